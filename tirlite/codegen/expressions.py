@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tirlite.analysis.bounds import Bounds
-from tirlite.analysis.facts import Facts
 from tirlite.analysis.integers.clamped import is_within
 from tirlite.codegen import masked, memory, strided
 from tirlite.codegen.arithmetic.operators import binary, compare, convert, to_index, unary
@@ -51,6 +49,10 @@ from tirlite.ir.masked import mask_of, unmasked
 from tirlite.ir.masked import masked as masked_index
 from tirlite.record import cached_property
 
+if TYPE_CHECKING:
+    from tirlite.analysis.bounds import Bounds
+    from tirlite.analysis.facts import Facts
+
 _CHECKED: dict[type[Expr], str] = {Add: "sadd", Sub: "ssub", Mul: "smul"}
 
 
@@ -74,6 +76,8 @@ class Expressions:
 
     @cached_property
     def _bounds(self) -> Bounds | None:
+        from tirlite.analysis.bounds import Bounds
+
         return None if self.facts is None else Bounds(self.facts.space)
 
     def _is_harmless(self, expr: Expr) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tirlite.analysis.bounds import Bounds
+from typing import TYPE_CHECKING
+
 from tirlite.ir import (
     Add,
     Binary,
@@ -29,6 +30,9 @@ from tirlite.ir import (
     walk,
 )
 from tirlite.sizes import Proof
+
+if TYPE_CHECKING:
+    from tirlite.analysis.bounds import Bounds
 
 # What is larger is not evaluated in vain, in nodes; and what a load from near the others counts as.
 _LARGEST, _LOAD = 12, 4
