@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Sequence
+from enum import Enum
 from io import BytesIO
 from types import BuiltinFunctionType, FunctionType
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -75,6 +76,10 @@ class _Writer(pickle.Pickler):
         if isinstance(obj, type | FunctionType | BuiltinFunctionType):
             _demand_own(obj.__module__, obj.__qualname__)
         return None
+
+    def reducer_override(self, obj: Any) -> Any:
+        # Python 3.11.3 and older look members up by `getattr`, which nothing that is read may name.
+        return (type(obj), (obj.value,)) if isinstance(obj, Enum) else NotImplemented
 
 
 class _Reader(pickle.Unpickler):
