@@ -38,6 +38,22 @@ def rows(x: tl.i16[n, m], y: tl.out[tl.i32[n]]):
         y[i] = at
 
 
+@tl.kernel
+def rows_of_floats(x: tl.f32[n, m], y: tl.out[tl.i64[n, 2]]):
+    for i in range(n):
+        top = tl.f32(-inf)
+        low = tl.f32(inf)
+        at = tl.i64(0)
+        low_at = tl.i64(0)
+        for j in tl.reduce(m):
+            top, at = tl.argmax((top, at), (x[i, j], j))
+        for j in tl.reduce(m):
+            twice = 2 * x[i, j]
+            low, low_at = tl.argmin((low, low_at), (twice, j))
+        y[i, 0] = at
+        y[i, 1] = low_at
+
+
 @pytest.mark.parametrize("size", [1, 2, 7, 8, 9, 31, 32, 33, 64, 100])
 def test_ties_nan_and_infinities(size: int) -> None:
     rng = np.random.default_rng(size)
@@ -86,3 +102,13 @@ def f(x: tl.f32[n], y: tl.f32[1]):
     with pytest.raises(tl.KernelError) as caught:
         _ = tl.compile(tl.parse(source)).lowered
     assert caught.value.code == code
+
+
+@pytest.mark.parametrize("size", [1, 31, 32, 33, 64, 100])
+def test_rows_find_the_value_first_and_then_where_it_stands(size: int) -> None:
+    assert str(rows_of_floats.lowered).count("while") == 4
+    x = np.random.default_rng(size).integers(-2, 3, (6, size)).astype(np.float32)
+    x[1, -1] = x[2, size // 2] = nan
+    x[3], x[4], x[5] = -inf, inf, nan
+    for run in (rows_of_floats, rows_of_floats.interpret, tl.compile(rows_of_floats.lowered).interpret):
+        np.testing.assert_array_equal(run(x), np.stack([x.argmax(1), x.argmin(1)], 1))

@@ -28,7 +28,6 @@ from tirlite.ir import (
     Node,
     Ramp,
     Rule,
-    Select,
     SeqStmt,
     Stmt,
     Store,
@@ -39,13 +38,12 @@ from tirlite.ir import (
     rewrite,
     statements,
     structural_equal,
-    substitute,
     walk,
 )
-from tirlite.ir.arg_extremum import is_same
 from tirlite.rewrite.affine_exprs import folded
+from tirlite.rewrite.first_place import Search, kept, search_in
 from tirlite.rewrite.lanes import Lanes, iterations
-from tirlite.rewrite.partials import kept, vector_lanes
+from tirlite.rewrite.partials import vector_lanes
 
 # So many blocks at most. The copies of an array, one for each block, take so many bytes at most.
 _MOST_BLOCKS = 64
@@ -66,8 +64,8 @@ def in_blocks(loop: For, kind: ForKind, facts: Facts) -> tuple[Stmt, ...] | None
     updates = updates_in(loop, facts)
     if not isinstance(updates, tuple) or not updates:
         return None
-    if len(updates) == 1 and isinstance(updates[0], PairUpdate) and _is_search(updates[0], loop):
-        blocks: _Blocks = _Search(loop, kind, updates[0])
+    if len(updates) == 1 and isinstance(updates[0], PairUpdate) and (search := search_in(loop, updates[0])):
+        blocks: _Blocks = _Searched(search, kind)
     elif results := _results(updates, loop):
         blocks = _Blocks(loop, kind, results)
     else:
@@ -89,16 +87,6 @@ def _is_plain(stmt: Stmt) -> bool:
 
 def _stores(update: AnyUpdate) -> tuple[Store, ...]:
     return update.stores if isinstance(update, PairUpdate) else (update.store,)
-
-
-def _is_search(update: PairUpdate, loop: For) -> bool:
-    """Whether a loop does nothing but look for a value and its place, which is the iteration."""
-    stmts = loop.body.stmts
-    mine = loop.var, *(stmt.var for stmt in stmts if isinstance(stmt, Let))
-    moves = any(node in mine for store in update.stores for index in store.indices for node in walk(index))
-    is_scalar = all(store.value.dtype.lanes == 1 for store in update.stores)
-    is_all = all(isinstance(stmt, Let) or stmt in update.stores for stmt in stmts)
-    return update.operands[1] is loop.var and is_scalar and is_all and not moves
 
 
 def _may_move(buffer: Buffer, loop: For, definitions: Definitions) -> bool:
@@ -350,41 +338,28 @@ class _Blocks:
         return SeqStmt((Let(first, begin), *begun, inner, *ended))
 
 
-class _Search(_Blocks):
+class _Searched(_Blocks):
     """Blocks find a value alone. Its place is looked up in the first block that has it."""
 
-    def __init__(self, loop: For, kind: ForKind, update: PairUpdate) -> None:
-        self.update = update
-        self.lets = tuple(stmt for stmt in loop.body.stmts if isinstance(stmt, Let) and stmt not in update.values)
-        best = update.stores[0]
-        value = best.replaced(value=update.operation(Load(best.buffer, best.indices), update.operands[0]))
-        self.total = Total(Update(value, update.operation, update.elements[0], update.operands[0]))
-        super().__init__(loop.replaced(body=SeqStmt((*self.lets, value))), kind, [self.total])
+    def __init__(self, search: Search, kind: ForKind) -> None:
+        self.search = search
+        values, update = search.best(search.update.elements[0])
+        self.total = Total(update)
+        super().__init__(values, kind, [self.total])
 
     def together(self, loop: For, count: Expr, number: Var, length: Var) -> Iterator[Stmt]:
-        update, (cell,) = self.update, self.total.cells
+        update, (cell,) = self.search.update, self.total.cells
         best = Buffer("best", cell.own.dtype, (), "local")
-        found, at = Buffer("found", i64, (), "local"), Buffer("at", i64, (), "local")
-        last, none = IntImm(i64, i64.max), const(0, i64)
+        found = Buffer("found", i64, (), "local")
         yield Allocate(best, span=loop.span)
         yield Store(best, (), cell.first)
         yield Allocate(found, span=loop.span)
-        yield Store(found, (), last)
-        block = Var("block")
+        yield Store(found, (), IntImm(i64, i64.max))
+        block, none = Var("block"), const(0, i64)
         taken = kept(update.operation, (cell.all[block], block), (best[()], found[()]))
         yield For(block, none, number, SeqStmt((*taken,)), span=loop.span)
-        first = Var("first")
-        begin = Add(loop.start, Mul(found[()], length))
-        yield Let(first, begin)
-        yield Allocate(at, span=loop.span)
-        yield Store(at, (), last)
-        place = Var(loop.var.name)
-        value = update.operands[0]
-        here = Select(is_same(value, best[()]), loop.var, last)
-        looked = SeqStmt((*self.lets, Store(at, (), Min(at[()], here))))
-        end = Add(first, Min(length, Sub(loop.stop, first)))
-        yield For(place, first, end, substitute(looked, {loop.var: place}), ForKind.REDUCE, span=loop.span)
-        where = Var("where")
-        again = substitute(SeqStmt(self.lets), {loop.var: where})
-        won = kept(update.operation, (substitute(value, {loop.var: where}), where), update.elements)
-        yield IfThenElse(GT(count, none), SeqStmt((Let(where, at[()]), *again.stmts, *won)))
+        first, end = Var("first"), Var("end")
+        begin = Let(first, Add(loop.start, Mul(found[()], length)))
+        behind = Let(end, Add(first, Min(length, Sub(loop.stop, first))))
+        looked = self.search.found(best[()], first, end)
+        yield IfThenElse(GT(count, none), SeqStmt((begin, behind, *looked)), span=loop.span)

@@ -13,7 +13,6 @@ from tirlite.ir import (
     GE,
     LT,
     Allocate,
-    BitAnd,
     Broadcast,
     Buffer,
     Cast,
@@ -24,8 +23,6 @@ from tirlite.ir import (
     IntImm,
     Let,
     Load,
-    Max,
-    Min,
     Ramp,
     Select,
     SeqStmt,
@@ -40,9 +37,9 @@ from tirlite.ir import (
     statements,
     walk,
 )
-from tirlite.ir.arg_extremum import comes_first
 from tirlite.ir.checked import has_check
 from tirlite.rewrite.affine_exprs import folded
+from tirlite.rewrite.first_place import Search, kept, search_in
 from tirlite.rewrite.lanes import Lanes, NotVector, is_inside, iterations, last_whole
 from tirlite.rewrite.local_elements import is_same_element
 
@@ -136,18 +133,6 @@ class Pair:
         yield from kept(self.update.operation, [each[const(0, i64)] for each in self.buffers], self.update.elements)
 
 
-def kept(
-    operation: type[Max] | type[Min], new: Sequence[Expr], old: Sequence[Load], on: Expr | None = None
-) -> Iterator[Stmt]:
-    """Stores in the places of the old pair the one that comes first, in the lanes that are on."""
-    condition = comes_first(operation, new[0], new[1], old[0], old[1])
-    condition = condition if on is None else BitAnd(on, condition)
-    takes = Var("takes", condition.dtype)
-    yield Let(takes, condition)
-    for mine, its in zip(new, old, strict=True):
-        yield Store(its.buffer, its.indices, Select(takes, mine, its))
-
-
 def vector_lanes(element: int) -> int:
     """How many elements of so many bytes go together."""
     return min(_MOST_LANES, _PARTIAL_BYTES // element)
@@ -198,10 +183,30 @@ def split(loop: For, facts: Facts) -> Stmt | tuple[Stmt, ...]:
     top = {*loop.body.stmts}
     if any(store not in top and not _is_certain(store, loop, facts) for update in updates for store in _stores(update)):
         return serial
+    inside = partial(is_inside, Bounds(facts.space))
+    search = search_in(loop, updates[0]) if len(updates) == 1 and isinstance(updates[0], PairUpdate) else None
     try:
-        return (*_Loops(loop, updates, partial(is_inside, Bounds(facts.space))).statements(),)
+        return (*(_Loops(loop, updates, inside).statements() if search is None else _searched(search, inside)),)
     except NotVector:
         return serial
+
+
+def _searched(search: Search, inside: Callable[[Load], bool]) -> Iterator[Stmt]:
+    """The value alone first, and then where it stands. Raises NotVector."""
+    loop, ends = search.loop, dict[str, Expr]()
+    for name, end in (("start", search.loop.start), ("stop", search.loop.stop)):
+        ends[name] = end
+        if not isinstance(end, IntImm | Var):
+            var = Var(name)
+            yield Let(var, end, span=loop.span)
+            ends[name] = var
+    best = Buffer("best", search.value.dtype, (), "local")
+    yield Allocate(best, span=loop.span)
+    yield Store(best, (), neutral(search.update.operation, best.dtype))
+    values, update = search.best(best[()])
+    yield from _Loops(values, (update,), inside).statements()
+    found = SeqStmt((*search.found(best[()], ends["start"], ends["stop"]),))
+    yield IfThenElse(LT(ends["start"], ends["stop"]), found, span=loop.span)
 
 
 def _stores(update: AnyUpdate) -> tuple[Store, ...]:

@@ -1,0 +1,144 @@
+"""Finds where a value that a reduction has found stands first, by vectors that end where it is met."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tirlite.analysis.reductions import PairUpdate, Update
+from tirlite.ir import (
+    LE,
+    LT,
+    Add,
+    Allocate,
+    And,
+    BitAnd,
+    BitOr,
+    Buffer,
+    Call,
+    Expr,
+    For,
+    Let,
+    Load,
+    Max,
+    Min,
+    Node,
+    Not,
+    Op,
+    Ramp,
+    Select,
+    SeqStmt,
+    Stmt,
+    Store,
+    Sub,
+    Var,
+    While,
+    bool_,
+    const,
+    i64,
+    substitute,
+    walk,
+)
+from tirlite.ir.arg_extremum import comes_first
+from tirlite.ir.expr import EQ
+from tirlite.record import record
+from tirlite.rewrite.lanes import Lanes, NotVector, may_fault
+
+# The bytes of what is looked at in one step, and how much is computed at most to look at one value.
+_BYTES = 128
+_MOST_NODES = 32
+
+
+def kept(
+    operation: type[Max] | type[Min], new: Sequence[Expr], old: Sequence[Load], on: Expr | None = None
+) -> Iterator[Stmt]:
+    """Stores in the places of the old pair the one that comes first, in the lanes that are on."""
+    condition = comes_first(operation, new[0], new[1], old[0], old[1])
+    condition = condition if on is None else BitAnd(on, condition)
+    takes = Var("takes", condition.dtype)
+    yield Let(takes, condition)
+    for mine, its in zip(new, old, strict=True):
+        yield Store(its.buffer, its.indices, Select(takes, mine, its))
+
+
+@record(eq=False)
+class Search:
+    """A loop that does nothing but look for a value and its place, which is the iteration: `value` at `var`."""
+
+    loop: For
+    update: PairUpdate
+    value: Expr
+
+    def best(self, element: Load) -> tuple[For, Update]:
+        """The loop that finds the value alone, in this element, and how it does that."""
+        operation = self.update.operation
+        store = Store(element.buffer, element.indices, operation(element, self.value), span=self.update.store.span)
+        return self.loop.replaced(body=SeqStmt((store,))), Update(store, operation, element, self.value)
+
+    def found(self, best: Load, start: Expr, stop: Expr) -> Iterator[Stmt]:
+        """Takes in the first place from `start` on at which `best` stands; it is there, and before `stop`."""
+        at = Buffer("at", i64, (), "local")
+        place, span, step = Load(at, ()), self.loop.span, const(self.lanes, i64)
+        yield Allocate(at, span=span)
+        yield Store(at, (), start)
+        vectors = Lanes(self.lanes, {self.loop.var: Ramp(place, const(1, i64), self.lanes)}, neighbours=True)
+        met = _is_met(vectors.of(self.value), vectors.spread(best))
+        ahead = And(LE(place, Sub(stop, step)), Not(Call(bool_, Op.ANY, (met,))))
+        yield While(ahead, SeqStmt((Store(at, (), Add(place, step)),)), span=span)
+        one = const(1, i64)
+        before = And(LT(place, Sub(stop, one)), Not(_is_met(substitute(self.value, {self.loop.var: place}), best)))
+        yield While(before, SeqStmt((Store(at, (), Add(place, one)),)), span=span)
+        where = Var("where")
+        yield Let(where, place, span=span)
+        pair = substitute(self.value, {self.loop.var: where}), where
+        yield from kept(self.update.operation, pair, self.update.elements)
+
+    @property
+    def lanes(self) -> int:
+        """How many places are looked at in one step."""
+        widths = (node.buffer.dtype.bytes for node in walk(self.value) if isinstance(node, Load))
+        return _BYTES // max(self.value.dtype.bytes, *widths)
+
+
+def search_in(loop: For, update: PairUpdate) -> Search | None:
+    """The search that a loop with this update is; None where it is more, or computes too much to do it twice."""
+    stmts = loop.body.stmts
+    lets = [stmt for stmt in stmts if isinstance(stmt, Let) and stmt not in update.values]
+    mine = loop.var, *(let.var for let in lets)
+    moves = any(node in mine for store in update.stores for index in store.indices for node in walk(index))
+    is_scalar = all(store.value.dtype.lanes == 1 for store in update.stores)
+    is_all = all(isinstance(stmt, Let) or stmt in update.stores for stmt in stmts)
+    if update.operands[1] is not loop.var or not is_scalar or not is_all or moves:
+        return None
+    value = update.operands[0]
+    for let in reversed(lets):
+        value = substitute(value, {let.var: let.value})
+        if sum(1 for _ in walk(value)) > _MOST_NODES:
+            return None
+    search = Search(loop, update, value)
+    return search if _is_cheap(search) else None
+
+
+def _is_cheap(search: Search) -> bool:
+    """Whether the value may be loaded again, side by side for places side by side."""
+    nodes = [*walk(search.value)]
+    if not any(isinstance(node, Load) for node in nodes) or any(map(_is_dear, nodes)):
+        return False
+    place = Ramp(search.loop.var, const(1, i64), search.lanes)
+    try:
+        return Lanes(search.lanes, {search.loop.var: place}, neighbours=True).of(search.value).dtype.lanes > 1
+    except NotVector:
+        return False
+
+
+def _is_dear(node: Node) -> bool:
+    if isinstance(node, Load):
+        return node.buffer.volatile
+    return isinstance(node, Call) or (isinstance(node, Expr) and may_fault(node))
+
+
+def _is_met(value: Expr, best: Expr) -> Expr:
+    """Whether a value is the best of some. Where one is nan, so is the best."""
+    is_equal: Expr = EQ(value, best)
+    if not value.dtype.is_float:
+        return is_equal
+    return BitOr(is_equal, Call(bool_.with_lanes(value.dtype.lanes), Op.ISNAN, (value,)))
