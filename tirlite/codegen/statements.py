@@ -7,8 +7,10 @@ from dataclasses import replace
 from math import gcd
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from tirlite.analysis.counters import counter_along
 from tirlite.codegen import masked, memory
 from tirlite.codegen.aliases import Aliases
+from tirlite.codegen.asking import Asking, ask_now
 from tirlite.codegen.expressions import Expressions
 from tirlite.codegen.faults import KernelFunction, any_of, as_bits, require_view
 from tirlite.codegen.kernel_calls import Calls, Version, dim_parameters
@@ -51,7 +53,6 @@ from tirlite.ir.checked import has_check, is_checked
 from tirlite.ir.loop_values import counted_by
 from tirlite.ir.masked import mask_of
 from tirlite.ir.printing import PRINTED, is_print, text_and_values
-from tirlite.target.convention import POLL
 
 if TYPE_CHECKING:
     from tirlite.codegen.workspace_layout import WorkerPart
@@ -91,6 +92,7 @@ class Statements:
         self._wrapped: dict[Node, Value] = {}  # for some of those, whether a value on the way to it wrapped around
         self._count(loops=max(self.module.extent.loops, weights.loops))
         self._depth = 0
+        self.asking = Asking()
         self._nesting = 0
 
     def _count(self, **counts: int) -> None:
@@ -196,7 +198,7 @@ class Statements:
         from tirlite.codegen.printing import emit_print
 
         text, shown = text_and_values(stmt)
-        self._ask()
+        ask_now(self.out)
         emit_print(self.out, text, [self.usable(each, PRINTED) for each in shown])
 
     def let(self, stmt: Let) -> None:
@@ -321,35 +323,22 @@ class Statements:
     def while_loop(self, stmt: While) -> Steps[None]:
         out = self.out
         test, body, done = out.label("test"), out.label("while"), out.label("done")
+        asks = not self.module.exported
+        counter = counter_along(stmt) if asks else None
+        before = None if counter is None or not self.asking.counts(out) else self.values.value(counter)
         out.branch(test)
         out.start(test)
         out.branch_if(self.usable(stmt.condition, "the condition of a `while`"), body, done)
         out.start(body)
-        if not self.module.exported:
-            has_loops = next(statements_of(stmt.body, For, While), None) is not None
-            self._count_to_ask(integer(_BETWEEN), in_memory=has_loops)
+        if asks and counter is None:
+            self.asking.begin(out, stmt, integer(_BETWEEN))
         yield self.iteration(stmt)
+        if asks and counter is None:
+            self.asking.end()
         out.branch(test)
         out.start(done)
-
-    def _count_to_ask(self, between: Value, *, in_memory: bool = True) -> None:
-        """Asks for signals once in so many iterations of a loop, however often it is begun.
-
-        The count stays in memory, so that it takes no register from loops inside.
-        """
-        out = self.out
-        place = out.alloca(8, 8)
-        out.allocas.append(f"  store i64 0, ptr {place.text}")
-        ask, going = out.label("ask"), out.label("going")
-        volatile = "volatile " if in_memory else ""
-        count = out.op("add", out.value(i64, f"load {volatile}i64, {place.typed}", place), integer(1))
-        out.effect(f"store {volatile}{count.typed}, {place.typed}", count, place)
-        out.branch_if(out.compare("icmp sge", count, between), ask, going)
-        out.start(ask)
-        out.effect(f"store {volatile}i64 0, {place.typed}", place)
-        self._ask()
-        out.branch(going)
-        out.start(going)
+        if before is not None and counter is not None:
+            self.asking.passed(out, out.op("sub", self.values.value(counter), before))
 
     def loop(self, stmt: For) -> Steps[None]:
         start, stop = self.bounds(stmt)
@@ -380,16 +369,11 @@ class Statements:
         yield self._stretch(stmt, first, end, compare, step, origin)
         out.branch_if(out.compare(f"icmp {compare}", end, stop), ask, done)
         out.start(ask)
-        self._ask()
+        ask_now(out)
         out.branch(again)
         out.start(again)
         out.branch(stretch)
         out.start(done)
-
-    def _ask(self) -> None:
-        """Ends the function where the handler of a signal has raised an exception."""
-        self.module.asks = True
-        self.out.check(self.out.call(i64, POLL))
 
     def _stretch(
         self, stmt: For, start: Value, stop: Value, compare: str, step: str, origin: Value | None
@@ -415,8 +399,10 @@ class Statements:
             variable = out.op(f"add{flags}", origin, distance)
         self.environment.variables[stmt.var] = variable
         if between is not None:
-            self._count_to_ask(between)
+            self.asking.begin(out, stmt, between)
         yield self.iteration(stmt)
+        if between is not None:
+            self.asking.end()
         out.branch(latch)
         out.start(latch)
         flag, amount = step.split()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
+from tirlite.analysis.counters import conjuncts
 from tirlite.analysis.work import asserts_alone
 from tirlite.ir import (
     LE,
@@ -121,7 +122,7 @@ def asserted_by_vectors(loop: For, is_inside: Callable[[Load], bool]) -> tuple[S
 
 def _search_with_body(loop: While) -> _Search | None:
     """`while j < limit and goes_on(j): j += 1`."""
-    conditions = [*_conjuncts(loop.condition)]
+    conditions = [*conjuncts(loop.condition)]
     limit, others = conditions[0], conditions[1:]
     if len(loop.body.stmts) != 1 or not others or not isinstance(limit, LT):
         return None
@@ -138,7 +139,7 @@ def _search_with_body(loop: While) -> _Search | None:
 
 def _search_with_break(loop: While) -> _Search | None:
     """`while going and j < limit: at = j; j += 1; if found(at): ...; going = False`."""
-    conditions = [*_conjuncts(loop.condition)]
+    conditions = [*conjuncts(loop.condition)]
     if len(conditions) != 2 or len(loop.body.stmts) != 3:
         return None
     going, limit = conditions
@@ -158,17 +159,6 @@ def _search_with_break(loop: While) -> _Search | None:
     if not is_over or not _is_local(going):
         return None
     return _Search(counter, limit.b, (going,), named.var, Not(found.condition))
-
-
-def _conjuncts(condition: Expr) -> Iterator[Expr]:
-    """What must hold, in the order in which it is asked for."""
-    todo = [condition]
-    while todo:
-        each = todo.pop()
-        if isinstance(each, And):
-            todo += (each.b, each.a)
-        else:
-            yield each
 
 
 def _moves_on(stmt: Stmt, counter: Load, value: Expr) -> bool:
