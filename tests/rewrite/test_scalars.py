@@ -33,6 +33,39 @@ def looked_up(x: tl.u8[n, 3], at: tl.u8[n], y: tl.out[tl.u8[n]]):
         y[i] = t[at[i] % 3]
 
 
+@tl.kernel
+def distances(x: tl.f32[n, 3], y: tl.f32[n, 3], z: tl.out[tl.f32[n]]):
+    for i in range(n):
+        s = tl.f32(0)
+        for q in tl.reduce(3):
+            s += (x[i, q] - y[i, q]) * (x[i, q] - y[i, q])
+        z[i] = tl.sqrt(s)
+
+
+@tl.kernel
+def bands(a: tl.f32[n, 9], x: tl.f32[n + 8], y: tl.out[tl.f32[n]]):
+    for i in range(n):
+        s = tl.f32(0)
+        for j in tl.reduce(9):
+            s += a[i, j] * x[i + j]
+        y[i] = s
+
+
+def test_loops_over_a_few_neighbours_are_written_out() -> None:
+    assert "for q" not in str(distances.lowered)
+    for size in (0, 1, 7, 100):
+        x, y = np.random.default_rng(size).normal(size=(2, size, 3)).astype(np.float32)
+        assert distances(x, y).tobytes() == distances.interpret(x, y).tobytes()
+
+
+def test_sums_of_too_few_for_partial_results_go_by_columns() -> None:
+    assert "tl.interleave_low" in str(bands.lowered)
+    for size in (1, 7, 8, 9, 100):
+        draw = np.random.default_rng(size)
+        a, x = draw.normal(size=(size, 9)).astype(np.float32), draw.normal(size=size + 8).astype(np.float32)
+        assert bands(a, x).tobytes() == bands.interpret(a, x).tobytes()
+
+
 def test_elements_stand_in_scalars() -> None:
     text = str(mixed.lowered)
     assert "for q" not in text

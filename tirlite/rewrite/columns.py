@@ -49,6 +49,7 @@ from tirlite.ir.masked import masked
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.lanes import Lanes, NotVector, is_at, iterations
+from tirlite.rewrite.partials import is_short
 from tirlite.target import Processor
 
 # What tiles hold: where lanes serve loops in order, floats alone, as LLVM sums integers by itself.
@@ -174,7 +175,7 @@ class Columns(Lanes):
         return Load(stage, whole)
 
     def _composite(self, stmt: For | IfThenElse | While) -> Stmt:
-        if isinstance(stmt, For) and stmt.kind is ForKind.SERIAL and stmt.step == 1 and self.on is None:
+        if isinstance(stmt, For) and stmt.step == 1 and self.on is None and _is_in_order(stmt):
             loads, stores = self._along_rows(stmt), self._stores_along_rows(stmt)
             if loads or stores:
                 return SeqStmt((*self._by_tiles(stmt, loads, stores),))
@@ -330,6 +331,11 @@ class Columns(Lanes):
             ]
             yield from lets
         return [let.var for let in lets]
+
+
+def _is_in_order(loop: For) -> bool:
+    """Whether iterations follow one another, be it for want of a better way."""
+    return loop.kind is ForKind.SERIAL or is_short(loop)
 
 
 def _defined(stmt: For | IfThenElse | While) -> set[Var]:

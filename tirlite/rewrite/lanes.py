@@ -60,7 +60,7 @@ from tirlite.rewrite.affine_exprs import folded
 from tirlite.sizes import Proof
 
 # Lanes that load elements so far apart are as many vectors, and shuffles of these.
-_MOST_APART = 4
+MOST_APART = 4
 # Of a buffer that gets an element for each lane.
 _MOST_ELEMENTS = 16
 
@@ -412,7 +412,7 @@ def _stride(ramp: Ramp) -> int | None:
 
 def _is_near(index: Expr) -> bool:
     """Whether lanes load what lies side by side, or few elements apart."""
-    return isinstance(index, Ramp) and isinstance(index.stride, IntImm) and 1 <= index.stride.value <= _MOST_APART
+    return isinstance(index, Ramp) and isinstance(index.stride, IntImm) and 1 <= index.stride.value <= MOST_APART
 
 
 def _moved_ramp(expr: Add | Sub | Mul, a: Expr, b: Expr) -> Expr | None:

@@ -241,13 +241,26 @@ def _moves(update: AnyUpdate, loop: For, stmts: Sequence[Stmt]) -> bool:
     return False
 
 
+def is_short(loop: For) -> bool:
+    """Whether a reduction is known to have fewer iterations than a vector has lanes: they follow in order."""
+    count = iterations(loop)
+    if loop.kind is not ForKind.REDUCE or not isinstance(count, IntImm):
+        return False
+    return count.value < vector_lanes(_width(loop)) // _PER_VECTOR
+
+
+def _width(loop: For) -> int:
+    """The bytes of the widest element that a loop stores."""
+    return max((stmt.buffer.dtype.bytes for stmt in statements(loop.body) if isinstance(stmt, Store)), default=1)
+
+
 class _Loops:
     """What one loop becomes."""
 
     def __init__(self, loop: For, updates: tuple[AnyUpdate, ...], inside: Callable[[Load], bool]) -> None:
         self.loop = loop
         self.is_inside = inside
-        self.width = max(stmt.buffer.dtype.bytes for stmt in statements(loop.body) if isinstance(stmt, Store))
+        self.width = _width(loop)
         lanes = vector_lanes(self.width)
         self.few = lanes // _PER_VECTOR
         # Several results share the registers that there are for one.
@@ -262,7 +275,7 @@ class _Loops:
         """
         loop = self.loop
         count = iterations(loop)
-        if isinstance(count, IntImm) and count.value < self.few:
+        if is_short(loop):
             yield loop.replaced(kind=ForKind.SERIAL)
             return
         if not isinstance(count, IntImm | Var):

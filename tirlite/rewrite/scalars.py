@@ -22,7 +22,8 @@ from tirlite.ir import (
     statements_of,
     walk,
 )
-from tirlite.rewrite.taps import written_out
+from tirlite.rewrite.lanes import MOST_APART
+from tirlite.rewrite.taps import count_of, written_out
 
 # Registers hold so many elements.
 _MOST_ELEMENTS = 16
@@ -31,11 +32,12 @@ _MOST_ELEMENTS = 16
 def with_scalars(body: SeqStmt) -> SeqStmt | None:
     """The body of a loop, with its short loops written out, and a scalar for each element of what it allocates.
 
-    None where nothing is allocated, or where loops or arrays would be left.
+    None where it allocates no array and loops are not short enough, or where loops or arrays would be left.
     """
     made = written_out(body)
     allocated = {stmt.buffer for stmt in statements_of(made, Allocate)}
-    if not any(buffer.shape for buffer in allocated) or any(isinstance(each, For | While) for each in statements(made)):
+    serves = any(buffer.shape for buffer in allocated) or _has_few_apart(body)
+    if not serves or any(isinstance(each, For | While) for each in statements(made)):
         return None
     cells: dict[tuple[Buffer, int], Buffer] = {}
     if not all(_is_small(buffer) for buffer in allocated):
@@ -62,6 +64,12 @@ def with_scalars(body: SeqStmt) -> SeqStmt | None:
     result = rewrite(made, rules)
     assert isinstance(result, SeqStmt)
     return result
+
+
+def _has_few_apart(body: SeqStmt) -> bool:
+    """Whether loops have no more iterations than lanes may lie apart to be shuffled."""
+    counts = [count_of(loop) for loop in statements_of(body, For)]
+    return bool(counts) and all(count is not None and count <= MOST_APART for count in counts)
 
 
 def _is_small(buffer: Buffer) -> bool:
