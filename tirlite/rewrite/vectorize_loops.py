@@ -31,6 +31,8 @@ class VectorizeLoops(FactsPass):
     With `called`, for functions that others call, no vector overlaps another where an iteration reads the element of a
     parameter at the place at which it writes: so the two parameters may still be one array.
 
+    A `while` that counts the ones of an integer is written without a loop first.
+
     A `while` that looks for an element is led up to it by whole vectors, and assertions over elements hold for these.
 
     For functions in normal form (see `Normalize`); the result is in it too.
@@ -47,6 +49,9 @@ class VectorizeLoops(FactsPass):
         if not searches and not any(map(_may_serve, loops)):
             return facts.func
         from tirlite.ir import rewrite
+
+        if searches and (func := _without_counts(facts.func)) is not facts.func:
+            return self.rewritten(Facts(func))
         from tirlite.rewrite.nests import Rules, by_vectors
 
         made = by_vectors(facts, Rules(self.called, processor_called(self.target)))
@@ -64,6 +69,23 @@ class VectorizeLoops(FactsPass):
         assert isinstance(result, PrimFunc)
         # The statements of a loop stand there once for each length of vectors.
         return Normalize()(result)
+
+
+def _without_counts(func: PrimFunc) -> PrimFunc:
+    """The function without loops that count the ones of an integer, which vectors would take as many rounds for."""
+    from tirlite.ir import rewrite
+    from tirlite.rewrite.count_bits import counted
+
+    made = {loop: stmts for loop in statements_of(func.body, While) if (stmts := counted(loop)) is not None}
+    if not made:
+        return func
+
+    def replaced(loop: While) -> Stmt | tuple[Stmt, ...]:
+        return made.get(loop, loop)
+
+    result = rewrite(func, {While: replaced})
+    assert isinstance(result, PrimFunc)
+    return Normalize()(result)
 
 
 def _may_serve(loop: For) -> bool:
