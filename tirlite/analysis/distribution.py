@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tirlite.ir import Allocate, AttrStmt, For, ForKind, IfThenElse, IntImm, PrimFunc, SeqStmt, Stmt, Store, While
+from tirlite.ir import Allocate, For, ForKind, PrimFunc, SeqStmt, Stmt, Store
 
 # What most programs are made of, and what is not a loop.
 _LEAVES: frozenset[type[Stmt]] = frozenset((Allocate, Store))
@@ -20,18 +20,14 @@ def distributed_loops(func: PrimFunc, workers: int) -> dict[For, int]:
         stmt = stack.pop()
         if isinstance(stmt, SeqStmt):
             stack += [each for each in stmt.stmts[::-1] if type(each) not in _LEAVES]
-        elif isinstance(stmt, IfThenElse):
-            stack += (stmt.else_body, stmt.then_body)
         elif isinstance(stmt, For) and (most := _most_workers(stmt, workers)) > 1:
             found[stmt] = most
-        elif isinstance(stmt, For | While | AttrStmt):
-            stack.append(stmt.body)
+        else:
+            stack += stmt.bodies[::-1]
     return found
 
 
 def _most_workers(loop: For, workers: int) -> int:
     if loop.kind is not ForKind.PARALLEL:
         return 1
-    if isinstance(loop.start, IntImm) and isinstance(loop.stop, IntImm):
-        return min(workers, len(range(loop.start.value, loop.stop.value, loop.step)))
-    return workers
+    return workers if loop.values is None else min(workers, len(loop.values))

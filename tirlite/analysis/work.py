@@ -35,7 +35,7 @@ def has_much_to_do(loop: For) -> bool:
         if isinstance(stmt, For | While):
             return True
         if isinstance(stmt, IfThenElse):
-            todo += (*stmt.then_body.stmts, *stmt.else_body.stmts)
+            todo += (each for body in stmt.bodies for each in body.stmts)
         elif isinstance(stmt, Store | Let) and any(map(_is_elementary, walk(stmt.value))):
             return True
     return False

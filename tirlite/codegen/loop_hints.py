@@ -52,9 +52,7 @@ def _can_be_unrolled(stmt: For) -> bool:
 
     Only where it will: it complains on the terminal about what it cannot do, and so is not told of vectorized loops.
     """
-    if stmt.kind is not ForKind.UNROLLED or not (isinstance(stmt.start, IntImm) and isinstance(stmt.stop, IntImm)):
-        return False
-    return len(range(stmt.start.value, stmt.stop.value, stmt.step)) <= _MOST_COPIES
+    return stmt.kind is ForKind.UNROLLED and stmt.values is not None and len(stmt.values) <= _MOST_COPIES
 
 
 def _terms_at_once(stmt: For) -> int:
@@ -66,9 +64,9 @@ def _terms_at_once(stmt: For) -> int:
     if stmt.step != 1 or not (is_tile or (len(sums) == 1 and _is_copy(sums[0]))):
         return 1
     rest = _MOST_TERMS if is_tile else 1
-    if not (isinstance(stmt.start, IntImm) and isinstance(stmt.stop, IntImm)):
+    if stmt.values is None:
         return rest
-    count = stmt.stop.value - stmt.start.value
+    count = len(stmt.values)
     parts = (most for most in range(_MOST_TERMS, 1, -1) if count % most == 0)
     return next(parts, min(rest, max(count, 1)))
 
@@ -98,9 +96,7 @@ def _goes_by_vectors(stmt: For) -> bool:
 
 def _is_brief(stmt: For) -> bool:
     """Whether a loop is known to run a few times."""
-    if not (isinstance(stmt.start, IntImm) and isinstance(stmt.stop, IntImm)):
-        return False
-    return len(range(stmt.start.value, stmt.stop.value, stmt.step)) <= _FEW
+    return stmt.values is not None and len(stmt.values) <= _FEW
 
 
 def _looks_up(stmt: For) -> bool:

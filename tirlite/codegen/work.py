@@ -66,16 +66,16 @@ def asks_between(loop: For, depth: int) -> bool:
     inside = [stmt for stmt in statements(loop.body) if isinstance(stmt, For | While | KernelCall)]
     product = 1.0
     for each in (loop, *inside):
-        if not isinstance(each, For) or not (isinstance(each.start, IntImm) and isinstance(each.stop, IntImm)):
+        if not isinstance(each, For) or each.values is None:
             return bool(inside)
-        product *= max(1, len(range(each.start.value, each.stop.value, each.step)))
+        product *= max(1, len(each.values))
     return bool(inside) and product > _LITTLE
 
 
 def is_unbound(loop: For) -> bool:
     """Whether a loop without loops inside may have more iterations than any array has elements along an axis."""
-    if isinstance(loop.start, IntImm) and isinstance(loop.stop, IntImm):
-        return len(range(loop.start.value, loop.stop.value, loop.step)) > _LITTLE
+    if loop.values is not None:
+        return len(loop.values) > _LITTLE
     for stmt in statements(loop.body):
         if isinstance(stmt, For | While | KernelCall):
             return False
@@ -171,8 +171,8 @@ class _Estimate:
         return _Work(0.0, self.out.cast("sitofp", self.values.value(extent), f64))
 
     def trips(self, loop: For) -> _Work:
-        if isinstance(loop.start, IntImm) and isinstance(loop.stop, IntImm):
-            return _Work(float(len(range(loop.start.value, loop.stop.value, loop.step))))
+        if loop.values is not None:
+            return _Work(float(len(loop.values)))
         if not (self.is_known(loop.start) and self.is_known(loop.stop)):
             return _Work(_SOME)
         distance = self.out.op("sub", self.values.value(loop.stop), self.values.value(loop.start))

@@ -111,9 +111,7 @@ def _text(access: Access) -> str:
 
 def _written(index: Expr) -> Expr:
     """An index as its author wrote it, with locals as names."""
-    result = rewrite(index, {Load: lambda load: load if load.indices else Var(load.buffer.name, load.dtype)})
-    assert isinstance(result, Expr)
-    return result
+    return rewrite(index, {Load: lambda load: load if load.indices else Var(load.buffer.name, load.dtype)})
 
 
 def _conditions(judged: Sequence[Judged], safety: Safety) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field, replace
-from typing import cast
 
 from tirlite.analysis import GIVEN, Demand, Extents, ParamUses, Use, demands
 from tirlite.diag import Message, Span
@@ -195,7 +194,7 @@ def renewed(body: SeqStmt, variables: Mapping[Var, Expr], buffers: Mapping[Buffe
     rules: dict[type[Node], Rule] = substitution.rules()
     for kind in (For, Let, LetExpr):
         rules[kind] = lambda node: node.replaced(var=own[node.var])
-    return cast(SeqStmt, rewrite(body, rules))
+    return rewrite(body, rules)
 
 
 def replace_var(var: Var) -> Var:

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import is_not
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 
 from tirlite.diag import Span
 from tirlite.ir.expr import Expr
 from tirlite.ir.node import Node
 from tirlite.ir.stmt import Allocate, Evaluate, Let, SeqStmt, Stmt, Store, View
+
+if TYPE_CHECKING:
+    from tirlite.ir.func import PrimFunc
+
+    # What stays one of its kind.
+    Root = TypeVar("Root", PrimFunc, SeqStmt, Stmt, Expr)
 
 # What most programs are made of, and what no statement stands below.
 _LEAVES: frozenset[type[Node]] = frozenset((Store, Allocate, View, Let, Evaluate))
@@ -17,11 +23,15 @@ _LEAVES: frozenset[type[Node]] = frozenset((Store, Allocate, View, Let, Evaluate
 # A rule gets a node of its type, children already rewritten. It returns that node for "no change", another node, or,
 # for a statement, several in a tuple (none to drop it).
 Rule: TypeAlias = Callable[[Any], "Node | tuple[Stmt, ...]"]
+Rules: TypeAlias = Mapping[type[Node], Rule]
+Hooks: TypeAlias = Mapping[type[Node], Callable[[Any], None]]
 
 
-def rewrite(
-    root: Node, rules: Mapping[type[Node], Rule], *, enter: Mapping[type[Node], Callable[[Any], None]] | None = None
-) -> Node:
+@overload
+def rewrite(root: Root, rules: Rules, *, enter: Hooks | None = None) -> Root: ...
+@overload
+def rewrite(root: Node, rules: Rules, *, enter: Hooks | None = None) -> Node: ...
+def rewrite(root: Node, rules: Rules, *, enter: Hooks | None = None) -> Node:
     """`root` with each node for which there is a rule replaced by what the rule makes of it.
 
     `enter` is called with a node of its type, as it was, before its children are visited. A new statement without a

@@ -11,7 +11,7 @@ from enum import Enum
 from typing import ClassVar, TypeAlias
 
 from tirlite.diag import Span
-from tirlite.ir.expr import Buffer, Expr, Var
+from tirlite.ir.expr import Buffer, Expr, IntImm, Var
 from tirlite.ir.node import Node, node
 
 
@@ -20,6 +20,11 @@ class Stmt(Node):
 
     __slots__ = ()
     span: Span | None
+
+    @property
+    def bodies(self) -> tuple[SeqStmt, ...]:
+        """The blocks that stand in it: one in a loop, two in a branch, none in a leaf."""
+        return tuple([child for child in self.children() if isinstance(child, SeqStmt)])
 
 
 @node
@@ -151,6 +156,14 @@ class For(Stmt):
     step: int = 1
     thread_tag: str = ""
     span: Span | None = field(default=None, kw_only=True)
+
+    @property
+    def values(self) -> range | None:
+        """What `var` is in each iteration, one after the other; None where constants do not tell it."""
+        start, stop = self.start, self.stop
+        if isinstance(start, IntImm) and isinstance(stop, IntImm):
+            return range(start.value, stop.value, self.step)
+        return None
 
 
 @node

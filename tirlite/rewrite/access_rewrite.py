@@ -29,9 +29,7 @@ class Accesses:
             return func
         note = self.pending.append
         rules: dict[type[Node], Rule] = {Allocate: self.allocate, Load: self.access, Store: self.access}
-        result = rewrite(func, rules, enter={Load: note, Store: note})
-        assert isinstance(result, PrimFunc)
-        return result
+        return rewrite(func, rules, enter={Load: note, Store: note})
 
     def allocate(self, node: Allocate) -> Stmt:
         new = self.buffers.get(node.buffer)

@@ -43,7 +43,6 @@ class BlockReductions(FactsPass):
             return made.get(loop, loop)
 
         result = rewrite(facts.func, {For: replaced})
-        assert isinstance(result, PrimFunc)
         return Normalize()(result)
 
 
@@ -56,12 +55,8 @@ def _outermost(body: SeqStmt) -> list[For]:
         if isinstance(stmt, SeqStmt):
             if not _COMPOSITES.isdisjoint(stmt.kinds):
                 stack += [each for each in stmt.stmts[::-1] if type(each) in _COMPOSITES]
-        elif isinstance(stmt, IfThenElse):
-            stack += (stmt.else_body, stmt.then_body)
-        elif isinstance(stmt, AttrStmt | While):
-            stack.append(stmt.body)
         elif isinstance(stmt, For) and stmt.kind is ForKind.REDUCE:
             found += () if has_check(stmt) else (stmt,)
-        elif isinstance(stmt, For) and stmt.kind is ForKind.SERIAL:
-            stack.append(stmt.body)
+        elif not isinstance(stmt, For) or stmt.kind is ForKind.SERIAL:
+            stack += stmt.bodies[::-1]
     return found

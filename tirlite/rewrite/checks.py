@@ -132,11 +132,8 @@ def _with_callees(func: PrimFunc, lifted: Lifted) -> PrimFunc:
 
     for callee, safety in lifted.callees.items():
         marked = rewrite(_marked(lifted.facts[callee].func, safety.judged), {KernelCall: replace})
-        assert isinstance(marked, PrimFunc)
         checked[callee] = marked.replaced(body=SeqStmt((AttrStmt(AttrKey.UNCHECKED, marked.body),)))
-    result = rewrite(func, {KernelCall: replace})
-    assert isinstance(result, PrimFunc)
-    return result
+    return rewrite(func, {KernelCall: replace})
 
 
 def _look(scan: Scan) -> Iterator[Stmt]:

@@ -55,9 +55,7 @@ class ComputeOnce(FactsPass):
             return facts.func
         from tirlite.ir import rewrite
 
-        result = rewrite(facts.func, {SeqStmt: lambda block: _Block(block, facts, called=self.called).rewritten()})
-        assert isinstance(result, PrimFunc)
-        return result
+        return rewrite(facts.func, {SeqStmt: lambda block: _Block(block, facts, called=self.called).rewritten()})
 
 
 class _Block:

@@ -65,9 +65,7 @@ class _Contraction:
         if not (self.variables or self.registers):
             return func
         rules: dict[type[Node], Rule] = {Allocate: self.allocate, Store: self.store, Load: self.load}
-        result = rewrite(func, rules)
-        assert isinstance(result, PrimFunc)
-        return result
+        return rewrite(func, rules)
 
     def allocate(self, node: Allocate) -> Stmt | tuple[Stmt, ...]:
         if node.buffer in self.variables:

@@ -136,9 +136,7 @@ def _doubled(func: PrimFunc, marked: AttrStmt) -> PrimFunc:
     def allocate(node: Allocate) -> Stmt:
         return node.replaced(buffer=pair) if node.buffer is buffer else node
 
-    result = rewrite(func, {AttrStmt: attribute, Allocate: allocate})
-    assert isinstance(result, PrimFunc)
-    return result
+    return rewrite(func, {AttrStmt: attribute, Allocate: allocate})
 
 
 def _loop_in(marked: AttrStmt, buffer: Buffer) -> tuple[For, list[Stmt], list[Stmt]]:
@@ -259,7 +257,6 @@ def _redirected(stmts: Sequence[Stmt], pair: Buffer, buffer: Buffer, copy: Expr)
 
     rules: dict[type[Node], Rule] = {Load: access, Store: access}
     result = rewrite(SeqStmt(tuple(stmts)), rules)
-    assert isinstance(result, SeqStmt)
     return result.stmts
 
 

@@ -63,9 +63,8 @@ class Edges:
         self.values: dict[Var, Expr] = {}
         for stmt in statements(loop.body):
             if isinstance(stmt, For):
-                assert isinstance(stmt.start, IntImm)
-                assert isinstance(stmt.stop, IntImm)
-                self.ranges[stmt.var] = range(stmt.start.value, stmt.stop.value, stmt.step)
+                assert stmt.values is not None
+                self.ranges[stmt.var] = stmt.values
             elif isinstance(stmt, Let):
                 self.values[stmt.var] = stmt.value
         named = (node.var for node in walk(loop.body) if isinstance(node, LetExpr))

@@ -114,9 +114,7 @@ def _with_scratch(func: PrimFunc, lowered: Mapping[Function, _Lowered]) -> PrimF
         args = (*node.args, *map(BufferRef, buffers))
         return (*map(Allocate, buffers), node.replaced(callee=callee.lifted, args=args))
 
-    result = rewrite(func, {KernelCall: call}) if lowered and calls_in(func.body) else func
-    assert isinstance(result, PrimFunc)
-    return result
+    return rewrite(func, {KernelCall: call}) if lowered and calls_in(func.body) else func
 
 
 def _shapes(call: KernelCall, scratch: tuple[Buffer, ...]) -> list[tuple[Expr, ...]] | None:

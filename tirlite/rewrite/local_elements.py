@@ -65,7 +65,6 @@ def with_local_elements(loop: For, touches: Mapping[Allocation, Sequence[Touch]]
 
     rules: dict[type[Node], Rule] = {Load: moved, Store: moved}
     body = rewrite(loop.body, rules)
-    assert isinstance(body, SeqStmt)
     return SeqStmt((*before, *body.stmts, *after))
 
 

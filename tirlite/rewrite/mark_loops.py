@@ -62,9 +62,7 @@ def marked_around(func: PrimFunc, marked: AttrStmt, loop: For) -> PrimFunc:
     def moved(node: For) -> Stmt | tuple[Stmt, ...]:
         return around if node is loop else node
 
-    result = rewrite(func, {For: moved})
-    assert isinstance(result, PrimFunc)
-    return result
+    return rewrite(func, {For: moved})
 
 
 def _unmarked(loop: For, allocates: list[Allocate], marked: AttrStmt) -> Iterator[Stmt]:

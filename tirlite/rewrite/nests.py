@@ -95,9 +95,7 @@ def by_vectors(facts: Facts, rules: Rules) -> dict[For, tuple[Stmt, ...]]:
 
 def _as_vectors(loop: For) -> tuple[Stmt, ...] | None:
     """All iterations of a loop that the author marked, or None."""
-    if not (isinstance(loop.start, IntImm) and isinstance(loop.stop, IntImm)):
-        return None
-    lanes = len(range(loop.start.value, loop.stop.value, loop.step))
+    lanes = len(loop.values or ())
     if not 2 <= lanes <= MOST_LANES or not all(isinstance(stmt, Store | Let | IfThenElse) for stmt in loop.body.stmts):
         return None
     vectors = Lanes(lanes, {loop.var: Ramp(loop.start, const(loop.step, i64), lanes)})

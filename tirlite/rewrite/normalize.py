@@ -69,9 +69,7 @@ def _attributes_to_fields(func: PrimFunc) -> PrimFunc:
         return attr.body if attr.key in _MOVED else attr
 
     renamed = substitute(func, {}, changed)
-    result = rewrite(renamed, {AttrStmt: drop})
-    assert isinstance(result, PrimFunc)
-    return result
+    return rewrite(renamed, {AttrStmt: drop})
 
 
 def _definitions(root: Node) -> list[Buffer | Var]:

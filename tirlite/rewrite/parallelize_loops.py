@@ -54,9 +54,7 @@ class ParallelizeLoops(FactsPass):
         def parallel(loop: For) -> Stmt:
             return loop.replaced(kind=ForKind.PARALLEL) if loop in chosen else loop
 
-        result = rewrite(facts.func, {For: parallel})
-        assert isinstance(result, PrimFunc)
-        return result
+        return rewrite(facts.func, {For: parallel})
 
 
 def _outermost(body: SeqStmt, facts: Facts) -> set[For]:
@@ -67,11 +65,9 @@ def _outermost(body: SeqStmt, facts: Facts) -> set[For]:
         stmt, depth = stack.pop()
         if isinstance(stmt, SeqStmt):
             stack += ((each, depth) for each in stmt.stmts if type(each) in _COMPOSITES)
-        elif isinstance(stmt, IfThenElse):
-            stack += ((stmt.then_body, depth), (stmt.else_body, depth))
-        elif isinstance(stmt, AttrStmt):
-            stack.append((stmt.body, depth))
-        elif isinstance(stmt, For) and stmt.kind is ForKind.SERIAL:
+        elif not isinstance(stmt, For):
+            stack += ((body, depth) for body in stmt.bodies)
+        elif stmt.kind is ForKind.SERIAL:
             if _is_independent(stmt, facts):
                 found.add(stmt)
             elif depth < _DEEPEST:
@@ -83,19 +79,12 @@ def _is_independent(loop: For, facts: Facts) -> bool:
     inside = [*statements(loop.body)]
     is_worth_it = has_much_to_do(loop) and any(isinstance(stmt, Store) for stmt in inside)
     loops = (loop, *(stmt for stmt in inside if isinstance(stmt, For)))
-    counts = [_count(each) for each in loops]
-    if None not in counts and prod(count or 0 for count in counts) <= _FEWEST:
+    counts = [len(each.values) for each in loops if each.values is not None]
+    if len(counts) == len(loops) and prod(counts) <= _FEWEST:
         return False
     # The stores before a fault are those that the loop makes in order.
     may_move = is_worth_it and all(map(_may_run_beside, inside)) and not has_check(loop)
     return may_move and facts.is_independent(loop)
-
-
-def _count(loop: For) -> int | None:
-    """How many iterations a loop has; None where that is not known."""
-    if not isinstance(loop.start, IntImm) or not isinstance(loop.stop, IntImm):
-        return None
-    return len(range(loop.start.value, loop.stop.value, loop.step))
 
 
 def _may_run_beside(stmt: Stmt) -> bool:

@@ -15,7 +15,6 @@ from tirlite.ir import (
     FloorMod,
     For,
     ForKind,
-    IntImm,
     Max,
     Min,
     PrimFunc,
@@ -77,7 +76,6 @@ class PartitionLoops(FactsPass):
             return parts.get(loop, loop)
 
         result = rewrite(facts.func, {For: parted})
-        assert isinstance(result, PrimFunc)
         # What the body defines is defined once in each part.
         return Simplify()(Normalize()(result))
 
@@ -97,6 +95,4 @@ def _may_have_edges(loop: For) -> bool:
 
 
 def _trips(loop: For) -> int | None:
-    if not (isinstance(loop.start, IntImm) and isinstance(loop.stop, IntImm)):
-        return None
-    return len(range(loop.start.value, loop.stop.value, loop.step))
+    return None if loop.values is None else len(loop.values)

@@ -254,9 +254,7 @@ def _without(func: PrimFunc, dead: frozenset[Buffer]) -> PrimFunc:
             return ()
         return node
 
-    result = rewrite(func, {Allocate: allocate, View: view}) if dropped else func
-    assert isinstance(result, PrimFunc)
-    return result
+    return rewrite(func, {Allocate: allocate, View: view}) if dropped else func
 
 
 def _repeated(func: PrimFunc) -> set[Buffer]:
@@ -318,7 +316,6 @@ class _Merger:
             self.merge(pools)
         rules: dict[type[Node], Rule] = {Allocate: self.allocate, For: self.loop}
         result = rewrite(_without(self.func, self.found.dead), rules)
-        assert isinstance(result, PrimFunc)
         top = self.attached.get(None)
         return result.replaced(body=SeqStmt((*top, result.body), span=result.body.span)) if top else result
 

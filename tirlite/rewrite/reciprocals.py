@@ -68,7 +68,8 @@ class _Divisor(NamedTuple):
 def by_reciprocals(root: Callable[[Buffer], Buffer], loop: For) -> Stmt | tuple[Stmt, ...]:
     """An innermost loop, behind the reciprocals of what stays the same in it. `root` tells what views are of."""
     inside = [*statements(loop.body)]
-    if _is_short(loop) or any(isinstance(stmt, For | While) for stmt in inside):
+    is_short = loop.values is not None and len(loop.values) < _FEWEST
+    if is_short or any(isinstance(stmt, For | While) for stmt in inside):
         return loop
     stored = {root(stmt.buffer) for stmt in inside if isinstance(stmt, Store)}
     bound = {loop.var, *(stmt.var for stmt in inside if isinstance(stmt, Let))}
@@ -89,11 +90,6 @@ def by_reciprocals(root: Callable[[Buffer], Buffer], loop: For) -> Stmt | tuple[
     result = rewrite(loop, {Div: product})
     assert isinstance(result, For)
     return (*(let for each in found for let in each.defined), result) if found else loop
-
-
-def _is_short(loop: For) -> bool:
-    start, stop = loop.start, loop.stop
-    return isinstance(start, IntImm) and isinstance(stop, IntImm) and (stop.value - start.value) / loop.step < _FEWEST
 
 
 def _stays(value: Expr, bound: set[Var]) -> bool:

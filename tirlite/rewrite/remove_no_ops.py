@@ -21,7 +21,6 @@ from tirlite.ir import (
     Op,
     PrimFunc,
     Rule,
-    SeqStmt,
     Stmt,
     Store,
     Var,
@@ -55,9 +54,7 @@ class RemoveNoOps(FactsPass):
             **dict.fromkeys((Store, Allocate, View, Let), leaf),
             **dict.fromkeys((For, IfThenElse, AttrStmt), _composite),
         }
-        result = rewrite(facts.func, rules)
-        assert isinstance(result, PrimFunc)
-        return result
+        return rewrite(facts.func, rules)
 
 
 class _Needed:
@@ -92,7 +89,7 @@ class _Needed:
         if isinstance(stmt, Let):
             self._declarations.setdefault(stmt.var, []).append(stmt)
             return not _has_effect(stmt.value)
-        for inside in (each for body in _bodies(stmt) for each in body.stmts):
+        for inside in (each for body in stmt.bodies for each in body.stmts):
             self._around.setdefault(inside, []).append(stmt)
         return isinstance(stmt, For | IfThenElse | AttrStmt) and _may_go(stmt)
 
@@ -119,10 +116,6 @@ def _own_nodes(stmt: Stmt) -> Iterator[Node]:
             yield from walk(extent)
 
 
-def _bodies(stmt: Stmt) -> list[SeqStmt]:
-    return [child for child in stmt.children() if isinstance(child, SeqStmt)]
-
-
 def _has_effect(root: Node) -> bool:
     """Whether an expression does more than compute: it calls foreign code, or hands out an address."""
     return any(
@@ -139,4 +132,4 @@ def _may_go(stmt: For | IfThenElse | AttrStmt) -> bool:
 
 
 def _composite(node: For | IfThenElse | AttrStmt) -> Stmt | tuple[Stmt, ...]:
-    return node if any(body.stmts for body in _bodies(node)) or not _may_go(node) else ()
+    return node if any(body.stmts for body in node.bodies) or not _may_go(node) else ()

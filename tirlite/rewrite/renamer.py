@@ -19,9 +19,7 @@ class Renamer(Substitution):
 
     def rename(self, func: PrimFunc) -> PrimFunc:
         rules = self.rules() | {Let: self.let, LetExpr: self.bound, For: self.bound}
-        result = rewrite(func, rules, enter={For: self.bind, LetExpr: self.bind})
-        assert isinstance(result, PrimFunc)
-        return result
+        return rewrite(func, rules, enter={For: self.bind, LetExpr: self.bind})
 
     def bind(self, node: For | LetExpr | Let) -> None:
         if node.var in self.defined:

@@ -61,9 +61,7 @@ def with_scalars(body: SeqStmt) -> SeqStmt | None:
         return tuple(stmt.replaced(buffer=cell) for (buffer, _), cell in cells.items() if buffer is stmt.buffer)
 
     rules: dict[type[Node], Rule] = {Load: moved, Store: moved, Allocate: declared}
-    result = rewrite(made, rules)
-    assert isinstance(result, SeqStmt)
-    return result
+    return rewrite(made, rules)
 
 
 def _has_few_apart(body: SeqStmt) -> bool:

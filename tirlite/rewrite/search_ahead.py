@@ -133,7 +133,6 @@ def _search_with_body(loop: While) -> _Search | None:
     for each in others[1:]:
         goes_on = And(goes_on, each)
     named = rewrite(goes_on, {Load: lambda load: at if _is_counter(load, counter) else load})
-    assert isinstance(named, Expr)
     return _Search(counter, limit.b, (), at, named)
 
 

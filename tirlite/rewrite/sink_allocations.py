@@ -131,9 +131,7 @@ class _Moves:
             IfThenElse: self.branches,
         }
         enter = dict.fromkeys((For, While, IfThenElse), self.opened.append)
-        result = rewrite(func, rules, enter=enter)
-        assert isinstance(result, PrimFunc)
-        return result
+        return rewrite(func, rules, enter=enter)
 
     def allocate(self, node: Allocate) -> Stmt | tuple[Stmt, ...]:
         if node.buffer not in self.moved:

@@ -31,6 +31,5 @@ class SplitReductions(FactsPass):
         from tirlite.rewrite.partials import split
 
         result = rewrite(func, {For: lambda loop: split(loop, facts)})
-        assert isinstance(result, PrimFunc)
         # The statements stand there once for each length of vectors.
         return Normalize()(result)

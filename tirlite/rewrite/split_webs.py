@@ -146,7 +146,7 @@ class _Splits:
     def apply(self, func: PrimFunc) -> PrimFunc:
         if not self.beside:
             return func
-        result = rewrite(
+        return rewrite(
             func,
             {
                 Allocate: self.allocate,
@@ -167,8 +167,6 @@ class _Splits:
                 IfThenElse: self.open,
             },
         )
-        assert isinstance(result, PrimFunc)
-        return result
 
     def note(self, node: Load | Store) -> None:
         self.pending.append(self.uses.get((node, node.buffer)))

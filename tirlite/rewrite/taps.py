@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tirlite.ir import Allocate, For, ForKind, IntImm, Let, SeqStmt, Stmt, Store, const, i64, substitute
+from tirlite.ir import Allocate, For, ForKind, Let, SeqStmt, Stmt, Store, const, i64, substitute
 from tirlite.rewrite.affine_exprs import folded
 
 # The most iterations of one loop, and the most statements that loops inside of a body become.
@@ -13,12 +13,9 @@ _KINDS = (ForKind.SERIAL, ForKind.REDUCE, ForKind.UNROLLED)
 
 def count_of(loop: For) -> int | None:
     """How many taps a loop goes over; None where it may be many."""
-    if loop.step != 1 or loop.kind not in _KINDS:
+    if loop.step != 1 or loop.kind not in _KINDS or loop.values is None:
         return None
-    if not (isinstance(loop.start, IntImm) and isinstance(loop.stop, IntImm)):
-        return None
-    count = max(0, loop.stop.value - loop.start.value)
-    return count if count <= _WIDEST else None
+    return len(loop.values) if len(loop.values) <= _WIDEST else None
 
 
 def written_out(body: SeqStmt) -> SeqStmt:
@@ -29,11 +26,10 @@ def written_out(body: SeqStmt) -> SeqStmt:
 
 
 def _written_out(stmt: Stmt) -> tuple[Stmt, ...]:
-    if not isinstance(stmt, For) or (count := count_of(stmt)) is None:
+    if not isinstance(stmt, For) or count_of(stmt) is None:
         return (stmt,)
-    assert isinstance(stmt.start, IntImm)
     made: list[Stmt] = []
-    for tap in range(stmt.start.value, stmt.start.value + count):
+    for tap in stmt.values or ():
         # Bounds of loops inside may be constant now.
         made += written_out(folded(substitute(stmt.body, {stmt.var: const(tap, i64)}))).stmts
         if len(made) > _MOST_STATEMENTS or not all(isinstance(each, Store | Let | Allocate) for each in made):

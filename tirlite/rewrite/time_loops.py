@@ -102,12 +102,10 @@ def outermost(body: SeqStmt) -> list[Timed]:
     stack: list[Stmt] = [*body.stmts[::-1]]
     while stack:
         stmt = stack.pop()
-        if isinstance(stmt, IfThenElse):
-            stack += (*stmt.else_body.stmts[::-1], *stmt.then_body.stmts[::-1])
-        elif isinstance(stmt, AttrStmt):
-            stack += stmt.body.stmts[::-1]
-        elif isinstance(stmt, _KINDS):
+        if isinstance(stmt, _KINDS):
             found.append(stmt)
+        else:
+            stack += (each for body in stmt.bodies[::-1] for each in body.stmts[::-1])
     return found
 
 

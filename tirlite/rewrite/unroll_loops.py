@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tirlite.ir import For, ForKind, IntImm, PrimFunc, Stmt, const, i64, rewrite, statements, substitute
+from tirlite.ir import For, ForKind, PrimFunc, Stmt, const, i64, rewrite, statements, substitute
 from tirlite.ir.demand import pass_call
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
@@ -35,11 +35,9 @@ class UnrollLoops:
         return func if result is func else Simplify()(Normalize()(result))
 
     def _unrolled(self, loop: For) -> Stmt | tuple[Stmt, ...]:
-        if loop.kind is not ForKind.UNROLLED:
+        values = loop.values
+        if loop.kind is not ForKind.UNROLLED or values is None:
             return loop
-        if not (isinstance(loop.start, IntImm) and isinstance(loop.stop, IntImm)):
-            return loop
-        values = range(loop.start.value, loop.stop.value, loop.step)
         size = sum(1 for _ in statements(loop.body))
         if len(values) > self.most or len(values) * size > _MOST_STATEMENTS:
             return loop

@@ -47,9 +47,7 @@ class UsePermissions:
             return func
         from tirlite.ir import rewrite
 
-        result = rewrite(func, {AttrStmt: partial(_used, func)})
-        assert isinstance(result, PrimFunc)
-        return result
+        return rewrite(func, {AttrStmt: partial(_used, func)})
 
 
 def _used(func: PrimFunc, stmt: AttrStmt) -> Stmt:

@@ -66,7 +66,6 @@ class VectorizeLoops(FactsPass):
             return (ahead[loop], loop) if loop in ahead else loop
 
         result = rewrite(facts.func, {For: replaced, While: searched})
-        assert isinstance(result, PrimFunc)
         # The statements of a loop stand there once for each length of vectors.
         return Normalize()(result)
 

@@ -54,7 +54,6 @@ class CacheWrite(FactsPass):
 
         rules: dict[type[Node], Rule] = {Load: moved, Store: moved}
         body = rewrite(at.body, rules)
-        assert isinstance(body, SeqStmt)
         before: list[Stmt] = [Allocate(cell, span=first.span)]
         if not _is_set_first(at.body, buffer):
             before.append(Store(cell, (), Load(buffer, first.indices), span=first.span))

@@ -262,7 +262,6 @@ class _Move:
 
         rules: dict[type[Node], Rule] = {For: placed, Allocate: kept}
         result = rewrite(func, rules)
-        assert isinstance(result, PrimFunc)
         return Normalize()(result)
 
     def _moved(self, root: Node) -> Node:

@@ -190,7 +190,6 @@ class _Made:
         """The function with the nest by groups."""
         self._demand_readable()
         body = rewrite(self.at.body, {For: lambda loop: self._summed() if loop is self.terms[0] else loop})
-        assert isinstance(body, SeqStmt)
         copied = (Allocate(self.rights, span=self.at.span), *self._rights(), *self._column_sums(), *body.stmts)
         panel = self.at.replaced(body=SeqStmt(copied))
         nest = rewrite(self.outside, {For: lambda loop: panel if loop is self.at else loop})

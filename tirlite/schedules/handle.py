@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tirlite.diag import KernelError, Message, nearest
-from tirlite.ir import Allocate, Buffer, For, IfThenElse, PrimFunc, SeqStmt, Stmt, View, statements
+from tirlite.ir import Allocate, Buffer, For, PrimFunc, SeqStmt, Stmt, View, statements
 from tirlite.ir.printer_names import identifier
 from tirlite.record import record
 
@@ -89,13 +89,11 @@ def loops_around(func: PrimFunc) -> Iterator[tuple[For, tuple[For, ...]]]:
         stmt, around = stack.pop()
         if isinstance(stmt, SeqStmt):
             stack += ((each, around) for each in reversed(stmt.stmts))
-        elif isinstance(stmt, IfThenElse):
-            stack += ((stmt.else_body, around), (stmt.then_body, around))
         elif isinstance(stmt, For):
             yield stmt, around
             stack.append((stmt.body, (*around, stmt)))
-        elif isinstance(body := getattr(stmt, "body", None), SeqStmt):
-            stack.append((body, around))
+        else:
+            stack += ((body, around) for body in stmt.bodies[::-1])
 
 
 def loop_named(func: PrimFunc, name: LoopName) -> For:

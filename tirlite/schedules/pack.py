@@ -112,7 +112,6 @@ class Pack(FactsPass):
             return Load(packed, tuple(places)) if read in loads and (read is not node or not self.cast) else node
 
         body = rewrite(at.body, {Cast if self.cast else Load: moved})
-        assert isinstance(body, SeqStmt)
         if any(node in loads for node in walk(body)):
             raise does_not_fit(self, f"`{buffer.name}` is read otherwise than to be converted to {self.cast}")
         stmts = (

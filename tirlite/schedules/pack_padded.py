@@ -111,7 +111,6 @@ class PackPadded(FactsPass):
             return Load(packed, places) if structural_equal(node, choice) else node
 
         body = rewrite(at.body, {Call: moved})
-        assert isinstance(body, SeqStmt)
         if any(isinstance(node, Load) and node.buffer is buffer for node in walk(body)):
             raise does_not_fit(self, f"`{buffer.name}` is read otherwise than under one condition")
         try:

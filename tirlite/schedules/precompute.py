@@ -83,7 +83,6 @@ class Precompute(FactsPass):
         place = block.stmts.index(loop)
         whole = SeqStmt((*block.stmts[:place], Allocate(kept, span=loop.span), first, *made, *behind[last + 1 :]))
         result = rewrite(facts.func, {SeqStmt: lambda each: whole if each is block else each})
-        assert isinstance(result, PrimFunc)
         return Normalize()(result)
 
     def _demand_steady(self, facts: Facts, value: Expr, behind: tuple[Stmt, ...]) -> None:

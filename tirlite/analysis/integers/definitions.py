@@ -10,7 +10,6 @@ from tirlite.ir import (
     Buffer,
     Expr,
     For,
-    IfThenElse,
     Let,
     LetExpr,
     PrimFunc,
@@ -92,11 +91,8 @@ class Definitions:
                 self._found[stmt.var] = Definition(owner, stmt.value)
             elif isinstance(stmt, View):
                 self.views[stmt.buffer] = stmt
-            elif isinstance(stmt, While):
-                stack.append((stmt.body, stmt))
-            elif isinstance(stmt, IfThenElse):
-                stack += [(stmt.else_body, owner), (stmt.then_body, owner)]
-            elif isinstance(stmt, AttrStmt):
-                if stmt.buffer is not None:
+            else:
+                if isinstance(stmt, AttrStmt) and stmt.buffer is not None:
                     self.remarked.add(stmt.buffer)
-                stack.append((stmt.body, owner))
+                owner = stmt if isinstance(stmt, While) else owner
+                stack += [(body, owner) for body in stmt.bodies[::-1]]

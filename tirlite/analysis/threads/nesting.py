@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from tirlite.diag import KernelError, Message
-from tirlite.ir import For, IfThenElse, PrimFunc, SeqStmt, Stmt, While
-from tirlite.ir.stmt import AttrStmt
+from tirlite.ir import For, PrimFunc, SeqStmt, Stmt
 from tirlite.ir.thread_tag import ThreadRole, thread_role
 
 
@@ -35,18 +34,11 @@ def check_thread_nesting(func: PrimFunc) -> None:
     todo: list[tuple[Stmt, tuple[For, ...]]] = [(func.body, ())]
     while todo:
         stmt, around = todo.pop()
-        if isinstance(stmt, SeqStmt):
-            todo.extend((each, around) for each in reversed(stmt.stmts))
-        elif isinstance(stmt, For):
-            role = thread_role(stmt)
-            if role is not None:
-                _check(stmt, role, around)
-                around = (*around, stmt)
-            todo.append((stmt.body, around))
-        elif isinstance(stmt, While | AttrStmt):
-            todo.append((stmt.body, around))
-        elif isinstance(stmt, IfThenElse):
-            todo += ((stmt.else_body, around), (stmt.then_body, around))
+        if isinstance(stmt, For) and (role := thread_role(stmt)) is not None:
+            _check(stmt, role, around)
+            around = (*around, stmt)
+        inside = stmt.stmts if isinstance(stmt, SeqStmt) else stmt.bodies
+        todo += ((each, around) for each in reversed(inside))
 
 
 def _check(loop: For, role: ThreadRole, around: tuple[For, ...]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from tirlite.ir import Allocate, AttrStmt, For, IfThenElse, SeqStmt, Stmt, While
+from tirlite.ir import Allocate, For, SeqStmt, Stmt
 from tirlite.ir.thread_tag import ThreadRole, thread_role
 from tirlite.plan import Rank, StorageScope
 
@@ -28,20 +28,16 @@ def visibilities(launch: For) -> dict[Allocate, Visibility]:
     todo: list[tuple[Stmt, bool]] = [(launch, False)]
     while todo:
         stmt, in_threads = todo.pop()
-        if isinstance(stmt, SeqStmt):
-            todo += ((each, in_threads) for each in reversed(stmt.stmts))
-        elif isinstance(stmt, Allocate):
+        if isinstance(stmt, Allocate):
             is_shared = StorageScope.parse(stmt.buffer.scope).rank is Rank.SHARED
             found[stmt] = Visibility.THREAD if in_threads and not is_shared else Visibility.BLOCK
         elif isinstance(stmt, For):
             role = thread_role(stmt)
             loops += role is not None
             grids += role is ThreadRole.BLOCK
-            todo.append((stmt.body, in_threads or role not in (None, ThreadRole.BLOCK)))
-        elif isinstance(stmt, While | AttrStmt):
-            todo.append((stmt.body, in_threads))
-        elif isinstance(stmt, IfThenElse):
-            todo += ((stmt.else_body, in_threads), (stmt.then_body, in_threads))
+            in_threads = in_threads or role not in (None, ThreadRole.BLOCK)
+        inside = stmt.stmts if isinstance(stmt, SeqStmt) else stmt.bodies
+        todo += ((each, in_threads) for each in reversed(inside))
     if loops > 1:
         nested = (Visibility.THREAD, Visibility.BLOCK) if grids > 1 else (Visibility.THREAD,)
         found = {each: Visibility.NESTED if who in nested else who for each, who in found.items()}

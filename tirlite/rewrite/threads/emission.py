@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import cast
 
 from tirlite.ir import (
     Add,
@@ -33,7 +32,7 @@ from tirlite.ir import (
 )
 from tirlite.ir.thread_tag import thread_role
 from tirlite.rewrite.threads.names import Copies, Declared, Names, times
-from tirlite.rewrite.threads.phases import Around, Item, Phase, Phases, bodies_of
+from tirlite.rewrite.threads.phases import Around, Item, Phase, Phases
 
 
 def divided(launch: For, *, windows: bool = False) -> SeqStmt:
@@ -74,7 +73,7 @@ class Emission:
         return SeqStmt(tuple(stmts))
 
     def _around(self, item: Around, bodies: list[SeqStmt]) -> Stmt:
-        spans = [body.span for body in bodies_of(item.stmt)]
+        spans = [body.span for body in item.stmt.bodies]
         bodies = [body.replaced(span=span) for body, span in zip(bodies, spans, strict=True)]
         if isinstance(item.stmt, IfThenElse):
             return item.stmt.replaced(then_body=bodies[0], else_body=bodies[1])
@@ -96,7 +95,7 @@ class Emission:
         axes = {axis.var: self._fresh(axis.var) for axis in phase.axes}
         rules = _PhaseRules(self.names, axes, self.names.shared.get(phase, []))
         front = [stmt for declared in self.names.needs[phase] for stmt in rules.anew(declared)]
-        body = cast(SeqStmt, rewrite(SeqStmt(phase.stmts), rules.rules()))
+        body = rewrite(SeqStmt(phase.stmts), rules.rules())
         if not body.stmts:
             return []
         stmts: tuple[Stmt, ...] = (*front, *body.stmts)
@@ -134,10 +133,10 @@ class _PhaseRules(Substitution):
             kept = self.copies.get(stmt.var)
             value = Load(kept.storage, self.indices(kept)) if kept is not None else rewrite(stmt.value, self.rules())
             self.variables[stmt.var] = var
-            return [Let(var, cast(Expr, value), span=stmt.span)]
+            return [Let(var, value, span=stmt.span)]
         if isinstance(stmt, View):
             self.buffers[stmt.buffer] = replace(self.declare(stmt.buffer))
-            return [cast(Stmt, rewrite(stmt, self.rules()))]
+            return [rewrite(stmt, self.rules())]
         copies = self.copies.get(stmt.buffer)
         return [self.window(stmt, copies)] if copies is not None and copies.is_window else []
 

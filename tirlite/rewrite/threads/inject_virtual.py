@@ -66,9 +66,7 @@ class _Injector:
     def inject(self, func: PrimFunc) -> PrimFunc:
         from tirlite.ir import rewrite
 
-        result = rewrite(func, {For: self.loop}, enter={For: self.enter})
-        assert isinstance(result, PrimFunc)
-        return result
+        return rewrite(func, {For: self.loop}, enter={For: self.enter})
 
     def enter(self, loop: For) -> None:
         self.depth += thread_role(loop) is ThreadRole.VIRTUAL

@@ -178,7 +178,7 @@ class Phases:
         if isinstance(stmt, For | While | IfThenElse | AttrStmt):
             obstacle = self._obstacle(stmt) or obstacle
             holds = False
-            for each in (each for body in bodies_of(stmt) for each in body.stmts):
+            for each in (each for body in stmt.bodies for each in body.stmts):
                 holds |= yield self._look(each, obstacle)
             if obstacle is None and (holds or self.role is ThreadRole.VIRTUAL):
                 self.opened.add(stmt)
@@ -256,14 +256,9 @@ class Phases:
             inside: list[Item] = yield self._items(stmt.body, (*axes, stmt))
             return items + (inside if _is_positive(stmt.stop) else _where_some(stmt, inside))
         bodies = []
-        for body in bodies_of(stmt):
+        for body in stmt.bodies:
             bodies.append(tuple((yield self._items(body, axes))))
         return [Around(stmt, tuple(bodies))]
-
-
-def bodies_of(stmt: Stmt) -> tuple[SeqStmt, ...]:
-    """The bodies of a composite."""
-    return tuple(child for child in stmt.children() if isinstance(child, SeqStmt))
 
 
 def heads_of(stmt: Stmt) -> tuple[Expr, ...]:
@@ -308,7 +303,7 @@ def _declared_below(stmt: Stmt) -> Iterator[Var]:
     """The variables that get a value in the bodies of `stmt`, but for what deeper composites do."""
     if isinstance(stmt, For):
         yield stmt.var
-    for body in bodies_of(stmt):
+    for body in stmt.bodies:
         yield from (each.var for each in body.stmts if isinstance(each, Let))
 
 

@@ -55,9 +55,7 @@ class _Splitter:
     def split(self, func: PrimFunc) -> PrimFunc:
         from tirlite.ir import rewrite
 
-        result = rewrite(func, {For: self.loop, Evaluate: self.evaluate}, enter={For: self.enter})
-        assert isinstance(result, PrimFunc)
-        return result
+        return rewrite(func, {For: self.loop, Evaluate: self.evaluate}, enter={For: self.enter})
 
     def enter(self, loop: For) -> None:
         self.depth += thread_role(loop) is ThreadRole.THREAD

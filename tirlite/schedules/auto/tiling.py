@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tirlite.ir import For, IntImm
+from tirlite.ir import For
 from tirlite.record import record
 from tirlite.target import Target
 
@@ -79,11 +79,9 @@ class Tiling:
 
 
 def is_known(loop: For) -> bool:
-    return isinstance(loop.start, IntImm) and isinstance(loop.stop, IntImm)
+    return loop.values is not None
 
 
 def count_of(loop: For) -> int:
     """How often a loop runs, where constants tell it; else once, for want of better."""
-    if isinstance(loop.start, IntImm) and isinstance(loop.stop, IntImm):
-        return max(0, loop.stop.value - loop.start.value)
-    return 1
+    return 1 if loop.values is None else len(loop.values)
