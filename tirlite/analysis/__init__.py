@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from tirlite.analysis.in_place.candidates import in_place_candidates
     from tirlite.analysis.in_place.proof import InPlaceProof
     from tirlite.analysis.integers.extents import Extents
-    from tirlite.analysis.integers.index_map import AffineMap, affine_map, is_injective
-    from tirlite.analysis.integers.index_space import IndexSpace, index_range
+    from tirlite.analysis.integers.index_space import IndexSpace
     from tirlite.analysis.lifetimes import Lifetime, lifetimes, lifetimes_of
     from tirlite.analysis.param_uses import ParamUses, Use
     from tirlite.analysis.plan_demands import PlanDemands, plan_demands
@@ -35,8 +34,7 @@ else:
             "facts": "Facts dependences",
             "in_place.candidates": "in_place_candidates",
             "in_place.proof": "InPlaceProof",
-            "integers.index_map": "AffineMap affine_map is_injective",
-            "integers.index_space": "IndexSpace index_range",
+            "integers.index_space": "IndexSpace",
             "lifetimes": "Lifetime lifetimes lifetimes_of",
             "param_uses": "ParamUses Use",
             "plan_demands": "PlanDemands plan_demands",
@@ -50,7 +48,6 @@ __all__ = [
     "GIVEN",
     "Access",
     "AccessKind",
-    "AffineMap",
     "AllocationSize",
     "ByteRange",
     "Demand",
@@ -71,11 +68,8 @@ __all__ = [
     "StorageFault",
     "Touch",
     "Use",
-    "affine_map",
     "allocations",
     "in_place_candidates",
-    "index_range",
-    "is_injective",
     "are_disjoint",
     "byte_ranges",
     "check_storage",

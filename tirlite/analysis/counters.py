@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from tirlite.ir import (
     LE,
     LT,
     Add,
-    And,
     Expr,
     For,
     IntImm,
@@ -21,21 +18,11 @@ from tirlite.ir import (
     Sub,
     Var,
     While,
+    conjuncts,
     i64,
     statements,
     walk,
 )
-
-
-def conjuncts(condition: Expr) -> Iterator[Expr]:
-    """What must hold, in the order in which it is asked for."""
-    todo = [condition]
-    while todo:
-        each = todo.pop()
-        if isinstance(each, And):
-            todo += (each.b, each.a)
-        else:
-            yield each
 
 
 def counter_along(loop: While) -> Load | None:

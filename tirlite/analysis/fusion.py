@@ -25,7 +25,7 @@ from tirlite.ir import (
     View,
     walk,
 )
-from tirlite.ir.shape_loads import is_sized_by_load
+from tirlite.ir.shapes import is_sized_by_load
 
 # Pairs of accesses that are compared for one pair of loops.
 _MOST_PAIRS = 1024

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tirlite.analysis.facts import Facts
 from tirlite.ir import Buffer, Expr
 from tirlite.sizes import Proof, Size, maximum, prove_le
-from tirlite.sizes.unknown import ends
+from tirlite.sizes.unknown import ends, unknowns_in
 
 if TYPE_CHECKING:
     from tirlite.analysis.integers.room import Room
@@ -45,7 +45,6 @@ class MostBytes:
             yield most if prove_le(0, most) is Proof.YES else maximum(0, most)
 
     def _bound(self, extent: Expr) -> Size | None:
-        from tirlite.analysis.integers.index_map import is_computed
         from tirlite.analysis.integers.room import Room
 
         if self._room is None:
@@ -53,7 +52,7 @@ class MostBytes:
         size = self._facts.space.size(extent)
         low, high = ends(size)
         least, checked = self._room.ends(extent)
-        if not is_computed(size):
+        if not all(each.counts for each in unknowns_in(size)):
             high = checked  # which knows of no types
         if high is None or checked is None or not any(_is_no_less(each, 0) for each in (low, least)):
             return None

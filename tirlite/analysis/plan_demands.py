@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 from tirlite.analysis.facts import Facts, of_facts
 from tirlite.analysis.most_bytes import MostBytes
-from tirlite.analysis.shape_plan import alignment_at, shape_plan
+from tirlite.analysis.shape_plan import shape_plan
 from tirlite.ir import Allocate, Buffer, IntImm, Var, View, statements
+from tirlite.ir.shapes import least_alignment
 from tirlite.plan import Conditions
 from tirlite.record import record
 from tirlite.sizes import Dim, Size, dims_of, maximum
@@ -43,7 +44,7 @@ def plan_demands(facts: Facts) -> PlanDemands | None:
             homes[stmt.buffer] = arena
         elif isinstance(stmt, View) and stmt.source in homes and (entry := plan.entry(stmt.byte_offset)) is not None:
             arenas[entry] = homes[stmt.source]
-            aligns[entry] = max(aligns[entry], alignment_at(stmt.buffer))
+            aligns[entry] = max(aligns[entry], least_alignment(stmt.buffer))
             sizes[entry] = maximum(sizes[entry], most.of(stmt.buffer) or 0)
     dims = dict.fromkeys(dim for size in sizes for dim in dims_of(size))
     conditions = Conditions(tuple(arenas), tuple(aligns), plan.rows)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from tirlite.analysis.integers.extents import Extents
-from tirlite.ir import GE, GT, LE, LT, And, Assert, Buffer, Cast, Expr, For, IntImm, Load, PrimFunc, Stmt, Var
+from tirlite.ir import GE, GT, LE, LT, Assert, Buffer, Cast, Expr, For, IntImm, Load, PrimFunc, Stmt, Var, conjuncts
 from tirlite.record import record
 from tirlite.sizes import Size, maximum, minimum
 from tirlite.sizes.poly import varies
@@ -42,7 +40,7 @@ def _promise(stmt: Stmt, extents: Extents) -> Promise | None:
     low: Size | None = None
     high: Size | None = None
     buffers: set[Buffer] = set()
-    for each in _parts(stmt.condition):
+    for each in conjuncts(stmt.condition):
         told = _told(each, loops, extents)
         if told is None:
             return None
@@ -53,16 +51,6 @@ def _promise(stmt: Stmt, extents: Extents) -> Promise | None:
         else:
             high = end if high is None else minimum(high, end)
     return Promise(loops[0], buffers.pop(), low, high) if len(buffers) == 1 else None
-
-
-def _parts(condition: Expr) -> Iterator[Expr]:
-    stack = [condition]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, And):
-            stack += (node.b, node.a)
-        else:
-            yield node
 
 
 def _told(node: Expr, loops: list[For], extents: Extents) -> tuple[Buffer, bool, Size] | None:

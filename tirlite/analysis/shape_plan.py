@@ -44,8 +44,3 @@ def shape_plan(func: PrimFunc) -> ShapePlan | None:
         return None
     assert isinstance(last, Buffer)
     return ShapePlan(last, cast("tuple[tuple[int, ...], ...]", outer.value), outer.body)
-
-
-def alignment_at(buffer: Buffer) -> int:
-    """What divides the offset of a view at an entry of a plan, in bytes: its alignment, or that of its elements."""
-    return max(buffer.alignment, min(64, buffer.dtype.bytes & -buffer.dtype.bytes))

@@ -9,7 +9,7 @@ from tirlite.analysis.facts import Facts
 from tirlite.analysis.regions import is_plain, path_to
 from tirlite.ir import Load, Store
 from tirlite.ir.checked import is_checked
-from tirlite.ir.shape_loads import loads_in_shapes
+from tirlite.ir.shapes import loads_in_shapes
 
 
 def temporaries(facts: Facts) -> list[Allocation]:

@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.shape_plan import alignment_at
 from tirlite.codegen.llvm.text import ModuleText
 from tirlite.ir import Buffer, For, Load, Store, View, While, walk
+from tirlite.ir.shapes import least_alignment
 
 if TYPE_CHECKING:
     from tirlite.analysis import ByteRange
@@ -54,7 +54,7 @@ class Aliases:
         """What divides the offset of a view at an entry of a plan, as each plan is checked for that; None elsewhere."""
         own = self.ranges.get(view.buffer)
         is_at_entry = own is not None and own.entry is not None and own.root is view.source
-        return alignment_at(view.buffer) if is_at_entry else None
+        return least_alignment(view.buffer) if is_at_entry else None
 
     def _scope(self, own: ByteRange) -> str:
         if not self.domain:

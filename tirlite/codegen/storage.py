@@ -23,7 +23,6 @@ from tirlite.ir import (
     Expr,
     For,
     Function,
-    IntImm,
     LetExpr,
     Load,
     PrimFunc,
@@ -33,6 +32,7 @@ from tirlite.ir import (
     statements,
     walk,
 )
+from tirlite.ir.shapes import constant_bytes
 from tirlite.record import record
 
 if TYPE_CHECKING:
@@ -170,16 +170,6 @@ def assign_homes(
             ranges[loops.get(buffer)].append(buffer)
     placed = {loop: tuple(found) for loop, found in ranges.items()}
     return Storage(homes, sizes, shapes, line, distributed, placed, plan)
-
-
-def constant_bytes(buffer: Buffer) -> int | None:
-    """The bytes of a buffer of constant size, else None."""
-    size = buffer.dtype.bytes
-    for extent in buffer.shape:
-        if not isinstance(extent, IntImm):
-            return None
-        size *= extent.value
-    return size
 
 
 def padded_bytes(size: int, line: int) -> int:

@@ -8,14 +8,14 @@ branches that always go the same way.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import prod
 
 from tirlite.codegen import memory
 from tirlite.codegen.faults import KernelFunction
 from tirlite.codegen.llvm.values import Value, integer
 from tirlite.codegen.memory import Place
-from tirlite.ir import Allocate, Buffer, For, IntImm, Let, PrimFunc, Store, i64, statements_of, walk
+from tirlite.ir import Allocate, Buffer, For, Let, PrimFunc, Store, i64, statements_of, walk
 from tirlite.ir.masked import mask_of
+from tirlite.ir.shapes import constant_bytes
 from tirlite.target import Processor
 
 # The bytes that such an instruction writes at once, at addresses that are multiples of these.
@@ -52,9 +52,8 @@ def _stores(loop: For) -> Iterator[Store]:
 
 
 def _may_be_large(buffer: Buffer, processor: Processor) -> bool:
-    extents = [extent.value for extent in buffer.shape if isinstance(extent, IntImm)]
-    is_known = len(extents) == len(buffer.shape)
-    return not buffer.volatile and not (is_known and prod(extents) * buffer.dtype.bytes <= processor.caches[-1])
+    size = constant_bytes(buffer)
+    return not buffer.volatile and (size is None or size > processor.caches[-1])
 
 
 def store(out: KernelFunction, place: Place, pointer: Value, value: Value, note: str) -> None:

@@ -112,7 +112,7 @@ if TYPE_CHECKING:
     from tirlite.ir.substitute import Substitution, substitute
     from tirlite.ir.trampoline import Steps, run
     from tirlite.ir.validate import validate
-    from tirlite.ir.walk import statements, statements_of, walk
+    from tirlite.ir.walk import conjuncts, statements, statements_of, walk
 else:
     __getattr__ = late_names(
         __name__,
@@ -127,7 +127,7 @@ else:
             "substitute": "Substitution substitute",
             "trampoline": "Steps run",
             "validate": "validate",
-            "walk": "statements statements_of walk",
+            "walk": "conjuncts statements statements_of walk",
         },
     )
 
@@ -216,6 +216,7 @@ __all__ = [
     "buffer_of",
     "callees",
     "calls_in",
+    "conjuncts",
     "const",
     "dtype_of",
     "failure",

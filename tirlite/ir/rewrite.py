@@ -12,10 +12,11 @@ from tirlite.ir.node import Node
 from tirlite.ir.stmt import Allocate, Evaluate, Let, SeqStmt, Stmt, Store, View
 
 if TYPE_CHECKING:
-    from tirlite.ir.func import PrimFunc
+    from tirlite.ir.kernel_call import Function
 
     # What stays one of its kind.
-    Root = TypeVar("Root", PrimFunc, SeqStmt, Stmt, Expr)
+    Func = TypeVar("Func", bound=Function)
+    Root = TypeVar("Root", SeqStmt, Stmt, Expr)
 
 # What most programs are made of, and what no statement stands below.
 _LEAVES: frozenset[type[Node]] = frozenset((Store, Allocate, View, Let, Evaluate))
@@ -27,6 +28,8 @@ Rules: TypeAlias = Mapping[type[Node], Rule]
 Hooks: TypeAlias = Mapping[type[Node], Callable[[Any], None]]
 
 
+@overload
+def rewrite(root: Func, rules: Rules, *, enter: Hooks | None = None) -> Func: ...
 @overload
 def rewrite(root: Root, rules: Rules, *, enter: Hooks | None = None) -> Root: ...
 @overload

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from math import prod
 from typing import Any
 
 from tirlite.diag import Message, PlanError
@@ -11,6 +10,7 @@ from tirlite.ir.dtype import DType, bool_, i64
 from tirlite.ir.expr import Buffer, Call, IntImm, LetExpr, Load, Var, access_type
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.node import Node
+from tirlite.ir.shapes import constant_bytes
 from tirlite.ir.stmt import (
     PAYLOADS,
     Assert,
@@ -353,12 +353,6 @@ def view_range(node: View) -> Message | None:
     if start >= 0 and (size is None or end <= size):
         return None
     return ViewRange(node.buffer.name, node.source.name, start, end, size or 0)
-
-
-def constant_bytes(buffer: Buffer) -> int | None:
-    """The size of a buffer in bytes where all extents are constants."""
-    extents = [extent.value for extent in buffer.shape if isinstance(extent, IntImm)]
-    return prod(extents) * buffer.dtype.bytes if len(extents) == len(buffer.shape) else None
 
 
 def view_scope(node: View) -> Message | None:

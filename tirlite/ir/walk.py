@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeVar, cast
 
-from tirlite.ir.expr import IntImm, Var
+from tirlite.ir.expr import And, Expr, IntImm, Var
 from tirlite.ir.node import Node
 from tirlite.ir.stmt import Allocate, AttrStmt, Evaluate, For, IfThenElse, Let, SeqStmt, Stmt, Store, View, While
 
@@ -25,6 +25,17 @@ def walk(root: Node) -> Iterator[Node]:
         yield node
         if type(node) not in _ATOMS:
             stack.extend(node.children()[::-1])
+
+
+def conjuncts(condition: Expr) -> Iterator[Expr]:
+    """What must all hold for a condition to hold, in the order in which it is asked for."""
+    stack = [condition]
+    while stack:
+        each = stack.pop()
+        if isinstance(each, And):
+            stack += (each.b, each.a)
+        else:
+            yield each
 
 
 def distinct(root: Node) -> Iterator[Node]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from math import prod
 
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.integers.definitions import Definitions
@@ -40,6 +39,7 @@ from tirlite.ir import (
     structural_equal,
     walk,
 )
+from tirlite.ir.shapes import constant_bytes
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.first_place import Search, kept, search_in
 from tirlite.rewrite.lanes import Lanes, iterations
@@ -137,8 +137,8 @@ def _is_there(store: Store) -> bool:
 
 
 def _bytes(buffer: Buffer) -> int:
-    extents = [extent.value if isinstance(extent, IntImm) else _COPIES_BYTES for extent in buffer.shape]
-    return prod(extents) * buffer.dtype.bytes
+    size = constant_bytes(buffer)
+    return _COPIES_BYTES if size is None else size
 
 
 class _Cell:

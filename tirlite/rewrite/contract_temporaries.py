@@ -7,7 +7,8 @@ from dataclasses import replace
 from tirlite.analysis.access import AccessKind, Allocation
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.temporaries import temporaries
-from tirlite.ir import Allocate, Buffer, IntImm, Let, Load, Node, PrimFunc, Rule, SeqStmt, Stmt, Store, Var, rewrite
+from tirlite.ir import Allocate, Buffer, Let, Load, Node, PrimFunc, Rule, SeqStmt, Stmt, Store, Var, rewrite
+from tirlite.ir.shapes import has_one_element
 from tirlite.record import record
 from tirlite.rewrite.pipeline import FactsPass
 
@@ -24,7 +25,7 @@ class ContractTemporaries(FactsPass):
     name: str = "contract-temporaries"
 
     def rewritten(self, facts: Facts) -> PrimFunc:
-        single = [each for each in temporaries(facts) if _has_one_element(each.buffer)]
+        single = [each for each in temporaries(facts) if has_one_element(each.buffer)]
         if not single:
             return facts.func
         blocks = Blocks(facts.func)
@@ -36,10 +37,6 @@ class ContractTemporaries(FactsPass):
             elif allocation.buffer.scope == "global":
                 contraction.registers[allocation.buffer] = replace(allocation.buffer, scope="local")
         return contraction.apply(facts.func)
-
-
-def _has_one_element(buffer: Buffer) -> bool:
-    return all(isinstance(extent, IntImm) and extent.value == 1 for extent in buffer.shape)
 
 
 def _only_store(allocation: Allocation, blocks: Blocks) -> Store | None:

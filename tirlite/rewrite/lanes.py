@@ -55,6 +55,7 @@ from tirlite.ir import (
 )
 from tirlite.ir.dot import dot
 from tirlite.ir.masked import masked
+from tirlite.ir.shapes import constant_shape
 from tirlite.ir.traps import SHIFTS, trap_of
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.sizes import Proof
@@ -215,13 +216,8 @@ class Lanes:
     def _widened(self, stmt: Allocate) -> Stmt:
         """The allocation with an element for each lane."""
         buffer = stmt.buffer
-        extents = [extent.value for extent in buffer.shape if isinstance(extent, IntImm)]
-        if (
-            len(extents) < len(buffer.shape)
-            or prod(extents) > _MOST_ELEMENTS
-            or buffer.dtype.lanes > 1
-            or buffer.volatile
-        ):
+        shape = constant_shape(buffer)
+        if shape is None or prod(shape) > _MOST_ELEMENTS or buffer.dtype.lanes > 1 or buffer.volatile:
             raise NotVector
         self.wide[buffer] = replace(buffer, shape=(*buffer.shape, const(self.lanes, i64)))
         return stmt.replaced(buffer=self.wide[buffer])

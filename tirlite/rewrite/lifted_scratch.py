@@ -18,7 +18,6 @@ from tirlite.ir import (
     Call,
     Expr,
     Function,
-    IntImm,
     KernelCall,
     LetExpr,
     Load,
@@ -33,6 +32,7 @@ from tirlite.ir import (
     substitute,
     walk,
 )
+from tirlite.ir.shapes import constant_bytes
 from tirlite.plan import Rank, StorageScope
 from tirlite.record import record
 from tirlite.rewrite.fit_callees import fit_callees
@@ -84,12 +84,8 @@ def _may_move(buffer: Buffer) -> bool:
     scope = StorageScope.parse(buffer.scope)
     if buffer.volatile or buffer.dtype.code is TypeCode.HANDLE or not (scope.is_special or scope.rank is Rank.GLOBAL):
         return False
-    size = buffer.dtype.bytes
-    for extent in buffer.shape:
-        if not isinstance(extent, IntImm):
-            return True
-        size *= extent.value
-    return size > SMALL_BYTES
+    size = constant_bytes(buffer)
+    return size is None or size > SMALL_BYTES
 
 
 def _is_known(buffer: Buffer, known: set[Var]) -> bool:

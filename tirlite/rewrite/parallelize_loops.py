@@ -12,7 +12,6 @@ from tirlite.ir import (
     For,
     ForKind,
     IfThenElse,
-    IntImm,
     Let,
     PrimFunc,
     SeqStmt,
@@ -21,6 +20,7 @@ from tirlite.ir import (
     statements,
 )
 from tirlite.ir.checked import has_check
+from tirlite.ir.shapes import constant_shape
 from tirlite.record import record
 from tirlite.rewrite.pipeline import FactsPass
 
@@ -90,11 +90,8 @@ def _is_independent(loop: For, facts: Facts) -> bool:
 def _may_run_beside(stmt: Stmt) -> bool:
     """Whether iterations with this statement may run in any order: nobody sees which runs first."""
     if isinstance(stmt, Allocate):
-        return all(isinstance(extent, IntImm) for extent in stmt.buffer.shape) and _elements(stmt) <= _MOST_ELEMENTS
+        shape = constant_shape(stmt.buffer)
+        return shape is not None and prod(shape) <= _MOST_ELEMENTS
     return isinstance(stmt, Store | Let) or (
         isinstance(stmt, For | IfThenElse | AttrStmt) and getattr(stmt, "kind", None) is not ForKind.THREAD
     )
-
-
-def _elements(stmt: Allocate) -> int:
-    return prod(extent.value for extent in stmt.buffer.shape if isinstance(extent, IntImm))

@@ -22,6 +22,7 @@ from tirlite.ir import (
     statements_of,
     walk,
 )
+from tirlite.ir.shapes import constant_shape
 from tirlite.rewrite.lanes import MOST_APART
 from tirlite.rewrite.taps import count_of, written_out
 
@@ -71,9 +72,9 @@ def _has_few_apart(body: SeqStmt) -> bool:
 
 
 def _is_small(buffer: Buffer) -> bool:
-    extents = [extent.value for extent in buffer.shape if isinstance(extent, IntImm)]
+    shape = constant_shape(buffer)
     is_plain = buffer.dtype.lanes == 1 and not buffer.volatile and buffer.scope in ("global", "local")
-    return is_plain and len(extents) == len(buffer.shape) and 0 < prod(extents) <= _MOST_ELEMENTS
+    return is_plain and shape is not None and 0 < prod(shape) <= _MOST_ELEMENTS
 
 
 def _mentions(stmt: Stmt) -> Iterator[tuple[Buffer, Node]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tirlite.analysis.counters import conjuncts
 from tirlite.analysis.work import asserts_alone
 from tirlite.ir import (
     LE,
@@ -31,6 +30,7 @@ from tirlite.ir import (
     Var,
     While,
     bool_,
+    conjuncts,
     const,
     i64,
     rewrite,

@@ -26,7 +26,7 @@ from tirlite.ir import (
     While,
     rewrite,
 )
-from tirlite.ir.shape_loads import is_sized_by_load
+from tirlite.ir.shapes import is_sized_by_load
 from tirlite.record import record
 from tirlite.rewrite.pipeline import FactsPass
 from tirlite.sizes.unknown import terms_in

@@ -56,7 +56,7 @@ class SplitWebs(FactsPass):
             return facts.func
         from tirlite.analysis.coverage.calls import CallCoverage
         from tirlite.analysis.coverage.webs import webs_of
-        from tirlite.ir.shape_loads import loads_in_shapes
+        from tirlite.ir.shapes import loads_in_shapes
 
         calls = CallCoverage(facts)
         in_shapes = frozenset(loads_in_shapes(facts.func))

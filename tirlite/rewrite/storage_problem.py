@@ -22,6 +22,7 @@ from tirlite.analysis.most_bytes import MostBytes
 from tirlite.analysis.threads.visibility import Visibility
 from tirlite.diag import KernelError, Message, PlanError, Span
 from tirlite.ir import Allocate, Buffer, DType, For, TypeCode, Var, statements_of
+from tirlite.ir.shapes import least_alignment
 from tirlite.plan import Pool, Problem, Rank, Request, StorageScope
 from tirlite.record import record
 from tirlite.sizes import Proof, Size, prove_le, round_up, upper_bound
@@ -195,11 +196,6 @@ def left_alone(buffer: Buffer, size: Size | None) -> str | None:
     if isinstance(size, int) and size <= REGISTER_BYTES:
         return "it fits into a register"
     return None
-
-
-def least_alignment(buffer: Buffer) -> int:
-    """What is declared, or the alignment of one element: the power of two that its bytes divide into, 64 at most."""
-    return max(buffer.alignment, min(64, buffer.dtype.bytes & -buffer.dtype.bytes))
 
 
 def _unused(name: str, taken: Mapping[str, Lifetime], used: Counter[str]) -> str:

@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from tirlite.ir import PrimFunc, calls_in
+from tirlite.ir.shapes import least_alignment
 from tirlite.plan import Plan, Request, StorageScope
 from tirlite.plan.order import samples
-from tirlite.rewrite.storage_problem import LINE_BYTES, StorageProblem, least_alignment
+from tirlite.rewrite.storage_problem import LINE_BYTES, StorageProblem
 from tirlite.sizes import Proof, evaluate, prove_divides, prove_le
 
 

@@ -15,7 +15,7 @@ from tirlite.analysis.access import Region, Touch
 from tirlite.analysis.coverage.store_nest import in_the_other_branch, indices_of
 from tirlite.analysis.integers.index_space import IndexSpace
 from tirlite.analysis.regions import child_of, regions_between, root_of
-from tirlite.ir import GE, GT, LE, LT, And, Expr, For, ForKind, IfThenElse, Load, Max, Min, Store, i64
+from tirlite.ir import GE, GT, LE, LT, Expr, For, ForKind, IfThenElse, Load, Max, Min, Store, conjuncts, i64
 from tirlite.ir.masked import mask_of
 from tirlite.sizes import Size
 from tirlite.sizes.poly import Atom
@@ -141,12 +141,8 @@ def _bounded(value: Size, end: Expr, kind: type[Min | Max], space: IndexSpace) -
 
 def _compared(condition: Expr, space: IndexSpace) -> Iterator[_Demand]:
     """That a condition holds."""
-    todo = [condition]
-    while todo:
-        each = todo.pop()
-        if isinstance(each, And):
-            todo += (each.a, each.b)
-        elif isinstance(each, LT | LE | GT | GE) and each.a.dtype == i64:
+    for each in conjuncts(condition):
+        if isinstance(each, LT | LE | GT | GE) and each.a.dtype == i64:
             a, b = space.size(each.a), space.size(each.b)
             less, more = (a, b) if isinstance(each, LT | LE) else (b, a)
             gap = int(isinstance(each, LT | GT))

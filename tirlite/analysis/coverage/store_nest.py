@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from tirlite.analysis.access import Region, Touch
 from tirlite.analysis.integers.index_space import IndexSpace
 from tirlite.analysis.regions import is_within, regions_between
-from tirlite.ir import GE, GT, LE, LT, And, Buffer, Compare, Expr, For, ForKind, IfThenElse, Load, Min, Store, i64
+from tirlite.ir import GE, GT, LE, LT, Buffer, Compare, Expr, For, ForKind, IfThenElse, Load, Min, Store, conjuncts, i64
 from tirlite.ir.masked import mask_of
 from tirlite.record import record
 from tirlite.sizes import Proof, Size, ceildiv, maximum, minimum, prove_eq, prove_le
@@ -153,12 +153,7 @@ class StoreNest:
 
     def _compared(self) -> Iterator[tuple[Size, Size, int]]:
         """The conditions as pairs of which the first is less by so much at least; what is none is never so."""
-        todo = [*self.conditions]
-        while todo:
-            each = todo.pop()
-            if isinstance(each, And):
-                todo += (each.a, each.b)
-                continue
+        for each in (part for condition in self.conditions for part in conjuncts(condition)):
             if isinstance(each, LT | LE | GT | GE) and each.a.dtype == i64:
                 a, b = self.space.size(each.a), self.space.size(each.b)
                 if self._is_exact(a) and self._is_exact(b):

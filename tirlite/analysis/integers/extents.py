@@ -12,6 +12,7 @@ from math import prod
 
 from tirlite.analysis.integers.array_bounds import ArrayBounds, array_bounds
 from tirlite.ir import Allocate, AttrStmt, Buffer, Expr, IntImm, Let, PrimFunc, SeqStmt, Stmt, Var, i64, statements_of
+from tirlite.ir.shapes import constant_bytes
 from tirlite.ir.size import Combination, expr_of, size_of_expr, value_of
 from tirlite.record import cached_property
 from tirlite.sizes import Dim, Proof, Scalar, Size, maximum, prove_le
@@ -94,16 +95,6 @@ class Extents:
     def expr(self, size: Size) -> Expr:
         """The i64 expression with the value of `size`, over this function's dims and parameters."""
         return expr_of(size, self.variables)
-
-
-def constant_bytes(buffer: Buffer) -> int | None:
-    """The bytes of a buffer whose extents are constants, else None. An extent below zero counts as zero."""
-    total = buffer.dtype.bytes
-    for extent in buffer.shape:
-        if type(extent) is not IntImm or extent.dtype is not i64:
-            return None
-        total *= extent.value if extent.value > 0 else 0
-    return total
 
 
 def known_values(func: PrimFunc, given: Mapping[Var, int]) -> dict[Var, int]:

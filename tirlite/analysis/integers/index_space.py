@@ -440,16 +440,6 @@ class IndexSpace:
         return found
 
 
-def index_range(expr: Expr, space: IndexSpace, extent: Size | None = None) -> tuple[Size, Size] | None:
-    """The least and the greatest value that an i64 expression can have, both included; None where they are not known.
-
-    They hold wherever the expression is evaluated, whatever is tested around it; a loop that never runs may make them
-    cross. Where it is an index, the extent of its axis helps to rule out that it wraps around.
-    """
-    low, high = ends(space.size(expr))
-    return None if low is None or high is None or not stays_exact(low, high, extent) else (low, high)
-
-
 def _branches(expr: Expr) -> tuple[Expr, ...]:
     """The condition and both values, of a number that is picked by a condition."""
     if expr.dtype != i64:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import gcd, prod
 
-from tirlite.analysis.integers.extents import Extents, constant_bytes
+from tirlite.analysis.integers.extents import Extents
 from tirlite.analysis.integers.room import Room
-from tirlite.analysis.shape_plan import ShapePlan, alignment_at
+from tirlite.analysis.shape_plan import ShapePlan
 from tirlite.analysis.storage_check.resident import Bytes, Resident, Root, Wrong
 from tirlite.ir import Buffer, Expr, IntImm, PrimFunc, View
+from tirlite.ir.shapes import constant_bytes, least_alignment
 from tirlite.sizes import Proof, Size, fails_at_a_sample, maximum, prove_divides, prove_le_by_cases
 
 
@@ -49,7 +50,9 @@ class Places:
             entry = plan.entry(declaration.byte_offset) if isinstance(declaration, View) and is_view else None
             if entry is None or self._most_bytes(resident.buffer) is None:
                 raise _wrong(resident, root, "lies in an arena of a plan, and not at one of its entries")
-            if homes.setdefault(entry, root) is not root or root.stmt.buffer.alignment % alignment_at(resident.buffer):
+            if homes.setdefault(entry, root) is not root or root.stmt.buffer.alignment % least_alignment(
+                resident.buffer
+            ):
                 raise _wrong(resident, root, f"lies at entry {entry} in two arenas, or in one that is aligned worse")
             found.append(entry)
         return found

@@ -22,7 +22,6 @@ from tirlite.ir import (
     For,
     Function,
     IfThenElse,
-    IntImm,
     KernelCall,
     Let,
     Load,
@@ -35,6 +34,7 @@ from tirlite.ir import (
     statements,
     walk,
 )
+from tirlite.ir.shapes import has_one_element
 from tirlite.record import record
 from tirlite.sizes import Dim
 
@@ -228,8 +228,7 @@ class TrialRun:
 
 
 def _is_counter(buffer: Buffer) -> bool:
-    is_one = all(isinstance(extent, IntImm) and extent.value == 1 for extent in buffer.shape)
-    return is_one and buffer.dtype.is_integer and buffer.dtype.lanes == 1 and not buffer.volatile
+    return has_one_element(buffer) and buffer.dtype.is_integer and buffer.dtype.lanes == 1 and not buffer.volatile
 
 
 def _allowed(facts: Dim, extent: Array) -> Array:

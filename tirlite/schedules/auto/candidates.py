@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import prod
 
-from tirlite.ir import Allocate, For, IntImm, PrimFunc, statements_of
+from tirlite.ir import Allocate, For, PrimFunc, statements_of
+from tirlite.ir.shapes import constant_bytes
 
 # Of a function with more loops than that, each step would take long.
 _MOST_LOOPS = 48
@@ -24,9 +24,8 @@ def large_temporaries(func: PrimFunc) -> Iterator[Allocate]:
     """The allocations of two axes or more that may have more bytes than a cache keeps, in no memory of its own."""
     for stmt in statements_of(func.body, Allocate):
         buffer = stmt.buffer
-        extents = [extent.value for extent in buffer.shape if isinstance(extent, IntImm)]
-        is_small = len(extents) == len(buffer.shape) and prod(extents) * buffer.dtype.bytes <= _LITTLE
-        if len(buffer.shape) > 1 and buffer.scope == "global" and not is_small:
+        size = constant_bytes(buffer)
+        if len(buffer.shape) > 1 and buffer.scope == "global" and (size is None or size > _LITTLE):
             yield stmt
 
 

@@ -1,0 +1,52 @@
+"""Tells of the extents of buffers: what constants make of them, and what they load."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+
+from tirlite.ir.expr import Buffer, IntImm, Load, Var
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.stmt import Allocate, View
+from tirlite.ir.walk import statements, walk
+
+
+def constant_shape(buffer: Buffer) -> tuple[int, ...] | None:
+    """The extents of a buffer; None where one is no constant."""
+    found = tuple([extent.value for extent in buffer.shape if type(extent) is IntImm])
+    return found if len(found) == len(buffer.shape) else None
+
+
+def constant_bytes(buffer: Buffer) -> int | None:
+    """The bytes of a buffer whose extents are constants, else None. An extent below zero counts as zero."""
+    shape = constant_shape(buffer)
+    return None if shape is None else prod([max(extent, 0) for extent in shape], start=buffer.dtype.bytes)
+
+
+def has_one_element(buffer: Buffer) -> bool:
+    """Whether constants tell that a buffer has one element."""
+    shape = constant_shape(buffer)
+    return shape is not None and prod(shape) == 1
+
+
+def least_alignment(buffer: Buffer) -> int:
+    """What is declared, or the alignment of one element: the power of two that its bytes divide into, 64 at most."""
+    return max(buffer.alignment, min(64, buffer.dtype.bytes & -buffer.dtype.bytes))
+
+
+def loads_in_shapes(func: PrimFunc) -> Iterator[Load]:
+    """The loads in extents, which are not children of the statements that declare the buffers."""
+    for stmt in statements(func.body):
+        if isinstance(stmt, Allocate | View):
+            yield from _loads(stmt.buffer)
+
+
+def is_sized_by_load(buffer: Buffer) -> bool:
+    """Whether an extent is read from memory, as it is when the declaration of the buffer runs."""
+    return next(_loads(buffer), None) is not None
+
+
+def _loads(buffer: Buffer) -> Iterator[Load]:
+    for extent in buffer.shape:
+        if not isinstance(extent, IntImm | Var):
+            yield from (node for node in walk(extent) if isinstance(node, Load))
