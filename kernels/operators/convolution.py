@@ -143,6 +143,7 @@ def _sweep(
     bands, parts = (rows + high - 1) // high, (columns + wide - 1) // wide
     together, shares, runs = _spread(outputs, planes * outer * bands * parts)
     add_up = _adding(window, block, kind, (together, outputs, taken))
+    outputs_left, rows_left, columns_left = _left(together, outputs), _left(high, rows), _left(wide, columns)
 
     @tl.inline
     def sweep(x, w, bias, y):
@@ -165,9 +166,9 @@ def _sweep(
                     first = (share * runs + run) * together
                     sums = tl.alloc(kind[together, line])
                     add_up(sums, held, factors, t % groups, first)
-                    for k in range(min(together, outputs - first)):
-                        for i in range(min(high, rows - row)):
-                            for j in range(min(wide, columns - column)):
+                    for k in range(outputs_left(first)):
+                        for i in range(rows_left(row)):
+                            for j in range(columns_left(column)):
                                 store(results, t, first + k, place, row + i, column + j, sums[k, i * apart + j], bias)
 
     return sweep
@@ -233,6 +234,17 @@ def _fill(window: Window, block: Block, kind: DType) -> Inline:
                     held[c, d, a, b, v] = kind(0)
 
     return fill
+
+
+def _left(most: Extent, count: Extent) -> Inline:
+    """`left(first)`: how many of at most so many are left of all; known where all blocks are alike."""
+    is_known = isinstance(most, int) and isinstance(count, int) and most > 0 and count % most == 0
+
+    @tl.inline
+    def left(first):
+        return most if tl.static(is_known) else min(most, count - first)
+
+    return left
 
 
 def _biased(kind: DType, groups: int) -> Inline:
