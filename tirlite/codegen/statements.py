@@ -11,6 +11,7 @@ from tirlite.analysis.counters import counter_along
 from tirlite.codegen import masked, memory
 from tirlite.codegen.aliases import Aliases
 from tirlite.codegen.asking import Asking, ask_now
+from tirlite.codegen.carried import carried_last
 from tirlite.codegen.expressions import Expressions
 from tirlite.codegen.faults import KernelFunction, any_of, as_bits, require_view
 from tirlite.codegen.kernel_calls import Calls, Version, dim_parameters
@@ -171,7 +172,7 @@ class Statements:
         values.is_alone = mask_of(indices) is None and any(map(_asks_floats, indices))
         if any(map(has_check, indices)):  # first, as in the interpreter: what is told is the first fault
             indices = tuple(map(values.computed_index, indices))
-        value = values.value(stmt.value)
+        value = values.value(carried_last(stmt))
         if mask_of(indices) is not None:
             pointer, on = run(values.masked_pointer(place, indices))
             masked.store(self.out, place, pointer, on, value, self.environment.notes.get(stmt.buffer, ""))

@@ -1,0 +1,65 @@
+"""Orders minima and maxima so that what the iteration before has stored is waited for last.
+
+`d[j + 1] = min(min(d[j] + 1, a), b)` takes two comparisons from one iteration to the next, `min(min(a, b), d[j] + 1)`
+one. Of integers, all orders give the same.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from tirlite.ir import Binary, Expr, Load, Max, Min, Node, Store, structural_equal, walk
+from tirlite.ir.checked import has_check
+from tirlite.ir.traps import trap_of
+
+
+def carried_last(stmt: Store) -> Expr:
+    """The value that is stored, its minima and maxima of integers in that order."""
+    value = stmt.value
+    if not value.dtype.is_integer or value.dtype.lanes > 1:
+        return value
+    kinds = {type(node) for node in walk(value)}
+    if kinds.isdisjoint((Min, Max)) or not any(_is_carried(node, stmt) for node in walk(value)):
+        return value
+    from tirlite.ir import rewrite  # most kernels need none
+
+    def ordered(node: Binary) -> Expr:
+        kind = type(node)
+        parts = [*_parts(node, kind)]
+        if len(parts) < 3 or not node.dtype.is_integer or not all(map(_is_harmless, parts)):
+            return node
+        free = [part for part in parts if not any(_is_carried(each, stmt) for each in walk(part))]
+        if len(free) in (0, len(parts)):
+            return node
+        return reduce(kind, [*free, *(part for part in parts if part not in free)])
+
+    made = rewrite(value, {Min: ordered, Max: ordered})
+    assert isinstance(made, Expr)
+    return made
+
+
+def _parts(expr: Expr, kind: type[Binary]) -> list[Expr]:
+    """What a minimum or maximum is of, from left to right."""
+    found: list[Expr] = []
+    todo = [expr]
+    while todo:
+        each = todo.pop()
+        if type(each) is kind:
+            todo += (each.b, each.a)
+        else:
+            found.append(each)
+    return found
+
+
+def _is_carried(node: Node, stmt: Store) -> bool:
+    """Whether a load is from the row that is written, be it of one element."""
+    if not isinstance(node, Load) or node.buffer is not stmt.buffer:
+        return False
+    pairs = zip(node.indices[:-1], stmt.indices[:-1], strict=True)
+    return all(a is b or bool(structural_equal(a, b)) for a, b in pairs)
+
+
+def _is_harmless(expr: Expr) -> bool:
+    """Whether nothing is told of an expression, so that it does not matter what is computed first."""
+    traps = (node for node in walk(expr) if isinstance(node, Binary) and trap_of(type(node), node.dtype) is not None)
+    return not has_check(expr) and next(traps, None) is None
