@@ -6,6 +6,7 @@ import contextlib
 
 import numpy as np
 import pytest
+from effort import effort
 
 import tirlite as tl
 from tirlite.codegen import pieces, statements
@@ -34,7 +35,8 @@ def test_ten_thousand_statements_in_a_row() -> None:
     for k in range(10_000):
         b.store(y, k, x[k] * 2)
     x = np.arange(10_000, dtype=np.float32)
-    np.testing.assert_array_equal(tl.compile(b.build())(x), 2 * x)
+    with effort(Effort.NONE):  # at least effort LLVM looks at each two of them
+        np.testing.assert_array_equal(tl.compile(b.build())(x), 2 * x)
 
 
 def test_two_thousand_nested_loops() -> None:

@@ -154,13 +154,15 @@ def test_infinities_nan_denormals_and_signed_zeros_are_as_in_c(op: Op, dtype: DT
     assert same.all(), [(*(a[i] for a in arrays), got[i], wanted[i]) for i in np.flatnonzero(~same)[:5]]
 
 
-def applied(op: Op, dtype: DType, count: int, lanes: int) -> PrimFunc:
+def applied(op: Op, dtype: DType, count: int) -> PrimFunc:
+    """A function that applies `op` to scalars, and again to vectors of 8 lanes."""
     b = Builder("apply")
     params = [b.param(f"x{number}", dtype[count]) for number in range(op.arity or 1)]
-    y = b.param("y", dtype[count], out=True)
-    with b.for_("i", 0, count // lanes) as i:
-        index = i if lanes == 1 else Ramp(i * lanes, IntImm(i64, 1), lanes)
-        b.store(y, index, Call(dtype.with_lanes(lanes), op, tuple(param[index] for param in params)))
+    for name, lanes in (("scalars", 1), ("vectors", 8)):
+        y = b.param(name, dtype[count], out=True)
+        with b.for_("i", 0, count // lanes) as i:
+            index = i if lanes == 1 else Ramp(i * lanes, IntImm(i64, 1), lanes)
+            b.store(y, index, Call(dtype.with_lanes(lanes), op, tuple(param[index] for param in params)))
     return b.build()
 
 
@@ -178,11 +180,10 @@ def test_code_gives_the_bits_of_the_interpreter_in_scalars_and_vectors(op: Op, d
             arrays = [(array.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16) for array in arrays]
         else:
             arrays = [array.astype(dtype.numpy) for array in arrays]
-    scalar, vector = applied(op, dtype, count, 1), applied(op, dtype, count, 8)
-    wanted = np.zeros(count, dtype.stored)
-    interpret(scalar, {**dict(zip(scalar.params, arrays, strict=False)), scalar.params[-1]: wanted})
-    for func in (scalar, vector):
-        got = tl.compile(func)(*arrays)
+    func = applied(op, dtype, count)
+    wanted, vectors = np.zeros(count, dtype.stored), np.zeros(count, dtype.stored)
+    interpret(func, dict(zip(func.params, [*arrays, wanted, vectors], strict=True)))
+    for got in (vectors, *tl.compile(func)(*arrays)):
         bits = np.dtype(f"u{got.itemsize}")
         nan = (got & 0x7FFF) > 0x7F80 if dtype is bf16 else np.isnan(got)
         also = (wanted & 0x7FFF) > 0x7F80 if dtype is bf16 else np.isnan(wanted)

@@ -10,6 +10,7 @@ import pytest
 from effort import effort
 from fuzz.guard import guarded
 from fuzz.nests import SPARE, Nests
+from random_cases import groups
 
 import tirlite as tl
 from tirlite.analysis.work import has_much_to_do
@@ -92,7 +93,7 @@ def trial(seed: int) -> str:
     return text
 
 
-@pytest.mark.parametrize("first", range(0, PROGRAMS, 10))
+@pytest.mark.parametrize("first", groups(PROGRAMS, 10))
 def test_nests_do_what_is_written(first: int) -> None:
     for seed in range(first, first + 10):
         trial(seed)

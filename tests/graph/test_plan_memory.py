@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from graph.random_graphs import random_graph
 from graph.replay import replay
+from random_cases import groups
 
 import tirlite as tl
 from tirlite.graph import Builder, Function, plan_memory
@@ -239,7 +240,7 @@ def test_symbolic_sizes_share_by_proof_and_grow_to_the_maximum() -> None:
     assert plan.total == sum(plan.sizes)
 
 
-@pytest.mark.parametrize("block", range(20))
+@pytest.mark.parametrize("block", groups(20))
 def test_every_tensor_of_a_thousand_graphs_is_there_when_it_is_read(block: int) -> None:
     for seed in range(50 * block, 50 * block + 50):
         function = random_graph(seed, symbolic=seed % 5 == 4).function
@@ -254,7 +255,7 @@ def test_every_tensor_of_a_thousand_graphs_is_there_when_it_is_read(block: int) 
                 replay(function, plan, lambda random=random: random.random() < 0.5)
 
 
-@pytest.mark.parametrize("block", range(20))
+@pytest.mark.parametrize("block", groups(20))
 def test_views_and_results_in_place_are_there_when_they_are_read(block: int) -> None:
     for seed in range(50 * block, 50 * block + 50):
         function = random_graph(seed).function

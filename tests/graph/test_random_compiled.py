@@ -1,6 +1,6 @@
-"""A thousand random graphs as native code: they compute what they mean, tensor by tensor, at the lower bound.
+"""Random graphs as native code: they compute what they mean, tensor by tensor, at the lower bound.
 
-A hundred at a time are one function, which is compiled at once, under one planner; their operators share kernels.
+Many at a time are one function, which is compiled at once, under one planner; their operators share kernels.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from effort import effort
 from graph.random_graphs import Sample, random_graph
+from random_cases import groups
 
 import tirlite as tl
 from tirlite.codegen import Effort
@@ -18,15 +19,15 @@ STRATEGIES = ("none", "tvm", "share", "coalesce", "group", "graph", "pack", "exa
 
 
 @pytest.mark.parametrize(("block", "strategy"), [*enumerate(STRATEGIES)])
-def test_a_hundred_graphs_compute_what_they_mean(block: int, strategy: str) -> None:
-    seeds = range(100 * block, 100 * block + 100)
+def test_many_graphs_compute_what_they_mean(block: int, strategy: str) -> None:
+    seeds = [100 * block + seed for seed in groups(100)]
     dims = tl.dim("n"), tl.dim("m", min=2)
     samples = [random_graph(seed, symbolic=seed % 5 == 1, most=8, prefix=f"g{seed}_", dims=dims) for seed in seeds]
-    hundred = together(samples)
-    compiled = compile(hundred, strategy=strategy, keep="all")
+    whole = together(samples)
+    compiled = compile(whole, strategy=strategy, keep="all")
     for choice in range(3):
         arrays = [array for sample in samples for array in sample.arguments[choice]]
-        wanted = trace(hundred, *arrays)
+        wanted = trace(whole, *arrays)
         with effort(Effort.SOME if strategy == "auto" else Effort.NONE):
             values = compiled.trace(*arrays)
         for expr, value in values.items():
@@ -45,10 +46,10 @@ def together(samples: list[Sample]) -> Function:
         mine = [g.input(each.name, each.type) for each in inner.params] if is_called else inner.params
         bodies.append(g.invoke(inner, *mine) if is_called else inner.body)
         params += mine
-    return Function("hundred", tuple(params), Tuple(tuple(bodies)))
+    return Function("whole", tuple(params), Tuple(tuple(bodies)))
 
 
-@pytest.mark.parametrize("block", range(4))
+@pytest.mark.parametrize("block", groups(4))
 def test_their_storage_is_at_the_lower_bound(block: int) -> None:
     for seed in range(40 * block, 40 * block + 40):
         plan = compile(random_graph(seed, most=12).function).plan

@@ -4,6 +4,7 @@ from itertools import permutations
 from random import Random
 
 import pytest
+from random_cases import groups
 
 from tirlite.plan import Choice, Pool, Problem, Request, lower_bound, solve
 from tirlite.plan.pack import skyline
@@ -132,7 +133,7 @@ def test_on_random_constant_problems_it_is_between_the_bound_and_share(seed):
     assert lower_bound(problem) <= packed <= share <= tvm
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", groups(30))
 def test_on_random_symbolic_problems_it_is_so_at_every_binding(seed):
     n, m, k = Dim("n"), Dim("m", max=64), Dim("k", multiple_of=8)
     problem = random_problem(seed, [4 * n, 8 * n, 4 * m, 4 * n * m, 64, 1000, 4 * k, k * m, 4 * n + 4 * k, n // 4 + 1])

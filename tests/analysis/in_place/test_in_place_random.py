@@ -9,6 +9,7 @@ import pytest
 from fuzz.outline import outlined
 from in_place.affine import affine_program
 from in_place.merge import backwards, forwards, merged
+from random_cases import groups
 
 from tirlite.analysis import check_storage
 from tirlite.analysis.in_place.candidates import in_place_candidates
@@ -33,7 +34,7 @@ def agree(func: PrimFunc, other: PrimFunc) -> bool:
     return all(np.array_equal(a, b) for a, b in zip(run(func), run(other), strict=True))
 
 
-@pytest.mark.parametrize("first", range(0, PROGRAMS, GROUP))
+@pytest.mark.parametrize("first", groups(PROGRAMS, GROUP))
 def test_allowed_pairs_keep_their_meaning(first: int) -> None:
     allowed, refused, harmless = 0, 0, 0
     for seed in range(first, first + GROUP):
@@ -51,7 +52,7 @@ def test_allowed_pairs_keep_their_meaning(first: int) -> None:
     assert refused > 3
 
 
-@pytest.mark.parametrize("first", range(0, PROGRAMS, 2 * GROUP))
+@pytest.mark.parametrize("first", groups(PROGRAMS, 2 * GROUP))
 def test_allowed_pairs_keep_their_meaning_over_several_nests(first: int) -> None:
     allowed, refused = 0, 0
     for seed in range(first, first + GROUP):
@@ -72,7 +73,7 @@ def test_allowed_pairs_keep_their_meaning_over_several_nests(first: int) -> None
     assert refused > 3
 
 
-@pytest.mark.parametrize("first", range(0, PROGRAMS, GROUP))
+@pytest.mark.parametrize("first", groups(PROGRAMS, GROUP))
 def test_proofs_of_what_does_harm_are_refuted(first: int) -> None:
     """The check of a rewrite is handed proofs that say yes to everything, and finds those that must not."""
     refuted = 0
@@ -89,7 +90,7 @@ def test_proofs_of_what_does_harm_are_refuted(first: int) -> None:
     assert refuted > 3
 
 
-@pytest.mark.parametrize("first", range(0, PROGRAMS, GROUP))
+@pytest.mark.parametrize("first", groups(PROGRAMS, GROUP))
 def test_allowed_pairs_keep_their_meaning_across_calls(first: int) -> None:
     """The same programs, each loop in a function of its own."""
     allowed, refused = 0, 0

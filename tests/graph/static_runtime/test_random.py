@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from graph.random_graphs import Sample, random_graph
 from graph.recorder import Recorder, written_by_meaning
+from random_cases import groups
 
 import tirlite as tl
 from tirlite.graph import Builder, RuntimeOptions, StaticRuntime, evaluate
@@ -21,7 +22,7 @@ OPTIONS = [
         (False, True), (False, True), (True, False), (((), True), (("exp", "split", "concat"), False))
     )
 ]
-BLOCKS = pytest.mark.parametrize("block", range(20))
+BLOCKS = pytest.mark.parametrize("block", groups(20))
 
 
 def leaves(value: object) -> list[np.ndarray]:
