@@ -18,7 +18,7 @@ n, m = tl.dims("n m")
 def tell(kernel, **options):
     kernel = tl.compile(kernel.ir, **options)
     lowered = kernel._version.lowered
-    told = [str(kernel.ir), str(kernel.lowered), lowered.text, compile_module(lowered).data]
+    told = [str(kernel.ir), str(kernel.lowered), lowered.text, b"".join(compile_module(lowered).objects)]
     if options.get("strategy") != "per_shape":
         told.append(str(kernel.plan))
     print(*(hashlib.sha256(each if isinstance(each, bytes) else each.encode()).hexdigest()[:16] for each in told))

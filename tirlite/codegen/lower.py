@@ -12,10 +12,11 @@ from tirlite.codegen.aliases import Aliases
 from tirlite.codegen.doubtful import OnEntry, doubtful_buffers
 from tirlite.codegen.expressions import Expressions
 from tirlite.codegen.faults import KernelFunction
-from tirlite.codegen.kernel_calls import Calls, Version, Versions, dim_parameters
+from tirlite.codegen.kernel_calls import Calls, Versions, dim_parameters
 from tirlite.codegen.llvm.text import Extent, FunctionText, ModuleText, define_entry
 from tirlite.codegen.llvm.values import Value, constant, integer, is_half
 from tirlite.codegen.memory import Environment, Place, alignment_of, natural_alignment
+from tirlite.codegen.parts import Group, group_of, parts
 from tirlite.codegen.pieces import Weights
 from tirlite.codegen.refused import NotCompiled, Refused
 from tirlite.codegen.statements import Statements
@@ -45,6 +46,7 @@ class Lowered:
     """
 
     text: str
+    parts: tuple[str, ...]  # modules that together are the same, which LLVM may compile side by side
     name: str
     size_name: str
     workspace: Workspace
@@ -81,23 +83,22 @@ def lower(
     storage = assign_homes(func, runners, shares[func], on_entry)
     storage = storage.on_heap() if debug else storage
     workspace = Workspace.of(storage, () if debug else doubtful_buffers(facts, on_entry))
-    module = ModuleText(processor_called(target), exported=exported, lines=lines)
+    name, module = "tirlite_" + _legal(func.name), ModuleText(processor_called(target), exported=exported, lines=lines)
     module.span = func.span
-    name = "tirlite_" + _legal(func.name)
     versions = Versions(facts, name)
     statements_of = _checked_statements(func, versions, module) if debug else _plain_statements(versions, module)
     statements = statements_of(func, name, storage)
     storages: dict[Function, Storage] = {func: storage}
+
+    def storage_of(callee: PrimFunc) -> Storage:
+        # A function may run several times at once: its temporaries lie on the stack or on the heap.
+        storages[callee] = assign_homes(callee, runners, shares[callee]).on_heap()
+        return storages[callee]
+
     try:
         _write_kernel(func, statements, workspace)
         kernel = statements.out
-        while versions.pending:
-            version = versions.pending.popleft()
-            # A function may run several times at once: its temporaries lie on the stack or on the heap.
-            its_storage = assign_homes(version.func, runners, shares[version.func]).on_heap()
-            storages[version.func] = its_storage
-            module.span = version.func.span
-            _write_version(version, statements_of(version.func, versions.name(version), its_storage), versions)
+        groups = _write_versions(versions, module, lambda each, name: statements_of(each, name, storage_of(each)))
     except Refused as refused:
         raise NotCompiled(refused.what, refused.instead, span=module.span).error() from None
     define_entry(kernel, name)
@@ -106,6 +107,7 @@ def lower(
         _write_size_function(func, size_name, workspace, storage.line, module)
     return Lowered(
         text=module.text(name),
+        parts=parts(module, name, groups),
         name=name,
         size_name=size_name,
         workspace=workspace,
@@ -122,10 +124,20 @@ def lower(
     )
 
 
-def _write_version(version: Version, statements: Statements, versions: Versions) -> None:
-    statements.receive(version)
-    statements.write(version.func.body)
-    statements.out.define(f"internal fastcc i64 @{statements.name}", versions.attributes(version))
+def _write_versions(
+    versions: Versions, module: ModuleText, statements_of: Callable[[PrimFunc, str], Statements]
+) -> list[Group]:
+    """Writes what the kernel calls, and what that calls."""
+    groups: list[Group] = []
+    while versions.pending:
+        version = versions.pending.popleft()
+        first, module.span = len(module.functions), version.func.span
+        statements = statements_of(version.func, versions.name(version))
+        statements.receive(version)
+        statements.write(version.func.body)
+        statements.out.define(f"fastcc i64 @{statements.name}", versions.attributes(version))
+        groups.append(group_of(statements.name, module.functions[first:], statements.calls.called))
+    return groups
 
 
 def _legal(name: str) -> str:

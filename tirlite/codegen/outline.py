@@ -40,7 +40,7 @@ def close(body: KernelFunction, name: str) -> Outlined:
     body.finish()
     inputs = tuple(body.inputs.values())
     body.parameters[:0] = _declared(inputs)
-    body.define(f"internal i64 @{name}", "noinline")
+    body.define(f"i64 @{name}", "noinline")
     return Outlined(name, inputs, body.can_stop)
 
 
@@ -79,7 +79,7 @@ def _write_task(out: FunctionText, task: str, body: Outlined, record: str) -> No
     iterations = worker_parameters(out)
     operands = [out.load(value.dtype, _field(out, record, closure, number)) for number, value in enumerate(body.inputs)]
     out.effect(f"ret i64 {out.invoke(i64, body.name, (*operands, *iterations)).text}")
-    out.define(f"internal i64 @{task}")
+    out.define(f"i64 @{task}")
 
 
 def _field(out: FunctionText, record: str, closure: Value, number: int) -> Value:

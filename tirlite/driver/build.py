@@ -178,9 +178,9 @@ class Version:
         found = find_artifact(key) if key is not None else None
         if found is not None:
             self.stages.append(("cache", perf_counter() - start))
-        data = b"" if found is not None else self._object()
+        objects = () if found is not None else self._objects()
         start = perf_counter()
-        artifact = found or self._linked(self.signature, data)
+        artifact = found or self._linked(self.signature, objects)
         plans = self._shape_plans(self.signature) if artifact.plan_at >= 0 else None
         executable = Executable(artifact, signature, plans)
         self.stages.append(("link", perf_counter() - start))
@@ -188,8 +188,8 @@ class Version:
             keep_artifact(key, artifact)
         return executable
 
-    def _object(self) -> bytes:
-        """The object file that the function is compiled to."""
+    def _objects(self) -> tuple[bytes, ...]:
+        """The object files that the function is compiled to."""
         from tirlite.codegen import Effort, compile_module
 
         code = compile_module(self.lowered, self.options.target.name)
@@ -200,12 +200,12 @@ class Version:
                 f"LLVM's effort: {code.effort.name.lower()}, for {extent.lines} lines ({extent.longest} in a function),"
                 f" {extent.loops} loops ({extent.deepest} deep), blocks {extent.nested} deep"
             )
-        return code.data
+        return code.objects
 
-    def _linked(self, signature: Signature, data: bytes) -> Artifact:
+    def _linked(self, signature: Signature, objects: tuple[bytes, ...]) -> Artifact:
         from tirlite.runtime.artifact.build import artifact_of
 
-        return artifact_of(self.final, signature, self.lowered, data)
+        return artifact_of(self.final, signature, self.lowered, objects)
 
     def _shape_plans(self, signature: Signature) -> ShapePlans | None:
         """Who makes a plan for each shape that the function is called with, if it takes one."""

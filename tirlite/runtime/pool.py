@@ -111,4 +111,4 @@ def _compiled() -> Code:
     from tirlite.runtime.artifact.build import code_of
 
     machine = platform.machine() if sys.platform == "linux" else ""
-    return code_of(compile_text(pool_text(machine)), (FORK_JOIN, POOL_LIMIT, POOL_RESET), (POLL, STOP))
+    return code_of([compile_text(pool_text(machine))], (FORK_JOIN, POOL_LIMIT, POOL_RESET), (POLL, STOP))

@@ -73,4 +73,4 @@ def _compiled() -> Code:
     from tirlite.codegen import Effort, compile_text, signals_text
     from tirlite.runtime.artifact.build import code_of
 
-    return code_of(compile_text(signals_text(), Effort.NONE), (POLL, RAISE, STOP, PRINT, PRINTER), _API)
+    return code_of([compile_text(signals_text(), Effort.NONE)], (POLL, RAISE, STOP, PRINT, PRINTER), _API)

@@ -82,7 +82,7 @@ def _compiled(
     made: Formulas, limits: Sequence[tuple[int, int]], offsets: Offsets, slowly: Callable[[Values], Offsets]
 ) -> Callable[[Values], Offsets]:
     lowered = lower(parse(_kernel_text(made), "offsets"), 1)
-    library = library_of(code_of(compile_module(lowered).data, [lowered.name]), {})
+    library = library_of(code_of(compile_module(lowered).objects, [lowered.name]), {})
     native = library.function(lowered.name, "q" * len(made.params) + "P")
     names = ", ".join(made.params)
     inside = [f"{low} <= {name} <= {high}" for name, (low, high) in zip(made.params, limits, strict=True)]

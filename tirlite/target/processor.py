@@ -190,3 +190,10 @@ def _caches() -> dict[int, int]:
 def _word(path: str) -> str:
     with open(path, "rb") as file:  # noqa: PTH123
         return file.read(64).decode("ascii", "replace").strip()
+
+
+def processors() -> int:
+    """How many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

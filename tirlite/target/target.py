@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import field, replace
 from types import MappingProxyType
@@ -11,7 +10,7 @@ from tirlite.diag import Message, PlanError, Span, nearest, public
 from tirlite.plan import StorageScope
 from tirlite.record import record
 from tirlite.show import shown
-from tirlite.target.processor import HOST, Processor, demand_known, processor_called
+from tirlite.target.processor import HOST, Processor, demand_known, processor_called, processors
 
 
 class BadMemory(Message):
@@ -139,7 +138,7 @@ class Target:
         Raises PlanError for less than one.
         """
         if workers is None:
-            return cls(HOST, workers=min(_processors(), MOST_WORKERS))
+            return cls(HOST, workers=min(processors(), MOST_WORKERS))
         if not isinstance(workers, int) or not 1 <= workers <= MOST_WORKERS:
             raise BadWorkers(shown(workers), MOST_WORKERS).error()
         return cls(HOST, workers=workers)
@@ -186,10 +185,3 @@ class Target:
             return f"; did you mean {near}?"
         known = ", ".join(f"`{each}`" for each in sorted(self.memories))
         return f"; it describes {known}" if known else ""
-
-
-def _processors() -> int:
-    """How many processors this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

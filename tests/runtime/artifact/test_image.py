@@ -69,7 +69,7 @@ define i64 @address_of_hypot() {
 
 @pytest.fixture(scope="module")
 def image() -> Image:
-    return linked(compile_text(COUNTER))
+    return linked([compile_text(COUNTER)])
 
 
 def test_code_reads_constants_writes_data_and_calls_what_is_outside(image: Image) -> None:
@@ -134,7 +134,7 @@ def test_plain_data_that_is_no_image_is_damaged(wrong: object) -> None:
 )
 def test_files_of_another_kind_have_no_image(data: bytes) -> None:
     with pytest.raises(Unlinkable):
-        linked(data)
+        linked([data])
 
 
 def test_symbols_are_the_functions_and_lie_in_the_code(image: Image) -> None:

@@ -137,7 +137,7 @@ def call_formula(out: FunctionText, name: str, formula: Formula, result: DType, 
         (value,) = _values(formula(*(Term(machine, each.dtype.scalar, each) for each in parameters)).item)
         body.effect(f"ret {register_type(result)} {value.text}")
         module.inlined[full] = body.definition(
-            f"internal {register_type(result)} @{full}", f"{attributes} nounwind willreturn memory(none)"
+            f"{register_type(result)} @{full}", f"{attributes} nounwind willreturn memory(none)"
         )
-    out.inlined_lines += module.inlined[full].count("\n") if attributes == "alwaysinline" else 0
+    out.inlined_lines += module.inlined[full].lines if attributes == "alwaysinline" else 0
     return out.invoke(result, full, operands)

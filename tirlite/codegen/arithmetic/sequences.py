@@ -39,7 +39,7 @@ def _by_function(out: FunctionText, name: str, rule: Rule, a: Value, b: Value) -
         result = rule(body, body.parameter(dtype, "%a"), body.parameter(dtype, "%b"))
         body.effect(f"ret {result.typed}")
         functions[full] = body.definition(
-            f"internal {register_type(dtype)} @{full}", "noinline nounwind willreturn speculatable memory(none)"
+            f"{register_type(dtype)} @{full}", "noinline nounwind willreturn speculatable memory(none)"
         )
         # From what holds where it is called LLVM would conclude what never divides, and run it elsewhere nonetheless.
         out.module.kept.append(full)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from math import gcd
 
 from tirlite.codegen import memory
-from tirlite.codegen.llvm.text import FunctionText
+from tirlite.codegen.llvm.text import Definition, FunctionText
 from tirlite.codegen.llvm.values import FALSE, Value, constant, integer, zero
 from tirlite.codegen.memory import Environment, Place
 from tirlite.ir import Buffer, DType, i8
@@ -114,8 +114,10 @@ def forget(out: FunctionText, pointer: Value, size: Value, owner: Value) -> None
     out.run(name, pointer, size, owner)
 
 
-_FORGET = """define internal void @tirlite.forget(ptr noalias %bytes, i64 %size, i8 %owner) nounwind {
-entry:
+_FORGET = Definition(
+    "internal ",
+    "void @tirlite.forget(ptr noalias %bytes, i64 %size, i8 %owner) nounwind",
+    """entry:
   %some = icmp sgt i64 %size, 0
   br i1 %some, label %loop, label %done
 loop:
@@ -129,5 +131,5 @@ loop:
   %more = icmp slt i64 %next, %size
   br i1 %more, label %loop, label %done
 done:
-  ret void
-}"""
+  ret void""",
+)

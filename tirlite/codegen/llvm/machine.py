@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from enum import Enum
 from functools import cache
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
+from tirlite.codegen.llvm.unlocked import emit_object, run_passes
 from tirlite.record import record
-from tirlite.target.processor import HOST
+from tirlite.target.processor import HOST, processors
 
 if TYPE_CHECKING:
-    from llvmlite.binding import ModuleRef, TargetMachine
+    from llvmlite.binding import ContextRef, ModuleRef, TargetMachine
 
     from tirlite.codegen.lower import Lowered
 
 from tirlite.codegen.llvm.text import Extent
+
+Seconds: TypeAlias = dict[str, float]
+Compiled: TypeAlias = tuple[bytes, Seconds]  # object code, and the seconds of each stage
 
 # Above these LLVM takes minutes: its code generator over long blocks, its passes over nests of loops.
 LONG = 8000  # lines of a function
@@ -45,9 +49,9 @@ class Effort(Enum):
 
 @record
 class ObjectCode:
-    """A relocatable object for this machine, and how it came about: the seconds of each stage."""
+    """Relocatable objects for this machine, and how they came about: the seconds of each stage."""
 
-    data: bytes
+    objects: tuple[bytes, ...]  # of the module's parts
     effort: Effort
     seconds: dict[str, float]
 
@@ -71,20 +75,49 @@ def effort_for(extent: Extent) -> Effort:
 
 
 def compile_module(lowered: Lowered, target: str = HOST) -> ObjectCode:
-    """The object code of a module, optimised for a target by its name."""
+    """The object code of a module, optimised for a target by its name; its parts go side by side."""
     effort = effort_for(lowered.extent)
-    seconds: dict[str, float] = {}
     start = perf_counter()
     machine = _machine(effort, target)
-    start = _lap(seconds, "llvm load", start)
-    module = _parsed(lowered.text, machine)
+    loaded, is_whole = perf_counter(), len(lowered.parts) == 1
+
+    def compiled(part: str) -> Compiled:
+        # LLVM lets threads share nothing that it works with.
+        own = machine if is_whole else _new_machine(effort.value[1], target)
+        return _compiled(part, own, effort, keeps_scalars=lowered.keeps_scalars, locked=is_whole)
+
+    with _settings(machine):
+        made = _side_by_side(compiled, lowered.parts)
+    total = {stage: sum(seconds[stage] for _, seconds in made) for stage in made[0][1]}
+    share = (perf_counter() - loaded) / sum(total.values())
+    seconds = {"llvm load": loaded - start, **{stage: each * share for stage, each in total.items()}}
+    return ObjectCode(tuple(data for data, _ in made), effort, seconds)
+
+
+def _side_by_side(compiled: Callable[[str], Compiled], parts: Sequence[str]) -> list[Compiled]:
+    """What is made of each part, by as many threads as there are processors."""
+    if len(parts) == 1:
+        return [compiled(parts[0])]
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(min(len(parts), processors())) as pool:
+        return list(pool.map(compiled, parts))
+
+
+def _compiled(
+    text: str, machine: TargetMachine, effort: Effort, *, keeps_scalars: bool, locked: bool = True
+) -> Compiled:
+    from llvmlite import binding
+
+    seconds: Seconds = {}
+    start = perf_counter()
+    module = _parsed(text, machine, binding.create_context())
     start = _lap(seconds, "llvm parse", start)
-    _optimise(module, machine, effort, keeps_scalars=lowered.keeps_scalars)
+    _optimise(module, machine, effort, keeps_scalars=keeps_scalars, locked=locked)
     start = _lap(seconds, "llvm optimise", start)
-    with _selections(machine):
-        data = machine.emit_object(module)
+    data = emit_object(machine, module, locked=locked)
     _lap(seconds, "llvm emit", start)
-    return ObjectCode(data, effort, seconds)
+    return data, seconds
 
 
 # Targets other than the host, by their names: LLVM's triple and processor.
@@ -115,18 +148,16 @@ def compile_exported(lowered: Lowered, wrapper: str, names: Collection[str], mac
     for function in module.functions:
         if not function.is_declaration and function.name not in names:
             function.linkage = "internal"
-    _optimise(module, target, effort, keeps_scalars=lowered.keeps_scalars)
-    with _selections(target):
+    with _settings(target):
+        _optimise(module, target, effort, keeps_scalars=lowered.keeps_scalars)
         return bytes(target.emit_object(module))
 
 
 def compile_text(text: str, effort: Effort = Effort.SOME) -> bytes:
     """The object code of a module that is written out in LLVM's assembly, for the host."""
     machine = _machine(effort)
-    module = _parsed(text, machine)
-    _optimise(module, machine, effort, keeps_scalars=False)
-    with _selections(machine):
-        return bytes(machine.emit_object(module))
+    with _settings(machine):
+        return _compiled(text, machine, effort, keeps_scalars=False)[0]
 
 
 def optimised(lowered: Lowered, target: str = HOST) -> Optimised:
@@ -134,38 +165,35 @@ def optimised(lowered: Lowered, target: str = HOST) -> Optimised:
     effort = effort_for(lowered.extent)
     machine = _machine(effort, target)
     module = _parsed(lowered.text, machine)
-    _optimise(module, machine, effort, keeps_scalars=lowered.keeps_scalars)
-    with _selections(machine):
+    with _settings(machine):
+        _optimise(module, machine, effort, keeps_scalars=lowered.keeps_scalars)
         return Optimised(str(module), str(machine.emit_assembly(module)))
 
 
-@contextmanager
-def _selections(machine: TargetMachine) -> Iterator[None]:
-    """While code is written, what picks one of two values stays an instruction without a branch.
-
-    For x86 LLVM makes branches of these in loops with a latency between iterations, as if all were foreseen by the
-    processor: what data decides, such as the steps of a binary search or of an edit distance, takes twice the time.
-    """
-    with _turned_off("x86-cmov-converter") if machine.triple.startswith("x86_64") else nullcontext():
-        yield
+# What an iteration loaded is handed to the next one: that keeps loops over neighbours from going by vectors.
+_HANDED_ON = "enable-load-in-loop-pre"
+# What picks one of two values in a loop with a latency between iterations becomes a branch, as if all were foreseen by
+# the processor: what data decides, such as the steps of a binary search or of an edit distance, takes twice the time.
+_BRANCHES = "x86-cmov-converter"
 
 
 @contextmanager
-def _turned_off(option: str) -> Iterator[None]:
-    """While an option of LLVM is off. Its options are those of the whole process, which others share."""
+def _settings(machine: TargetMachine) -> Iterator[None]:
+    """While options of LLVM are off that cost more than they bring; they are those of the whole process."""
     from llvmlite import binding
 
-    if binding.llvm_version_info[0] > OPTIONS_OF:
-        yield
-        return
-    binding.set_option("", f"-{option}=false")
+    off = (_HANDED_ON, *(_BRANCHES,) * machine.triple.startswith("x86_64"))
+    off = off if binding.llvm_version_info[0] <= OPTIONS_OF else ()
+    for option in off:
+        binding.set_option("", f"-{option}=false")
     try:
         yield
     finally:
-        binding.set_option("", f"-{option}=true")
+        for option in off:
+            binding.set_option("", f"-{option}=true")
 
 
-def _lap(seconds: dict[str, float], stage: str, start: float) -> float:
+def _lap(seconds: Seconds, stage: str, start: float) -> float:
     now = perf_counter()
     seconds[stage] = now - start
     return now
@@ -178,6 +206,10 @@ def _machine(effort: Effort, target: str = HOST) -> TargetMachine:
 @cache
 def _machine_at(level: int, name: str) -> TargetMachine:
     """A target, for code at a level of the code generator. LLVM works out anew for each what its features imply."""
+    return _new_machine(level, name)
+
+
+def _new_machine(level: int, name: str) -> TargetMachine:
     from llvmlite import binding
 
     if name == HOST:
@@ -202,16 +234,18 @@ def _host() -> tuple[str, str]:
     return binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()
 
 
-def _parsed(text: str, machine: TargetMachine) -> ModuleRef:
+def _parsed(text: str, machine: TargetMachine, context: ContextRef | None = None) -> ModuleRef:
     from llvmlite import binding
 
-    module = binding.parse_assembly(text)
+    module = binding.parse_assembly(text, context)
     module.triple = machine.triple
     module.data_layout = str(machine.target_data)
     return module
 
 
-def _optimise(module: ModuleRef, machine: TargetMachine, effort: Effort, *, keeps_scalars: bool) -> None:
+def _optimise(
+    module: ModuleRef, machine: TargetMachine, effort: Effort, *, keeps_scalars: bool, locked: bool = True
+) -> None:
     from llvmlite import binding
 
     if effort is Effort.NONE:
@@ -221,7 +255,5 @@ def _optimise(module: ModuleRef, machine: TargetMachine, effort: Effort, *, keep
     options.loop_vectorization = options.loop_unrolling = is_full
     options.slp_vectorization = is_full and not keeps_scalars
     builder = binding.create_pass_builder(machine, options)
-    # What an iteration loaded is not handed to the next one: that keeps loops over neighbours from going by vectors.
-    with _turned_off("enable-load-in-loop-pre"):
-        # A pass manager that runs a second time aborts the process.
-        builder.getModulePassManager().run(module, builder)
+    # A pass manager that runs a second time aborts the process.
+    run_passes(builder.getModulePassManager(), module, builder, locked=locked)

@@ -21,6 +21,21 @@ _LAST = frozenset((1 - (1 << 63), -1 << 63, (1 << 63) - 1, 1 << 63))
 _COUNTING = frozenset(("add", "sub", "mul", "srem", "urem", "sdiv", "udiv"))
 
 
+class Definition(NamedTuple):
+    """The text of a function: who else sees it, what stands in front of its body, and that."""
+
+    linkage: str
+    head: str
+    body: str
+
+    @property
+    def lines(self) -> int:
+        return self.body.count("\n")
+
+    def __str__(self) -> str:
+        return f"define {self.linkage}{self.head} {{\n{self.body}\n}}"
+
+
 class Extent(NamedTuple):
     """How much there is for LLVM to do."""
 
@@ -43,8 +58,8 @@ class ModuleText:
         self.processor = processor
         self.exported = exported
         self.declarations: dict[str, str] = {}  # name -> its `declare` line
-        self.functions: list[str] = []
-        self.inlined: dict[str, str] = {}  # name -> a function of a formula, which others call
+        self.functions: list[Definition] = []
+        self.inlined: dict[str, Definition] = {}  # name -> a function of a formula, which others call
         self.tables: dict[str, tuple[str, str]] = {}  # elements -> name, definition
         self.texts: dict[bytes, str] = {}  # bytes -> name of a constant
         self.kept: list[str] = []  # functions of which LLVM must not know all callers
@@ -83,7 +98,12 @@ class ModuleText:
 
     def text(self, name: str) -> str:
         """The whole module."""
-        parts = [f'source_filename = "{name}"', *self.functions, *self.inlined.values(), *self.declarations.values()]
+        return self.with_functions(name, self.functions)
+
+    def with_functions(self, name: str, functions: Iterable[Definition], declared: Iterable[str] = ()) -> str:
+        """A module of some of the functions, which declares others, and has all else that functions share."""
+        parts = [f'source_filename = "{name}"', *map(str, functions), *map(str, self.inlined.values())]
+        parts += [*self.declarations.values(), *declared]
         if self.kept:
             names = ", ".join(f"ptr @{name}" for name in self.kept)
             used = f"appending global [{len(self.kept)} x ptr] [{names}]"
@@ -296,26 +316,26 @@ class FunctionText:
         """The end of a loop's branch instruction, which says how the loop is meant."""
         return f", !llvm.loop {self.module.node(*properties, distinct=True)}"
 
-    def define(self, head: str, attributes: str = "") -> None:
+    def define(self, head: str, attributes: str = "", *, linkage: str = "internal ") -> None:
         """Ends the function and adds it to the module; `head` is what stands in front of its parameters."""
-        self.module.functions.append(self.definition(head, attributes))
+        self.module.functions.append(self.definition(head, attributes, linkage=linkage))
 
-    def definition(self, head: str, attributes: str = "") -> str:
+    def definition(self, head: str, attributes: str = "", *, linkage: str = "internal ") -> Definition:
         """The text of the function."""
         signature = f"{head}({', '.join(each.declared for each in self.parameters)}){attributes and f' {attributes}'}"
         if self.module.lines is not None:
             signature += self.module.lines.define(self._node, head)
-        return "\n".join([f"define {signature} {{", "entry:", *self.allocas, *self.lines, "}"])
+        return Definition(linkage, signature, "\n".join(["entry:", *self.allocas, *self.lines]))
 
 
 def define_entry(out: FunctionText, name: str) -> None:
     """Ends a function that returns an i64 and adds it to its module, under the name by which it is called."""
     if len(out.parameters) <= MOST_PARAMETERS:
-        out.define(f"i64 @{name}")
+        out.define(f"i64 @{name}", linkage="")
         return
     inner = f"{name}_unpacked"
     # Copied into its only caller, each promise about a pointer would become notes on all accesses.
-    out.define(f"internal i64 @{inner}", "noinline")
+    out.define(f"i64 @{inner}", "noinline")
     _define_unpacking(out, name, inner)
 
 
@@ -327,4 +347,4 @@ def _define_unpacking(inner: FunctionText, name: str, inner_name: str) -> None:
         slot = out.move(record, integer(SLOT_BYTES * number))
         operands.append(out.load(parameter.dtype, slot, ", align 1"))
     out.effect(f"ret i64 {out.invoke(i64, inner_name, operands).text}")
-    out.define(f"i64 @{name}")
+    out.define(f"i64 @{name}", linkage="")

@@ -10,9 +10,9 @@ from tirlite.runtime.artifact.image import Damaged, Image, Plain
 from tirlite.runtime.artifact.load import Library, loaded
 
 if TYPE_CHECKING:
-    from tirlite.runtime.artifact.object_file import ObjectFile
+    from tirlite.runtime.artifact.object_files import ObjectFiles
 
-Code: TypeAlias = "Image | ObjectFile"
+Code: TypeAlias = "Image | ObjectFiles"
 
 
 @record
@@ -72,6 +72,6 @@ def library_of(code: Code, known: Mapping[str, int]) -> Library:
     """The code in this process. Raises KernelError for an extern that is missing."""
     if isinstance(code, Image):
         return loaded(code, known)
-    from tirlite.runtime.artifact.object_file import jit_loaded
+    from tirlite.runtime.artifact.object_files import jit_loaded
 
     return jit_loaded(code, known)

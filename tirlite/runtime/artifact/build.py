@@ -9,12 +9,12 @@ from tirlite.codegen import Lowered
 from tirlite.ir import Buffer, DType, PrimFunc, TypeCode, Var
 from tirlite.runtime.artifact.artifact import Artifact, Code
 from tirlite.runtime.artifact.elf import Unlinkable, linked
-from tirlite.runtime.artifact.object_file import ObjectFile
+from tirlite.runtime.artifact.object_files import ObjectFiles
 from tirlite.runtime.signature import Signature
 from tirlite.target.convention import FORK_JOIN, POLL
 
 
-def artifact_of(func: PrimFunc, signature: Signature, lowered: Lowered, data: bytes) -> Artifact:
+def artifact_of(func: PrimFunc, signature: Signature, lowered: Lowered, objects: Sequence[bytes]) -> Artifact:
     """What `func` was compiled to; `signature` is that of its callers, who know nothing of a plan."""
     has_plan = shape_plan(func) is not None
     has_workspace = not lowered.workspace.is_empty
@@ -22,7 +22,7 @@ def artifact_of(func: PrimFunc, signature: Signature, lowered: Lowered, data: by
     externs = (*lowered.externs, *[FORK_JOIN] * lowered.needs_pool, *[POLL] * lowered.asks)
     symbols = [symbol for symbol in (lowered.name, lowered.size_name) if symbol]
     return Artifact(
-        code=code_of(data, symbols, externs),
+        code=code_of(objects, symbols, externs),
         entry=lowered.name,
         parameters=letters_of(func) + dims + "P" * has_workspace,
         size_entry=lowered.size_name,
@@ -35,12 +35,12 @@ def artifact_of(func: PrimFunc, signature: Signature, lowered: Lowered, data: by
     )
 
 
-def code_of(data: bytes, symbols: Sequence[str], externs: Sequence[str] = ()) -> Code:
-    """An object file as an image, or as itself where no image can be made of it."""
+def code_of(objects: Sequence[bytes], symbols: Sequence[str], externs: Sequence[str] = ()) -> Code:
+    """Object files as one image, or as themselves where no image can be made of them."""
     try:
-        return linked(data)
+        return linked(objects)
     except Unlinkable:
-        return ObjectFile(data, tuple(symbols), tuple(externs))
+        return ObjectFiles(tuple(objects), tuple(symbols), tuple(externs))
 
 
 def letters_of(func: PrimFunc) -> str:

@@ -1,4 +1,4 @@
-"""An object file that LLVM itself links and loads: where objects have another format than images are made of."""
+"""Object files that LLVM itself links and loads: where they have another format than images are made of."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 
 
 @record
-class ObjectFile:
-    """The bytes of an object file, the functions that it defines, and those from outside that it calls."""
+class ObjectFiles:
+    """The bytes of object files, the functions that are asked of them, and those from outside that they call."""
 
-    data: bytes
+    objects: tuple[bytes, ...]
     symbols: tuple[str, ...]
     externs: tuple[str, ...]
 
 
-def jit_loaded(code: ObjectFile, known: Mapping[str, int]) -> Library:
-    """The object in this process; `known` are the addresses of externs that have no name here.
+def jit_loaded(code: ObjectFiles, known: Mapping[str, int]) -> Library:
+    """The objects in this process; `known` are the addresses of externs that have no name here.
 
     Raises KernelError for an extern that is missing.
     """
@@ -35,7 +35,9 @@ def jit_loaded(code: ObjectFile, known: Mapping[str, int]) -> Library:
         # LLVM names a missing symbol only on the terminal.
         if name not in known and binding.address_of_symbol(name) is None:
             raise UnknownSymbol(name).error()
-    builder = binding.JITLibraryBuilder().add_object_img(code.data).add_current_process()
+    builder = binding.JITLibraryBuilder().add_current_process()
+    for data in code.objects:
+        builder.add_object_img(data)
     for symbol in code.symbols:
         builder.export_symbol(symbol)
     for symbol, address in known.items():

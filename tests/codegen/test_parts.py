@@ -1,0 +1,139 @@
+"""Large modules are cut into parts, which LLVM compiles side by side and the linker joins."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import tirlite as tl
+from tirlite.codegen import Effort, compile_module, compile_text, lower, parts
+from tirlite.codegen.lower import Lowered
+from tirlite.runtime.artifact.build import code_of
+from tirlite.runtime.artifact.elf import linked
+from tirlite.runtime.artifact.load import loaded
+from tirlite.runtime.artifact.object_files import ObjectFiles, jit_loaded
+
+n = tl.dim("n")
+
+
+@tl.kernel
+def square(x: tl.f32[n], y: tl.f32[n]):
+    for i in range(n):
+        y[i] = x[i] * x[i]
+
+
+@tl.kernel
+def roots(x: tl.f32[n], y: tl.f32[n]):
+    for i in range(n):
+        assert x[i] >= 0, "negative"
+        y[i] = tl.sqrt(x[i])
+
+
+@tl.kernel
+def norms(x: tl.f32[n], y: tl.f32[n]):
+    squares = tl.alloc(tl.f32[n])
+    tl.call(square, x, squares)
+    tl.call(roots, squares, y)
+
+
+@tl.kernel
+def both(x: tl.f32[n], y: tl.f32[n], z: tl.f32[n]):
+    tl.call(norms, x, y)
+    tl.call(roots, x, z)
+
+
+@pytest.fixture
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "_PART", 10)
+    monkeypatch.setattr(parts, "_LARGE", 10)
+    monkeypatch.setenv("TIRLITE_CACHE", "0")
+
+
+def lowered(kernel: tl.Kernel) -> Lowered:
+    return lower(tl.compile(kernel.ir, schedule=None).lowered)
+
+
+def defined(text: str) -> set[str]:
+    return set(re.findall(r"^define .*@(tirlite_\w+)\(", text, re.MULTILINE))
+
+
+def test_a_module_that_is_not_large_is_one_part() -> None:
+    module = lowered(both)
+    assert module.parts == (module.text,)
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_each_large_callee_is_in_one_part_and_declared_in_those_that_call_it() -> None:
+    module = lowered(both)
+    kernel, *others = module.parts
+    assert len(others) > 1
+    assert "tirlite_both" in defined(kernel)
+    seen: set[str] = set()
+    for part in module.parts:
+        assert not seen & defined(part)
+        seen |= defined(part)
+    assert seen == defined(module.text)
+    called = re.findall(r"call fastcc i64 @(tirlite_\w+)\(", kernel)
+    assert called
+    for name in set(called) - defined(kernel):
+        assert f"declare hidden fastcc i64 @{name}(" in kernel
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_parts_together_compute_what_the_whole_does_faults_included() -> None:
+    kernel = tl.compile(both.ir, schedule=None)
+    x = np.abs(np.random.default_rng(0).standard_normal(100).astype(np.float32))
+    y, z = np.zeros_like(x), np.zeros_like(x)
+    kernel(x, y, z)
+    assert len(kernel._version.lowered.parts) > 2
+    np.testing.assert_array_equal(y, np.sqrt(x * x))
+    np.testing.assert_array_equal(z, np.sqrt(x))
+    with pytest.raises(tl.KernelAssertionError, match="negative"):
+        kernel(-x, y, z)
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_objects_are_the_same_whatever_the_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = lowered(both)
+    many = compile_module(module).objects
+    monkeypatch.setattr("tirlite.codegen.llvm.machine.processors", lambda: 1)
+    assert compile_module(module).objects == many
+
+
+CALLER = """
+declare hidden fastcc i64 @inner(i64)
+define i64 @outer(i64 %x) {
+  %y = call fastcc i64 @inner(i64 %x)
+  ret i64 %y
+}
+"""
+CALLED = """
+@count = internal global i64 40
+declare double @hypot(double, double)
+define hidden fastcc i64 @inner(i64 %x) {
+  %old = load i64, ptr @count
+  %new = add i64 %old, %x
+  store i64 %new, ptr @count
+  ret i64 %new
+}
+define i64 @longest() {
+  %z = call double @hypot(double 3.0, double 4.0)
+  %result = fptosi double %z to i64
+  ret i64 %result
+}
+"""
+OBJECTS = [compile_text(text, Effort.NONE) for text in (CALLER, CALLED)]
+
+
+def test_the_linker_joins_objects_that_call_one_another() -> None:
+    library = loaded(linked(OBJECTS), {})
+    assert [library.function("outer", "q")(1) for _ in range(2)] == [41, 42]
+    assert library.function("longest", "")() == 5
+
+
+def test_objects_that_no_image_can_be_made_of_are_joined_by_llvm() -> None:
+    assert not isinstance(code_of(OBJECTS, ["outer"]), ObjectFiles)
+    library = jit_loaded(ObjectFiles(tuple(OBJECTS), ("outer",), ("hypot",)), {})
+    assert [library.function("outer", "q")(2) for _ in range(2)] == [42, 44]
