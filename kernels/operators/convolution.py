@@ -20,8 +20,9 @@ from tirlite.kernels.operators.window import Window, row_under
 _COLUMNS = 512  # of results that are computed together, at most
 _LINE = 512  # elements of a line, about: what is read ahead while others are summed up
 _HELD = 1 << 15  # elements of all lines, about: 128 KiB of f32 stay in the second cache beside weights and sums
-_ROWS = 4  # in a line, where the width is known at a call alone
+_ROWS = 4  # that go together: in a line where the width is known at a call alone, and of one channel
 _LANES = 16  # a line ends with a whole vector
+_LEAST = 8  # columns of a row that goes by vectors of its own
 _OUTPUTS = 16  # channels of the result that are summed up together, at most
 _PIECES = 4  # for workers, at least
 # A panel takes as long to copy as so many outputs to sum up; where sizes are not known, it pays for more than so many.
@@ -31,7 +32,8 @@ _COPY, _FEW_OUTPUTS = 14, 64
 class Block(NamedTuple):
     """Rows and columns of results that are computed together, how far apart rows lie, and the elements of all.
 
-    `beyond` are the rows and columns of a phase that taps look at beside those.
+    `beyond` are the rows and columns of a phase that taps look at beside those. Results go `by_rows`, or by
+    lines over all of them.
     """
 
     rows: Extent
@@ -39,9 +41,10 @@ class Block(NamedTuple):
     apart: Extent
     line: Extent
     beyond: tuple[Extent, Extent]
+    by_rows: bool
 
     @classmethod
-    def of(cls, window: Window, channels: Extent) -> Block:
+    def of(cls, window: Window, channels: Extent, *, by_rows: bool) -> Block:
         """Of the last two axes of a window over so many channels."""
         rows, columns = window.places[-2:]
         below, aside = (
@@ -49,9 +52,10 @@ class Block(NamedTuple):
             for size, dilation, stride in zip(window.size[-2:], window.dilations[-2:], window.strides[-2:], strict=True)
         )
         columns = min(columns, _COLUMNS) if isinstance(columns, int) else Min(columns, as_expr(_COLUMNS))
-        made = [
-            cls(high, columns, columns + aside, _line(high, columns, aside), (below, aside)) for high in _heights(rows)
-        ]
+        apart, beyond = columns + aside, (below, 0 if by_rows else aside)
+        heights = _heights(rows)
+        extents = [high * apart if by_rows else _line(high, columns, aside) for high in heights]
+        made = [cls(high, columns, apart, line, beyond, by_rows) for high, line in zip(heights, extents, strict=True)]
         known = [each for each in made if isinstance(each.held, int)]
         lines = _lines(window, channels)
         if not known or not isinstance(rows, int) or not isinstance(lines, int):
@@ -65,14 +69,21 @@ class Block(NamedTuple):
         assert isinstance(self.line, int)
         assert isinstance(self.held, int)
         assert isinstance(self.beyond[0], int)
-        computed = -(-rows // self.rows) * self.line / (rows * self.columns)
+        # Rows that are left of those that go together share nothing, and take twice as long.
+        worked = self.line if not self.by_rows else (self.rows + self.rows % _ROWS) * self.columns
+        computed = -(-rows // self.rows) * worked / (rows * self.columns)
         copied = self.beyond[0] / self.rows
         beyond = max(0.0, lines * self.held / _HELD - 1) + max(0.0, self.line / _LINE - 1)
         return computed + copied / 16 + min(beyond, 2) / 4
 
     @property
+    def copied(self) -> Extent:
+        """The rows of one phase that taps may look at."""
+        return self.rows + self.beyond[0]
+
+    @property
     def held(self) -> Extent:
-        """The elements of one phase that taps may look at."""
+        """The elements of these."""
         return self.line + self.beyond[0] * self.apart + self.beyond[1]
 
 
@@ -97,7 +108,7 @@ def pays(window: Window, channels: Extent, outputs: Extent) -> bool:
     window = window if len(window.size) > 1 else window.with_one_row()
     if not isinstance(outputs, int):
         return False
-    block, places, lines = Block.of(window, channels), product(window.places), _lines(window, channels)
+    block, places, lines = Block.of(window, channels, by_rows=False), product(window.places), _lines(window, channels)
     if not (isinstance(places, int) and isinstance(lines, int) and isinstance(window.places[-2], int)) or not places:
         return outputs <= _FEW_OUTPUTS
     panels = -(-places // _LANES) * _LANES / places * (1 + _COPY / outputs)
@@ -133,17 +144,19 @@ def _sweep(
 ) -> Inline:
     """`sweep(x, w, bias, y)` stores all results by `store`, those of a block together, in parallel."""
     groups, outputs, taken = weights
-    block = Block.of(window, taken)
+    by_rows = _goes_by_rows(window, taken, outputs)
+    block = Block.of(window, taken, by_rows=by_rows)
     deep, (height, width) = product(window.inputs[:-2]), window.inputs[-2:]
     outer, (rows, columns) = product(window.places[:-2]), window.places[-2:]
     layers, (down, across) = product(window.size[:-2]), window.size[-2:]
-    row_step, step = window.strides[-2:]
     fill, under, last = _fill(window, block, kind), row_under(window.without_last()), len(window.size) - 3
-    high, wide, apart, line, lines = block.rows, block.columns, block.apart, block.line, block.held
+    high, wide, lines, (row_step, step) = block.rows, block.columns, block.held, window.strides[-2:]
     bands, parts = (rows + high - 1) // high, (columns + wide - 1) // wide
     together, shares, runs = _spread(outputs, planes * outer * bands * parts)
-    add_up = _adding(window, block, kind, (together, outputs, taken))
-    outputs_left, rows_left, columns_left = _left(together, outputs), _left(high, rows), _left(wide, columns)
+    if by_rows:
+        compute = _rows_of(window, block, kind, groups, store)
+    else:
+        compute = _lines_of(window, block, kind, weights, (together, runs), store)
 
     @tl.inline
     def sweep(x, w, bias, y):
@@ -162,16 +175,73 @@ def _sweep(
                     for d in range(layers):
                         # No plane is behind the last; the bound says so where that is not seen.
                         fill(held, images, t, c, min(under(place, d, tl.static(last)), deep - 1), d, row, column)
-                for run in range(runs):
-                    first = (share * runs + run) * together
-                    sums = tl.alloc(kind[together, line])
-                    add_up(sums, held, factors, t % groups, first)
-                    for k in range(outputs_left(first)):
-                        for i in range(rows_left(row)):
-                            for j in range(columns_left(column)):
-                                store(results, t, first + k, place, row + i, column + j, sums[k, i * apart + j], bias)
+                compute(results, held, factors, bias, t, share, place, row, column)
 
     return sweep
+
+
+def _goes_by_rows(window: Window, taken: Extent, outputs: Extent) -> bool:
+    """Whether each channel of the result is a sum over one of the image that serves no other, and rows fill vectors."""
+    columns = window.places[-1]
+    return (taken, outputs) == (1, 1) and not (isinstance(columns, int) and columns < _LEAST)
+
+
+def _rows_of(window: Window, block: Block, kind: DType, groups: Extent, store: Inline) -> Inline:
+    """`compute(y, held, w, bias, t, share, place, row, column)`: a block of results, row by row.
+
+    Neighbouring rows share what lies under their taps.
+    """
+    rows_left, columns_left = _left(block.rows, window.places[-2]), _left(block.columns, window.places[-1])
+    layers, (down, across) = product(window.size[:-2]), window.size[-2:]
+    (row_step, step), (row_gap, gap) = window.strides[-2:], window.dilations[-2:]
+    copied, apart = block.copied, block.apart
+
+    @tl.inline
+    def under(lines, d, r, p, i, j):
+        return lines[d, r * row_gap % row_step, p * gap % step, i + r * row_gap // row_step, j + p * gap // step]
+
+    @tl.inline
+    def compute(y, held, w, bias, t, share, place, row, column):
+        lines = tl.view(held, kind[layers, row_step, step, copied, apart])
+        for i in range(rows_left(row)):
+            for j in range(columns_left(column)):
+                total = kind(0)
+                for d in range(layers):
+                    for r in range(down):
+                        for p in range(across):
+                            total += kind(w[t % groups, 0, 0, d, r, p]) * under(lines, d, r, p, i, j)
+                store(y, t, 0, place, row + i, column + j, total, bias)
+
+    return compute
+
+
+def _lines_of(
+    window: Window,
+    block: Block,
+    kind: DType,
+    weights: tuple[Extent, Extent, Extent],
+    run: tuple[Extent, Extent],
+    store: Inline,
+) -> Inline:
+    """`compute` as in `_rows_of`: so many runs of so many outputs together, for all places of a line at once."""
+    (groups, outputs, taken), (together, runs) = weights, run
+    high, wide, apart, line = block.rows, block.columns, block.apart, block.line
+    rows, columns = window.places[-2:]
+    add_up = _adding(window, block, kind, (together, outputs, taken))
+    outputs_left, rows_left, columns_left = _left(together, outputs), _left(high, rows), _left(wide, columns)
+
+    @tl.inline
+    def compute(y, held, w, bias, t, share, place, row, column):
+        for run in range(runs):
+            first = (share * runs + run) * together
+            sums = tl.alloc(kind[together, line])
+            add_up(sums, held, w, t % groups, first)
+            for k in range(outputs_left(first)):
+                for i in range(rows_left(row)):
+                    for j in range(columns_left(column)):
+                        store(y, t, first + k, place, row + i, column + j, sums[k, i * apart + j], bias)
+
+    return compute
 
 
 def _adding(window: Window, block: Block, kind: DType, channels: tuple[Extent, Extent, Extent]) -> Inline:
@@ -212,7 +282,7 @@ def _spread(outputs: Extent, pieces: Extent) -> tuple[Extent, Extent, Extent]:
 def _fill(window: Window, block: Block, kind: DType) -> Inline:
     """`fill(held, x, t, c, plane, d, row, column)`: what lies under a block in a plane, or zeros where that is -1."""
     (height, width), (row_step, step), (above, left) = window.inputs[-2:], window.strides[-2:], window.before[-2:]
-    copied, apart, lines = block.rows + block.beyond[0], block.apart, block.held
+    copied, apart, lines = block.copied, block.apart, block.held
 
     @tl.inline
     def fill(held, x, t, c, plane, d, row, column):

@@ -178,6 +178,28 @@ def test_rows_that_go_together_are_as_long_as_registers_hold(target: str, row: i
     assert f"for j in range(m // {row} * {row}, m // {vector} * {vector}, {vector}):" in text
 
 
+@pytest.mark.parametrize(("columns", "lanes"), [(40, 16), (14, 8), (7, 4)])
+def test_short_rows_of_windows_fill_as_much_of_a_register_as_they_can(columns: int, lanes: int) -> None:
+    text = f"""
+@tl.kernel
+def sums(x: tl.f32[10, {columns}], y: tl.f32[8, {columns}]):
+    for i in range(8):
+        for j in range({columns}):
+            y[i, j] = 0.0
+            for r in range(3):
+                y[i, j] = y[i, j] + x[i + r, j]
+"""
+    func = Normalize()(tl.parse(text))
+    assert f"for j in range(0, {columns}, {lanes}):" in str(VectorizeLoops(target="x86-64-v4")(func))
+    x, (y, z) = (
+        np.random.default_rng(columns).standard_normal((10, columns), np.float32),
+        np.zeros((2, 8, columns), "f"),
+    )
+    tl.compile(func)(x, y)
+    tl.compile(func).interpret(x, z)
+    np.testing.assert_array_equal(y, z)
+
+
 def test_what_is_no_function_of_its_inputs_ends_one_by_one() -> None:
     PASS.expect(
         """

@@ -35,6 +35,8 @@ from tirlite.target import Processor
 # The most lanes of a vector, and the bytes of one: four registers of 512 bits, or more that are narrower.
 MOST_LANES = 64
 _VECTOR_BYTES = 256
+# Vectors of fewer lanes are not worth it.
+_FEWEST_LANES = 4
 # What is left goes by vectors of a quarter of that.
 _PER_VECTOR = 4
 
@@ -135,8 +137,14 @@ def row_widths_of(loop: For, processor: Processor) -> tuple[int, int]:
 
 
 def window_widths_of(loop: For, processor: Processor) -> tuple[int, int]:
-    """The lanes where rows of windows are shared: of one register, since each of what they load is kept in one."""
+    """The lanes where rows of windows are shared: of one register, since each of what they load is kept in one.
+
+    Short rows take as large a part of it as they fill.
+    """
     lanes = min(MOST_LANES, processor.vector_bytes // _widest(loop))
+    count = iterations(loop)
+    while isinstance(count, IntImm) and lanes // 2 >= _FEWEST_LANES and count.value < lanes:
+        lanes //= 2
     return lanes, lanes
 
 
