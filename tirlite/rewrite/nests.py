@@ -49,6 +49,7 @@ from tirlite.rewrite.columns import IN_ORDER, TURNED, Columns, lanes_of, takes_r
 from tirlite.rewrite.jam import Jam
 from tirlite.rewrite.lanes import Lanes, NotVector, is_inside, iterations, last_whole
 from tirlite.rewrite.local_elements import is_same_element, with_local_elements
+from tirlite.rewrite.rows_together import rows_together
 from tirlite.rewrite.scalars import with_scalars
 from tirlite.rewrite.search_ahead import asserted_by_vectors
 from tirlite.rewrite.taps import count_of
@@ -139,7 +140,16 @@ def _nest(chain: list[For], facts: Facts, rules: Rules) -> tuple[Stmt, ...] | No
         # Without arrays and loops inside, LLVM finds vectors also where lanes lie apart, as colours of an image do.
         return _within(chain[:-1], (innermost.replaced(body=plain),))
     found = (_at(chain, place, facts, inside, rules, has_rows=True) for place in tried)
-    return next((made for made in found if made is not None), None)
+    made = next((made for made in found if made is not None), None)
+    return _rows_together(chain, facts) if made is None and not rules.called else made
+
+
+def _rows_together(chain: list[For], facts: Facts) -> tuple[Stmt, ...] | None:
+    """What stands in the place of a chain whose innermost loop adds to a row what the one around brings."""
+    if len(chain) < 2 or chain[-2].kind not in (ForKind.SERIAL, ForKind.REDUCE):
+        return None
+    rows = rows_together(chain[-2], chain[-1], _ROWS, facts)
+    return None if rows is None else _within(chain[:-2], (*_by_rows(chain[-2], rows, (chain[-1],)),))
 
 
 def _may_go(loop: For, facts: Facts) -> bool:

@@ -28,6 +28,8 @@ class VectorizeLoops(FactsPass):
     before where that writes the same again; else the last iterations follow one by one. Four iterations of a loop
     around go together where they share what loops inside load, by as many vectors as the registers of `target` hold.
 
+    A loop that does no more than add one row after the other to a row of results takes in four at once.
+
     With `called`, for functions that others call, no vector overlaps another where an iteration reads the element of a
     parameter at the place at which it writes: so the two parameters may still be one array.
 

@@ -1,0 +1,88 @@
+"""Four rows that are added to a row of results are taken in at once."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tirlite as tl
+from tirlite.rewrite import Normalize, VectorizeLoops
+
+n, m, k = tl.dims("n m k")
+
+
+def vectorized(source: str) -> tl.PrimFunc:
+    return VectorizeLoops()(Normalize()(tl.parse(source)))
+
+
+def source(stmt: str, loop: str = "range(n)", inner: str = "range(m)") -> str:
+    return f"""
+n, m = tl.dims("n m")
+
+@tl.kernel
+def f(x: tl.f32[n, m], y: tl.f32[m], z: tl.f32[n, m], at: tl.i32[m], few: tl.f32[20], k: tl.i32[n]):
+    for i in {loop}:
+        for j in {inner}:
+            {stmt}
+"""
+
+
+def test_four_rows_are_one_loop() -> None:
+    wanted = """
+n, m = tl.dims("n m")
+
+@tl.kernel
+def f(x: tl.f32[n, m], y: tl.f32[m], z: tl.f32[n, m], at: tl.i32[m], few: tl.f32[20], k: tl.i32[n]):
+    for i in range(0, n // 4 * 4, 4):
+        for j in range(m):
+            y[j] = y[j] + x[i, j]
+            y[j] = y[j] + x[i + 1, j]
+            y[j] = y[j] + x[i + 2, j]
+            y[j] = y[j] + x[i + 3, j]
+    for i in range(n // 4 * 4, n):
+        for j in range(m):
+            y[j] = y[j] + x[i, j]
+"""
+    found, expected = vectorized(source("y[j] = y[j] + x[i, j]")), Normalize()(tl.parse(wanted))
+    assert tl.structural_equal(found, expected), str(found)
+
+
+@pytest.mark.parametrize(
+    ("stmt", "loop", "inner"),
+    [
+        ("y[j] += y[0] * x[i, j]", "range(n)", "range(m)"),  # from another element of the row
+        ("z[i, j] += x[i, j]", "range(n)", "range(m)"),  # to rows of their own
+        ("y[at[j]] += x[i, j]", "range(n)", "range(m)"),  # to elements that may be the same
+        ("y[j] = x[i, j]", "range(n)", "range(m)"),  # from nothing
+        ("y[j] += x[i, j]", "range(n)", "range(k[i])"),  # of lengths of their own
+        ("few[j] += x[i, j]", "tl.reduce(n)", "range(20)"),  # blocks of iterations have copies
+        ("y[j] += x[i, j]", "range(3)", "range(m)"),  # too few
+    ],
+)
+def test_other_rows_follow_one_another(stmt: str, loop: str, inner: str) -> None:
+    given = source(stmt, loop, inner)
+    assert tl.structural_equal(vectorized(given), Normalize()(tl.parse(given)))
+
+
+@tl.kernel
+def rows_of_a_sparse_matrix(ptr: tl.i32[n + 1], at: tl.i32[k], v: tl.f32[k], x: tl.f32[n, m], y: tl.out[tl.f32[n, m]]):
+    for i in range(n):
+        for j in range(m):
+            y[i, j] = 0
+        for p in range(ptr[i], ptr[i + 1]):
+            for j in range(m):
+                y[i, j] += v[p] * x[at[p], j]
+
+
+@pytest.mark.parametrize("width", [1, 5, 33])
+def test_each_element_is_summed_up_in_the_order_that_is_written(width: int) -> None:
+    draw = np.random.default_rng(width)
+    ptr = np.cumsum([0, 0, 1, 4, 5, 9]).astype(np.int32)
+    v, x = draw.normal(size=19).astype(np.float32), draw.normal(size=(5, width)).astype(np.float32)
+    at = draw.integers(0, 5, 19).astype(np.int32)
+    wanted = np.zeros((5, width), np.float32)
+    for row in range(5):
+        for p in range(ptr[row], ptr[row + 1]):
+            wanted[row] += v[p] * x[at[p]]
+    for run in (rows_of_a_sparse_matrix, rows_of_a_sparse_matrix.interpret):
+        assert run(ptr, at, v, x).tobytes() == wanted.tobytes()
