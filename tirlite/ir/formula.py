@@ -190,5 +190,9 @@ class Term:
         """The bits of a float as a signed integer."""
         return self.as_type(DType(TypeCode.INT, self.dtype.bits))
 
+    def with_sign_of(self, other: Term) -> Term:
+        """This number, which is not negative, with the sign of another one of its type."""
+        return (self.bits | (other.bits & -(1 << (self.dtype.bits - 1)))).as_type(self.dtype)
+
 
 Operand: TypeAlias = Term | int | float

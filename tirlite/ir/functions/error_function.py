@@ -12,8 +12,7 @@ from tirlite.ir.formula import Term
 from tirlite.ir.functions.constants import erf as exact_erf
 from tirlite.ir.functions.constants import exp as exact_exp
 from tirlite.ir.functions.constants import parts, two_over_root_pi
-from tirlite.ir.functions.fast_single import grown, with_sign_of
-from tirlite.ir.functions.inverse import with_sign
+from tirlite.ir.functions.fast_single import grown
 from tirlite.ir.functions.pairs import sum_of_larger
 from tirlite.ir.functions.series import economised, fused_polynomial, interpolated, polynomial
 
@@ -80,7 +79,7 @@ def erf(x: Term) -> Term:
     step = _about_step(size, _TERMS)
     start = sum_of_larger(step.high, step.more)
     large = start.high + (start.low + step.low)
-    return with_sign((size < 0.5).where(small, large), x)
+    return (size < 0.5).where(small, large).with_sign_of(x)
 
 
 def single_erf(x: Term) -> Term:
@@ -89,7 +88,7 @@ def single_erf(x: Term) -> Term:
     size = abs(wide)
     small = size + size * polynomial(_near_zero(6), size * size)
     step = _about_step(size, _TERMS_OF_F32)
-    return with_sign((size < 0.5).where(small, step.high + step.more), wide).to(f32)
+    return (size < 0.5).where(small, step.high + step.more).with_sign_of(wide).to(f32)
 
 
 @cache
@@ -106,4 +105,4 @@ def fast_erf(x: Term) -> Term:
     near = size.times_plus(fused_polynomial(_near_zero(7, Fraction(1)), size * size), size)
     bounded = (size > 4.0).where(4.0, size)
     far = (-grown(-(bounded * bounded))).times_plus(fused_polynomial(_far_from_zero(), bounded), 1.0)
-    return with_sign_of(x, (size < 1.0).where(near, far))
+    return (size < 1.0).where(near, far).with_sign_of(x)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-from functools import cache
-from math import factorial
 from typing import NamedTuple
 
 from tirlite.ir.dtype import f64, i64
 from tirlite.ir.formula import Term
+from tirlite.ir.functions import coefficients
 from tirlite.ir.functions.constants import ln2, parts
 from tirlite.ir.functions.pairs import (
     Pair,
@@ -20,7 +18,7 @@ from tirlite.ir.functions.pairs import (
     sum_of,
     sum_of_larger,
 )
-from tirlite.ir.functions.series import economised, polynomial
+from tirlite.ir.functions.series import polynomial
 
 # Added to a number below 2^51, it leaves the nearest integer in the last digits.
 _ROUNDER = 1.5 * 2.0**52
@@ -34,14 +32,6 @@ class Reduced(NamedTuple):
     n: Term
     r: Term
     rest: Term
-
-
-@cache
-def _coefficients() -> tuple[float, ...]:
-    """(e^r - 1 - r) / r^2 for |r| <= ln 2 / 2."""
-    series = [Fraction(1, factorial(k + 2)) for k in range(20)]
-    end = Fraction(347, 1000)
-    return economised(series, -end, end, 11)
 
 
 def clamped(x: Term, low: float, high: float) -> Term:
@@ -58,7 +48,7 @@ def reduced(high: Term, low: Term | None = None) -> Reduced:
     b = count * second if low is None else count * second - low
     r = a - b
     missing = (a - r) - b
-    rest = r * r * polynomial(_coefficients(), r) + (missing + missing * r)
+    rest = r * r * polynomial(coefficients.exponential(11), r) + (missing + missing * r)
     return Reduced(shifted.bits, r, rest)
 
 
@@ -100,7 +90,7 @@ def exp2(x: Term) -> Term:
     first, second = parts(ln2(), 2)
     r = product_of(fraction, fraction.like(first))
     missing = r.low + fraction * second
-    rest = r.high * r.high * polynomial(_coefficients(), r.high) + (missing + missing * r.high)
+    rest = r.high * r.high * polynomial(coefficients.exponential(11), r.high) + (missing + missing * r.high)
     return exp_of(Reduced(shifted.bits, r.high, rest))
 
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from tirlite.ir.dtype import DType, f32, f64
 from tirlite.ir.formula import Term
+from tirlite.ir.functions import coefficients
 from tirlite.ir.functions.constants import ln2, ln10, parts
 from tirlite.ir.functions.exponential import clamped
 from tirlite.ir.functions.logarithm import at_edges
@@ -49,19 +50,6 @@ def format_of(x: Term) -> Format:
 
 
 @cache
-def _exponential(terms: int) -> tuple[float, ...]:
-    """(e^r - 1 - r) / r^2 for |r| <= ln 2 / 2."""
-    end = Fraction(347, 1000)
-    return economised([Fraction(1, factorial(k + 2)) for k in range(20)], -end, end, terms)
-
-
-@cache
-def _arctangent(terms: int) -> tuple[float, ...]:
-    """(2 atanh(s) - 2 s) / s^3 in s^2, for s up to 3 - 2 sqrt(2)."""
-    return economised([Fraction(2, 2 * k + 3) for k in range(24)], Fraction(0), Fraction(295, 10000), terms)
-
-
-@cache
 def _hyperbolic(terms: int) -> tuple[float, ...]:
     """(sinh(x) - x) / x^3 in x^2, up to 1."""
     return economised([Fraction(1, factorial(2 * k + 3)) for k in range(14)], Fraction(0), Fraction(1), terms)
@@ -81,7 +69,7 @@ def _grown(x: Term) -> _Grown:
     shifted = x.times_plus(float(1 / ln2()), form.rounder)
     count = shifted - form.rounder
     r = count.times_plus(-second, count.times_plus(-first, x))
-    more = (r * r).times_plus(fused_polynomial(_exponential(form.exponential), r), r)
+    more = (r * r).times_plus(fused_polynomial(coefficients.exponential(form.exponential), r), r)
     return _Grown(shifted.bits - form.rounder_bits, more)
 
 
@@ -96,7 +84,7 @@ def exp2(x: Term) -> Term:
     x = clamped(x, form.below * 1.45, form.above * 1.45)
     shifted = x + form.rounder
     r = (x - (shifted - form.rounder)) * float(ln2())
-    more = (r * r).times_plus(fused_polynomial(_exponential(form.exponential), r), r)
+    more = (r * r).times_plus(fused_polynomial(coefficients.exponential(form.exponential), r), r)
     return _scaled(1.0 + more, shifted.bits - form.rounder_bits)
 
 
@@ -164,7 +152,9 @@ def _parted(x: Term, *, tiny: bool = True) -> _Parted:
     if tiny:
         k = is_tiny.where(k - float(up), k)
     # 2 s is f - s f, so that f, which is exact, comes last.
-    return _Parted(k, (-s).times_plus((-z).times_plus(fused_polynomial(_arctangent(form.logarithm), z), f), f))
+    return _Parted(
+        k, (-s).times_plus((-z).times_plus(fused_polynomial(coefficients.logarithm(1, form.logarithm), z), f), f)
+    )
 
 
 def _sum(x: _Parted, k: Fraction, rest: Fraction) -> Term:

@@ -7,64 +7,34 @@ functions, 1980.
 
 from __future__ import annotations
 
-from fractions import Fraction
-from functools import cache
-from math import comb, factorial, inf, nan
+from math import inf, nan
 from typing import NamedTuple
 
 from tirlite.ir.dtype import f32, f64, i32
 from tirlite.ir.formula import Term
+from tirlite.ir.functions import coefficients
 from tirlite.ir.functions.constants import parts, pi
-from tirlite.ir.functions.series import economised, fused_polynomial
+from tirlite.ir.functions.plain_angles import angle_of, arccosine_of, arcsine_of
+from tirlite.ir.functions.series import fused_polynomial
 
 LARGEST = 1e8
 _ROUNDER = 1.5 * 2.0**52
-_END = Fraction(62, 100)  # (pi / 4)^2, and some more
-_TAN_OF_EIGHTH = 0.4142135623730951
-_TAN_OF_THREE_EIGHTHS = 2.414213562373095
 
 
 class _Terms(NamedTuple):
-    """How many of the terms of each series a type needs, and the places of its sign."""
+    """How many of the terms of each series a type needs."""
 
     sine: int
     arctangent: int
     arcsine: int
-    sign: int
 
 
-_OF_F32 = _Terms(3, 5, 5, 31)
-_OF_F64 = _Terms(7, 14, 14, 63)
+_OF_F32 = _Terms(3, 5, 5)
+_OF_F64 = _Terms(7, 14, 14)
 
 
 def _terms(x: Term) -> _Terms:
     return _OF_F32 if x.dtype == f32 else _OF_F64
-
-
-@cache
-def _sine(terms: int) -> tuple[float, ...]:
-    """(sin(y) - y) / y^3 in y^2."""
-    return economised([Fraction((-1) ** (k + 1), factorial(2 * k + 3)) for k in range(16)], Fraction(0), _END, terms)
-
-
-@cache
-def _cosine(terms: int) -> tuple[float, ...]:
-    """(cos(y) - 1 + y^2 / 2) / y^4 in y^2."""
-    return economised([Fraction((-1) ** k, factorial(2 * k + 4)) for k in range(16)], Fraction(0), _END, terms)
-
-
-@cache
-def _arctangent(terms: int) -> tuple[float, ...]:
-    """(atan(t) - t) / t^3 in t^2, up to tan(pi / 8)."""
-    series = [Fraction((-1) ** (k + 1), 2 * k + 3) for k in range(50)]
-    return economised(series, Fraction(0), Fraction(172, 1000), terms)
-
-
-@cache
-def _arcsine(terms: int) -> tuple[float, ...]:
-    """(asin(x) - x) / x^3 in x^2, up to 1/4."""
-    series = [Fraction(comb(2 * k, k), 4**k * (2 * k + 1)) for k in range(1, 40)]
-    return economised(series, Fraction(0), Fraction(1, 4), terms)
 
 
 class _Angle(NamedTuple):
@@ -88,11 +58,11 @@ def _reduced(x: Term) -> _Angle:
 
 
 def _sin_of(y: Term, z: Term) -> Term:
-    return (y * z).times_plus(fused_polynomial(_sine(_terms(y).sine), z), y)
+    return (y * z).times_plus(fused_polynomial(coefficients.sine(_terms(y).sine), z), y)
 
 
 def _cos_of(z: Term) -> Term:
-    return 1.0 - (z * z).times_plus(-fused_polynomial(_cosine(_terms(z).sine), z), 0.5 * z)
+    return 1.0 - (z * z).times_plus(-fused_polynomial(coefficients.cosine(_terms(z).sine), z), 0.5 * z)
 
 
 def _turned(x: Term, turn: int) -> Term:
@@ -101,7 +71,7 @@ def _turned(x: Term, turn: int) -> Term:
     z = angle.rest * angle.rest
     quadrant = angle.quadrant + turn
     result = (quadrant & 1).equals(0).where(_sin_of(angle.rest, z), _cos_of(z))
-    return (result.bits ^ ((quadrant & 2) << (_terms(x).sign - 1))).as_type(x.dtype)
+    return (result.bits ^ ((quadrant & 2) << (x.dtype.bits - 2))).as_type(x.dtype)
 
 
 def sin(x: Term) -> Term:
@@ -121,27 +91,9 @@ def tan(x: Term) -> Term:
     return x.equals(0.0).where(x, result)
 
 
-def _angle_of(height: Term, width: Term) -> Term:
-    """The angle of a point neither of whose coordinates is negative."""
-    is_steep = height > width * _TAN_OF_THREE_EIGHTHS
-    is_middle = (height > width * _TAN_OF_EIGHTH) ^ is_steep
-    above = is_steep.where(-width, is_middle.where(height - width, height))
-    below = is_steep.where(height, is_middle.where(height + width, width))
-    t = above / below
-    z = t * t
-    half = float(pi() / 2)
-    start = is_steep.where(t.like(half), is_middle.where(t.like(half / 2), 0.0))
-    return start + (t * z).times_plus(fused_polynomial(_arctangent(_terms(t).arctangent), z), t)
-
-
-def _with_sign(size: Term, x: Term) -> Term:
-    """A number that is not negative, with the sign of `x`."""
-    return (size.bits | (x.bits & -(1 << _terms(x).sign))).as_type(x.dtype)
-
-
 def atan(x: Term) -> Term:
     size = abs(x)
-    return _with_sign(_angle_of(size, size.like(1.0)), x)
+    return angle_of(size, size.like(1.0), _terms(x).arctangent).with_sign_of(x)
 
 
 def atan2(y: Term, x: Term) -> Term:
@@ -154,9 +106,9 @@ def atan2(y: Term, x: Term) -> Term:
     both = height.equals(inf) & width.equals(inf)
     height, width = both.where(1.0, height * up), both.where(1.0, width * up)
     width = (height.equals(0.0) & width.equals(0.0)).where(1.0, width)
-    angle = _angle_of(height, width)
+    angle = angle_of(height, width, _terms(x).arctangent)
     angle = (x.bits < 0).where(float(pi()) - angle, angle)
-    return (x.differs(x) | y.differs(y)).where(nan, _with_sign(angle, y))
+    return (x.differs(x) | y.differs(y)).where(nan, angle.with_sign_of(y))
 
 
 def _least_safe(x: Term) -> float:
@@ -165,19 +117,8 @@ def _least_safe(x: Term) -> float:
 
 def asin(x: Term) -> Term:
     size = abs(x)
-    is_large = size > 0.5
-    z = is_large.where(0.5 * (1.0 - size), size * size)
-    root = is_large.where(z.sqrt(), size)
-    part = (root * z).times_plus(fused_polynomial(_arcsine(_terms(x).arcsine), z), root)
-    result = is_large.where(float(pi() / 2) - 2.0 * part, part)
-    return (size <= 1.0).where(_with_sign(result, x), nan)
+    return (size <= 1.0).where(arcsine_of(size, _terms(x).arcsine).with_sign_of(x), nan)
 
 
 def acos(x: Term) -> Term:
-    size = abs(x)
-    is_large = size > 0.5
-    z = is_large.where(0.5 * (1.0 - size), size * size)
-    root = is_large.where(z.sqrt(), x)
-    part = (root * z).times_plus(fused_polynomial(_arcsine(_terms(x).arcsine), z), root)
-    near_end = (x < 0.0).where(float(pi()) - 2.0 * part, 2.0 * part)
-    return (size <= 1.0).where(is_large.where(near_end, float(pi() / 2) - part), nan)
+    return arccosine_of(x, _terms(x).arcsine)

@@ -15,7 +15,6 @@ from tirlite.ir.functions.series import economised, fused_polynomial
 _DIGITS = 23
 # Leaves the nearest integer and the bias of exponents in the last digits of a sum.
 _ROUNDER = 1.5 * 2.0**_DIGITS + 127
-_SIGN = -(2**31)
 
 
 @cache
@@ -68,8 +67,4 @@ def tanh(x: Term) -> Term:
     power = _power_of_two(shifted)
     more = (r * r).times_plus(fused_polynomial(_half_of_growth(), r), r)
     half = power.times_plus(more, power.times_plus(0.5, -0.5))
-    return with_sign_of(x, half / (half + 1.0))
-
-
-def with_sign_of(x: Term, size: Term) -> Term:
-    return (size.bits | (x.bits & _SIGN)).as_type(f32)
+    return (half / (half + 1.0)).with_sign_of(x)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import cache
-from math import comb, inf, nan
+from math import inf, nan
 
 from tirlite.ir.dtype import f64
 from tirlite.ir.formula import Term
+from tirlite.ir.functions import coefficients
 from tirlite.ir.functions.constants import atan as exact_atan
 from tirlite.ir.functions.constants import parts, pi
 from tirlite.ir.functions.pairs import Pair, add, choose, constant, divide, product_of, sum_of_larger
@@ -16,14 +17,6 @@ from tirlite.ir.functions.series import economised, polynomial
 _ROUNDER = 1.5 * 2.0**52
 _ROUNDER_BITS = 0x4338000000000000
 _STEPS = 16  # of the table of arc tangents, from 0 to 1
-_SIGN = -(1 << 63)
-
-
-@cache
-def _arcsine() -> tuple[float, ...]:
-    """(asin(x) - x) / x^3 in x^2, up to 1/4."""
-    series = [Fraction(comb(2 * k, k), 4**k * (2 * k + 1)) for k in range(1, 40)]
-    return economised(series, Fraction(0), Fraction(1, 4), 14)
 
 
 @cache
@@ -74,12 +67,7 @@ def atan(x: Term) -> Term:
     right = add(constant(x, parts(pi() / 2, 2)), -angle)
     result = choose(is_large, right, angle).value
     result = (size < 2.0**-28).where(size, result)
-    return with_sign(result, x)
-
-
-def with_sign(size: Term, x: Term) -> Term:
-    """A number that is not negative, with the sign of `x`."""
-    return (size.bits | (x.bits & _SIGN)).as_type(f64)
+    return result.with_sign_of(x)
 
 
 def atan2(y: Term, x: Term) -> Term:
@@ -104,14 +92,14 @@ def atan2(y: Term, x: Term) -> Term:
     half, whole = (constant(x, parts(value, 2)) for value in (pi() / 2, pi()))
     angle = choose(is_steep, add(half, -angle), angle)
     angle = choose((x.bits < 0), add(whole, -angle), angle)
-    result = with_sign(angle.value, y)
+    result = angle.value.with_sign_of(y)
     return (x.differs(x) | y.differs(y)).where(nan, result)
 
 
 def _near_zero(x: Term) -> Term:
     """asin(x) - x up to 1/2."""
     z = x * x
-    return x * z * polynomial(_arcsine(), z)
+    return x * z * polynomial(coefficients.arcsine(14), z)
 
 
 def asin(x: Term) -> Term:
@@ -127,11 +115,7 @@ def asin(x: Term) -> Term:
     first = sum_of_larger(half_pi[0], -2.0 * root)
     large = first.high + (first.low + (half_pi[1] - 2.0 * (tail + missing)))
     result = is_large.where(large, size + tail)
-    return with_sign_or_nan(result, x, size)
-
-
-def with_sign_or_nan(result: Term, x: Term, size: Term) -> Term:
-    return (size <= 1.0).where(with_sign(result, x), nan)
+    return (size <= 1.0).where(result.with_sign_of(x), nan)
 
 
 def acos(x: Term) -> Term:

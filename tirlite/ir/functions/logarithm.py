@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from functools import cache
 from math import inf, nan
 from typing import NamedTuple
 
 from tirlite.ir.dtype import f64
 from tirlite.ir.formula import Term
+from tirlite.ir.functions import coefficients
 from tirlite.ir.functions.constants import ln2, ln10, parts
 from tirlite.ir.functions.exponential import clamped, exp_of, reduced
 from tirlite.ir.functions.pairs import (
@@ -22,7 +22,7 @@ from tirlite.ir.functions.pairs import (
     sum_of,
     sum_of_larger,
 )
-from tirlite.ir.functions.series import economised, polynomial
+from tirlite.ir.functions.series import polynomial
 
 _ROOT_OF_HALF = 0x3FE6A09E667F3BCD  # the bits of the square root of 1/2
 _LEAST_NORMAL = 2.0**-1022
@@ -35,13 +35,6 @@ class Split(NamedTuple):
 
     k: Term
     m: Term
-
-
-@cache
-def _coefficients(skipped: int, terms: int) -> tuple[float, ...]:
-    """Of (2 atanh(s) - ...) / s^(2 skipped + 1), a polynomial in s^2: 2 / (2 skipped + 1), ..."""
-    series = [Fraction(2, 2 * k + 1) for k in range(skipped, skipped + 24)]
-    return economised(series, Fraction(0), Fraction(295, 10000), terms)
 
 
 def split(x: Term) -> Split:
@@ -67,7 +60,7 @@ def _log_pair(k: Term, f: Pair) -> Pair:
     z = multiply(s, s)
     cube = multiply(s, z)
     third = multiply(cube, constant(k, parts(Fraction(2, 3), 2)))
-    rest = (cube.high * z.high) * polynomial(_coefficients(2, 9), z.high)
+    rest = (cube.high * z.high) * polynomial(coefficients.logarithm(2, 9), z.high)
     series = add(scale(s, k.like(2.0)), sum_of_larger(third.high, third.low + rest))
     first, second, last = parts(ln2(), 3, 40)
     base = sum_of(k * first, k * second)
@@ -85,7 +78,7 @@ def _log(k: Term, f: Term, missing: Term) -> Term:
     z = s * s
     # 2 s = f - s f and s f = f^2 / 2 - s f^2 / 2, so that f, which is exact, is added last.
     square = 0.5 * f * f
-    rest = z * polynomial(_coefficients(1, 8), z)
+    rest = z * polynomial(coefficients.logarithm(1, 8), z)
     first, second = parts(ln2(), 2, 40)
     return k * first - ((square - (s * (square + rest) + (k * second + missing))) - f)
 
@@ -123,7 +116,7 @@ def _in_base(x: Term, unit: Fraction, doubling: Fraction) -> Term:
     z = s * s
     square = 0.5 * f * f
     high = ((f - square).bits & _UPPER_DIGITS).as_type(f64)
-    low = (f - high) - square + s * (square + z * polynomial(_coefficients(1, 8), z))
+    low = (f - high) - square + s * (square + z * polynomial(coefficients.logarithm(1, 8), z))
     first, second = parts(unit, 2, 26)
     whole, missing = parts(doubling, 2, 40)
     start = sum_of_larger(k * whole, high * first)

@@ -6,36 +6,22 @@ Each takes an f32 Term and gives one. All but exp compute in f64, where plain ar
 
 from __future__ import annotations
 
-from fractions import Fraction
-from functools import cache
-from math import factorial, inf
+from math import inf
 from typing import NamedTuple
 
 from tirlite.ir.dtype import f32, f64
 from tirlite.ir.formula import Term
+from tirlite.ir.functions import coefficients
 from tirlite.ir.functions.constants import ln2, ln10, parts
 from tirlite.ir.functions.exponential import clamped
 from tirlite.ir.functions.logarithm import at_edges, power_at_edges
-from tirlite.ir.functions.series import economised, polynomial
+from tirlite.ir.functions.series import polynomial
 
 _ROUNDER_OF_F32 = 1.5 * 2.0**23
 _BITS_OF_F32 = 0x4B400000  # of that
 _ROUNDER = 1.5 * 2.0**52
 _BITS = 0x4338000000000000
 _ROOT_OF_HALF = 0x3FE6A09E667F3BCD
-
-
-@cache
-def _exponential(terms: int) -> tuple[float, ...]:
-    """(e^r - 1 - r) / r^2 for |r| <= ln 2 / 2."""
-    end = Fraction(347, 1000)
-    return economised([Fraction(1, factorial(k + 2)) for k in range(16)], -end, end, terms)
-
-
-@cache
-def _arctangent() -> tuple[float, ...]:
-    """2 atanh(s) / s in s^2, for s up to 3 - 2 sqrt(2)."""
-    return economised([Fraction(2, 2 * k + 1) for k in range(16)], Fraction(0), Fraction(295, 10000), 6)
 
 
 def exp(x: Term) -> Term:
@@ -45,7 +31,7 @@ def exp(x: Term) -> Term:
     first, second = parts(ln2(), 2, 15)
     a, b = x - count * first, count * second
     r = a - b
-    result = 1.0 + (r + (r * r * polynomial(_exponential(5), r) + ((a - r) - b)))
+    result = 1.0 + (r + (r * r * polynomial(coefficients.exponential(5), r) + ((a - r) - b)))
     n = shifted.bits - _BITS_OF_F32
     half = n >> 1
     return result * _power_of_two(half) * _power_of_two(n - half)
@@ -79,7 +65,7 @@ def _grown(x: Term) -> _Grown:
 def _of_count(shifted: Term, r: Term) -> _Grown:
     """2^n e^r, of n added to the rounder."""
     power = (((shifted.bits - _BITS) + 1023) << 52).as_type(f64)
-    return _Grown(power, r + r * r * polynomial(_exponential(7), r))
+    return _Grown(power, r + r * r * polynomial(coefficients.exponential(7), r))
 
 
 def exp2(x: Term) -> Term:
@@ -156,4 +142,4 @@ def _logarithm(x: Term, unit: float = 1.0) -> Term:
     f = (bits - (exponent << 52)).as_type(f64) - 1.0
     s = f / (f + 2.0)
     k = (exponent + _BITS).as_type(f64) - _ROUNDER
-    return k * (unit * float(ln2())) + s * unit * polynomial(_arctangent(), s * s)
+    return k * (unit * float(ln2())) + s * unit * polynomial(coefficients.logarithm(0, 6), s * s)

@@ -7,21 +7,20 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import cache
-from math import comb, factorial, inf, nan
+from math import inf, nan
 from typing import NamedTuple
 
 from tirlite.ir.dtype import f32, f64
 from tirlite.ir.formula import Term
+from tirlite.ir.functions import coefficients
 from tirlite.ir.functions.constants import pi
-from tirlite.ir.functions.series import economised, polynomial
+from tirlite.ir.functions.plain_angles import angle_of, arccosine_of, arcsine_of
+from tirlite.ir.functions.series import polynomial
 
 _ROUNDER = 1.5 * 2.0**52
 _HALF_PI = float(pi() / 2)
 _ROWS = 112  # an f32 is an integer times a power of two up to 2^104
 _DIGITS_OF_F32 = 24
-_END = Fraction(62, 100)  # (pi / 4)^2, and some more
-_TAN_OF_EIGHTH = 0.4142135623730951
-_TAN_OF_THREE_EIGHTHS = 2.414213562373095
 
 
 class _Angle(NamedTuple):
@@ -43,31 +42,6 @@ def _table() -> tuple[tuple[float, ...], tuple[float, ...]]:
     return tuple(highs), tuple(lows)
 
 
-@cache
-def _sine() -> tuple[float, ...]:
-    """(sin(y) - y) / y^3 in y^2."""
-    return economised([Fraction((-1) ** (k + 1), factorial(2 * k + 3)) for k in range(16)], Fraction(0), _END, 4)
-
-
-@cache
-def _cosine() -> tuple[float, ...]:
-    """cos(y) in y^2."""
-    return economised([Fraction((-1) ** k, factorial(2 * k)) for k in range(16)], Fraction(0), _END, 6)
-
-
-@cache
-def _arctangent() -> tuple[float, ...]:
-    """(atan(t) - t) / t^3 in t^2, up to tan(pi / 8)."""
-    return economised([Fraction((-1) ** (k + 1), 2 * k + 3) for k in range(40)], Fraction(0), Fraction(172, 1000), 7)
-
-
-@cache
-def _arcsine() -> tuple[float, ...]:
-    """(asin(x) - x) / x^3 in x^2, up to 1/4."""
-    series = [Fraction(comb(2 * k, k), 4**k * (2 * k + 1)) for k in range(1, 40)]
-    return economised(series, Fraction(0), Fraction(1, 4), 7)
-
-
 def _reduced(x: Term) -> _Angle:
     """The rest is at most pi / 4, and good to 2^-54; no f32 but 0 is nearer than 2^-30 to a multiple of pi / 2."""
     wide = x.to(f64)
@@ -85,7 +59,7 @@ def _reduced(x: Term) -> _Angle:
 
 
 def _sin_of(y: Term, z: Term) -> Term:
-    return y + y * z * polynomial(_sine(), z)
+    return y + y * z * polynomial(coefficients.sine(4), z)
 
 
 def _turned(x: Term, turn: int) -> Term:
@@ -93,7 +67,7 @@ def _turned(x: Term, turn: int) -> Term:
     angle = _reduced(x)
     z = angle.rest * angle.rest
     quadrant = angle.quadrant + turn
-    result = (quadrant & 1).equals(0).where(_sin_of(angle.rest, z), polynomial(_cosine(), z))
+    result = (quadrant & 1).equals(0).where(_sin_of(angle.rest, z), polynomial(coefficients.cosine(6, skipped=0), z))
     return (result.bits ^ ((quadrant & 2) << 62)).as_type(f64).to(f32)
 
 
@@ -108,27 +82,15 @@ def cos(x: Term) -> Term:
 def tan(x: Term) -> Term:
     angle = _reduced(x)
     z = angle.rest * angle.rest
-    sine, cosine = _sin_of(angle.rest, z), polynomial(_cosine(), z)
+    sine, cosine = _sin_of(angle.rest, z), polynomial(coefficients.cosine(6, skipped=0), z)
     is_even = (angle.quadrant & 1).equals(0)
     result = is_even.where(sine, -cosine) / is_even.where(cosine, sine)
     return x.equals(0.0).where(x, result.to(f32))
 
 
-def _angle_of(height: Term, width: Term) -> Term:
-    """The angle of a point neither of whose coordinates is negative."""
-    is_steep = height > width * _TAN_OF_THREE_EIGHTHS
-    is_middle = (height > width * _TAN_OF_EIGHTH) ^ is_steep
-    above = is_steep.where(-width, is_middle.where(height - width, height))
-    below = is_steep.where(height, is_middle.where(height + width, width))
-    t = above / below
-    z = t * t
-    start = is_steep.where(_HALF_PI, is_middle.where(t.like(_HALF_PI / 2), 0.0))
-    return start + (t + t * z * polynomial(_arctangent(), z))
-
-
 def atan(x: Term) -> Term:
     wide = abs(x).to(f64)
-    return _with_sign(_angle_of(wide, wide.like(1.0)).to(f32), x)
+    return angle_of(wide, wide.like(1.0), 7).to(f32).with_sign_of(x)
 
 
 def atan2(y: Term, x: Term) -> Term:
@@ -138,40 +100,16 @@ def atan2(y: Term, x: Term) -> Term:
     both = height.equals(inf) & width.equals(inf)
     height, width = both.where(1.0, height), both.where(1.0, width)
     width = (height.equals(0.0) & width.equals(0.0)).where(1.0, width)
-    angle = _angle_of(height, width)
+    angle = angle_of(height, width, 7)
     angle = (x.to(f64).bits < 0).where(float(pi()) - angle, angle)
-    result = _with_sign(angle.to(f32), y)
+    result = angle.to(f32).with_sign_of(y)
     return (x.differs(x) | y.differs(y)).where(nan, result)
 
 
-def _with_sign(size: Term, x: Term) -> Term:
-    """A number that is not negative, with the sign of `x`."""
-    return (size.bits | (x.bits & -(1 << 31))).as_type(f32)
-
-
-def _near_zero(x: Term, z: Term) -> Term:
-    """asin(x) up to 1/2, of x and its square."""
-    return x + x * z * polynomial(_arcsine(), z)
-
-
-def _half_of_rest(size: Term) -> Term:
-    return 0.5 * (1.0 - size)
-
-
 def asin(x: Term) -> Term:
-    size = abs(x).to(f64)
-    is_large = size > 0.5
-    z = is_large.where(_half_of_rest(size), size * size)
-    part = _near_zero(is_large.where(z.sqrt(), size), z)
-    result = is_large.where(_HALF_PI - 2.0 * part, part).to(f32)
-    return (abs(x) <= 1.0).where(_with_sign(result, x), nan)
+    size = abs(x)
+    return (size <= 1.0).where(arcsine_of(size.to(f64), 7).to(f32).with_sign_of(x), nan)
 
 
 def acos(x: Term) -> Term:
-    wide = x.to(f64)
-    size = abs(wide)
-    is_large = size > 0.5
-    z = is_large.where(_half_of_rest(size), size * size)
-    part = _near_zero(is_large.where(z.sqrt(), wide), z)
-    near_end = (wide < 0.0).where(float(pi()) - 2.0 * part, 2.0 * part)
-    return (size <= 1.0).where(is_large.where(near_end, _HALF_PI - part).to(f32), nan)
+    return arccosine_of(x.to(f64), 7).to(f32)

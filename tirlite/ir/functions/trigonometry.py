@@ -6,21 +6,19 @@ Source: M. Payne, R. Hanek, Radian reduction for trigonometric functions, 1983.
 
 from __future__ import annotations
 
-from fractions import Fraction
 from functools import cache
-from math import factorial
 from typing import NamedTuple
 
 from tirlite.ir.dtype import f64
 from tirlite.ir.formula import Term
+from tirlite.ir.functions import coefficients
 from tirlite.ir.functions.constants import parts, pi
 from tirlite.ir.functions.pairs import Pair, add, constant, divide, multiply, product_of, sum_of, sum_of_larger
-from tirlite.ir.functions.series import economised, polynomial
+from tirlite.ir.functions.series import polynomial
 
 _ROUNDER = 1.5 * 2.0**52
 _STEP = 16  # digits of 2 / pi from one row of the table to the next
 _ROWS = 1024 // _STEP
-_END = Fraction(62, 100)  # (pi / 4)^2, and some more
 
 
 class Angle(NamedTuple):
@@ -35,18 +33,6 @@ def _table() -> tuple[tuple[float, ...], ...]:
     """For each row, 2 / pi times a power of two, less a multiple of 4, in four parts."""
     rows = [parts((2 / pi()) * 2 ** (_STEP * row) % 4, 4) for row in range(_ROWS)]
     return tuple(tuple(row[place] for row in rows) for place in range(4))
-
-
-@cache
-def _sine() -> tuple[float, ...]:
-    """(sin(y) - y) / y^3 in y^2."""
-    return economised([Fraction((-1) ** (k + 1), factorial(2 * k + 3)) for k in range(16)], Fraction(0), _END, 7)
-
-
-@cache
-def _cosine() -> tuple[float, ...]:
-    """(cos(y) - 1 + y^2 / 2) / y^4 in y^2."""
-    return economised([Fraction((-1) ** k, factorial(2 * k + 4)) for k in range(16)], Fraction(0), _END, 7)
 
 
 def reduce(x: Term) -> Angle:
@@ -74,13 +60,13 @@ def _mod_4(quadrants: Term) -> Term:
 
 def _sin_of(y: Pair, z: Term) -> Term:
     cube = z * y.high
-    return y.high + (y.low * (1.0 - 0.5 * z) + cube * polynomial(_sine(), z))
+    return y.high + (y.low * (1.0 - 0.5 * z) + cube * polynomial(coefficients.sine(7), z))
 
 
 def _cos_of(y: Pair, z: Term) -> Term:
     half = 0.5 * z
     near = 1.0 - half
-    return near + (((1.0 - near) - half) + (z * z * polynomial(_cosine(), z) - y.high * y.low))
+    return near + (((1.0 - near) - half) + (z * z * polynomial(coefficients.cosine(7), z) - y.high * y.low))
 
 
 def _turned(x: Term, turn: int) -> Term:
@@ -106,9 +92,11 @@ def tan(x: Term) -> Term:
     y = angle.rest
     z = multiply(y, y)
     cube = y.high * z.high
-    sine = sum_of_larger(y.high, y.low + cube * polynomial(_sine(), z.high))
+    sine = sum_of_larger(y.high, y.low + cube * polynomial(coefficients.sine(7), z.high))
     near = sum_of_larger(1.0, -0.5 * z.high)
-    cosine = sum_of_larger(near.high, near.low - 0.5 * z.low + z.high * z.high * polynomial(_cosine(), z.high))
+    cosine = sum_of_larger(
+        near.high, near.low - 0.5 * z.low + z.high * z.high * polynomial(coefficients.cosine(7), z.high)
+    )
     is_even = (angle.quadrant & 1).equals(0)
     above = Pair(is_even.where(sine.high, -cosine.high), is_even.where(sine.low, -cosine.low))
     below = Pair(is_even.where(cosine.high, sine.high), is_even.where(cosine.low, sine.low))
