@@ -18,15 +18,12 @@ from tirlite.analysis.param_uses import ParamUses, Use
 from tirlite.analysis.threads.visibility import Visibility, visibilities
 from tirlite.ir import (
     Allocate,
-    And,
     AttrKey,
     AttrStmt,
     Binary,
     Buffer,
     BufferRef,
     Call,
-    Evaluate,
-    Expr,
     FloatImm,
     For,
     ForKind,
@@ -35,7 +32,6 @@ from tirlite.ir import (
     KernelCall,
     Load,
     Node,
-    Not,
     Op,
     PrimFunc,
     SeqStmt,
@@ -47,7 +43,7 @@ from tirlite.ir import (
     text,
 )
 from tirlite.ir.demand import of_prim_func
-from tirlite.ir.masked import mask_of
+from tirlite.ir.thread_tag import is_barrier
 from tirlite.record import record
 
 if TYPE_CHECKING:
@@ -125,30 +121,6 @@ class Touch:
     node: Node
     stmt: Stmt
     param: Buffer | None = None
-
-    @property
-    def guard(self) -> Expr | None:
-        """What the branches around it ask for, in its function's body or in that of a thread-bound loop."""
-        found: Expr | None = None
-        region: Region | None = self.region
-        while region is not None:
-            if isinstance(region.composite, IfThenElse):
-                own = region.composite.condition if region.then is None else Not(region.composite.condition)
-                found = own if found is None else And(own, found)
-            region = region.parent
-        return found
-
-    @property
-    def lanes(self) -> int:
-        """How many elements it touches at once."""
-        node = self.node
-        return node.indices[-1].dtype.lanes if isinstance(node, Load | Store) and node.indices else 1
-
-    @property
-    def mask(self) -> Expr | None:
-        """Which lanes are on; None where all are."""
-        node = self.node
-        return mask_of(node.indices) if isinstance(node, Load | Store) else None
 
     @property
     def reduction(self) -> Operation | None:
@@ -367,7 +339,7 @@ class _Finder:
         elif isinstance(stmt, KernelCall):
             self.call(stmt, region, position)
         else:
-            if isinstance(stmt, Evaluate) and isinstance(stmt.value, Call) and stmt.value.op is Op.BARRIER:
+            if is_barrier(stmt):
                 region.barriers.append(position)
             self.touch(stmt.children(), region, position)
         self.pending.pop()

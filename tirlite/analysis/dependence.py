@@ -8,7 +8,7 @@ is left of a class is a dependence. Source of the classes: Burke and Cytron, Int
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from itertools import islice
 from typing import TypeAlias
@@ -19,7 +19,7 @@ from tirlite.analysis.integers.definitions import Loop
 from tirlite.analysis.integers.equations import solve
 from tirlite.analysis.integers.index_space import IndexSpace
 from tirlite.analysis.integers.instances import Instances
-from tirlite.analysis.regions import path_to, regions_around
+from tirlite.analysis.regions import path_to, regions_around, regions_between
 from tirlite.ir import Buffer, Call, For, ForKind, IfThenElse, IntImm, KernelCall, Load, Store, StringImm, While
 from tirlite.record import cached_property, record
 from tirlite.sizes import Dim, Size, dims_of, maximum, minimum, substitute
@@ -132,13 +132,17 @@ def _pairs_in(
     for allocation, each in touches.items():
         if not any(map(writes, each)) or _lie_apart(loop, allocation.buffer, each):
             continue
-        known: dict[object, Touch] = {}
-        for touch in each:
-            node = touch.node
-            key = addresses.of(node).key if isinstance(node, Load | Store) else touch
-            known.setdefault((touch.kind, touch.region, key), touch)
-        alike = [*known.values()]
-        yield from ((a, b) for place, a in enumerate(alike) for b in alike[place:] if writes(a) or writes(b))
+        found = distinct(each, addresses)
+        yield from ((a, b) for place, a in enumerate(found) for b in found[place:] if writes(a) or writes(b))
+
+
+def distinct(touches: Iterable[Touch], addresses: Addresses) -> list[Touch]:
+    """Of accesses of one buffer in one body that are alike, the first."""
+    found: dict[object, Touch] = {}
+    for touch in touches:
+        key = addresses.of(touch.node).key if isinstance(touch.node, Load | Store) else touch
+        found.setdefault((touch.kind, touch.region, key), touch)
+    return [*found.values()]
 
 
 def _lie_apart(loop: Loop, buffer: Buffer, touches: Sequence[Touch]) -> bool:
@@ -377,13 +381,10 @@ def plainly_ordered(first: Touch, then: Touch, home: Region, roots: tuple[Buffer
     assert isinstance(a, Load | Store)
     assert isinstance(b, Load | Store)
     named = {index for index, other in zip(a.indices, b.indices, strict=False) if index is other}
-    region = then.region
-    while region is not home:
+    for region in regions_between(then.region, home):
         loop = region.composite
         if isinstance(loop, While) or (isinstance(loop, For) and loop.var not in named):
             return False
-        assert region.parent is not None
-        region = region.parent
     return (a.buffer, b.buffer) == roots and _same_shape(*roots)
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TypeAlias
 
-from tirlite.analysis.access import Touch
-from tirlite.analysis.dependence import Alignment, Pair, writes
+from tirlite.analysis.dependence import Alignment, Pair, distinct, writes
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.regions import regions_around
 from tirlite.ir import (
@@ -58,7 +57,7 @@ class Fusion:
         if aligned is None:
             return False
         for allocation in mine.keys() & others.keys():
-            ones, thens = self._distinct(mine[allocation]), self._distinct(others[allocation])
+            ones, thens = distinct(mine[allocation], addresses), distinct(others[allocation], addresses)
             pairs = [(a, b) for a in ones for b in thens if writes(a) or writes(b)]
             if len(pairs) > _MOST_PAIRS:
                 return False
@@ -67,14 +66,6 @@ class Fusion:
             if any(next(Pair(addresses, a, b, home, aligned).dependences(b), None) is not None for a, b in pairs):
                 return False
         return True
-
-    def _distinct(self, touches: Iterable[Touch]) -> list[Touch]:
-        """Of touches that are alike, one."""
-        found: dict[object, Touch] = {}
-        for touch in touches:
-            assert isinstance(touch.node, Load | Store)
-            found.setdefault((touch.kind, touch.region, self._facts.addresses.of(touch.node).key), touch)
-        return list(found.values())
 
 
 def can_be_reordered(stmt: Stmt) -> bool:

@@ -8,9 +8,11 @@ DSL computes with bare literals as Python does.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import isfinite
 from typing import Any, TypeAlias
 
-from tirlite.ir.dtype import DType, bool_, f64, i64, rounded
+from tirlite.ir.dtype import DType, bool_, f64, i64
+from tirlite.ir.dtype import float_text as digits_of
 from tirlite.ir.expr import (
     EQ,
     GE,
@@ -164,14 +166,7 @@ def number_text(value: bool | int | float, dtype: DType) -> str:
 
 def float_text(value: float, dtype: DType) -> str:
     """The shortest digits that round back to `value` in `dtype`; `"nan"`, `"inf"`, `"-inf"` in quotes."""
-    if value != value or value in (float("inf"), float("-inf")):
-        return f'"{value}"'
-    if dtype.bits < 64:
-        for digits in range(1, 10):
-            short = repr(float(f"{value:.{digits}g}"))
-            if rounded(float(short), dtype) == value:
-                return short
-    return repr(value)
+    return digits_of(value, dtype) if isfinite(value) else f'"{value}"'
 
 
 def _listed(start: str, args: Sequence[Expr | str], *, typed: bool = False) -> Sequence[Piece]:

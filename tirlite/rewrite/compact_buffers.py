@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from tirlite.analysis.access import Allocation, Region, Touch
+from tirlite.analysis.access import Allocation, Touch
 from tirlite.analysis.addresses import Addresses
 from tirlite.analysis.facts import Facts
+from tirlite.analysis.regions import regions_between
 from tirlite.analysis.temporaries import temporaries
 from tirlite.ir import Broadcast, Expr, Load, PrimFunc, Ramp, Store, Sub
 from tirlite.record import record
@@ -170,12 +171,5 @@ def is_fixed(atom: Atom, inner: set[object]) -> bool:
 
 def _loops_inside(allocation: Allocation) -> set[object]:
     """The loops around a touch inside the body of the allocation."""
-    found: set[object] = set()
-    done: set[Region] = set()
-    for touch in allocation.touches:
-        region: Region | None = touch.region
-        while region is not None and region is not allocation.home and region not in done:
-            done.add(region)
-            found.add(region.composite)
-            region = region.parent
-    return found
+    regions = {touch.region for touch in allocation.touches}
+    return {each.composite for region in regions for each in regions_between(region, allocation.home)}

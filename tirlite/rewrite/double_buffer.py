@@ -12,7 +12,7 @@ from tirlite.analysis.dependence import may_carry
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.fusion import can_be_reordered
 from tirlite.analysis.integers.definitions import Definitions
-from tirlite.analysis.regions import is_within
+from tirlite.analysis.regions import is_within, regions_around
 from tirlite.diag import KernelError, Message
 from tirlite.ir import (
     GT,
@@ -225,12 +225,9 @@ def _region_of(loop: For, allocation: Allocation) -> Region | None:
     """The body of a loop that holds all touches."""
     found: Region | None = None
     for touch in allocation.touches:
-        region: Region | None = touch.region
-        while region is not None and region.composite is not loop:
-            region = region.parent
-        if region is None:
+        found = next((each for each in regions_around(touch.region) if each.composite is loop), None)
+        if found is None:
             return None
-        found = region
     return found
 
 

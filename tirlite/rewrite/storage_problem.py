@@ -19,6 +19,7 @@ from tirlite.analysis import (
 from tirlite.analysis.distribution import distributed_loops
 from tirlite.analysis.facts import Facts, of_facts
 from tirlite.analysis.most_bytes import MostBytes
+from tirlite.analysis.regions import regions_around
 from tirlite.analysis.threads.visibility import Visibility
 from tirlite.diag import KernelError, Message, PlanError, Span
 from tirlite.ir import Allocate, Buffer, DType, For, TypeCode, Var, statements_of
@@ -250,12 +251,8 @@ class _Memories:
 
     def copies(self, attach: Region | None) -> int:
         """How many workers have a copy each of what is attached there."""
-        region = attach
-        while region is not None:
-            if isinstance(region.composite, For) and region.composite in self.distributed:
-                return self.distributed[region.composite]
-            region = region.parent
-        return 1
+        loops = (region.composite for region in regions_around(attach) if isinstance(region.composite, For))
+        return next((self.distributed[loop] for loop in loops if loop in self.distributed), 1)
 
     def pools(self) -> tuple[Pool, ...]:
         return tuple(self.met.values())

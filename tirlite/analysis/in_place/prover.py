@@ -29,6 +29,7 @@ from tirlite.analysis.in_place.proof import (
     WrittenBefore,
     WrittenTooEarly,
 )
+from tirlite.analysis.regions import regions_between
 from tirlite.ir import (
     AttrKey,
     AttrStmt,
@@ -146,16 +147,16 @@ class Prover:
         if write.node is access.node and write.position == access.position:
             assert write.param is not None
             assert access.param is not None
-            mine, other = (self.addresses.window(_buffer(touch)) for touch in (write, access))
+            mine, other = (self.addresses.window(touch.buffer) for touch in (write, access))
             if mine.moves or other.moves or mine.start != other.start:
-                return OtherPlaces(call.callee.name, _buffer(write), _buffer(access))
+                return OtherPlaces(call.callee.name, write.buffer, access.buffer)
             if may_be_empty(call, self.addresses.space.extents):
                 return MayBeEmpty(call.callee.name)
             inside: Obstacle | None = yield self.callees.obstacle(call.callee, write.param, access.param)
             return None if inside is None else InCallee(call.callee.name, inside)
         if access.position < write.position or exclude_each_other(access.region, write.region, home):
             return None
-        return WrittenBefore(call.callee.name, _buffer(write), _buffer(access))
+        return WrittenBefore(call.callee.name, write.buffer, access.buffer)
 
     def _unfit(self, destination: Allocation, source: Allocation, uses: _Uses) -> Obstacle | None:
         """What speaks against one of the two, whatever the other one."""
@@ -169,19 +170,17 @@ class Prover:
         for touch in allocation.touches:
             if touch.kind is AccessKind.OPAQUE:
                 return AddressTaken(buffer)
-        if buffer.volatile or (self.has_views and any(_buffer(touch).volatile for touch in touches)):
+        if buffer.volatile or (self.has_views and any(touch.buffer.volatile for touch in touches)):
             return IsVolatile(buffer)
         if buffer in self.remarked:
             return IsRemarked(buffer)
         home = allocation.home
         for touch in touches:
-            region: Region | None = touch.region
-            while region is not None and region is not home:
+            for region in regions_between(touch.region, home):
                 if isinstance(region.composite, AttrStmt) and region.composite.key is AttrKey.EXTERN_SCOPE:
                     return ExternCode(buffer)
                 if region.is_thread and region.has_threads:
                     return InThreads()
-                region = region.parent
         return None
 
     def _distinct(self, touches: Sequence[Touch], *, latest: bool) -> list[Touch]:
@@ -214,12 +213,3 @@ def _are_plainly_ordered(
 
 def _is_call(touch: Touch) -> bool:
     return isinstance(touch.node, KernelCall)
-
-
-def _buffer(touch: Touch) -> Buffer:
-    """The buffer that is accessed, or given to a callee."""
-    node = touch.node
-    if isinstance(node, (Load, Store)):
-        return node.buffer
-    assert isinstance(node, KernelCall)
-    return next(given for param, given in node.buffers() if param is touch.param)

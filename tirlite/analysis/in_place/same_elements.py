@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from tirlite.analysis.access import Allocation, Region, Touch
+from tirlite.analysis.regions import regions_around
 from tirlite.ir import Binary, Broadcast, Expr, For, IntImm, Load, Neg, Ramp, Store, Var
 
 # Indices that are longer, with the bounds of the loops that they mention, are not compared.
@@ -87,10 +88,5 @@ def _form_of(region: Region, indices: Sequence[Expr]) -> _Form | None:
 
 
 def _loops_around(region: Region) -> dict[Var, For]:
-    found: dict[Var, For] = {}
-    inner: Region | None = region
-    while inner is not None:
-        if isinstance(inner.composite, For):
-            found[inner.composite.var] = inner.composite
-        inner = inner.parent
-    return found
+    loops = (each.composite for each in regions_around(region) if isinstance(each.composite, For))
+    return {loop.var: loop for loop in loops}

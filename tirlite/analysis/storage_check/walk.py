@@ -20,7 +20,6 @@ from tirlite.ir import (
     Buffer,
     BufferRef,
     Call,
-    Evaluate,
     Expr,
     FloatImm,
     For,
@@ -43,7 +42,7 @@ from tirlite.ir import (
     While,
     run,
 )
-from tirlite.ir.thread_tag import ThreadRole, thread_role
+from tirlite.ir.thread_tag import ThreadRole, is_barrier, thread_role
 
 _Declaration: TypeAlias = Allocate | View
 _DECLARATIONS = (Allocate, View)
@@ -241,7 +240,7 @@ class Walk:
             self._call(stmt, region)
             return
         self._touch(stmt.children(), region, stmt)
-        if isinstance(stmt, Evaluate) and isinstance(stmt.value, Call) and stmt.value.op is Op.BARRIER:
+        if is_barrier(stmt):
             region.barriers.append(self._tick())
 
     def _composite(self, old: _Composite, new: Stmt, region: Region) -> Steps[None]:

@@ -48,38 +48,19 @@ from tirlite.sizes.poly import of_terms, terms_of
 ExprRule = Callable[[Expr, Place], Expr]
 
 
-def summed(node: Expr, place: Place) -> Expr:
-    """`i * 64 + j - i * 64` is `j`."""
-    return _rewritten(node, place)
-
-
-def divided(node: Expr, place: Place) -> Expr:
-    """`(i * 64 + j) // 64` with `0 <= j < 64` is `i`."""
-    return _rewritten(node, place)
-
-
-def left_over(node: Expr, place: Place) -> Expr:
-    """`(i * 64 + j) % 64` with `0 <= j < 64` is `j`."""
-    return _rewritten(node, place)
-
-
-def picked(node: Expr, place: Place) -> Expr:
-    """`min(i, n)` with `i < n` is `i`."""
-    return _rewritten(node, place)
-
-
 def converted(node: Expr, place: Place) -> Expr:
     """`tl.i64(tl.i32(i))` with a small `i` is `i`."""
     assert isinstance(node, Cast)
     if isinstance(node.value, Cast) and node.value.value.dtype == node.dtype == i64:
-        return _rewritten(node, place)
+        return computed(node, place)
     if isinstance(node.value, IntImm) and node.dtype.is_integer:
         low, bits = node.dtype.min, node.dtype.bits
         return const((node.value.value - low) % (1 << bits) + low, node.dtype)
     return node.value if node.value.dtype == node.dtype else node
 
 
-def _rewritten(node: Expr, place: Place) -> Expr:
+def computed(node: Expr, place: Place) -> Expr:
+    """`i * 64 + j - i * 64` is `j`, with `0 <= j < 64` so is `(i * 64 + j) % 64`; `min(i, n)` with `i < n` is `i`."""
     if node.dtype != i64:
         return node
     size = wrapped(place.size(node))
@@ -216,10 +197,8 @@ def chosen(node: Expr, place: Place) -> Expr:
 
 
 RULES: Mapping[type[Expr], ExprRule] = {
-    **dict.fromkeys((Add, Sub, Mul, Neg, ShiftLeft), summed),
-    **dict.fromkeys((FloorDiv, TruncDiv, ShiftRight), divided),
-    **dict.fromkeys((FloorMod, TruncMod, BitAnd), left_over),
-    **dict.fromkeys((Min, Max), picked),
+    **dict.fromkeys((Add, Sub, Mul, Neg, ShiftLeft, ShiftRight, BitAnd, Min, Max), computed),
+    **dict.fromkeys((FloorDiv, FloorMod, TruncDiv, TruncMod), computed),
     **dict.fromkeys((EQ, NE, LT, LE, GT, GE), compared),
     **dict.fromkeys((And, Or), connected),
     Not: negated,

@@ -36,9 +36,6 @@ from tirlite.record import record
 from tirlite.rewrite.simplify.place import Place
 from tirlite.rewrite.simplify.rules import RULES
 
-# Called with the rule, and the expression before and after it.
-Observer = Callable[[str, Expr, Expr], None]
-
 
 @record
 class Simplify:
@@ -51,12 +48,11 @@ class Simplify:
     """
 
     name: str = "simplify"
-    observer: Observer | None = None
 
     @pass_call
     def __call__(self, func: PrimFunc) -> PrimFunc:
         while True:
-            body = _Walk(Place(func), self.observer).block(func.body)
+            body = _Walk(Place(func)).block(func.body)
             if body is func.body:
                 return func
             func = func.replaced(body=body)
@@ -87,9 +83,8 @@ def simplified(root: SeqStmt | Expr) -> SeqStmt | Expr:
 class _Walk:
     """One walk over a function or an expression, with the place that it is at."""
 
-    def __init__(self, place: Place, observer: Observer | None = None) -> None:
+    def __init__(self, place: Place) -> None:
         self._place = place
-        self._observer = observer
 
     def block(self, body: SeqStmt) -> SeqStmt:
         return run(self._block(body))
@@ -190,8 +185,6 @@ class _Walk:
         after = expr if rule is None else rule(expr, place)
         if after is not expr:
             place.note_all(after)
-            if self._observer is not None and rule is not None:
-                self._observer(rule.__name__, expr, after)
         return after
 
     def _guarded(self, expr: Expr) -> Steps[Expr]:
