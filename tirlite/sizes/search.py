@@ -12,6 +12,7 @@ from functools import lru_cache
 from tirlite.diag import KernelError
 from tirlite.sizes.box import minimum_in_box
 from tirlite.sizes.covering import MANY_DIMS, covered_minimum, telling_bindings
+from tirlite.sizes.digits import minimum_by_digits
 from tirlite.sizes.division import divisor_of
 from tirlite.sizes.evaluate import dims_of, evaluate, sample_bindings
 from tirlite.sizes.ordering import minimum_by_order
@@ -50,6 +51,9 @@ def _lower_bound(terms: Terms, target: int | None) -> int | None:
 def _looked_into(items: tuple[tuple[Product, int], ...], target: int | None) -> int | None:
     """A bound of a sum whose terms depend on each other, if any is found. They come in order, which may tell."""
     terms = dict(items)
+    by_digits = minimum_by_digits(terms)
+    if _reached(by_digits, target):
+        return by_digits
     if target is not None and _falls_below(terms, target):
         return None
     if not any(atom.operands for product in terms for atom in product):
