@@ -275,8 +275,10 @@ def _spread(outputs: Extent, pieces: Extent) -> tuple[Extent, Extent, Extent]:
     if not isinstance(outputs, int):
         return _OUTPUTS, 1, (outputs + _OUTPUTS - 1) // _OUTPUTS
     runs = -(-outputs // _OUTPUTS)
-    shares = min(runs, -(-_PIECES // max(1, pieces))) if isinstance(pieces, int) else 1
-    return -(-outputs // runs), shares, -(-runs // shares)
+    wanted = -(-_PIECES // max(1, pieces)) if isinstance(pieces, int) else 1
+    # No share has runs behind the last output.
+    shares = next((each for each in range(wanted, runs) if runs % each == 0), runs)
+    return -(-outputs // runs), shares, runs // shares
 
 
 def _fill(window: Window, block: Block, kind: DType) -> Inline:
