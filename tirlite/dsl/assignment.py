@@ -10,7 +10,8 @@ from tirlite.dsl.calls import CallSite
 from tirlite.dsl.cell_types import CellTypes
 from tirlite.dsl.convert import LossyStore, is_literal, number, stored
 from tirlite.dsl.expression import Expressions
-from tirlite.dsl.local_names import Home, LocalNames, Use, names_in
+from tirlite.dsl.local_names import Home, LocalNames, Use
+from tirlite.dsl.names import names_in
 from tirlite.dsl.operators import BINARY, binary
 from tirlite.dsl.parameters import checked, described
 from tirlite.dsl.refused import NotInKernels, refusal

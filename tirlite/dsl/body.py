@@ -10,9 +10,8 @@ from tirlite.dsl.cell_types import CellTypes
 from tirlite.dsl.convert import is_literal
 from tirlite.dsl.expression import Expressions, Invoke
 from tirlite.dsl.local_names import Block, local_names
-from tirlite.dsl.loop_names import with_own_variables
 from tirlite.dsl.loops import LeftLoop
-from tirlite.dsl.own_parameters import with_own_parameters
+from tirlite.dsl.own_names import with_own_parameters, with_own_variables
 from tirlite.dsl.places import Places
 from tirlite.dsl.scope import Scope
 from tirlite.dsl.signature import annotated_names
@@ -42,9 +41,8 @@ class Body:
         params = {arg.arg for arg in tree.args.args}
         self.expressions = Expressions(places, surroundings, self.scope, params, invoker(self.scope))
         self._own = with_own_parameters(tree, self.expressions)
-        tree = self._own.tree
-        own = with_own_variables(tree, self.expressions)
-        tree = own.tree if own is not None else tree
+        own = with_own_variables(self._own.tree, self.expressions)
+        tree = own.tree
         left: Mapping[ast.For, LeftLoop] = {}
         if has_jumps(tree.body):
             from tirlite.dsl.jumps import without_jumps
@@ -60,7 +58,7 @@ class Body:
         for name in self.dims:
             self.assignments.fix(name, "a dim")
         self.statements = Statements(self.expressions, self.scope, self.names, self.assignments, left)
-        self.statements.values = own.values if own is not None else {}
+        self.statements.values = own.values
         self.statements.passed_over = {stmt for _, stmt in self._own.first.values()}
 
     def declare(self, name: str, value: object, what: str, node: ast.AST) -> None:

@@ -24,6 +24,7 @@ from typing import TypeAlias, TypeVar
 from tirlite.diag import Message
 from tirlite.dsl.expression import Expressions
 from tirlite.dsl.loops import LeftLoop
+from tirlite.dsl.names import fresh, names_of
 from tirlite.dsl.places import Places
 from tirlite.dsl.statement import tail_returns
 from tirlite.ir.trampoline import Steps, run
@@ -197,8 +198,7 @@ class _Jumps:
         self.result: list[str] = []  # what holds the result, where `return` does not give it back as it stands
         self.left: dict[ast.For, LeftLoop] = {}
         self._tree, self._exits, self._expressions = tree, exits, expressions
-        self._taken = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-        self._taken |= {arg.arg for arg in tree.args.args}
+        self._taken = names_of(tree)
         self._flags: dict[tuple[ast.AST, type[Jump]], str] = {}
         self._tested: set[str] = set()  # the flags that are read
         self._blocks: list[_Block] = []  # that are open
@@ -213,12 +213,7 @@ class _Jumps:
 
     def fresh(self, name: str) -> str:
         """`name`, or one like it that the function does not use."""
-        made, number = name, 0
-        while made in self._taken:
-            number += 1
-            made = f"{name}_{number}"
-        self._taken.add(made)
-        return made
+        return fresh(name, self._taken)
 
     def _block(self, owner: ast.AST, kind: type[Jump]) -> _Block:
         if (owner, kind) not in self._flags:

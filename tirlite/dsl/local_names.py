@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import field
 from enum import Enum
 
+from tirlite.dsl.names import BODIES, assigned_by, names_in, read_by
 from tirlite.record import record
 
 
@@ -75,9 +76,6 @@ class LocalNames:
     blocks: dict[tuple[ast.AST, str], Block] = field(default_factory=dict)
 
 
-_BODIES = ("body", "orelse")
-
-
 def local_names(function: ast.FunctionDef, is_declaration: Callable[[ast.expr], bool]) -> LocalNames:
     """What becomes of the names of `function`; `is_declaration` tells a call of tl.alloc or tl.view."""
     found = LocalNames()
@@ -90,7 +88,7 @@ def local_names(function: ast.FunctionDef, is_declaration: Callable[[ast.expr], 
         for name, mention in _mentions(stmt, block, is_declaration):
             mentions.setdefault(name, []).append(mention)
         found.blocks.update(_blocks_of(stmt, block))
-        for body in reversed(_BODIES):
+        for body in reversed(BODIES):
             inner = getattr(stmt, body, None)
             if isinstance(inner, list):
                 below = found.blocks[stmt, body]
@@ -117,54 +115,14 @@ def _mentions(stmt: ast.stmt, block: Block, is_declaration: Callable[[ast.expr],
     """The names in a statement itself, without its bodies."""
     if isinstance(stmt, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return []
-    found = [
-        (read, Mention(block, Use.READ))
-        for name, value in ast.iter_fields(stmt)
-        if name not in _BODIES
-        for read in _reads(value)
-    ]
+    found = [(name, Mention(block, Use.READ)) for name in read_by(stmt)]
     if isinstance(stmt, (ast.Assign, ast.AnnAssign)):
-        targets = stmt.targets if isinstance(stmt, ast.Assign) else [stmt.target]
-        names = [name.id for target in targets for name in names_in(target) if stmt.value is not None]
         use = Use.BUFFER if stmt.value is not None and is_declaration(stmt.value) else Use.SCALAR
-        found += [(name, Mention(block, use, stmt)) for name in names]
+        found += [(name, Mention(block, use, stmt)) for name in assigned_by(stmt)]
     elif isinstance(stmt, ast.AugAssign) and isinstance(stmt.target, ast.Name):
         found.append((stmt.target.id, Mention(block, Use.UPDATE, stmt)))
     elif isinstance(stmt, ast.For):
         found += [(name.id, Mention(block, Use.LOOP, stmt)) for name in names_in(stmt.target)]
-    return found
-
-
-def names_in(target: ast.expr) -> list[ast.Name]:
-    """The names that a target binds: itself, or those of a tuple."""
-    parts = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
-    return [part for part in parts if isinstance(part, ast.Name)]
-
-
-def bound_by(node: ast.AST) -> str:
-    """The name that a node of any kind binds, of those too that kernels do not have; empty where it binds none."""
-    if isinstance(node, ast.Name):
-        return node.id if isinstance(node.ctx, ast.Store) else ""
-    if isinstance(node, ast.alias):
-        return node.asname or node.name.partition(".")[0]
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        return node.name
-    if isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar):
-        return node.name or ""
-    return ""
-
-
-def _reads(value: object) -> list[str]:
-    """The names that are read in a field of a statement."""
-    found = []
-    stack = value[::-1] if isinstance(value, list) else [value]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, ast.Name):
-            if isinstance(node.ctx, ast.Load):
-                found.append(node.id)
-        elif isinstance(node, ast.AST):
-            stack.extend(ast.iter_child_nodes(node))
     return found
 
 

@@ -13,8 +13,9 @@ from tirlite.dsl.assignment import LOOP_VARIABLE, Assignments, MixedName
 from tirlite.dsl.calls import CallSite, misplaced
 from tirlite.dsl.convert import condition, is_literal, number
 from tirlite.dsl.expression import Expressions
-from tirlite.dsl.local_names import LocalNames, Use, bound_by, names_in
+from tirlite.dsl.local_names import LocalNames, Use
 from tirlite.dsl.loops import LeavesLoop, LeftLoop, header
+from tirlite.dsl.names import bound_by, names_in
 from tirlite.dsl.parameters import described
 from tirlite.dsl.refused import NotInKernels, refusal
 from tirlite.dsl.scope import AlreadyReported, Scope
@@ -76,7 +77,7 @@ class Statements:
         self.returns: set[ast.Return] = set()  # those that end the function, where it may give a value
         self.result: object = None
         self.loops: dict[str, ast.For] = {}  # those that are open, by the names of their variables
-        self.values: Mapping[ast.stmt, ast.For] = {}  # what gives a name the variable of a loop, see `loop_names`
+        self.values: Mapping[ast.stmt, ast.For] = {}  # what gives a name the variable of a loop, see `own_names`
         self.passed_over: set[ast.stmt] = set()  # first assignments of parameters that may not be assigned
         self.unordered: set[str] = set()  # variables of loops whose iterations have no order
         self.tags: dict[Var, str] = {}  # of the loops that are open: the thread that an attribute binds them to, or ""
