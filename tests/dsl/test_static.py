@@ -182,3 +182,17 @@ def test_text_may_be_indented() -> None:
     with pytest.raises(tl.KernelError) as caught:
         tl.parse("\n    @tl.kernel\n    def f(x: tl.f32[4]):\n        x[0] = z\n")
     assert "<text>:4:16" in str(caught.value)
+
+
+def test_a_choice_by_a_static_condition_is_one_of_its_values_and_nothing_of_the_other() -> None:
+    @tl.kernel
+    def some(x: tl.f32[n], y: tl.f32[n]):
+        for i in range(n if tl.static(len(TAPS) > 1) else TAPS[99]):
+            y[i] = x[i] if tl.static(not TAPS) else 2 * x[i]
+
+    @tl.kernel
+    def same(x: tl.f32[n], y: tl.f32[n]):
+        for i in range(n):
+            y[i] = 2 * x[i]
+
+    assert str(some.ir).replace("some", "same") == str(same.ir)

@@ -101,3 +101,18 @@ def test_symbolic_extents_go_through() -> None:
     assert str(g.max_pool(y, 2).type) == "f32[n, 5, h//4, h]"
     assert str(g.max_pool(y, 3, stride=2, pad=1, ceil_mode=True).type) == "f32[n, 5, h//4 + 1, h + 1]"
     assert str(g.global_average_pool(y).type) == "f32[n, 5, 1, 1]"
+
+
+@pytest.mark.parametrize(("groups", "stride"), [(1, 1), (1, 2), (2, 1), (4, 1), (4, 2)])
+def test_no_size_at_run_time_makes_a_convolution_run_in_order(groups: int, stride: int) -> None:
+    rng = np.random.default_rng(3)
+    height, width = tl.dims("height width")
+    weights = rng.random((8, 4 // groups, 3, 3)).astype(np.float32)
+    g = tl.graph.Builder("conv")
+    x = g.input("x", tl.f32[1, 4, height, width])
+    net = tl.graph.compile(g.function(g.conv2d(x, weights, stride=stride, pad=1, groups=groups)))
+    for rows, columns in ((5, 7), (6, 19)):
+        image = rng.random((1, 4, rows, columns)).astype(np.float32)
+        expected = naive_conv(image, weights, (stride,) * 2, (1, 1, 1, 1), (1, 1), groups)
+        np.testing.assert_allclose(net(image), expected, rtol=1e-5)
+    assert not net.kernel._others

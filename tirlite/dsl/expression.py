@@ -257,6 +257,11 @@ class Expressions:
     def choice(self, node: ast.IfExp) -> Steps[object]:
         parts = (node.test, node.body, node.orelse)
         values = [(yield self._steps(node.test))]
+        if self.is_static(node.test):
+            from tirlite.dsl.static import truth
+
+            chosen: object = yield self._steps(node.body if truth(values[0], self.span(node.test)) else node.orelse)
+            return chosen
         for part in parts[1:]:
             values.append((yield self._conditional(part)))
         return conditional(tuple(values), tuple(self.span(part) for part in parts))
