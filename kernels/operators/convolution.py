@@ -203,13 +203,14 @@ def _rows_of(window: Window, block: Block, kind: DType, groups: Extent, store: I
     @tl.inline
     def compute(y, held, w, bias, t, share, place, row, column):
         lines = tl.view(held, kind[layers, row_step, step, copied, apart])
+        g = t % groups
         for i in range(rows_left(row)):
             for j in range(columns_left(column)):
                 total = kind(0)
                 for d in range(layers):
                     for r in range(down):
                         for p in range(across):
-                            total += kind(w[t % groups, 0, 0, d, r, p]) * under(lines, d, r, p, i, j)
+                            total += kind(w[g, 0, 0, d, r, p]) * under(lines, d, r, p, i, j)
                 store(y, t, 0, place, row + i, column + j, total, bias)
 
     return compute
@@ -314,7 +315,10 @@ def _left(most: Extent, count: Extent) -> Inline:
 
     @tl.inline
     def left(first):
-        return most if tl.static(is_known) else min(most, count - first)
+        if tl.static(is_known):
+            return most
+        else:
+            return min(most, count - first)
 
     return left
 

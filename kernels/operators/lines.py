@@ -13,6 +13,7 @@ from tirlite.kernels.operators.shapes import Extent, product
 from tirlite.kernels.operators.window import Window, row_under
 
 COLUMNS = 512  # of a row of results that share a line, at most
+FEW = 16  # rows under a window that are joined in registers
 
 
 def by_lines(window: Window, kind: DType, least: float, planes: Extent, join: Inline, each: Inline) -> Inline:
@@ -28,7 +29,8 @@ def by_lines(window: Window, kind: DType, least: float, planes: Extent, join: In
     columns = min(places, COLUMNS) if isinstance(places, int) else COLUMNS
     width = (columns - 1) * stride + (window.size[-1] - 1) * window.dilations[-1] + 1
     rows, lines, outer = map(product, (window.size[:-1], window.inputs[:-1], window.places[:-1]))
-    row = row_under(window)
+    row, axes = row_under(window), len(window.size) - 2
+    are_few = isinstance(rows, int) and rows <= FEW and isinstance(lines, int) and lines > 0
 
     @tl.inline
     def fill(line, x, t, i, start):
@@ -36,17 +38,27 @@ def by_lines(window: Window, kind: DType, least: float, planes: Extent, join: In
         high = min(width, inputs - start)
         for v in range(low):
             line[v] = kind(least)
-        # What lies inside is written by the same vectors each time: none is read out of two that were just written.
-        for v in range(low, high):
-            line[v] = kind(least)
         for v in range(max(low, high), width):
             line[v] = kind(least)
-        for r in range(rows):
-            # No row is behind the last; the bound says so where that is not seen.
-            under = min(row(i, r, tl.static(len(window.size) - 2)), lines - 1)
-            if under >= 0:
-                for v in range(low, high):
-                    line[v] = join(line[v], kind(x[t, under, start + v]))
+        if tl.static(are_few):
+            for v in range(low, high):
+                total = kind(least)
+                for r in tl.static(range(rows)):
+                    under = min(row(i, r, tl.static(axes)), lines - 1)
+                    # A row in the padding is read as the first one, and not taken: so there is no branch.
+                    value = tl.select(under >= 0, kind(x[t, max(under, 0), start + v]), kind(least))
+                    total = join(total, value)
+                line[v] = total
+        else:
+            # What lies inside is written by the same vectors each time: none is read out of two that were just written.
+            for v in range(low, high):
+                line[v] = kind(least)
+            for r in range(rows):
+                # No row is behind the last; the bound says so where that is not seen.
+                under = min(row(i, r, tl.static(axes)), lines - 1)
+                if under >= 0:
+                    for v in range(low, high):
+                        line[v] = join(line[v], kind(x[t, under, start + v]))
 
     @tl.inline
     def sweep(x, a, b, y):

@@ -15,6 +15,9 @@ from tirlite.ir import Buffer, DType, Var, u8
 from tirlite.ir.loop_values import Counted, author_name, in_written_order
 from tirlite.record import record
 
+# Offsets up to this are added up before code is written; an access beyond is out of bounds, or as rare.
+_FAR = 1 << 40
+
 
 @record
 class Place:
@@ -55,12 +58,18 @@ def alignment_of(param: Buffer) -> int:
 
 
 def offset_in(out: FunctionText, place: Place, indices: list[Value]) -> Value:
-    """The element offset of scalar i64 indices, row-major."""
+    """The element offset of scalar i64 indices, row-major; what is known of it is added last, as one number."""
     total: Value | None = None
+    known = 0
     for index, stride in zip(indices, place.strides, strict=True):
+        if index.number is not None and stride.number is not None and abs(index.number * stride.number) < _FAR:
+            known += index.number * stride.number
+            continue
         term = index if stride.number == 1 else out.op("mul nsw", index, stride)
         total = out.op("add nsw", total, term) if total is not None else term
-    return total if total is not None else integer(0)
+    if total is None:
+        return integer(known)
+    return out.op("add nsw", total, integer(known)) if known else total
 
 
 def address(out: FunctionText, place: Place, offset: Value) -> Value:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TypeVar, cast
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar, cast
 
 from tirlite.analysis.integers.index_space import IndexSpace
-from tirlite.ir import Add, Expr, For, IntImm, Mul, Neg, Node, Sub, Var, const, i64, rewrite
+from tirlite.ir import Add, Expr, FloorDiv, FloorMod, For, IntImm, Mul, Neg, Node, Sub, Var, const, i64, rewrite
 from tirlite.sizes import Size
 from tirlite.sizes.poly import varies
 from tirlite.sizes.unknown import Unknown, terms_in
@@ -77,8 +78,8 @@ def shifted(index: Expr, by: int) -> Expr:
 
 
 def folded(root: N) -> N:
-    """The same tree with i64 sums and products of constants computed, as in `i - 1 + 1`."""
-    return cast(N, rewrite(root, {Add: _folded_sum, Sub: _folded_sum, Mul: _folded_product}))
+    """The same tree with i64 sums, products and quotients of constants computed, as in `i - 1 + 1`."""
+    return cast(N, rewrite(root, _RULES))
 
 
 def _folded_sum(node: Add | Sub) -> Expr:
@@ -100,3 +101,19 @@ def _folded_product(node: Mul) -> Expr:
     if isinstance(a, IntImm) and abs(a.value) < _SMALL_FACTOR > abs(b.value):
         return const(a.value * b.value, i64)
     return a if b.value == 1 else node
+
+
+def _folded_part(node: FloorDiv | FloorMod) -> Expr:
+    a, b = node.a, node.b
+    if node.dtype != i64 or not (isinstance(a, IntImm) and isinstance(b, IntImm) and b.value > 0):
+        return node
+    return const(a.value // b.value if isinstance(node, FloorDiv) else a.value % b.value, i64)
+
+
+_RULES: Mapping[type[Node], Callable[[Any], Node]] = {
+    Add: _folded_sum,
+    Sub: _folded_sum,
+    Mul: _folded_product,
+    FloorDiv: _folded_part,
+    FloorMod: _folded_part,
+}
