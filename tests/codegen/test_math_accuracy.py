@@ -15,8 +15,7 @@ import pytest
 
 import tirlite as tl
 from tirlite.interp import interpret
-from tirlite.interp.formulas import apply_formula, fused_singles
-from tirlite.interp.math_functions import fused
+from tirlite.interp.math_functions import apply_formula, fused, fused_singles
 from tirlite.ir import Call, DType, IntImm, Op, PrimFunc, Ramp, bf16, f16, f32, f64, i64
 from tirlite.ir.builder import Builder
 from tirlite.ir.functions import formula_of, has_fast

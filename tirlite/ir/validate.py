@@ -1,7 +1,7 @@
 """Validates a function: raises an error that names every way in which the function is ill-formed.
 
-The rules stand in `validate_types` (operands), `validate_calls`, `validate_statements` (statements, buffers,
-functions), `validate_strides` and `validate_names` (definitions and uses). `RULES` lists what they can say.
+The rules stand in `validate_types` (operands), `validate_calls`, `validate_statements`, `validate_buffers` (buffers and
+functions) and `validate_names` (definitions and uses). `RULES` lists what they can say.
 """
 
 from __future__ import annotations
@@ -12,13 +12,12 @@ from itertools import islice
 from typing import TypeAlias
 
 from tirlite.diag import KernelError, Message, Span, public
+from tirlite.ir import validate_buffers as buffers
 from tirlite.ir import validate_calls as calls
-from tirlite.ir import validate_defaults as defaults
 from tirlite.ir import validate_kernel_calls as kernel_calls
 from tirlite.ir import validate_names as names
 from tirlite.ir import validate_prints as prints
 from tirlite.ir import validate_statements as statements
-from tirlite.ir import validate_strides as strides
 from tirlite.ir import validate_types as types
 from tirlite.ir.callees import closure_of
 from tirlite.ir.expr import Buffer, BufferRef, Call, Var
@@ -67,17 +66,17 @@ RULES: Mapping[str, type[Message]] = {
         statements.ViewScope,
         statements.AttrPayload,
         statements.BodyType,
-        statements.Alignment,
+        buffers.Alignment,
         UnknownScope,
-        statements.ExtentType,
-        statements.NegativeExtent,
-        statements.DuplicateParameter,
-        statements.OutputNotParameter,
-        statements.UndeterminedDim,
-        statements.ShapeNotFixed,
-        strides.Strides,
-        strides.StridedUse,
-        defaults.WrongDefault,
+        buffers.ExtentType,
+        buffers.NegativeExtent,
+        buffers.DuplicateParameter,
+        buffers.OutputNotParameter,
+        buffers.UndeterminedDim,
+        buffers.ShapeNotFixed,
+        buffers.Strides,
+        buffers.StridedUse,
+        buffers.WrongDefault,
         names.Undefined,
         names.UsedBeforeDefinition,
         names.OutOfScope,
@@ -88,10 +87,10 @@ RULES: Mapping[str, type[Message]] = {
 _NODE_RULES: Mapping[type[Node], tuple[types.Rule, ...]] = {
     **types.EXPRESSION_RULES,
     **statements.STATEMENT_RULES,
-    Call: (calls.check_call, strides.strided_use),
+    Call: (calls.check_call, buffers.strided_use),
     KernelCall: kernel_calls.RULES,
-    View: (*statements.STATEMENT_RULES[View], strides.strided_use),
-    BufferRef: (strides.strided_use,),
+    View: (*statements.STATEMENT_RULES[View], buffers.strided_use),
+    BufferRef: (buffers.strided_use,),
 }
 
 
@@ -198,11 +197,7 @@ def _members(node: Node, fields: tuple[str, ...]) -> Iterator[Var | Buffer]:
 
 def _at_node(node: Node, scope: names.Names) -> Sequence[Message]:
     if isinstance(node, PrimFunc):
-        return [
-            *statements.function_violations(node),
-            *strides.strides_of_params(node),
-            *defaults.default_violations(node),
-        ]
+        return tuple(buffers.function_violations(node))
     found: list[Message] = []
     if node.USES:
         for name in _members(node, node.USES):
@@ -217,7 +212,7 @@ def _at_node(node: Node, scope: names.Names) -> Sequence[Message]:
 def _at_definition(step: _Define, scope: names.Names, span: Span | None) -> list[Message]:
     found = [scope.define(step.name, step.by, span)]
     if isinstance(step.name, Buffer):
-        found += [rule(step.name) for rule in statements.BUFFER_RULES]
+        found += [rule(step.name) for rule in buffers.BUFFER_RULES]
         if not isinstance(step.by, Function):
-            found.append(strides.strides_inside(step.name))
+            found.append(buffers.strides_inside(step.name))
     return [message for message in found if message is not None]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from tirlite.diag import Message, Span
 from tirlite.ir.expr import Buffer, Var
 from tirlite.ir.node import Node
-from tirlite.ir.validate_statements import UndeterminedDim
+from tirlite.ir.validate_buffers import UndeterminedDim
 from tirlite.ir.walk import distinct
 
 

@@ -1,14 +1,13 @@
-"""Tells what is wrong with a statement, a buffer or a function by itself: one small rule for each way."""
+"""Tells what is wrong with a statement by itself: one small rule for each way."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from tirlite.diag import Message, PlanError
+from tirlite.diag import Message
 from tirlite.ir.dtype import DType, bool_, i64
-from tirlite.ir.expr import Buffer, Call, IntImm, LetExpr, Load, Var, access_type
-from tirlite.ir.func import PrimFunc
+from tirlite.ir.expr import Buffer, IntImm, access_type
 from tirlite.ir.node import Node
 from tirlite.ir.shapes import constant_bytes
 from tirlite.ir.stmt import (
@@ -29,8 +28,6 @@ from tirlite.ir.stmt import (
     While,
 )
 from tirlite.ir.validate_types import ACCESS, Rule, let_type, no_stray_argument
-from tirlite.ir.walk import distinct
-from tirlite.plan.scope import StorageScope
 from tirlite.show import shown
 
 
@@ -202,107 +199,6 @@ class BodyType(Message):
     given: str
 
 
-class Alignment(Message):
-    """A buffer has an alignment that no memory has.
-
-    Example: `Buffer("t", f32, (n,), alignment=3)`.
-    Fix: Give a power of two in bytes, or 0.
-    """
-
-    code = "alignment"
-    title = "buffer `{name}` is to be aligned to {alignment} bytes"
-    help = "an alignment is a power of two, or 0 for that of the element"
-
-    name: str
-    alignment: int
-
-
-class ExtentType(Message):
-    """An extent of a buffer is not a scalar i64.
-
-    Example: `Buffer("t", f32, (IntImm(i32, 4),))`.
-    Fix: Cast it to i64.
-    """
-
-    code = "extent-type"
-    title = "extent {axis} of `{name}` has the type {dtype}"
-    help = "an extent is a scalar i64"
-
-    name: str
-    axis: int
-    dtype: DType
-
-
-class NegativeExtent(Message):
-    """An extent of a buffer is a constant below zero.
-
-    Example: `Buffer("t", f32, (const(-1, i64),))`.
-    Fix: Give an extent of at least 0.
-    """
-
-    code = "negative-extent"
-    title = "extent {axis} of `{name}` is {extent}"
-
-    name: str
-    axis: int
-    extent: int
-
-
-class DuplicateParameter(Message):
-    """One object is a parameter twice.
-
-    Example: `PrimFunc("f", (x, x), body)`.
-    Fix: Make a second buffer or variable.
-    """
-
-    code = "duplicate-parameter"
-    title = "`{name}` is a parameter twice"
-
-    name: str
-
-
-class OutputNotParameter(Message):
-    """An output of a function is none of its parameters.
-
-    Example: `PrimFunc("f", (x,), body, outputs=(y,))`.
-    Fix: Make it a parameter.
-    """
-
-    code = "output-not-parameter"
-    title = "output `{name}` is not a parameter"
-
-    name: str
-
-
-class UndeterminedDim(Message):
-    """A dim occurs in a function, and no extent of a parameter is that dim alone.
-
-    Example: `def f(x: tl.f32[2 * n]):`.
-    Fix: Make the dim an extent of some parameter, or a scalar parameter.
-    """
-
-    code = "undetermined-dim"
-    title = "no argument tells the value of dim `{name}`"
-    help = "let `{name}` alone be an extent of some parameter, or make it a parameter"
-
-    name: str
-
-
-class ShapeNotFixed(Message):
-    """The shape of a parameter depends on what only the running kernel knows.
-
-    Example: A parameter whose extent is a `Load`.
-    Fix: Use integers, dims, and arithmetic of these.
-    """
-
-    code = "shape-not-fixed"
-    title = "the shape of parameter `{name}` is computed by {kind}"
-    help = "extents of parameters are integers, dims, and arithmetic of these"
-
-    name: str
-    kind: str
-
-
 def store_type(node: Store) -> Message | None:
     wanted = access_type(node.buffer, node.indices)
     return None if node.value.dtype == wanted else StoreType(node.buffer.name, wanted, node.value.dtype)
@@ -422,65 +318,3 @@ STATEMENT_RULES: Mapping[type[Node], tuple[Rule, ...]] = {
     AttrStmt: (attr_payload, bodies),
     View: (view_offset, view_range, view_scope),
 }
-
-
-def alignment(buffer: Buffer) -> Message | None:
-    given = buffer.alignment
-    is_power = given >= 0 and given & (given - 1) == 0
-    return None if is_power else Alignment(buffer.name, given)
-
-
-def storage_scope(buffer: Buffer) -> Message | None:
-    try:
-        StorageScope.parse(buffer.scope)
-    except PlanError as error:
-        (message,) = error.messages
-        assert isinstance(message, Message)
-        return message
-    return None
-
-
-def extent_types(buffer: Buffer) -> Message | None:
-    for axis, extent in enumerate(buffer.shape):
-        if extent.dtype != i64:
-            return ExtentType(buffer.name, axis, extent.dtype)
-    return None
-
-
-def negative_extent(buffer: Buffer) -> Message | None:
-    for axis, extent in enumerate(buffer.shape):
-        if isinstance(extent, IntImm) and extent.value < 0:
-            return NegativeExtent(buffer.name, axis, extent.value)
-    return None
-
-
-BUFFER_RULES: tuple[Callable[[Buffer], Message | None], ...] = (
-    alignment,
-    storage_scope,
-    extent_types,
-    negative_extent,
-)
-
-
-def function_violations(func: PrimFunc) -> Iterator[Message]:
-    """What is wrong with the parameters, the outputs and the dims of a function."""
-    seen: dict[Var | Buffer, None] = {}
-    for param in func.params:
-        if param in seen:
-            yield DuplicateParameter(param.name)
-        seen[param] = None
-    for output in func.outputs:
-        if output not in seen:
-            yield OutputNotParameter(output.name)
-    buffers = [param for param in seen if isinstance(param, Buffer)]
-    for buffer in buffers:
-        for node in (part for extent in buffer.shape for part in distinct(extent)):
-            if isinstance(node, (Load, Call, LetExpr)):
-                yield ShapeNotFixed(buffer.name, type(node).__name__)
-    bare = {extent for buffer in buffers for extent in buffer.shape}
-    for dim in func.dims:
-        if dim not in bare:
-            yield UndeterminedDim(dim.name)
-    wrong_body = bodies(func)
-    if wrong_body is not None:
-        yield wrong_body
