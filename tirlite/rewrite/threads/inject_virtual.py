@@ -7,7 +7,7 @@ be under way while others compute.
 from __future__ import annotations
 
 from tirlite.diag import KernelError, Message
-from tirlite.ir import For, Node, PrimFunc, Stmt, statements_of
+from tirlite.ir import For, Node, PrimFunc, Rule, Stmt, statements_of
 from tirlite.ir.checked import has_check
 from tirlite.ir.demand import pass_call
 from tirlite.ir.thread_tag import ThreadRole, thread_role
@@ -53,26 +53,30 @@ class InjectVirtualThreads:
         from tirlite.analysis.threads.nesting import check_thread_nesting
 
         check_thread_nesting(func)
-        return _Injector(windows=self.windows or has_check(func.body)).inject(func)
+        return Division(ThreadRole.VIRTUAL, windows=self.windows or has_check(func.body)).applied(func)
 
 
-class _Injector:
-    """One walk; `depth` loops over virtual threads are open."""
+class Division:
+    """The walk that divides the outermost loops over threads of one role; `depth` loops of it are open."""
 
-    def __init__(self, *, windows: bool) -> None:
+    def __init__(self, role: ThreadRole, *, windows: bool) -> None:
+        self.role = role
         self.windows = windows
         self.depth = 0
 
-    def inject(self, func: PrimFunc) -> PrimFunc:
+    def applied(self, func: PrimFunc) -> PrimFunc:
         from tirlite.ir import rewrite
 
-        return rewrite(func, {For: self.loop}, enter={For: self.enter})
+        return rewrite(func, self.rules(), enter={For: self.enter})
+
+    def rules(self) -> dict[type[Node], Rule]:
+        return {For: self.loop}
 
     def enter(self, loop: For) -> None:
-        self.depth += thread_role(loop) is ThreadRole.VIRTUAL
+        self.depth += thread_role(loop) is self.role
 
     def loop(self, loop: For) -> Node | tuple[Stmt, ...]:
-        if thread_role(loop) is not ThreadRole.VIRTUAL:
+        if thread_role(loop) is not self.role:
             return loop
         self.depth -= 1
         if self.depth:

@@ -7,12 +7,12 @@ SPMD-threaded Programs for Multicore CPUs" (Stratton et al., 2010).
 
 from __future__ import annotations
 
-from tirlite.ir import Evaluate, For, ForKind, Node, PrimFunc, Stmt, statements_of
+from tirlite.ir import Evaluate, For, ForKind, Node, PrimFunc, Rule, Stmt, statements_of
 from tirlite.ir.checked import has_check
 from tirlite.ir.demand import pass_call
 from tirlite.ir.thread_tag import ThreadRole, is_barrier, thread_role
 from tirlite.record import record
-from tirlite.rewrite.threads.inject_virtual import demand_injected
+from tirlite.rewrite.threads.inject_virtual import Division, demand_injected
 
 
 @record
@@ -42,37 +42,19 @@ class SplitThreads:
         check_thread_nesting(func)
         demand_injected(func, self.name)
         is_checked = has_check(func.body)
-        return _Splitter(windows=self.windows or is_checked).split(func)
+        return _Splitter(ThreadRole.THREAD, windows=self.windows or is_checked).applied(func)
 
 
-class _Splitter:
-    """One walk; `depth` loops over threads are open."""
+class _Splitter(Division):
+    """Makes loops over blocks parallel on the way, and leaves out barriers where nobody waits."""
 
-    def __init__(self, *, windows: bool) -> None:
-        self.windows = windows
-        self.depth = 0
-
-    def split(self, func: PrimFunc) -> PrimFunc:
-        from tirlite.ir import rewrite
-
-        return rewrite(func, {For: self.loop, Evaluate: self.evaluate}, enter={For: self.enter})
-
-    def enter(self, loop: For) -> None:
-        self.depth += thread_role(loop) is ThreadRole.THREAD
+    def rules(self) -> dict[type[Node], Rule]:
+        return {**super().rules(), Evaluate: self.evaluate}
 
     def evaluate(self, stmt: Evaluate) -> Stmt | tuple[Stmt, ...]:
-        """Outside of threads nobody waits at a barrier."""
         return () if is_barrier(stmt) and not self.depth else stmt
 
     def loop(self, loop: For) -> Node | tuple[Stmt, ...]:
-        role = thread_role(loop)
-        if role is ThreadRole.BLOCK:
+        if thread_role(loop) is ThreadRole.BLOCK:
             return loop.replaced(kind=ForKind.PARALLEL, thread_tag="")
-        if role is None:
-            return loop
-        self.depth -= 1
-        if self.depth:
-            return loop
-        from tirlite.rewrite.threads.emission import divided
-
-        return divided(loop, windows=self.windows).stmts
+        return super().loop(loop)
