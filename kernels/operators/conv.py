@@ -14,6 +14,7 @@ from tirlite.kernels.operators.factory import factory
 from tirlite.kernels.operators.multiplication import multiplication
 from tirlite.kernels.operators.product import plain
 from tirlite.kernels.operators.shapes import extents, product
+from tirlite.kernels.operators.transposed import has_like_phases, transposed
 from tirlite.kernels.operators.window import Window
 from tirlite.kernels.operators.windowed import axes_under, phases_from, windowed
 
@@ -65,6 +66,8 @@ def conv_transpose(
     """
     (_, _, *inputs), (_, _, *size), (_, _, *places) = map(extents, (X, W, Y))
     window = Window(*map(tuple, (inputs, places, size, strides, pads[: len(size)], dilations)))
+    if has_like_phases(window):
+        return transposed((X, W, B, Y), window, groups)
     return windowed("conv_transpose", (X, W, B, Y), [*phases_from(window)], groups, transposed=True)
 
 

@@ -119,7 +119,7 @@ def convolution(types: tuple[TensorType | None, ...], window: Window, groups: in
     """The convolution of image, weights, and bias if there is one, to the result."""
     X, W, B, Y = types
     kind, outputs = computed_in(X.dtype), extents(W)[0] // groups
-    store = _plain if B is None else _biased(kind, groups)
+    store = storing(kind, groups, has_bias=B is not None)
     window = window if len(window.size) > 1 else window.with_one_row()
     sweep = _sweep(window, kind, extents(X)[0] * groups, (groups, outputs, extents(W)[1]), store)
 
@@ -149,10 +149,10 @@ def _sweep(
     deep, (height, width) = product(window.inputs[:-2]), window.inputs[-2:]
     outer, (rows, columns) = product(window.places[:-2]), window.places[-2:]
     layers, (down, across) = product(window.size[:-2]), window.size[-2:]
-    fill, under, last = _fill(window, block, kind), row_under(window.without_last()), len(window.size) - 3
+    fill, under, last = filling(window, block, kind), row_under(window.without_last()), len(window.size) - 3
     high, wide, lines, (row_step, step) = block.rows, block.columns, block.held, window.strides[-2:]
     bands, parts = (rows + high - 1) // high, (columns + wide - 1) // wide
-    together, shares, runs = _spread(outputs, planes * outer * bands * parts)
+    together, shares, runs = spread(outputs, planes * outer * bands * parts)
     if by_rows:
         compute = _rows_of(window, block, kind, groups, store)
     else:
@@ -191,7 +191,7 @@ def _rows_of(window: Window, block: Block, kind: DType, groups: Extent, store: I
 
     Neighbouring rows share what lies under their taps.
     """
-    rows_left, columns_left = _left(block.rows, window.places[-2]), _left(block.columns, window.places[-1])
+    rows_left, columns_left = left_of(block.rows, window.places[-2]), left_of(block.columns, window.places[-1])
     layers, (down, across) = product(window.size[:-2]), window.size[-2:]
     (row_step, step), (row_gap, gap) = window.strides[-2:], window.dilations[-2:]
     copied, apart = block.copied, block.apart
@@ -228,15 +228,20 @@ def _lines_of(
     (groups, outputs, taken), (together, runs) = weights, run
     high, wide, apart, line = block.rows, block.columns, block.apart, block.line
     rows, columns = window.places[-2:]
-    add_up = _adding(window, block, kind, (together, outputs, taken))
-    outputs_left, rows_left, columns_left = _left(together, outputs), _left(high, rows), _left(wide, columns)
+
+    @tl.inline
+    def weight(w, g, first, k, c, d, r, p, near, aside):
+        return w[g, min(first + k, outputs - 1), c, d, r, p]
+
+    add_up = adding(window, block, kind, (together, outputs, taken), weight)
+    outputs_left, rows_left, columns_left = left_of(together, outputs), left_of(high, rows), left_of(wide, columns)
 
     @tl.inline
     def compute(y, held, w, bias, t, share, place, row, column):
         for run in range(runs):
             first = (share * runs + run) * together
             sums = tl.alloc(kind[together, line])
-            add_up(sums, held, w, t % groups, first)
+            add_up(sums, held, w, t % groups, first, 0, 0)
             for k in range(outputs_left(first)):
                 for i in range(rows_left(row)):
                     for j in range(columns_left(column)):
@@ -245,8 +250,14 @@ def _lines_of(
     return compute
 
 
-def _adding(window: Window, block: Block, kind: DType, channels: tuple[Extent, Extent, Extent]) -> Inline:
-    """`add_up(sums, held, w, g, first)`: the sums of a group's outputs from `first` on, for all places of a line."""
+def adding(
+    window: Window, block: Block, kind: DType, channels: tuple[Extent, Extent, Extent], weight: Inline
+) -> Inline:
+    """`add_up(sums, held, w, g, first, near, aside)`: sums of a group's outputs from `first` on, for all of a line.
+
+    `weight(w, g, first, k, c, d, r, p, near, aside)` is that of the k-th of them, of any one behind the last, for an
+    input and a tap. What `near` and `aside` say of taps is between the two.
+    """
     together, outputs, taken = channels
     layers, (down, across) = product(window.size[:-2]), window.size[-2:]
     (row_step, step), (row_gap, gap) = window.strides[-2:], window.dilations[-2:]
@@ -254,7 +265,7 @@ def _adding(window: Window, block: Block, kind: DType, channels: tuple[Extent, E
     vectors, lanes = (1, line) if taken == 1 and outputs == 1 else (line // _LANES, _LANES)
 
     @tl.inline
-    def add_up(sums, held, w, g, first):
+    def add_up(sums, held, w, g, first, near, aside):
         for vector in range(vectors):
             for k in range(together):
                 for q in range(lanes):
@@ -265,13 +276,13 @@ def _adding(window: Window, block: Block, kind: DType, channels: tuple[Extent, E
                                 for p in range(across):
                                     at = vector * lanes + q + r * row_gap // row_step * apart + p * gap // step
                                     value = held[c, d, r * row_gap % row_step, p * gap % step, at]
-                                    total += kind(w[g, min(first + k, outputs - 1), c, d, r, p]) * value
+                                    total += kind(weight(w, g, first, k, c, d, r, p, near, aside)) * value
                     sums[k, vector * lanes + q] = total
 
     return add_up
 
 
-def _spread(outputs: Extent, pieces: Extent) -> tuple[Extent, Extent, Extent]:
+def spread(outputs: Extent, pieces: Extent) -> tuple[Extent, Extent, Extent]:
     """How many outputs are summed up together, on how many workers' shares they are spread, and how often for each."""
     if not isinstance(outputs, int):
         return _OUTPUTS, 1, (outputs + _OUTPUTS - 1) // _OUTPUTS
@@ -282,7 +293,7 @@ def _spread(outputs: Extent, pieces: Extent) -> tuple[Extent, Extent, Extent]:
     return -(-outputs // runs), shares, runs // shares
 
 
-def _fill(window: Window, block: Block, kind: DType) -> Inline:
+def filling(window: Window, block: Block, kind: DType) -> Inline:
     """`fill(held, x, t, c, plane, d, row, column)`: what lies under a block in a plane, or zeros where that is -1."""
     (height, width), (row_step, step), (above, left) = window.inputs[-2:], window.strides[-2:], window.before[-2:]
     copied, apart, lines = block.copied, block.apart, block.held
@@ -309,7 +320,7 @@ def _fill(window: Window, block: Block, kind: DType) -> Inline:
     return fill
 
 
-def _left(most: Extent, count: Extent) -> Inline:
+def left_of(most: Extent, count: Extent) -> Inline:
     """`left(first)`: how many of at most so many are left of all; known where all blocks are alike."""
     is_known = isinstance(most, int) and isinstance(count, int) and most > 0 and count % most == 0
 
@@ -323,14 +334,15 @@ def _left(most: Extent, count: Extent) -> Inline:
     return left
 
 
-def _biased(kind: DType, groups: int) -> Inline:
+def storing(kind: DType, groups: Extent, *, has_bias: bool) -> Inline:
+    """`store(y, t, o, place, i, j, total, bias)`, with the bias added if there is one."""
+
     @tl.inline
-    def store(y, t, o, place, i, j, total, bias):
+    def plain(y, t, o, place, i, j, total, bias):
+        y[t, o, place, i, j] = y.dtype(total)
+
+    @tl.inline
+    def biased(y, t, o, place, i, j, total, bias):
         y[t, o, place, i, j] = y.dtype(total + kind(bias[t % groups, o]))
 
-    return store
-
-
-@tl.inline
-def _plain(y, t, o, place, i, j, total, bias):
-    y[t, o, place, i, j] = y.dtype(total)
+    return biased if has_bias else plain
