@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
+from functools import lru_cache
 from importlib import import_module
 from math import gcd
 from operator import index
@@ -189,11 +190,8 @@ class Poly(Arithmetic):
         return self._hash
 
     def _hashed(self) -> int:
-        if len(self.terms) == 1:
-            ((product, coefficient),) = self.terms.items()
-            if coefficient == 1 and len(product) == 1:
-                return hash(product[0])
-        return hash(frozenset(self.terms.items()))
+        atom = bare(self)
+        return hash(frozenset(self.terms.items())) if atom is None else hash(atom)
 
     def __str__(self) -> str:
         atoms = inside_out(self)
@@ -485,7 +483,8 @@ def atom_of(size: Size, kind: type[A]) -> tuple[A, ...]:
     return (atom,) if isinstance(atom := bare(size), kind) else ()
 
 
-def inside_out(size: SizeLike) -> list[Atom]:
+@lru_cache(4096)  # the same size is evaluated at many bindings
+def inside_out(size: SizeLike) -> tuple[Atom, ...]:
     """Every atom in a size once, each after the atoms in its operands."""
     done: dict[Atom, None] = {}
     stack = [atom for product in terms_of(size) for atom in product]
@@ -497,4 +496,4 @@ def inside_out(size: SizeLike) -> list[Atom]:
         else:
             done[atom] = None
             stack.pop()
-    return list(done)
+    return tuple(done)
