@@ -62,6 +62,10 @@ class Update:
     element: Load
     operand: Expr
 
+    @property
+    def stores(self) -> tuple[Store, ...]:
+        return (self.store,)
+
 
 @record(eq=False)
 class PairUpdate:

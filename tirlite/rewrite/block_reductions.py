@@ -6,7 +6,7 @@ from tirlite.analysis.facts import Facts
 from tirlite.ir import AttrStmt, For, ForKind, IfThenElse, PrimFunc, SeqStmt, Stmt, While
 from tirlite.ir.checked import has_check
 from tirlite.record import record
-from tirlite.rewrite.normalize import Normalize
+from tirlite.rewrite.normalize import exchanged
 from tirlite.rewrite.pipeline import FactsPass
 
 _COMPOSITES: frozenset[type[Stmt]] = frozenset((For, While, IfThenElse, AttrStmt))
@@ -31,19 +31,13 @@ class BlockReductions(FactsPass):
         candidates = _outermost(facts.func.body)
         if not candidates:
             return facts.func
-        from tirlite.ir import rewrite
         from tirlite.rewrite.blocks import in_blocks
 
         kind = ForKind.SERIAL if self.serial else ForKind.PARALLEL
         made = {loop: stmts for loop in candidates if (stmts := in_blocks(loop, kind, facts))}
         if not made:
             return facts.func
-
-        def replaced(loop: For) -> Stmt | tuple[Stmt, ...]:
-            return made.get(loop, loop)
-
-        result = rewrite(facts.func, {For: replaced})
-        return Normalize()(result)
+        return exchanged(facts.func, made)
 
 
 def _outermost(body: SeqStmt) -> list[For]:

@@ -70,7 +70,7 @@ def in_blocks(loop: For, kind: ForKind, facts: Facts) -> tuple[Stmt, ...] | None
         blocks = _Blocks(loop, kind, results)
     else:
         return None
-    stores = [store for update in updates for store in _stores(update)]
+    stores = [store for update in updates for store in update.stores]
     if not all(_may_move(store.buffer, loop, facts.definitions) for store in stores):
         return None
     most = blocks.count.value if isinstance(blocks.count, IntImm) else None
@@ -83,10 +83,6 @@ def in_blocks(loop: For, kind: ForKind, facts: Facts) -> tuple[Stmt, ...] | None
 
 def _is_plain(stmt: Stmt) -> bool:
     return isinstance(stmt, _PLAIN) and (not isinstance(stmt, For) or stmt.kind in _INSIDE)
-
-
-def _stores(update: AnyUpdate) -> tuple[Store, ...]:
-    return update.stores if isinstance(update, PairUpdate) else (update.store,)
 
 
 def _may_move(buffer: Buffer, loop: For, definitions: Definitions) -> bool:
@@ -109,7 +105,7 @@ def _results(updates: tuple[AnyUpdate, ...], loop: For) -> list[Total | Best | C
     found: list[Total | Best | Copies] = []
     moving: dict[Buffer, Copies] = {}
     for update in updates:
-        stores = _stores(update)
+        stores = update.stores
         is_vector = any(store.value.dtype.lanes > 1 or store.buffer.dtype.lanes > 1 for store in stores)
         indices = [node for store in stores for index in store.indices for node in walk(index)]
         moves = any(node in inside or isinstance(node, Load) for node in indices)

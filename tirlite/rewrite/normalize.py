@@ -6,7 +6,9 @@ A statement object may stand in a program twice; passes that keep a table by buf
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from tirlite.ir import (
     Allocate,
@@ -50,6 +52,17 @@ class Normalize:
         result = _attributes_to_fields(_unique_definitions(func))
         object.__setattr__(result, "is_normal", True)
         return result
+
+
+def exchanged(func: PrimFunc, made: Mapping[Any, Sequence[Stmt]]) -> PrimFunc:
+    """`func` with other statements in the place of some, in normal form: they may stand there several times."""
+
+    def replaced(stmt: Stmt) -> Stmt | tuple[Stmt, ...]:
+        return tuple(made[stmt]) if stmt in made else stmt
+
+    from tirlite.ir import rewrite
+
+    return Normalize()(rewrite(func, dict.fromkeys(map(type, made), replaced)))
 
 
 def _attributes_to_fields(func: PrimFunc) -> PrimFunc:

@@ -181,7 +181,7 @@ def split(loop: For, facts: Facts) -> Stmt | tuple[Stmt, ...]:
     if not isinstance(updates, tuple) or not updates or any(_moves(update, loop, stmts) for update in updates):
         return serial
     top = {*loop.body.stmts}
-    if any(store not in top and not _is_certain(store, loop, facts) for update in updates for store in _stores(update)):
+    if any(store not in top and not _is_certain(store, loop, facts) for update in updates for store in update.stores):
         return serial
     inside = partial(is_inside, Bounds(facts.space))
     search = search_in(loop, updates[0]) if len(updates) == 1 and isinstance(updates[0], PairUpdate) else None
@@ -209,10 +209,6 @@ def _searched(search: Search, inside: Callable[[Load], bool]) -> Iterator[Stmt]:
     yield IfThenElse(LT(ends["start"], ends["stop"]), found, span=loop.span)
 
 
-def _stores(update: AnyUpdate) -> tuple[Store, ...]:
-    return update.stores if isinstance(update, PairUpdate) else (update.store,)
-
-
 def _is_certain(store: Store, loop: For, facts: Facts) -> bool:
     """Whether what stands beside a loop accesses an element that the loop updates on a condition.
 
@@ -233,7 +229,7 @@ def _moves(update: AnyUpdate, loop: For, stmts: Sequence[Stmt]) -> bool:
     """Whether iterations combine into different elements, or into one that is volatile."""
     inside = {loop.var, *(stmt.var for stmt in stmts if isinstance(stmt, Let))}
     written = {stmt.buffer for stmt in stmts if isinstance(stmt, Store)}
-    for store in _stores(update):
+    for store in update.stores:
         nodes = [node for index in store.indices for node in walk(index)]
         changes = any(node in inside or (isinstance(node, Load) and node.buffer in written) for node in nodes)
         if store.value.dtype.lanes > 1 or changes or store.buffer.volatile:
@@ -264,7 +260,7 @@ class _Loops:
         lanes = vector_lanes(self.width)
         self.few = lanes // _PER_VECTOR
         # Several results share the registers that there are for one.
-        results = sum(len(_stores(update)) for update in updates)
+        results = sum(len(update.stores) for update in updates)
         self.most = max(self.few, lanes >> (results - 1).bit_length())
         self.partials = {most: [partials_of(update, most) for update in updates] for most in (self.most, self.few)}
 

@@ -58,9 +58,8 @@ class PartitionLoops(FactsPass):
         loops = [loop for loop in statements_of(facts.func.body, For) if _may_have_edges(loop)]
         if not loops:
             return facts.func
-        from tirlite.ir import rewrite
         from tirlite.rewrite.edges import Edges
-        from tirlite.rewrite.normalize import Normalize
+        from tirlite.rewrite.normalize import exchanged
         from tirlite.rewrite.simplify.simplify import Simplify
 
         parts: dict[For, tuple[Stmt, ...]] = {}
@@ -71,13 +70,7 @@ class PartitionLoops(FactsPass):
                     parts[loop] = edges.partition()
         if not parts:
             return facts.func
-
-        def parted(loop: For) -> Stmt | tuple[Stmt, ...]:
-            return parts.get(loop, loop)
-
-        result = rewrite(facts.func, {For: parted})
-        # What the body defines is defined once in each part.
-        return Simplify()(Normalize()(result))
+        return Simplify()(exchanged(facts.func, parts))
 
 
 def _may_have_edges(loop: For) -> bool:

@@ -8,7 +8,7 @@ from tirlite.analysis.facts import Facts
 from tirlite.analysis.work import asserts_alone, has_much_to_do, reads_neighbours
 from tirlite.ir import For, ForKind, PrimFunc, Stmt, While, statements_of
 from tirlite.record import record
-from tirlite.rewrite.normalize import Normalize
+from tirlite.rewrite.normalize import exchanged
 from tirlite.rewrite.pipeline import FactsPass
 from tirlite.target.processor import HOST, processor_called
 
@@ -50,8 +50,6 @@ class VectorizeLoops(FactsPass):
         searches = any(True for _ in statements_of(body, While))
         if not searches and not any(map(_may_serve, loops)):
             return facts.func
-        from tirlite.ir import rewrite
-
         if searches and (func := _without_counts(facts.func)) is not facts.func:
             return self.rewritten(Facts(func))
         from tirlite.rewrite.nests import Rules, by_vectors
@@ -60,33 +58,15 @@ class VectorizeLoops(FactsPass):
         ahead = _ahead(facts.func, made) if searches else {}
         if not made and not ahead:
             return facts.func
-
-        def replaced(loop: For) -> Stmt | tuple[Stmt, ...]:
-            return made.get(loop, loop)
-
-        def searched(loop: While) -> Stmt | tuple[Stmt, ...]:
-            return (ahead[loop], loop) if loop in ahead else loop
-
-        result = rewrite(facts.func, {For: replaced, While: searched})
-        # The statements of a loop stand there once for each length of vectors.
-        return Normalize()(result)
+        return exchanged(facts.func, {**made, **{loop: (before, loop) for loop, before in ahead.items()}})
 
 
 def _without_counts(func: PrimFunc) -> PrimFunc:
     """The function without loops that count the ones of an integer, which vectors would take as many rounds for."""
-    from tirlite.ir import rewrite
     from tirlite.rewrite.count_bits import counted
 
     made = {loop: stmts for loop in statements_of(func.body, While) if (stmts := counted(loop)) is not None}
-    if not made:
-        return func
-
-    def replaced(loop: While) -> Stmt | tuple[Stmt, ...]:
-        return made.get(loop, loop)
-
-    result = rewrite(func, {While: replaced})
-    assert isinstance(result, PrimFunc)
-    return Normalize()(result)
+    return exchanged(func, made) if made else func
 
 
 def _may_serve(loop: For) -> bool:

@@ -33,7 +33,6 @@ from tirlite.ir import (
     const,
     i32,
     i64,
-    rewrite,
     statements_of,
     walk,
 )
@@ -41,7 +40,7 @@ from tirlite.ir.checked import has_check
 from tirlite.ir.printing import prints_in
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.lanes import iterations
-from tirlite.rewrite.normalize import Normalize
+from tirlite.rewrite.normalize import exchanged
 from tirlite.sizes import maximum
 
 if TYPE_CHECKING:
@@ -109,9 +108,7 @@ def breaks_order(step: object, dependence: Dependence) -> KernelError:
 
 def with_loop(facts: Facts, loop: For, made: Iterable[Stmt]) -> PrimFunc:
     """The function with these statements in the place of a loop, in normal form."""
-    stmts = tuple(made)
-    result = rewrite(facts.func, {For: lambda each: stmts if each is loop else each})
-    return Normalize()(result)
+    return exchanged(facts.func, {loop: tuple(made)})
 
 
 def carried(facts: Facts, loop: For) -> Iterator[Dependence]:
