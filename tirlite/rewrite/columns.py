@@ -206,7 +206,7 @@ class Columns(Lanes):
         """The loads that each lane does along a row of its own. Raises NotVector for one that not all lanes do."""
         found: list[Load] = []
         defined = _defined(loop)
-        for load, is_certain in _loads(loop.body):
+        for load, is_certain in loads_of(loop.body):
             is_along = self._goes_along(load, loop, defined) and self.is_steady(load.buffer)
             if not is_along or any(is_at(load, each) for each in found):
                 continue
@@ -350,7 +350,7 @@ def lanes_of(loop: For, dtypes: tuple[DType, ...], processor: Processor) -> int:
 
     So a tile that is turned over takes as many registers, which are no more than there are.
     """
-    loads = (load for stmt in statements(loop.body) for load, _ in _loads(SeqStmt((stmt,))))
+    loads = (load for stmt in statements(loop.body) for load, _ in loads_of(SeqStmt((stmt,))))
     loaded = (load.dtype.bytes for load in loads if load.dtype in dtypes)
     return processor.vector_bytes // max([4, *loaded])
 
@@ -363,13 +363,13 @@ def takes_rows_of_lanes(loop: For) -> bool:
     return any(
         _is_shifted(last, loop.var) and any(node is inner.var for index in row for node in walk(index))
         for inner in statements_of(loop.body, For)
-        for load, _ in _loads(inner.body)
+        for load, _ in loads_of(inner.body)
         if load.indices
         for *row, last in (load.indices,)
     )
 
 
-def _loads(body: SeqStmt) -> Iterator[tuple[Load, bool]]:
+def loads_of(body: SeqStmt) -> Iterator[tuple[Load, bool]]:
     """The loads of a body but for loops inside, and whether each iteration does them."""
     todo: list[tuple[Stmt | Expr, bool]] = [(stmt, True) for stmt in reversed(body.stmts)]
     while todo:

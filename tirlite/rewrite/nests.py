@@ -52,6 +52,7 @@ from tirlite.rewrite.local_elements import is_same_element, with_local_elements
 from tirlite.rewrite.rows_together import rows_together
 from tirlite.rewrite.scalars import with_scalars
 from tirlite.rewrite.search_ahead import asserted_by_vectors
+from tirlite.rewrite.steady_loads import with_steady_loads
 from tirlite.rewrite.taps import count_of
 from tirlite.target import Processor
 
@@ -141,7 +142,11 @@ def _nest(chain: list[For], facts: Facts, rules: Rules) -> tuple[Stmt, ...] | No
         return _within(chain[:-1], (innermost.replaced(body=plain),))
     found = (_at(chain, place, facts, inside, rules, has_rows=True) for place in tried)
     made = next((made for made in found if made is not None), None)
-    return _rows_together(chain, facts) if made is None and not rules.called else made
+    if made is None and not rules.called:
+        made = _rows_together(chain, facts)
+    if made is None and (steady := with_steady_loads(innermost, facts)) is not None:
+        made = _within(chain[:-1], (steady,))
+    return made
 
 
 def _rows_together(chain: list[For], facts: Facts) -> tuple[Stmt, ...] | None:
