@@ -203,5 +203,6 @@ def _extremum(out: FunctionText, comparison: str, a: Value, b: Value) -> Value:
     if b.is_ordered:
         # Most targets have an instruction for this, and their bounds are constants.
         return out.select(out.compare(comparison.replace("fcmp o", "fcmp u"), a, b), a, b)
-    better = out.compare(comparison, a, b)
-    return out.select(out.op("or", better, out.compare("fcmp uno", a, a)), a, b)
+    # Most targets have an instruction for this, too, but for nan. The other way around, LLVM makes one choice of both.
+    better = out.select(out.compare(comparison, a, b), a, b)
+    return out.select(out.compare("fcmp ord", a, a), better, a)
