@@ -7,7 +7,7 @@ import pytest
 
 import tirlite as tl
 from tirlite.codegen.carried import carried_last
-from tirlite.ir import Store, statements_of
+from tirlite.ir import For, Store, statements_of
 
 n, m = tl.dims("n m")
 
@@ -26,7 +26,7 @@ def f(d: tl.i32[n + 1, m + 1], x: tl.i32[n], a: tl.i32[m]):
 """
     )
     (store,) = statements_of(func.body, Store)
-    return str(carried_last(store))
+    return str(carried_last(store.value, [*statements_of(func.body, For)][-1]))
 
 
 @pytest.mark.parametrize(
@@ -38,6 +38,22 @@ def f(d: tl.i32[n + 1, m + 1], x: tl.i32[n], a: tl.i32[m]):
 )
 def test_what_is_carried_comes_last(written: str, found: str) -> None:
     assert ordered(written) == found
+
+
+def test_what_goes_by_a_scalar_of_the_iteration_is_ordered_too() -> None:
+    func = tl.parse("""
+n = tl.dim("n")
+
+@tl.kernel
+def f(d: tl.i32[n + 1], a: tl.i32[n]):
+    for i in range(n):
+        v = tl.i32(2)
+        v = max(max(d[i], v), a[i])
+        d[i + 1] = v
+""")
+    (loop,) = statements_of(func.body, For)
+    (_, longest, _) = statements_of(func.body, Store)
+    assert str(carried_last(longest.value, loop)) == "max(max(v[()], a[i]), d[i])"
 
 
 @pytest.mark.parametrize(

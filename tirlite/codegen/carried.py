@@ -6,29 +6,46 @@ one. Of integers, all orders give the same.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
 
-from tirlite.ir import Binary, Expr, Load, Max, Min, Node, Store, structural_equal, walk
+from tirlite.ir import (
+    Allocate,
+    Binary,
+    Expr,
+    For,
+    Load,
+    Max,
+    Min,
+    Node,
+    Store,
+    While,
+    statements,
+    structural_equal,
+    walk,
+)
 from tirlite.ir.checked import has_check
 from tirlite.ir.traps import trap_of
 
 
-def carried_last(stmt: Store) -> Expr:
-    """The value that is stored, its minima and maxima of integers in that order."""
-    value = stmt.value
-    if not value.dtype.is_integer or value.dtype.lanes > 1:
+def carried_last(value: Expr, loop: For | While | None) -> Expr:
+    """A value that is computed in a loop, its minima and maxima of integers in that order."""
+    if loop is None or not value.dtype.is_integer or value.dtype.lanes > 1:
         return value
-    kinds = {type(node) for node in walk(value)}
-    if kinds.isdisjoint((Min, Max)) or not any(_is_carried(node, stmt) for node in walk(value)):
+    if {type(node) for node in walk(value)}.isdisjoint((Min, Max)):
         return value
     from tirlite.ir import rewrite  # most kernels need none
+
+    stmts = [*statements(loop.body)]
+    own = {stmt.buffer for stmt in stmts if isinstance(stmt, Allocate)}
+    stores = [stmt for stmt in stmts if isinstance(stmt, Store) and stmt.buffer not in own]
 
     def ordered(node: Binary) -> Expr:
         kind = type(node)
         parts = [*_parts(node, kind)]
         if len(parts) < 3 or not node.dtype.is_integer or not all(map(_is_harmless, parts)):
             return node
-        free = [part for part in parts if not any(_is_carried(each, stmt) for each in walk(part))]
+        free = [part for part in parts if not any(_is_carried(each, stores) for each in walk(part))]
         if len(free) in (0, len(parts)):
             return node
         return reduce(kind, [*free, *(part for part in parts if part not in free)])
@@ -51,11 +68,15 @@ def _parts(expr: Expr, kind: type[Binary]) -> list[Expr]:
     return found
 
 
-def _is_carried(node: Node, stmt: Store) -> bool:
-    """Whether a load is from the row that is written, be it of one element."""
-    if not isinstance(node, Load) or node.buffer is not stmt.buffer:
+def _is_carried(node: Node, stores: Sequence[Store]) -> bool:
+    """Whether a load is from a row that is written, be it of one element."""
+    return isinstance(node, Load) and any(_is_in_row(node, store) for store in stores)
+
+
+def _is_in_row(load: Load, store: Store) -> bool:
+    if load.buffer is not store.buffer:
         return False
-    pairs = zip(node.indices[:-1], stmt.indices[:-1], strict=True)
+    pairs = zip(load.indices[:-1], store.indices[:-1], strict=True)
     return all(a is b or bool(structural_equal(a, b)) for a, b in pairs)
 
 

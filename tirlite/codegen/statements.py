@@ -92,6 +92,7 @@ class Statements:
         self._sizing: set[Var] = set()  # the lets that extents on the heap are made of
         self._wrapped: dict[Node, Value] = {}  # for some of those, whether a value on the way to it wrapped around
         self._count(loops=max(self.module.extent.loops, weights.loops))
+        self.innermost: For | While | None = None
         self._depth = 0
         self.asking = Asking()
         self._nesting = 0
@@ -172,7 +173,7 @@ class Statements:
         values.is_alone = mask_of(indices) is None and any(map(_asks_floats, indices))
         if any(map(has_check, indices)):  # first, as in the interpreter: what is told is the first fault
             indices = tuple(map(values.computed_index, indices))
-        value = values.value(carried_last(stmt))
+        value = values.value(carried_last(stmt.value, self.innermost))
         if mask_of(indices) is not None:
             pointer, on = run(values.masked_pointer(place, indices))
             masked.store(self.out, place, pointer, on, value, self.environment.notes.get(stmt.buffer, ""))
@@ -209,7 +210,7 @@ class Statements:
             if flags:
                 self._wrapped[stmt.var] = any_of(self.out, flags)
         else:
-            variables[stmt.var] = self.values.value(stmt.value)
+            variables[stmt.var] = self.values.value(carried_last(stmt.value, self.innermost))
 
     def allocate(self, stmt: Allocate) -> None:
         buffer = stmt.buffer
@@ -312,14 +313,14 @@ class Statements:
 
     def iteration(self, loop: For | While) -> Steps[None]:
         """The block of a loop."""
-        around = self.environment.loops
-        self.environment.loops = (*around, *counted_by(loop))
+        around, outer = self.environment.loops, self.innermost
+        self.environment.loops, self.innermost = (*around, *counted_by(loop)), loop
         self._depth += 1
         if self._depth > self.module.extent.deepest:
             self._count(deepest=self._depth)
         yield self.block(loop.body)
         self._depth -= 1
-        self.environment.loops = around
+        self.environment.loops, self.innermost = around, outer
 
     def while_loop(self, stmt: While) -> Steps[None]:
         out = self.out
