@@ -57,6 +57,7 @@ def f(x: tl.f32[n, m], y: tl.f32[m], z: tl.f32[n, m], at: tl.i32[m], few: tl.f32
         ("y[j] += x[i, j]", "range(n)", "range(k[i])"),  # of lengths of their own
         ("few[j] += x[i, j]", "tl.reduce(n)", "range(20)"),  # blocks of iterations have copies
         ("y[j] += x[i, j]", "range(3)", "range(m)"),  # too few
+        ("pass", "range(n)", "range(m)"),
     ],
 )
 def test_other_rows_follow_one_another(stmt: str, loop: str, inner: str) -> None:

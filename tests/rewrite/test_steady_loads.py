@@ -51,6 +51,7 @@ def f(a: tl.f64[n, n], b: tl.f64[n, n]):
     ("stmt", "loop"),
     [
         ("a[i, j] = a[i, j] - a[i, p] * a[p, j]", "range(n)"),  # it may be written
+        ("a[i, j] = a[i, j] - a[i, p] * a[p, j]", "range(n - 1, p, -1)"),  # as upwards, but rare
         ("a[i, j] = a[i, j] - b[i, p] * a[p, j]", "range(p + 1, n)"),  # LLVM sees that itself
         ("a[i, j] = a[i, j] - (a[i, p] if b[i, j] > 0 else 0.0)", "range(p + 1, n)"),  # not all iterations load it
     ],

@@ -49,7 +49,7 @@ def _is_long(loop: For, least: int) -> bool:
 
 def _updates_alone(inner: For, facts: Facts) -> bool:
     """Whether iterations compute a new value of an element from the old one, neighbours of neighbours in memory."""
-    *lets, store = inner.body.stmts
+    *lets, store = inner.body.stmts or (None,)
     if not isinstance(store, Store) or not store.indices or store.buffer.volatile or store.value.dtype.lanes > 1:
         return False
     if not all(isinstance(let, Let) for let in lets) or not any(node is inner.var for node in walk(store.indices[-1])):

@@ -18,7 +18,9 @@ def with_steady_loads(loop: For, facts: Facts) -> Stmt | None:
     Iterations are independent, so that none writes what others load.
     """
     *lets, store = loop.body.stmts or (None,)
-    if loop.kind is not ForKind.SERIAL or not isinstance(store, Store) or not all(isinstance(let, Let) for let in lets):
+    if loop.kind is not ForKind.SERIAL or loop.step != 1 or not isinstance(store, Store):
+        return None
+    if not all(isinstance(let, Let) for let in lets):
         return None
     root = facts.definitions.root(store.buffer)
     moving = {loop.var, *(let.var for let in lets if isinstance(let, Let))}
