@@ -42,7 +42,7 @@ from tirlite.ir import (
 from tirlite.ir.shapes import constant_bytes
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.first_place import Search, kept, search_in
-from tirlite.rewrite.lanes import Lanes, iterations
+from tirlite.rewrite.lanes import Lanes, held, iterations
 from tirlite.rewrite.partials import vector_lanes
 
 # So many blocks at most. The copies of an array, one for each block, take so many bytes at most.
@@ -284,16 +284,9 @@ class _Blocks:
         self.least = max(_LEAST_OF_NESTS if nested else _LEAST, *(each.least for each in results))
 
     def statements(self) -> Iterator[Stmt]:
-        loop, stop, count = self.loop, self.loop.stop, self.count
-        if not isinstance(stop, IntImm | Var):
-            stop = Var("stop")
-            yield Let(stop, loop.stop, span=loop.span)
-            loop = loop.replaced(stop=stop)
-            count = iterations(loop)
-        if not isinstance(count, IntImm | Var):
-            var = Var("count")
-            yield Let(var, count, span=loop.span)
-            count = var
+        stop = yield from held(self.loop.stop, "stop", self.loop)
+        loop = self.loop.replaced(stop=stop)
+        count = yield from held(iterations(loop), "count", loop)
         # Cut into at most so many, whose lengths are whole numbers of the least: no sum wraps around.
         unit = const(self.least, i64)
         length, number = Var("length"), Var("number")

@@ -28,7 +28,7 @@ from tirlite.ir import (
     walk,
 )
 from tirlite.rewrite.affine_exprs import folded
-from tirlite.rewrite.lanes import Lanes, NotVector, iterations, last_whole
+from tirlite.rewrite.lanes import Lanes, NotVector, held, iterations, last_whole
 from tirlite.rewrite.taps import written_out
 from tirlite.target import Processor
 
@@ -71,10 +71,7 @@ class ByVectors:
         count = iterations(self.loop)
         if isinstance(count, IntImm) and count.value < self.few:
             raise NotVector
-        if not isinstance(count, IntImm | Var):
-            var = Var("count")
-            yield Let(var, count, span=self.loop.span)
-            count = var
+        count = yield from held(count, "count", self.loop)
         one_by_one = self.loop.replaced(body=self.jam(self.inside), kind=ForKind.SERIAL)
         if not self.is_repeatable:
             whole = last_whole(self.loop, count, self.few)

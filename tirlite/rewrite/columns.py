@@ -48,7 +48,7 @@ from tirlite.ir import (
 from tirlite.ir.masked import masked
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
-from tirlite.rewrite.lanes import Lanes, NotVector, is_at, iterations
+from tirlite.rewrite.lanes import Lanes, NotVector, held, is_at, iterations
 from tirlite.rewrite.partials import is_short
 from tirlite.target import Processor
 
@@ -242,18 +242,10 @@ class Columns(Lanes):
             yield Let(start, loop.start, span=loop.span)
             yield Let(stop, loop.stop, span=loop.span)
             loop = loop.replaced(start=start, stop=stop)
-        count = iterations(loop)
-        if not isinstance(count, IntImm | Var):
-            name = Var("count")
-            yield Let(name, count, span=loop.span)
-            count = name
+        count = yield from held(iterations(loop), "count", loop)
         tail = count.value % self.lanes if isinstance(count, IntImm) else None
         whole = folded(Sub(count, const(tail, i64) if tail is not None else count % self.lanes))
-        middle: Expr = folded(Add(loop.start, whole))
-        if not isinstance(middle, IntImm | Var):
-            name = Var("middle")
-            yield Let(name, middle, span=loop.span)
-            middle = name
+        middle = yield from held(folded(Add(loop.start, whole)), "middle", loop)
         if not isinstance(count, IntImm) or count.value >= self.lanes:
             at = Var("tile")
             body = SeqStmt((*self._tile(loop, loads, stores, at, folded(Add(at, const(self.lanes, i64))), None),))

@@ -6,7 +6,7 @@ operands that do not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import replace
 from math import prod
 
@@ -438,6 +438,15 @@ def iterations(loop: For) -> Expr:
     if isinstance(start, IntImm) and start.value == 0:
         return stop if isinstance(stop, Var) and stop.dim is not None and stop.dim.low >= 0 else Max(stop, start)
     return Max(Sub(Max(stop, start), start), const(0, i64))
+
+
+def held(value: Expr, name: str, loop: For) -> Generator[Stmt, None, Expr]:
+    """Yields the Let before `loop` that holds a value, and gives its name; a constant or a name stands for itself."""
+    if isinstance(value, IntImm | Var):
+        return value
+    var = Var(name, value.dtype)
+    yield Let(var, value, span=loop.span)
+    return var
 
 
 def last_whole(loop: For, count: Expr, lanes: int) -> Expr:

@@ -47,7 +47,7 @@ from tirlite.rewrite.by_vectors import (
 )
 from tirlite.rewrite.columns import IN_ORDER, TURNED, Columns, lanes_of, takes_rows_of_lanes
 from tirlite.rewrite.jam import Jam
-from tirlite.rewrite.lanes import Lanes, NotVector, is_inside, iterations, last_whole
+from tirlite.rewrite.lanes import Lanes, NotVector, held, is_inside, iterations, last_whole
 from tirlite.rewrite.local_elements import is_same_element, with_local_elements
 from tirlite.rewrite.rows_together import rows_together
 from tirlite.rewrite.scalars import with_scalars
@@ -254,11 +254,7 @@ def _within(loops: list[For], stmts: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
 
 def _by_rows(loop: For, rows: tuple[Stmt, ...], single: tuple[Stmt, ...]) -> Iterator[Stmt]:
     """The loop with several iterations at once, and what is left."""
-    count = iterations(loop)
-    if not isinstance(count, IntImm | Var):
-        var = Var("count")
-        yield Let(var, count, span=loop.span)
-        count = var
+    count = yield from held(iterations(loop), "count", loop)
     middle = last_whole(loop, count, _ROWS)
     yield loop.replaced(stop=middle, step=_ROWS, body=SeqStmt(rows))
     yield loop.replaced(start=middle, body=SeqStmt(single))

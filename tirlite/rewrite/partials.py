@@ -40,7 +40,7 @@ from tirlite.ir import (
 from tirlite.ir.checked import has_check
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.first_place import Search, kept, search_in
-from tirlite.rewrite.lanes import Lanes, NotVector, is_inside, iterations, last_whole
+from tirlite.rewrite.lanes import Lanes, NotVector, held, is_inside, iterations, last_whole
 from tirlite.rewrite.local_elements import is_same_element
 
 # The partial results of one sum fill four vectors of 512 bits, or more that are narrower, on every machine alike: the
@@ -195,11 +195,7 @@ def _searched(search: Search, inside: Callable[[Load], bool]) -> Iterator[Stmt]:
     """The value alone first, and then where it stands. Raises NotVector."""
     loop, ends = search.loop, dict[str, Expr]()
     for name, end in (("start", search.loop.start), ("stop", search.loop.stop)):
-        ends[name] = end
-        if not isinstance(end, IntImm | Var):
-            var = Var(name)
-            yield Let(var, end, span=loop.span)
-            ends[name] = var
+        ends[name] = yield from held(end, name, loop)
     best = Buffer("best", search.value.dtype, (), "local")
     yield Allocate(best, span=loop.span)
     yield Store(best, (), neutral(search.update.operation, best.dtype))
@@ -270,14 +266,10 @@ class _Loops:
         Raises NotVector.
         """
         loop = self.loop
-        count = iterations(loop)
         if is_short(loop):
             yield loop.replaced(kind=ForKind.SERIAL)
             return
-        if not isinstance(count, IntImm | Var):
-            var = Var("count")
-            yield Let(var, count, span=loop.span)
-            count = var
+        count = yield from held(iterations(loop), "count", loop)
         whole = last_whole(loop, count, self.few)
         rest = self.rest(count, whole)
         vectors = SeqStmt((*self.vectors(count, rest or ()),))
