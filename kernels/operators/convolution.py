@@ -14,7 +14,7 @@ import tirlite as tl
 from tirlite.dsl import Inline
 from tirlite.ir import DType, Min, PrimFunc, TensorType
 from tirlite.kernels.operators.elementwise import computed_in
-from tirlite.kernels.operators.shapes import Extent, as_expr, extents, product
+from tirlite.kernels.operators.shapes import Extent, as_expr, extents, is_same, product
 from tirlite.kernels.operators.window import Window, row_under
 
 _COLUMNS = 512  # of results that are computed together, at most
@@ -149,7 +149,8 @@ def _sweep(
     deep, (height, width) = product(window.inputs[:-2]), window.inputs[-2:]
     outer, (rows, columns) = product(window.places[:-2]), window.places[-2:]
     layers, (down, across) = product(window.size[:-2]), window.size[-2:]
-    fill, under, last = filling(window, block, kind), row_under(window.without_last()), len(window.size) - 3
+    under, last = row_under(window.without_last()), len(window.size) - 3
+    fill = filling(window, block, kind, whole=is_same(block.columns, window.places[-1]))
     high, wide, lines, (row_step, step) = block.rows, block.columns, block.held, window.strides[-2:]
     bands, parts = (rows + high - 1) // high, (columns + wide - 1) // wide
     together, shares, runs = spread(outputs, planes * outer * bands * parts)
@@ -293,10 +294,39 @@ def spread(outputs: Extent, pieces: Extent) -> tuple[Extent, Extent, Extent]:
     return -(-outputs // runs), shares, runs // shares
 
 
-def filling(window: Window, block: Block, kind: DType) -> Inline:
-    """`fill(held, x, t, c, plane, d, row, column)`: what lies under a block in a plane, or zeros where that is -1."""
+def filling(window: Window, block: Block, kind: DType, *, whole: bool) -> Inline:
+    """`fill(held, x, t, c, plane, d, row, column)`: what lies under a block in a plane, or zeros where that is -1.
+
+    A block is as wide as all results where it is `whole`: then the padding is known.
+    """
     (height, width), (row_step, step), (above, left) = window.inputs[-2:], window.strides[-2:], window.before[-2:]
     copied, apart, lines = block.copied, block.apart, block.held
+    # Of each phase, the first column inside, and the first one behind.
+    first, behind = [0] * step, [0] * step
+    is_known = whole and isinstance(width, int) and isinstance(left, int) and isinstance(apart, int)
+    if is_known:
+        first = [min(max(0, -((b - left) // step)), apart) for b in range(step)]
+        behind = [max(each, min(-((b - left - width) // step), apart)) for b, each in enumerate(first)]
+
+    @tl.inline
+    def clear(held, c, d, a, b, start, stop):
+        for v in range(start, stop):
+            held[c, d, a, b, v] = kind(0)
+
+    @tl.inline
+    def copy(held, x, t, c, plane, d, a, r, u, column):
+        if tl.static(is_known):
+            for b in tl.static(range(step)):
+                clear(held, c, d, a, b, r * apart, r * apart + tl.static(first[b]))
+                for v in range(tl.static(first[b]), tl.static(behind[b])):
+                    held[c, d, a, b, r * apart + v] = kind(x[t, c, plane, u, v * step + b - left])
+                clear(held, c, d, a, b, r * apart + tl.static(behind[b]), r * apart + apart)
+        else:
+            for b in range(step):
+                for v in range(apart):
+                    at = (column + v) * step + b - left
+                    inside = at >= 0 and at < width
+                    held[c, d, a, b, r * apart + v] = kind(x[t, c, plane, u, at]) if inside else kind(0)
 
     @tl.inline
     def fill(held, x, t, c, plane, d, row, column):
@@ -304,18 +334,12 @@ def filling(window: Window, block: Block, kind: DType) -> Inline:
             for r in range(copied):
                 u = (row + r) * row_step + a - above
                 if plane >= 0 and u >= 0 and u < height:
-                    for b in range(step):
-                        for v in range(apart):
-                            at = (column + v) * step + b - left
-                            inside = at >= 0 and at < width
-                            held[c, d, a, b, r * apart + v] = kind(x[t, c, plane, u, at]) if inside else kind(0)
+                    copy(held, x, t, c, plane, d, a, r, u, column)
                 else:
                     for b in range(step):
-                        for v in range(apart):
-                            held[c, d, a, b, r * apart + v] = kind(0)
+                        clear(held, c, d, a, b, r * apart, r * apart + apart)
             for b in range(step):
-                for v in range(copied * apart, lines):
-                    held[c, d, a, b, v] = kind(0)
+                clear(held, c, d, a, b, copied * apart, lines)
 
     return fill
 

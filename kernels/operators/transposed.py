@@ -75,8 +75,8 @@ def _sweep(
     bands, parts = -(-phase.places[0] // high), -(-phase.places[1] // wide)
     pieces = row_step * step * bands * parts
     together, shares, runs = spread(outputs, planes * pieces)
-    fill, rows_left, columns_left = filling(phase, block, kind), _left(high, rows, row_step), _left(wide, columns, step)
-    outputs_left = left_of(together, outputs)
+    fill, outputs_left = filling(phase, block, kind, whole=False), left_of(together, outputs)
+    rows_left, columns_left = _left(high, rows, row_step), _left(wide, columns, step)
     down_each, across_each = phase.size
 
     @tl.inline
