@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 
@@ -47,12 +47,13 @@ from tirlite.rewrite.by_vectors import (
 )
 from tirlite.rewrite.columns import IN_ORDER, TURNED, Columns, lanes_of, takes_rows_of_lanes
 from tirlite.rewrite.jam import Jam
-from tirlite.rewrite.lanes import Lanes, NotVector, held, is_inside, iterations, last_whole
+from tirlite.rewrite.lanes import Lanes, NotVector, is_inside, iterations
 from tirlite.rewrite.local_elements import is_same_element, with_local_elements
-from tirlite.rewrite.rows_together import rows_together
+from tirlite.rewrite.rows_together import by_rows, rows_together
 from tirlite.rewrite.scalars import with_scalars
 from tirlite.rewrite.search_ahead import asserted_by_vectors
 from tirlite.rewrite.steady_loads import with_steady_loads
+from tirlite.rewrite.strips import in_strips, where_many
 from tirlite.rewrite.taps import count_of
 from tirlite.target import Processor
 
@@ -154,7 +155,7 @@ def _rows_together(chain: list[For], facts: Facts) -> tuple[Stmt, ...] | None:
     if len(chain) < 2 or chain[-2].kind not in (ForKind.SERIAL, ForKind.REDUCE):
         return None
     rows = rows_together(chain[-2], chain[-1], _ROWS, facts)
-    return None if rows is None else _within(chain[:-2], (*_by_rows(chain[-2], rows, (chain[-1],)),))
+    return None if rows is None else _within(chain[:-2], (*by_rows(chain[-2], _ROWS, rows, (chain[-1],)),))
 
 
 def _may_go(loop: For, facts: Facts) -> bool:
@@ -207,7 +208,8 @@ def _at(
     except NotVector:
         return None
     if around is None:
-        return _within(chain[:place], plain)
+        strips = None if has_rows or rules.called else in_strips(loop, _ROWS)
+        return _within(chain[:place], plain if strips is None else where_many(loop, strips, plain))
     level, outer = around
     jam = partial(_jam, outer)
     try:
@@ -216,7 +218,7 @@ def _at(
         return _within(chain[:place], plain)
     between = chain[level + 1 : place]
     rows, single = _within(between, together), _within(between, plain)
-    return _within(chain[:level], (*_by_rows(outer, rows, single),))
+    return _within(chain[:level], (*by_rows(outer, _ROWS, rows, single),))
 
 
 def _neighbours(loop: For, inside: Callable[[Load], bool], first: Expr, lanes: int) -> Lanes:
@@ -250,14 +252,6 @@ def _within(loops: list[For], stmts: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     for loop in reversed(loops):
         stmts = (loop.replaced(body=SeqStmt(stmts)),)
     return stmts
-
-
-def _by_rows(loop: For, rows: tuple[Stmt, ...], single: tuple[Stmt, ...]) -> Iterator[Stmt]:
-    """The loop with several iterations at once, and what is left."""
-    count = yield from held(iterations(loop), "count", loop)
-    middle = last_whole(loop, count, _ROWS)
-    yield loop.replaced(stop=middle, step=_ROWS, body=SeqStmt(rows))
-    yield loop.replaced(start=middle, body=SeqStmt(single))
 
 
 def _jammed(around: list[For], loop: For, facts: Facts, pays: Callable[[For], bool]) -> tuple[int, For] | None:

@@ -6,11 +6,13 @@ in the same order for each element.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from tirlite.analysis.facts import Facts
 from tirlite.ir import Expr, For, ForKind, IntImm, Let, Load, SeqStmt, Stmt, Store, walk
 from tirlite.ir.checked import has_check
 from tirlite.rewrite.jam import Jam
-from tirlite.rewrite.lanes import NotVector, is_at, iterations, may_fault
+from tirlite.rewrite.lanes import NotVector, held, is_at, iterations, last_whole, may_fault
 
 # Rows of fewer elements than this are known to take too little.
 _SHORTEST = 16
@@ -40,6 +42,14 @@ def rows_together(loop: For, inner: For, rows: int, facts: Facts) -> tuple[Stmt,
         return Jam(loop.var, rows).block(SeqStmt((inner,))).stmts
     except NotVector:
         return None
+
+
+def by_rows(loop: For, number: int, rows: tuple[Stmt, ...], single: tuple[Stmt, ...]) -> Iterator[Stmt]:
+    """The loop with so many iterations at once, and what is left."""
+    count = yield from held(iterations(loop), "count", loop)
+    middle = last_whole(loop, count, number)
+    yield loop.replaced(stop=middle, step=number, body=SeqStmt(rows))
+    yield loop.replaced(start=middle, body=SeqStmt(single))
 
 
 def _is_long(loop: For, least: int) -> bool:
