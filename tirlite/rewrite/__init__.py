@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from tirlite.rewrite.compute_once import ComputeOnce
     from tirlite.rewrite.contract_temporaries import ContractTemporaries
     from tirlite.rewrite.contraction import CONTRACTION
+    from tirlite.rewrite.divide_loops import DivideLoops
     from tirlite.rewrite.double_buffer import DoubleBuffer
     from tirlite.rewrite.fold_storage import FoldStorage
     from tirlite.rewrite.fuse_loops import FuseLoops
@@ -52,6 +53,7 @@ else:
             "fold_storage": "FoldStorage",
             "fuse_loops": "FuseLoops",
             "threads.inject_virtual": "InjectVirtualThreads",
+            "divide_loops": "DivideLoops",
             "lower_callees": "LowerCallees",
             "normalize": "Normalize",
             "observers": "DumpFolder PrintAfter verify_after",
@@ -85,6 +87,7 @@ __all__ = [
     "ComputeOnce",
     "ContractTemporaries",
     "DoubleBuffer",
+    "DivideLoops",
     "DumpFolder",
     "FoldStorage",
     "FuseLoops",

@@ -10,6 +10,7 @@ from tirlite.rewrite.check_bounds import CheckBounds
 from tirlite.rewrite.check_races import CheckRaces
 from tirlite.rewrite.check_reductions import CheckReductions
 from tirlite.rewrite.compute_once import ComputeOnce
+from tirlite.rewrite.divide_loops import DivideLoops
 from tirlite.rewrite.lower_callees import LowerCallees
 from tirlite.rewrite.normalize import Normalize
 from tirlite.rewrite.options import Form, Options
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from tirlite.rewrite.options import BesideStrategy
 
 # What becomes of loops where no schedule says it, and what is known of them here is all there is to go by.
-LOOPS: tuple[Pass, ...] = (ComputeOnce(), ParallelizeLoops(), PartitionLoops(), VectorizeLoops())
+LOOPS: tuple[Pass, ...] = (ComputeOnce(), DivideLoops(), ParallelizeLoops(), PartitionLoops(), VectorizeLoops())
 
 
 def default_pipeline(strategy: str | Strategy = "auto", **choices: Unpack[BesideStrategy]) -> tuple[Pass, ...]:

@@ -1,0 +1,119 @@
+"""DivideLoops makes two loops of one that runs over several axes at once and divides to tell them apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tirlite.analysis.facts import Facts
+from tirlite.ir import (
+    Add,
+    Assert,
+    Expr,
+    FloorDiv,
+    FloorMod,
+    For,
+    ForKind,
+    IntImm,
+    Mul,
+    PrimFunc,
+    SeqStmt,
+    Stmt,
+    Var,
+    While,
+    const,
+    i64,
+    statements,
+    statements_of,
+    walk,
+)
+from tirlite.ir.checked import has_check
+from tirlite.record import record
+from tirlite.rewrite.pipeline import FactsPass
+
+# Rows of fewer elements are not worth a loop of their own.
+_LEAST = 16
+_PLAIN = (ForKind.SERIAL, ForKind.PARALLEL)
+
+
+@record
+class DivideLoops(FactsPass):
+    """`for i in range(n * 64)` with `i // 64` and `i % 64` inside as a loop over rows, and one over what is in a row.
+
+    `x[i] * scale[i % 64]` goes by vectors then, and what depends on the row alone is loaded once. That is done for
+    innermost loops whose iterations are independent, where the numbers that the variable is divided by are multiples of
+    the smallest one, and that one divides the number of iterations. Their order stays.
+    """
+
+    name: str = "divide-loops"
+
+    def rewritten(self, facts: Facts) -> PrimFunc:
+        rows = {loop: length for loop in statements_of(facts.func.body, For) if (length := _length_of_rows(loop))}
+        apart = {loop for loop, length in rows.items() if _is_whole(loop, length, facts) and facts.is_independent(loop)}
+        if not apart:
+            return facts.func
+        from tirlite.ir import rewrite
+        from tirlite.rewrite.simplify.simplify import Simplify
+
+        def divided(loop: For) -> Stmt:
+            return _divided(loop, rows[loop]) if loop in apart else loop
+
+        return Simplify()(rewrite(facts.func, {For: divided}))
+
+
+def _length_of_rows(loop: For) -> int:
+    """How many iterations make a row; 0 where the loop has none."""
+    if loop.kind not in _PLAIN or loop.step != 1 or not (isinstance(loop.start, IntImm) and loop.start.value == 0):
+        return 0
+    # What an assertion says of its operands, it says of them as they are written.
+    if any(isinstance(stmt, Assert | For | While) for stmt in statements(loop.body)):
+        return 0
+    divisors = set(_divisors(loop))
+    length = min(divisors, default=0)
+    return 0 if length < _LEAST or any(each % length for each in divisors) or has_check(loop) else length
+
+
+def _divisors(loop: For) -> Iterator[int]:
+    """The numbers that the loop's variable is divided by."""
+    for node in walk(loop.body):
+        if isinstance(node, FloorDiv | FloorMod) and node.a is loop.var and isinstance(node.b, IntImm):
+            yield node.b.value
+
+
+def _is_whole(loop: For, length: int, facts: Facts) -> bool:
+    """Whether there are whole rows, and more than one."""
+    if loop.values is not None:
+        return len(loop.values) > length and len(loop.values) % length == 0
+    from tirlite.sizes import Proof, dims_of, prove_divides
+
+    size, given = facts.extents.size(loop.stop), facts.extents.given
+    # Products of extents do not wrap around, others might.
+    return (
+        size is not None
+        and set(dims_of(size)) <= {given[dim] for dim in facts.func.dims}
+        and prove_divides(length, size) is Proof.YES
+    )
+
+
+def _divided(loop: For, length: int) -> For:
+    """The loop over rows, and in it the one through a row."""
+    from tirlite.ir import rewrite
+
+    row, place = Var(f"{loop.var.name}.outer"), Var(f"{loop.var.name}.inner")
+
+    def named(var: Var) -> Expr:
+        return whole if var is loop.var else var
+
+    def part(node: FloorDiv | FloorMod) -> Expr:
+        if node.a is not whole or not isinstance(node.b, IntImm):
+            return node
+        times = const(node.b.value // length, i64)
+        if isinstance(node, FloorDiv):
+            return FloorDiv(row, times)
+        return Add(Mul(FloorMod(row, times), const(length, i64)), place)
+
+    whole = Add(Mul(row, const(length, i64)), place)
+    body = rewrite(loop.body, {Var: named, FloorDiv: part, FloorMod: part})
+    assert isinstance(body, SeqStmt)
+    through = For(place, loop.start, const(length, i64), body, span=loop.span)
+    rows = FloorDiv(loop.stop, const(length, i64))
+    return loop.replaced(var=row, stop=rows, body=SeqStmt((through,)))
