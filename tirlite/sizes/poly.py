@@ -9,7 +9,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
-from functools import lru_cache
 from importlib import import_module
 from math import gcd
 from operator import index
@@ -175,8 +174,9 @@ class Poly(Arithmetic):
     """
 
     terms: Terms
-    # Sizes are keys of many tables.
+    # Sizes are keys of many tables, and the same one is evaluated at many bindings.
     _hash: int = field(default=0, init=False)
+    _atoms: tuple[Atom, ...] = field(default=(), init=False)
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Poly):
@@ -186,12 +186,9 @@ class Poly(Arithmetic):
 
     def __hash__(self) -> int:
         if not self._hash:
-            object.__setattr__(self, "_hash", self._hashed())
+            atom = bare(self)
+            object.__setattr__(self, "_hash", hash(frozenset(self.terms.items())) if atom is None else hash(atom))
         return self._hash
-
-    def _hashed(self) -> int:
-        atom = bare(self)
-        return hash(frozenset(self.terms.items())) if atom is None else hash(atom)
 
     def __str__(self) -> str:
         atoms = inside_out(self)
@@ -483,9 +480,10 @@ def atom_of(size: Size, kind: type[A]) -> tuple[A, ...]:
     return (atom,) if isinstance(atom := bare(size), kind) else ()
 
 
-@lru_cache(4096)  # the same size is evaluated at many bindings
 def inside_out(size: SizeLike) -> tuple[Atom, ...]:
     """Every atom in a size once, each after the atoms in its operands."""
+    if isinstance(size, Poly) and size._atoms:
+        return size._atoms
     done: dict[Atom, None] = {}
     stack = [atom for product in terms_of(size) for atom in product]
     while stack:
@@ -496,4 +494,6 @@ def inside_out(size: SizeLike) -> tuple[Atom, ...]:
         else:
             done[atom] = None
             stack.pop()
+    if isinstance(size, Poly):
+        object.__setattr__(size, "_atoms", tuple(done))
     return tuple(done)
