@@ -235,7 +235,7 @@ def _lines_of(
         return w[g, min(first + k, outputs - 1), c, d, r, p]
 
     add_up = adding(window, block, kind, (together, outputs, taken), weight)
-    outputs_left, rows_left, columns_left = left_of(together, outputs), left_of(high, rows), left_of(wide, columns)
+    columns_left = left_of(wide, columns)
 
     @tl.inline
     def compute(y, held, w, bias, t, share, place, row, column):
@@ -243,8 +243,9 @@ def _lines_of(
             first = (share * runs + run) * together
             sums = tl.alloc(kind[together, line])
             add_up(sums, held, w, t % groups, first, 0, 0)
-            for k in range(outputs_left(first)):
-                for i in range(rows_left(row)):
+            # As many as are left, so that LLVM writes out none of them but columns.
+            for k in range(min(together, outputs - first)):
+                for i in range(min(high, rows - row)):
                     for j in range(columns_left(column)):
                         store(y, t, first + k, place, row + i, column + j, sums[k, i * apart + j], bias)
 
