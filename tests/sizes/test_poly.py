@@ -173,3 +173,12 @@ def test_a_size_that_is_short_only_because_its_parts_are_shared_is_refused() -> 
 def test_a_sum_may_have_any_number_of_terms() -> None:
     dims = [Dim(f"d{i}") for i in range(3000)]
     assert evaluate(n * sum(dims, start=m + 0), {n: 2, m: 3, **dict.fromkeys(dims, 1)}) == 6006
+
+
+def test_a_size_is_pickled_alike_whatever_was_asked_of_it() -> None:
+    size = n // 8 + m
+    before = pickle.dumps(size)
+    assert {size: evaluate(size, {n: 17, m: 2})} == {size: 4}
+    assert str(size) == "n//8 + m" or str(size) == "m + n//8"
+    assert pickle.dumps(size) == before
+    assert pickle.loads(before) == size

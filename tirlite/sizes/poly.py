@@ -190,11 +190,13 @@ class Poly(Arithmetic):
             object.__setattr__(self, "_hash", hash(frozenset(self.terms.items())) if atom is None else hash(atom))
         return self._hash
 
+    def __reduce__(self) -> tuple[type[Poly], tuple[Terms]]:
+        return Poly, (self.terms,)  # written alike, whatever was asked of it before
+
     def __str__(self) -> str:
-        atoms = inside_out(self)
         names: dict[Atom, str] = {}
-        loose = {atom: atom.loose for atom in atoms}
-        for atom in atoms:
+        loose = {atom: atom.loose for atom in inside_out(self)}
+        for atom in loose:
             names[atom] = atom.spell([spell(terms_of(operand), names, loose) for operand in atom.operands])
         return spell(self.terms, names, loose)
 
@@ -335,10 +337,8 @@ class Remainder(_Division):
     def above(self) -> tuple[Relaxation, ...]:
         if not bounds_of(self.by).positive:
             return ()
-        found = [Relaxation(self.by - self._granule())]
-        if bounds_of(self.dividend).nonnegative:
-            found.append(Relaxation(self.dividend))
-        return tuple(found)
+        is_at_most = bounds_of(self.dividend).nonnegative
+        return (Relaxation(self.by - self._granule()), *[Relaxation(self.dividend)] * is_at_most)
 
 
 def of_terms(terms: Terms) -> Size:
