@@ -324,7 +324,7 @@ def test_tokens_tell_all_that_values_are_made_of() -> None:
     """What gets another field has to be told by it."""
     assert [*parts_of(DType)] == ["code", "bits", "lanes", "name", "bytes"]
     assert [*parts_of(Dim)] == ["name", "min", "max", "multiple_of", "ident", "_hash", "divisor", "bounds"]
-    assert [*parts_of(Poly)] == ["terms", "_hash"]
+    assert [*parts_of(Poly)] == ["terms", "_hash", "_atoms"]
     assert [*parts_of(Var)] == ["name", "dtype", "dim"]
     assert [*parts_of(IntImm)] == [*parts_of(FloatImm)] == ["dtype", "value"]
     assert [*parts_of(Buffer)] == ["name", "dtype", "shape", "scope", "alignment", "volatile", "strides"]

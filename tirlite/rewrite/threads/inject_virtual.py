@@ -6,12 +6,17 @@ be under way while others compute.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from tirlite.diag import KernelError, Message
-from tirlite.ir import For, Node, PrimFunc, Rule, Stmt, statements_of
+from tirlite.ir import For, Node, PrimFunc, Stmt, statements_of
 from tirlite.ir.checked import has_check
 from tirlite.ir.demand import pass_call
 from tirlite.ir.thread_tag import ThreadRole, thread_role
 from tirlite.record import record
+
+if TYPE_CHECKING:
+    from tirlite.ir import Rule
 
 
 class VirtualThreadsLeft(Message):

@@ -7,12 +7,17 @@ SPMD-threaded Programs for Multicore CPUs" (Stratton et al., 2010).
 
 from __future__ import annotations
 
-from tirlite.ir import Evaluate, For, ForKind, Node, PrimFunc, Rule, Stmt, statements_of
+from typing import TYPE_CHECKING
+
+from tirlite.ir import Evaluate, For, ForKind, Node, PrimFunc, Stmt, statements_of
 from tirlite.ir.checked import has_check
 from tirlite.ir.demand import pass_call
 from tirlite.ir.thread_tag import ThreadRole, is_barrier, thread_role
 from tirlite.record import record
 from tirlite.rewrite.threads.inject_virtual import Division, demand_injected
+
+if TYPE_CHECKING:
+    from tirlite.ir import Rule
 
 
 @record
