@@ -75,7 +75,8 @@ def test_the_message_reads_as_recorded(
         (tmp_path / name).write_text(text)
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setitem(sys.modules, "PIL", None)
+    for module in ("PIL", "PIL.Image"):
+        monkeypatch.setitem(sys.modules, module, None)
     run = tirlite.cli.main.main if code == "in-checkout" else main
     assert run(COMMANDS[code].split()) == 2
     shown = capsys.readouterr()

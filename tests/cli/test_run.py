@@ -35,10 +35,11 @@ def test_outputs_memory_and_time_are_shown(model: Path, capsys: pytest.CaptureFi
 
 
 def test_operators_are_timed(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", str(model), "--dim", "n=2", "--profile"]) == 0
+    assert main(["run", str(model), "--dim", "n=2", "--threads", "1", "--profile"]) == 0
     shown = capsys.readouterr().out
     assert "planned" in shown
     assert "share of limit" in shown
+    assert "with 1 worker" in shown
 
 
 def test_a_wide_gap_is_shown_with_what_closes_it() -> None:
@@ -94,6 +95,7 @@ def test_an_input_may_be_a_constant(model: Path, capsys: pytest.CaptureFixture[s
         ["--constant", "x=one"],
         ["--seed", "-1"],
         ["--planner", "best"],
+        ["--threads", "0"],
     ],
 )
 def test_options_that_do_not_fit_are_refused(model: Path, option: list[str]) -> None:

@@ -10,6 +10,19 @@ import tirlite as tl
 from tirlite.graph import Builder, Function, compile, evaluate, lower  # noqa: A004
 
 
+def test_a_network_has_as_many_threads_as_it_is_told() -> None:
+    g = Builder("wide")
+    x = g.input("x", tl.f32[1 << 20])
+    net = g.function(g.exp(x))
+    values = np.linspace(-1, 1, 1 << 20, dtype=np.float32)
+    one, two = (compile(net, threads=threads) for threads in (1, 2))
+    assert "tirlite.fork_join" not in one.kernel.llvm
+    assert "tirlite.fork_join" in two.kernel.llvm
+    np.testing.assert_array_equal(one(values), two(values))
+    with pytest.raises(tl.PlanError, match="0 workers"):
+        compile(net, threads=0)
+
+
 def test_calls_take_names_and_arrays_for_results() -> None:
     g = tl.graph.Builder("named")
     n = tl.dim("n")

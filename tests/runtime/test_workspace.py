@@ -25,6 +25,13 @@ def test_a_block_is_used_again_by_a_call_that_it_fits() -> None:
     assert pool.idle_bytes == 0
 
 
+def test_calls_in_turns_have_the_memory_of_the_largest() -> None:
+    pool = Workspaces()
+    for size in (100, 300, 200, 100):
+        pool.give(pool.take(size))
+    assert pool.idle_bytes == 300
+
+
 def test_what_is_kept_is_bounded() -> None:
     pool = Workspaces()
     for block in [pool.take(size) for size in range(100, 120)]:

@@ -64,6 +64,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     add_constant(parser)
     parser.add_argument("--planner", metavar="P", default="auto", help="who plans, auto unless told otherwise")
     parser.add_argument("--seed", metavar="N", type=whole(0), default=0, help="of the random inputs (%(default)d)")
+    parser.add_argument("--threads", metavar="N", type=whole(1), help="how many run its parallel loops at most")
     shown = parser.add_mutually_exclusive_group()
     shown.add_argument("--json", action="store_true", help="print one object for machines")
     shown.add_argument("--profile", action="store_true", help="tell the time and the bytes of each operator as well")
@@ -89,7 +90,7 @@ def run(arguments: argparse.Namespace) -> int:
         sizes = {dim.name: value for dim, value in binding.items()}
         _refuse_other(told, sizes)
         with working(f"compiling {model}, and running it for the first time"):
-            graph: CompiledGraph = compile(function, strategy=arguments.planner)
+            graph: CompiledGraph = compile(function, strategy=arguments.planner, threads=arguments.threads)
             found = graph(*arrays)
     first, seconds = perf_counter(), None
     with hearing() as heard, suppress(KeyboardInterrupt), working(f"running {model}"):

@@ -59,6 +59,10 @@ class Workspaces:
                 block = self._idle.pop(min(fitting, key=lambda number: self._idle[number].size))
                 self._bytes -= block.size
                 return block
+            if self._idle:
+                # It is too small for this call, and the new block will do for its next one as well: kernels and
+                # networks that run in turns have one arena, that of the largest.
+                self._bytes -= self._idle.pop(max(range(len(self._idle)), key=lambda n: self._idle[n].size)).size
         return Block(size)
 
     def give(self, block: Block) -> None:

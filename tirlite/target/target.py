@@ -139,9 +139,13 @@ class Target:
         """
         if workers is None:
             return cls(HOST, workers=min(processors(), MOST_WORKERS))
+        return cls(HOST).with_workers(workers)
+
+    def with_workers(self, workers: int) -> Target:
+        """This target with so many threads for a parallel loop. Raises PlanError for less than one."""
         if not isinstance(workers, int) or not 1 <= workers <= MOST_WORKERS:
             raise BadWorkers(shown(workers), MOST_WORKERS).error()
-        return cls(HOST, workers=workers)
+        return replace(self, workers=workers)
 
     @property
     def processor(self) -> Processor:

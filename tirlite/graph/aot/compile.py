@@ -44,6 +44,7 @@ def compile(  # noqa: A001
     order: Literal["program", "memory"] = "program",
     keep: Iterable[Expr] | Literal["all"] = (),
     fuse: bool = True,
+    threads: int | None = None,
     **choices: Unpack[Choices],
 ) -> CompiledGraph:
     """The graph as native code.
@@ -53,14 +54,17 @@ def compile(  # noqa: A001
     `strategy="graph"` plans main's storage as GraphPlanMemory does; the other options are those of `tl.compile`.
     `keep` names tensors between operators that `trace` gives besides the result, or `"all"` that can be kept.
     With `fuse`, operators that go by elements are computed by the function of the one before them, where nobody else
-    uses what that makes: `groups` tells which.
-    Raises GraphError for what has no kernel, or cannot be kept.
+    uses what that makes: `groups` tells which. `threads` is how many run its parallel loops at most, the calling one
+    included; left out, as many as the target has workers.
+    Raises GraphError for what has no kernel, or cannot be kept, and PlanError for less than one thread.
     """
     with boundary:
         if choices.get("strategy") == "graph":
             from tirlite.graph.aot.by_tokens import by_tokens
 
             choices["strategy"] = by_tokens
+        if threads is not None:
+            choices["target"] = default_options(choices).target.with_workers(threads)
         options = default_options(choices)
         how = _How(_is_by_memory(order), fuse)
         start = perf_counter()
