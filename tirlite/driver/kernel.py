@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 # After so many calls of a kernel, what is quicker for all others is made. The first time that takes some milliseconds.
-_OFTEN = 200
+_OFTEN = 8
 
 
 class _Call:
