@@ -44,6 +44,7 @@ def compile(  # noqa: A001
     order: Literal["program", "memory"] = "program",
     keep: Iterable[Expr] | Literal["all"] = (),
     fuse: bool = True,
+    winograd: bool = True,
     threads: int | None = None,
     **choices: Unpack[Choices],
 ) -> CompiledGraph:
@@ -54,8 +55,9 @@ def compile(  # noqa: A001
     `strategy="graph"` plans main's storage as GraphPlanMemory does; the other options are those of `tl.compile`.
     `keep` names tensors between operators that `trace` gives besides the result, or `"all"` that can be kept.
     With `fuse`, operators that go by elements are computed by the function of the one before them, where nobody else
-    uses what that makes: `groups` tells which. `threads` is how many run its parallel loops at most, the calling one
-    included; left out, as many as the target has workers.
+    uses what that makes: `groups` tells which. With `winograd`, convolutions of constant weights by windows of 3 x 3
+    take fewer products where that pays, and other terms are rounded. `threads` is how many run parallel loops
+    at most, the calling one included; left out, as many as the target has workers.
     Raises GraphError for what has no kernel, or cannot be kept, and PlanError for less than one thread.
     """
     with boundary:
@@ -66,7 +68,7 @@ def compile(  # noqa: A001
         if threads is not None:
             choices["target"] = default_options(choices).target.with_workers(threads)
         options = default_options(choices)
-        how = _How(_is_by_memory(order), fuse)
+        how = _How(_is_by_memory(order), fuse, winograd)
         start = perf_counter()
         demand_function(function)
         is_plain = keep != "all" and not (keep := tuple(keep))
@@ -92,10 +94,11 @@ def compile(  # noqa: A001
 
 @record
 class _How:
-    """In which way a function is lowered: with its operators in the order of least memory, and with groups."""
+    """In which way a function is lowered: by the order of least memory, with groups, by Winograd's convolutions."""
 
     by_memory: bool
     fuse: bool
+    winograd: bool
 
 
 def _lowered(
@@ -120,7 +123,8 @@ def _lowered(
 
 
 def _compiled_again(function: FunctionNode, how: _How, kept: Sequence[Expr], choices: Choices) -> CompiledGraph:
-    return compile(function, order="memory" if how.by_memory else "program", keep=kept, fuse=how.fuse, **choices)
+    order: Literal["program", "memory"] = "memory" if how.by_memory else "program"
+    return compile(function, order=order, keep=kept, fuse=how.fuse, winograd=how.winograd, **choices)
 
 
 class _Front:
@@ -152,8 +156,9 @@ class _Front:
     def _chosen(self) -> tuple[Lowered, Ordered | None]:
         from tirlite.graph.aot.lower import lower_program
 
-        plain = lower_program(self.program, self.keep, fuse=self._how.fuse)
-        if not self._how.by_memory:
+        how = self._how
+        plain = lower_program(self.program, self.keep, fuse=how.fuse, winograd=how.winograd)
+        if not how.by_memory:
             return plain, None
         from tirlite.graph.aot.smaller_plan import is_smaller
         from tirlite.graph.order.memory_order import memory_order
@@ -161,7 +166,7 @@ class _Front:
 
         ordered = memory_order(self.program)
         if ordered.peak < ordered.program_peak:
-            made = lower_program(ordered.program, self.keep, fuse=self._how.fuse)
+            made = lower_program(ordered.program, self.keep, fuse=how.fuse, winograd=how.winograd)
             if is_smaller(made, plain, dims_in(self.program.function), self._options):
                 return made, ordered
         is_proved = ordered.proved and ordered.peak == ordered.program_peak

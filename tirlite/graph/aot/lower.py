@@ -7,6 +7,7 @@ the AOT lowering of TVM's Relay, with branches, symbolic shapes and views beyond
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from tirlite.diag import public
 from tirlite.graph.aot.folding import folded_calls
@@ -63,7 +64,8 @@ class Lowered:
 
     The parameters of `func` are the inputs, the constants, the outputs, those that tensors between operators are
     copied to, and one for each of `extents`: the extents of outputs that the run finds, which have room for the most.
-    `grouping` says which calls one function computes.
+    `grouping` says which calls one function computes, `layouts` of each constant that was laid out its layout and what
+    it was made of.
     """
 
     func: PrimFunc
@@ -71,21 +73,23 @@ class Lowered:
     kept: Mapping[Expr, Buffer]
     extents: tuple[Size, ...] = ()
     grouping: Grouping = NO_GROUPS
+    layouts: Mapping[Constant, tuple[str, Constant]] = MappingProxyType({})
 
 
 @public
-def lower(function: FunctionNode, *, keep: Iterable[Expr] = (), fuse: bool = False) -> Lowered:
+def lower(function: FunctionNode, *, keep: Iterable[Expr] = (), fuse: bool = False, winograd: bool = False) -> Lowered:
     """The function as one of the IR, valid for all values of its dims. Raises GraphError.
 
     Each tensor of `keep` becomes an output besides: it is copied when it is computed, and its storage stays what it is.
-    With `fuse`, operators that go by elements are computed by the function of the one before them.
+    With `fuse`, operators that go by elements are computed by the function of the one before them; with `winograd`,
+    convolutions by fewer products where that pays.
     """
-    return lower_program(program(function), keep, fuse=fuse)
+    return lower_program(program(function), keep, fuse=fuse, winograd=winograd)
 
 
-def lower_program(made: Program, keep: Iterable[Expr] = (), *, fuse: bool = False) -> Lowered:
+def lower_program(made: Program, keep: Iterable[Expr] = (), *, fuse: bool = False, winograd: bool = False) -> Lowered:
     """The same of a program, whose order is that of the calls."""
-    return run(_Lowering(made, {}, OperatorFunctions(), keep, fuse=fuse).lowered())
+    return run(_Lowering(made, {}, OperatorFunctions(), keep, fuse=fuse, winograd=winograd).lowered())
 
 
 class _Lowering:
@@ -102,10 +106,11 @@ class _Lowering:
         keep: Iterable[Expr] = (),
         *,
         fuse: bool,
+        winograd: bool,
     ) -> None:
         function = made.function
         self.made = made
-        self.fuse = fuse
+        self.fuse, self.winograd = fuse, winograd
         self.callees = callees
         self.keep = check_kept(made, keep)
         self.folded = folded_calls(made)
@@ -121,6 +126,8 @@ class _Lowering:
         self.sources: dict[Buffer, Buffer] = {}
         self.shown: dict[Buffer, TensorType] = {}
         self.count = 0
+        if winograd:
+            functions.lay_out(made, self.folded)
         self.grouping = self._grouping() if fuse else NO_GROUPS
         self.behind = self.grouping.behind
 
@@ -150,7 +157,7 @@ class _Lowering:
         params = (*inputs, *self.constants.values(), *outputs)
         func = PrimFunc(function.name, params, SeqStmt(tuple(body)), tuple(outputs), span=function.span)
         validate(func)
-        return Lowered(func, self.constants, self.kept, tuple(extents), self.grouping)
+        return Lowered(func, self.constants, self.kept, tuple(extents), self.grouping, self.functions.layouts)
 
     def repeated(self, step: Lowered) -> Lowered:
         """The loop around a step that was lowered: what is carried is copied back behind each step."""
@@ -281,16 +288,17 @@ class _Lowering:
             if isinstance(step.attrs, Sizes):
                 self._write(step, step.attrs, body)
                 return
-            callee = self.functions.of(step) if isinstance(step.op, Op) else (yield self._callee(step.op))
-            self._call(step, callee, body)
+            if isinstance(step.op, Op):
+                self._call(step, self.functions.of(step), self.functions.operands(step), (), body)
+            else:
+                callee = yield self._callee(step.op)
+                self._call(step, callee.func, step.args, callee.constants, body)
         if step in self.keep:
             self._keep(step, body)
 
     def _group(self, group: Group, body: list[Stmt]) -> None:
         func, operands = self.functions.of_group(group, self.made)
-        args = [buffer for operand in operands for buffer in self._home(operand)]
-        results = self._results(group.last, body)
-        body.append(KernelCall(func, tuple(map(BufferRef, (*args, *results))), span=group.first.span))
+        self._call(group.last, func, operands, (), body)
         if group.last in self.keep:
             self._keep(group.last, body)
 
@@ -310,6 +318,8 @@ class _Lowering:
         body.append(Assert(EQ(*values), message, values, span=view.span))
 
     def _home(self, expr: Expr) -> tuple[Buffer, ...]:
+        if isinstance(expr, Constant) and expr in self.functions.layouts:
+            return (self._constant(expr),)
         return tuple(map(self._buffer_of, self.made.parts[expr]))
 
     def _buffer_of(self, part: Part) -> Buffer:
@@ -327,12 +337,12 @@ class _Lowering:
         self.kept[step] = self._output(self.names.fresh(f"kept_{len(self.kept)}"), step.tensor)
         self._copy(self._home(step)[0], self.kept[step], body)
 
-    def _call(self, call: Call, callee: PrimFunc | Lowered, body: list[Stmt]) -> None:
-        args = [buffer for arg in call.args for buffer in self._home(arg)]
+    def _call(
+        self, call: Call, func: PrimFunc, args: Iterable[Expr], inner: Iterable[Constant], body: list[Stmt]
+    ) -> None:
+        given = [*(buffer for arg in args for buffer in self._home(arg)), *map(self._constant, inner)]
         results = self._results(call, body)
-        func = callee.func if isinstance(callee, Lowered) else callee
-        inner = [self._constant(each) for each in callee.constants] if isinstance(callee, Lowered) else []
-        body.append(KernelCall(func, tuple(map(BufferRef, (*args, *inner, *results))), span=call.span))
+        body.append(KernelCall(func, tuple(map(BufferRef, (*given, *results))), span=call.span))
 
     def _write(self, step: Call, attrs: Sizes, body: list[Stmt]) -> None:
         """Stores the elements one by one: no operand would tell a function the dims that they are made of."""
@@ -355,7 +365,7 @@ class _Lowering:
         return self.callees[function]
 
     def _inner(self, function: FunctionNode) -> _Lowering:
-        return _Lowering(program(function), self.callees, self.functions, fuse=self.fuse)
+        return _Lowering(program(function), self.callees, self.functions, fuse=self.fuse, winograd=self.winograd)
 
     def _if(self, step: If, body: list[Stmt]) -> Steps[None]:
         results = self._results(step, body)

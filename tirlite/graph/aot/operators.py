@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 
 from tirlite.diag import GraphError, Message
+from tirlite.graph.aot.laid_out import lay_out
 from tirlite.graph.aot.plain_dims import PlainDims
 from tirlite.graph.aot.told_asserts import has_asserts, told_for
 from tirlite.graph.attributes import Sizes
-from tirlite.graph.expr import Call, Expr
+from tirlite.graph.expr import Call, Constant, Expr
 from tirlite.graph.fuse.finish import finished, why_not
 from tirlite.graph.fuse.groups import Group
 from tirlite.graph.fuse.steps import steps_of
@@ -46,23 +47,40 @@ _MOST_TOLD = 256
 
 
 class OperatorFunctions:
-    """The functions of operators that were asked for so far, by operator, types and attributes."""
+    """The functions of operators that were asked for so far, by operator, types and attributes.
+
+    `layouts` are those of the constants that were laid out, and what these were made of.
+    """
 
     def __init__(self) -> None:
         self._made: dict[tuple[object, ...], PrimFunc] = {}
         self._groups: dict[tuple[object, ...], PrimFunc | None] = {}
         self._refused: dict[tuple[object, ...], str] = {}
         self._asserting: dict[PrimFunc, bool] = {}
+        self._instead: dict[Call, Call] = {}
+        self.layouts: dict[Constant, tuple[str, Constant]] = {}
         self._told = 0
 
+    def lay_out(self, made: Program, folded: Mapping[Expr, Constant]) -> None:
+        """Computes calls of a program by others, where that takes less time, with constants laid out for them."""
+        found = lay_out(made, folded)
+        self._instead |= found.calls
+        self.layouts |= found.constants
+
     def of(self, call: Call) -> PrimFunc:
-        """The function with the operands of `call` as its parameters, then its results. Raises GraphError."""
+        """The function that computes a call, with its `operands` as parameters, then its results. Raises GraphError."""
+        call = self._instead.get(call, call)
         return self._told_for(self._plain(call), call)
+
+    def operands(self, call: Call) -> tuple[Expr, ...]:
+        """What the function of a call takes: what the call has, with constants that were laid out for it."""
+        return self._instead.get(call, call).args
 
     def why_not(self, call: Call) -> str:
         """Why a call cannot be the first of a group; "" where it can."""
         if isinstance(call.attrs, Sizes):
             return f"{call.op.name} is written element by element"
+        call = self._instead.get(call, call)
         key = self._key(call)
         if key not in self._refused:
             self._refused[key] = why_not(self._plain(call))
@@ -76,14 +94,15 @@ class OperatorFunctions:
         """The function of a group, and the operands that it takes before the result."""
         func, operands = self._of_group(group, made)
         assert func is not None
-        return self._told_for(func, group.first), [*group.first.args, *operands]
+        first = self._instead.get(group.first, group.first)
+        return self._told_for(func, first), [*first.args, *operands]
 
     def _of_group(self, group: Group, made: Program) -> tuple[PrimFunc | None, list[Expr]]:
-        told = steps_of(group, made)
-        key = (self._key(group.first), told.key)
+        told, first = steps_of(group, made), self._instead.get(group.first, group.first)
+        key = (self._key(first), told.key)
         if key not in self._groups:
-            name = "_".join(call.op.name for call in group.calls)
-            self._groups[key] = finished(self._plain(group.first), name, told.operands, told.steps)
+            name = "_".join(call.op.name for call in (first, *group.calls[1:]))
+            self._groups[key] = finished(self._plain(first), name, told.operands, told.steps)
         return self._groups[key], told.outside
 
     def _key(self, call: Call) -> tuple[object, ...]:

@@ -10,6 +10,7 @@ from tirlite.diag import TirliteError
 from tirlite.driver.content import content_key
 from tirlite.driver.front import KnownFront
 from tirlite.driver.manifest import Known
+from tirlite.graph.aot.laid_out import LAYOUTS
 from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, operands_first
 from tirlite.graph.known.models import ReadFunction
 from tirlite.graph.known.pickled import written
@@ -79,7 +80,10 @@ def known_lowered(key: bytes, function: FunctionNode) -> KnownLowered | None:
     try:
         head, content, count, names = plain
         own = [each.value for each in _constants(function)]
-        constants = {name: own[at] if at >= 0 else arrays_at([Place(*place)], ())[0] for name, at, place in names}
+        constants = {
+            name: _laid(own[at] if at >= 0 else arrays_at([Place(*place)], ())[0], layout)
+            for name, at, place, layout in names
+        }
         made, extents = Head.of_plain(head), _extents(function)
         fits = len(extents) == count and isinstance(content, bytes) and _fit(made, constants)
     except (TypeError, ValueError, KeyError, IndexError, AttributeError, RecursionError, TirliteError):
@@ -95,14 +99,20 @@ def keep_lowered(key: bytes, function: FunctionNode, lowered: Lowered, front: An
     places = {id(each): number for number, each in enumerate(_constants(function))}
     made = []
     for constant, buffer in lowered.constants.items():
-        at = places.get(id(constant), -1)
-        made.append((buffer.name, at, kept_place(constant.value) if at < 0 else None))
+        layout, source = lowered.layouts.get(constant, ("", constant))
+        at = places.get(id(source), -1)
+        made.append((buffer.name, at, kept_place(source.value) if at < 0 else None, layout))
     try:
-        demand_little([place for _, _, place in made if place is not None])
+        demand_little([place for _, _, place, _ in made if place is not None])
     except Unkept:
         return
-    names = tuple((name, at, () if place is None else place.plain()) for name, at, place in made)
+    names = tuple((name, at, () if place is None else place.plain(), layout) for name, at, place, layout in made)
     keep(key, (plain, front.content, len(lowered.extents), names))
+
+
+def _laid(array: Array, layout: str) -> Array:
+    """An array, laid out as it was where there is a layout."""
+    return LAYOUTS[layout].function(array) if layout else array
 
 
 def _content(function: FunctionNode) -> bytes:

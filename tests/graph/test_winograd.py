@@ -1,0 +1,86 @@
+"""Convolutions by fewer products: of weights that are made into terms once, with an error that stays small."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tirlite as tl
+from tirlite.graph import Builder, Function, compile, evaluate  # noqa: A004
+from tirlite.graph.operators.winograd import terms_of
+from tirlite.kernels.operators.winograd import pays, winograd
+
+RNG = np.random.default_rng(0)
+
+
+def layer(shape: tuple[int, ...], outputs: int, pad: int | tuple[int, ...] = 1, *, has_bias: bool = False) -> Function:
+    g = Builder("layer")
+    x = g.input("x", tl.f32[shape])
+    weights = RNG.standard_normal((outputs, shape[1], 3, 3), np.float32)
+    bias = [RNG.standard_normal(outputs, np.float32)] if has_bias else []
+    return g.function({"y": g.relu(g.conv2d(x, g.constant(weights, name="w"), *bias, pad=pad))})
+
+
+@pytest.mark.parametrize(
+    ("shape", "outputs", "pad"),
+    [
+        ((1, 48, 28, 28), 60, 1),  # rows and outputs in whole tiles
+        ((2, 40, 13, 15), 49, 1),  # results that end within a tile, and a block of one output
+        ((1, 64, 9, 17), 36, (2, 0, 1, 2)),  # padding of each side
+        ((3, 37, 14, 14), 64, 0),
+    ],
+)
+def test_results_are_those_of_the_definition(shape: tuple[int, ...], outputs: int, pad: int | tuple[int, ...]) -> None:
+    function = layer(shape, outputs, pad, has_bias=True)
+    net = compile(function)
+    assert "winograd_relu" in str(net.ir)
+    x = RNG.standard_normal(shape, np.float32)
+    # Elements, weights and so terms are about one; each of so many is rounded once or twice.
+    terms = 9 * shape[1]
+    np.testing.assert_allclose(net(x), evaluate(function, x), rtol=0, atol=2 * terms * np.finfo(np.float32).eps)
+
+
+def test_compiled_is_interpreted() -> None:
+    types = tl.f32[1, 3, 5, 6], tl.f32[16, 2, 3, 12], None, tl.f32[1, 13, 5, 6]
+    kernel = tl.compile(winograd(*types, pads=(1, 1, 1, 1)))
+    x = RNG.standard_normal((1, 3, 5, 6), np.float32)
+    w = terms_of(RNG.standard_normal((13, 3, 3, 3), np.float32))
+    lowered = tl.compile(kernel.lowered, strategy="none", schedule=None)
+    np.testing.assert_array_equal(kernel(x, w), lowered.interpret(x, w))
+    checked = tl.compile(winograd(*types, pads=(1, 1, 1, 1)), debug=True)
+    np.testing.assert_array_equal(checked(x, w), kernel(x, w))
+
+
+def test_only_what_pays_and_is_permitted_is_computed_so() -> None:
+    assert pays(64, 64, (56, 56))
+    assert not pays(3, 64, (224, 224))
+    assert not pays(24, 24, (28, 28))
+    assert not pays(64, 64, (1, 1))
+    function = layer((1, 48, 12, 12), 48)
+    assert "winograd" in str(compile(function).ir)
+    assert "winograd" not in str(compile(function, winograd=False).ir)
+    g = Builder("given")
+    given = g.conv2d(g.input("x", tl.f32[1, 48, 12, 12]), g.input("w", tl.f32[48, 48, 3, 3]), pad=1)
+    assert "winograd" not in str(compile(g.function(given)).ir)
+
+
+def test_weights_are_laid_out_once_and_are_there_alone() -> None:
+    g = Builder("twice")
+    w = g.constant(RNG.standard_normal((48, 48, 3, 3), np.float32), name="w")
+    x = g.input("x", tl.f32[1, 48, 12, 12])
+    net = compile(g.function(g.conv2d(g.conv2d(x, w, pad=1), w, pad=1)))
+    assert [param.name for param in net.ir.params] == ["x", "w_winograd", "output"]
+
+
+def test_other_processes_lay_the_weights_out_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TIRLITE_CACHE", str(tmp_path))
+    function = layer((1, 48, 12, 12), 48)
+    x = RNG.standard_normal((1, 48, 12, 12), np.float32)
+    net = compile(function)
+    wanted = net(x)
+    monkeypatch.setattr("tirlite.graph.aot.lower.lower_program", None)
+    for again in (compile(function), pickle.loads(pickle.dumps(net))):
+        np.testing.assert_array_equal(again(x), wanted)

@@ -1,0 +1,63 @@
+"""Lays constants out once, when a network is compiled, where another function then computes a call in less time.
+
+Its result differs from that of the call in the graph by what its sums are grouped into.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from tirlite.graph.expr import Call, Constant, Expr, constant
+from tirlite.graph.op import Array, Attrs, Op
+from tirlite.graph.operators.winograd import WINOGRAD, by_winograd, terms_of
+from tirlite.graph.program import Program
+from tirlite.record import record
+
+
+@record(eq=False)
+class Layout:
+    """An operator, the number of its operand that is laid out, by which function, and its attributes for a call.
+
+    These are None where the call is better computed as it is.
+    """
+
+    op: Op
+    operand: int
+    function: Callable[[Array], Array]
+    attrs: Callable[[Call], Attrs | None]
+
+
+LAYOUTS: Mapping[str, Layout] = {each.op.name: each for each in (Layout(WINOGRAD, 1, terms_of, by_winograd),)}
+
+
+@record(eq=False)
+class LaidOut:
+    """The calls that are computed instead of others, and of each constant made for them its layout and its source."""
+
+    calls: Mapping[Call, Call]
+    constants: Mapping[Constant, tuple[str, Constant]]
+
+
+def lay_out(made: Program, folded: Mapping[Expr, Constant]) -> LaidOut:
+    """What pays in a program. The values of what is `folded` are known, as those of constants."""
+    calls: dict[Call, Call] = {}
+    found: dict[tuple[str, Constant], Constant] = {}
+    for step in made.steps():
+        if not isinstance(step, Call) or not isinstance(step.op, Op) or step in folded:
+            continue
+        for name, layout in LAYOUTS.items():
+            attrs = layout.attrs(step)
+            if attrs is None:
+                continue
+            given = made.resolved(step.args[layout.operand])
+            source = given if isinstance(given, Constant) else folded.get(given)
+            if source is None:
+                continue
+            if (name, source) not in found:
+                called = f"{source.name}_{name}" if source.name else ""
+                found[name, source] = constant(layout.function(source.value), source.dtype, name=called)
+            args = list(step.args)
+            args[layout.operand] = found[name, source]
+            calls[step] = Call(layout.op, tuple(args), attrs, name=step.name, span=step.span)
+            break
+    return LaidOut(calls, {made: key for key, made in found.items()})
