@@ -13,7 +13,7 @@ from math import prod
 
 from tirlite.analysis.facts import Facts
 from tirlite.diag import KernelError
-from tirlite.ir import Buffer, For, ForKind, Load, Max, Min, SeqStmt, Stmt, Store, Var, statements, walk
+from tirlite.ir import Buffer, Cast, For, ForKind, Let, Load, Max, Min, SeqStmt, Stmt, Store, Var, statements, walk
 from tirlite.record import record
 from tirlite.schedules.auto.candidates import large_temporaries
 from tirlite.schedules.auto.chosen import Chosen
@@ -21,17 +21,20 @@ from tirlite.schedules.auto.trace import Trace
 from tirlite.schedules.compute_at import ComputeAt
 from tirlite.schedules.parallel import Parallel
 from tirlite.schedules.reorder import Reorder
+from tirlite.schedules.vectorize import Vectorize
 from tirlite.target import Processor
 
-# The rows of a tile. All temporaries of it take the first cache where loops read them again and again, else a part of
-# the second: what is read and written beside them is fetched ahead for as long as rows go on, which counts for more.
+# The rows of a tile. All temporaries of it take a part of the last cache at most: what is read and written beside them
+# is fetched ahead for as long as rows go on, which counts for more than that tiles stay in the second, or in the first.
 _ROWS = 16
-_PART = 4
+_PART = 8
 # So few elements of a row make a tile at least, and so many at most.
 _FEWEST, _MOST = 128, 4096
 # A row is longer than a power of two by so many lines of a cache: the beginnings of all rows, which are all that there
 # is of narrow arrays, would take each other's place there.
 _LINES = 1
+# Vectors of what is computed take so many lines at most.
+_WIDEST = 4
 # Elements that are computed more often than that, on average, are left where they are.
 _MUCH = 1.2
 # So many nests before one are looked at.
@@ -121,7 +124,7 @@ def _tiled(trace: Trace, chain: Chain, processor: Processor) -> Trace:
         made.taken, made.figures = [*trace.taken], [*trace.figures]
         sizes = _sizes(trace, chain, rows, processor)
         with suppress(KernelError):
-            computed = _in_tiles(made, chain, sizes)
+            computed = _in_tiles(made, chain, sizes, processor.line)
             if computed is not None and computed <= _MUCH:
                 made.figures.append(_figures(trace, chain, sizes, computed))
                 return made
@@ -134,7 +137,7 @@ def _figures(trace: Trace, chain: Chain, sizes: tuple[int, int], computed: float
     return f"tiles of at most {sizes[0]} x {sizes[1]} {kept}; each is computed {computed:.2f} times at most"
 
 
-def _in_tiles(trace: Trace, chain: Chain, sizes: tuple[int, int]) -> float | None:
+def _in_tiles(trace: Trace, chain: Chain, sizes: tuple[int, int], line: int) -> float | None:
     """How often an element is computed once the nest goes by tiles, at most; None where it cannot."""
     loops = _loops(trace.loop(chain.nest))
     read = {buffer for var in chain.fills for buffer in _written(trace.loop(var))}
@@ -157,7 +160,22 @@ def _in_tiles(trace: Trace, chain: Chain, sizes: tuple[int, int]) -> float | Non
     computed = [each for first in reversed(chain.fills) if (each := _moved(trace, first, blocks)) is not None]
     with suppress(KernelError):
         trace.apply(Parallel(trace.name(next(iter(blocks)))))
+    if (lanes := _lanes_of_line(trace, inner[-1], line)) is not None:
+        with suppress(KernelError):
+            trace.apply(Vectorize(trace.name(inner[-1]), (lanes,)))
     return max(computed, default=None)
+
+
+def _lanes_of_line(trace: Trace, innermost: Var, line: int) -> int | None:
+    """The lanes that fill a line of results which nothing reads: those go past the caches that do not hold them."""
+    func, body = trace.facts.func, trace.loop(innermost).body
+    written = _written(body)
+    stores_alone = all(isinstance(stmt, Store | Let) for stmt in body.stmts)
+    if not stores_alone or not written <= {*func.params} or written & _read(func.body):
+        return None
+    lanes = line // min(each.dtype.bytes for each in written)
+    widest = max(node.dtype.bytes for stmt in body.stmts for node in walk(stmt) if isinstance(node, Load | Cast))
+    return lanes if lanes * widest <= _WIDEST * line else None
 
 
 def _moves(loop: For, read: set[Buffer]) -> bool:
@@ -172,10 +190,7 @@ def _sizes(trace: Trace, chain: Chain, rows: int, processor: Processor) -> tuple
     more = _LINES * processor.line // min(buffer.dtype.bytes for nest in nests for buffer in _written(nest))
     if any(map(_is_clamped, nests)):
         return rows, _MOST + more
-    innermost = _loops(trace.loop(chain.nest))[-1]
-    is_read_again = any(isinstance(stmt, For) for stmt in statements(innermost.body))
-    tile_bytes = caches[0] if is_read_again else caches[1] // _PART
-    fitting = max(1, tile_bytes // (rows * _bytes(trace, chain)))
+    fitting = max(1, caches[-1] // _PART // (rows * _bytes(trace, chain)))
     return rows, min(max(1 << (fitting.bit_length() - 1), _FEWEST), _MOST) + more
 
 
