@@ -131,10 +131,6 @@ def _functions(body: SeqStmt) -> Iterator[Call]:
                 stack += reversed(node.children())
 
 
-def _is_conditional(node: Node) -> bool:
-    return isinstance(node, Call) and node.op in (Op.IF_THEN_ELSE, Op.MASKED)
-
-
 def _loops(stmt: Stmt) -> Iterator[For]:
     """The loops in a statement, and it if it is one, that run in order."""
     return (each for each in statements(stmt) if isinstance(each, For))

@@ -62,7 +62,7 @@ def compile(  # noqa: A001
     """
     with boundary:
         if choices.get("strategy") == "graph":
-            from tirlite.graph.aot.by_tokens import by_tokens
+            from tirlite.graph.memory.tokens import by_tokens
 
             choices["strategy"] = by_tokens
         if threads is not None:

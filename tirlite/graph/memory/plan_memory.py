@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from types import MappingProxyType
 
 from tirlite.diag import GraphError, Message, public
 from tirlite.graph.expr import Expr, FunctionNode
 from tirlite.graph.memory.problem import problem_of
-from tirlite.graph.memory.storage import Token
-from tirlite.graph.memory.tokens import storages
-from tirlite.graph.memory.values import Value, Values, values_of
+from tirlite.graph.memory.storage import MATCH_RANGE
+from tirlite.graph.memory.tokens import by_tokens
+from tirlite.graph.memory.values import Values, values_of
 from tirlite.graph.program import program
 from tirlite.plan import Plan, Problem, solve
 from tirlite.plan.strategy import is_count
@@ -18,8 +19,6 @@ from tirlite.record import record
 from tirlite.rewrite.options import OptionType
 from tirlite.show import shown
 from tirlite.sizes import Size
-
-_MATCH_RANGE = 16
 
 
 class PartlyAnnotated(Message):
@@ -70,7 +69,7 @@ class MemoryPlan:
 
 
 @public
-def plan_memory(function: FunctionNode, match_range: int = _MATCH_RANGE) -> MemoryPlan:
+def plan_memory(function: FunctionNode, match_range: int = MATCH_RANGE) -> MemoryPlan:
     """Storages for all tensors of a function, shared where one is no longer needed; functions it calls are left alone.
 
     A tensor of n bytes takes a free storage of n / match_range to n * match_range bytes, a larger one before a smaller
@@ -83,18 +82,12 @@ def plan_memory(function: FunctionNode, match_range: int = _MATCH_RANGE) -> Memo
     made = program(function)
     values = values_of(made)
     _check_devices(function, values)
-    taken = storages(made, values, match_range)
-    ids = {expr: tuple(taken[value].id for value in group) for expr, group in values.of.items()}
+    plan = solve(problem_of(made, values), partial(by_tokens, match_range=match_range))
+    numbers = {name: number for number, name in enumerate(plan.pools)}
+    ids = {expr: tuple(numbers[plan.placements[value.id].pool] for value in group) for expr, group in values.of.items()}
     devices = {expr: tuple(value.device for value in group) for expr, group in values.of.items()}
-    tokens = {token.id: token.size for token in taken.values()}
-    plan = solve(problem_of(made, values), lambda problem: _plan(problem, taken))
-    sizes = tuple(tokens[number] for number in range(len(tokens)))
+    sizes = tuple(region.size for region in plan.pools.values())
     return MemoryPlan(function, MappingProxyType(ids), MappingProxyType(devices), sizes, plan)
-
-
-def _plan(problem: Problem, taken: Mapping[Value, Token]) -> Plan:
-    places = {value.id: (f"storage {token.id}", 0) for value, token in taken.items()}
-    return Plan.of(problem, {request.id: places[request.id] for request in problem.requests}, "graph")
 
 
 def _check_devices(function: FunctionNode, values: Values) -> None:

@@ -14,15 +14,15 @@ from tirlite.graph.extents import is_at_most, is_equal
 from tirlite.record import record
 from tirlite.sizes import Size, maximum
 
+# How many times as large as a request a storage may be, or as small, where nothing else is asked for.
+MATCH_RANGE = 16
+
 
 @record(frozen=False, eq=False)
 class Token:
-    """A storage: its number, its bytes, its device, and how many uses of what lies in it are still to come."""
+    """A storage, and its bytes."""
 
-    id: int
     size: Size
-    device: int
-    uses: int = 0
 
 
 @record(frozen=False)
@@ -35,7 +35,7 @@ class FreeList:
     one that has been free for longest; it then has the maximum of both sizes, which is never more than the two apart.
     """
 
-    match_range: int = 16
+    match_range: int = MATCH_RANGE
     constant: list[tuple[int, int, Token]] = field(default_factory=list)
     symbolic: list[Token] = field(default_factory=list)
     clock: int = 0
@@ -47,7 +47,12 @@ class FreeList:
         else:
             self.symbolic.append(token)
 
-    def take(self, size: Size, suits: Callable[[Token], bool] = lambda _: True) -> Token | None:
+    def remove(self, token: Token) -> None:
+        """Takes out a storage that is needed again."""
+        self.constant = [each for each in self.constant if each[2] is not token]
+        self.symbolic = [each for each in self.symbolic if each is not token]
+
+    def take(self, size: Size, suits: Callable[[Token], bool]) -> Token | None:
         """A storage for a request, as large as it at least, no longer in the list; None where none fits.
 
         Only those that suit are looked at.
@@ -61,10 +66,6 @@ class FreeList:
         if token.size != size:
             token.size = maximum(token.size, size)
         return token
-
-    def tokens(self) -> list[Token]:
-        """All that are free: those of constant size by size, then the others by how long they have been free."""
-        return [token for _, _, token in self.constant] + self.symbolic
 
     def _constant(self, size: int, suits: Callable[[Token], bool]) -> _Place | None:
         begin = bisect_left(self.constant, (size // self.match_range,))
