@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 
+import numpy as np
 import pytest
 from llvmlite import binding
 
@@ -84,3 +85,20 @@ def test_neighbours_are_loaded_anew_by_each_iteration() -> None:
 
 def test_the_options_of_llvm_are_those_of_a_version_that_was_looked_at() -> None:
     assert binding.llvm_version_info[0] <= machine.OPTIONS_OF
+
+
+def test_no_instruction_of_sse_stands_between_those_of_avx() -> None:
+    n = tl.dim("n")
+
+    @tl.kernel
+    def packed(x: tl.u8[n, 8], y: tl.out[tl.u8[n]]):
+        for i in range(n):
+            bits = tl.u8(0)
+            for j in range(8):
+                bits = bits | ((x[i, j] & 1) << tl.u8(j))
+            y[i] = bits
+
+    x = np.arange(80, dtype=np.uint8).reshape(10, 8)
+    assert packed(x).tolist() == np.packbits(x & 1, bitorder="little").tolist()
+    assert "insertq" not in packed.asm
+    assert "extrq" not in packed.asm
