@@ -26,12 +26,12 @@ _BLOCKS = 8  # that are summed up together, at most
 _FETCHED = 6  # products that are computed while a weight is fetched
 _PIECES = 4  # for workers, at least
 # What a tile takes beside its products, in products: for a channel that is read, and for one of the result.
-_READ, _MADE = 280, 150
+_READ, _MADE = 230, 130
 _LEAST_GAIN = 0.9
 
 
 class Tiles(NamedTuple):
-    """Tiles whose terms are held together: so many rows of so many, one behind the other."""
+    """Tiles whose terms are held together, in a line: so many rows of so many, with one between two rows."""
 
     rows: int
     columns: int
@@ -51,8 +51,8 @@ class Tiles(NamedTuple):
 
     @property
     def lanes(self) -> int:
-        """The tiles, by whole vectors."""
-        return -(-self.rows * self.columns // _FEW_LANES) * _FEW_LANES
+        """The line, by whole vectors."""
+        return -(-(self.rows * (self.columns + 1) - 1) // _FEW_LANES) * _FEW_LANES
 
     @property
     def apart(self) -> int:
@@ -106,7 +106,7 @@ def _sweep(
     rows, tiles = (down + 1) // 2, Tiles.of((down, across), taken)
     high, beside, apart = tiles.rows, tiles.columns + 1, tiles.apart
     window = Window((height, width), (rows, tiles.columns), (4, 4), (2, 2), pads[:2], (1, 1))
-    block = Block(high, tiles.columns, beside, high * beside, (1, 0), by_rows=True)
+    block = Block(high, tiles.columns, beside, tiles.lanes, (1, 1), by_rows=False)
     fill = filling(window, block, kind, whole=True)
     bands = -(-rows // high)
     runs = -(-blocks // _BLOCKS)
@@ -119,8 +119,7 @@ def _sweep(
     def terms_of(terms, planes, t, row, c):
         held = tl.alloc(kind[1, 1, 2, 2, lines])
         fill(held, planes, t * taken + c, 0, 0, 0, row, 0)
-        under = tl.view(held, kind[2, 2, high + 1, beside])
-        transform(terms, under, c)
+        transform(terms, held, c)
 
     @tl.inline
     def results_of(results, terms, w, t, row, run, bias):
@@ -156,37 +155,33 @@ def _sweep(
 def _transform(tiles: Tiles) -> Inline:
     """`transform(terms, held, c)`: the terms of a channel, of the elements under all tiles.
 
-    Those lie in `held` by the parity of row and column, then by these.
+    Those lie in `held` by the parity of row and column, then in lines as the tiles do.
     """
-    (high, columns), lanes = tiles, tiles.lanes
+    apart, lanes = tiles.columns + 1, tiles.lanes
 
     @tl.inline
-    def along(held, row, j, q):
+    def along(held, row, v, q):
         """The q-th term of four elements of a row, from that under a tile on."""
-        parity, i = row % 2, row // 2
+        parity, at = tl.static(row % 2), v + tl.static(row // 2) * apart
         if tl.static(q == 0):
-            return held[parity, 0, i, j] - held[parity, 0, i, j + 1]
+            return held[0, 0, parity, 0, at] - held[0, 0, parity, 0, at + 1]
         elif tl.static(q == 1):
-            return held[parity, 1, i, j] + held[parity, 0, i, j + 1]
+            return held[0, 0, parity, 1, at] + held[0, 0, parity, 0, at + 1]
         elif tl.static(q == 2):
-            return held[parity, 0, i, j + 1] - held[parity, 1, i, j]
+            return held[0, 0, parity, 0, at + 1] - held[0, 0, parity, 1, at]
         else:
-            return held[parity, 1, i, j] - held[parity, 1, i, j + 1]
+            return held[0, 0, parity, 1, at] - held[0, 0, parity, 1, at + 1]
 
     @tl.inline
     def transform(terms, held, c):
-        for i in range(high):
-            for j in range(columns):
-                for q in tl.static(range(4)):
-                    first, second = along(held, 2 * i, j, q), along(held, 2 * i + 1, j, q)
-                    third, last = along(held, 2 * i + 2, j, q), along(held, 2 * i + 3, j, q)
-                    terms[q, c, i * columns + j] = first - third
-                    terms[4 + q, c, i * columns + j] = second + third
-                    terms[8 + q, c, i * columns + j] = third - second
-                    terms[12 + q, c, i * columns + j] = second - last
-        for p in range(TERMS):
-            for v in range(high * columns, lanes):
-                terms[p, c, v] = terms.dtype(0)
+        for v in range(lanes):
+            for q in tl.static(range(4)):
+                first, second = along(held, 0, v, q), along(held, 1, v, q)
+                third, last = along(held, 2, v, q), along(held, 3, v, q)
+                terms[q, c, v] = first - third
+                terms[4 + q, c, v] = second + third
+                terms[8 + q, c, v] = third - second
+                terms[12 + q, c, v] = second - last
 
     return transform
 
@@ -242,7 +237,7 @@ def _finish(tiles: Tiles, kind: DType, places: tuple[int, int], store: Inline) -
         for i in range(min(high, (down + 1) // 2 - row)):
             pair = tl.alloc(kind[2, 2 * columns])
             for j in range(columns):
-                at = i * columns + j
+                at = i * (columns + 1) + j
                 a, e = below(sums, k, 0, at)
                 b, f = below(sums, k, 1, at)
                 c, g = below(sums, k, 2, at)

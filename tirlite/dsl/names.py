@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from functools import lru_cache
 
 BODIES = ("body", "orelse")
 """The fields of a statement that hold statements of kernels."""
@@ -42,12 +43,24 @@ def assigned_by(node: ast.AST) -> list[str]:
     return [name.id for target in targets for name in names_in(target)]
 
 
-def read_by(stmt: ast.stmt) -> list[str]:
+# Functions that kernels call are looked at for each call of them.
+_KEPT = 1 << 12
+
+
+@lru_cache(_KEPT)
+def binders(function: ast.FunctionDef) -> tuple[ast.Assign | ast.AnnAssign | ast.AugAssign | ast.For, ...]:
+    """The assignments and loops in a function."""
+    kinds = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.For)
+    return tuple(node for node in ast.walk(function) if isinstance(node, kinds))
+
+
+@lru_cache(_KEPT)
+def read_by(stmt: ast.stmt) -> tuple[str, ...]:
     """The names that a statement itself reads, without its bodies, as often as it does."""
     parts = [value for name, value in ast.iter_fields(stmt) if name not in BODIES]
     nodes = [each for part in parts for each in (part if isinstance(part, list) else [part])]
     names = [each for node in nodes if isinstance(node, ast.AST) for each in ast.walk(node)]
-    return [name.id for name in names if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Load)]
+    return tuple(name.id for name in names if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Load))
 
 
 def bound_by(node: ast.AST) -> str:

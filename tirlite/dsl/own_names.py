@@ -27,7 +27,7 @@ from dataclasses import field
 from typing import TypeVar
 
 from tirlite.dsl.expression import Expressions
-from tirlite.dsl.names import BODIES, assigned_by, fresh, names_in, names_of, read_by
+from tirlite.dsl.names import BODIES, assigned_by, binders, fresh, names_in, names_of, read_by
 from tirlite.ir.trampoline import Steps, run
 from tirlite.record import record
 
@@ -44,7 +44,7 @@ class OwnParameters:
 
 def with_own_parameters(tree: ast.FunctionDef, expressions: Expressions) -> OwnParameters:
     """The function `tree` in this form. Whether a parameter may be assigned, being a number, is told by its value."""
-    assigned = {name for each in ast.walk(tree) if not _declares(each, expressions) for name in assigned_by(each)}
+    assigned = {name for each in binders(tree) if not _declares(each, expressions) for name in assigned_by(each)}
     own = [arg for arg in tree.args.args if arg.arg in assigned]
     if not own:
         return OwnParameters(tree)
@@ -68,7 +68,7 @@ class OwnVariables:
 
 def with_own_variables(tree: ast.FunctionDef, expressions: Expressions) -> OwnVariables:
     """The function `tree` in this form."""
-    variables = {_variable(each, expressions) for each in ast.walk(tree) if isinstance(each, ast.For)} - {""}
+    variables = {_variable(each, expressions) for each in binders(tree) if isinstance(each, ast.For)} - {""}
     shared = _shared(tree, variables, expressions) if variables else set()
     if not shared:
         return OwnVariables(tree)
