@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from tirlite.codegen.expressions import Expressions
 from tirlite.codegen.llvm.text import FunctionText
 from tirlite.codegen.llvm.values import Value, decimal, integer
@@ -42,6 +44,8 @@ _DEEPEST = 1
 # Iterations in which no kernel takes long, and operations that take some milliseconds.
 _LITTLE = 1e5
 _STRETCH = 2e7
+# So many iterations of loops inside are straight code to LLVM.
+_TAPS = 16
 # What a call costs, such as an elementary function, in operations.
 _CALL = 16.0
 
@@ -60,10 +64,16 @@ def work_of(values: Expressions, loop: For) -> Value:
 
 
 def asks_between(loop: For, depth: int) -> bool:
-    """Whether a loop with so many loops around asks for signals: the outer ones of a nest that may take long."""
+    """Whether a loop with so many loops around asks for signals: the outer ones of a nest that may take long.
+
+    One that goes along an array, and goes over a few taps there, is left to LLVM as if it had no loops inside.
+    """
     if loop.kind is ForKind.UNROLLED or depth > _DEEPEST:
         return False
     inside = [stmt for stmt in statements(loop.body) if isinstance(stmt, For | While | KernelCall)]
+    taps = prod(0 if not isinstance(each, For) or each.values is None else len(each.values) for each in inside)
+    if 0 < taps <= _TAPS and _is_along_array(loop):
+        return False
     product = 1.0
     for each in (loop, *inside):
         if not isinstance(each, For) or each.values is None:
@@ -76,13 +86,15 @@ def is_unbound(loop: For) -> bool:
     """Whether a loop without loops inside may have more iterations than any array has elements along an axis."""
     if loop.values is not None:
         return len(loop.values) > _LITTLE
-    for stmt in statements(loop.body):
-        if isinstance(stmt, For | While | KernelCall):
-            return False
-        for node in walk(stmt):
-            if isinstance(node, Load | Store) and any(_goes_along(index, loop) for index in node.indices):
-                return False
-    return True
+    return not any(
+        isinstance(stmt, For | While | KernelCall) for stmt in statements(loop.body)
+    ) and not _is_along_array(loop)
+
+
+def _is_along_array(loop: For) -> bool:
+    """Whether an axis of an array bounds the iterations of a loop."""
+    nodes = (node for stmt in statements(loop.body) for node in walk(stmt) if isinstance(node, Load | Store))
+    return any(_goes_along(index, loop) for node in nodes for index in node.indices)
 
 
 def _goes_along(index: Expr, loop: For) -> bool:
