@@ -51,6 +51,15 @@ SHAPE = node("Shape", ["x"], ["s"])
         (model([SHAPE, node("Mod", ["s", "z"], ["y"])], None, constant("z", 0), x=["n"]), "divides integers by 0"),
         (model([node("Reshape", ["x", "a"], ["y"])], None, constant("a", 0, 0, -1), x=["n", 0]), "-1 stands beside"),
         (model([node("Einsum", ["x"], ["y"], equation="1->1")]), "equation '1->1'"),
+        (
+            model([node("Gather", ["x", "i"], ["y"])], None, constant("i", 3, -5)),
+            "index -5 in input `i` lies outside of",
+        ),
+        (model([node("GatherElements", ["x", "i"], ["y"])], None, constant("i", 4)), "index 4 in input `i`"),
+        (
+            model([node("ScatterElements", ["x", "i", "x"], ["y"])], None, constant("i", 9, 0, 1, 2)),
+            "axis 0, of 4 elem",
+        ),
     ],
 )
 def test_what_contradicts_itself_is_refused(given: Any, told: str) -> None:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tirlite.graph.expr import Expr
 from tirlite.graph.onnx.node import Node
 from tirlite.graph.onnx.translation import Importer, Translation
 from tirlite.graph.op import Op
 
 
-def declared(op: Op) -> Importer:
-    """The importer of an operator, whose operands are those of the node."""
+def declared(op: Op, check: Callable[[Translation, Node], None] | None = None) -> Importer:
+    """The importer of an operator, whose operands are those of the node; `check` refuses some, by Unsupported."""
     spelling = op.onnx
     assert spelling is not None
 
     def importer(t: Translation, node: Node) -> Expr:
+        if check is not None:
+            check(t, node)
         attrs = None if spelling.attrs is None else spelling.attrs(node)
         operands = aligned(t, node) if op.is_elementwise else _given(node)
         return t.b.call(op.name, *operands[: op.most], attrs=attrs)

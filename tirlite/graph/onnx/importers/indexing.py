@@ -3,17 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tirlite.graph.expr import Constant, Expr
 from tirlite.graph.onnx.dtypes import DTYPES, NUMBERS
 from tirlite.graph.onnx.node import Node, Unsupported
 from tirlite.graph.onnx.translation import Importer, Translation
 from tirlite.ir import i32, i64
+from tirlite.sizes import Size
+
+
+def check_indices(t: Translation, node: Node) -> None:
+    """Raises Unsupported where an index that is known lies outside of the first operand, in a node that surely runs."""
+    if not t.is_sure or not isinstance(node.x(1), Constant):
+        return
+    indices, shape, name = node.array(1), node.first.shape, node.proto.input[1]
+    if node.op in ("GatherND", "ScatterND"):
+        first = node.integer("batch_dims") if node.op == "GatherND" else 0
+        for column in range(indices.shape[-1]):
+            _check_along(first + column, shape[first + column], indices[..., column], name)
+    else:
+        axis = node.axis()
+        _check_along(axis, shape[axis], indices, name)
+
+
+def _check_along(axis: int, extent: Size, indices: npt.NDArray[Any], name: str) -> None:
+    if isinstance(extent, int):
+        for index in indices[(indices < -extent) | (indices >= extent)][:1]:
+            raise Unsupported(f"index {index} in input `{name}` lies outside of axis {axis}, of {extent} elements")
 
 
 def _scatter_elements(t: Translation, node: Node) -> Expr:
+    check_indices(t, node)
     how = node.text("reduction", "none")
     return t.b.scatter_elements(node.x(0), node.x(1), node.x(2), node.axis("axis", 0), reduction=how)
 

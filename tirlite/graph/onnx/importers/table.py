@@ -8,7 +8,7 @@ from tirlite.graph.onnx.importers.control import CONTROL
 from tirlite.graph.onnx.importers.convolution import CONVOLUTION
 from tirlite.graph.onnx.importers.declared import declared
 from tirlite.graph.onnx.importers.elementwise import ELEMENTWISE
-from tirlite.graph.onnx.importers.indexing import INDEXING
+from tirlite.graph.onnx.importers.indexing import INDEXING, check_indices
 from tirlite.graph.onnx.importers.microsoft import ADDED, MICROSOFT
 from tirlite.graph.onnx.importers.microsoft_quantized import MICROSOFT_QUANTIZED
 from tirlite.graph.onnx.importers.normalization import NORMALIZATION
@@ -28,7 +28,12 @@ _FAMILIES = (
     *(ELEMENTWISE, BINARY, SHAPE, CONVOLUTION, NORMALIZATION, REDUCTION, INDEXING),
     *(RESIZING, QUANTIZATION, RECURRENCE, CONTROL, SAMPLING, SELECTION, SPECTRAL, ADDED),
 )
-_DECLARED = {(op.onnx.domain, op.onnx.name): declared(op) for op in OPS.values() if op.onnx is not None}
+_BY_INDEX = ("Gather", "GatherElements", "GatherND", "ScatterND")
+_DECLARED = {
+    (op.onnx.domain, op.onnx.name): declared(op, check_indices if op.onnx.name in _BY_INDEX else None)
+    for op in OPS.values()
+    if op.onnx is not None
+}
 _COMPOSED = {("", op): importer for family in _FAMILIES for op, importer in family.items()} | {
     (domain, op): importer
     for domain, importers in (("com.microsoft", {**MICROSOFT, **MICROSOFT_QUANTIZED}), ("ai.onnx.ml", TREES))
