@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from math import prod
+from functools import partial
+from math import inf, prod
 
 from tirlite.analysis.facts import Facts
 from tirlite.diag import KernelError
 from tirlite.ir import Buffer, Cast, For, ForKind, Let, Load, Max, Min, SeqStmt, Stmt, Store, Var, statements, walk
 from tirlite.record import record
 from tirlite.schedules.auto.candidates import large_temporaries
-from tirlite.schedules.auto.chosen import Chosen
 from tirlite.schedules.auto.trace import Trace
 from tirlite.schedules.compute_at import ComputeAt
 from tirlite.schedules.parallel import Parallel
@@ -50,8 +50,8 @@ class Chain:
     fills: tuple[Var, ...]
 
 
-def scheduled(facts: Facts, processor: Processor) -> Chosen:
-    """The function with its chains scheduled, and the steps that did it."""
+def scheduled(facts: Facts, processor: Processor) -> Trace:
+    """The steps that schedule the chains of a function."""
     trace = Trace(facts)
     while any(_inlined(trace, chain) for chain in [*chains(trace.facts)]):
         pass
@@ -59,8 +59,8 @@ def scheduled(facts: Facts, processor: Processor) -> Chosen:
     # The last nest first: it takes in those before it.
     while left := [chain for chain in chains(trace.facts) if chain.nest not in done]:
         done.add(left[-1].nest)
-        trace = _tiled(trace, left[-1], processor)
-    return Chosen(trace.facts.func, tuple(trace.taken), tuple(trace.figures))
+        _tile(trace, left[-1], processor)
+    return trace
 
 
 def chains(facts: Facts) -> Iterator[Chain]:
@@ -117,33 +117,21 @@ def _inlined(trace: Trace, chain: Chain) -> bool:
     return False
 
 
-def _tiled(trace: Trace, chain: Chain, processor: Processor) -> Trace:
+def _tile(trace: Trace, chain: Chain, processor: Processor) -> None:
     """The nest by tiles, each after what it reads: higher ones, where too much lies around these."""
     for rows in (_ROWS, 2 * _ROWS):
-        made = Trace(trace.facts)
-        made.taken, made.figures = [*trace.taken], [*trace.figures]
-        sizes = _sizes(trace, chain, rows, processor)
-        with suppress(KernelError):
-            computed = _in_tiles(made, chain, sizes, processor.line)
-            if computed is not None and computed <= _MUCH:
-                made.figures.append(_figures(trace, chain, sizes, computed))
-                return made
-    return trace
+        if trace.attempt(partial(_in_tiles, trace, chain, _sizes(trace, chain, rows, processor), processor.line)):
+            return
 
 
-def _figures(trace: Trace, chain: Chain, sizes: tuple[int, int], computed: float) -> str:
-    """What decided the tiles of a chain."""
-    kept = f"of temporaries that take {_bytes(trace, chain)} bytes for each of their elements"
-    return f"tiles of at most {sizes[0]} x {sizes[1]} {kept}; each is computed {computed:.2f} times at most"
-
-
-def _in_tiles(trace: Trace, chain: Chain, sizes: tuple[int, int], line: int) -> float | None:
-    """How often an element is computed once the nest goes by tiles, at most; None where it cannot."""
+def _in_tiles(trace: Trace, chain: Chain, sizes: tuple[int, int], line: int) -> bool:
+    """Has the nest go by tiles; whether it can, and elements are not computed too often."""
     loops = _loops(trace.loop(chain.nest))
     read = {buffer for var in chain.fills for buffer in _written(trace.loop(var))}
     moving = [loop for loop in loops if _moves(loop, read)]
     if not moving:
-        return None
+        return False
+    bytes_of_all = _bytes(trace, chain)
     tiled = dict(zip(moving[-2:], sizes[-len(moving) :], strict=True))
     blocks: dict[Var, int] = {}
     inner: list[Var] = []
@@ -163,7 +151,12 @@ def _in_tiles(trace: Trace, chain: Chain, sizes: tuple[int, int], line: int) -> 
     if (lanes := _lanes_of_line(trace, inner[-1], line)) is not None:
         with suppress(KernelError):
             trace.apply(Vectorize(trace.name(inner[-1]), (lanes,)))
-    return max(computed, default=None)
+    most = max(computed, default=inf)
+    trace.figures.append(
+        f"tiles of at most {sizes[0]} x {sizes[1]} of temporaries that take {bytes_of_all} bytes for each of their "
+        f"elements; each is computed {most:.2f} times at most"
+    )
+    return most <= _MUCH
 
 
 def _lanes_of_line(trace: Trace, innermost: Var, line: int) -> int | None:

@@ -9,16 +9,16 @@ Goto and van de Geijn, Anatomy of High-Performance Matrix Multiplication (2008).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from math import prod
 
 from tirlite.analysis.facts import Facts
-from tirlite.diag import KernelError
 from tirlite.ir import For
 from tirlite.ir.printer_names import identifier
-from tirlite.rewrite.pipeline import Pass, after
-from tirlite.schedules.auto.chosen import Chosen
+from tirlite.rewrite.pipeline import Pass
 from tirlite.schedules.auto.contraction import Contraction, contractions, is_dense, least_sizes, names
 from tirlite.schedules.auto.tiling import TILES_OF_BLOCK, Tiling, count_of, is_known
+from tirlite.schedules.auto.trace import Trace
 from tirlite.schedules.cache_write import CacheWrite
 from tirlite.schedules.distribute import Distribute
 from tirlite.schedules.dots import Dots
@@ -42,22 +42,14 @@ _MANY_VECTORS = 6
 _MASKED_BYTES = 32
 
 
-def scheduled(facts: Facts, tiling: Tiling) -> Chosen:
-    """The function with its contractions scheduled, and the steps that did it: the last nest first."""
-    taken, figures = list[Pass](), list[str]()
+def scheduled(facts: Facts, tiling: Tiling) -> Trace:
+    """The steps that schedule the contractions of a function: the last nest first."""
+    trace = Trace(facts)
     for found in reversed([*contractions(facts, tiling)]):
-        made, attempt = facts, list[Pass]()
-        try:
-            for step in steps(found, facts, tiling):
-                made = after(step, made)
-                attempt.append(step)
-        except KernelError:  # a step does not fit: the nest stays as it is
-            continue
-        if attempt:
-            figures.append(tiling.figures(tiling.lanes(found.element, found.columns), found.element))
-        facts = made
-        taken += attempt
-    return Chosen(facts.func, tuple(taken), tuple(figures))
+        # Where a step does not fit, the nest stays as it is.
+        if trace.attempt(partial(trace.takes, steps(found, trace.facts, tiling))):
+            trace.figures.append(tiling.figures(tiling.lanes(found.element, found.columns), found.element))
+    return trace
 
 
 def steps(nest: Contraction, facts: Facts, tiling: Tiling) -> Iterator[Pass]:

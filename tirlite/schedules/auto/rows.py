@@ -9,12 +9,12 @@ a vector. An elementary function that several of the loops compute of the same i
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 
 from tirlite.analysis.facts import Facts
 from tirlite.diag import KernelError
 from tirlite.ir import Allocate, For, ForKind, IntImm, Let, Load, PrimFunc, Stmt, Store, Var, statements_of, walk
 from tirlite.schedules.auto.candidates import is_row
-from tirlite.schedules.auto.chosen import Chosen
 from tirlite.schedules.auto.contraction import contractions
 from tirlite.schedules.auto.contraction_steps import steps
 from tirlite.schedules.auto.tiling import Tiling
@@ -30,23 +30,17 @@ from tirlite.schedules.vectorize import Vectorize
 _PLAIN = (ForKind.SERIAL, ForKind.PARALLEL)
 
 
-def scheduled(facts: Facts, tiling: Tiling) -> Chosen:
-    """The function with its loops over rows scheduled, and the steps that did it."""
+def scheduled(facts: Facts, tiling: Tiling) -> Trace:
+    """The steps that schedule the loops over rows of a function."""
     trace = Trace(facts)
     done: set[Var] = set()
     while (row := _next_row(trace.facts.func, done)) is not None:
         done.add(row.var)
         before = {loop.var for loop, _ in loops_around(trace.facts.func)}
-        made = Trace(trace.facts)
-        with suppress(KernelError):
-            _schedule(made, row.var, tiling)
-            if made.taken:
-                trace.facts = made.facts
-                trace.taken += made.taken
-                trace.figures += made.figures
-                done |= {loop.var for loop in statements_of(row, For)}
-                done |= {loop.var for loop, _ in loops_around(trace.facts.func)} - before
-    return Chosen(trace.facts.func, tuple(trace.taken), tuple(trace.figures))
+        if trace.attempt(partial(_schedule, trace, row.var, tiling)):
+            done |= {loop.var for loop in statements_of(row, For)}
+            done |= {loop.var for loop, _ in loops_around(trace.facts.func)} - before
+    return trace
 
 
 def _next_row(func: PrimFunc, done: set[Var]) -> For | None:
@@ -57,11 +51,11 @@ def _next_row(func: PrimFunc, done: set[Var]) -> For | None:
     return None
 
 
-def _schedule(trace: Trace, row: Var, tiling: Tiling) -> None:
-    """Schedules a loop over rows, or leaves it as it is."""
+def _schedule(trace: Trace, row: Var, tiling: Tiling) -> bool:
+    """Schedules a loop over rows; whether it is one for that."""
     loop = trace.loop(row)
     if any(isinstance(stmt, Let) for stmt in loop.body.stmts) or not trace.facts.is_independent(loop):
-        return
+        return False
     products = {stage.var for stage in _stages(trace, row) if _is_product(stage, row)}
     own = [stmt for stmt in loop.body.stmts if isinstance(stmt, Allocate)]
     # What has two axes itself, or a known size, is no row.
@@ -70,13 +64,15 @@ def _schedule(trace: Trace, row: Var, tiling: Tiling) -> None:
     count = loop.stop.value if isinstance(loop.stop, IntImm) and isinstance(loop.start, IntImm) else None
     block = tiling.row_bytes // max((stmt.buffer.dtype.bytes for stmt in own), default=4)
     if not (products and is_long and (count is None or count >= block)):
-        return
+        return False
     if count is None:
         first = next(stage.var.name for stage in _stages(trace, row) if stage.var in products)
         trace.apply(Specialize(trace.name(row), ((row.name, block), (first, tiling.least_rows))))
     trace.figures.append(f"blocks of {block} rows, which take the lanes of {tiling.row_bytes} bytes of vectors")
-    _precompute(trace, row)
+    for var in [stage.var for stage in _stages(trace, row)]:
+        trace.attempt(partial(_precompute, trace, row, var))
     _in_blocks(trace, row, block, products, tiling)
+    return True
 
 
 def _is_product(stage: For, row: Var) -> bool:
@@ -94,19 +90,14 @@ def _stages(trace: Trace, row: Var) -> list[For]:
     return [stmt for stmt in trace.loop(row).body.stmts if isinstance(stmt, For)]
 
 
-def _precompute(trace: Trace, row: Var) -> None:
-    """Computes once what several loops of a row compute."""
-    for var in [stage.var for stage in _stages(trace, row)]:
-        before = {loop.var for loop, _ in loops_around(trace.facts.func)}
-        attempt = Trace(trace.facts)
-        with suppress(KernelError):
-            attempt.apply(Precompute(attempt.name(var)))
-            new = next(loop for loop, _ in loops_around(attempt.facts.func) if loop.var not in before)
-            kept = {store.buffer for store in statements_of(new, Store)}
-            loads = [{node.buffer for node in walk(stmt) if isinstance(node, Load)} for stmt in _stages(attempt, row)]
-            if sum(not kept.isdisjoint(each) for each in loads) > 1:
-                trace.facts = attempt.facts
-                trace.taken += attempt.taken
+def _precompute(trace: Trace, row: Var, var: Var) -> bool:
+    """Computes once what a loop of a row computes; whether several loops do."""
+    before = {loop.var for loop, _ in loops_around(trace.facts.func)}
+    trace.apply(Precompute(trace.name(var)))
+    new = next(loop for loop, _ in loops_around(trace.facts.func) if loop.var not in before)
+    kept = {store.buffer for store in statements_of(new, Store)}
+    loads = [{node.buffer for node in walk(stmt) if isinstance(node, Load)} for stmt in _stages(trace, row)]
+    return sum(not kept.isdisjoint(each) for each in loads) > 1
 
 
 def _in_blocks(trace: Trace, row: Var, block: int, products: set[Var], tiling: Tiling) -> None:
@@ -133,15 +124,9 @@ def _tile_products(trace: Trace, nests: list[Var], tiling: Tiling) -> None:
     """Products over a block as such over matrices, without asking again whether they are large enough."""
     for nest in nests:
         found = next((each for each in contractions(trace.facts, tiling) if each.loops[0].var is nest), None)
-        if found is None:
-            continue
-        made = Trace(trace.facts)
-        with suppress(KernelError):
-            for step in steps(found, trace.facts, tiling):
-                if not isinstance(step, Specialize):
-                    made.apply(step)
-            trace.facts = made.facts
-            trace.taken += made.taken
+        if found is not None:
+            made = (step for step in steps(found, trace.facts, tiling) if not isinstance(step, Specialize))
+            trace.attempt(partial(trace.takes, made))
 
 
 def _is_one_of(stmt: Stmt, variables: set[Var]) -> bool:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 from tirlite.analysis.facts import Facts
+from tirlite.diag import KernelError
 from tirlite.ir import For, Var
 from tirlite.ir.printer_names import identifier
 from tirlite.rewrite.pipeline import Pass, after
@@ -11,7 +14,7 @@ from tirlite.schedules.split import Split
 
 
 class Trace:
-    """The facts of a function after the steps that were `taken`, and the `figures` that decided them."""
+    """The facts of a function after the steps that were `taken`, and `figures` for its author that decided them."""
 
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
@@ -22,6 +25,24 @@ class Trace:
         """Applies a step. Raises KernelError, and changes nothing, where it is refused."""
         self.facts = after(step, self.facts)
         self.taken.append(step)
+
+    def takes(self, steps: Iterable[Pass]) -> bool:
+        """Applies steps; whether there are any."""
+        before = len(self.taken)
+        for step in steps:
+            self.apply(step)
+        return len(self.taken) > before
+
+    def attempt(self, change: Callable[[], bool]) -> bool:
+        """Whether `change` took its steps, and says that they are worth it; else all is as it was before."""
+        known = self.facts, [*self.taken], [*self.figures]
+        try:
+            is_kept = change()
+        except KernelError:
+            is_kept = False
+        if not is_kept:
+            self.facts, self.taken, self.figures = known
+        return is_kept
 
     def loop(self, var: Var) -> For:
         """The loop over a variable."""

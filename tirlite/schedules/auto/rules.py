@@ -1,0 +1,86 @@
+"""The passes that schedule loops by rules: each looks for loops of its kind before anything is loaded that could."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import field
+from typing import TYPE_CHECKING
+
+from tirlite.analysis.facts import Facts
+from tirlite.ir import For, PrimFunc, Store, statements_of
+from tirlite.record import record
+from tirlite.rewrite.pipeline import FactsPass
+from tirlite.schedules.auto.candidates import has_chains, has_rows
+from tirlite.target import Target
+
+if TYPE_CHECKING:
+    from tirlite.schedules.auto.trace import Trace
+
+
+class Rules(FactsPass):
+    """What is done, and when, by what a target has. For functions in normal form (see `Normalize`)."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def scheduled(self, facts: Facts) -> Trace | None:
+        """The steps that are taken; None where there is no loop for them."""
+
+    def rewritten(self, facts: Facts) -> PrimFunc:
+        trace = self.scheduled(facts)
+        return facts.func if trace is None else trace.facts.func
+
+
+@record
+class ScheduleChains(Rules):
+    """Nests that fill temporaries, inside of tiles of the nests that read them: so a tile stays in the cache."""
+
+    target: Target = field(default_factory=Target.host)
+    name: str = "schedule-chains"
+
+    def scheduled(self, facts: Facts) -> Trace | None:
+        if not has_chains(facts.func):
+            return None
+        from tirlite.schedules.auto.chains import scheduled
+
+        return scheduled(facts, self.target.processor)
+
+
+@record
+class ScheduleRows(Rules):
+    """Loops over rows that go through several loops each: rows by blocks, where what these read is the same for all."""
+
+    target: Target = field(default_factory=Target.host)
+    name: str = "schedule-rows"
+
+    def scheduled(self, facts: Facts) -> Trace | None:
+        if not has_rows(facts.func):
+            return None
+        from tirlite.schedules.auto.rows import scheduled
+        from tirlite.schedules.auto.tiling import Tiling
+
+        return scheduled(facts, Tiling.of(self.target))
+
+
+@record
+class ScheduleContractions(Rules):
+    """Nests that combine what depends on other loops each: by tiles of registers, over packed panels."""
+
+    target: Target = field(default_factory=Target.host)
+    name: str = "schedule-contractions"
+
+    def scheduled(self, facts: Facts) -> Trace | None:
+        if not any(map(_is_nest, statements_of(facts.func.body, For))):
+            return None
+        from tirlite.schedules.auto.contraction_steps import scheduled
+        from tirlite.schedules.auto.tiling import Tiling
+
+        return scheduled(facts, Tiling.of(self.target))
+
+
+def _is_nest(loop: For) -> bool:
+    """Whether loops stand one inside of the other around an update, two of them at least in this one."""
+    depth, body = 0, loop.body
+    while inner := next((stmt for stmt in reversed(body.stmts) if isinstance(stmt, For)), None):
+        depth, body = depth + 1, inner.body
+    return depth >= 2 and bool(body.stmts) and isinstance(body.stmts[-1], Store)
