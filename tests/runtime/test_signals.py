@@ -72,7 +72,18 @@ def searches(x: tl.f64[n], y: tl.out[tl.f64[n]], times: tl.i64):
         y[at - 1] = y[at - 1] * 0.5 + 0.5
 
 
-LONG = [in_order, by_workers, backwards, until, nest, searches]
+@tl.kernel
+def searches_back(x: tl.f64[n], y: tl.out[tl.f64[n]], times: tl.i64):
+    for i in range(n):
+        y[i] = x[i]
+    for _ in range(times):
+        at = n
+        while at > 0 and y[at - 1] > 0:
+            at -= 1
+        y[at] = y[at] * 0.5 + 0.5
+
+
+LONG = [in_order, by_workers, backwards, until, nest, searches, searches_back]
 
 
 class Rung(Exception):
@@ -105,7 +116,7 @@ def test_a_handler_ends_a_kernel(kernel: Callable[..., np.ndarray], size: int) -
     kernel(x, 1)
     with pytest.raises(Rung), ringing(0.05):
         kernel(x, FOREVER)
-    once = {backwards: 0, until: 0, searches: size - 1}
+    once = {backwards: 0, until: 0, searches: size - 1, searches_back: 0}
     wanted = np.full(size, 2.0 + (kernel in once))
     wanted[once.get(kernel, 0)] = 2
     np.testing.assert_array_equal(kernel(3 * x, 1), wanted)
@@ -144,4 +155,5 @@ def test_short_loops_along_arrays_do_not_ask() -> None:
     assert "tirlite.poll" not in add.llvm
     # What is passed in the search counts for the loop around it.
     assert searches.llvm.count("call i64 @tirlite.poll") == 1
+    assert searches_back.llvm.count("call i64 @tirlite.poll") == 1
     assert "tirlite.poll" in in_order.llvm

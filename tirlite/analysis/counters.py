@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from tirlite.ir import (
+    GE,
+    GT,
     LE,
     LT,
     Add,
@@ -25,8 +27,8 @@ from tirlite.ir import (
 )
 
 
-def counter_along(loop: While) -> Load | None:
-    """The scalar that grows in each iteration up to a limit, and by which an array is indexed.
+def counter_along(loop: While) -> tuple[Load, type[Add | Sub]] | None:
+    """The scalar that goes up or down to a limit, by which an array is indexed, and what takes it there.
 
     None where there is none, or there are loops inside.
     """
@@ -35,27 +37,31 @@ def counter_along(loop: While) -> Load | None:
         return None
     written = [stmt.buffer for stmt in stmts if isinstance(stmt, Store)]
     for each in conjuncts(loop.condition):
-        if not isinstance(each, LT | LE) or not isinstance(each.a, Load) or each.a.indices or each.a.dtype != i64:
+        if not isinstance(each, LT | LE | GT | GE):
             continue
-        counter, is_fixed = each.a, not any(isinstance(node, Load) and node.buffer in written for node in walk(each.b))
-        if is_fixed and written.count(counter.buffer) == 1 and _grows(loop, counter):
-            return counter
+        counter, limit = each.a, each.b
+        if not isinstance(counter, Load) or counter.indices or counter.dtype != i64:
+            continue
+        moves = Add if isinstance(each, LT | LE) else Sub
+        is_fixed = not any(isinstance(node, Load) and node.buffer in written for node in walk(limit))
+        if is_fixed and written.count(counter.buffer) == 1 and _goes(loop, counter, moves):
+            return counter, moves
     return None
 
 
-def _grows(loop: While, counter: Load) -> bool:
-    """Whether each iteration adds to a counter, and an array is indexed by it."""
+def _goes(loop: While, counter: Load, moves: type[Add | Sub]) -> bool:
+    """Whether each iteration adds to a counter, or subtracts from it, and an array is indexed by it."""
     named: set[Var] = set()
-    grows = False
+    goes = False
     for stmt in loop.body.stmts:
         if isinstance(stmt, Let) and _is_counter(stmt.value, counter):
             named.add(stmt.var)
-        elif isinstance(stmt, Store) and stmt.buffer is counter.buffer and isinstance(stmt.value, Add):
+        elif isinstance(stmt, Store) and stmt.buffer is counter.buffer and isinstance(stmt.value, moves):
             old, by = stmt.value.a, stmt.value.b
-            grows = (old in named or _is_counter(old, counter)) and isinstance(by, IntImm) and by.value > 0
+            goes = (old in named or _is_counter(old, counter)) and isinstance(by, IntImm) and by.value > 0
     nodes = (node for part in (loop.condition, *loop.body.stmts) for node in walk(part))
     places = (index for node in nodes if isinstance(node, Load | Store) for index in node.indices)
-    return grows and any(_follows(index, counter, named) for index in places)
+    return goes and any(_follows(index, counter, named) for index in places)
 
 
 def _follows(index: Expr, counter: Load, named: set[Var]) -> bool:

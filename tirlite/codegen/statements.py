@@ -23,6 +23,7 @@ from tirlite.codegen.refused import Refused
 from tirlite.codegen.storage import Home, Storage
 from tirlite.codegen.work import asks_between, is_unbound, iterations_between
 from tirlite.ir import (
+    Add,
     Allocate,
     Assert,
     AttrStmt,
@@ -326,21 +327,23 @@ class Statements:
         out = self.out
         test, body, done = out.label("test"), out.label("while"), out.label("done")
         asks = not self.module.exported
-        counter = counter_along(stmt) if asks else None
-        before = None if counter is None or not self.asking.counts(out) else self.values.value(counter)
+        found = counter_along(stmt) if asks else None
+        before = None if found is None or not self.asking.counts(out) else self.values.value(found[0])
         out.branch(test)
         out.start(test)
         out.branch_if(self.usable(stmt.condition, "the condition of a `while`"), body, done)
         out.start(body)
-        if asks and counter is None:
+        if asks and found is None:
             self.asking.begin(out, stmt, integer(_BETWEEN))
         yield self.iteration(stmt)
-        if asks and counter is None:
+        if asks and found is None:
             self.asking.end()
         out.branch(test)
         out.start(done)
-        if before is not None and counter is not None:
-            self.asking.passed(out, out.op("sub", self.values.value(counter), before))
+        if before is not None and found is not None:
+            counter, moves = found
+            after = self.values.value(counter)
+            self.asking.passed(out, out.op("sub", after, before) if moves is Add else out.op("sub", before, after))
 
     def loop(self, stmt: For) -> Steps[None]:
         start, stop = self.bounds(stmt)
