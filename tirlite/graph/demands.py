@@ -84,9 +84,9 @@ class Demands:
         """What is known so far, for `back_to`."""
         return Mark(tuple(self._asked), dict(self._stands))
 
-    def since(self, mark: Mark) -> list[Demand]:
-        """What was asked since, and is not told by the types of the parameters."""
-        return [each for each in self._asked[len(mark.asked) :] if not self._settled(each).is_told]
+    def has_asked_since(self, mark: Mark) -> bool:
+        """Whether anything was asked since."""
+        return len(self._asked) > len(mark.asked)
 
     def back_to(self, mark: Mark) -> None:
         """Forgets what was asked since: for a part of a graph that is left out after all."""

@@ -408,3 +408,34 @@ def test_what_a_transposed_convolution_makes_too_much_is_cut_off(how: str, first
     x, w = np.float32([[[1, 10, 100]]]), np.float32([[[1, 2]]])
     whole = [1, 12, 120, 200]
     assert tl.graph.evaluate(f, x, w).ravel().tolist() == whole[first : first + 3]
+
+
+def test_what_a_branch_demands_is_checked_where_it_is_taken() -> None:
+    """Each branch adds weights of another length, as a model for two rates of its input does."""
+    condition = helper.make_tensor_value_info("c", onnx.TensorProto.BOOL, [])
+    weights = {count: onnx.numpy_helper.from_array(np.ones(count, np.float32), f"w{count}") for count in (3, 5)}
+    branches = [
+        helper.make_graph(
+            [
+                helper.make_node("Add", ["x", f"w{count}"], [f"z{count}"]),
+                helper.make_node("Neg", [f"z{count}"], [f"r{count}"]),
+            ],
+            f"of_{count}",
+            [],
+            [onnx.ValueInfoProto(name=f"r{count}")],
+            [weights[count]],
+        )
+        for count in (3, 5)
+    ]
+    node = helper.make_node("If", ["c"], ["y"], then_branch=branches[0], else_branch=branches[1])
+    made = model([node], {"x": ["n"]}, ["y"])
+    made.graph.input.append(condition)
+    f = tl.from_onnx(made)
+    net = tl.graph.compile(f)
+    assert not f.demands
+    for count, flag in ((3, True), (5, False)):
+        x = np.arange(count, dtype=np.float32)
+        for run in (net, lambda *arrays: tl.graph.evaluate(f, *arrays)):
+            np.testing.assert_array_equal(run(x, np.array(flag)), -(x + 1))
+    with pytest.raises(tl.KernelRunError, match="5 elements become 3"):
+        net(np.zeros(5, np.float32), np.array(True))

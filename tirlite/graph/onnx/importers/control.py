@@ -33,14 +33,10 @@ def _if(t: Translation, node: Node) -> Sequence[Expr]:
     if isinstance(condition, Constant):
         return t.inside(node.body("then_branch" if condition.value else "else_branch"), [], node)
     before = t.mark()
-    then, other = (t.inside(node.body(name), [], node) for name in ("then_branch", "else_branch"))
+    then, other = (_branch(t, name, node) for name in ("then_branch", "else_branch"))
     if any(a.tensor.rank != b.tensor.rank for a, b in zip(then, other, strict=True)):
         t.back_to(before)
         return t.inside(node.body(_demanded_branch(t, condition, node)), [], node)
-    if asked := t.b.demands.since(before[0]):
-        raise Unsupported(
-            f"a branch demands that {asked[0]}, and calls may take the other; make its condition a constant"
-        )
     for a, b in zip(then, other, strict=True):
         _join_dims(t, node, a.tensor, b.tensor)
     if (renewal := t.b.renewal) is not None:
@@ -50,6 +46,17 @@ def _if(t: Translation, node: Node) -> Sequence[Expr]:
     types = tuple(_either(t, condition, a, b) for a, b in zip(then, other, strict=True))
     both = t.b.if_(condition, t.b.tuple(*then), t.b.tuple(*other), given=TupleType(types))
     return [t.b.item(both, number) for number in range(len(then))]
+
+
+def _branch(t: Translation, name: str, node: Node) -> list[Expr]:
+    """What one branch gives. What it alone demands is checked where it is taken, and not known outside of it."""
+    before, _, _ = t.mark()
+    values = t.inside(node.body(name), [], node)
+    if t.b.demands.has_asked_since(before):
+        if t.b.renewal is not None:
+            values = [t.b.renewal.value(each) for each in values]
+        t.b.demands.back_to(before)
+    return values
 
 
 def _demanded_branch(t: Translation, condition: Expr, node: Node) -> str:
