@@ -40,15 +40,13 @@ class Arena:
 class Shared:
     """Slots: the sizes that lie in each, the slot that each request is in, and whether pairs are in place there.
 
-    `beside` are sizes, the sum of the greatest of each of which should not be exceeded either, and `heights` then tell
-    an order to begin with.
+    `beside` are sizes, the sum of the greatest of each of which should not be exceeded either.
     """
 
     sizes: Sequence[Sequence[Size]]
     numbers: Mapping[str, int]
     has_pairs: bool
     beside: Sequence[Sequence[Size]] = ()
-    heights: Mapping[str, int] | None = None
 
 
 @record
@@ -92,8 +90,7 @@ class Packer:
         elif all(request.fixed is None for request in requests):
             given = slots()
             ranks = [given.numbers[group.members[0].id] for group in groups]
-            heights = [given.heights[group.members[0].id] for group in groups] if given.heights else []
-            whole = Slots(ranks, given.sizes, given.has_pairs, given.beside, heights)
+            whole = Slots(ranks, given.sizes, given.has_pairs, given.beside)
             for each, is_known in pack_groups(groups, aligns, whole, self.bindings, self.budget):
                 yield Arena(_named(groups, each.offsets), each.total, in_place, is_known)
 
@@ -240,11 +237,7 @@ class _Memory:
 
         def shares() -> Shared:
             shared = slots.shares(name)
-            if beside is None or beside.arena is None:
-                return shared if beside is None else replace(shared, beside=beside.maxima(name))
-            order = Order(self.packer.bindings)
-            heights = {each: order.value(offset) for each, offset in beside.arena.offsets.items()}
-            return replace(shared, beside=beside.maxima(name), heights=heights)
+            return shared if beside is None or beside.arena is None else replace(shared, beside=beside.maxima(name))
 
         def fits(size: Size) -> bool:
             # Where nothing can need less, what slots need is not asked.

@@ -96,8 +96,6 @@ _TRIES = 3
 # Sizes of which an offset may be the maximum, for each time that orders are sought: again where those found may need
 # more than the slots.
 _WIDE = (12, 20, 32, 32)
-# The same for the best order, as long as each step lowers its cost by so much; times sections of groups at most.
-_WIDER, _WORTH, _LONG = (24, 48), 0.003, 400_000
 # Pieces of groups, and sections that they live in, beyond which no other order than that of the slots is looked for.
 _SEVERAL, _LOOSE = 2000, 100_000
 # What bytes count for there when sizes are merged, beside bytes at a binding.
@@ -112,20 +110,18 @@ class Slots:
     lie there in place of one another.
 
     `beside` are, where others than slots should not need less, sizes of that kind: what is needed is the sum of the
-    greatest of each; and `heights` of the groups then tell an order to begin with.
+    greatest of each.
     """
 
     ranks: Sequence[int]
     sizes: Sequence[Sequence[Size]]
     has_pairs: bool
     beside: Sequence[Sequence[Size]] = ()
-    heights: Sequence[int] = ()
 
     @property
-    def orders(self) -> list[tuple[int, ...]]:
-        """Orders of the groups: that of the slots, and that of the heights if there are any."""
-        ways = (self.ranks, self.heights) if self.heights else (self.ranks,)
-        return [tuple(sorted(range(len(way)), key=lambda i: (way[i], i))) for way in ways]
+    def order(self) -> tuple[int, ...]:
+        """The groups in the order of their slots."""
+        return tuple(sorted(range(len(self.ranks)), key=lambda i: (self.ranks[i], i)))
 
     @property
     def ceilings(self) -> list[Sequence[Sequence[Size]]]:
@@ -162,7 +158,7 @@ def pack_groups(
     shape = _Shape(towers, sections, (*bindings, *drawn(_dims(towers), _DRAWN)), _larger(groups))
     if sum(len(group.pieces) for group in groups) <= _SEVERAL and crowd <= _LOOSE:
         yield from _robust(shape, slots, compare)
-    stacked = stack(towers, len(sections.load), slots.orders[0], compare)
+    stacked = stack(towers, len(sections.load), slots.order, compare)
     if stacked is not None:
         is_apart = not slots.has_pairs and all(len(group.members) == 1 for group in groups)
         yield stacked, is_apart and max(aligns) == 1
@@ -209,7 +205,7 @@ def _robust(shape: _Shape, slots: Slots, compare: Order) -> Iterator[tuple[Stack
     if products is None:
         values = Order(shape.bindings).values
         trials = shape.trials({size: np.array(values(size), np.float64) for size in (*known, *options)}, slots)
-        for order in robust_orders(trials, slots.orders, _TRIES):
+        for order in robust_orders(trials, [slots.order], _TRIES):
             stacked = stack(shape.towers, len(shape.sections.load), order, compare)
             if stacked is not None:
                 yield stacked, False
@@ -237,7 +233,7 @@ def _proved(
     sure = [cover for cover in covers if cover is not None]
     worth = np.concatenate([products.values(shape.bindings), np.eye(len(products.products))], axis=1)
     first = worth.shape[1]
-    starts, best = slots.orders, list[tuple[float, tuple[int, ...], Fronts]]()
+    starts, best = [slots.order], list[tuple[float, tuple[int, ...], Fronts]]()
     for turn in range(len(_WIDE)):
         values = {size: vector @ worth for size, vector in vectors.items()}
         values |= {size: (front @ worth).max(axis=0) for size, front in fronts_of_size.items()}
@@ -259,8 +255,8 @@ def _proved(
             break
         columns = _new([each / each.max() for each in directions if each.any()], worth)
         worth = np.concatenate([worth, *(each[:, None] for each in columns)], axis=1)
-    _, order, fronts = min(best or made, key=lambda each: each[0])
-    yield _stack_of(stacking.widened(order, fronts, sure) if best else fronts, products), bool(best)
+    _, _, fronts = min(best or made, key=lambda each: each[0])
+    yield _stack_of(fronts, products), bool(best)
 
 
 @record
@@ -284,20 +280,6 @@ class _Stacking:
     def cost(self, fronts: Fronts) -> float:
         """What the total costs in the columns."""
         return self.trials.cost((fronts.total @ self.worth).max(axis=0))
-
-    def widened(self, order: tuple[int, ...], fronts: Fronts, covers: Sequence[Cover]) -> Fronts:
-        """The same order with offsets of more vectors, where that is worth it and still proved."""
-        least = self.trials.cost(self.trials.tops(order)) + _WORTH
-        crowd = sum(high - low for rows in self.sections.spans for low, high, _ in rows)
-        for wide in _WIDER:
-            cost = self.cost(fronts)
-            if cost < least or crowd * wide > _LONG:
-                break
-            wider = self.fronts(order, wide)
-            if self.cost(wider) > cost - _WORTH or _excess(wider, covers):
-                break
-            fronts = wider
-        return fronts
 
 
 def _excess(fronts: Fronts, covers: Sequence[Cover]) -> list[Values]:
