@@ -55,6 +55,7 @@ from tirlite.rewrite.search_ahead import asserted_by_vectors
 from tirlite.rewrite.steady_loads import with_steady_loads
 from tirlite.rewrite.strips import in_strips, where_many
 from tirlite.rewrite.taps import count_of
+from tirlite.rewrite.window_rows import by_window_rows
 from tirlite.target import Processor
 
 # So many iterations of a loop around share what is loaded inside: with four registers each for what they combine.
@@ -201,6 +202,7 @@ def _at(
         around = _jammed(chain[:place], loop, facts, partial(_slides, loads, _short(loop)))
         if around is not None:
             widths = window_widths_of(loop, rules.processor)
+            body = by_window_rows(body, around[1].var)
         elif not has_much_to_do(loop):
             widths = stencil_widths_of(loop, rules.processor)
     try:

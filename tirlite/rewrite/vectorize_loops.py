@@ -24,9 +24,10 @@ class VectorizeLoops(FactsPass):
 
     Serial loops go by vectors of up to 64 lanes where they compute elementary functions or have loops inside, if
     iterations are proved independent, write parameters alone, and lanes access neighbours in memory. What a loop inside
-    combines is combined in the order that is written, in each lane. The last vector of a loop may overlap the one
-    before where that writes the same again; else the last iterations follow one by one. Four iterations of a loop
-    around go together where they share what loops inside load, by as many vectors as the registers of `target` hold.
+    combines is combined in the order that is written, in each lane, but for windows without weights: their rows go
+    first, if that changes nothing or `tl.reduce` allows it. The last vector of a loop may overlap the one before where
+    that writes the same again; else the last iterations follow one by one. Four iterations of a loop around go together
+    where they share what loops inside load, by as many vectors as the registers of `target` hold.
 
     A loop that does no more than add one row after the other to a row of results takes in four at once.
 
