@@ -7,41 +7,39 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any, TypeAlias, TypeVar
 
-from tirlite import analysis as analysis
-from tirlite import graph as graph
-from tirlite import ir as ir
-from tirlite import plan as plan
-from tirlite import rewrite
-from tirlite import schedules as schedules
-from tirlite import solver as solver
+from tirlite import (
+    analysis as analysis,
+    graph as graph,
+    ir as ir,
+    plan as plan,
+    rewrite,
+    schedules as schedules,
+    solver as solver,
+)
 from tirlite.analysis import allocations as allocations
-from tirlite.diag import CallError as CallError
-from tirlite.diag import CallTypeError as CallTypeError
-from tirlite.diag import CallValueError as CallValueError
-from tirlite.diag import CapacityError as CapacityError
-from tirlite.diag import GraphError as GraphError
-from tirlite.diag import InternalError as InternalError
-from tirlite.diag import KernelAssertionError as KernelAssertionError
-from tirlite.diag import KernelError as KernelError
-from tirlite.diag import KernelIndexError as KernelIndexError
-from tirlite.diag import KernelRunError as KernelRunError
-from tirlite.diag import PlanError as PlanError
-from tirlite.diag import TirliteError as TirliteError
+from tirlite.diag import (
+    CallError as CallError,
+    CallTypeError as CallTypeError,
+    CallValueError as CallValueError,
+    CapacityError as CapacityError,
+    GraphError as GraphError,
+    InternalError as InternalError,
+    KernelAssertionError as KernelAssertionError,
+    KernelError as KernelError,
+    KernelIndexError as KernelIndexError,
+    KernelRunError as KernelRunError,
+    PlanError as PlanError,
+    TirliteError as TirliteError,
+)
 from tirlite.driver import Kernel as Kernel
-from tirlite.dsl import buffer as buffer
-from tirlite.dsl import parse as parse
+from tirlite.dsl import buffer as buffer, parse as parse
 from tirlite.dsl.parameters import ParamType
 from tirlite.graph import from_onnx as from_onnx
-from tirlite.ir import Buffer, DType, Expr, TensorType, Var
-from tirlite.ir import PrimFunc as PrimFunc
-from tirlite.ir import structural_equal as structural_equal
+from tirlite.ir import Buffer, DType, Expr, PrimFunc as PrimFunc, TensorType, Var, structural_equal as structural_equal
 from tirlite.runtime import set_num_threads as set_num_threads
-from tirlite.schedules import Schedule as Schedule
-from tirlite.schedules import schedule as schedule
-from tirlite.solver import compile as compile
-from tirlite.solver import kernel as _kernel
-from tirlite.target import MemoryInfo as MemoryInfo
-from tirlite.target import Target as Target
+from tirlite.schedules import Schedule as Schedule, schedule as schedule
+from tirlite.solver import compile as compile, kernel as _kernel
+from tirlite.target import MemoryInfo as MemoryInfo, Target as Target
 from tirlite.tune import autotune as autotune
 
 __version__: str
@@ -188,8 +186,7 @@ def dims(names: str) -> tuple[_Number, ...]:
 # mypy is to leave functions under @tl.inline and a plain @tl.kernel alone: it finds no type in `tl.f32[n, m]`.
 MYPY = False
 if MYPY:
-    from typing import no_type_check as inline
-    from typing import no_type_check as kernel
+    from typing import no_type_check as inline, no_type_check as kernel
 else:
     kernel = _kernel
 

@@ -4,9 +4,9 @@ Most programs need few of the names that a package shows, and Python pays for ea
 package's `__init__.py`, beside the imports for the type checker:
 
     if TYPE_CHECKING:
-        from tirlite.plan.tables.csv import read_csv
+        from tirlite.plan.tables.csv import read_csv as read_csv
     else:
-        __getattr__ = late_names(__name__, {"csv_read": "read_csv"})
+        __getattr__, __all__ = late_names(__name__, {"tables.csv": "read_csv"})
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class _Package(ModuleType):
         return import_module, (self.__name__,)
 
 
-def late_names(package: str, homes: Mapping[str, str]) -> Callable[[str], object]:
-    """What finds a name of `package`; `homes` are its names by the module in the package that they are defined in."""
+def late_names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], object], list[str]]:
+    """What finds a name of `package`, and all of its names; `homes` are these by the module that defines them."""
     places = {name: module for module, names in homes.items() for name in names.split()}
     shown = sys.modules[package]
     for name in places.keys() & vars(shown).keys():
@@ -66,4 +66,4 @@ def late_names(package: str, homes: Mapping[str, str]) -> Callable[[str], object
         setattr(shown, name, value)
         return value
 
-    return __getattr__
+    return __getattr__, sorted(places)

@@ -10,8 +10,7 @@ from tirlite.ir import DType, PrimFunc, TensorType
 from tirlite.kernels.operators.elementwise import computed_in
 from tirlite.kernels.operators.factory import factory
 from tirlite.kernels.operators.lines import by_lines
-from tirlite.kernels.operators.order import above as is_above
-from tirlite.kernels.operators.order import comes_before
+from tirlite.kernels.operators.order import above as is_above, comes_before
 from tirlite.kernels.operators.shapes import extents, product
 from tirlite.kernels.operators.window import Window, finder, where_under
 

@@ -26,10 +26,10 @@ from tirlite.ir import (
     const,
     f32,
     i64,
+    rewrite as rewritten_tree,
     statements,
     walk,
 )
-from tirlite.ir import rewrite as rewritten_tree
 from tirlite.plan import Ok
 from tirlite.rewrite import Normalize, StorageRewrite
 

@@ -9,8 +9,17 @@ import numpy as np
 import pytest
 
 import tirlite as tl
-from tirlite.graph import Builder, Function, StaticRuntime, TensorType, TupleType, Var, evaluate, explicit_allocation
-from tirlite.graph import compile as compiled
+from tirlite.graph import (
+    Builder,
+    Function,
+    StaticRuntime,
+    TensorType,
+    TupleType,
+    Var,
+    compile as compiled,
+    evaluate,
+    explicit_allocation,
+)
 
 
 def of_a_pair() -> Function:

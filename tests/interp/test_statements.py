@@ -6,8 +6,7 @@ import pytest
 from tirlite import ir
 from tirlite.diag import CallValueError, KernelAssertionError, KernelRunError
 from tirlite.interp import interpret
-from tirlite.interp.expressions import LEAVES
-from tirlite.interp.expressions import RULES as EXPRESSION_RULES
+from tirlite.interp.expressions import LEAVES, RULES as EXPRESSION_RULES
 from tirlite.interp.statements import RULES as STATEMENT_RULES
 from tirlite.ir import (
     And,

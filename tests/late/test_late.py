@@ -73,7 +73,8 @@ def test_a_name_is_that_of_its_module_and_stays(monkeypatch: pytest.MonkeyPatch)
     for module in ("tables.csv", "shape.conditions"):  # below a package that is none, nothing more can be loaded
         import_module(f"tirlite.plan.{module}")
     monkeypatch.setitem(sys.modules, "tirlite.plan", package)
-    find = late_names("tirlite.plan", {"tables.csv": "read_csv", "shape.conditions": "Conditions"})
+    find, names = late_names("tirlite.plan", {"tables.csv": "read_csv", "shape.conditions": "Conditions"})
+    assert names == ["Conditions", "read_csv"]
     assert find("read_csv") is package.read_csv
     assert find("Conditions").__module__ == "tirlite.plan.shape.conditions"
 

@@ -16,8 +16,7 @@ from mutation.trial import Plant
 import tirlite as tl
 from tirlite.diag import PlanError
 from tirlite.graph import StaticRuntime, evaluate, plan_memory
-from tirlite.graph.memory import problem as memory_problem
-from tirlite.graph.memory import tokens
+from tirlite.graph.memory import problem as memory_problem, tokens
 from tirlite.graph.memory.lifetimes import Lifetimes
 from tirlite.graph.memory.values import Value, Values
 from tirlite.graph.static_runtime import ranges

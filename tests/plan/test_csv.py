@@ -3,8 +3,7 @@
 import io
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tirlite.diag import PlanError
 from tirlite.plan import Plan, Pool, Problem, Request, check, read_csv, solve, write_csv

@@ -11,8 +11,7 @@ from itertools import product
 from random import Random
 from typing import TypeAlias
 
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 
 from tirlite.diag import KernelError
 from tirlite.sizes import (

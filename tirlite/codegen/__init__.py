@@ -6,26 +6,26 @@ from tirlite.late import late_names
 
 if TYPE_CHECKING:
     from tirlite.codegen.llvm.machine import (
-        MACHINES,
-        Effort,
-        ObjectCode,
-        Optimised,
-        compile_exported,
-        compile_module,
-        compile_text,
-        optimised,
+        MACHINES as MACHINES,
+        Effort as Effort,
+        ObjectCode as ObjectCode,
+        Optimised as Optimised,
+        compile_exported as compile_exported,
+        compile_module as compile_module,
+        compile_text as compile_text,
+        optimised as optimised,
     )
-    from tirlite.codegen.llvm.pool import pool_text
-    from tirlite.codegen.llvm.signals import signals_text
-    from tirlite.codegen.lower import Lowered, lower
-    from tirlite.codegen.reports import Told
-    from tirlite.codegen.workspace import Workspace
+    from tirlite.codegen.llvm.pool import pool_text as pool_text
+    from tirlite.codegen.llvm.signals import signals_text as signals_text
+    from tirlite.codegen.lower import Lowered as Lowered, lower as lower
+    from tirlite.codegen.reports import Told as Told
+    from tirlite.codegen.workspace import Workspace as Workspace
 else:
-    __getattr__ = late_names(
+    __getattr__, __all__ = late_names(
         __name__,
         {
             "llvm.machine": (
-                "Effort MACHINES ObjectCode Optimised compile_exported compile_module compile_text optimised"
+                "MACHINES Effort ObjectCode Optimised compile_exported compile_module compile_text optimised"
             ),
             "llvm.pool": "pool_text",
             "llvm.signals": "signals_text",
@@ -34,20 +34,3 @@ else:
             "workspace": "Workspace",
         },
     )
-
-__all__ = [
-    "Effort",
-    "Lowered",
-    "MACHINES",
-    "ObjectCode",
-    "Optimised",
-    "Told",
-    "Workspace",
-    "compile_exported",
-    "compile_module",
-    "compile_text",
-    "lower",
-    "optimised",
-    "pool_text",
-    "signals_text",
-]

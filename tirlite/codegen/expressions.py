@@ -45,8 +45,7 @@ from tirlite.ir import (
     run,
 )
 from tirlite.ir.checked import bare, checked, is_checked
-from tirlite.ir.masked import mask_of, unmasked
-from tirlite.ir.masked import masked as masked_index
+from tirlite.ir.masked import mask_of, masked as masked_index, unmasked
 from tirlite.record import cached_property
 
 if TYPE_CHECKING:

@@ -2,58 +2,45 @@
 
 from typing import TYPE_CHECKING
 
-from tirlite.diag.boundary import boundary, public
-from tirlite.diag.error import (
-    CallError,
-    CallTypeError,
-    CallValueError,
-    CapacityError,
-    GraphError,
-    InternalError,
-    KernelAssertionError,
-    KernelError,
-    KernelIndexError,
-    KernelRunError,
-    PlanError,
-    TirliteError,
-)
-from tirlite.diag.message import Message
-from tirlite.diag.source import Source, Span
 from tirlite.late import late_names
 
 if TYPE_CHECKING:
-    from tirlite.diag.entry import Entry, entries, entry_of, message_kinds
-    from tirlite.diag.nearest import nearest
+    from tirlite.diag.boundary import boundary as boundary, public as public
+    from tirlite.diag.entry import (
+        Entry as Entry,
+        entries as entries,
+        entry_of as entry_of,
+        message_kinds as message_kinds,
+    )
+    from tirlite.diag.error import (
+        CallError as CallError,
+        CallTypeError as CallTypeError,
+        CallValueError as CallValueError,
+        CapacityError as CapacityError,
+        GraphError as GraphError,
+        InternalError as InternalError,
+        KernelAssertionError as KernelAssertionError,
+        KernelError as KernelError,
+        KernelIndexError as KernelIndexError,
+        KernelRunError as KernelRunError,
+        PlanError as PlanError,
+        TirliteError as TirliteError,
+    )
+    from tirlite.diag.message import Message as Message
+    from tirlite.diag.nearest import nearest as nearest
+    from tirlite.diag.source import Source as Source, Span as Span
 else:
-    __getattr__ = late_names(
+    __getattr__, __all__ = late_names(
         __name__,
         {
+            "boundary": "boundary public",
             "entry": "Entry entries entry_of message_kinds",
+            "error": (
+                "CallError CallTypeError CallValueError CapacityError GraphError InternalError"
+                " KernelAssertionError KernelError KernelIndexError KernelRunError PlanError TirliteError"
+            ),
+            "message": "Message",
             "nearest": "nearest",
+            "source": "Source Span",
         },
     )
-
-__all__ = [
-    "CallError",
-    "CallTypeError",
-    "CallValueError",
-    "CapacityError",
-    "Entry",
-    "GraphError",
-    "InternalError",
-    "KernelAssertionError",
-    "KernelError",
-    "KernelIndexError",
-    "KernelRunError",
-    "Message",
-    "PlanError",
-    "Source",
-    "Span",
-    "TirliteError",
-    "boundary",
-    "entries",
-    "entry_of",
-    "message_kinds",
-    "nearest",
-    "public",
-]

@@ -6,15 +6,15 @@ from tirlite.dsl.vocabulary import WORDS, Word
 from tirlite.late import late_names
 
 if TYPE_CHECKING:
-    from tirlite.dsl.dims import dim, dims
-    from tirlite.dsl.inline import Inline, inline
-    from tirlite.dsl.parameters import array, buffer, out
-    from tirlite.dsl.translate import Translation, parse, translate
+    from tirlite.dsl.dims import dim as dim, dims as dims
+    from tirlite.dsl.inline import Inline as Inline, inline as inline
+    from tirlite.dsl.parameters import array as array, buffer as buffer, out as out
+    from tirlite.dsl.translate import Translation as Translation, parse as parse, translate as translate
 
     def __getattr__(name: str) -> Word:
         """The words that mean something inside kernels alone: loops, declarations, functions."""
 else:
-    __getattr__ = late_names(
+    __getattr__, __all__ = late_names(
         __name__,
         {
             "dims": "dim dims",
@@ -24,5 +24,3 @@ else:
             "vocabulary": " ".join(WORDS),
         },
     )
-
-__all__ = ["Inline", "Translation", "array", "buffer", "dim", "dims", "inline", "out", "parse", "translate", *WORDS]

@@ -5,34 +5,59 @@ from typing import TYPE_CHECKING
 from tirlite.late import late_names
 
 if TYPE_CHECKING:
-    from tirlite.graph.aot.compile import compile  # noqa: A004
-    from tirlite.graph.aot.compiled_graph import CompiledGraph
-    from tirlite.graph.aot.lower import Lowered, lower
-    from tirlite.graph.builder.builder import Builder
-    from tirlite.graph.equal import structural_equal
-    from tirlite.graph.evaluate import apply, evaluate, trace
-    from tirlite.graph.explicit.allocation import explicit_allocation
-    from tirlite.graph.explicit.coalesce import StorageCoalesce
-    from tirlite.graph.explicit.executable import Executable
-    from tirlite.graph.explicit.execute import Run
-    from tirlite.graph.explicit.instructions import Routine
-    from tirlite.graph.explicit.lifetimes import storage_problem
-    from tirlite.graph.explicit.lift import LiftConstants
-    from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Let, Tuple, TupleGetItem, Var, constant
-    from tirlite.graph.function import Function
-    from tirlite.graph.memory.plan_memory import MemoryPlan, plan_memory
-    from tirlite.graph.memory.problem import memory_problem
-    from tirlite.graph.onnx.entry import from_onnx
-    from tirlite.graph.op import Attrs, Op, Site
-    from tirlite.graph.order.memory_order import Ordered, memory_order
-    from tirlite.graph.out_variants import NATIVE, NUMPY, Library, OutVariants
-    from tirlite.graph.program import Block, Branches, Program, program
-    from tirlite.graph.registry import OPS
-    from tirlite.graph.static_runtime.runtime import Figures, RuntimeOptions, StaticRuntime
-    from tirlite.graph.types import TensorType, TupleType, Type, tensor_type
-    from tirlite.graph.validate import validate
+    from tirlite.graph.aot.compile import compile as compile  # noqa: A004
+    from tirlite.graph.aot.compiled_graph import CompiledGraph as CompiledGraph
+    from tirlite.graph.aot.lower import Lowered as Lowered, lower as lower
+    from tirlite.graph.builder.builder import Builder as Builder
+    from tirlite.graph.equal import structural_equal as structural_equal
+    from tirlite.graph.evaluate import apply as apply, evaluate as evaluate, trace as trace
+    from tirlite.graph.explicit.allocation import explicit_allocation as explicit_allocation
+    from tirlite.graph.explicit.coalesce import StorageCoalesce as StorageCoalesce
+    from tirlite.graph.explicit.executable import Executable as Executable
+    from tirlite.graph.explicit.execute import Run as Run
+    from tirlite.graph.explicit.instructions import Routine as Routine
+    from tirlite.graph.explicit.lifetimes import storage_problem as storage_problem
+    from tirlite.graph.explicit.lift import LiftConstants as LiftConstants
+    from tirlite.graph.expr import (
+        Call as Call,
+        Constant as Constant,
+        Expr as Expr,
+        FunctionNode as FunctionNode,
+        If as If,
+        Let as Let,
+        Tuple as Tuple,
+        TupleGetItem as TupleGetItem,
+        Var as Var,
+        constant as constant,
+    )
+    from tirlite.graph.function import Function as Function
+    from tirlite.graph.memory.plan_memory import MemoryPlan as MemoryPlan, plan_memory as plan_memory
+    from tirlite.graph.memory.problem import memory_problem as memory_problem
+    from tirlite.graph.onnx.entry import from_onnx as from_onnx
+    from tirlite.graph.op import Attrs as Attrs, Op as Op, Site as Site
+    from tirlite.graph.order.memory_order import Ordered as Ordered, memory_order as memory_order
+    from tirlite.graph.out_variants import (
+        NATIVE as NATIVE,
+        NUMPY as NUMPY,
+        Library as Library,
+        OutVariants as OutVariants,
+    )
+    from tirlite.graph.program import Block as Block, Branches as Branches, Program as Program, program as program
+    from tirlite.graph.registry import OPS as OPS
+    from tirlite.graph.static_runtime.runtime import (
+        Figures as Figures,
+        RuntimeOptions as RuntimeOptions,
+        StaticRuntime as StaticRuntime,
+    )
+    from tirlite.graph.types import (
+        TensorType as TensorType,
+        TupleType as TupleType,
+        Type as Type,
+        tensor_type as tensor_type,
+    )
+    from tirlite.graph.validate import validate as validate
 else:
-    __getattr__ = late_names(
+    __getattr__, __all__ = late_names(
         __name__,
         {
             "aot.compile": "compile",
@@ -63,59 +88,3 @@ else:
             "validate": "validate",
         },
     )
-
-__all__ = [
-    "Attrs",
-    "Block",
-    "Branches",
-    "Builder",
-    "Call",
-    "CompiledGraph",
-    "Constant",
-    "Executable",
-    "Expr",
-    "Figures",
-    "Function",
-    "FunctionNode",
-    "If",
-    "Let",
-    "Library",
-    "LiftConstants",
-    "Lowered",
-    "NATIVE",
-    "NUMPY",
-    "OPS",
-    "MemoryPlan",
-    "Op",
-    "Ordered",
-    "OutVariants",
-    "Program",
-    "Routine",
-    "Run",
-    "RuntimeOptions",
-    "Site",
-    "StaticRuntime",
-    "StorageCoalesce",
-    "TensorType",
-    "Tuple",
-    "TupleGetItem",
-    "TupleType",
-    "Type",
-    "Var",
-    "apply",
-    "compile",
-    "constant",
-    "evaluate",
-    "from_onnx",
-    "explicit_allocation",
-    "lower",
-    "memory_order",
-    "memory_problem",
-    "plan_memory",
-    "program",
-    "storage_problem",
-    "structural_equal",
-    "tensor_type",
-    "trace",
-    "validate",
-]

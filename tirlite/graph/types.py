@@ -7,8 +7,7 @@ from typing import TypeAlias, cast
 
 from tirlite.diag import CallTypeError, GraphError, Message, Span
 from tirlite.graph.extents import Extent, Shape, is_equal, product, shape_of
-from tirlite.ir import DType
-from tirlite.ir import TensorType as Annotation
+from tirlite.ir import DType, TensorType as Annotation
 from tirlite.record import record
 from tirlite.show import shown
 from tirlite.sizes import Dim, Proof, Size, maximum, prove_le, substitute

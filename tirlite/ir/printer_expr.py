@@ -11,8 +11,7 @@ from collections.abc import Callable, Sequence
 from math import isfinite
 from typing import Any, TypeAlias
 
-from tirlite.ir.dtype import DType, bool_, f64, i64
-from tirlite.ir.dtype import float_text as digits_of
+from tirlite.ir.dtype import DType, bool_, f64, float_text as digits_of, i64
 from tirlite.ir.expr import (
     EQ,
     GE,

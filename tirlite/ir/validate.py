@@ -12,13 +12,15 @@ from itertools import islice
 from typing import TypeAlias
 
 from tirlite.diag import KernelError, Message, Span, public
-from tirlite.ir import validate_buffers as buffers
-from tirlite.ir import validate_calls as calls
-from tirlite.ir import validate_kernel_calls as kernel_calls
-from tirlite.ir import validate_names as names
-from tirlite.ir import validate_prints as prints
-from tirlite.ir import validate_statements as statements
-from tirlite.ir import validate_types as types
+from tirlite.ir import (
+    validate_buffers as buffers,
+    validate_calls as calls,
+    validate_kernel_calls as kernel_calls,
+    validate_names as names,
+    validate_prints as prints,
+    validate_statements as statements,
+    validate_types as types,
+)
 from tirlite.ir.callees import closure_of
 from tirlite.ir.expr import Buffer, BufferRef, Call, Var
 from tirlite.ir.func import PrimFunc

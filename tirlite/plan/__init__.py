@@ -5,36 +5,40 @@ from typing import TYPE_CHECKING
 from tirlite.late import late_names
 
 if TYPE_CHECKING:
-    from tirlite.plan.bound import lower_bound
-    from tirlite.plan.cache import PlanCache, Repeatable
-    from tirlite.plan.check import check
-    from tirlite.plan.layout import Choice, Decision, Layout, Placement, Region
-    from tirlite.plan.plan import Plan
-    from tirlite.plan.problem import Problem
-    from tirlite.plan.report.beside import Comparison, beside
-    from tirlite.plan.request import Pool, Request
-    from tirlite.plan.scope import Rank, StorageScope
-    from tirlite.plan.shape.conditions import Conditions
-    from tirlite.plan.shape.formulas import offset_evaluator
-    from tirlite.plan.shape.per_shape import PerShape
-    from tirlite.plan.solve import solve
-    from tirlite.plan.strategy import STRATEGIES, Strategy
-    from tirlite.plan.tables.csv import read_csv, write_csv
-    from tirlite.plan.tables.text import parse_facts
-    from tirlite.plan.verdict import Counterexample, Fault, Ok
+    from tirlite.plan.bound import lower_bound as lower_bound
+    from tirlite.plan.cache import PlanCache as PlanCache, Repeatable as Repeatable
+    from tirlite.plan.check import check as check
+    from tirlite.plan.layout import (
+        Choice as Choice,
+        Decision as Decision,
+        Layout as Layout,
+        Placement as Placement,
+        Region as Region,
+    )
+    from tirlite.plan.plan import Plan as Plan
+    from tirlite.plan.problem import Problem as Problem
+    from tirlite.plan.report.beside import Comparison as Comparison, beside as beside
+    from tirlite.plan.request import Pool as Pool, Request as Request
+    from tirlite.plan.scope import Rank as Rank, StorageScope as StorageScope
+    from tirlite.plan.shape.conditions import Conditions as Conditions
+    from tirlite.plan.shape.formulas import offset_evaluator as offset_evaluator
+    from tirlite.plan.shape.per_shape import PerShape as PerShape
+    from tirlite.plan.solve import solve as solve
+    from tirlite.plan.strategy import STRATEGIES as STRATEGIES, Strategy as Strategy
+    from tirlite.plan.tables.csv import read_csv as read_csv, write_csv as write_csv
+    from tirlite.plan.tables.text import parse_facts as parse_facts
+    from tirlite.plan.verdict import Counterexample as Counterexample, Fault as Fault, Ok as Ok
 else:
-    __getattr__ = late_names(
+    __getattr__, __all__ = late_names(
         __name__,
         {
-            "report.beside": "Comparison beside",
             "bound": "lower_bound",
             "cache": "PlanCache Repeatable",
             "check": "check",
-            "tables.csv": "read_csv write_csv",
-            "tables.text": "parse_facts",
             "layout": "Choice Decision Layout Placement Region",
             "plan": "Plan",
             "problem": "Problem",
+            "report.beside": "Comparison beside",
             "request": "Pool Request",
             "scope": "Rank StorageScope",
             "shape.conditions": "Conditions",
@@ -42,38 +46,8 @@ else:
             "shape.per_shape": "PerShape",
             "solve": "solve",
             "strategy": "STRATEGIES Strategy",
+            "tables.csv": "read_csv write_csv",
+            "tables.text": "parse_facts",
             "verdict": "Counterexample Fault Ok",
         },
     )
-
-__all__ = [
-    "Choice",
-    "Comparison",
-    "Conditions",
-    "Counterexample",
-    "Decision",
-    "Fault",
-    "Layout",
-    "Ok",
-    "PerShape",
-    "Placement",
-    "Plan",
-    "PlanCache",
-    "Pool",
-    "Problem",
-    "Rank",
-    "Region",
-    "Repeatable",
-    "Request",
-    "STRATEGIES",
-    "StorageScope",
-    "Strategy",
-    "beside",
-    "check",
-    "lower_bound",
-    "offset_evaluator",
-    "parse_facts",
-    "read_csv",
-    "solve",
-    "write_csv",
-]

@@ -10,8 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from itertools import chain as chained
-from itertools import pairwise
+from itertools import chain as chained, pairwise
 
 from tirlite.plan.arguments import demand
 from tirlite.plan.collection import collection_paused

@@ -10,8 +10,7 @@ from tirlite.ir import LE, LT, And, Call, Expr, For, IfThenElse, Load, Max, Min,
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import shifted
 from tirlite.sizes import Size
-from tirlite.sizes.unknown import ends as ends_of
-from tirlite.sizes.unknown import is_nonnegative
+from tirlite.sizes.unknown import ends as ends_of, is_nonnegative
 
 
 @record

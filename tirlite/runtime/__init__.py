@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING
 from tirlite.late import late_names
 
 if TYPE_CHECKING:
-    from tirlite.runtime.bind import Binder, Binding
-    from tirlite.runtime.executable import Executable
-    from tirlite.runtime.pool import set_num_threads
-    from tirlite.runtime.shape_plans import ShapePlans
-    from tirlite.runtime.signature import Signature, signature_of
-    from tirlite.runtime.workspace import Workspaces, process_workspaces
+    from tirlite.runtime.bind import Binder as Binder, Binding as Binding
+    from tirlite.runtime.executable import Executable as Executable
+    from tirlite.runtime.pool import set_num_threads as set_num_threads
+    from tirlite.runtime.shape_plans import ShapePlans as ShapePlans
+    from tirlite.runtime.signature import Signature as Signature, signature_of as signature_of
+    from tirlite.runtime.workspace import Workspaces as Workspaces, process_workspaces as process_workspaces
 else:
-    __getattr__ = late_names(
+    __getattr__, __all__ = late_names(
         __name__,
         {
             "bind": "Binder Binding",
@@ -23,15 +23,3 @@ else:
             "workspace": "Workspaces process_workspaces",
         },
     )
-
-__all__ = [
-    "Binder",
-    "Binding",
-    "Executable",
-    "ShapePlans",
-    "Signature",
-    "Workspaces",
-    "process_workspaces",
-    "set_num_threads",
-    "signature_of",
-]

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from inspect import Parameter
-from inspect import Signature as PythonSignature
+from inspect import Parameter, Signature as PythonSignature
 
 from tirlite.ir import Buffer, PrimFunc, Var
 from tirlite.runtime.signature_text import kind_text

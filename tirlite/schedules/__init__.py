@@ -5,26 +5,26 @@ from typing import TYPE_CHECKING
 from tirlite.late import late_names
 
 if TYPE_CHECKING:
-    from tirlite.schedules.cache_write import CacheWrite
-    from tirlite.schedules.compute_at import ComputeAt
-    from tirlite.schedules.distribute import Distribute
-    from tirlite.schedules.dots import Dots
-    from tirlite.schedules.expand import Expand
-    from tirlite.schedules.fuse import Fuse
-    from tirlite.schedules.handle import LoopHandle
-    from tirlite.schedules.inline_lets import InlineLets
-    from tirlite.schedules.pack import Pack
-    from tirlite.schedules.pack_padded import PackPadded
-    from tirlite.schedules.parallel import Parallel
-    from tirlite.schedules.precompute import Precompute
-    from tirlite.schedules.reorder import Reorder
-    from tirlite.schedules.schedule import Schedule, schedule
-    from tirlite.schedules.specialize import Specialize
-    from tirlite.schedules.split import Split
-    from tirlite.schedules.unroll_jam import UnrollJam
-    from tirlite.schedules.vectorize import Vectorize
+    from tirlite.schedules.cache_write import CacheWrite as CacheWrite
+    from tirlite.schedules.compute_at import ComputeAt as ComputeAt
+    from tirlite.schedules.distribute import Distribute as Distribute
+    from tirlite.schedules.dots import Dots as Dots
+    from tirlite.schedules.expand import Expand as Expand
+    from tirlite.schedules.fuse import Fuse as Fuse
+    from tirlite.schedules.handle import LoopHandle as LoopHandle
+    from tirlite.schedules.inline_lets import InlineLets as InlineLets
+    from tirlite.schedules.pack import Pack as Pack
+    from tirlite.schedules.pack_padded import PackPadded as PackPadded
+    from tirlite.schedules.parallel import Parallel as Parallel
+    from tirlite.schedules.precompute import Precompute as Precompute
+    from tirlite.schedules.reorder import Reorder as Reorder
+    from tirlite.schedules.schedule import Schedule as Schedule, schedule as schedule
+    from tirlite.schedules.specialize import Specialize as Specialize
+    from tirlite.schedules.split import Split as Split
+    from tirlite.schedules.unroll_jam import UnrollJam as UnrollJam
+    from tirlite.schedules.vectorize import Vectorize as Vectorize
 else:
-    __getattr__ = late_names(
+    __getattr__, __all__ = late_names(
         __name__,
         {
             "cache_write": "CacheWrite",
@@ -47,25 +47,3 @@ else:
             "vectorize": "Vectorize",
         },
     )
-
-__all__ = [
-    "CacheWrite",
-    "ComputeAt",
-    "Distribute",
-    "Dots",
-    "Expand",
-    "Fuse",
-    "InlineLets",
-    "LoopHandle",
-    "Pack",
-    "PackPadded",
-    "Parallel",
-    "Precompute",
-    "Reorder",
-    "Schedule",
-    "Specialize",
-    "Split",
-    "UnrollJam",
-    "Vectorize",
-    "schedule",
-]

@@ -5,20 +5,26 @@ from typing import TYPE_CHECKING
 from tirlite.late import late_names
 
 if TYPE_CHECKING:
-    from tirlite.show.ansi import coloured, wants_colour, write
-    from tirlite.show.carets import framed, marked_text
-    from tirlite.show.chart import chart_text
-    from tirlite.show.environment import full_traceback
-    from tirlite.show.html import block, escaped, folded, framed_page, picture
-    from tirlite.show.page import page
-    from tirlite.show.python_text import python_text
-    from tirlite.show.rectangle import Chart, Rectangle
-    from tirlite.show.shown import shown
-    from tirlite.show.styled import Piece, Role, Styled, plain
-    from tirlite.show.svg import chart_svg
-    from tirlite.show.table import table
+    from tirlite.show.ansi import coloured as coloured, wants_colour as wants_colour, write as write
+    from tirlite.show.carets import framed as framed, marked_text as marked_text
+    from tirlite.show.chart import chart_text as chart_text
+    from tirlite.show.environment import full_traceback as full_traceback
+    from tirlite.show.html import (
+        block as block,
+        escaped as escaped,
+        folded as folded,
+        framed_page as framed_page,
+        picture as picture,
+    )
+    from tirlite.show.page import page as page
+    from tirlite.show.python_text import python_text as python_text
+    from tirlite.show.rectangle import Chart as Chart, Rectangle as Rectangle
+    from tirlite.show.shown import shown as shown
+    from tirlite.show.styled import Piece as Piece, Role as Role, Styled as Styled, plain as plain
+    from tirlite.show.svg import chart_svg as chart_svg
+    from tirlite.show.table import table as table
 else:
-    __getattr__ = late_names(
+    __getattr__, __all__ = late_names(
         __name__,
         {
             "ansi": "coloured wants_colour write",
@@ -35,29 +41,3 @@ else:
             "table": "table",
         },
     )
-
-__all__ = [
-    "Chart",
-    "Piece",
-    "Rectangle",
-    "Role",
-    "Styled",
-    "block",
-    "chart_svg",
-    "chart_text",
-    "coloured",
-    "escaped",
-    "folded",
-    "framed",
-    "framed_page",
-    "full_traceback",
-    "marked_text",
-    "page",
-    "picture",
-    "plain",
-    "python_text",
-    "shown",
-    "table",
-    "wants_colour",
-    "write",
-]

@@ -5,16 +5,24 @@ from typing import TYPE_CHECKING
 from tirlite.late import late_names
 
 if TYPE_CHECKING:
-    from tirlite.sizes.cases import fails_at_a_sample, prove_le_by_cases
-    from tirlite.sizes.dim import Dim, Scalar
-    from tirlite.sizes.evaluate import dims_of, evaluate, substitute
-    from tirlite.sizes.exchange import from_sympy, to_sympy
-    from tirlite.sizes.extrema import alternatives, maximum, minimum
-    from tirlite.sizes.poly import Poly, Size, SizeLike, as_size
-    from tirlite.sizes.prove import Proof, lower_bound, prove_divides, prove_eq, prove_le, prove_lt, upper_bound
-    from tirlite.sizes.rounding import ceildiv, round_up
+    from tirlite.sizes.cases import fails_at_a_sample as fails_at_a_sample, prove_le_by_cases as prove_le_by_cases
+    from tirlite.sizes.dim import Dim as Dim, Scalar as Scalar
+    from tirlite.sizes.evaluate import dims_of as dims_of, evaluate as evaluate, substitute as substitute
+    from tirlite.sizes.exchange import from_sympy as from_sympy, to_sympy as to_sympy
+    from tirlite.sizes.extrema import alternatives as alternatives, maximum as maximum, minimum as minimum
+    from tirlite.sizes.poly import Poly as Poly, Size as Size, SizeLike as SizeLike, as_size as as_size
+    from tirlite.sizes.prove import (
+        Proof as Proof,
+        lower_bound as lower_bound,
+        prove_divides as prove_divides,
+        prove_eq as prove_eq,
+        prove_le as prove_le,
+        prove_lt as prove_lt,
+        upper_bound as upper_bound,
+    )
+    from tirlite.sizes.rounding import ceildiv as ceildiv, round_up as round_up
 else:
-    __getattr__ = late_names(
+    __getattr__, __all__ = late_names(
         __name__,
         {
             "cases": "fails_at_a_sample prove_le_by_cases",
@@ -27,31 +35,3 @@ else:
             "rounding": "ceildiv round_up",
         },
     )
-
-__all__ = [
-    "Dim",
-    "Poly",
-    "Proof",
-    "Size",
-    "SizeLike",
-    "Scalar",
-    "alternatives",
-    "as_size",
-    "ceildiv",
-    "dims_of",
-    "evaluate",
-    "fails_at_a_sample",
-    "from_sympy",
-    "lower_bound",
-    "maximum",
-    "minimum",
-    "prove_divides",
-    "prove_eq",
-    "prove_le",
-    "prove_le_by_cases",
-    "prove_lt",
-    "round_up",
-    "substitute",
-    "to_sympy",
-    "upper_bound",
-]

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from tirlite.late import late_names
 
 if TYPE_CHECKING:
-    from tirlite.solver.compiler import compile, kernel, options  # noqa: A004
-    from tirlite.solver.engine import CompiledEngine
-    from tirlite.solver.late import LateEngine
-    from tirlite.solver.offsets import compiled_offsets
+    from tirlite.solver.compiler import compile as compile, kernel as kernel, options as options  # noqa: A004
+    from tirlite.solver.engine import CompiledEngine as CompiledEngine
+    from tirlite.solver.late import LateEngine as LateEngine
+    from tirlite.solver.offsets import compiled_offsets as compiled_offsets
 else:
-    __getattr__ = late_names(
+    __getattr__, __all__ = late_names(
         __name__,
         {
             "compiler": "compile kernel options",
@@ -23,5 +23,3 @@ else:
             "offsets": "compiled_offsets",
         },
     )
-
-__all__ = ["CompiledEngine", "LateEngine", "compile", "compiled_offsets", "kernel", "options"]

@@ -5,9 +5,7 @@ from typing import TYPE_CHECKING
 from tirlite.late import late_names
 
 if TYPE_CHECKING:
-    from tirlite.tune.autotune import Tuned, autotune
-    from tirlite.tune.contest import Trial
+    from tirlite.tune.autotune import Tuned as Tuned, autotune as autotune
+    from tirlite.tune.contest import Trial as Trial
 else:
-    __getattr__ = late_names(__name__, {"autotune": "Tuned autotune", "contest": "Trial"})
-
-__all__ = ["Trial", "Tuned", "autotune"]
+    __getattr__, __all__ = late_names(__name__, {"autotune": "Tuned autotune", "contest": "Trial"})

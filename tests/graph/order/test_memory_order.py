@@ -13,8 +13,7 @@ from tirlite.graph.aot.smaller_plan import is_smaller
 from tirlite.graph.gallery import SMALL
 from tirlite.graph.sample_arguments import dims_in
 from tirlite.plan.order import samples
-from tirlite.sizes import dims_of
-from tirlite.sizes import evaluate as size_at
+from tirlite.sizes import dims_of, evaluate as size_at
 from tirlite.solver import options as default_options
 
 

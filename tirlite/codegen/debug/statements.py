@@ -25,8 +25,7 @@ from tirlite.codegen.memory import Place
 from tirlite.codegen.multiples import largest_divisor
 from tirlite.codegen.pieces import Weights
 from tirlite.codegen.reports import AssertReport, ExtentReport, MemoryReport
-from tirlite.codegen.statements import RULES as PLAIN
-from tirlite.codegen.statements import Rule, Statements
+from tirlite.codegen.statements import RULES as PLAIN, Rule, Statements
 from tirlite.codegen.storage import Home, Storage, padded_bytes
 from tirlite.ir import (
     Allocate,

@@ -34,6 +34,7 @@ from tirlite.ir import (
     IfThenElse,
     IntImm,
     KernelCall,
+    Let as LetStmt,
     Load,
     Max,
     Min,
@@ -42,6 +43,7 @@ from tirlite.ir import (
     Steps,
     Stmt,
     Store,
+    Var as Scalar,
     View,
     While,
     bool_,
@@ -50,8 +52,6 @@ from tirlite.ir import (
     run,
     validate,
 )
-from tirlite.ir import Let as LetStmt
-from tirlite.ir import Var as Scalar
 from tirlite.ir.size import expr_of
 from tirlite.record import record
 from tirlite.sizes import Dim, Size

@@ -20,8 +20,7 @@ from tirlite.graph.operators.pooling import Pool
 from tirlite.graph.operators.windows import pads_of
 from tirlite.graph.program import Program
 from tirlite.graph.types import TensorType, tensors
-from tirlite.ir import PrimFunc, Var, i64
-from tirlite.ir import TensorType as KernelType
+from tirlite.ir import PrimFunc, TensorType as KernelType, Var, i64
 from tirlite.ir.size import expr_of
 from tirlite.kernels.operators import elementwise
 from tirlite.sizes import Dim, Poly, Size, dims_of

@@ -36,8 +36,7 @@ from tirlite.graph.registry import OPS
 from tirlite.graph.run_dims import run_dim
 from tirlite.graph.types import TensorType, Type, tensor_type
 from tirlite.graph.validate import validate
-from tirlite.ir import DType
-from tirlite.ir import TensorType as Annotation
+from tirlite.ir import DType, TensorType as Annotation
 from tirlite.sizes import Dim, Size, dims_of
 from tirlite.sizes.dim import contradiction
 from tirlite.sizes.terms import Origin

@@ -32,8 +32,7 @@ from tirlite.graph.extents import values
 from tirlite.graph.out_variants import OutVariants
 from tirlite.graph.registry import OPS
 from tirlite.graph.types import TensorType
-from tirlite.ir import Steps
-from tirlite.ir import run as run_steps
+from tirlite.ir import Steps, run as run_steps
 from tirlite.record import record
 from tirlite.sizes import Dim, Size, dims_of, evaluate
 

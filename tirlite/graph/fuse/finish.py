@@ -19,6 +19,7 @@ from tirlite.ir import (
     Cast,
     DType,
     Expr,
+    Let as LetStmt,
     LetExpr,
     Load,
     Mul,
@@ -34,7 +35,6 @@ from tirlite.ir import (
     const,
     i64,
 )
-from tirlite.ir import Let as LetStmt
 from tirlite.ir.node import Node
 from tirlite.ir.rewrite import rewrite
 from tirlite.ir.walk import walk

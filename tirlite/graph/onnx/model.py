@@ -24,8 +24,7 @@ from tirlite.graph.onnx.dims import ModelDims, dim_names
 from tirlite.graph.onnx.dtypes import DTYPES, dtype_name
 from tirlite.graph.onnx.importers.table import IMPORTERS
 from tirlite.graph.onnx.narrow import NARROW, NarrowValue
-from tirlite.graph.onnx.node import MALFORMED
-from tirlite.graph.onnx.node import told as told_of
+from tirlite.graph.onnx.node import MALFORMED, told as told_of
 from tirlite.graph.onnx.structure import check_declared, check_names, versions_of
 from tirlite.graph.onnx.tensors import TensorReader
 from tirlite.graph.onnx.translation import Dialect, Lost, Missing, Names, Translation

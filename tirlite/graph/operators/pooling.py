@@ -27,8 +27,7 @@ from tirlite.graph.operators.windows import (
 )
 from tirlite.graph.registry import OPS
 from tirlite.graph.types import TensorType, TupleType
-from tirlite.ir import PrimFunc, i64
-from tirlite.ir import TensorType as KernelType
+from tirlite.ir import PrimFunc, TensorType as KernelType, i64
 from tirlite.record import record
 from tirlite.sizes import Size
 

@@ -9,9 +9,7 @@ from typing import NamedTuple
 
 from tirlite.ir.dtype import f32, f64
 from tirlite.ir.formula import Term
-from tirlite.ir.functions.constants import erf as exact_erf
-from tirlite.ir.functions.constants import exp as exact_exp
-from tirlite.ir.functions.constants import parts, two_over_root_pi
+from tirlite.ir.functions.constants import erf as exact_erf, exp as exact_exp, parts, two_over_root_pi
 from tirlite.ir.functions.fast_single import grown
 from tirlite.ir.functions.pairs import sum_of_larger
 from tirlite.ir.functions.series import economised, fused_polynomial, interpolated, polynomial

@@ -9,8 +9,7 @@ from math import inf, nan
 from tirlite.ir.dtype import f64
 from tirlite.ir.formula import Term
 from tirlite.ir.functions import coefficients
-from tirlite.ir.functions.constants import atan as exact_atan
-from tirlite.ir.functions.constants import parts, pi
+from tirlite.ir.functions.constants import atan as exact_atan, parts, pi
 from tirlite.ir.functions.pairs import Pair, add, choose, constant, divide, product_of, sum_of_larger
 from tirlite.ir.functions.series import economised, polynomial
 
