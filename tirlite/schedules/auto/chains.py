@@ -16,6 +16,7 @@ from tirlite.analysis.facts import Facts
 from tirlite.diag import KernelError
 from tirlite.ir import Buffer, Cast, For, ForKind, Let, Load, Max, Min, SeqStmt, Stmt, Store, Var, statements, walk
 from tirlite.record import record
+from tirlite.rewrite.by_vectors import MOST_LANES
 from tirlite.schedules.auto.candidates import large_temporaries
 from tirlite.schedules.auto.trace import Trace
 from tirlite.schedules.compute_at import ComputeAt
@@ -148,9 +149,9 @@ def _in_tiles(trace: Trace, chain: Chain, sizes: tuple[int, int], line: int) -> 
     computed = [each for first in reversed(chain.fills) if (each := _moved(trace, first, blocks)) is not None]
     with suppress(KernelError):
         trace.apply(Parallel(trace.name(next(iter(blocks)))))
-    if (lanes := _lanes_of_line(trace, inner[-1], line)) is not None:
+    if widths := _widths(trace, inner[-1], line):
         with suppress(KernelError):
-            trace.apply(Vectorize(trace.name(inner[-1]), (lanes,)))
+            trace.apply(Vectorize(trace.name(inner[-1]), widths))
     most = max(computed, default=inf)
     trace.figures.append(
         f"tiles of at most {sizes[0]} x {sizes[1]} of temporaries that take {bytes_of_all} bytes for each of their "
@@ -159,16 +160,21 @@ def _in_tiles(trace: Trace, chain: Chain, sizes: tuple[int, int], line: int) -> 
     return most <= _MUCH
 
 
-def _lanes_of_line(trace: Trace, innermost: Var, line: int) -> int | None:
-    """The lanes that fill a line of results which nothing reads: those go past the caches that do not hold them."""
+def _widths(trace: Trace, innermost: Var, line: int) -> tuple[int, ...]:
+    """The lanes that fill lines of results which nothing reads: those go past the caches that do not hold them.
+
+    What is left of two lines is one, and then quarters, so that short rows have little to do one by one.
+    """
     func, body = trace.facts.func, trace.loop(innermost).body
     written = _written(body)
     stores_alone = all(isinstance(stmt, Store | Let) for stmt in body.stmts)
     if not stores_alone or not written <= {*func.params} or written & _read(func.body):
-        return None
+        return ()
     lanes = line // min(each.dtype.bytes for each in written)
-    widest = max(node.dtype.bytes for stmt in body.stmts for node in walk(stmt) if isinstance(node, Load | Cast))
-    return lanes if lanes * widest <= _WIDEST * line else None
+    computed = (node.dtype.bytes for node in walk(body) if isinstance(node, Load | Cast))
+    widest = max(computed, default=1)
+    widths = (2 * lanes, lanes, lanes // 4)
+    return tuple(each for each in widths if each <= MOST_LANES) if lanes * widest <= _WIDEST * line else ()
 
 
 def _moves(loop: For, read: set[Buffer]) -> bool:
