@@ -12,7 +12,7 @@ import tirlite as tl
 from tirlite.codegen import pieces, statements
 from tirlite.codegen.llvm.machine import Effort, effort_for
 from tirlite.codegen.llvm.text import Extent
-from tirlite.ir import IntImm, f32, i64
+from tirlite.ir import IntImm, f32, i64, u8
 from tirlite.ir.builder import Builder
 
 
@@ -124,6 +124,26 @@ def test_long_blocks_are_cut_into_functions(monkeypatch: pytest.MonkeyPatch) -> 
         assert cut.llvm.count("define internal") >= 4
         with pytest.raises(tl.KernelAssertionError, match=r"too much after 1 \(t1\[0\] = 100.0\)"):
             cut(x + 99)
+
+
+def test_a_piece_takes_the_arena_in_place_of_its_views(monkeypatch: pytest.MonkeyPatch) -> None:
+    b = Builder("views")
+    x, y = b.param("x", f32[8]), b.param("y", f32[8], out=True)
+    arena, before = b.alloc("arena", u8[1 << 20]), x
+    for k in range(20):
+        t = b.view(f"t{k}", arena, f32[8], 4096 * k, fresh=True)
+        with b.for_("i", 0, 8) as i:
+            b.store(t, i, before[i] + 1)
+        before = t
+    with b.for_("i", 0, 8) as i:
+        b.store(y, i, before[i])
+    monkeypatch.setattr(pieces, "LARGEST", 200)
+    monkeypatch.setattr(statements, "LARGEST", 200)
+    kernel = tl.compile(b.build())
+    assert kernel(np.zeros(8, np.float32)).tolist() == [20] * 8
+    heads = [line for line in kernel.llvm.splitlines() if "_piece" in line and line.startswith("define")]
+    assert len(heads) >= 2
+    assert all(head.count("ptr") <= 2 for head in heads)
 
 
 def test_a_thousand_temporaries() -> None:

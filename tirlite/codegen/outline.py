@@ -35,6 +35,20 @@ class Outlined:
     can_stop: bool
 
 
+def compute_again(body: KernelFunction) -> None:
+    """Computes pointers at known distances from others where they are used.
+
+    A piece of a long program takes its arena in place of a thousand views, which LLVM would hold from one piece to the
+    next.
+    """
+    for text, value in list(body.inputs.items()):
+        if value.behind is not None:
+            start, passed = value.behind
+            del body.inputs[text]
+            body.inputs.setdefault(start.text, start)
+            body.allocas.append(f"  {text} = getelementptr inbounds i8, {start.typed}, i64 {passed}")
+
+
 def close(body: KernelFunction, name: str) -> Outlined:
     """Ends a function. What it uses of others comes first among its parameters."""
     body.finish()

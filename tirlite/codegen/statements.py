@@ -155,12 +155,13 @@ class Statements:
 
     def _piece(self, stmts: tuple[Stmt, ...]) -> Steps[None]:
         """A function of its own for `stmts`, and its call."""
-        from tirlite.codegen.outline import call, close
+        from tirlite.codegen.outline import call, close, compute_again
 
         around = self.out
         self.enter(KernelFunction(self.module, self.storage.line))
         yield self._each(stmts)
         self._count(pieces=self.module.extent.pieces + 1)
+        compute_again(self.out)
         piece = close(self.out, f"{self.name}_piece{self.module.extent.pieces}")
         self.enter(around)
         call(around, piece)

@@ -258,7 +258,11 @@ class FunctionText:
     def move(self, pointer: Value, distance: Value, kind: str = "i8", flags: str = "inbounds ") -> Value:
         """The pointer that lies so many elements of an LLVM type further, in the same allocation."""
         moved = self.value(handle, f"getelementptr {flags}{kind}, {pointer.typed}, {distance.typed}", pointer, distance)
-        return Value(handle, moved.text, self, None, pointer.root)
+        behind = None
+        if distance.number is not None and (kind, flags) == ("i8", "inbounds "):
+            start, passed = pointer.behind or (pointer, 0)
+            behind = start, passed + distance.number
+        return Value(handle, moved.text, self, None, pointer.root, behind=behind)
 
     def label(self, hint: str) -> str:
         """The name of a new block."""

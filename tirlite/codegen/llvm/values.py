@@ -18,7 +18,7 @@ class Value:
 
     `number` is the integer that it is in every lane, where that is known. A pointer that is not an allocation or a
     parameter itself `leads_into` one. `fact` is the attribute, after a blank, of a parameter that receives the value.
-    A constant float that is not nan `is_ordered`.
+    A constant float that is not nan `is_ordered`. A pointer that is a known number of bytes `behind` another has both.
     """
 
     dtype: DType
@@ -28,6 +28,7 @@ class Value:
     leads_into: Value | None = None
     fact: str = ""
     is_ordered: bool = False
+    behind: tuple[Value, int] | None = None
 
     @property
     def typed(self) -> str:

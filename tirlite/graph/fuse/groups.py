@@ -11,7 +11,7 @@ from typing import Protocol
 
 from tirlite.graph.expr import Call, Constant, Expr, If, Var
 from tirlite.graph.extents import is_equal
-from tirlite.graph.fuse.elements import elements_of
+from tirlite.graph.fuse.elements import Elements, elements_of
 from tirlite.graph.op import Op
 from tirlite.graph.program import Block, Part, Program
 from tirlite.graph.types import TensorType
@@ -154,6 +154,7 @@ class _Maker:
         self.inside = frozenset(self.steps)
         self.taken: dict[Call, Group] = {}
         self.lost: set[Call] = set()
+        self._elements: dict[Call, Elements | None] = {}
 
     def groups(self) -> Iterator[Group]:
         for place, step in enumerate(self.steps):
@@ -180,6 +181,8 @@ class _Maker:
             seen.add(step)
             members.append(step)
             waiting += [each for each in self._calls_behind(step) if each not in seen]
+        if not self.users[Part(first, 0)] <= seen:
+            return None
         for last in reversed(members[1:]):
             calls = self._needed(last, members)
             if first in calls and self._is_closed(calls, last) and _is_no_wider(first, last):
@@ -199,7 +202,7 @@ class _Maker:
                 yield user
 
     def _may_join(self, step: Call, first: Call, members: Collection[Expr], place: int) -> bool:
-        if not _is_operator(step) or not _same_shape(step, first) or (of := elements_of(step)) is None:
+        if not _is_operator(step) or not _same_shape(step, first) or (of := self._elements_of(step)) is None:
             return False
         whole = tuple(axis if extent != 1 else None for axis, extent in enumerate(first.shape))
         for arg, axes in zip(step.args, of.axes, strict=True):
@@ -210,6 +213,11 @@ class _Maker:
             elif not self._is_there(source, place):
                 return False
         return True
+
+    def _elements_of(self, step: Call) -> Elements | None:
+        if step not in self._elements:
+            self._elements[step] = elements_of(step)
+        return self._elements[step]
 
     def _source(self, arg: Expr) -> Expr:
         (part,) = self.made.parts[arg]
@@ -239,7 +247,12 @@ class _Maker:
         """The calls that go by elements, and are not computed with a call before them."""
         behind = {call for group in groups.values() for call in group.calls[1:]}
         for step in self.steps:
-            if isinstance(step, Call) and _is_operator(step) and step not in behind and elements_of(step) is not None:
+            if (
+                isinstance(step, Call)
+                and _is_operator(step)
+                and step not in behind
+                and self._elements_of(step) is not None
+            ):
                 yield Alone(step, self._why(step))
 
     def _why(self, step: Call) -> str:
