@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from itertools import combinations
+from math import prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tirlite.analysis.array_overlap import meets_itself, share_elements
+from tirlite.analysis.integers.extents import known_values
 from tirlite.analysis.threads.nesting import check_thread_nesting
 from tirlite.diag import CallValueError, Message, Span, public
 from tirlite.interp.bfloat import is_bfloat, to_bfloat
@@ -17,11 +19,15 @@ from tirlite.interp.code import Code
 from tirlite.interp.memory import Window, on_array
 from tirlite.interp.place import extents
 from tirlite.interp.program import Marks, Program, Values
-from tirlite.interp.room import demand_room
 from tirlite.interp.statements import shape_of, statement
 from tirlite.interp.team import execute
-from tirlite.ir import Buffer, IntImm, PrimFunc, Steps, Var, run
-from tirlite.ir.faults import OverlappingArguments
+from tirlite.ir import Allocate, Buffer, IntImm, PrimFunc, Steps, Var, run, statements_of
+from tirlite.ir.faults import NegativeExtent, OutOfMemory, OverlappingArguments
+from tirlite.ir.size import value_of
+
+# Beyond, sizes are refused without asking for memory; below the other one, memory is taken for granted.
+_LARGEST = 1 << 62
+_SMALL = 1 << 20
 
 
 class UnfitArgument(Message):
@@ -75,7 +81,7 @@ def _interpret(func: PrimFunc, program: Program, arguments: Mapping[Var | Buffer
     _demand_strides(program, arrays, values, func.span)
     _refuse_overlap(program, arrays, func.span)
     given = ((name, values[program.registers[name]]) for name in (*func.dims, *func.params) if isinstance(name, Var))
-    demand_room(func, {name: int(value) for name, value in given if name.dtype.is_integer})
+    _demand_room(func, {name: int(value) for name, value in given if name.dtype.is_integer})
     try:
         with np.errstate(all="ignore"):
             execute(program, values)
@@ -164,3 +170,34 @@ def _refuse_overlap(program: Program, arrays: Mapping[Buffer, npt.NDArray[Any]],
         if written in program.written and share_elements(arrays[first], arrays[second]):
             other = second if written is first else first
             raise OverlappingArguments(written.name, other.name, span=span).error()
+
+
+def _demand_room(func: PrimFunc, given: Mapping[Var, int]) -> None:
+    """Raises KernelRunError where an allocation has a negative extent, or more bytes than there are.
+
+    Looks at those whose extents are known from what the caller gave, computed without wrapping around. The others are
+    checked when they are reached.
+    """
+    allocations = tuple(statements_of(func.body, Allocate))
+    values = known_values(func, given) if allocations else given
+    for stmt in allocations:
+        buffer, shape = stmt.buffer, stmt.buffer.shape
+        extents = [value for extent in shape if (value := value_of(extent, values)) is not None]
+        if len(extents) < len(shape):
+            continue
+        for axis, extent in enumerate(extents):
+            if extent < 0:
+                raise NegativeExtent(buffer.name, axis, extent, span=stmt.span).error()
+        size = prod(extents, start=buffer.dtype.bytes)
+        if not _can_have(size):
+            raise OutOfMemory(buffer.name, size, span=stmt.span).error()
+
+
+def _can_have(size: int) -> bool:
+    if size <= _SMALL or size > _LARGEST:
+        return size <= _SMALL
+    try:
+        np.empty(size, np.uint8)
+    except MemoryError:
+        return False
+    return True

@@ -1,4 +1,9 @@
-"""Doubles the buffers of a function that are marked as double: filled for the next iteration, read in this."""
+"""Doubles the buffers of a function that are marked as double: filled for the next iteration, read in this.
+
+A double buffer belongs to the loop that takes its copies in turn. Often it is marked where it is filled, perhaps in a
+loop over the threads of a block, and allocated there too: then the mark is put around the loop, and the buffer before
+it. Source: TVM marks the fill (inject_double_buffer.cc, 2017).
+"""
 
 from __future__ import annotations
 
@@ -43,13 +48,13 @@ from tirlite.ir import (
     i64,
     rewrite,
     statements,
+    statements_of,
     substitute,
     text,
     walk,
 )
 from tirlite.ir.demand import pass_call
 from tirlite.record import record
-from tirlite.rewrite.mark_loops import is_resized, loop_around, marked_around
 from tirlite.rewrite.normalize import Normalize
 from tirlite.rewrite.simplify.simplify import simplified
 
@@ -91,7 +96,7 @@ class DoubleBuffer:
     @pass_call
     def __call__(self, func: PrimFunc) -> PrimFunc:
         while marked := list(_marked(func)):
-            inside = [each for each in marked if loop_around(func, each) is not None]
+            inside = [each for each in marked if _loop_around(func, each) is not None]
             # The last one has no other inside.
             func = _moved_out(func, inside[0]) if inside else Normalize()(_doubled(func, marked[-1]))
         return func
@@ -102,12 +107,12 @@ def _marked(func: PrimFunc) -> Iterator[AttrStmt]:
 
 
 def _moved_out(func: PrimFunc, marked: AttrStmt) -> PrimFunc:
-    loop = loop_around(func, marked)
+    loop = _loop_around(func, marked)
     assert loop is not None
     assert marked.buffer is not None
-    if is_resized(loop, marked):
+    if _is_resized(loop, marked):
         raise NotDouble(marked.buffer.name, "its size changes from iteration to iteration", span=marked.span).error()
-    return marked_around(func, marked, loop)
+    return _marked_around(func, marked, loop)
 
 
 def _doubled(func: PrimFunc, marked: AttrStmt) -> PrimFunc:
@@ -263,3 +268,49 @@ def _touches(stmt: Stmt, buffer: Buffer) -> bool:
 
 def _writes(stmt: Stmt, buffer: Buffer) -> bool:
     return any(isinstance(node, Store) and node.buffer is buffer for node in _accesses((stmt,)))
+
+
+def _loop_around(func: PrimFunc, marked: AttrStmt) -> For | None:
+    """The loop that has `marked` in its body; None where there is none, or `marked` holds the loop that it is about."""
+    if _holds_the_loop(func, marked):
+        return None
+    return next((each for each in statements_of(func.body, For) if marked in each.body.stmts), None)
+
+
+def _holds_the_loop(func: PrimFunc, marked: AttrStmt) -> bool:
+    users = [stmt for stmt in marked.body.stmts if _accesses_in(stmt, marked)]
+    if len(users) != 1 or not isinstance(users[0], For) or users[0].kind is not ForKind.SERIAL:
+        return False
+    return _accesses_in(users[0], marked) == _accesses_in(func.body, marked)
+
+
+def _accesses_in(node: Node, marked: AttrStmt) -> int:
+    return sum(isinstance(each, Load | Store) and each.buffer is marked.buffer for each in walk(node))
+
+
+def _is_resized(loop: For, marked: AttrStmt) -> bool:
+    """Whether the size of the buffer may change from iteration to iteration."""
+    assert marked.buffer is not None
+    inside = {loop.var, *(each.var for each in loop.body.stmts if isinstance(each, Let))}
+    nodes = [node for extent in marked.buffer.shape for node in walk(extent)]
+    return any(isinstance(node, Load) or (isinstance(node, Var) and node in inside) for node in nodes)
+
+
+def _marked_around(func: PrimFunc, marked: AttrStmt, loop: For) -> PrimFunc:
+    """`func` with `marked` around `loop` and not in it, and the Allocate of its buffer, if it is in it, before that."""
+    allocates = [each for each in loop.body.stmts if isinstance(each, Allocate) and each.buffer is marked.buffer]
+    body = loop.replaced(body=SeqStmt(tuple(_unmarked(loop, allocates, marked))))
+    around = *allocates, marked.replaced(body=SeqStmt((body,)))
+
+    def moved(node: For) -> Stmt | tuple[Stmt, ...]:
+        return around if node is loop else node
+
+    return rewrite(func, {For: moved})
+
+
+def _unmarked(loop: For, allocates: list[Allocate], marked: AttrStmt) -> Iterator[Stmt]:
+    for each in loop.body.stmts:
+        if each is marked:
+            yield from marked.body.stmts
+        elif each not in allocates:
+            yield each

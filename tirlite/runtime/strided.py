@@ -1,7 +1,7 @@
 """Checks arrays that are not dense, and tells their strides: the rare side of binding.
 
 Most parameters take arrays of any strides as they are. Where a kernel uses the bytes of a parameter as a whole (see
-`analysis.dense_params`), an array that is only read is copied, and one that is written is refused.
+`dense_params`), an array that is only read is copied, and one that is written is refused.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tirlite.analysis.array_overlap import meets_itself, share_elements
-from tirlite.analysis.dense_params import dense_params
-from tirlite.ir import IntImm, Var
+from tirlite.ir import Buffer, BufferRef, Call, Function, IntImm, Load, Op, Var, View, walk
 from tirlite.ir.faults import OverlappingArguments
 from tirlite.record import cached_property
 from tirlite.runtime import explain
@@ -103,3 +102,17 @@ class Layouts:
             if (first.is_written or second.is_written) and share_elements(one, other):
                 written, beside = (first, second) if first.is_written else (second, first)
                 raise OverlappingArguments(written.name, beside.name).error()
+
+
+def dense_params(func: Function) -> frozenset[Buffer]:
+    """Arrays that are viewed, handed to calls, or whose elements' addresses are taken; and those of vector elements."""
+    found: set[Buffer] = set()
+    for node in walk(func.body):
+        if isinstance(node, View):
+            found.add(node.source)
+        elif isinstance(node, BufferRef):
+            found.add(node.buffer)
+        elif isinstance(node, Call) and node.op is Op.ADDRESS_OF and isinstance(node.args[0], Load):
+            found.add(node.args[0].buffer)
+    arrays = [param for param in func.params if isinstance(param, Buffer)]
+    return frozenset(param for param in arrays if param in found or param.dtype.lanes > 1 or param.strides)

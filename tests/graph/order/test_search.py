@@ -9,8 +9,7 @@ import pytest
 
 from tirlite.graph.order.search import order_of
 from tirlite.graph.order.segments import segments
-from tirlite.graph.order.stretches import stretches
-from tirlite.graph.order.tasks import Task, Tasks
+from tirlite.graph.order.tasks import Task, Tasks, stretches
 
 
 def random_tasks(seed: int, count: int, reach: int = 100) -> Tasks:

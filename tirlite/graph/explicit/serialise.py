@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from dataclasses import fields
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -28,10 +29,16 @@ from tirlite.graph.explicit.instructions import (
     sizes_in,
     walk,
 )
-from tirlite.graph.explicit.values_json import Dims, Names, as_dtype, as_size, attrs_json, read_attrs, size_json
+from tirlite.graph.op import Attrs
 from tirlite.graph.registry import OPS
 from tirlite.graph.types import TensorType, TupleType, Type, tensors
-from tirlite.sizes import Dim, dims_of
+from tirlite.ir import DType
+from tirlite.ir.dtype import dtype_of
+from tirlite.plan.tables.problem_json import read_size, size_json
+from tirlite.sizes import Dim, Poly, Size, dims_of
+
+Names: TypeAlias = Mapping[Dim, str]
+Dims: TypeAlias = Mapping[str, Dim]
 
 _VERSION = 1
 
@@ -129,7 +136,7 @@ def _type(of: Type, names: Names) -> object:
 def _read_type(data: Any, dims: Dims) -> Type:
     if isinstance(data, list):
         return TupleType(tuple(_read_type(each, dims) for each in data))
-    return TensorType(tuple(as_size(extent, dims) for extent in data["shape"]), as_dtype(data["dtype"]))
+    return TensorType(tuple(_as_size(extent, dims) for extent in data["shape"]), _as_dtype(data["dtype"]))
 
 
 def _body(body: Body, names: Names) -> list[dict[str, object]]:
@@ -153,8 +160,8 @@ def _body(body: Body, names: Names) -> list[dict[str, object]]:
 def _instruction(step: Instruction, names: Names) -> dict[str, object]:
     match step:
         case AllocStorage(name, size, alignment, dtype, device):
-            fields = {"size": size_json(size, names), "alignment": alignment, "dtype": str(dtype), "device": device}
-            return {"do": "alloc_storage", "name": name, **fields}
+            rest = {"size": size_json(size, names), "alignment": alignment, "dtype": str(dtype), "device": device}
+            return {"do": "alloc_storage", "name": name, **rest}
         case AllocTensor(name, storage, offset, shape, dtype):
             place = {"storage": storage, "offset": size_json(offset, names), "dtype": str(dtype)}
             return {"do": "alloc_tensor", "name": name, **place, "shape": [size_json(each, names) for each in shape]}
@@ -169,7 +176,7 @@ def _instruction(step: Instruction, names: Names) -> dict[str, object]:
         case ReadSize(dim, tensor):
             return {"do": "read_size", "size": names[dim], "tensor": tensor}
         case InvokeOperator(op, attrs, args, outs):
-            written = attrs_json(attrs, names)
+            written = _attrs_json(attrs, names)
             return {"do": "invoke", "op": op, "attrs": written, "args": list(args), "outs": list(outs)}
         case InvokeRoutine(routine, args, outs):
             return {"do": "invoke_routine", "routine": routine, "args": list(args), "outs": list(outs)}
@@ -200,25 +207,68 @@ def _read_body(data: Sequence[Mapping[str, Any]], dims: Dims) -> Body:
 def _read_instruction(data: Mapping[str, Any], dims: Dims) -> Instruction:
     match data["do"]:
         case "alloc_storage":
-            size, dtype = as_size(data["size"], dims), as_dtype(data["dtype"])
+            size, dtype = _as_size(data["size"], dims), _as_dtype(data["dtype"])
             return AllocStorage(data["name"], size, data["alignment"], dtype, data["device"])
         case "alloc_tensor":
-            offset, shape = as_size(data["offset"], dims), tuple(as_size(each, dims) for each in data["shape"])
-            return AllocTensor(data["name"], data["storage"], offset, shape, as_dtype(data["dtype"]))
+            offset, shape = _as_size(data["offset"], dims), tuple(_as_size(each, dims) for each in data["shape"])
+            return AllocTensor(data["name"], data["storage"], offset, shape, _as_dtype(data["dtype"]))
         case "reshape_tensor":
-            return ReshapeTensor(data["name"], data["source"], tuple(as_size(each, dims) for each in data["shape"]))
+            return ReshapeTensor(data["name"], data["source"], tuple(_as_size(each, dims) for each in data["shape"]))
         case "constant":
-            dtype = as_dtype(data["dtype"])
+            dtype = _as_dtype(data["dtype"])
             value = np.frombuffer(b64decode(data["bytes"]), dtype.stored).reshape(data["shape"])
             return LoadConstant(data["name"], value, dtype)
         case "let":
-            return LetSize(dims[data["size"]], as_size(data["value"], dims))
+            return LetSize(dims[data["size"]], _as_size(data["value"], dims))
         case "read_size":
             return ReadSize(dims[data["size"]], data["tensor"])
         case "invoke":
-            attrs = read_attrs(OPS[data["op"]].attrs, data["attrs"], dims)
+            attrs = _read_attrs(OPS[data["op"]].attrs, data["attrs"], dims)
             return InvokeOperator(data["op"], attrs, tuple(data["args"]), tuple(data["outs"]))
         case "invoke_routine":
             return InvokeRoutine(data["routine"], tuple(data["args"]), tuple(data["outs"]))
         case unknown:
             raise ValueError(f"there is no instruction `{unknown}`")
+
+
+def _as_size(value: Any, dims: Dims) -> Size:
+    """The size that `size_json` wrote."""
+    if not isinstance(value, int | str) or isinstance(value, bool):
+        raise TypeError(f"{value!r} is not a size")
+    return read_size(value, dims)
+
+
+def _as_dtype(name: Any) -> DType:
+    """The element type of this name."""
+    found = dtype_of(name)
+    if found is None:
+        raise ValueError(f"{name!r} is not an element type")
+    return found
+
+
+def _attrs_json(attrs: Attrs, names: Names) -> dict[str, object]:
+    """The attributes by name."""
+    return {each.name: _written(getattr(attrs, each.name), names) for each in fields(attrs)}
+
+
+def _read_attrs(kind: type[Attrs], data: Mapping[str, Any], dims: Dims) -> Attrs:
+    """The attributes that `_attrs_json` wrote, of a class."""
+    return kind(**{name: _read(value, dims) for name, value in data.items()})
+
+
+def _written(value: object, names: Names) -> object:
+    if isinstance(value, tuple):
+        return [_written(each, names) for each in value]
+    if isinstance(value, Poly):
+        return {"size": size_json(value, names)}
+    if isinstance(value, DType):
+        return {"dtype": str(value)}
+    return value
+
+
+def _read(value: Any, dims: Dims) -> object:
+    if isinstance(value, list):
+        return tuple(_read(each, dims) for each in value)
+    if isinstance(value, dict):
+        return _as_dtype(value["dtype"]) if "dtype" in value else _as_size(value["size"], dims)
+    return value

@@ -9,8 +9,7 @@ from types import MappingProxyType
 from tirlite.diag import GraphError, Message, public
 from tirlite.graph.expr import Expr, FunctionNode
 from tirlite.graph.memory.problem import problem_of
-from tirlite.graph.memory.storage import MATCH_RANGE
-from tirlite.graph.memory.tokens import by_tokens
+from tirlite.graph.memory.tokens import MATCH_RANGE, by_tokens
 from tirlite.graph.memory.values import Values, values_of
 from tirlite.graph.program import program
 from tirlite.plan import Plan, Problem, solve

@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 from tirlite.graph.order.decide import Decision, SearchGivenUpError, Way
 from tirlite.graph.order.segments import segments
-from tirlite.graph.order.stretches import stretches
-from tirlite.graph.order.tasks import Tasks
+from tirlite.graph.order.tasks import Tasks, stretches
 from tirlite.record import record
 
 # States that the beam keeps after each task, and how many it looks at in all, about.
