@@ -161,3 +161,19 @@ def test_rows_of_a_tile_begin_in_lines_of_their_own() -> None:
     (arena,) = (node for node in walk(lowered) if isinstance(node, Allocate))
     pitch = arena.buffer.shape[-1].value * 4
     assert pitch // target.processor.line % 2 == 1
+
+
+def test_a_nest_may_read_temporaries_and_store_nothing() -> None:
+    @tl.kernel
+    def unread(x: tl.f32[n, m], y: tl.out[tl.f32[n, m]]):
+        t = tl.alloc(tl.f32[n, m])
+        for i in range(n):
+            for j in range(m):
+                t[i, j] = x[i, j] + 1
+                y[i, j] = x[i, j]
+        for i in range(1, n):
+            for j in range(m):
+                last = t[i, j] + t[i - 1, j]
+
+    x = np.ones((3, 4), np.float32)
+    assert np.array_equal(unread(x), x)

@@ -168,7 +168,7 @@ def _widths(trace: Trace, innermost: Var, line: int) -> tuple[int, ...]:
     func, body = trace.facts.func, trace.loop(innermost).body
     written = _written(body)
     stores_alone = all(isinstance(stmt, Store | Let) for stmt in body.stmts)
-    if not stores_alone or not written <= {*func.params} or written & _read(func.body):
+    if not written or not stores_alone or not written <= {*func.params} or written & _read(func.body):
         return ()
     lanes = line // min(each.dtype.bytes for each in written)
     computed = (node.dtype.bytes for node in walk(body) if isinstance(node, Load | Cast))
