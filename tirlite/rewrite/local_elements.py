@@ -1,8 +1,8 @@
-"""Keeps elements that loops inside of an iteration update in local scalars, so that they stay in registers."""
+"""Keeps elements that iterations, or loops inside of them, update in local scalars, so that they stay in registers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 
 from tirlite.analysis.access import Allocation, Touch
 from tirlite.analysis.dependence import writes
@@ -32,40 +32,51 @@ def with_local_elements(loop: For, touches: Mapping[Allocation, Sequence[Touch]]
     before is loaded, unless the body begins by storing it, and what is there at the end is stored. The iterations must
     be independent.
     """
-    before: list[Stmt] = []
-    after: list[Stmt] = []
-    cells: dict[Buffer, Buffer] = {}
-    top = {stmt: place for place, stmt in enumerate(loop.body.stmts)}
+    stores: dict[Buffer, Store] = {}
+    begun: set[Buffer] = set()
+    top = {*loop.body.stmts}
     certain = {*_certain(loop.body)}
     defined_inside = {name for stmt in loop.body.stmts for node in walk(stmt) for name in _defined(node)}
     for allocation, found in touches.items():
         root = allocation.buffer
-        stores = [touch for touch in found if writes(touch)]
-        if not stores or all(touch.stmt in top for touch in stores) or root.volatile:
+        written = [touch for touch in found if writes(touch)]
+        if not written or all(touch.stmt in top for touch in written) or root.volatile:
             continue
         if not any(touch.stmt in certain for touch in found):
             # There may be no such element: `y[t - 1]` in a loop up to `t`.
             continue
-        first = stores[0].node
+        first = written[0].node
         if not isinstance(first, Store) or not all(is_same_element(first, touch) for touch in found):
             continue
         if any(node in defined_inside for index in first.indices for node in walk(index)):
             continue
-        cell = cells[root] = Buffer(root.name, root.dtype, (), "local")
-        before.append(Allocate(cell, span=first.span))
-        if not (writes(found[0]) and found[0].stmt in top):
-            before.append(Store(cell, (), Load(root, first.indices), span=first.span))
-        after.append(Store(root, first.indices, Load(cell, ()), span=first.span))
-    if not cells:
-        return loop.body
+        stores[root] = first
+        if writes(found[0]) and found[0].stmt in top:
+            begun.add(root)
+    return in_scalars(loop.body, stores, begun) if stores else loop.body
+
+
+def in_scalars(body: SeqStmt, stores: Mapping[Buffer, Store], begun: Container[Buffer]) -> SeqStmt:
+    """The body with the one element of each buffer that it touches, where `stores` write it, in a local scalar.
+
+    What is there before is loaded, but for buffers that are `begun` by a store, and what is there at the end is stored.
+    """
+    cells = {buffer: Buffer(buffer.name, buffer.dtype, (), "local") for buffer in stores}
+    before: list[Stmt] = []
+    after: list[Stmt] = []
+    for buffer, store in stores.items():
+        cell = cells[buffer]
+        before.append(Allocate(cell, span=store.span))
+        if buffer not in begun:
+            before.append(Store(cell, (), Load(buffer, store.indices), span=store.span))
+        after.append(Store(buffer, store.indices, Load(cell, ()), span=store.span))
 
     def moved(node: Load | Store) -> Node:
         cell = cells.get(node.buffer)
         return node if cell is None else node.replaced(buffer=cell, indices=())
 
     rules: dict[type[Node], Rule] = {Load: moved, Store: moved}
-    body = rewrite(loop.body, rules)
-    return SeqStmt((*before, *body.stmts, *after))
+    return SeqStmt((*before, *rewrite(body, rules).stmts, *after))
 
 
 def _certain(body: SeqStmt) -> Iterator[Stmt]:

@@ -3,22 +3,9 @@
 from __future__ import annotations
 
 from tirlite.analysis.facts import Facts
-from tirlite.ir import (
-    Allocate,
-    Buffer,
-    Load,
-    Node,
-    PrimFunc,
-    Rule,
-    SeqStmt,
-    Stmt,
-    Store,
-    rewrite,
-    statements,
-    structural_equal,
-    walk,
-)
+from tirlite.ir import Buffer, Load, PrimFunc, SeqStmt, Store, statements, structural_equal, walk
 from tirlite.record import record
+from tirlite.rewrite.local_elements import in_scalars
 from tirlite.rewrite.pipeline import FactsPass
 from tirlite.schedules.handle import LoopName, buffer_named, chain_to, handle_of
 from tirlite.schedules.step import defined_in, demand_any_order, does_not_fit, is_in_bounds, is_steady, with_loop
@@ -47,18 +34,8 @@ class CacheWrite(FactsPass):
         first = self._element(facts, buffer, at.body)
         if not is_in_bounds(facts.func, around, first):
             raise does_not_fit(self, f"the element of `{buffer.name}` is not proved to be in bounds")
-        cell = Buffer(buffer.name, buffer.dtype, (), "local")
-
-        def moved(node: Load | Store) -> Node:
-            return node.replaced(buffer=cell, indices=()) if node.buffer is buffer else node
-
-        rules: dict[type[Node], Rule] = {Load: moved, Store: moved}
-        body = rewrite(at.body, rules)
-        before: list[Stmt] = [Allocate(cell, span=first.span)]
-        if not _is_set_first(at.body, buffer):
-            before.append(Store(cell, (), Load(buffer, first.indices), span=first.span))
-        after = Store(buffer, first.indices, Load(cell, ()), span=first.span)
-        return with_loop(facts, at, (at.replaced(body=SeqStmt((*before, *body.stmts, after))),))
+        begun = (buffer,) if _is_set_first(at.body, buffer) else ()
+        return with_loop(facts, at, (at.replaced(body=in_scalars(at.body, {buffer: first}, begun)),))
 
     def _element(self, facts: Facts, buffer: Buffer, body: SeqStmt) -> Store:
         """A store of the one element that a body touches."""
