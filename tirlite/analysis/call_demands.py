@@ -80,8 +80,8 @@ def demands(
         for axis, (declared, extent) in enumerate(zip(param.shape, given.shape, strict=True)):
             if isinstance(declared, Var) and sources.get(declared) == (param, axis):
                 continue
-            wanted = substitute(declared, variables)
-            if wanted is extent and not any(isinstance(each, Load) for each in walk(extent)):
+            wanted = declared if isinstance(declared, IntImm) else substitute(declared, variables)
+            if _are_one(wanted, extent):
                 continue
             a, b = proofs.size(wanted), proofs.size(extent)
             proof = prove_eq(a, b) if a is not None and b is not None else Proof.UNKNOWN
@@ -92,6 +92,13 @@ def demands(
             extent = images[dim]
             for proof, condition, what in _facts(dim.dim, proofs.size(extent)):
                 yield Demand(param, axis, condition, proof, what, text(extent))
+
+
+def _are_one(wanted: Expr, given: Expr) -> bool:
+    """Whether two extents are the same number, or one expression that reads no memory."""
+    if isinstance(wanted, IntImm) and isinstance(given, IntImm):
+        return wanted.value == given.value
+    return wanted is given and not any(isinstance(each, Load) for each in walk(given))
 
 
 def _facts(facts: Dim, size: Size | None) -> Iterable[tuple[Proof, Expr, str]]:

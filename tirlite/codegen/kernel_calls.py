@@ -46,7 +46,8 @@ class Versions:
 
     def __init__(self, facts: Facts, prefix: str) -> None:
         func, self.facts = facts.func, facts
-        self.uses = ParamUses()
+        self._uses = ParamUses()
+        self._changed: dict[PrimFunc, frozenset[Buffer]] = {}
         self.pending: deque[Version] = deque()
         self._prefix = prefix
         self._names: dict[Version, str] = {}
@@ -57,6 +58,13 @@ class Versions:
             self._names[version] = f"{self._prefix}_callee{len(self._names) + 1}"
             self.pending.append(version)
         return self._names[version]
+
+    def changed(self, func: PrimFunc) -> frozenset[Buffer]:
+        """The parameters of a function that it may write."""
+        if func not in self._changed:
+            uses = self._uses.of(func).items()
+            self._changed[func] = frozenset(param for param, use in uses if use & (Use.WRITE | Use.OPAQUE))
+        return self._changed[func]
 
     def attributes(self, version: Version) -> str:
         return "noinline" if self._calls[version.func] > _MOST_COPIES else ""
@@ -130,15 +138,17 @@ class Calls:
         self, func: Function, buffers: Mapping[Buffer, Buffer], environment: Environment
     ) -> tuple[PrimFunc, tuple[bool, ...], tuple[bool, ...]]:
         assert isinstance(func, PrimFunc)
-        uses = self.versions.uses.of(func)
+        changed = self.versions.changed(func)
 
-        def clash(one: Buffer, other: Buffer) -> bool:
-            is_harmless = not (uses[one] | uses[other]) & (Use.WRITE | Use.OPAQUE)
-            return not (one is other or is_harmless or self._lie_apart(buffers[one], buffers[other], environment))
+        def clashes(one: Buffer) -> bool:
+            others = buffers if one in changed else changed
+            return not all(
+                other is one or self._lie_apart(buffers[one], buffers[other], environment) for other in others
+            )
 
         apart, aligned = [], []
         for param in func.params:
-            apart.append(isinstance(param, Buffer) and not any(clash(param, other) for other in buffers))
+            apart.append(isinstance(param, Buffer) and not clashes(param))
             aligned.append(
                 isinstance(param, Buffer) and environment.places[buffers[param]].align % alignment_of(param) == 0
             )

@@ -155,20 +155,28 @@ class _Maker:
         self.taken: dict[Call, Group] = {}
         self.lost: set[Call] = set()
         self._elements: dict[Call, Elements | None] = {}
+        self._depths: dict[Expr, int] = {}  # of each step, how many make each other, up to it
+        for step in self.steps:
+            args = step.args if isinstance(step, Call) else (step.condition,)
+            before = (self._depths.get(part.step, 0) for arg in args for part in made.parts[arg])
+            self._depths[step] = 1 + max(before, default=0)
+        self._deepest = 0  # of the steps that exist before the one that is looked at
 
     def groups(self) -> Iterator[Group]:
         for place, step in enumerate(self.steps):
-            if step in self.taken or not isinstance(step, Call) or not _is_operator(step):
-                continue
             if (group := self._behind(place, step)) is not None:
                 for call in group.calls:
                     self.taken[call] = group
                     self.places[call] = place
+                    self._deepest = max(self._deepest, self._depths[call])
                 yield group
+            self._deepest = max(self._deepest, self._depths[step])
 
-    def _behind(self, place: int, first: Call) -> Group | None:
+    def _behind(self, place: int, first: Call | If) -> Group | None:
         """The group with this first call, if there is one."""
-        if not self._uses_within(first) or self.functions.why_not(first):
+        if not isinstance(first, Call) or first in self.taken or not _is_operator(first):
+            return None
+        if not self._is_used_near(first) or self.functions.why_not(first):
             return None
         members = [first]
         seen = {first}
@@ -192,8 +200,15 @@ class _Maker:
                 self.lost.add(first)
         return None
 
-    def _uses_within(self, step: Call) -> bool:
-        return step not in self.shown and bool(list(self._calls_behind(step)))
+    def _is_used_near(self, step: Call) -> bool:
+        """Whether a group may have all that uses a result.
+
+        Of a long chain all members that are not there before the group must be in it.
+        """
+        behind = list(self._calls_behind(step))
+        if step in self.shown or not 0 < len(behind) == len(self.users[Part(step, 0)]):
+            return False
+        return all(self._depths[each] - self._deepest <= MOST_STEPS + 1 for each in behind)
 
     def _calls_behind(self, step: Call) -> Iterator[Call]:
         """Calls of operators in this block that use the result of a call."""
