@@ -37,6 +37,7 @@ from tirlite.ir import (
 )
 from tirlite.ir.checked import has_check
 from tirlite.record import record
+from tirlite.rewrite.alike import alike_scalars
 from tirlite.rewrite.by_vectors import (
     MOST_LANES,
     ByVectors,
@@ -193,7 +194,8 @@ def _at(
             (lanes_of(loop, dtypes, rules.processor),) * 2,
         )
     else:
-        lanes, widths = partial(_neighbours, loop, inside), widths_of(loop, rules.processor)
+        alike = alike_scalars(body, loop.var)
+        lanes, widths = partial(_neighbours, loop, inside, alike), widths_of(loop, rules.processor)
     loads = _loads_inside(loop, facts)
     around = _jammed(chain[:place], loop, facts, partial(_shares, loads))
     if around is not None and not has_rows:
@@ -223,9 +225,9 @@ def _at(
     return _within(chain[:level], (*by_rows(outer, _ROWS, rows, single),))
 
 
-def _neighbours(loop: For, inside: Callable[[Load], bool], first: Expr, lanes: int) -> Lanes:
+def _neighbours(loop: For, inside: Callable[[Load], bool], alike: Container[Buffer], first: Expr, lanes: int) -> Lanes:
     places = {loop.var: Ramp(first, const(1, i64), lanes)}
-    return Lanes(lanes, places, neighbours=True, is_inside=inside)
+    return Lanes(lanes, places, neighbours=True, is_inside=inside, alike=alike)
 
 
 def _columns(
