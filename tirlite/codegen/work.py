@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from math import prod
-
 from tirlite.codegen.expressions import Expressions
 from tirlite.codegen.llvm.text import FunctionText
 from tirlite.codegen.llvm.values import Value, decimal, integer
@@ -71,8 +69,7 @@ def asks_between(loop: For, depth: int) -> bool:
     if loop.kind is ForKind.UNROLLED or depth > _DEEPEST:
         return False
     inside = [stmt for stmt in statements(loop.body) if isinstance(stmt, For | While | KernelCall)]
-    taps = prod(0 if not isinstance(each, For) or each.values is None else len(each.values) for each in inside)
-    if 0 < taps <= _TAPS and _is_along_array(loop):
+    if inside and all(map(_is_short, inside)) and _is_along_array(loop):
         return False
     product = 1.0
     for each in (loop, *inside):
@@ -80,6 +77,12 @@ def asks_between(loop: For, depth: int) -> bool:
             return bool(inside)
         product *= max(1, len(each.values))
     return bool(inside) and product > _LITTLE
+
+
+def _is_short(stmt: Stmt) -> bool:
+    """Whether a statement is a loop over a few taps. Where it has loops inside, vectors serve the loop around badly."""
+    is_nest = any(isinstance(each, For | While | KernelCall) for body in stmt.bodies for each in statements(body))
+    return isinstance(stmt, For) and stmt.values is not None and len(stmt.values) <= _TAPS and not is_nest
 
 
 def is_unbound(loop: For) -> bool:
