@@ -16,7 +16,7 @@ from mutation.trial import Plant
 import tirlite as tl
 from tirlite.diag import PlanError
 from tirlite.graph import StaticRuntime, evaluate, plan_memory
-from tirlite.graph.memory import problem as memory_problem, tokens
+from tirlite.graph.memory import problem as memory_problem
 from tirlite.graph.memory.lifetimes import Lifetimes
 from tirlite.graph.memory.values import Value, Values
 from tirlite.graph.static_runtime import ranges
@@ -117,18 +117,6 @@ def views_are_no_uses(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Values, "args", wrong)
 
 
-def results_are_free(patch: pytest.MonkeyPatch) -> None:
-    """GraphPlanMemory does not count that the function gives its result back."""
-    right = tokens._uses
-
-    def wrong(made: object, values: Values) -> object:
-        uses = right(made, values)
-        uses[made.body].subtract(values.of[made.function.body])
-        return uses
-
-    patch.setattr(tokens, "_uses", wrong)
-
-
 def aliases_are_no_uses(patch: pytest.MonkeyPatch) -> None:
     """A value lives to the last node that names itself, whoever else has its bytes."""
     right = ranges._live
@@ -142,6 +130,6 @@ def aliases_are_no_uses(patch: pytest.MonkeyPatch) -> None:
 GRAPH_BUGS = (
     GraphBug("the result of a graph is scratch", "13", results_die, by_tensors),
     GraphBug("views of a graph are not uses", "2, 13", views_are_no_uses, by_tensors),
-    GraphBug("storage of results is free for others", "13", results_are_free, by_storages, "plan.check"),
+    GraphBug("storage of results is free for others", "13", results_die, by_storages),
     GraphBug("a group dies with the first of its aliases", "13", aliases_are_no_uses, by_runs, "run"),
 )
