@@ -24,7 +24,8 @@ _LANES, _FEW_LANES = 16, 8  # tiles go together by whole vectors, the last ones 
 _HELD = 3 << 15  # elements of terms and sums that a worker holds, about: 384 KiB of f32 stay in the second cache
 _BLOCKS = 8  # that are summed up together, at most
 _FETCHED = 6  # products that are computed while a weight is fetched
-_PIECES = 4  # for workers, at least
+_PIECES = 4  # for workers, at least; where there are fewer, outputs are spread over so many runs
+_RUNS = 8
 # What a tile takes beside its products, in products: for a channel that is read, and for one of the result.
 _READ, _MADE = 230, 130
 _LEAST_GAIN = 0.9
@@ -109,11 +110,11 @@ def _sweep(
     block = Block(high, tiles.columns, beside, tiles.lanes, (1, 1), by_rows=False)
     fill = filling(window, block, kind, whole=True)
     bands = -(-rows // high)
-    runs = -(-blocks // _BLOCKS)
-    together = -(-blocks // runs)
+    has_pieces = (batches if isinstance(batches, int) else 1) * bands >= _PIECES
+    together = min(_BLOCKS, -(-blocks // (1 if has_pieces else _RUNS)))
+    runs = -(-blocks // together)
     transform, multiply = _transform(tiles), _multiply(tiles, kind, taken, divmod(outputs, size))
     finish, lines = _finish(tiles, kind, (down, across), store), block.held
-    has_pieces = (batches if isinstance(batches, int) else 1) * bands >= _PIECES
 
     @tl.inline
     def terms_of(terms, planes, t, row, c):

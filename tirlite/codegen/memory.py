@@ -11,7 +11,7 @@ from math import gcd
 from tirlite.codegen.llvm.text import FunctionText
 from tirlite.codegen.llvm.values import Value, element_type, integer, memory_type, undefined, zero
 from tirlite.codegen.refused import Refused
-from tirlite.ir import Buffer, DType, Var, u8
+from tirlite.ir import Buffer, DType, Stmt, Var, u8
 from tirlite.ir.loop_values import Counted, author_name, in_written_order
 from tirlite.record import record
 
@@ -41,6 +41,7 @@ class Environment:
         self.places: dict[Buffer, Place] = {}
         self.notes: dict[Buffer, str] = {}  # what ends the accesses of a buffer in the loop nest that is open
         self.loops: tuple[Counted, ...] = ()  # around what is written
+        self.costs: dict[Stmt, float] = {}  # of statements without others inside, see `codegen.work`
 
     def counted(self) -> list[tuple[str, Value]]:
         """The variables of the loops around, by the names that messages give them."""

@@ -165,8 +165,15 @@ class _Estimate:
             return self.kernel_call(stmt)
         if isinstance(stmt, Let) and stmt.var.dtype == i64 and self.is_known(stmt.value):
             self.values.environment.variables[stmt.var] = self.values.value(stmt.value)
-        nodes = (node for node in walk(stmt) if isinstance(node, Expr))
-        return _Work(1.0 + sum(_CALL if isinstance(node, Call) else _cost(node) for node in nodes))
+        return _Work(self.cost(stmt))
+
+    def cost(self, stmt: Stmt) -> float:
+        """The operations of a statement without others inside, which each loop around it asks for."""
+        costs = self.values.environment.costs
+        if stmt not in costs:
+            nodes = (node for node in walk(stmt) if isinstance(node, Expr))
+            costs[stmt] = 1.0 + sum(_CALL if isinstance(node, Call) else _cost(node) for node in nodes)
+        return costs[stmt]
 
     def kernel_call(self, call: KernelCall) -> _Work:
         """As much as the callee's arrays have elements: it may do more with each, and seldom does less."""
