@@ -282,6 +282,31 @@ def test_columns_that_are_few_take_fewer_vectors_and_more_rows() -> None:
         np.testing.assert_array_equal(kernel(*given), kernel.interpret(*given))
 
 
+def test_columns_of_less_than_a_vector_take_a_shorter_one() -> None:
+    @tl.kernel
+    def laid(w: tl.f32[6, 48, 12], x: tl.f32[6, 48, 8], y: tl.out[tl.f32[6, 12, 8]]):
+        for t in range(6):
+            near = tl.alloc(tl.f32[48, 8])
+            for c in range(48):
+                for q in range(8):
+                    near[c, q] = x[t, c, q]
+            for o in range(12):
+                for q in range(8):
+                    total = tl.f32(0)
+                    for c in range(48):
+                        total += w[t, c, o] * near[c, q]
+                    y[t, o, q] = total
+
+    wide = replace(SMALL, row_bytes=256, vector_bytes=64, rows=6)
+    with patch.object(Tiling, "of", lambda target: wide):
+        kernel = tl.compile(laid.ir)
+        steps = kernel.schedule.steps
+    assert [step.lanes for step in steps if isinstance(step, Vectorize)][-1] == (8,)
+    rng = np.random.default_rng(3)
+    w, x = rng.standard_normal((6, 48, 12), np.float32), rng.standard_normal((6, 48, 8), np.float32)
+    np.testing.assert_array_equal(kernel(w, x), kernel.interpret(w, x))
+
+
 def test_what_the_kernel_lays_together_itself_is_not_copied_once_more() -> None:
     @tl.kernel
     def by_parts(a: tl.f32[n, 6, k], b: tl.f32[k, m], y: tl.out[tl.f32[n, 6, 32]]):

@@ -14,6 +14,8 @@ _PART_WITHOUT_VECTORS = 256
 WIDE_ROWS = 4
 # What lies apart in memory is copied or stored element by element, which so many tiles of rows repay.
 _STRIDED_TILES = 4
+# The bytes of the shortest vectors that processors have.
+_LEAST_VECTOR = 16
 # Rows go to workers by blocks of so many tiles, each of which packs its panels anew: of more for few workers, who have
 # enough to do with panels alone.
 TILES_OF_BLOCK = 32
@@ -61,7 +63,7 @@ class Tiling:
 
     def lanes(self, element: int, columns: For) -> int:
         """The lanes in a row of a tile: of columns that are known to be few, no more vectors than hold them."""
-        full, least = self.row_bytes // element, max(2, self.vector_bytes // element)
+        full, least = self.row_bytes // element, max(2, min(self.vector_bytes, _LEAST_VECTOR) // element)
         if not is_known(columns) or count_of(columns) > full // 2:
             return full
         return next(lanes for lanes in (least << power for power in range(9)) if lanes >= min(count_of(columns), full))
