@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from effort import effort
 
 import tirlite as tl
 from tirlite.codegen import pieces, statements
+from tirlite.codegen.llvm import machine
 from tirlite.codegen.llvm.machine import Effort, effort_for
 from tirlite.codegen.llvm.text import Extent
 from tirlite.ir import IntImm, f32, i64, u8
@@ -124,6 +127,26 @@ def test_long_blocks_are_cut_into_functions(monkeypatch: pytest.MonkeyPatch) -> 
         assert cut.llvm.count("define internal") >= 4
         with pytest.raises(tl.KernelAssertionError, match=r"too much after 1 \(t1\[0\] = 100.0\)"):
             cut(x + 99)
+
+
+def test_pieces_count_for_the_function_that_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A network of many functions of middle length is no function that LLVM would take minutes over."""
+    b = Builder("network")
+    x, y = b.param("x", f32[9]), b.param("y", f32[9], out=True)
+    middle = b.alloc("middle", f32[9])
+    for number, (source, target) in enumerate(((x, middle), (middle, y))):
+        chain = replace(long_chain(20), name=f"chain{number}")
+        b.add(tl.ir.KernelCall(chain, (tl.ir.BufferRef(source), tl.ir.BufferRef(target))))
+    monkeypatch.setattr(pieces, "LARGEST", 100)
+    monkeypatch.setattr(statements, "LARGEST", 100)
+    monkeypatch.setattr(pieces, "SMALLEST", 1)
+    seen = []
+    with patch.object(machine, "effort_for", lambda extent: seen.append(extent) or Effort.NONE):
+        whole, one = tl.compile(b.build()), tl.compile(long_chain(20))
+        assert whole(np.zeros(9, np.float32)).shape == (9,)
+        assert one(np.zeros(9, np.float32)).shape == (9,)
+    assert "callee1_piece1" in whole.llvm
+    assert seen[0].pieces == seen[1].pieces > 0
 
 
 def test_a_piece_takes_the_arena_in_place_of_its_views(monkeypatch: pytest.MonkeyPatch) -> None:

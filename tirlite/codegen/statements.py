@@ -94,6 +94,7 @@ class Statements:
         self._wrapped: dict[Node, Value] = {}  # for some of those, whether a value on the way to it wrapped around
         self._count(loops=max(self.module.extent.loops, weights.loops))
         self.innermost: For | While | None = None
+        self._pieces = 0
         self._depth = 0
         self.asking = Asking()
         self._nesting = 0
@@ -160,9 +161,10 @@ class Statements:
         around = self.out
         self.enter(KernelFunction(self.module, self.storage.line))
         yield self._each(stmts)
-        self._count(pieces=self.module.extent.pieces + 1)
+        self._pieces += 1
+        self._count(pieces=max(self.module.extent.pieces, self._pieces))
         compute_again(self.out)
-        piece = close(self.out, f"{self.name}_piece{self.module.extent.pieces}")
+        piece = close(self.out, f"{self.name}_piece{self._pieces}")
         self.enter(around)
         call(around, piece)
 

@@ -44,7 +44,7 @@ class Extent(NamedTuple):
     loops: int = 0  # of the function that has most, with the pieces that it was cut into
     deepest: int = 0  # loops around one another
     nested: int = 0  # blocks inside one another
-    pieces: int = 0  # functions that bodies were cut into
+    pieces: int = 0  # functions that the body of one function was cut into, at most
 
 
 class ModuleText:
