@@ -163,3 +163,18 @@ def test_what_a_called_function_computes_is_counted_at_the_sizes_of_the_call() -
     counted = [costs_of([call], dict(zip(twice.ir.dims, (3, 5), strict=True))) for call in calls]
     assert [each.operations for each in counted] == [{"f32": 3 * 5}, {"f32": 3 * 7}]
     assert [each.written for each in counted] == [4 * 5, 4 * 7]
+
+
+@tl.kernel
+def chosen(a: tl.f32[8, 5], b: tl.f32[8, 5], which: tl.i64, y: tl.out[tl.f32[8]]):
+    for i in range(8):
+        if which > 0:
+            for p in range(5):
+                y[i] += a[i, p] * b[i, p]
+        else:
+            y[i] = a[i, 0] + b[i, 0] + 1
+
+
+def test_a_multiply_add_counts_once_and_of_two_branches_the_one_with_more() -> None:
+    (loop,) = chosen.ir.body.stmts
+    assert costs_of([loop], {}).operations == {"f32": 8 * 5}

@@ -171,12 +171,13 @@ class _Counts:
     """Counts operations, each as often as it runs; loops whose bounds vary count as with what lies in the middle."""
 
     def __init__(self, ranges: Mapping[Var, _Range]) -> None:
+        self._ranges = ranges
         self._middle = {var: _Range(found.middle, found.middle) for var, found in ranges.items()}
         self.operations: Counter[str] = Counter()
         self.functions: Counter[tuple[str, str]] = Counter()
 
     def add(self, stmt: Stmt) -> bool:
-        """Whether sizes alone decide how often each statement in `stmt` runs. Of two branches both count."""
+        """Whether sizes alone decide how often each statement in `stmt` runs. Of two branches that with more counts."""
         stack: list[tuple[Stmt, float]] = [(stmt, 1.0)]
         while stack:
             each, times = stack.pop()
@@ -194,12 +195,30 @@ class _Counts:
                 inside = times * max(0.0, (stop.middle - start.middle) / each.step)
                 stack += ((inner, inside) for inner in each.body.stmts)
                 continue
+            if isinstance(each, IfThenElse) and each.else_body.stmts:
+                if not self._add_branches((each.then_body, each.else_body), times):
+                    return False
+                continue
             for child in each.children():
                 if isinstance(child, SeqStmt):
                     stack += ((inner, times) for inner in child.stmts)
                 elif isinstance(child, Expr) and not isinstance(each, IfThenElse):
                     self._add(child, times)
         return True
+
+    def _add_branches(self, branches: tuple[SeqStmt, SeqStmt], times: float) -> bool:
+        """The same of what one of two branches does, so often."""
+        found = [_Counts(self._ranges) for _ in branches]
+        for counts, branch in zip(found, branches, strict=True):
+            if not all(counts.add(stmt) for stmt in branch.stmts):
+                return False
+        one, other = found
+        self._update(one.operations | other.operations, one.functions | other.functions, times)
+        return True
+
+    def _update(self, operations: Mapping[str, int], functions: Mapping[tuple[str, str], int], times: float) -> None:
+        self.operations.update({kind: round(times * count) for kind, count in operations.items()})
+        self.functions.update({named: round(times * count) for named, count in functions.items()})
 
     def _add_called(self, call: KernelCall, times: float) -> bool:
         """The same of a function that is called, with its dims and numbers as the call has them."""
@@ -218,8 +237,7 @@ class _Counts:
         inside = _Counts(ranges)
         if not all(inside.add(stmt) for stmt in callee.body.stmts):
             return False
-        self.operations.update({kind: round(times * count) for kind, count in inside.operations.items()})
-        self.functions.update({named: round(times * count) for named, count in inside.functions.items()})
+        self._update(inside.operations, inside.functions, times)
         return True
 
     def _add(self, expr: Expr, times: float) -> None:
@@ -227,12 +245,19 @@ class _Counts:
             if not isinstance(node, Expr) or not node.dtype.is_float:
                 continue
             kind, count = node.dtype.scalar.name, round(times * node.dtype.lanes)
+            if _adds_product(node):
+                continue
             if isinstance(node, _ARITHMETIC) or _is_multiplication(node):
                 self.operations[kind] += count
             elif isinstance(node, Div):
                 self.functions["/", kind] += count
             elif isinstance(node, Call) and (node.op.takes_fast or node.op is Op.SQRT):
                 self.functions[node.op.label + ("!" if node.op.is_fast else ""), kind] += count
+
+
+def _adds_product(node: Expr) -> bool:
+    """Whether a sum has a product as an operand: a multiply-add does both, which counts once."""
+    return isinstance(node, Add | Sub) and any(isinstance(each, Mul) for each in (node.a, node.b))
 
 
 def _is_multiplication(node: Expr) -> bool:
