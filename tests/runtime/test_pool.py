@@ -217,3 +217,48 @@ def test_other_numbers_of_threads_are_refused(asked: str, monkeypatch: pytest.Mo
         pool._loaded.__wrapped__()
     with pytest.raises(tl.CallValueError, match="the number of threads cannot be"):
         tl.set_num_threads(int(asked) if asked == "1025" else 0)
+
+
+AT_ONCE = """
+import threading, time
+import numpy as np
+import tirlite as tl
+from tirlite.runtime import quick, workspace
+
+made = []
+
+def noted(name, make):
+    def slow(*args):
+        made.append(name)
+        time.sleep(0.1)
+        return make(*args)
+    return slow
+
+quick._are_as_known = noted("function", quick._are_as_known)
+workspace.QuickBlock = noted("block", workspace.QuickBlock)
+
+@tl.kernel
+def twice(x: tl.f32[8], y: tl.out[tl.f32[8]]):
+    for i in range(8):
+        y[i] = 2 * x[i]
+
+kernels = [tl.compile(twice.ir) for _ in range(4)]
+
+def work(kernel):
+    for k in range(50):
+        assert kernel(np.full(8, k, np.float32), np.empty(8, np.float32)) is None
+
+threads = [threading.Thread(target=work, args=(kernel,)) for kernel in kernels]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print(*sorted(made))
+"""
+
+
+def test_what_quick_calls_share_is_made_once(tmp_path: Path) -> None:
+    file = tmp_path / "at_once.py"
+    file.write_text(AT_ONCE, "utf-8")
+    run = subprocess.run([sys.executable, str(file)], capture_output=True, text=True, timeout=60)
+    assert (run.returncode, run.stdout, run.stderr) == (0, "block function\n", "")

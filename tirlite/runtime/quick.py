@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from tirlite.codegen.llvm.quick_call import API, MOST_OPERANDS, QUICK_CALL, ArrayOffsets, quick_text
+from tirlite.gate import GATE
 from tirlite.ir import Expr, IntImm, Var
 from tirlite.record import record
 from tirlite.runtime.artifact.artifact import library_of
@@ -87,7 +88,10 @@ def quick_call(
     given = {slot for array in signature.arrays for _, slot in array.bare}
     if len(given) < len(signature.dims) or None in shapes:
         return None
-    method = _method()
+    # What all kernels of the process share is made by one thread: what a second one made would be freed while in use.
+    with GATE.inside(quick_call):
+        method = _method()
+        quick_block()
     if method is None or any(array.align & (array.align - 1) for array in signature.arrays):
         return None
     make = ctypes.pythonapi.PyCFunction_NewEx
