@@ -282,16 +282,17 @@ def test_columns_that_are_few_take_fewer_vectors_and_more_rows() -> None:
         np.testing.assert_array_equal(kernel(*given), kernel.interpret(*given))
 
 
-def test_columns_of_less_than_a_vector_take_a_shorter_one() -> None:
+@pytest.mark.parametrize(("columns", "lanes"), [(8, 8), (24, 8), (32, 32)])
+def test_columns_that_fill_no_vectors_take_shorter_ones(columns: int, lanes: int) -> None:
     @tl.kernel
-    def laid(w: tl.f32[6, 48, 12], x: tl.f32[6, 48, 8], y: tl.out[tl.f32[6, 12, 8]]):
+    def laid(w: tl.f32[6, 48, 12], x: tl.f32[6, 48, columns], y: tl.out[tl.f32[6, 12, columns]]):
         for t in range(6):
-            near = tl.alloc(tl.f32[48, 8])
+            near = tl.alloc(tl.f32[48, columns])
             for c in range(48):
-                for q in range(8):
+                for q in range(columns):
                     near[c, q] = x[t, c, q]
             for o in range(12):
-                for q in range(8):
+                for q in range(columns):
                     total = tl.f32(0)
                     for c in range(48):
                         total += w[t, c, o] * near[c, q]
@@ -301,9 +302,9 @@ def test_columns_of_less_than_a_vector_take_a_shorter_one() -> None:
     with patch.object(Tiling, "of", lambda target: wide):
         kernel = tl.compile(laid.ir)
         steps = kernel.schedule.steps
-    assert [step.lanes for step in steps if isinstance(step, Vectorize)][-1] == (8,)
+    assert [step.lanes for step in steps if isinstance(step, Vectorize)][-1] == (lanes,)
     rng = np.random.default_rng(3)
-    w, x = rng.standard_normal((6, 48, 12), np.float32), rng.standard_normal((6, 48, 8), np.float32)
+    w, x = rng.standard_normal((6, 48, 12), np.float32), rng.standard_normal((6, 48, columns), np.float32)
     np.testing.assert_array_equal(kernel(w, x), kernel.interpret(w, x))
 
 

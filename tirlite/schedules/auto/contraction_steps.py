@@ -48,13 +48,13 @@ def scheduled(facts: Facts, tiling: Tiling) -> Trace:
     for found in reversed([*contractions(facts, tiling)]):
         # Where a step does not fit, the nest stays as it is.
         if trace.attempt(partial(trace.takes, steps(found, trace.facts, tiling))):
-            trace.figures.append(tiling.figures(tiling.lanes(found.element, found.columns), found.element))
+            trace.figures.append(tiling.figures(_lanes(found, tiling), found.element))
     return trace
 
 
 def steps(nest: Contraction, facts: Facts, tiling: Tiling) -> Iterator[Pass]:
     """What is done with a contraction, step by step. Handles name its loops, whatever others are called."""
-    named, lanes = _Names(nest, facts), tiling.lanes(nest.element, nest.columns)
+    named, lanes = _Names(nest, facts), _lanes(nest, tiling)
     least = least_sizes(nest, tiling)
     if least is None:
         return
@@ -98,6 +98,13 @@ def steps(nest: Contraction, facts: Facts, tiling: Tiling) -> Iterator[Pass]:
     path = [*batches, *blocks, f"{nest.columns.var.name}.outer"]
     for place in reversed(range(1, len(path))):
         yield Fuse(named(path[place - 1]), named(".".join(path[place:])))
+
+
+def _lanes(nest: Contraction, tiling: Tiling) -> int:
+    """The lanes in a row of a tile. Without a copy there is nothing to read behind the last column."""
+    lanes, count = tiling.lanes(nest.element, nest.columns), count_of(nest.columns)
+    whole = count & -count  # the largest power of two that divides it
+    return min(lanes, whole) if nest.is_laid and is_known(nest.columns) and whole > 1 else lanes
 
 
 def _widths(nest: Contraction, lanes: int, tiling: Tiling) -> tuple[int, ...]:
