@@ -20,7 +20,7 @@ from tirlite.kernels.operators.shapes import extents
 from tirlite.kernels.operators.window import Window
 
 TERMS = 16
-_LANES, _FEW_LANES = 16, 8  # tiles go together by whole vectors, the last ones perhaps by few lanes
+_MANY_LANES, _LANES, _FEW_LANES = 32, 16, 8  # tiles go together by as many lanes as there are, to the last ones
 _HELD = 3 << 15  # elements of terms and sums that a worker holds, about: 384 KiB of f32 stay in the second cache
 _BLOCKS = 8  # that are summed up together, at most
 _FETCHED = 6  # products that are computed while a weight is fetched
@@ -193,7 +193,8 @@ def _multiply(tiles: Tiles, kind: DType, taken: int, blocks: tuple[int, int]) ->
     `blocks` are those that are whole, and the outputs of the one behind them.
     """
     whole, left = blocks
-    vectors, rest = divmod(tiles.lanes, _LANES)
+    many, rest = divmod(tiles.lanes, _MANY_LANES)
+    last = tiles.lanes - rest % _LANES
 
     @tl.inline
     def add_up(sums, terms, w, p, first, b, outputs, start, lanes):
@@ -206,10 +207,12 @@ def _multiply(tiles: Tiles, kind: DType, taken: int, blocks: tuple[int, int]) ->
 
     @tl.inline
     def block(sums, terms, w, p, first, b, outputs):
-        for vector in range(vectors):
-            add_up(sums, terms, w, p, first, b, outputs, vector * _LANES, _LANES)
-        if tl.static(rest):
-            add_up(sums, terms, w, p, first, b, outputs, vectors * _LANES, rest)
+        for lanes in range(many):
+            add_up(sums, terms, w, p, first, b, outputs, lanes * _MANY_LANES, _MANY_LANES)
+        if tl.static(rest >= _LANES):
+            add_up(sums, terms, w, p, first, b, outputs, many * _MANY_LANES, _LANES)
+        if tl.static(rest % _LANES):
+            add_up(sums, terms, w, p, first, b, outputs, last, _FEW_LANES)
 
     @tl.inline
     def multiply(sums, terms, w, first, count):
