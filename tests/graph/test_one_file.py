@@ -124,7 +124,8 @@ def test_a_new_operator_is_a_file_of_its_own(tmp_path: Path) -> None:
     for factor in ("2", "3"):
         (folder / "exercise.py").write_text(OPERATORS.replace("2 * x", f"{factor} * x").replace("* 2,", f"* {factor},"))
         command = [sys.executable, str(tmp_path / "use.py"), str(folder), factor]
-        given = {**os.environ, "TIRLITE_CACHE": str(tmp_path / "cache")}
+        # Python's own cache takes files of one size and one second for the same.
+        given = {**os.environ, "TIRLITE_CACHE": str(tmp_path / "cache"), "PYTHONDONTWRITEBYTECODE": "1"}
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=given)
         assert done.stderr == ""
         # What is added goes in place of itself: one tensor of 6 n floats lies between the operators.

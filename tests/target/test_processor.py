@@ -85,7 +85,7 @@ def test_a_schedule_has_the_numbers_of_its_target() -> None:
 def test_kernels_of_the_gallery_assemble_for_other_machines() -> None:
     gallery = {case.kernel.name: case.kernel for case in CASES}
     for name, (own, other) in REGISTERS.items():
-        for kernel in (gallery["gated"], gallery["block_matmul"]):
+        for kernel in (gallery["gated"], gallery["attention"]):
             code = tl.compile(kernel, target=tl.Target(name)).asm
             assert re.search(own, code), (kernel.name, name)
             assert not re.search(other, code), (kernel.name, name)
