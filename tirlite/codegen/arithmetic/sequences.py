@@ -15,7 +15,6 @@ from tirlite.ir import Expr, FloorDiv, FloorMod, Max, Min, ShiftLeft, ShiftRight
 
 Rule = Callable[[FunctionText, Value, Value], Value]
 
-
 # Of vectors so long a choice becomes a mask, also of the load that is chosen from, which then waits for the mask: in a
 # reduction for what all loads before have given. Behind a fence it is a load of its own.
 _MASKED_BITS = 512
@@ -208,8 +207,8 @@ def _extremum(out: FunctionText, comparison: str, a: Value, b: Value) -> Value:
     if b.is_ordered:
         # Most targets have an instruction for this, and their bounds are constants.
         return out.select(out.compare(comparison.replace("fcmp o", "fcmp u"), a, b), a, b)
-    # Most targets have an instruction for this, too, but for nan. The other way around, LLVM makes one choice of both.
     if a.dtype.lanes > 1 and a.dtype.bits >= 32 and out.module.processor.vector_bits == _MASKED_BITS:
         b = out.intrinsic("arithmetic.fence", b)
+    # Most targets have an instruction for this, too, but for nan. The other way around, LLVM makes one choice of both.
     better = out.select(out.compare(comparison, a, b), a, b)
     return out.select(out.compare("fcmp ord", a, a), better, a)
