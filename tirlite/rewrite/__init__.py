@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tirlite.rewrite.contraction import CONTRACTION as CONTRACTION
     from tirlite.rewrite.divide_loops import DivideLoops as DivideLoops
     from tirlite.rewrite.double_buffer import DoubleBuffer as DoubleBuffer
+    from tirlite.rewrite.find_reductions import FindReductions as FindReductions
     from tirlite.rewrite.fold_storage import FoldStorage as FoldStorage
     from tirlite.rewrite.fuse_loops import FuseLoops as FuseLoops
     from tirlite.rewrite.lower_callees import LowerCallees as LowerCallees
@@ -55,6 +56,7 @@ else:
             "contraction": "CONTRACTION",
             "divide_loops": "DivideLoops",
             "double_buffer": "DoubleBuffer",
+            "find_reductions": "FindReductions",
             "fold_storage": "FoldStorage",
             "fuse_loops": "FuseLoops",
             "lower_callees": "LowerCallees",

@@ -11,6 +11,7 @@ from tirlite.rewrite.check_races import CheckRaces
 from tirlite.rewrite.check_reductions import CheckReductions
 from tirlite.rewrite.compute_once import ComputeOnce
 from tirlite.rewrite.divide_loops import DivideLoops
+from tirlite.rewrite.find_reductions import FindReductions
 from tirlite.rewrite.lower_callees import LowerCallees
 from tirlite.rewrite.normalize import Normalize
 from tirlite.rewrite.options import Form, Options
@@ -53,6 +54,7 @@ def pipeline(options: Options, form: Form = Form.USUAL, auto: tuple[Pass, ...] =
         SplitThreads(windows=options.debug),
         CheckRaces(),
         CheckReductions(),
+        FindReductions(),
         *(() if in_order else options.passes),
     )
     # Blocks take storage, which loops as they are written do not.

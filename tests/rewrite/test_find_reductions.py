@@ -1,0 +1,90 @@
+"""FindReductions: loops that combine values become reductions, where `reassociate` is granted."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tirlite as tl
+from tirlite.rewrite import FindReductions, Normalize
+
+HEADER = """
+n = tl.dim("n")
+
+@tl.kernel
+def f(x: tl.f32[n], y: tl.f32[n], k: tl.i32[n]):
+"""
+
+
+def rewritten(body: str) -> tl.PrimFunc:
+    return FindReductions()(Normalize()(tl.parse(HEADER + body)))
+
+
+def under(grant: str, *lines: str) -> str:
+    return f'    with tl.allow("{grant}"):\n' + "".join(f"        {line}\n" for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("loop", "update"),
+    [
+        ("for i in range(n):", "y[0] += x[i] * x[i]"),
+        ("for i in range(1, n):", "y[0] = max(y[0], x[i - 1])"),
+        ("for i in range(n):", "y[k[i]] *= x[i]"),
+        ("for i in range(n):", "y[0] -= x[i]"),
+    ],
+)
+def test_a_loop_that_combines_is_a_reduction(loop: str, update: str) -> None:
+    found = rewritten(under("reassociate", loop, f"    {update}"))
+    wanted = rewritten(under("reassociate", loop.replace("range", "tl.reduce"), f"    {update}"))
+    assert tl.structural_equal(found, wanted), f"{found}\nis not\n{wanted}"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("for i in range(n):", "    y[i] = x[i]"),
+        ("for i in range(1, n):", "    y[i] = y[i - 1] + x[i]"),
+        ("for i in range(n):", "    y[0] = y[0] + x[i]", "    y[1] = y[0]"),
+        ("for i in range(n):", "    y[0] = y[0] + x[i]", "    y[0] = max(y[0], 1)"),
+        ("for i in tl.parallel(n):", "    y[i] += x[i]"),
+    ],
+)
+def test_other_loops_stay_as_they_are(lines: tuple[str, ...]) -> None:
+    body = under("reassociate", *lines)
+    func = Normalize()(tl.parse(HEADER + body))
+    assert FindReductions()(func) is func
+
+
+def test_without_the_grant_loops_go_on_in_order() -> None:
+    func = Normalize()(tl.parse(HEADER + under("contract", "for i in range(n):", "    y[0] += x[i]")))
+    assert FindReductions()(func) is func
+
+
+def test_of_nested_loops_those_are_taken_that_hold_no_others() -> None:
+    lines = ("for j in range(n):", "    for i in range(n):", "        y[j] += x[i]")
+    inner = (lines[0], lines[1].replace("range", "tl.reduce"), lines[2])
+    assert tl.structural_equal(rewritten(under("reassociate", *lines)), rewritten(under("reassociate", *inner)))
+
+
+def test_loops_over_several_axes_become_reductions_together() -> None:
+    lines = ("for j in range(n):", "    for i in range(n):", "        y[0] += x[i] * x[j]")
+    both = tuple(line.replace("range", "tl.reduce") for line in lines)
+    assert tl.structural_equal(rewritten(under("reassociate", *lines)), rewritten(under("reassociate", *both)))
+
+
+def test_a_regrouped_sum_is_what_the_lowered_function_says() -> None:
+    n = tl.dim("n")
+
+    @tl.kernel(allow="reassociate")
+    def norm(x: tl.f32[n], y: tl.out[tl.f32[1]]):
+        total = tl.f32(0)
+        for i in range(n):
+            total += x[i] * x[i]
+        y[0] = total
+
+    x = np.random.default_rng(0).uniform(-1, 1, 1000).astype(np.float32)
+    found = norm(x)
+    assert "tl.ramp" in str(norm.lowered), "the sum goes by vectors"
+    assert found == tl.compile(norm.lowered).interpret(x)
+    exact = np.sum(x.astype(np.float64) ** 2)
+    assert abs(found[0] - exact) <= 1000 * np.finfo(np.float32).eps * exact
