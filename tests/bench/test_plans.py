@@ -10,13 +10,11 @@ from pathlib import Path
 import pytest
 
 from tirlite.bench import plans as bench_plans
-from tirlite.bench.arrival import Arrival, Fresh
 from tirlite.bench.main import main
-from tirlite.bench.offset_speed import OffsetSpeed
 from tirlite.bench.plan_figures import overall, plans_json, plans_text
 from tirlite.bench.plan_instances import Instance, cut, generated, instances_in, network, trace, transformer
-from tirlite.bench.plans import Failure, How, Row, SymbolicRow, measured
-from tirlite.bench.symbolic_quality import Quality, Replanned, bindings, quality, replanned
+from tirlite.bench.plans import Arrival, Failure, Fresh, How, Row, SymbolicRow, measured
+from tirlite.bench.symbolic_quality import OffsetSpeed, Quality, Replanned, bindings, quality, replanned
 from tirlite.plan import Plan, Problem, Request, lower_bound
 from tirlite.plan.search.engine import Progress, PythonEngine
 from tirlite.sizes import Dim

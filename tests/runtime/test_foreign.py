@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tirlite as tl
-from tirlite.runtime.dlpack import _Tensor, _Versioned
+from tirlite.runtime.foreign import _Tensor, _Versioned
 
 n = tl.dim("n")
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from time import perf_counter, process_time
 
-from tirlite.bench.arrival import Arrival, Fresh, in_new_process
-from tirlite.bench.offset_speed import OffsetSpeed, offset_speed
 from tirlite.bench.plan_instances import Instance, cut
-from tirlite.bench.symbolic_quality import Quality, Replanned, bindings, quality, replanned
+from tirlite.bench.symbolic_quality import OffsetSpeed, Quality, Replanned, bindings, offset_speed, quality, replanned
 from tirlite.diag import TirliteError
 from tirlite.plan import Plan, Problem, solve
-from tirlite.plan.search.engine import Engine, Listener
+from tirlite.plan.search.engine import Engine, Listener, Progress
 from tirlite.record import record
 from tirlite.sizes import Size
 
@@ -189,3 +189,39 @@ def _megabytes() -> float | None:
 
     used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return used / (1 << 20 if sys.platform == "darwin" else 1 << 10)
+
+
+class Arrival:
+    """Notes when a search has a plan of at most so many bytes for the first time."""
+
+    def __init__(self, capacity: int | None) -> None:
+        self._capacity = capacity
+        self._start = perf_counter()
+        self._seconds: float | None = None
+
+    def listen(self, progress: Progress) -> None:
+        """For `plan.solve(listener=)`; one memory is searched."""
+        if self._seconds is None and self._capacity is not None and progress.total <= self._capacity:
+            self._seconds = perf_counter() - self._start
+
+    def at(self, total: int, seconds: float) -> float | None:
+        """Seconds to the first plan that fits, where the last one needs `total` bytes and is there after `seconds`."""
+        if self._capacity is None or total > self._capacity:
+            return None
+        return seconds if self._seconds is None else min(self._seconds, seconds)
+
+
+@record
+class Fresh:
+    """The gap that a new process reaches, and the seconds that it plans for that."""
+
+    gap: float
+    seconds: float
+
+
+def in_new_process(file: str, strategy: str, limit: float) -> Fresh:
+    """What the command reaches in a new process, within this limit."""
+    options = ["--strategy", strategy, "--time-limit", str(limit), "--json"]
+    command = [sys.executable, "-m", "tirlite", "plan", file, *options]
+    told = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    return Fresh(told["gap"], told["seconds"])

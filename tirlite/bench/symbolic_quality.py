@@ -1,23 +1,27 @@
-"""Measures how good a plan is for all values of its dims: its size over the lower bound at many bindings."""
+"""Measures how good a plan is for all values of its dims: its size over the lower bound, and how fast offsets are."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import exp, log
 from random import Random
 from statistics import fmean, median
-from time import perf_counter
+from time import perf_counter, perf_counter_ns
 
 import numpy as np
 import numpy.typing as npt
 
-from tirlite.plan import PerShape, Plan, Problem
+from tirlite.diag import InternalError, Message
+from tirlite.plan import PerShape, Plan, Problem, offset_evaluator
 from tirlite.plan.search.engine import Engine
 from tirlite.record import record
 from tirlite.sizes import Dim, Size, evaluate
+from tirlite.solver import compiled_offsets
 
 Binding = Mapping[Dim, int]
 _LARGEST = 4096
+Values = tuple[int, ...]
+_REPEATS, _TIMES = 9, 100
 
 
 @record
@@ -101,3 +105,45 @@ def _snapshots(problem: Problem, places: Mapping[Size, int]) -> Iterator[list[in
         counts[place] += change
         if following is None or following[0] > time:
             yield list(counts)
+
+
+class OffsetsDiffer(Message):
+    """Native code and Python give different offsets.
+
+    Example: None is known: this is a fault of tirlite.
+    Fix: Report it, with the plan as `plan.to_json()` writes it.
+    """
+
+    code = "offsets-differ"
+    raises = InternalError
+    title = "the offsets at {values} differ between native code and Python"
+    help = "this is a fault of tirlite; please report it with the plan, `plan.to_json()`"
+
+    values: str
+
+
+@record
+class OffsetSpeed:
+    """Nanoseconds for all offsets at one binding, medians: by `plan.offset_evaluator`, and by `compiled_offsets`."""
+
+    python: float
+    native: float
+
+
+def offset_speed(plan: Plan, samples: Sequence[Mapping[Dim, int]]) -> OffsetSpeed:
+    """Both, measured by turns at some of the samples; at all samples they must agree."""
+    given = [tuple(sample[dim] for dim in plan.problem.dims) for sample in samples]
+    python, native = offset_evaluator(plan), compiled_offsets(plan)
+    for values in given:
+        if not np.array_equal(native(values), python(values)):
+            raise OffsetsDiffer(str(values)).error()
+    chosen = given[:: max(len(given) // _REPEATS, 1)]
+    pairs = [(_nanoseconds(python, values), _nanoseconds(native, values)) for values in chosen]
+    return OffsetSpeed(*map(median, zip(*pairs, strict=True)))
+
+
+def _nanoseconds(evaluate: Callable[[Values], object], values: Values) -> float:
+    start = perf_counter_ns()
+    for _ in range(_TIMES):
+        evaluate(values)
+    return (perf_counter_ns() - start) / _TIMES

@@ -54,7 +54,7 @@ class _Call:
     def __get__(self, instance: Kernel | None, owner: type[Kernel]) -> Signature:
         if instance is None:
             raise AttributeError("__signature__")
-        from tirlite.runtime.call_signature import call_signature
+        from tirlite.runtime.signature_text import call_signature
 
         return call_signature(instance._front.signature.func, instance.fixed or ())
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from tirlite.diag import Message, Span, nearest
 from tirlite.dsl.convert import condition, constant, integer, is_literal, number, together
-from tirlite.dsl.native import is_native, native_address
+from tirlite.dsl.host_functions import is_native, native_address
 from tirlite.dsl.operators import OperandType
 from tirlite.dsl.parameters import described
 from tirlite.dsl.vocabulary import DECLARATIONS, LEN, LOOPS, MAX, MIN, PRINT, RANGE, Word

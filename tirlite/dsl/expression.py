@@ -269,7 +269,7 @@ class Expressions:
     def call(self, node: ast.Call) -> Steps[object]:
         pure = self._pure_function(node.func) if isinstance(node.func, ast.Attribute | ast.Name) else None
         if pure is not None and not node.keywords:
-            from tirlite.dsl.pure_calls import of_constants
+            from tirlite.dsl.host_functions import of_constants
 
             args = []
             for arg in node.args:

@@ -9,9 +9,9 @@ from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING
 
 from tirlite.diag import KernelError, Message, Span, nearest
+from tirlite.dsl.host_functions import is_native
 from tirlite.dsl.inline import Inline
 from tirlite.dsl.lookups import ABSENT, Asked, Lookups, layers_of, looked_up
-from tirlite.dsl.native import is_native
 from tirlite.dsl.parameters import ParamType
 from tirlite.dsl.vocabulary import BUILTINS, MATH, NAMES, TL, Namespace, Word, named
 from tirlite.ir.dtype import DType, TensorType, bool_, dtype_of

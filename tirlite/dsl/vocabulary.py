@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import builtins
 from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
 from types import FunctionType
 from typing import NoReturn
 
@@ -24,8 +27,6 @@ class Word:
     @property
     def __doc__(self) -> str:  # type: ignore[override]
         """How it is written and what it means, as editors show it."""
-        from tirlite.dsl.word_help import help_on
-
         return help_on(self.name)
 
     def __call__(self, *args: object, **keywords: object) -> NoReturn:
@@ -133,3 +134,25 @@ def named(name: str) -> object | None:
     """What `tl.NAME` stands for inside a kernel, or None."""
     known = WORDS.get(name) or TYPES.get(name)
     return known or (Word(name) if name in _HEADER else dtype_of(name))
+
+
+def help_on(word: str) -> str:
+    """How `tl.WORD` is called, and below it what it means; empty where the stub does not define it."""
+    node = _functions().get(word)
+    if node is None:
+        return ""
+    return f"tl.{word}({ast.unparse(_untyped(node.args))})\n\n{ast.get_docstring(node)}"
+
+
+def _untyped(arguments: ast.arguments) -> ast.arguments:
+    for each in ast.walk(arguments):
+        if isinstance(each, ast.arg):
+            each.annotation = None
+    return arguments
+
+
+@cache
+def _functions() -> dict[str, ast.FunctionDef]:
+    stub = Path(__file__).resolve().parent.parent / "__init__.pyi"
+    body = ast.parse(stub.read_text("utf-8")).body
+    return {node.name: node for node in body if isinstance(node, ast.FunctionDef)}

@@ -18,13 +18,13 @@ from tirlite.diag import GraphError, Message, Span, public
 from tirlite.diag.argument import demand_kind
 from tirlite.graph.demands import Demand
 from tirlite.graph.extents import is_equal
-from tirlite.graph.matching import matched
-from tirlite.graph.op import Attrs, Op, Site
+from tirlite.graph.op import Attrs, Op, OperandCount, Site
 from tirlite.graph.run_dims import run_dims, with_limits
-from tirlite.graph.types import TensorType, TupleType, Type, same_type, tensors
+from tirlite.graph.types import TensorType, TupleType, Type, same_type, substituted, tensors
 from tirlite.ir import DType
 from tirlite.record import parts_of, record
-from tirlite.sizes import Size
+from tirlite.sizes import Dim, Size, substitute
+from tirlite.sizes.poly import atom_of
 
 
 class NoSuchField(Message):
@@ -389,3 +389,28 @@ def operands_first(root: Expr) -> list[Expr]:
             stack.append((expr, True))
             stack += [(each, False) for each in reversed(expr.operands) if each not in done]
     return list(done)
+
+
+def matched(site: Site, params: tuple[Type, ...], result: Type) -> Type:
+    """`result` with the function's dims as the call gives them: a parameter `f32[n, 3]` takes `f32[2*m, 3]`."""
+    if len(site.args) != len(params):
+        raise OperandCount(str(site), site.op, str(len(params)), len(site.args), span=site.span).error()
+    sizes: dict[Dim, Size] = {}
+    pairs = []
+    for number, (param, arg) in enumerate(zip(params, site.args, strict=True)):
+        wanted, given = tensors(param), tensors(arg)
+        if isinstance(param, TensorType) != isinstance(arg, TensorType) or len(wanted) != len(given):
+            raise site.wrong_type(f"parameter {number} is {param}")
+        for a, b in zip(wanted, given, strict=True):
+            if a.dtype != b.dtype:
+                raise site.wrong_type(f"parameter {number} is {param}")
+            if a.rank != b.rank:
+                raise site.mismatch(f"parameter {number} is {param}")
+            pairs += [(number, param, extent, value) for extent, value in zip(a.shape, b.shape, strict=True)]
+    for _, _, extent, value in pairs:
+        for dim in atom_of(extent, Dim):
+            sizes.setdefault(dim, value)
+    for number, param, extent, value in pairs:
+        if not is_equal(substitute(extent, sizes), value):
+            raise site.mismatch(f"parameter {number} is {param}; {extent} is not proved to be {value}")
+    return substituted(result, sizes)

@@ -96,7 +96,7 @@ class Plan(Layout):
         for name, given in (("first", first), ("second", second)):
             demand("Plan.explain", name, given, "the id of a request", fits=isinstance(given, Hashable))
         from tirlite.plan.report.words import explain_all, explain_pair
-        from tirlite.show.readable import Readable
+        from tirlite.show.html import Readable
 
         if first is not None and second is not None:
             return Readable(explain_pair(demand_whole(self), first, second))

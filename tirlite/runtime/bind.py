@@ -226,7 +226,7 @@ class Binder:
 
     def _solve(self, given: list[object], operands: list[Any], dims: list[int]) -> None:
         """Sets dims that no array has as an extent by itself from extents such as `h + 2`."""
-        from tirlite.runtime.solved_dims import solved
+        from tirlite.runtime.extents import solved
 
         places = [
             (param, axis, extent, array.shape[axis])

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from tirlite.late import late_names
 
 if TYPE_CHECKING:
-    from tirlite.show.ansi import coloured as coloured, wants_colour as wants_colour, write as write
     from tirlite.show.carets import framed as framed, marked_text as marked_text
     from tirlite.show.chart import chart_text as chart_text
     from tirlite.show.environment import full_traceback as full_traceback
@@ -14,29 +13,35 @@ if TYPE_CHECKING:
         escaped as escaped,
         folded as folded,
         framed_page as framed_page,
+        page as page,
         picture as picture,
     )
-    from tirlite.show.page import page as page
     from tirlite.show.python_text import python_text as python_text
     from tirlite.show.rectangle import Chart as Chart, Rectangle as Rectangle
     from tirlite.show.shown import shown as shown
-    from tirlite.show.styled import Piece as Piece, Role as Role, Styled as Styled, plain as plain
+    from tirlite.show.styled import (
+        Piece as Piece,
+        Role as Role,
+        Styled as Styled,
+        coloured as coloured,
+        plain as plain,
+        wants_colour as wants_colour,
+        write as write,
+    )
     from tirlite.show.svg import chart_svg as chart_svg
     from tirlite.show.table import table as table
 else:
     __getattr__, __all__ = late_names(
         __name__,
         {
-            "ansi": "coloured wants_colour write",
             "carets": "framed marked_text",
             "chart": "chart_text",
             "environment": "full_traceback",
-            "html": "block escaped folded framed_page picture",
-            "page": "page",
+            "html": "block escaped folded framed_page page picture",
             "python_text": "python_text",
             "rectangle": "Chart Rectangle",
             "shown": "shown",
-            "styled": "Piece Role Styled plain",
+            "styled": "Piece Role Styled coloured plain wants_colour write",
             "svg": "chart_svg",
             "table": "table",
         },

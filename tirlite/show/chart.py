@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from math import inf
 
-from tirlite.show.density import Grid
-from tirlite.show.rectangle import Chart, Rectangle, extent
+from tirlite.show.rectangle import Chart, Grid, Rectangle, extent
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 # A cell's sign by how much of it is covered, and how the signs are explained.

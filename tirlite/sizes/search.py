@@ -6,18 +6,21 @@ at a time, by simpler sizes that bound them, or by each of the sizes that they m
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import combinations
+from typing import TypeVar
 
 from tirlite.diag import KernelError
+from tirlite.record import record
+from tirlite.sizes.bounds import Bounds
 from tirlite.sizes.box import minimum_in_box
 from tirlite.sizes.covering import MANY_DIMS, covered_minimum, telling_bindings
 from tirlite.sizes.digits import minimum_by_digits
 from tirlite.sizes.division import divisor_of
 from tirlite.sizes.evaluate import dims_of, evaluate, sample_bindings
-from tirlite.sizes.ordering import minimum_by_order
 from tirlite.sizes.poly import Atom, Product, Relaxation, Terms, inside_out, of_terms, terms_of, varies
-from tirlite.sizes.terms import accumulate, multiply, replace, without
+from tirlite.sizes.terms import Factor, accumulate, multiply, replace, without
 
 # Sums that are looked into further. Proofs that matter take a handful; the limit keeps hopeless ones cheap.
 # It bounds the recursion as well. A sum counts once for each hundred terms.
@@ -26,6 +29,10 @@ _BUDGET, _COUNTED = 50, 100
 _KEPT = 4096
 
 _Kept = frozenset[tuple[Atom, bool]]
+F = TypeVar("F", bound=Factor)
+
+# Pairs of factors that are looked at.
+_MOST_PAIRS = 3
 
 
 def best_lower_bound(terms: Terms, target: int | None = None) -> int | None:
@@ -189,3 +196,42 @@ def _reached(value: int | None, target: int | None) -> bool:
 
 def _better(a: int | None, b: int | None) -> int | None:
     return max((value for value in (a, b) if value is not None), default=None)
+
+
+@record
+class _Distance(Factor):
+    """How far the greater of two factors is from the other one."""
+
+    ident: int = -1
+    divisor: int = 1
+    bounds: Bounds = Bounds(0, None)
+
+
+def minimum_by_order(terms: Mapping[tuple[F, ...], int]) -> int | None:
+    """A number that the sum never falls below, or None. Looks at pairs whose product counts against their squares.
+
+    `n*n - 2*n*m + m*m` falls and rises with either factor; with `n = m + d` it is `d*d`.
+    """
+    best: int | None = None
+    for pair, _ in zip(_pairs(terms), range(_MOST_PAIRS), strict=False):
+        found = [_with_greater(terms, *pair), _with_greater(terms, *reversed(pair))]
+        values = [value for value in found if value is not None]
+        if len(values) == len(found):
+            best = min(values) if best is None else max(best, min(values))
+    return best
+
+
+def _pairs(terms: Mapping[tuple[F, ...], int]) -> Iterator[tuple[F, F]]:
+    squared = {factor for product, c in terms.items() if c > 0 for factor in product if product.count(factor) > 1}
+    met: set[tuple[F, F]] = set()
+    for product, coefficient in terms.items():
+        if coefficient < 0:
+            for pair in combinations(dict.fromkeys(factor for factor in product if factor in squared), 2):
+                if pair not in met:
+                    met.add(pair)
+                    yield pair
+
+
+def _with_greater(terms: Mapping[tuple[F, ...], int], greater: F, less: F) -> int | None:
+    widened: dict[tuple[Factor, ...], int] = {(*product,): coefficient for product, coefficient in terms.items()}
+    return minimum_in_box(replace(widened, {greater: {(less,): 1, (_Distance(),): 1}}))

@@ -14,16 +14,19 @@ from typing import TYPE_CHECKING
 
 from tirlite.diag import GraphError, Message
 from tirlite.graph.builder.calls import Operand
-from tirlite.graph.builder.cells import CellBuilder
 from tirlite.graph.builder.loops import LoopBuilder
 from tirlite.graph.builder.renewal import Renewal
 from tirlite.graph.demands import Demands
-from tirlite.graph.expr import Expr, If, Let, Tuple, Var
+from tirlite.graph.expr import Call, Expr, If, Let, Tuple, Var
 from tirlite.graph.extents import Extent, size_of
 from tirlite.graph.function import Function
+from tirlite.graph.operators.arrangement import Arrangement
+from tirlite.graph.operators.binary import Binary
 from tirlite.graph.operators.convolution import Convolution
 from tirlite.graph.operators.creation import Creation
+from tirlite.graph.operators.elementwise import Elementwise
 from tirlite.graph.operators.indexing import Indexing
+from tirlite.graph.operators.linear import Linear
 from tirlite.graph.operators.normalization import Normalization
 from tirlite.graph.operators.pooling import Pooling
 from tirlite.graph.operators.recurrence import Recurrence
@@ -40,6 +43,24 @@ from tirlite.ir import DType, TensorType as Annotation
 from tirlite.sizes import Dim, Size, dims_of
 from tirlite.sizes.dim import contradiction
 from tirlite.sizes.terms import Origin
+
+
+class CellBuilder(Elementwise, Binary, Linear, Arrangement):
+    """One step in time: inputs `[batch, inputs]`, states `[batch, hidden]`."""
+
+    def lstm_cell(
+        self, x: Operand, hidden: Operand, cell: Operand, weight: Operand, recurrence: Operand, bias: Operand
+    ) -> tuple[Call, Call]:
+        """The next hidden state and the next cell state.
+
+        `weight` is `[4 * hidden, inputs]`, `recurrence` `[4 * hidden, hidden]`, `bias` `[4 * hidden]`, each with the
+        rows of the input gate, the output gate, the forget gate and the candidate, in this order, as in ONNX.
+        """
+        sums = self.add(self.dense(x, weight, bias), self.dense(hidden, recurrence))
+        write, read, keep, candidate = self.split(sums, 4, axis=1)
+        kept = self.multiply(self.sigmoid(keep), cell)
+        state = self.add(kept, self.multiply(self.sigmoid(write), self.tanh(candidate)))
+        return self.multiply(self.sigmoid(read), self.tanh(state)), state
 
 
 class NoOutputs(Message):

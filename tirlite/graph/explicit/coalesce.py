@@ -1,4 +1,4 @@
-"""StorageCoalesce gives an executable one storage for each scope and element type.
+"""StorageCoalesce gives an executable one storage for each scope and element type; LiftConst moves constants up.
 
 Source: the memory planner of TVM's Relay VM. Its author meant to overlap storages within a region later: here any other
 strategy of the planner does that.
@@ -24,7 +24,6 @@ from tirlite.graph.explicit.instructions import (
     walk,
 )
 from tirlite.graph.explicit.lifetimes import Scope, Storage, storage_problem, storages
-from tirlite.graph.explicit.lift import LiftConstants
 from tirlite.ir import Steps, run
 from tirlite.plan import Plan, Problem, solve
 from tirlite.record import record
@@ -126,3 +125,32 @@ def _named(name: str, size: Size) -> Generator[Instruction, None, Size]:
     dim = Dim(name, min=0)
     yield LetSize(dim, size)
     return dim + 0
+
+
+@record
+class LiftConstants:
+    """Constants are loaded before all else, in the order in which they stood; those of branches too.
+
+    Behind them begins what runs anew each time, and regions open there.
+    """
+
+    name = "lift-constants"
+
+    def __call__(self, executable: Executable) -> Executable:
+        return Executable(tuple(each if each.primitive else _lifted(each) for each in executable.routines))
+
+
+def _lifted(routine: Routine) -> Routine:
+    constants = tuple(step for step in walk(routine.body) if isinstance(step, LoadConstant))
+    return replace(routine, body=(*constants, *run(_rest(routine.body))))
+
+
+def _rest(body: Body) -> Steps[Body]:
+    kept: list[Instruction] = []
+    for step in body:
+        if isinstance(step, Branch):
+            then, other = (yield _rest(step.then)), (yield _rest(step.other))
+            kept.append(Branch(step.condition, then, other))
+        elif not isinstance(step, LoadConstant):
+            kept.append(step)
+    return tuple(kept)

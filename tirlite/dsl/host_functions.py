@@ -1,7 +1,9 @@
-"""Calls functions of `math` and NumPy on constants while a kernel is translated: `math.sqrt(2 / math.pi)`."""
+"""Functions of Python that kernels name: those of `math` and NumPy on constants, and C functions of ctypes."""
 
 from __future__ import annotations
 
+import ctypes
+from _ctypes import CFuncPtr
 from collections.abc import Callable, Sequence
 
 from tirlite.diag import Span
@@ -23,3 +25,14 @@ def of_constants(function: Callable[..., object], args: Sequence[object], span: 
     if not is_literal(number):
         raise LiteralArithmetic("it is not a real number", span=span).error()
     return number
+
+
+def is_native(value: object) -> bool:
+    """Whether `value` is a C function of ctypes."""
+    return isinstance(value, CFuncPtr)
+
+
+def native_address(function: object) -> int:
+    """The address of a C function. It is the caller's matter to keep what lies there alive."""
+    assert isinstance(function, CFuncPtr)
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
