@@ -89,6 +89,11 @@ class Dependence:
         """For each of `loops` how the sink lies to the source."""
         return self._pair.steps(self)
 
+    def may_go_back(self, loop: Loop) -> bool:
+        """Whether the sink may lie in an earlier iteration of one of `loops`, which stands inside of the carrier."""
+        forward = 1 if self.sink is self._pair.first else -1
+        return self._pair.solve(self.level, forward, (self.loops.index(loop), -forward)) is not None
+
     def __str__(self) -> str:
         steps = f", ({', '.join(map(str, self.steps))})" if self.loops else ""
         reduction = ", reduction" if self.is_reduction else ""

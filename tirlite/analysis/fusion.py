@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
-from tirlite.analysis.dependence import Alignment, Pair, distinct, writes
+from tirlite.analysis.dependence import Alignment, Dependence, Pair, distinct, writes
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.regions import regions_around
 from tirlite.ir import (
@@ -52,20 +52,28 @@ class Fusion:
         return all(self._follows(first, second, shift - behind) for first, behind in parts)
 
     def _follows(self, first: For, second: For, shift: int) -> bool:
+        return not any(True for _ in self.against(first, second, shift))
+
+    def against(self, first: For, second: For, shift: int) -> Iterator[Dependence | None]:
+        """What would be out of order in one loop that runs the second one `shift` iterations behind the first.
+
+        None stands for what is not known: how the loops lie to each other, or too many pairs of accesses.
+        """
         mine, others = (self._facts.touches_in.get(loop, {}) for loop in (first, second))
         addresses, aligned = self._facts.addresses, Alignment.of(self._facts.space, first, second, shift)
         if aligned is None:
-            return False
+            yield None
+            return
         for allocation in mine.keys() & others.keys():
             ones, thens = distinct(mine[allocation], addresses), distinct(others[allocation], addresses)
             pairs = [(a, b) for a in ones for b in thens if writes(a) or writes(b)]
             if len(pairs) > _MOST_PAIRS:
-                return False
+                yield None
+                return
             home = next(each.parent for each in regions_around(ones[0].region) if each.composite is first)
             assert home is not None
-            if any(next(Pair(addresses, a, b, home, aligned).dependences(b), None) is not None for a, b in pairs):
-                return False
-        return True
+            for a, b in pairs:
+                yield from Pair(addresses, a, b, home, aligned).dependences(b)
 
 
 def can_be_reordered(stmt: Stmt) -> bool:

@@ -10,7 +10,6 @@ from tirlite.ir import (
     Allocate,
     AttrStmt,
     Buffer,
-    Call,
     For,
     ForKind,
     IfThenElse,
@@ -21,18 +20,14 @@ from tirlite.ir import (
     Steps,
     Stmt,
     Store,
-    Var,
     While,
     run,
     statements,
-    structural_equal,
-    substitute,
     walk,
 )
 from tirlite.record import record
-from tirlite.rewrite.joined_range import JoinedRange, joined_range
+from tirlite.rewrite.joined_range import joined_range
 from tirlite.rewrite.pipeline import FactsPass, Rewritten
-from tirlite.rewrite.simplify.simplify import simplified
 
 # How many iterations the second loop may stay behind.
 _MOST_SHIFT = 4
@@ -144,7 +139,7 @@ class _Fuser:
                 continue
             parts = self.parts.get(first, ((first, 0),))
             if self.fusion.keeps_order(parts, second, shift):
-                fused = _joined(first, second, joined)
+                fused = joined.loop(first, second)
                 self.parts[fused] = (*parts, (second, shift))
                 return fused
         return None
@@ -182,36 +177,6 @@ class _Later:
 
     def next_loops(self) -> list[For]:
         return self.loops[self.passed : self.passed + _MOST_LATER]
-
-
-def _joined(first: For, second: For, joined: JoinedRange) -> For:
-    """One loop that does what both do."""
-    mine = joined.guarded(first.body.stmts, joined.first)
-    body = substitute(second.body, {second.var: joined.second_var})
-    if not isinstance(joined.second_var, Var):
-        body = simplified(body)  # of `t[i - 1 + 1]`
-    others = joined.guarded(body.stmts, joined.second)
-    loop = first.replaced(start=joined.start, stop=joined.stop, body=SeqStmt((*mine, *others)))
-    if joined.start is not first.start or joined.stop is not first.stop:
-        # What was known of the variable of the first loop does not hold in a longer one.
-        var = Var(first.var.name, first.var.dtype)
-        loop = substitute(loop, {first.var: var}).replaced(var=var)
-    return _with_branches_joined(loop, len(mine))
-
-
-def _with_branches_joined(fused: For, count: int) -> For:
-    """One branch of two in a row with the same condition, which nothing inside can change."""
-    stmts = fused.body.stmts
-    last, following = stmts[count - 1], stmts[count]
-    if not (isinstance(last, IfThenElse) and isinstance(following, IfThenElse)):
-        return fused
-    is_steady = not any(isinstance(node, Load | Call) for node in walk(last.condition))
-    if not is_steady or last.else_body.stmts or following.else_body.stmts:
-        return fused
-    if not structural_equal(last.condition, following.condition):
-        return fused
-    joined = last.replaced(then_body=SeqStmt((last.then_body, following.then_body)))
-    return fused.replaced(body=SeqStmt((*stmts[: count - 1], joined, *stmts[count + 1 :])))
 
 
 def _can_be_passed(stmt: Stmt) -> bool:

@@ -1,4 +1,4 @@
-"""Finds the range of one loop for two loops of step 1, and under which conditions each of them runs in it."""
+"""Makes one loop of two of step 1: the range that holds both, and under which conditions each of them runs in it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,27 @@ from collections.abc import Sequence
 
 from tirlite.analysis.integers.exactness import stays_exact
 from tirlite.analysis.integers.index_space import IndexSpace
-from tirlite.ir import LE, LT, And, Call, Expr, For, IfThenElse, Load, Max, Min, SeqStmt, Stmt, Var, walk
+from tirlite.ir import (
+    LE,
+    LT,
+    And,
+    Call,
+    Expr,
+    For,
+    IfThenElse,
+    Load,
+    Max,
+    Min,
+    SeqStmt,
+    Stmt,
+    Var,
+    structural_equal,
+    substitute,
+    walk,
+)
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import shifted
+from tirlite.rewrite.simplify.simplify import simplified
 from tirlite.sizes import Size
 from tirlite.sizes.unknown import ends as ends_of, is_nonnegative
 
@@ -33,6 +51,20 @@ class JoinedRange:
     def guarded(self, stmts: Sequence[Stmt], condition: Expr | None) -> tuple[Stmt, ...]:
         """The statements, run under a condition."""
         return tuple(stmts) if condition is None else (IfThenElse(condition, SeqStmt(tuple(stmts))),)
+
+    def loop(self, first: For, second: For) -> For:
+        """One loop that does what both do."""
+        mine = self.guarded(first.body.stmts, self.first)
+        body = substitute(second.body, {second.var: self.second_var})
+        if not isinstance(self.second_var, Var):
+            body = simplified(body)  # of `t[i - 1 + 1]`
+        others = self.guarded(body.stmts, self.second)
+        loop = first.replaced(start=self.start, stop=self.stop, body=SeqStmt((*mine, *others)))
+        if self.start is not first.start or self.stop is not first.stop:
+            # What was known of the variable of the first loop does not hold in a longer one.
+            var = Var(first.var.name, first.var.dtype)
+            loop = substitute(loop, {first.var: var}).replaced(var=var)
+        return _with_branches_joined(loop, len(mine))
 
 
 def joined_range(first: For, second: For, shift: int, space: IndexSpace) -> JoinedRange | None:
@@ -74,3 +106,18 @@ def _condition(var: Expr, start: Expr | None, stop: Expr | None) -> Expr | None:
     if above is None:
         return below
     return above if below is None else And(above, below)
+
+
+def _with_branches_joined(fused: For, count: int) -> For:
+    """One branch of two in a row with the same condition, which nothing inside can change."""
+    stmts = fused.body.stmts
+    last, following = stmts[count - 1], stmts[count]
+    if not (isinstance(last, IfThenElse) and isinstance(following, IfThenElse)):
+        return fused
+    is_steady = not any(isinstance(node, Load | Call) for node in walk(last.condition))
+    if not is_steady or last.else_body.stmts or following.else_body.stmts:
+        return fused
+    if not structural_equal(last.condition, following.condition):
+        return fused
+    joined = last.replaced(then_body=SeqStmt((last.then_body, following.then_body)))
+    return fused.replaced(body=SeqStmt((*stmts[: count - 1], joined, *stmts[count + 1 :])))

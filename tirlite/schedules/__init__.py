@@ -13,14 +13,17 @@ if TYPE_CHECKING:
     from tirlite.schedules.fuse import Fuse as Fuse
     from tirlite.schedules.handle import LoopHandle as LoopHandle
     from tirlite.schedules.inline_lets import InlineLets as InlineLets
+    from tirlite.schedules.join import Join as Join
     from tirlite.schedules.pack import Pack as Pack
     from tirlite.schedules.pack_padded import PackPadded as PackPadded
     from tirlite.schedules.parallel import Parallel as Parallel
     from tirlite.schedules.precompute import Precompute as Precompute
     from tirlite.schedules.reorder import Reorder as Reorder
     from tirlite.schedules.schedule import Schedule as Schedule, schedule as schedule
+    from tirlite.schedules.skew import Skew as Skew
     from tirlite.schedules.specialize import Specialize as Specialize
     from tirlite.schedules.split import Split as Split
+    from tirlite.schedules.tile import Tile as Tile
     from tirlite.schedules.unroll_jam import UnrollJam as UnrollJam
     from tirlite.schedules.vectorize import Vectorize as Vectorize
 else:
@@ -45,5 +48,8 @@ else:
             "split": "Split",
             "unroll_jam": "UnrollJam",
             "vectorize": "Vectorize",
+            "join": "Join",
+            "skew": "Skew",
+            "tile": "Tile",
         },
     )

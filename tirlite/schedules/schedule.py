@@ -18,13 +18,16 @@ from tirlite.schedules.expand import Expand
 from tirlite.schedules.fuse import Fuse
 from tirlite.schedules.handle import LoopHandle, LoopName, buffer_named, loop_named
 from tirlite.schedules.inline_lets import InlineLets
+from tirlite.schedules.join import Join
 from tirlite.schedules.pack import Pack
 from tirlite.schedules.pack_padded import PackPadded
 from tirlite.schedules.parallel import Parallel
 from tirlite.schedules.precompute import Precompute
 from tirlite.schedules.reorder import Reorder
+from tirlite.schedules.skew import Skew
 from tirlite.schedules.specialize import Specialize
 from tirlite.schedules.split import Split
+from tirlite.schedules.tile import Tile
 from tirlite.schedules.unroll_jam import UnrollJam
 from tirlite.schedules.vectorize import Vectorize
 
@@ -116,6 +119,18 @@ class Schedule:
     def fuse(self, outer: LoopName, inner: LoopName) -> None:
         """Makes one loop, `i.j`, of two that are one inside of the other."""
         self.apply(Fuse(outer, inner))
+
+    def join(self, first: LoopName, second: LoopName, *, behind: int = 0) -> None:
+        """Makes one loop of two in a row, of which the second runs so many iterations behind the first."""
+        self.apply(Join(first, second, behind))
+
+    def skew(self, loop: LoopName, *, along: LoopName, by: int = 1) -> None:
+        """Has a loop run ahead by so much for each iteration of one around it, so that both can be tiled."""
+        self.apply(Skew(loop, along, by))
+
+    def tile(self, sizes: Mapping[LoopName, int]) -> None:
+        """Has loops that hold nothing but each other go by blocks of these sizes."""
+        self.apply(Tile(tuple(sizes.items())))
 
     def specialize(self, loop: LoopName, least: Mapping[str, int]) -> None:
         """Makes a copy of a loop, `i.else`, for calls where loops, or products of them, run less often than that."""

@@ -1,0 +1,149 @@
+"""Join, skew and tile: an iterated stencil goes by tiles of time and space, and gives the same bits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from schedules.test_steps import body_of, product, running
+
+import tirlite as tl
+
+n, m = tl.dims("n m")
+
+
+@tl.kernel
+def smoothed(a: tl.f64[n], b: tl.f64[n], steps: tl.i64):
+    for t in range(steps):  # noqa: B007
+        for i in range(1, n - 1):
+            b[i] = 0.5 * (a[i - 1] + a[i + 1])
+        for i in range(1, n - 1):
+            a[i] = 0.5 * (b[i - 1] + b[i + 1])
+
+
+def by_tiles(s: tl.Schedule, ahead: int = 2) -> None:
+    s.join(s.loop("i", 0), s.loop("i", 1), behind=1)
+    s.split("t", 4)
+    s.skew("i", along="t.inner", by=ahead)
+    s.tile({"t.inner": 0, "i.skewed": 8})
+
+
+def test_two_loops_in_a_row_become_one_where_the_second_runs_behind() -> None:
+    s = tl.schedule(smoothed)
+    s.join(s.loop("i", 0), s.loop("i", 1), behind=1)
+    assert body_of(s) == (
+        "for t in range(steps):\n"
+        "    for i in range(1, n):\n"
+        "        if i < n - 1:\n"
+        "            b[i] = 0.5 * (a[i - 1] + a[i + 1])\n"
+        "        if 2 <= i:\n"
+        "            a[i - 1] = 0.5 * (b[i - 2] + b[i])"
+    )
+
+
+def test_loops_that_read_ahead_are_not_joined_without_a_distance() -> None:
+    s = tl.schedule(smoothed)
+    with pytest.raises(tl.KernelError, match=r"would change results: a\[i - 1\] \(line \d+\) must come after a\[i\]"):
+        s.join(s.loop("i", 0), s.loop("i", 1))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "reason"),
+    [(1, 0, "does not follow"), (0, 0, "does not follow")],
+)
+def test_only_neighbours_are_joined(first: int, second: int, reason: str) -> None:
+    s = tl.schedule(smoothed)
+    with pytest.raises(tl.KernelError, match=reason):
+        s.join(s.loop("i", first), s.loop("i", second))
+
+
+def test_time_and_space_go_by_tiles() -> None:
+    s = tl.schedule(smoothed)
+    by_tiles(s)
+    assert body_of(s) == (
+        "for t_outer in range(0, steps, 4):\n"
+        "    for i_skewed_outer in range(1, n + (min(4, steps - t_outer) - 1) * 2, 8):\n"
+        "        for t_inner in range(min(4, steps - t_outer)):\n"
+        "            for i_skewed_inner in range(max(i_skewed_outer, t_inner * 2 + 1),"
+        " min(i_skewed_outer + 8, n + t_inner * 2)):\n"
+        "                if i_skewed_inner - t_inner * 2 < n - 1:\n"
+        "                    b[i_skewed_inner - t_inner * 2] = 0.5 * (a[i_skewed_inner - t_inner * 2 - 1]"
+        " + a[i_skewed_inner - t_inner * 2 + 1])\n"
+        "                if 2 <= i_skewed_inner - t_inner * 2:\n"
+        "                    a[i_skewed_inner - t_inner * 2 - 1] = 0.5 * (b[i_skewed_inner - t_inner * 2 - 2]"
+        " + b[i_skewed_inner - t_inner * 2])"
+    )
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 9, 30])
+@pytest.mark.parametrize("steps", [0, 1, 3, 4, 11])
+def test_tiles_of_time_and_space_give_the_same_bits(size: int, steps: int) -> None:
+    start = np.random.default_rng(0).normal(size=(2, size))
+    wanted, found = start.copy(), start.copy()
+    smoothed.interpret(*wanted, steps)
+    BY_TILES(*found, steps)
+    np.testing.assert_array_equal(found, wanted)
+
+
+BY_TILES = tl.compile(smoothed, schedule=by_tiles)
+
+
+@pytest.mark.parametrize("ahead", [1, -2])
+def test_tiles_are_refused_where_the_loop_is_skewed_too_little(ahead: int) -> None:
+    with pytest.raises(tl.KernelError) as error:
+        by_tiles(tl.schedule(smoothed), ahead)
+    assert error.value.code == "step-breaks-order"
+
+
+def test_a_loop_of_any_number_of_iterations_is_not_skewed_along() -> None:
+    s = tl.schedule(smoothed)
+    with pytest.raises(tl.KernelError, match="how far the loop over `i` would move is not known; split `t`"):
+        s.skew(s.loop("i", 0), along="t")
+
+
+def test_a_skewed_loop_takes_its_iterations_from_each_block() -> None:
+    s = tl.schedule(running)
+    s.skew("j", along="i")
+    s.tile({"i": 2, "j.skewed": 4})
+    x = np.random.default_rng(3).normal(size=(7, 9)).astype("f")
+    wanted, found = np.ones((7, 9), "f"), np.ones((7, 9), "f")
+    running(x, wanted)
+    tl.compile(running, schedule=s)(x, found)
+    np.testing.assert_array_equal(found, wanted)
+    with pytest.raises(tl.KernelError, match="must come after"):
+        tl.schedule(running).tile({"i": 2, "j": 4})
+
+
+def test_a_product_goes_by_tiles_in_all_three_directions() -> None:
+    s = tl.schedule(product)
+    s.distribute("p", out_of="i")
+    s.tile({"i": 4, "j": 0, "p": 8})
+    assert body_of(s).endswith(
+        "for i_outer in range(0, n, 4):\n"
+        "    for p_outer in tl.reduce(0, k, 8):\n"
+        "        for i_inner in range(i_outer, min(i_outer + 4, n)):\n"
+        "            for j in range(m):\n"
+        "                for p_inner in tl.reduce(p_outer, min(p_outer + 8, k)):\n"
+        "                    y[i_inner, j] = y[i_inner, j] + a[i_inner, p_inner] * b[p_inner, j]"
+    )
+
+
+def test_a_schedule_by_tiles_replays_after_a_change_elsewhere() -> None:
+    names: dict[str, object] = {"tl": tl, "smoothed": changed}
+    s = tl.schedule(smoothed)
+    by_tiles(s)
+    exec(str(s), names)
+    again = names["s"]
+    assert isinstance(again, tl.Schedule)
+    assert again.steps == s.steps
+    assert "a[i_skewed_inner - t_inner * 2 - 1] = 0.25 *" in body_of(again)
+
+
+@tl.kernel
+def changed(a: tl.f64[n], b: tl.f64[n], c: tl.f64[m], steps: tl.i64):
+    for j in range(m):
+        c[j] = 2 * c[j]
+    for t in range(steps):  # noqa: B007
+        for i in range(1, n - 1):
+            b[i] = 0.5 * (a[i - 1] + a[i + 1])
+        for i in range(1, n - 1):
+            a[i] = 0.25 * (b[i - 1] + b[i + 1])

@@ -1,0 +1,138 @@
+"""Tile has several loops go by blocks, so that what a block touches stays in a cache."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+
+from tirlite.analysis.dependence import Dependence
+from tirlite.analysis.facts import Facts
+from tirlite.ir import (
+    Add,
+    Expr,
+    For,
+    ForKind,
+    IntImm,
+    Max,
+    Min,
+    Mul,
+    PrimFunc,
+    SeqStmt,
+    Sub,
+    Var,
+    const,
+    i64,
+    substitute,
+)
+from tirlite.record import record
+from tirlite.rewrite.affine_exprs import folded
+from tirlite.rewrite.pipeline import FactsPass
+from tirlite.schedules.handle import LoopName, chain_to, handle_of
+from tirlite.schedules.step import (
+    breaks_order,
+    carried,
+    demand_any_order,
+    demand_plain,
+    does_not_fit,
+    mentions,
+    with_loop,
+)
+
+_KINDS = (ForKind.SERIAL, ForKind.PARALLEL, ForKind.REDUCE)
+
+
+@record
+class Tile(FactsPass):
+    """Loops by blocks of so many iterations: all `i.outer`, in the order of the loops, and in these all `i.inner`.
+
+    A loop of size 0 is not cut: it keeps its name, and goes through all of its iterations in each block of the others.
+
+    The loops hold nothing but each other. The bounds of one may be sums of the variables of those around it, as `skew`
+    makes them: then the blocks are cut where all of a block around begins, and each iteration takes its part of them.
+    Refused where an access would come before one that it must come after, which never happens where both lie in later
+    iterations, or the same, of all of these loops.
+    """
+
+    sizes: tuple[tuple[LoopName, int], ...]
+    name: str = "tile"
+
+    def __str__(self) -> str:
+        sizes = ", ".join(f"{handle_of(loop)}: {by}" for loop, by in self.sizes)
+        return f"s.tile({{{sizes}}})"
+
+    def rewritten(self, facts: Facts) -> PrimFunc:
+        chains = [chain_to(facts.func, loop) for loop, _ in self.sizes]
+        deepest = max(chains, key=len, default=())
+        nest = [*deepest[len(deepest) - len(chains) :]]
+        if not nest or nest != [chain[-1] for chain in chains]:
+            raise does_not_fit(self, "the loops are not one inside of the other, in this order")
+        for outer, inner in pairwise(nest):
+            if outer.body.stmts != (inner,):
+                raise does_not_fit(self, f"the loop over `{outer.var.name}` has more in it than `{inner.var.name}`")
+        for loop in nest:
+            demand_plain(self, loop)
+            if loop.kind not in _KINDS or any(by < 0 for _, by in self.sizes):
+                raise does_not_fit(self, "blocks are of one iteration or more, of a loop that is run one by one")
+        demand_any_order(self, nest[0])
+        for loop in nest[:-1]:
+            for each in carried(facts, loop):
+                if turns(each, nest):
+                    raise breaks_order(self, each)
+        return with_loop(facts, nest[0], self._tiled(nest).stmts)
+
+    def _tiled(self, nest: list[For]) -> SeqStmt:
+        """The loops over blocks, around those through one."""
+        blocks: list[For] = []
+        within: list[For] = []
+        least: dict[Var, Expr] = {}  # of the variable of each loop in a block
+        most: dict[Var, Expr] = {}
+        inner: dict[Var, Expr] = {}
+        for loop, (_, by) in zip(nest, self.sizes, strict=True):
+            is_moving = mentions(loop.start, least) or mentions(loop.stop, least)
+            first, behind = self._end(loop.start, least, most), self._end(loop.stop, most, least)
+            start, stop = (substitute(bound, inner) if is_moving else bound for bound in (loop.start, loop.stop))
+            var = Var(f"{loop.var.name}.inner") if by else Var(loop.var.name)
+            if by:
+                outer = Var(f"{loop.var.name}.outer")
+                kind = ForKind.SERIAL if loop.kind is ForKind.PARALLEL and blocks else loop.kind
+                blocks.append(For(outer, first, behind, SeqStmt(()), kind, step=by, span=loop.span))
+                first, end = outer, Add(outer, const(by, i64))
+                behind, start, stop = Min(end, behind), Max(outer, start) if is_moving else outer, Min(end, stop)
+            kind = ForKind.SERIAL if loop.kind is ForKind.PARALLEL else loop.kind
+            within.append(For(var, start, stop, SeqStmt(()), kind, span=loop.span))
+            least[loop.var], most[loop.var], inner[loop.var] = first, folded(Sub(behind, const(1, i64))), var
+        body = substitute(nest[-1].body, inner)
+        for loop in reversed((*blocks, *within)):
+            body = SeqStmt((loop.replaced(body=body),))
+        return body
+
+    def _end(self, bound: Expr, low: Mapping[Var, Expr], high: Mapping[Var, Expr]) -> Expr:
+        """The least that a bound is while variables go from `low` to `high`; given these in turn, the most."""
+        if not mentions(bound, low):
+            return bound
+        match bound:
+            case Var():
+                return low[bound]
+            case Add(a=a, b=b):
+                return folded(Add(self._end(a, low, high), self._end(b, low, high)))
+            case Sub(a=a, b=b):
+                return folded(Sub(self._end(a, low, high), self._end(b, high, low)))
+            case Min(a=a, b=b):
+                return Min(self._end(a, low, high), self._end(b, low, high))
+            case Max(a=a, b=b):
+                return Max(self._end(a, low, high), self._end(b, low, high))
+            case Mul(a=a, b=IntImm(value=by)):
+                return folded(Mul(self._end(a, low, high) if by >= 0 else self._end(a, high, low), bound.b))
+        raise does_not_fit(self, "a bound is no sum of the variables of loops around")
+
+
+def turns(dependence: Dependence, band: list[For]) -> bool:
+    """Whether the sink of what a loop of a band carries may lie in an earlier iteration of another one of them."""
+    if dependence.is_reduction and all(loop.kind is ForKind.REDUCE for loop in band):
+        return False
+    return any(dependence.may_go_back(loop) for loop in _further(dependence, band))
+
+
+def _further(dependence: Dependence, band: list[For]) -> Iterator[For]:
+    inside = dependence.loops[dependence.level + 1 :]
+    return (loop for loop in band if loop in inside)
