@@ -81,6 +81,38 @@ def test_each_large_callee_is_in_one_part_and_declared_in_those_that_call_it() -
         assert f"declare hidden fastcc i64 @{name}(" in kernel
 
 
+@tl.kernel
+def sums(x: tl.f32[n, n], y: tl.f32[n], z: tl.f32[n]):
+    for i in tl.parallel(n):
+        y[i] = 0
+        for j in range(n):
+            y[i] += x[i, j]
+    for i in tl.parallel(n):
+        z[i] = 0
+        for j in range(n):
+            z[i] += x[j, i]
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_the_bodies_of_parallel_loops_are_parts_which_the_kernel_hands_to_the_pool() -> None:
+    module = lower(tl.compile(sums.ir, schedule=None).lowered, workers=2)
+    kernel, *bodies = module.parts
+    assert [defined(each) for each in bodies] == [{"tirlite_sums_parallel1"}, {"tirlite_sums_parallel2"}]
+    assert defined(kernel) == {"tirlite_sums", "tirlite_sums_task1", "tirlite_sums_task2"}
+    assert "declare hidden i64 @tirlite_sums_parallel1(" in kernel
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_kernels_in_parts_compute_what_they_are_to() -> None:
+    x = np.arange(9, dtype=np.float32).reshape(3, 3)
+    y, z = np.empty(3, np.float32), np.empty(3, np.float32)
+    kernel = tl.compile(sums.ir, schedule=None)
+    kernel(x, y, z)
+    assert len(kernel._version.lowered.parts) == 3
+    np.testing.assert_array_equal(y, x.sum(axis=1))
+    np.testing.assert_array_equal(z, x.sum(axis=0))
+
+
 @pytest.mark.usefixtures("small_parts")
 def test_parts_together_compute_what_the_whole_does_faults_included() -> None:
     kernel = tl.compile(both.ir, schedule=None)

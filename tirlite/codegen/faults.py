@@ -97,7 +97,7 @@ class KernelFunction(FunctionText):
                 body.store(number, body.move(record, integer(place), "i64", flags=""))
             address = body.cast("ptrtoint", record, i64)
             body.effect(f"ret i64 {body.op('sub', integer(0), address).text}")
-            module.inlined[name] = body.definition(f"i64 @{name}", "cold noinline nounwind")
+            module.inlined[name] = body.definition(name, "cold noinline nounwind")
         return name
 
     def require(self, condition: Value, message: Message) -> None:

@@ -76,7 +76,6 @@ class Calls:
     def __init__(self, func: PrimFunc, versions: Versions) -> None:
         self.facts = versions.facts.of(func)
         self.versions = versions
-        self.called: dict[str, None] = {}  # the names of the functions that are called so far
         self._apart: dict[tuple[ByteRange, ByteRange], bool] = {}
 
     @cached_property
@@ -93,9 +92,7 @@ class Calls:
             known[dim] = places[buffers[source]].extents[axis]
         self.check(call, buffers, known, values, out)
         version, operands = self.version(call, buffers, known, values)
-        name = self.versions.name(version)
-        self.called[name] = None
-        code = out.invoke(i64, name, operands, "fastcc ")
+        code = out.invoke(i64, self.versions.name(version), operands, "fastcc ")
         out.check(code)
 
     def check(

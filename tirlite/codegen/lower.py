@@ -16,7 +16,7 @@ from tirlite.codegen.kernel_calls import Calls, Versions, dim_parameters
 from tirlite.codegen.llvm.text import Extent, FunctionText, ModuleText, define_entry
 from tirlite.codegen.llvm.values import Value, constant, integer, is_half
 from tirlite.codegen.memory import Environment, Place, alignment_of, natural_alignment
-from tirlite.codegen.parts import Group, group_of, parts
+from tirlite.codegen.parts import parts
 from tirlite.codegen.pieces import Weights
 from tirlite.codegen.refused import NotCompiled, Refused
 from tirlite.codegen.statements import Statements
@@ -98,7 +98,7 @@ def lower(
     try:
         _write_kernel(func, statements, workspace)
         kernel = statements.out
-        groups = _write_versions(versions, module, lambda each, name: statements_of(each, name, storage_of(each)))
+        _write_versions(versions, module, lambda each, name: statements_of(each, name, storage_of(each)))
     except Refused as refused:
         raise NotCompiled(refused.what, refused.instead, span=module.span).error() from None
     define_entry(kernel, name)
@@ -107,7 +107,7 @@ def lower(
         _write_size_function(func, size_name, workspace, storage.line, module)
     return Lowered(
         text=module.text(name),
-        parts=parts(module, name, groups),
+        parts=parts(module, name),
         name=name,
         size_name=size_name,
         workspace=workspace,
@@ -126,18 +126,15 @@ def lower(
 
 def _write_versions(
     versions: Versions, module: ModuleText, statements_of: Callable[[PrimFunc, str], Statements]
-) -> list[Group]:
+) -> None:
     """Writes what the kernel calls, and what that calls."""
-    groups: list[Group] = []
     while versions.pending:
         version = versions.pending.popleft()
-        first, module.span = len(module.functions), version.func.span
+        module.span = version.func.span
         statements = statements_of(version.func, versions.name(version))
         statements.receive(version)
         statements.write(version.func.body)
-        statements.out.define(f"fastcc i64 @{statements.name}", versions.attributes(version))
-        groups.append(group_of(statements.name, module.functions[first:], statements.calls.called))
-    return groups
+        statements.out.define(statements.name, versions.attributes(version), result="fastcc i64")
 
 
 def _legal(name: str) -> str:

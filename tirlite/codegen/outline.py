@@ -54,7 +54,7 @@ def close(body: KernelFunction, name: str) -> Outlined:
     body.finish()
     inputs = tuple(body.inputs.values())
     body.parameters[:0] = _declared(inputs)
-    body.define(f"i64 @{name}", "noinline")
+    body.define(name, "noinline")
     return Outlined(name, inputs, body.can_stop)
 
 
@@ -82,6 +82,7 @@ def fork_join(out: KernelFunction, body: Outlined, task: str, count: Value, work
     out.allocas.append(f"  {closure.text} = alloca {record}")
     for number, value in enumerate(body.inputs):
         out.store(value, _field(out, record, closure, number))
+    out.calls[task] = None
     code = out.call(i64, FORK_JOIN, Value(handle, f"@{task}"), closure, count, integer(workers), chunks)
     if body.can_stop:
         out.check(code)
@@ -93,7 +94,7 @@ def _write_task(out: FunctionText, task: str, body: Outlined, record: str) -> No
     iterations = worker_parameters(out)
     operands = [out.load(value.dtype, _field(out, record, closure, number)) for number, value in enumerate(body.inputs)]
     out.effect(f"ret i64 {out.invoke(i64, body.name, (*operands, *iterations)).text}")
-    out.define(f"i64 @{task}")
+    out.define(task)
 
 
 def _field(out: FunctionText, record: str, closure: Value, number: int) -> Value:

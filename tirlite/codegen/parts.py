@@ -8,62 +8,45 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from tirlite.codegen.llvm.text import Definition, ModuleText
-from tirlite.record import record
 
-# A part costs the reading of what functions share; a callee that is small may be copied into its callers.
-_PART, _LARGE = 3000, 200  # lines
+# A part costs some milliseconds; a function that is small is copied to where it is called.
+_PART, _LARGE = 400, 200  # lines
 _MOST = 16
 
 
-@record
-class Group:
-    """The functions that a callee was written as, the last of which others call, and the names of those it calls."""
-
-    name: str
-    functions: tuple[Definition, ...]
-    calls: tuple[str, ...]
-    lines: int
-
-
-def group_of(name: str, functions: Iterable[Definition], calls: Iterable[str]) -> Group:
-    """The group of a callee."""
-    written = tuple(functions)
-    return Group(name, written, tuple(calls), sum(each.lines for each in written))
-
-
-def parts(module: ModuleText, name: str, groups: Sequence[Group]) -> tuple[str, ...]:
-    """The texts of modules that together are the whole one: each large callee is in one, small ones where needed."""
-    large = {group.name: group for group in groups if group.lines >= _LARGE}
-    count = min(_MOST, sum(group.lines for group in large.values()) // _PART)
-    if count < 2 or module.lines is not None:
+def parts(module: ModuleText, name: str) -> tuple[str, ...]:
+    """The texts of modules that together are the whole one: each large function is in one, small ones where needed."""
+    shown = [each for each in module.functions if not each.linkage]
+    inside = {each.name: each for each in module.functions if each.linkage}
+    large = {each.name: each for each in inside.values() if each.lines >= _LARGE}
+    count = min(_MOST, len(large), sum(each.lines for each in large.values()) // _PART)
+    if not count or module.lines is not None:
         return (module.text(name),)
-    small = {group.name: group for group in groups if group.name not in large}
-    bins: list[list[Group]] = [[] for _ in range(count)]
-    for group in sorted(large.values(), key=lambda each: -each.lines):
-        min(bins, key=lambda held: sum(each.lines for each in held)).append(group)
-    apart = {id(function) for group in large.values() for function in group.functions}
-    kernel = [function for function in module.functions if id(function) not in apart]
-    return (
-        module.with_functions(name, kernel, map(_declaration, large.values())),
-        *(_part(module, name, held, large, small) for held in bins),
-    )
+    bins: list[list[Definition]] = [[] for _ in range(count)]
+    for function in sorted(large.values(), key=lambda each: -each.lines):
+        min(bins, key=lambda held: sum(each.lines for each in held)).append(function)
+    return tuple(_part(module, name, held, large, inside) for held in (shown, *bins))
 
 
 def _part(
-    module: ModuleText, name: str, held: Sequence[Group], large: Mapping[str, Group], small: Mapping[str, Group]
+    module: ModuleText,
+    name: str,
+    held: Sequence[Definition],
+    large: Mapping[str, Definition],
+    inside: Mapping[str, Definition],
 ) -> str:
-    copied = _reached(held, small)
-    functions = [function for group in held for function in (*group.functions[:-1], _shown(group.functions[-1]))]
-    functions += [function for group in copied for function in group.functions]
-    called = dict.fromkeys(call for group in (*held, *copied) for call in group.calls)
-    names = {group.name for group in held}
-    declared = [_declaration(large[call]) for call in called if call in large and call not in names]
-    return module.with_functions(name, functions, declared)
+    """A module of these functions, which other parts see, and of all small ones that they and those call."""
+    copied = _reached(held, {name: each for name, each in inside.items() if name not in large})
+    seen = [each._replace(linkage=each.linkage and "hidden ") for each in held]
+    called = dict.fromkeys(call for each in (*held, *copied) for call in each.calls)
+    names = {each.name for each in held}
+    declared = [f"declare hidden {large[call].head}" for call in called if call in large and call not in names]
+    return module.with_functions(name, (*seen, *copied), declared)
 
 
-def _reached(held: Sequence[Group], small: Mapping[str, Group]) -> tuple[Group, ...]:
-    """The small callees of these groups, and of one another."""
-    found: dict[str, Group] = {}
+def _reached(held: Iterable[Definition], small: Mapping[str, Definition]) -> tuple[Definition, ...]:
+    """The small functions that these call, and that one another call."""
+    found: dict[str, Definition] = {}
     pending = list(held)
     while pending:
         for call in pending.pop().calls:
@@ -71,12 +54,3 @@ def _reached(held: Sequence[Group], small: Mapping[str, Group]) -> tuple[Group, 
                 found[call] = small[call]
                 pending.append(small[call])
     return tuple(found.values())
-
-
-def _shown(entry: Definition) -> Definition:
-    """A function that other parts see."""
-    return entry._replace(linkage="hidden ")
-
-
-def _declaration(group: Group) -> str:
-    return f"declare hidden {group.functions[-1].head}"

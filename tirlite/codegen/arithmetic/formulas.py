@@ -136,8 +136,7 @@ def call_formula(out: FunctionText, name: str, formula: Formula, result: DType, 
         parameters = [body.parameter(each.dtype, f"%x{number}") for number, each in enumerate(operands)]
         (value,) = _values(formula(*(Term(machine, each.dtype.scalar, each) for each in parameters)).item)
         body.effect(f"ret {register_type(result)} {value.text}")
-        module.inlined[full] = body.definition(
-            f"{register_type(result)} @{full}", f"{attributes} nounwind willreturn memory(none)"
-        )
+        told = f"{attributes} nounwind willreturn memory(none)"
+        module.inlined[full] = body.definition(full, told, result=register_type(result))
     out.inlined_lines += module.inlined[full].lines if attributes == "alwaysinline" else 0
     return out.invoke(result, full, operands)

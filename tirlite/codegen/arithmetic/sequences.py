@@ -42,9 +42,8 @@ def _by_function(out: FunctionText, name: str, rule: Rule, a: Value, b: Value) -
         body = FunctionText(out.module)
         result = rule(body, body.parameter(dtype, "%a"), body.parameter(dtype, "%b"))
         body.effect(f"ret {result.typed}")
-        functions[full] = body.definition(
-            f"{register_type(dtype)} @{full}", "noinline nounwind willreturn speculatable memory(none)"
-        )
+        told = "noinline nounwind willreturn speculatable memory(none)"
+        functions[full] = body.definition(full, told, result=register_type(dtype))
         # From what holds where it is called LLVM would conclude what never divides, and run it elsewhere nonetheless.
         out.module.kept.append(full)
     return out.invoke(dtype, full, (a, b))

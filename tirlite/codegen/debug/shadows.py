@@ -115,6 +115,7 @@ def forget(out: FunctionText, pointer: Value, size: Value, owner: Value) -> None
 
 
 _FORGET = Definition(
+    "tirlite.forget",
     "internal ",
     "void @tirlite.forget(ptr noalias %bytes, i64 %size, i8 %owner) nounwind",
     """entry:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from tirlite.diag import Span
 
 # What LLVM makes of it is read back by `runtime.artifact.line_table`.
@@ -35,10 +33,8 @@ class Lines:
         self._begins[made] = ("", 0) if span is None else (span.source.name, span.line)
         return made
 
-    def define(self, function: str, head: str) -> str:
+    def define(self, function: str, name: str) -> str:
         """What stands behind the head of the function."""
-        found = re.search(r"@([\w.$]+)", head)
-        name = found.group(1) if found else ""
         file, line = self._begins[function]
         self._metadata[int(function[1:])] = (
             f'{function} = distinct !DISubprogram(name: "{name}", file: {self._file(file)}, line: {line},'

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum
 from functools import cache
+from threading import Thread
 from time import perf_counter
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -84,27 +85,46 @@ def compile_module(lowered: Lowered, target: str = HOST) -> ObjectCode:
     machine = _machine(effort, target)
     loaded, is_whole = perf_counter(), len(lowered.parts) == 1
 
-    def compiled(part: str) -> Compiled:
-        # LLVM lets threads share nothing that it works with.
-        own = machine if is_whole else _new_machine(effort.value[1], target)
+    def compiled(part: str, own: TargetMachine) -> Compiled:
         return _compiled(part, own, effort, keeps_scalars=lowered.keeps_scalars, locked=is_whole)
 
     with _settings(machine):
-        made = _side_by_side(compiled, lowered.parts)
+        if is_whole:
+            made = [compiled(lowered.text, machine)]
+        else:
+            made = _side_by_side(lowered.parts, lambda: _new_machine(effort.value[1], target), compiled)
     total = {stage: sum(seconds[stage] for _, seconds in made) for stage in made[0][1]}
     share = (perf_counter() - loaded) / sum(total.values())
     seconds = {"llvm load": loaded - start, **{stage: each * share for stage, each in total.items()}}
     return ObjectCode(tuple(data for data, _ in made), effort, seconds)
 
 
-def _side_by_side(compiled: Callable[[str], Compiled], parts: Sequence[str]) -> list[Compiled]:
-    """What is made of each part, by as many threads as there are processors."""
-    if len(parts) == 1:
-        return [compiled(parts[0])]
-    from concurrent.futures import ThreadPoolExecutor
+def _side_by_side(
+    parts: Sequence[str], new_machine: Callable[[], TargetMachine], compiled: Callable[[str, TargetMachine], Compiled]
+) -> list[Compiled]:
+    """What is made of each part, the longest first, by as many threads as there are processors, this one among them."""
+    waiting = iter(sorted(enumerate(parts), key=lambda numbered: -len(numbered[1])))
+    made: dict[int, Compiled] = {}
+    failures: list[BaseException] = []
 
-    with ThreadPoolExecutor(min(len(parts), processors())) as pool:
-        return list(pool.map(compiled, parts))
+    def work() -> None:
+        try:
+            own = new_machine()  # LLVM lets threads share nothing that it works with
+            for number, part in waiting:
+                if not failures:
+                    made[number] = compiled(part, own)
+        except BaseException as failure:
+            failures.append(failure)
+
+    others = [Thread(target=work) for _ in range(min(len(parts), processors()) - 1)]
+    for thread in others:
+        thread.start()
+    work()
+    for thread in others:
+        thread.join()
+    if failures:
+        raise failures[0]
+    return [made[number] for number in range(len(parts))]
 
 
 def _compiled(

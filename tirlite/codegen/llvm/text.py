@@ -22,11 +22,13 @@ _COUNTING = frozenset(("add", "sub", "mul", "srem", "urem", "sdiv", "udiv"))
 
 
 class Definition(NamedTuple):
-    """The text of a function: who else sees it, what stands in front of its body, and that."""
+    """The text of a function: its name, who else sees it, what stands in front of its body, that, and whom it calls."""
 
+    name: str
     linkage: str
     head: str
     body: str
+    calls: tuple[str, ...] = ()
 
     @property
     def lines(self) -> int:
@@ -129,6 +131,7 @@ class FunctionText:
         self.allocas: list[str] = []
         self.lines: list[str] = []
         self.inputs: dict[str, Value] = {}
+        self.calls: dict[str, None] = {}  # the names of the functions that it calls so far, or has called
         self.inlined_lines = 0  # of functions that will be inlined into it
         self.block = "entry"
         self.conditions = 0  # that are open around what is being written
@@ -292,6 +295,7 @@ class FunctionText:
     def invoke(self, result: DType, name: str, operands: Iterable[Value], convention: str = "") -> Value:
         """The result of a call of a function of this module."""
         given = tuple(operands)
+        self.calls[name] = None
         texts = ", ".join(each.typed for each in given)
         return self.value(result, f"call {convention}{register_type(result)} @{name}({texts})", *given)
 
@@ -320,26 +324,29 @@ class FunctionText:
         """The end of a loop's branch instruction, which says how the loop is meant."""
         return f", !llvm.loop {self.module.node(*properties, distinct=True)}"
 
-    def define(self, head: str, attributes: str = "", *, linkage: str = "internal ") -> None:
-        """Ends the function and adds it to the module; `head` is what stands in front of its parameters."""
-        self.module.functions.append(self.definition(head, attributes, linkage=linkage))
+    def define(self, name: str, attributes: str = "", *, result: str = "i64", linkage: str = "internal ") -> None:
+        """Ends the function and adds it to the module; `result` is its type, after its calling convention."""
+        self.module.functions.append(self.definition(name, attributes, result=result, linkage=linkage))
 
-    def definition(self, head: str, attributes: str = "", *, linkage: str = "internal ") -> Definition:
+    def definition(
+        self, name: str, attributes: str = "", *, result: str = "i64", linkage: str = "internal "
+    ) -> Definition:
         """The text of the function."""
-        signature = f"{head}({', '.join(each.declared for each in self.parameters)}){attributes and f' {attributes}'}"
+        parameters = ", ".join(each.declared for each in self.parameters)
+        head = f"{result} @{name}({parameters}){attributes and f' {attributes}'}"
         if self.module.lines is not None:
-            signature += self.module.lines.define(self._node, head)
-        return Definition(linkage, signature, "\n".join(["entry:", *self.allocas, *self.lines]))
+            head += self.module.lines.define(self._node, name)
+        return Definition(name, linkage, head, "\n".join(["entry:", *self.allocas, *self.lines]), tuple(self.calls))
 
 
 def define_entry(out: FunctionText, name: str) -> None:
     """Ends a function that returns an i64 and adds it to its module, under the name by which it is called."""
     if len(out.parameters) <= MOST_PARAMETERS:
-        out.define(f"i64 @{name}", linkage="")
+        out.define(name, linkage="")
         return
     inner = f"{name}_unpacked"
     # Copied into its only caller, each promise about a pointer would become notes on all accesses.
-    out.define(f"i64 @{inner}", "noinline")
+    out.define(inner, "noinline")
     _define_unpacking(out, name, inner)
 
 
@@ -351,4 +358,4 @@ def _define_unpacking(inner: FunctionText, name: str, inner_name: str) -> None:
         slot = out.move(record, integer(SLOT_BYTES * number))
         operands.append(out.load(parameter.dtype, slot, ", align 1"))
     out.effect(f"ret i64 {out.invoke(i64, inner_name, operands).text}")
-    out.define(f"i64 @{name}", linkage="")
+    out.define(name, linkage="")
