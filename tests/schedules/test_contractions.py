@@ -308,6 +308,17 @@ def test_columns_that_fill_no_vectors_take_shorter_ones(columns: int, lanes: int
     np.testing.assert_array_equal(kernel(w, x), kernel.interpret(w, x))
 
 
+def test_columns_that_fill_no_vector_are_packed_however_large_the_cache_is() -> None:
+    wide = replace(SMALL, row_bytes=128, vector_bytes=64, least_bytes=1 << 20, least_strided=1 << 20)
+    with patch.object(Tiling, "of", lambda target: wide):
+        for terms, columns in ((9, 8), (8, 3), (40, 12)):
+            kernel = sized(30, terms, columns)
+            assert any(isinstance(step, Pack) for step in kernel.schedule.steps), columns
+            a, b = (np.random.default_rng(3).normal(size=size).astype("f") for size in ((30, terms), (terms, columns)))
+            np.testing.assert_array_equal(kernel(a, b), kernel.interpret(a, b))
+        assert not any(isinstance(step, Pack) for step in sized(30, 9, 16).schedule.steps)
+
+
 def test_what_the_kernel_lays_together_itself_is_not_copied_once_more() -> None:
     @tl.kernel
     def by_parts(a: tl.f32[n, 6, k], b: tl.f32[k, m], y: tl.out[tl.f32[n, 6, 32]]):

@@ -286,15 +286,13 @@ def least_sizes(nest: Contraction, tiling: Tiling) -> tuple[tuple[str, int], ...
     if terms is not None and terms < _FEWEST_STRIDED_TERMS and not nest.is_dense:
         return None
     size = tiling.least_bytes if nest.is_dense and fills and not is_wide else tiling.least_strided
+    if is_known(nest.columns) and count_of(nest.columns) * nest.element < tiling.vector_bytes:
+        size = tiling.vector_bytes  # nothing else takes as few by vectors
     elements = max(1, size // nest.packed.buffer.dtype.bytes)
     wide = (*nest.terms, nest.columns)
-    few = (
-        tiling.row_bytes // nest.element // 2
-        if not is_known(nest.columns)
-        else tiling.vector_bytes // nest.element // 2
-    )
+    few = tiling.row_bytes if not is_known(nest.columns) else 0 if nest.is_dense else tiling.vector_bytes
     rows = tiling.least_rows if nest.is_dense else tiling.strided_rows
-    wanted = [(nest.rows, rows), ((nest.columns,), max(2, few)), (wide, elements)]
+    wanted = [(nest.rows, rows), ((nest.columns,), max(2, few // nest.element // 2)), (wide, elements)]
     if nest.dots is not None:
         wanted = [(nest.rows, _FEWEST_ROWS), ((nest.columns,), max(2, tiling.vector_bytes // nest.element // 2))]
     for loops, least in wanted:

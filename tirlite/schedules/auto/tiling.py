@@ -28,9 +28,9 @@ class Tiling:
     """The numbers of a schedule: the rows of a tile of registers, the bytes of one of its rows, and of one vector.
 
     Packed is an operand of `least_bytes` or more, where `least_rows` read it; of `least_strided` where loops go by few
-    vectors or none without a copy, and where `strided_rows` read it if it is copied, or sums are stored, element by
-    element. Rows share a panel by blocks of `block_tiles` tiles. `dots` are the dot products of the processor, by the
-    types of their operands.
+    vectors without a copy, and of one vector where they go by none, for columns that fill none; and where
+    `strided_rows` read it if it is copied, or sums are stored, element by element. Rows share a panel by blocks of
+    `block_tiles` tiles. `dots` are the dot products of the processor, by the types of their operands.
     """
 
     rows: int
