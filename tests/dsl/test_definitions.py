@@ -18,6 +18,19 @@ def refusal(define: Callable[[], object]) -> str:
     return str(caught.value)
 
 
+def doubled(x: tl.f32[n]):  # type: ignore
+    for i in range(n):
+        x[i] = 2 * x[i]
+
+
+def test_names_of_a_frame_that_only_decorates_are_not_those_of_the_function() -> None:
+    def decorate(n: int) -> tuple[tl.Kernel, tl.Kernel, tl.Kernel]:
+        return tl.kernel(doubled), tl.kernel(debug=True)(doubled), tl.compile(doubled)
+
+    for kernel in decorate(n=3):
+        assert str(kernel.ir.params[0].shape[0]) == "n"
+
+
 def test_a_mistake_in_an_annotation_that_is_a_text_is_told_at_the_text() -> None:
     def define() -> None:
         @tl.kernel

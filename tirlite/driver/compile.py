@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
 from functools import partial
 from time import perf_counter
-from types import FunctionType
+from types import FrameType, FunctionType
 from typing import TYPE_CHECKING, TypeAlias, Unpack, overload
 
 from tirlite.diag import CallTypeError, Message, boundary, public
@@ -92,7 +92,7 @@ class Compiler:
             if isinstance(func, Kernel):
                 return func.with_options(options, _allowing(func.ir, granted) if granted else None)
             if isinstance(func, FunctionType):
-                return _translated(func, sys._getframe(1).f_locals, options, granted)
+                return _translated(func, sys._getframe(1), options, granted)
             assert isinstance(func, PrimFunc)
             from tirlite.ir import validate
 
@@ -116,10 +116,10 @@ class Compiler:
         """
         with boundary:
             options, granted = self.options(choices), _permissions(allow)
-            names = sys._getframe(1).f_locals
+            frame = sys._getframe(1)
             if function is not None:
-                return _translated(function, names, options, granted)
-        return public(lambda decorated: _translated(decorated, names, options, granted))
+                return _translated(function, frame, options, granted)
+        return public(lambda decorated: _translated(decorated, frame, options, granted))
 
 
 def _permissions(names: Allowed) -> tuple[Permission, ...]:
@@ -138,16 +138,15 @@ def _allowing(func: PrimFunc, granted: tuple[Permission, ...]) -> PrimFunc:
     return func.replaced(body=SeqStmt((AttrStmt(AttrKey.ALLOW, func.body, value=granted, span=func.span),)))
 
 
-def _translated(
-    function: Function, names: Mapping[str, object], options: Options, granted: tuple[Permission, ...]
-) -> Kernel:
+def _translated(function: Function, frame: FrameType, options: Options, granted: tuple[Permission, ...]) -> Kernel:
     if not issubclass(type(function), FunctionType) or not isinstance(function, FunctionType):
         raise _no_function(function).error()
     # The modules that the first kernel loads stay, and so does what a kernel is made of.
     with GATE.inside(), collection_paused():
         from tirlite.driver.manifest import known, manifest_key
+        from tirlite.dsl.lookups import names_around
 
-        start = perf_counter()
+        start, names = perf_counter(), names_around(function, frame)
         key = manifest_key(function, granted)
         found = known(key, function, names) if key is not None else None
         captures: Mapping[str, object] | None = None

@@ -8,6 +8,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING
 
 from tirlite.diag import Message, boundary
+from tirlite.dsl.lookups import names_around
 from tirlite.late import LateModule
 from tirlite.record import cached_property
 
@@ -79,4 +80,4 @@ def inline(function: object) -> Inline:
             raise syntax.NotAFunction(f"a value of type {kind.__name__}", "an inline function", "inline").error()
         if function.__name__ == "<lambda>":
             raise syntax.NotAFunction("a lambda", "an inline function", "inline").error()
-        return Inline(function, sys._getframe(1).f_locals)
+        return Inline(function, names_around(function, sys._getframe(1)))

@@ -6,7 +6,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Callable, Mapping
 from enum import IntEnum
-from types import FunctionType
+from types import FrameType, FunctionType
 from typing import Final
 
 
@@ -43,6 +43,15 @@ class Lookups:
         own = self.names.setdefault(function, {})
         if name not in own or own[name][0] < asked:
             own[name] = asked, value
+
+
+def names_around(function: Callable[..., object], frame: FrameType) -> Mapping[str, object]:
+    """The local names of the frame if the function was defined in it; none of a frame that only decorates it.
+
+    What such a frame calls `n` is not what the function's own module does.
+    """
+    code = getattr(function, "__code__", None)
+    return frame.f_locals if any(each is code for each in frame.f_code.co_consts) else {}
 
 
 def layers_of(function: FunctionType, frame_locals: Mapping[str, object]) -> tuple[Mapping[str, object], ...]:
