@@ -482,6 +482,20 @@ def test_compute_at_makes_no_tile_of_more_elements_than_an_array_can_have() -> N
         s.compute_at("i", at="j.outer")
 
 
+def test_compute_at_leaves_a_temporary_that_has_a_view() -> None:
+    @tl.kernel
+    def viewed(x: tl.f32[n], y: tl.out[tl.f32[n]]):
+        t = tl.alloc(tl.f32[n])
+        bits = tl.view(t, tl.u32[n])  # noqa: F841
+        for i in range(n):
+            t[i] = 2 * x[i]
+        for j in range(n):
+            y[j] = t[j]
+
+    with pytest.raises(tl.KernelError, match="`bits` is a view of `t`"):
+        tl.schedule(viewed).compute_at("i", at="j")
+
+
 @tl.kernel
 def weights(x: tl.f32[n, m], y: tl.out[tl.f32[n, m]]):
     for i in range(n):

@@ -27,6 +27,7 @@ from tirlite.ir import (
     Store,
     Sub,
     Var,
+    View,
     const,
     i64,
     rewrite,
@@ -59,8 +60,8 @@ class ComputeAt(FactsPass):
     an axis, where that is a constant; else all of the axis. What neighbouring iterations read both is computed twice.
     The loops of the nest are called `rows.i` then, after the first temporary. Values are those that they were.
 
-    Refused where anything but `at` reads the temporaries, where the nest writes anything else or sets an element more
-    than once, and where what it reads is written before `at` has ended.
+    Refused where anything but `at` reads the temporaries, where they have views, where the nest writes anything else or
+    sets an element more than once, and where what it reads is written before `at` has ended.
     """
 
     loop: LoopName
@@ -130,6 +131,9 @@ class ComputeAt(FactsPass):
                 raise does_not_fit(self, f"`{buffer.name}` is written by several indices")
         if not made:
             raise does_not_fit(self, f"the loop over `{first.var.name}` fills no temporary")
+        for view in statements_of(facts.func.body, View):
+            if view.source in made:
+                raise does_not_fit(self, f"`{view.buffer.name}` is a view of `{view.source.name}`")
         return made
 
     def _demand_readers(self, made: Mapping[Buffer, Filled], first: For, at: For) -> None:
