@@ -23,7 +23,7 @@ from tirlite.codegen.statements import Statements
 from tirlite.codegen.storage import HeapNeed, Home, Storage, assign_homes, heap_need, stack_shares
 from tirlite.codegen.workspace import Workspace
 from tirlite.diag import Message
-from tirlite.ir import Buffer, DType, For, Function, PrimFunc, Var, f32, handle, statements_of, u8
+from tirlite.ir import AttrStmt, Buffer, DType, For, Function, PrimFunc, Var, f32, handle, statements_of, u8
 from tirlite.record import record
 from tirlite.target.processor import HOST, processor_called
 
@@ -185,7 +185,7 @@ def _write_kernel(func: PrimFunc, statements: Statements, workspace: Workspace) 
 
             layout = workspace_layout(values, statements.storage, pointer)
             statements.addresses, statements.parts = layout.addresses, layout.parts
-    if any(loop.step > 1 for loop in statements_of(func.body, For)):
+    if any(loop.step > 1 for loop in statements_of(func.body, For)) or next(statements_of(func.body, AttrStmt), None):
         from tirlite.codegen.streaming import streamed_stores
 
         statements.streamed = streamed_stores(func, statements.module.processor)

@@ -198,6 +198,7 @@ class AttrKey(Enum):
     DISJOINT = "disjoint"
     ALLOW = "allow"
     UNCHECKED = "unchecked"
+    NONTEMPORAL = "nontemporal"
 
 
 class Permission(Enum):
@@ -231,6 +232,7 @@ PAYLOADS: dict[AttrKey, tuple[bool, type]] = {
     AttrKey.DISJOINT: (True, tuple),
     AttrKey.ALLOW: (False, tuple),
     AttrKey.UNCHECKED: (False, type(None)),
+    AttrKey.NONTEMPORAL: (True, type(None)),
 }
 
 

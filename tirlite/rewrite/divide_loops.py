@@ -48,16 +48,16 @@ class DivideLoops(FactsPass):
 
     def rewritten(self, facts: Facts) -> PrimFunc:
         rows = {loop: length for loop in statements_of(facts.func.body, For) if (length := _length_of_rows(loop))}
-        apart = {loop for loop, length in rows.items() if _is_whole(loop, length, facts) and facts.is_independent(loop)}
+        apart = {loop for loop, length in rows.items() if is_whole(loop, length, facts) and facts.is_independent(loop)}
         if not apart:
             return facts.func
         from tirlite.ir import rewrite
         from tirlite.rewrite.simplify.simplify import Simplify
 
-        def divided(loop: For) -> Stmt:
-            return _divided(loop, rows[loop]) if loop in apart else loop
+        def in_rows(loop: For) -> Stmt:
+            return divided(loop, rows[loop]) if loop in apart else loop
 
-        return Simplify()(rewrite(facts.func, {For: divided}))
+        return Simplify()(rewrite(facts.func, {For: in_rows}))
 
 
 def _length_of_rows(loop: For) -> int:
@@ -79,7 +79,7 @@ def _divisors(loop: For) -> Iterator[int]:
             yield node.b.value
 
 
-def _is_whole(loop: For, length: int, facts: Facts) -> bool:
+def is_whole(loop: For, length: int, facts: Facts) -> bool:
     """Whether there are whole rows, and more than one."""
     if loop.values is not None:
         return len(loop.values) > length and len(loop.values) % length == 0
@@ -94,7 +94,7 @@ def _is_whole(loop: For, length: int, facts: Facts) -> bool:
     )
 
 
-def _divided(loop: For, length: int) -> For:
+def divided(loop: For, length: int) -> For:
     """The loop over rows, and in it the one through a row."""
     from tirlite.ir import rewrite
 
@@ -104,7 +104,7 @@ def _divided(loop: For, length: int) -> For:
         return whole if var is loop.var else var
 
     def part(node: FloorDiv | FloorMod) -> Expr:
-        if node.a is not whole or not isinstance(node.b, IntImm):
+        if node.a is not whole or not isinstance(node.b, IntImm) or node.b.value <= 0 or node.b.value % length:
             return node
         times = const(node.b.value // length, i64)
         if isinstance(node, FloorDiv):
@@ -114,6 +114,7 @@ def _divided(loop: For, length: int) -> For:
     whole = Add(Mul(row, const(length, i64)), place)
     body = rewrite(loop.body, {Var: named, FloorDiv: part, FloorMod: part})
     assert isinstance(body, SeqStmt)
-    through = For(place, loop.start, const(length, i64), body, span=loop.span)
+    kind = ForKind.SERIAL if loop.kind is ForKind.PARALLEL else loop.kind
+    through = For(place, loop.start, const(length, i64), body, kind, span=loop.span)
     rows = FloorDiv(loop.stop, const(length, i64))
     return loop.replaced(var=row, stop=rows, body=SeqStmt((through,)))

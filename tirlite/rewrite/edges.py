@@ -28,7 +28,6 @@ from tirlite.ir import (
     Mul,
     Neg,
     Node,
-    Stmt,
     Sub,
     TruncDiv,
     TruncMod,
@@ -61,22 +60,24 @@ class Edges:
         self.ends: list[Expr] = []
         self.ranges: dict[Var, range] = {}
         self.values: dict[Var, Expr] = {}
+        own: set[Node] = {loop.var}
         for stmt in statements(loop.body):
             if isinstance(stmt, For):
-                assert stmt.values is not None
-                self.ranges[stmt.var] = stmt.values
+                own.add(stmt.var)
+                if stmt.values:
+                    self.ranges[stmt.var] = stmt.values
             elif isinstance(stmt, Let):
                 self.values[stmt.var] = stmt.value
         named = (node.var for node in walk(loop.body) if isinstance(node, LetExpr))
-        self.inside: set[Node] = {loop.var, *self.ranges, *self.values, *named}
+        self.inside: set[Node] = {*own, *self.values, *named}
         from tirlite.ir.rewrite import rewrite
 
         rules: dict[type[Node], Rule] = {Min: self._extremum, Max: self._extremum}
         rules |= dict.fromkeys(_SWAPPED, self._comparison) | dict.fromkeys(_QUOTIENTS, self._quotient)
         rewrite(loop.body, rules)
 
-    def partition(self) -> tuple[Stmt, ...]:
-        """The loops that take its place."""
+    def partition(self) -> tuple[For | None, For, For | None]:
+        """The loops that take its place: the first and the last one where there are such iterations."""
         loop = self.loop
         begin, end = loop.start, loop.stop
         for each in self.begins:
@@ -85,11 +86,7 @@ class Edges:
             end = Min(end, each)
         first = loop.replaced(stop=Min(begin, loop.stop), kind=ForKind.SERIAL)
         last = loop.replaced(start=Max(begin, end), kind=ForKind.SERIAL)
-        return (
-            *((first,) if self.begins else ()),
-            loop.replaced(start=begin, stop=end),
-            *((last,) if self.ends else ()),
-        )
+        return first if self.begins else None, loop.replaced(start=begin, stop=end), last if self.ends else None
 
     def _extremum(self, node: Min | Max) -> Expr:
         """The operand that is taken by all iterations between; `node` where there is none."""

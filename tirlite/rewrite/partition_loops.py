@@ -67,7 +67,7 @@ class PartitionLoops(FactsPass):
             if facts.writes_parameters(loop) and facts.is_independent(loop):
                 edges = Edges(loop, facts)
                 if edges.begins or edges.ends:
-                    parts[loop] = edges.partition()
+                    parts[loop] = tuple(each for each in edges.partition() if each)
         if not parts:
             return facts.func
         return Simplify()(exchanged(facts.func, parts))

@@ -10,7 +10,7 @@ from tirlite.rewrite.normalize import Normalize
 from tirlite.rewrite.simplify.simplify import Simplify
 
 # No loop becomes more statements than this.
-_MOST_STATEMENTS = 1024
+MOST_STATEMENTS = 1024
 
 
 @record
@@ -39,7 +39,13 @@ class UnrollLoops:
         if loop.kind is not ForKind.UNROLLED or values is None:
             return loop
         size = sum(1 for _ in statements(loop.body))
-        if len(values) > self.most or len(values) * size > _MOST_STATEMENTS:
+        if len(values) > self.most or len(values) * size > MOST_STATEMENTS:
             return loop
-        copies = (folded(substitute(loop.body, {loop.var: const(value, i64)})) for value in values)
-        return tuple(stmt for copy in copies for stmt in copy.stmts)
+        return unrolled(loop)
+
+
+def unrolled(loop: For) -> tuple[Stmt, ...]:
+    """What the iterations of a loop do, of which constants tell the number, one behind the other."""
+    assert loop.values is not None
+    copies = (folded(substitute(loop.body, {loop.var: const(value, i64)})) for value in loop.values)
+    return tuple(stmt for copy in copies for stmt in copy.stmts)

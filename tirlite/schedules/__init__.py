@@ -5,8 +5,11 @@ from typing import TYPE_CHECKING
 from tirlite.late import late_names
 
 if TYPE_CHECKING:
+    from tirlite.schedules.annotate import Annotate as Annotate
+    from tirlite.schedules.cache_read import CacheRead as CacheRead
     from tirlite.schedules.cache_write import CacheWrite as CacheWrite
     from tirlite.schedules.compute_at import ComputeAt as ComputeAt
+    from tirlite.schedules.delinearise import Delinearise as Delinearise
     from tirlite.schedules.distribute import Distribute as Distribute
     from tirlite.schedules.dots import Dots as Dots
     from tirlite.schedules.expand import Expand as Expand
@@ -14,9 +17,11 @@ if TYPE_CHECKING:
     from tirlite.schedules.handle import LoopHandle as LoopHandle
     from tirlite.schedules.inline_lets import InlineLets as InlineLets
     from tirlite.schedules.join import Join as Join
+    from tirlite.schedules.nontemporal import Nontemporal as Nontemporal
     from tirlite.schedules.pack import Pack as Pack
     from tirlite.schedules.pack_padded import PackPadded as PackPadded
     from tirlite.schedules.parallel import Parallel as Parallel
+    from tirlite.schedules.peel import Peel as Peel
     from tirlite.schedules.precompute import Precompute as Precompute
     from tirlite.schedules.reorder import Reorder as Reorder
     from tirlite.schedules.schedule import Schedule as Schedule, schedule as schedule
@@ -24,32 +29,39 @@ if TYPE_CHECKING:
     from tirlite.schedules.specialize import Specialize as Specialize
     from tirlite.schedules.split import Split as Split
     from tirlite.schedules.tile import Tile as Tile
+    from tirlite.schedules.unroll import Unroll as Unroll
     from tirlite.schedules.unroll_jam import UnrollJam as UnrollJam
     from tirlite.schedules.vectorize import Vectorize as Vectorize
 else:
     __getattr__, __all__ = late_names(
         __name__,
         {
+            "annotate": "Annotate",
+            "cache_read": "CacheRead",
             "cache_write": "CacheWrite",
             "compute_at": "ComputeAt",
+            "delinearise": "Delinearise",
             "distribute": "Distribute",
             "dots": "Dots",
             "expand": "Expand",
             "fuse": "Fuse",
             "handle": "LoopHandle",
             "inline_lets": "InlineLets",
+            "join": "Join",
+            "nontemporal": "Nontemporal",
             "pack": "Pack",
             "pack_padded": "PackPadded",
             "parallel": "Parallel",
+            "peel": "Peel",
             "precompute": "Precompute",
             "reorder": "Reorder",
             "schedule": "Schedule schedule",
+            "skew": "Skew",
             "specialize": "Specialize",
             "split": "Split",
+            "tile": "Tile",
+            "unroll": "Unroll",
             "unroll_jam": "UnrollJam",
             "vectorize": "Vectorize",
-            "join": "Join",
-            "skew": "Skew",
-            "tile": "Tile",
         },
     )

@@ -43,13 +43,10 @@ from tirlite.rewrite.normalize import Normalize
 from tirlite.rewrite.pipeline import FactsPass
 from tirlite.schedules.handle import LoopName, chain_to, handle_of
 from tirlite.schedules.step import demand_any_order, demand_plain, does_not_fit
-from tirlite.schedules.windows import Window, window
+from tirlite.schedules.windows import MOST_ELEMENTS, Window, window
 from tirlite.sizes.unknown import ends, is_nonnegative
 
 _PLAIN = (ForKind.SERIAL, ForKind.PARALLEL)
-
-# Elements along an axis: as many as an array can have.
-_MOST = 1 << 47
 
 
 @record
@@ -94,7 +91,7 @@ class ComputeAt(FactsPass):
                 raise does_not_fit(self, f"the loop over `{loop.var.name}` sets elements more than once")
         windows = self._windows(facts, made, nest, around)
         for loop, found in windows.items():
-            if found.extent > _MOST:
+            if found.extent > MOST_ELEMENTS:
                 raise does_not_fit(self, f"a tile along `{loop.var.name}` would have {found.extent} elements")
         return windows
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from itertools import pairwise
 
 from tirlite.analysis.facts import Facts
-from tirlite.ir import Allocate, For, Let, PrimFunc, SeqStmt, Stmt, Var, View, statements, substitute
+from tirlite.ir import Allocate, For, Let, PrimFunc, SeqStmt, Stmt, View, statements
 from tirlite.record import record
 from tirlite.rewrite.pipeline import FactsPass
 from tirlite.schedules.handle import LoopName, chain_to, handle_of
-from tirlite.schedules.step import breaks_order, carried, demand_any_order, demand_plain, does_not_fit, with_loop
+from tirlite.schedules.step import breaks_order, carried, demand_any_order, demand_plain, does_not_fit, named, with_loop
 
 
 @record
@@ -65,8 +65,5 @@ def _nest(loops: list[For], stmts: tuple[Stmt, ...], suffix: str) -> tuple[Stmt,
     body = SeqStmt(stmts)
     for loop in reversed(loops):
         made = loop.replaced(body=body)
-        if suffix:
-            var = Var(loop.var.name + suffix)
-            made = substitute(made, {loop.var: var}).replaced(var=var)
-        body = SeqStmt((made,))
+        body = SeqStmt((named(made, suffix) if suffix else made,))
     return body.stmts

@@ -10,8 +10,11 @@ from tirlite.ir import PrimFunc
 from tirlite.ir.demand import demand_prim_func
 from tirlite.rewrite.normalize import Normalize
 from tirlite.rewrite.simplify.simplify import Simplify
+from tirlite.schedules.annotate import Annotate
+from tirlite.schedules.cache_read import CacheRead
 from tirlite.schedules.cache_write import CacheWrite
 from tirlite.schedules.compute_at import ComputeAt
+from tirlite.schedules.delinearise import Delinearise
 from tirlite.schedules.distribute import Distribute
 from tirlite.schedules.dots import Dots
 from tirlite.schedules.expand import Expand
@@ -19,15 +22,18 @@ from tirlite.schedules.fuse import Fuse
 from tirlite.schedules.handle import LoopHandle, LoopName, buffer_named, loop_named
 from tirlite.schedules.inline_lets import InlineLets
 from tirlite.schedules.join import Join
+from tirlite.schedules.nontemporal import Nontemporal
 from tirlite.schedules.pack import Pack
 from tirlite.schedules.pack_padded import PackPadded
 from tirlite.schedules.parallel import Parallel
+from tirlite.schedules.peel import Peel
 from tirlite.schedules.precompute import Precompute
 from tirlite.schedules.reorder import Reorder
 from tirlite.schedules.skew import Skew
 from tirlite.schedules.specialize import Specialize
 from tirlite.schedules.split import Split
 from tirlite.schedules.tile import Tile
+from tirlite.schedules.unroll import Unroll
 from tirlite.schedules.unroll_jam import UnrollJam
 from tirlite.schedules.vectorize import Vectorize
 
@@ -149,7 +155,7 @@ class Schedule:
 
     def expand(self, buffer: Buffer | str, *, at: LoopName) -> None:
         """Allocates before a loop, for all of its iterations, what each of them allocates for itself."""
-        self.apply(Expand(buffer if isinstance(buffer, str) else buffer.name, at))
+        self.apply(Expand(_name(buffer), at))
 
     def precompute(self, loop: LoopName) -> None:
         """Keeps the elementary function that a loop computes, for itself and for loops behind that compute the same."""
@@ -170,11 +176,11 @@ class Schedule:
         cast: str = "",
     ) -> None:
         """Copies what the body of `at` reads of a buffer together, in the order in which the loops `axes` read it."""
-        self.apply(Pack(buffer if isinstance(buffer, str) else buffer.name, at, tuple(axes), whole, masked, cast))
+        self.apply(Pack(_name(buffer), at, tuple(axes), whole, masked, cast))
 
     def pack_padded(self, buffer: Buffer | str, *, at: LoopName, axes: Iterable[LoopName], whole: int) -> None:
         """Copies what the body of `at` reads under a condition together, with what stands for it elsewhere."""
-        self.apply(PackPadded(buffer if isinstance(buffer, str) else buffer.name, at, tuple(axes), whole))
+        self.apply(PackPadded(_name(buffer), at, tuple(axes), whole))
 
     def dots(
         self, *, outside: LoopName, at: LoopName, axes: Iterable[LoopName], whole: int, types: tuple[str, str]
@@ -182,13 +188,37 @@ class Schedule:
         """Sums up products of narrow integers by groups of terms, of copies made in `outside` and `at`."""
         self.apply(Dots(outside, at, tuple(axes), whole, types))
 
+    def cache_read(self, buffer: Buffer | str, *, at: LoopName) -> None:
+        """Copies what an iteration of `at` reads of a buffer, as it lies there."""
+        self.apply(CacheRead(_name(buffer), at))
+
     def cache_write(self, buffer: Buffer | str, *, at: LoopName) -> None:
         """Keeps the element of a buffer that the body of `at` updates in a local scalar meanwhile."""
-        self.apply(CacheWrite(buffer if isinstance(buffer, str) else buffer.name, at))
+        self.apply(CacheWrite(_name(buffer), at))
 
     def vectorize(self, loop: LoopName, *lanes: int, padded: bool = False, masked: bool = False) -> None:
         """Writes a loop by vectors of so many lanes, and what is left of these by narrower ones."""
         self.apply(Vectorize(loop, lanes, padded, masked))
+
+    def peel(self, loop: LoopName, *, first: int = 0, last: int = 0) -> None:
+        """Takes iterations at the ends of a loop out of it: so many, or those that ask for the ends of arrays."""
+        self.apply(Peel(loop, first, last))
+
+    def unroll(self, loop: LoopName, by: int = 0) -> None:
+        """Writes out so many iterations of a loop, or all of them, one behind the other."""
+        self.apply(Unroll(loop, by))
+
+    def delinearise(self, loop: LoopName, by: int) -> None:
+        """Makes two loops of one that goes over several axes at once: rows of so many, and what is in a row."""
+        self.apply(Delinearise(loop, by))
+
+    def annotate(self, loop: LoopName, text: str) -> None:
+        """Puts a remark around a loop."""
+        self.apply(Annotate(loop, text))
+
+    def nontemporal(self, buffer: Buffer | str, *, at: LoopName) -> None:
+        """Has the vectors that a loop stores into a buffer go past the caches."""
+        self.apply(Nontemporal(_name(buffer), at))
 
     def unroll_jam(self, loop: LoopName, by: int) -> None:
         """Writes so many iterations of a loop as one, so that loops inside serve all of them."""
@@ -204,6 +234,10 @@ class Schedule:
 
     def __repr__(self) -> str:
         return f"<Schedule of {self._func.name}: {len(self.steps)} steps>"
+
+
+def _name(buffer: Buffer | str) -> str:
+    return buffer if isinstance(buffer, str) else buffer.name
 
 
 def _text(step: Pass) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import reduce
+from functools import partial, reduce
 
 from tirlite.analysis.facts import Facts
 from tirlite.ir import (
@@ -15,25 +15,23 @@ from tirlite.ir import (
     PrimFunc,
     SeqStmt,
     Stmt,
-    Var,
     const,
     i64,
     rewrite,
     statements_of,
-    substitute,
 )
 from tirlite.record import record
 from tirlite.rewrite.lanes import iterations
 from tirlite.rewrite.pipeline import FactsPass
 from tirlite.schedules.handle import LoopName, chain_to, handle_of
-from tirlite.schedules.step import defined_in, demand_plain, does_not_fit, mentions, with_loop
+from tirlite.schedules.step import defined_in, demand_plain, does_not_fit, mentions, named, with_loop
 
 
 @record
 class Specialize(FactsPass):
     """A loop where it and those inside run often enough; else a copy of it, whose loops are called `i.else`.
 
-    `least` are names of loops, one or several of which the counts are multiplied (`p * j`), with the least number that
+    `least` are names of loops and of dims, one or several of which are multiplied (`p * j`), with the least number that
     is enough. It never changes results: both forms are the loop as it is, and the steps that follow tell them apart.
     """
 
@@ -47,10 +45,10 @@ class Specialize(FactsPass):
     def rewritten(self, facts: Facts) -> PrimFunc:
         loop = chain_to(facts.func, self.loop)[-1]
         inside = [*statements_of(loop, For)]
-        conditions = [GE(self._count(product, inside), const(number, i64)) for product, number in self.least]
+        conditions = [GE(self._count(product, inside, facts), const(number, i64)) for product, number in self.least]
         if not conditions:
             raise does_not_fit(self, "it takes at least one condition")
-        otherwise = rewrite(loop, {For: _renamed})
+        otherwise = rewrite(loop, {For: partial(named, suffix=".else")})
         assert isinstance(otherwise, Stmt)
         condition: Expr = conditions[0]
         for each in conditions[1:]:
@@ -58,21 +56,20 @@ class Specialize(FactsPass):
         form = IfThenElse(condition, SeqStmt((loop,)), SeqStmt((otherwise,)), span=loop.span)
         return with_loop(facts, loop, (form,))
 
-    def _count(self, product: str, inside: list[For]) -> Expr:
-        """How often the loops of a product run, one inside of the other."""
+    def _count(self, product: str, inside: list[For], facts: Facts) -> Expr:
+        """The product of how often loops run, one inside of the other, and of dims."""
         counts: list[Expr] = []
         decided = {inside[0].var, *defined_in(inside[0].body)}
+        dims = {dim.name: dim for dim in facts.func.dims}
         for name in (each.strip() for each in product.split("*")):
             found = next((each for each in inside if each.var.name == name), None)
+            if found is None and name in dims:
+                counts.append(dims[name])
+                continue
             if found is None:
-                raise does_not_fit(self, f"there is no loop `{name}` in `{inside[0].var.name}`")
+                raise does_not_fit(self, f"there is no loop `{name}` in `{inside[0].var.name}`, nor a dim")
             demand_plain(self, found)
             if any(mentions(bound, decided) for bound in (found.start, found.stop)):
                 raise does_not_fit(self, f"how often the loop over `{name}` runs is decided inside")
             counts.append(iterations(found))
         return reduce(Mul, counts)
-
-
-def _renamed(loop: For) -> For:
-    var = Var(f"{loop.var.name}.else")
-    return substitute(loop, {loop.var: var}).replaced(var=var)

@@ -34,6 +34,7 @@ from tirlite.ir import (
     i32,
     i64,
     statements_of,
+    substitute,
     walk,
 )
 from tirlite.ir.checked import has_check
@@ -109,6 +110,12 @@ def breaks_order(step: object, dependence: Dependence) -> KernelError:
 def with_loop(facts: Facts, loop: For, made: Iterable[Stmt]) -> PrimFunc:
     """The function with these statements in the place of a loop, in normal form."""
     return exchanged(facts.func, {loop: tuple(made)})
+
+
+def named(loop: For, suffix: str) -> For:
+    """The loop over a variable of its own, whose name ends so."""
+    var = Var(loop.var.name + suffix)
+    return substitute(loop, {loop.var: var}).replaced(var=var)
 
 
 def carried(facts: Facts, loop: For) -> Iterator[Dependence]:

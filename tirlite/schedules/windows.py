@@ -16,6 +16,8 @@ from tirlite.sizes.unknown import ends, terms_in
 _DEEPEST = 4
 # What is read so far ahead is read here and there.
 _MOST_AHEAD = 8
+# Elements along an axis: as many as an array can have.
+MOST_ELEMENTS = 1 << 47
 
 
 @record

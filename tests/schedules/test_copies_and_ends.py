@@ -1,0 +1,144 @@
+"""Steps that never change results: copies of what is read, ends of loops apart, iterations written out, remarks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from schedules.test_steps import body_of, product
+
+import tirlite as tl
+
+n, m = tl.dims("n m")
+
+
+@tl.kernel
+def smooth(x: tl.f32[n, m], y: tl.out[tl.f32[n, m]]):
+    for i in range(n):
+        for j in range(m):
+            y[i, j] = x[i, max(j - 1, 0)] + x[i, min(j + 1, m - 1)]
+
+
+def same_bits(schedule: object) -> None:
+    kernel = tl.compile(smooth, schedule=schedule)  # type: ignore[arg-type]
+    for rows, columns in ((1, 1), (2, 3), (5, 17), (3, 80)):
+        x = np.random.default_rng(0).normal(size=(rows, columns)).astype("f")
+        np.testing.assert_array_equal(kernel(x), smooth.interpret(x))
+
+
+def test_iterations_at_both_ends_go_into_loops_of_their_own() -> None:
+    s = tl.schedule(smooth)
+    s.peel("i", first=2, last=1)
+    assert body_of(s).startswith("for i_first in range(min(2, n)):\n")
+    assert "for i in range(min(2, n), max(n - 1, min(2, n))):" in body_of(s)
+    assert "for i_last in range(max(n - 1, min(2, n)), n):" in body_of(s)
+    same_bits(s)
+
+
+def test_what_asks_for_the_ends_of_rows_is_peeled_without_a_number() -> None:
+    s = tl.schedule(smooth)
+    s.peel("j")
+    assert "for j in range(1, m - 1):\n        y[i, j] = x[i, j - 1] + x[i, j + 1]" in body_of(s)
+    assert str(s).endswith("s.peel('j')")
+    same_bits(s)
+    with pytest.raises(tl.KernelError, match="no iterations of the loop over `i` are told from the others"):
+        s.peel("i")
+
+
+def test_iterations_are_written_out_one_behind_the_other() -> None:
+    s = tl.schedule(smooth)
+    s.unroll("i", 2)
+    assert "for i in range(0, n // 2 * 2, 2):\n    for j in range(m):\n        y[i, j] = " in body_of(s)
+    assert "    for j in range(m):\n        y[i + 1, j] = " in body_of(s)
+    assert "for i_rest in range(n // 2 * 2, n):" in body_of(s)
+    same_bits(s)
+    with pytest.raises(tl.KernelError, match="how often the loop over `j` runs is not known"):
+        tl.schedule(smooth).unroll("j")
+
+
+def test_all_iterations_are_written_out_where_their_number_is_known() -> None:
+    @tl.kernel
+    def three(x: tl.f32[3], y: tl.f32[1]):
+        for i in tl.reduce(3):
+            y[0] += x[i]
+
+    s = tl.schedule(three)
+    s.unroll("i")
+    assert body_of(s).count("y[0] = y[0] + x[") == 3
+
+
+def test_rows_of_a_loop_over_several_axes() -> None:
+    @tl.kernel
+    def scaled(x: tl.f32[n, 8], g: tl.f32[8], y: tl.out[tl.f32[n, 8]]):
+        for i in range(n * 8):
+            y[i // 8, i % 8] = x[i // 8, i % 8] * g[i % 8]
+
+    s = tl.schedule(scaled)
+    s.delinearise("i", 8)
+    assert body_of(s) == (
+        "for i_outer in range(n):\n"
+        "    for i_inner in range(8):\n"
+        "        y[i_outer, i_inner] = x[i_outer, i_inner] * g[i_inner]"
+    )
+    with pytest.raises(tl.KernelError, match="not proved to have whole rows of 3"):
+        tl.schedule(scaled).delinearise("i", 3)
+
+
+def test_what_a_tile_reads_is_copied_as_it_lies_there() -> None:
+    s = tl.schedule(smooth)
+    s.split("j", 16)
+    s.cache_read("x", at="j.outer")
+    assert body_of(s) == (
+        "for i in range(n):\n"
+        "    for j_outer in range(0, m, 16):\n"
+        "        x_cached = tl.alloc(tl.f32[1, 18])\n"
+        "        for x_axis1 in range(max(j_outer - 1, 0), min(j_outer + 17, m)):\n"
+        "            x_cached[0, x_axis1 - (j_outer - 1)] = x[i, x_axis1]\n"
+        "        for j_inner in range(j_outer, min(j_outer + 16, m)):\n"
+        "            y[i, j_inner] = x_cached[0, max(j_inner, 1) - j_outer]"
+        " + x_cached[0, min(j_inner + 2, m) - j_outer]"
+    )
+    same_bits(s)
+    assert tl.compile(smooth, schedule=s).plan.total == 4 * 18
+
+
+def test_what_is_written_is_not_copied() -> None:
+    with pytest.raises(tl.KernelError, match=r"y\[i, j\] \(line \d+\) may write `y`"):
+        tl.schedule(product).cache_read("y", at="i")
+
+
+def test_conditions_on_dims() -> None:
+    s = tl.schedule(smooth)
+    s.specialize("i", {"m": 64, "n * m": 4096})
+    assert body_of(s).startswith("if m >= 64 and n * m >= 4096:\n    for i in range(n):\n")
+    same_bits(s)
+
+
+def test_a_remark_stands_around_a_loop_and_changes_nothing() -> None:
+    s = tl.schedule(smooth)
+    s.annotate("j", "hot")
+    assert '    with tl.attr("pragma", "hot"):\n        for j in range(m):\n' in body_of(s)
+    same_bits(s)
+
+
+@pytest.mark.parametrize("size", [16, 4096])
+def test_vectors_go_past_the_caches_where_it_is_said(size: int) -> None:
+    @tl.kernel
+    def doubled(x: tl.f32[n], y: tl.out[tl.f32[n]]):
+        for i in range(n):
+            y[i] = 2 * x[i]
+
+    s = tl.schedule(doubled)
+    s.vectorize("i", 16)
+    s.nontemporal("y", at=s.loop("i", 0))
+    assert 'with tl.attr(y, "nontemporal"):' in body_of(s)
+    kernel = tl.compile(doubled, schedule=s, target=tl.Target("x86-64-v3"))
+    assert "!nontemporal" in kernel.llvm
+    x = np.arange(size, dtype="f")
+    np.testing.assert_array_equal(tl.compile(doubled, schedule=s)(x), 2 * x)
+    with pytest.raises(tl.KernelError, match="does not write `x`"):
+        s.nontemporal("x", at=s.loop("i", 1))
+
+
+def test_what_is_read_again_stays_in_the_caches() -> None:
+    with pytest.raises(tl.KernelError, match=r"the loop reads y\[i, j\]"):
+        tl.schedule(product).nontemporal("y", at="i")
