@@ -5,7 +5,7 @@ An update is `a[i] = a[i] + e`, with `+ - * min max & | ^`, the element on eithe
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from math import inf
 from typing import TypeAlias, cast
@@ -30,6 +30,7 @@ from tirlite.ir import (
     Neg,
     Select,
     SeqStmt,
+    Stmt,
     Store,
     Sub,
     Var,
@@ -66,6 +67,32 @@ class Update:
     def stores(self) -> tuple[Store, ...]:
         return (self.store,)
 
+    @property
+    def values(self) -> tuple[Let, ...]:
+        """The lets that hold what the stores store."""
+        return ()
+
+    @property
+    def elements(self) -> tuple[Load, ...]:
+        return (self.element,)
+
+    @property
+    def operands(self) -> tuple[Expr, ...]:
+        return (self.operand,)
+
+    @property
+    def neutral(self) -> tuple[Expr, ...]:
+        """For each element the scalar that changes nothing that it is combined with."""
+        return (neutral(self.operation, self.store.buffer.dtype),)
+
+    def combined(self, new: Sequence[Expr], old: Sequence[Load], on: Expr | None = None) -> Iterator[Stmt]:
+        """Takes new operands into the places of old ones, which may be vectors, in the lanes that are on."""
+        ((mine,), (its,)) = new, old
+        value: Expr = self.operation(its, mine)
+        if on is not None:
+            value = Select(on, value, its)
+        yield Store(its.buffer, its.indices, value, span=self.store.span)
+
 
 @record(eq=False)
 class PairUpdate:
@@ -83,6 +110,19 @@ class PairUpdate:
     @property
     def store(self) -> Store:
         return self.stores[0]
+
+    @property
+    def neutral(self) -> tuple[Expr, ...]:
+        best, at = (store.buffer.dtype for store in self.stores)
+        return neutral(self.operation, best), IntImm(at, at.max)
+
+    def combined(self, new: Sequence[Expr], old: Sequence[Load], on: Expr | None = None) -> Iterator[Stmt]:
+        condition = comes_first(self.operation, new[0], new[1], old[0], old[1])
+        condition = condition if on is None else BitAnd(on, condition)
+        takes = Var("takes", condition.dtype)
+        yield Let(takes, condition)
+        for mine, its in zip(new, old, strict=True):
+            yield Store(its.buffer, its.indices, Select(takes, mine, its))
 
 
 AnyUpdate: TypeAlias = Update | PairUpdate

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.integers.definitions import Definitions
-from tirlite.analysis.reductions import AnyUpdate, PairUpdate, Update, neutral
+from tirlite.analysis.reductions import AnyUpdate, PairUpdate, Update
 from tirlite.analysis.regrouping import updates_in
 from tirlite.ir import (
     GT,
@@ -36,13 +36,12 @@ from tirlite.ir import (
     i64,
     rewrite,
     statements,
-    structural_equal,
     walk,
 )
 from tirlite.ir.shapes import constant_bytes
 from tirlite.rewrite.affine_exprs import folded
-from tirlite.rewrite.first_place import Search, kept, search_in
-from tirlite.rewrite.lanes import Lanes, held, iterations
+from tirlite.rewrite.first_place import Search, search_in
+from tirlite.rewrite.lanes import Lanes, held, is_at, iterations
 from tirlite.rewrite.partials import vector_lanes
 
 # So many blocks at most. The copies of an array, one for each block, take so many bytes at most.
@@ -99,10 +98,10 @@ def _mentions(node: Node) -> Iterator[tuple[str, Buffer]]:
             yield name, buffer
 
 
-def _results(updates: tuple[AnyUpdate, ...], loop: For) -> list[Total | Best | Copies] | None:
+def _results(updates: tuple[AnyUpdate, ...], loop: For) -> list[Cells | Copies] | None:
     """Where blocks keep what they combine: for each element that stays the same throughout, or a copy of an array."""
     inside = {getattr(stmt, name) for stmt in statements(loop) for name in stmt.DEFINES}
-    found: list[Total | Best | Copies] = []
+    found: list[Cells | Copies] = []
     moving: dict[Buffer, Copies] = {}
     for update in updates:
         stores = update.stores
@@ -115,7 +114,7 @@ def _results(updates: tuple[AnyUpdate, ...], loop: For) -> list[Total | Best | C
         elif not moves:
             if not all(store in loop.body.stmts or _is_there(store) for store in stores):
                 return None
-            found.append(Best(update) if isinstance(update, PairUpdate) else Total(update))
+            found.append(Cells(update))
         elif isinstance(update, PairUpdate) or _bytes(update.store.buffer) * _COPIES > _COPIES_BYTES:
             return None
         else:
@@ -137,83 +136,49 @@ def _bytes(buffer: Buffer) -> int:
     return _COPIES_BYTES if size is None else size
 
 
-class _Cell:
-    """What a block combines into one element: a local scalar, and an array of what all blocks have in the end."""
+class Cells:
+    """Elements that stay the same throughout: each block combines into local scalars of its own.
 
-    def __init__(self, store: Store, first: Expr) -> None:
-        self.store = store
-        self.first = first
-        self.own = Buffer(store.buffer.name, store.buffer.dtype, (), "local")
-        self.all = Buffer("blocks", store.buffer.dtype, (const(_MOST_BLOCKS, i64),))
-
-    def covers(self, store: Load | Store) -> bool:
-        """Whether an access is one to the element."""
-        mine = self.store
-        return mine.buffer is store.buffer and all(map(structural_equal, mine.indices, store.indices))
-
-    def begun(self) -> Iterator[Stmt]:
-        yield Allocate(self.own, span=self.store.span)
-        yield Store(self.own, (), self.first)
-
-
-class _Cells:
-    """Elements that stay the same throughout: each block combines into scalars of its own."""
+    An array for each element keeps what all blocks have in the end.
+    """
 
     most = _MOST_BLOCKS
+    least = 1
 
-    def __init__(self, *cells: _Cell) -> None:
-        self.cells = cells
-        self.buffer = cells[0].store.buffer
+    def __init__(self, update: AnyUpdate) -> None:
+        self.update = update
+        self.buffer, self.span = update.store.buffer, update.store.span
+        self.own = [Buffer(each.buffer.name, each.buffer.dtype, (), "local") for each in update.stores]
+        self.all = [Buffer("blocks", each.buffer.dtype, (const(_MOST_BLOCKS, i64),)) for each in update.stores]
         # Where there is no iteration, there may be no such element.
-        self.is_certain = all(_is_there(cell.store) for cell in cells)
+        self.is_certain = all(map(_is_there, update.stores))
 
-    @property
-    def least(self) -> int:
-        return 1
+    def _scalar(self, access: Load | Store) -> Buffer | None:
+        """The scalar in the place of an element that is accessed."""
+        pairs = zip(self.update.stores, self.own, strict=True)
+        return next((own for store, own in pairs if is_at(access, store)), None)
 
     def covers(self, access: Load | Store) -> bool:
-        return any(cell.covers(access) for cell in self.cells)
+        return self._scalar(access) is not None
 
     def declared(self) -> Iterator[Stmt]:
-        return (Allocate(cell.all, span=cell.store.span) for cell in self.cells)
+        return (Allocate(each, span=self.span) for each in self.all)
 
     def begun(self, _block: Var) -> Iterator[Stmt]:
-        for cell in self.cells:
-            yield from cell.begun()
+        for own, first in zip(self.own, self.update.neutral, strict=True):
+            yield Allocate(own, span=self.span)
+            yield Store(own, (), first)
 
     def moved(self, access: Load | Store, _block: Var) -> Node:
-        cell = next(cell for cell in self.cells if cell.covers(access))
-        return access.replaced(buffer=cell.own, indices=())
+        return access.replaced(buffer=self._scalar(access), indices=())
 
     def ended(self, block: Var) -> Iterator[Stmt]:
-        return (Store(cell.all, (block,), cell.own[()], span=cell.store.span) for cell in self.cells)
-
-
-class Total(_Cells):
-    """An element that is updated by one operation."""
-
-    def __init__(self, update: Update) -> None:
-        self.operation = update.operation
-        super().__init__(_Cell(update.store, neutral(update.operation, update.store.buffer.dtype)))
+        pairs = zip(self.own, self.all, strict=True)
+        return (Store(each, (block,), own[()], span=self.span) for own, each in pairs)
 
     def combined(self, block: Var) -> Iterator[Stmt]:
         """Takes in what a block has found."""
-        (cell,) = self.cells
-        old = Load(cell.store.buffer, cell.store.indices)
-        yield cell.store.replaced(value=self.operation(old, cell.all[block]))
-
-
-class Best(_Cells):
-    """A value and its place that are updated by `tl.argmax` or `tl.argmin`."""
-
-    def __init__(self, update: PairUpdate) -> None:
-        self.update = update
-        best, at = (store.buffer.dtype for store in update.stores)
-        first = neutral(update.operation, best), IntImm(at, at.max)
-        super().__init__(*(_Cell(store, value) for store, value in zip(update.stores, first, strict=True)))
-
-    def combined(self, block: Var) -> Iterator[Stmt]:
-        yield from kept(self.update.operation, [cell.all[block] for cell in self.cells], self.update.elements)
+        yield from self.update.combined([each[block] for each in self.all], self.update.elements)
 
 
 class Copies:
@@ -238,7 +203,7 @@ class Copies:
         yield Allocate(self.copies, span=self.update.store.span)
 
     def begun(self, block: Var) -> Iterator[Stmt]:
-        value = neutral(self.update.operation, self.buffer.dtype)
+        (value,) = self.update.neutral
         yield self._for_each(lambda place: Store(self.copies, (block, *place), value))
 
     def moved(self, access: Load | Store, block: Var) -> Node:
@@ -249,8 +214,8 @@ class Copies:
 
     def combined(self, block: Var) -> Iterator[Stmt]:
         def taken(place: tuple[Var, ...]) -> Stmt:
-            value = self.update.operation(Load(self.buffer, place), Load(self.copies, (block, *place)))
-            return Store(self.buffer, place, value, span=self.update.store.span)
+            (stmt,) = self.update.combined([Load(self.copies, (block, *place))], [Load(self.buffer, place)])
+            return stmt
 
         yield self._for_each(taken)
 
@@ -274,7 +239,7 @@ class Copies:
 class _Blocks:
     """The loop over the blocks, and what comes before and behind."""
 
-    def __init__(self, loop: For, kind: ForKind, results: Sequence[Total | Best | Copies]) -> None:
+    def __init__(self, loop: For, kind: ForKind, results: Sequence[Cells | Copies]) -> None:
         self.loop = loop
         self.kind = kind
         self.results = results
@@ -333,19 +298,19 @@ class _Searched(_Blocks):
     def __init__(self, search: Search, kind: ForKind) -> None:
         self.search = search
         values, update = search.best(search.update.elements[0])
-        self.total = Total(update)
+        self.total = Cells(update)
         super().__init__(values, kind, [self.total])
 
     def together(self, loop: For, count: Expr, number: Var, length: Var) -> Iterator[Stmt]:
-        update, (cell,) = self.search.update, self.total.cells
-        best = Buffer("best", cell.own.dtype, (), "local")
+        (of_blocks,) = self.total.all
+        best = Buffer("best", of_blocks.dtype, (), "local")
         found = Buffer("found", i64, (), "local")
         yield Allocate(best, span=loop.span)
-        yield Store(best, (), cell.first)
+        yield Store(best, (), self.total.update.neutral[0])
         yield Allocate(found, span=loop.span)
         yield Store(found, (), IntImm(i64, i64.max))
         block, none = Var("block"), const(0, i64)
-        taken = kept(update.operation, (cell.all[block], block), (best[()], found[()]))
+        taken = self.search.update.combined((of_blocks[block], block), (best[()], found[()]))
         yield For(block, none, number, SeqStmt((*taken,)), span=loop.span)
         first, end = Var("first"), Var("end")
         begin = Let(first, Add(loop.start, Mul(found[()], length)))

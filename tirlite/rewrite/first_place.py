@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from tirlite.analysis.reductions import PairUpdate, Update
 from tirlite.ir import (
@@ -11,7 +11,6 @@ from tirlite.ir import (
     Add,
     Allocate,
     And,
-    BitAnd,
     BitOr,
     Buffer,
     Call,
@@ -19,13 +18,10 @@ from tirlite.ir import (
     For,
     Let,
     Load,
-    Max,
-    Min,
     Node,
     Not,
     Op,
     Ramp,
-    Select,
     SeqStmt,
     Stmt,
     Store,
@@ -38,7 +34,6 @@ from tirlite.ir import (
     substitute,
     walk,
 )
-from tirlite.ir.arg_extremum import comes_first
 from tirlite.ir.expr import EQ
 from tirlite.record import record
 from tirlite.rewrite.lanes import Lanes, NotVector, may_fault
@@ -46,18 +41,6 @@ from tirlite.rewrite.lanes import Lanes, NotVector, may_fault
 # The bytes of what is looked at in one step, and how much is computed at most to look at one value.
 _BYTES = 128
 _MOST_NODES = 32
-
-
-def kept(
-    operation: type[Max] | type[Min], new: Sequence[Expr], old: Sequence[Load], on: Expr | None = None
-) -> Iterator[Stmt]:
-    """Stores in the places of the old pair the one that comes first, in the lanes that are on."""
-    condition = comes_first(operation, new[0], new[1], old[0], old[1])
-    condition = condition if on is None else BitAnd(on, condition)
-    takes = Var("takes", condition.dtype)
-    yield Let(takes, condition)
-    for mine, its in zip(new, old, strict=True):
-        yield Store(its.buffer, its.indices, Select(takes, mine, its))
 
 
 @record(eq=False)
@@ -90,7 +73,7 @@ class Search:
         where = Var("where")
         yield Let(where, place, span=span)
         pair = substitute(self.value, {self.loop.var: where}), where
-        yield from kept(self.update.operation, pair, self.update.elements)
+        yield from self.update.combined(pair, self.update.elements)
 
     @property
     def lanes(self) -> int:

@@ -398,7 +398,7 @@ def _is_from_memory(node: Load | Store) -> bool:
     return any(isinstance(each, Load) for index in node.indices for each in walk(index))
 
 
-def is_at(load: Load, other: Load | Store) -> bool:
+def is_at(load: Load | Store, other: Load | Store) -> bool:
     """Whether an access is at the element that another one is at."""
     if load.buffer is not other.buffer:
         return False

@@ -7,7 +7,7 @@ from functools import partial
 
 from tirlite.analysis.bounds import Bounds
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.reductions import AnyUpdate, PairUpdate, Update, neutral
+from tirlite.analysis.reductions import AnyUpdate, PairUpdate
 from tirlite.analysis.regrouping import updates_in
 from tirlite.ir import (
     GE,
@@ -24,7 +24,6 @@ from tirlite.ir import (
     Let,
     Load,
     Ramp,
-    Select,
     SeqStmt,
     Stmt,
     Store,
@@ -39,7 +38,7 @@ from tirlite.ir import (
 )
 from tirlite.ir.checked import has_check
 from tirlite.rewrite.affine_exprs import folded
-from tirlite.rewrite.first_place import Search, kept, search_in
+from tirlite.rewrite.first_place import Search, search_in
 from tirlite.rewrite.lanes import Lanes, NotVector, held, is_inside, iterations, last_whole
 from tirlite.rewrite.local_elements import is_same_element
 
@@ -56,81 +55,49 @@ _FLAGS = {1: i8, 2: i16, 4: i32, 8: i64}
 _TAKEN = (Store, Let, IfThenElse, SeqStmt)
 
 
-def partials_of(update: AnyUpdate, lanes: int) -> Single | Pair:
-    """Partial results for an update, in so many lanes."""
-    return Pair(update, lanes) if isinstance(update, PairUpdate) else Single(update, lanes)
+class Partials:
+    """Partial results of an update, in so many lanes: a buffer for each element that it combines into."""
 
-
-class Single:
-    """Partial results of `+ * min max & | ^`."""
-
-    def __init__(self, update: Update, lanes: int) -> None:
+    def __init__(self, update: AnyUpdate, lanes: int) -> None:
         self.update = update
         self.lanes = lanes
-        self.buffer = _buffer(update.store, lanes)
-        self.buffers = [self.buffer]
-        self.replaced: tuple[Stmt, ...] = (update.store,)
+        dtypes = (store.buffer.dtype for store in update.stores)
+        self.buffers = [Buffer("partial", dtype, (const(lanes, i64),), "local") for dtype in dtypes]
+        self.replaced: tuple[Stmt, ...] = (*update.stores, *update.values)
+
+    def at(self, place: Expr) -> list[Load]:
+        """Those of some lanes."""
+        return [each[place] for each in self.buffers]
 
     def start(self) -> Iterator[Stmt]:
         """Declares them and sets them to what changes nothing."""
-        yield from _started(self.buffer, neutral(self.update.operation, self.buffer.dtype))
+        for buffer, value in zip(self.buffers, self.update.neutral, strict=True):
+            yield Allocate(buffer)
+            yield Store(buffer, (ramp(0, self.lanes),), Broadcast(value, self.lanes))
 
     def taken(self, vectors: Lanes) -> Iterator[Stmt]:
         """Combines with them what iterations compute."""
-        place = ramp(0, vectors.lanes)
-        operand = vectors.spread(vectors.of(self.update.operand))
-        value: Expr = self.update.operation(self.buffer[place], operand)
-        if vectors.on is not None:
-            value = Select(vectors.on, value, self.buffer[place])
-        yield Store(self.buffer, (place,), value, span=self.update.store.span)
+        operands = [vectors.spread(vectors.of(each)) for each in self.update.operands]
+        if len(operands) > 1:  # each is asked for more than once
+            lets = [Let(Var(name, each.dtype), each) for name, each in zip(("value", "place"), operands, strict=True)]
+            yield from lets
+            operands = [let.var for let in lets]
+        yield from self.update.combined(operands, self.at(ramp(0, vectors.lanes)), vectors.on)
 
     def halved(self, left: int) -> Iterator[Stmt]:
         """Combines them by halves, until so many are left."""
         for low, high in _halves(self.lanes, left):
-            yield Store(self.buffer, (low,), self.update.operation(self.buffer[low], self.buffer[high]))
+            yield from self.update.combined(self.at(high), self.at(low))
 
-    def set_to(self, wider: Single | Pair) -> Iterator[Stmt]:
+    def set_to(self, wider: Partials) -> Iterator[Stmt]:
         """Takes over what is left of more of them."""
-        yield from _taken_over(wider.buffers, self.buffers)
+        place = ramp(0, self.lanes)
+        for source, buffer in zip(wider.buffers, self.buffers, strict=True):
+            yield Store(buffer, (place,), source[place])
 
     def ended(self) -> Iterator[Stmt]:
         """Combines the one that is left with what was there before the loop."""
-        store, whole = self.update.store, self.buffer[const(0, i64)]
-        value = self.update.operation(self.update.element, whole)
-        yield Store(store.buffer, store.indices, value, span=store.span)
-
-
-class Pair:
-    """Partial results of `tl.argmax` and `tl.argmin`: values, and where they stand."""
-
-    def __init__(self, update: PairUpdate, lanes: int) -> None:
-        self.update = update
-        self.lanes = lanes
-        self.buffers = [_buffer(store, lanes) for store in update.stores]
-        self.replaced: tuple[Stmt, ...] = (*update.stores, *update.values)
-
-    def start(self) -> Iterator[Stmt]:
-        best, at = self.buffers
-        yield from _started(best, neutral(self.update.operation, best.dtype))
-        yield from _started(at, IntImm(at.dtype, at.dtype.max))
-
-    def taken(self, vectors: Lanes) -> Iterator[Stmt]:
-        place = ramp(0, vectors.lanes)
-        operands = [vectors.spread(vectors.of(each)) for each in self.update.operands]
-        names = [Var(name, each.dtype) for name, each in zip(("value", "place"), operands, strict=True)]
-        yield from (Let(name, each) for name, each in zip(names, operands, strict=True))
-        yield from kept(self.update.operation, names, [each[place] for each in self.buffers], vectors.on)
-
-    def halved(self, left: int) -> Iterator[Stmt]:
-        for low, high in _halves(self.lanes, left):
-            new, old = ([each[place] for each in self.buffers] for place in (high, low))
-            yield from kept(self.update.operation, new, old)
-
-    def set_to(self, wider: Single | Pair) -> Iterator[Stmt]:
-        yield from _taken_over(wider.buffers, self.buffers)
-
-    def ended(self) -> Iterator[Stmt]:
-        yield from kept(self.update.operation, [each[const(0, i64)] for each in self.buffers], self.update.elements)
+        yield from self.update.combined(self.at(const(0, i64)), self.update.elements)
 
 
 def vector_lanes(element: int) -> int:
@@ -140,26 +107,6 @@ def vector_lanes(element: int) -> int:
 
 def ramp(start: int, lanes: int) -> Ramp:
     return Ramp(const(start, i64), const(1, i64), lanes)
-
-
-def _buffer(store: Store, lanes: int) -> Buffer:
-    return Buffer("partial", store.buffer.dtype, (const(lanes, i64),), "local")
-
-
-def _started(buffer: Buffer, value: Expr) -> Iterator[Stmt]:
-    (extent,) = buffer.shape
-    assert isinstance(extent, IntImm)
-    yield Allocate(buffer)
-    yield Store(buffer, (ramp(0, extent.value),), Broadcast(value, extent.value))
-
-
-def _taken_over(wider: Sequence[Buffer], buffers: Sequence[Buffer]) -> Iterator[Stmt]:
-    """Stores the first lanes of some buffers in others that have no more."""
-    for source, buffer in zip(wider, buffers, strict=True):
-        (extent,) = buffer.shape
-        assert isinstance(extent, IntImm)
-        place = ramp(0, extent.value)
-        yield Store(buffer, (place,), source[place])
 
 
 def _halves(lanes: int, left: int) -> Iterator[tuple[Expr, Expr]]:
@@ -198,7 +145,7 @@ def _searched(search: Search, inside: Callable[[Load], bool]) -> Iterator[Stmt]:
         ends[name] = yield from held(end, name, loop)
     best = Buffer("best", search.value.dtype, (), "local")
     yield Allocate(best, span=loop.span)
-    yield Store(best, (), neutral(search.update.operation, best.dtype))
+    yield Store(best, (), search.update.neutral[0])
     values, update = search.best(best[()])
     yield from _Loops(values, (update,), inside).statements()
     found = SeqStmt((*search.found(best[()], ends["start"], ends["stop"]),))
@@ -258,7 +205,7 @@ class _Loops:
         # Several results share the registers that there are for one.
         results = sum(len(update.stores) for update in updates)
         self.most = max(self.few, lanes >> (results - 1).bit_length())
-        self.partials = {most: [partials_of(update, most) for update in updates] for most in (self.most, self.few)}
+        self.partials = {most: [Partials(update, most) for update in updates] for most in (self.most, self.few)}
 
     def statements(self) -> Iterator[Stmt]:
         """The loops over vectors, and what is left: a vector with lanes that are off, or a serial loop.
@@ -348,7 +295,7 @@ def _gathers(stmt: Stmt) -> bool:
 class _Updates(Lanes):
     """Lanes in which partial results take in what updates combine."""
 
-    replaced: Mapping[Stmt, Single | Pair]
+    replaced: Mapping[Stmt, Partials]
 
     def statement(self, stmt: Stmt) -> Stmt:
         made = self.replaced.get(stmt)
