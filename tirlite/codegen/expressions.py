@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 from tirlite.analysis.integers.clamped import is_within
 from tirlite.codegen import masked, memory, strided
 from tirlite.codegen.arithmetic.operators import binary, compare, convert, to_index, unary
-from tirlite.codegen.faults import any_of, require_inside
+from tirlite.codegen.faults import require_inside
 from tirlite.codegen.in_vain import is_harmless
 from tirlite.codegen.llvm.text import FunctionText
 from tirlite.codegen.llvm.values import FALSE, TRUE, Value, constant, is_half, register_type
 from tirlite.codegen.memory import Environment, Place
 from tirlite.codegen.refused import Refused
 from tirlite.ir import (
-    Add,
     And,
     Binary,
     Broadcast,
+    Buffer,
     BufferRef,
     Call,
     Cast,
@@ -30,17 +29,14 @@ from tirlite.ir import (
     IntImm,
     LetExpr,
     Load,
-    Mul,
     Op,
     Or,
     Ramp,
     Select,
     Steps,
     StringImm,
-    Sub,
     Unary,
     Var,
-    bool_,
     i64,
     run,
 )
@@ -52,26 +48,27 @@ if TYPE_CHECKING:
     from tirlite.analysis.bounds import Bounds
     from tirlite.analysis.facts import Facts
 
-_CHECKED: dict[type[Expr], str] = {Add: "sadd", Sub: "ssub", Mul: "smul"}
+
+class Side(NamedTuple):
+    """A value that is computed in a block of its own, what else is to be known of it behind that, and the block."""
+
+    value: Value
+    told: object
+    block: str
 
 
 class Expressions:
     """Writes the instructions of expressions to `out`, with what `environment` says of variables and buffers.
 
-    With `checked`, the flags of all 64-bit sums, differences and products that wrap are collected in `overflows`.
     What `is_alone` is in no loop that goes by vectors. By `facts` of the function, loads are known that are in bounds
     whatever is tested around them.
     """
 
-    def __init__(
-        self, out: FunctionText, environment: Environment, *, checked: bool = False, facts: Facts | None = None
-    ) -> None:
+    def __init__(self, out: FunctionText, environment: Environment, facts: Facts | None = None) -> None:
         self.out = out
         self.environment = environment
-        self.checked = checked
         self.is_alone = False
         self.facts = facts
-        self.overflows: list[Value] = []
 
     @cached_property
     def _bounds(self) -> Bounds | None:
@@ -80,8 +77,8 @@ class Expressions:
         return None if self.facts is None else Bounds(self.facts.space)
 
     def _is_harmless(self, expr: Expr) -> bool:
-        """Whether an expression may be evaluated in vain: flags that are collected tell of what is asked for alone."""
-        return not self.checked and is_harmless(expr, self._bounds)
+        """Whether an expression may be evaluated in vain."""
+        return is_harmless(expr, self._bounds)
 
     def value(self, expr: Expr) -> Value:
         """The value of `expr`."""
@@ -89,7 +86,27 @@ class Expressions:
 
     def steps(self, expr: Expr) -> Steps[Value]:
         """The coroutine of `value`, for coroutines."""
-        return RULES[type(expr)](self, expr)
+        rule: Steps[Value] = getattr(self, RULES[type(expr)])(expr)
+        return rule
+
+    def good(self, expr: Expr, use: str) -> Value:
+        """The value of an expression that must have one for what it is used for."""
+        value = self.value(expr)
+        self.demand_good(value, use)
+        return value
+
+    def demand_good(self, value: Value, use: str) -> None:
+        """Stops where a value comes from memory that was never written: that is seen in code that checks itself."""
+
+    def computed(self, value: Value, *_operands: Value) -> Value:
+        """A value that was computed from others lane by lane: there, it has the marks of these."""
+        return value
+
+    def exposed(self, buffer: Buffer) -> None:
+        """Others may write a buffer from here on."""
+
+    def bind(self, var: Var, value: Value) -> None:
+        self.environment.variables[var] = value
 
     def _leaf(self, expr: Expr) -> Value | None:
         kind = type(expr)
@@ -104,20 +121,16 @@ class Expressions:
     def binary(self, expr: Binary) -> Steps[Value]:
         a = self._leaf(expr.a) or (yield self.steps(expr.a))
         b = self._leaf(expr.b) or (yield self.steps(expr.b))
-        if self.checked and expr.dtype == i64 and type(expr) in _CHECKED:
-            value, wraps = self.out.overflowing(_CHECKED[type(expr)], a, b)
-            self.overflows.append(wraps)
-            return value
-        return binary(self.out, type(expr), a, b)
+        return self.computed(binary(self.out, type(expr), a, b), a, b)
 
     def compare(self, expr: Compare) -> Steps[Value]:
         a = self._leaf(expr.a) or (yield self.steps(expr.a))
         b = self._leaf(expr.b) or (yield self.steps(expr.b))
-        return compare(self.out, type(expr), a, b)
+        return self.computed(compare(self.out, type(expr), a, b), a, b)
 
     def unary(self, expr: Unary) -> Steps[Value]:
         a = self._leaf(expr.a) or (yield self.steps(expr.a))
-        return unary(self.out, type(expr), a)
+        return self.computed(unary(self.out, type(expr), a), a)
 
     def cast(self, expr: Cast) -> Steps[Value]:
         value = self._leaf(expr.value) or (yield self.steps(expr.value))
@@ -125,8 +138,9 @@ class Expressions:
             from tirlite.codegen.arithmetic.saturation import to_integer
 
             fits = is_within(expr.value, expr.dtype)
-            return to_integer(self.out, value, expr.dtype, is_within=fits, is_alone=self.is_alone)
-        return convert(self.out, value, expr.dtype)
+            found = to_integer(self.out, value, expr.dtype, is_within=fits, is_alone=self.is_alone)
+            return self.computed(found, value)
+        return self.computed(convert(self.out, value, expr.dtype), value)
 
     def short_circuit(self, expr: Binary) -> Steps[Value]:
         """`and`, `or`: the second operand stands in a block of its own unless evaluating it in vain is harmless."""
@@ -134,66 +148,63 @@ class Expressions:
         return self.binary(expr) if self._is_harmless(expr.b) else self._lazy(expr)
 
     def _lazy(self, expr: Binary) -> Steps[Value]:
-        out = self.out
+        out, is_and = self.out, type(expr) is And
         a = self._leaf(expr.a) or (yield self.steps(expr.a))
+        self.demand_good(a, f"the left side of `{'and' if is_and else 'or'}`")
         before, more, done = out.block, out.label("more"), out.label("done")
-        decided = FALSE if type(expr) is And else TRUE
-        out.branch_if(a, *((more, done) if type(expr) is And else (done, more)))
+        out.branch_if(a, *((more, done) if is_and else (done, more)))
         out.start(more)
-        out.conditions += 1
-        known = len(self.overflows)
-        b = self._leaf(expr.b) or (yield self.steps(expr.b))
-        wraps = self._wraps_since(known)
-        out.conditions -= 1
-        after = out.block
-        out.branch(done)
+        side = yield self._side(expr.b, done)
         out.start(done)
-        self._note_wraps((FALSE, before), (wraps, after))
-        return out.phi(expr.dtype, (decided, before), (b, after))
+        return self.merged(expr.dtype, Side(FALSE if is_and else TRUE, None, before), side)
 
-    def _wraps_since(self, known: int) -> Value:
-        """One flag in the place of those beyond the first `known`: for what is computed on a condition."""
-        flags = self.overflows[known:]
-        del self.overflows[known:]
-        return any_of(self.out, flags) if flags else FALSE
+    def _side(self, expr: Expr, done: str) -> Steps[Side]:
+        """What is computed in a block of its own, which ends at `done`."""
+        self.out.conditions += 1
+        value = self._leaf(expr) or (yield self.steps(expr))
+        side = Side(value, self.told(value), self.out.block)
+        self.out.conditions -= 1
+        self.out.branch(done)
+        return side
 
-    def _note_wraps(self, *incoming: tuple[Value, str]) -> None:
-        """Collects flags out of blocks of which one has run, where these meet."""
-        if any(flag is not FALSE for flag, _ in incoming):
-            self.overflows.append(self.out.phi(bool_, *incoming))
+    def told(self, _value: Value) -> object:
+        """What is to be known of a value behind the block that it is computed in."""
+        return None
+
+    def merged(self, dtype: DType, *sides: Side) -> Value:
+        """The value of the block that control came from."""
+        return self.out.phi(dtype, *((side.value, side.block) for side in sides))
+
+    def picked(self, condition: Value, yes: Value, no: Value) -> Value:
+        """One of two values that are both computed."""
+        return self.out.select(condition, yes, no)
 
     def select(self, expr: Select) -> Steps[Value]:
         condition = self._leaf(expr.condition) or (yield self.steps(expr.condition))
         yes = self._leaf(expr.if_true) or (yield self.steps(expr.if_true))
         no = self._leaf(expr.if_false) or (yield self.steps(expr.if_false))
-        return self.out.select(condition, yes, no)
+        return self.picked(condition, yes, no)
 
     def if_then_else(self, expr: Call) -> Steps[Value]:
-
-        condition, if_true, if_false = expr.args
+        condition, *sides = expr.args
         test = self._leaf(condition) or (yield self.steps(condition))
-        if self._is_harmless(if_true) and self._is_harmless(if_false):
-            yes, no = self._leaf(if_true) or (yield self.steps(if_true)), self._leaf(if_false)
-            return self.out.select(test, yes, no or (yield self.steps(if_false)))
+        if all(map(self._is_harmless, sides)):
+            yes, no = self._leaf(sides[0]) or (yield self.steps(sides[0])), self._leaf(sides[1])
+            return self.out.select(test, yes, no or (yield self.steps(sides[1])))
+        self.demand_good(test, "the condition of a conditional expression")
         out = self.out
-        then, otherwise, done = out.label("then"), out.label("else"), out.label("done")
-        incoming, wraps = [], []
-        out.branch_if(test, then, otherwise)
-        out.conditions += 1
-        for label, side in ((then, if_true), (otherwise, if_false)):
+        labels, done = (out.label("then"), out.label("else")), out.label("done")
+        found: list[Side] = []
+        out.branch_if(test, *labels)
+        for label, side in zip(labels, sides, strict=True):
             out.start(label)
-            known = len(self.overflows)
-            value = self._leaf(side) or (yield self.steps(side))
-            wraps.append((self._wraps_since(known), out.block))
-            incoming.append((value, out.block))
-            out.branch(done)
-        out.conditions -= 1
+            found.append((yield self._side(side, done)))
         out.start(done)
-        self._note_wraps(*wraps)
-        return out.phi(expr.dtype, *incoming)
+        return self.merged(expr.dtype, *found)
 
     def call(self, expr: Call) -> Steps[Value]:
-        return _CALLS.get(expr.op, Expressions.math)(self, expr)
+        rule: Steps[Value] = getattr(self, _CALLS.get(expr.op, "math"))(expr)
+        return rule
 
     def math(self, expr: Call) -> Steps[Value]:
         if not expr.op.is_math:
@@ -203,7 +214,7 @@ class Expressions:
         operands = []
         for arg in expr.args:
             operands.append(self._leaf(arg) or (yield self.steps(arg)))
-        return math(self.out, expr.op, operands)
+        return self.computed(math(self.out, expr.op, operands), *operands)
 
     def any_lane(self, expr: Call) -> Steps[Value]:
         flags = self._leaf(expr.args[0]) or (yield self.steps(expr.args[0]))
@@ -237,8 +248,12 @@ class Expressions:
         if any(is_half(each.dtype) for each in (expr, *args)):
             raise Refused("an extern call with a value of 16-bit floating point", "pass it as f32")
         operands, texts = [], []
-        for arg in args:
+        told = f"`{symbol}`" if isinstance(name, StringImm) else "an extern function"
+        for number, arg in enumerate(args):
+            if isinstance(arg, BufferRef):
+                self.exposed(arg.buffer)
             value = self._leaf(arg) or (yield self.steps(arg))
+            self.demand_good(value, f"argument {number} of {told}")
             extension = ("signext " if arg.dtype.is_signed else "zeroext ") if _is_small(arg.dtype) else ""
             operands.append(value)
             texts.append(f"{register_type(arg.dtype)} {extension}{value.text}")
@@ -257,12 +272,14 @@ class Expressions:
     def address_of(self, expr: Call) -> Steps[Value]:
         element = expr.args[0]
         assert isinstance(element, Load)
+        self.exposed(element.buffer)
         return self.address(self.environment.places[element.buffer], element.indices)
 
     def access_pointer(self, expr: Call) -> Steps[Value]:
         """The address of the element at an offset; extent and mask say what the callee does with it."""
         mention, offset = expr.args[:2]
         assert isinstance(mention, BufferRef)
+        self.exposed(mention.buffer)
         value = to_index(self.out, self._leaf(offset) or (yield self.steps(offset)))
         return memory.address(self.out, self.environment.places[mention.buffer], value)
 
@@ -377,14 +394,14 @@ class Expressions:
     def ramp(self, expr: Ramp) -> Steps[Value]:
         base = self._leaf(expr.base) or (yield self.steps(expr.base))
         stride = self._leaf(expr.stride) or (yield self.steps(expr.stride))
-        return ramp(self.out, base, stride, expr.lanes)
+        return self.computed(ramp(self.out, base, stride, expr.lanes), base, stride)
 
     def broadcast(self, expr: Broadcast) -> Steps[Value]:
         value = self._leaf(expr.value) or (yield self.steps(expr.value))
-        return self.out.splat(value, expr.lanes)
+        return self.computed(self.out.splat(value, expr.lanes), value)
 
     def let(self, expr: LetExpr) -> Steps[Value]:
-        self.environment.variables[expr.var] = self._leaf(expr.value) or (yield self.steps(expr.value))
+        self.bind(expr.var, self._leaf(expr.value) or (yield self.steps(expr.value)))
         return self._leaf(expr.body) or (yield self.steps(expr.body))
 
 
@@ -419,33 +436,33 @@ def ramp(out: FunctionText, base: Value, stride: Value, lanes: int) -> Value:
     return out.op("add", steps, out.splat(base, lanes))
 
 
-Rule: TypeAlias = Callable[[Expressions, Any], Steps[Value]]
-
-_CALLS: dict[Op, Rule] = {
-    Op.IF_THEN_ELSE: Expressions.if_then_else,
-    Op.ANY: Expressions.any_lane,
-    Op.INTERLEAVE_LOW: Expressions.interleave,
-    Op.INTERLEAVE_HIGH: Expressions.interleave,
-    Op.DOT: Expressions.dot,
-    Op.CHECKED: Expressions.marked_index,
-    Op.MASKED: Expressions.marked_index,
-    Op.CALL_EXTERN: Expressions.extern,
-    Op.ADDRESS_OF: Expressions.address_of,
-    Op.ACCESS_PTR: Expressions.access_pointer,
+# The same by the operation of a call.
+_CALLS: dict[Op, str] = {
+    Op.IF_THEN_ELSE: "if_then_else",
+    Op.ANY: "any_lane",
+    Op.INTERLEAVE_LOW: "interleave",
+    Op.INTERLEAVE_HIGH: "interleave",
+    Op.DOT: "dot",
+    Op.CHECKED: "marked_index",
+    Op.MASKED: "marked_index",
+    Op.CALL_EXTERN: "extern",
+    Op.ADDRESS_OF: "address_of",
+    Op.ACCESS_PTR: "access_pointer",
 }
 
-# Leaves are not here: they cost no instruction. A StringImm stands in calls alone, which read it there.
-RULES: dict[type[Expr], Rule] = {
-    **dict.fromkeys(Binary.__subclasses__(), Expressions.binary),
-    **dict.fromkeys(Compare.__subclasses__(), Expressions.compare),
-    **dict.fromkeys(Unary.__subclasses__(), Expressions.unary),
-    And: Expressions.short_circuit,
-    Or: Expressions.short_circuit,
-    Cast: Expressions.cast,
-    Select: Expressions.select,
-    Load: Expressions.load,
-    Ramp: Expressions.ramp,
-    Broadcast: Expressions.broadcast,
-    Call: Expressions.call,
-    LetExpr: Expressions.let,
+# By the kind of an expression, the method that writes it. Leaves are not here: they cost no instruction. A StringImm
+# stands in calls alone, which read it there.
+RULES: dict[type[Expr], str] = {
+    **dict.fromkeys(Binary.__subclasses__(), "binary"),
+    **dict.fromkeys(Compare.__subclasses__(), "compare"),
+    **dict.fromkeys(Unary.__subclasses__(), "unary"),
+    And: "short_circuit",
+    Or: "short_circuit",
+    Cast: "cast",
+    Select: "select",
+    Load: "load",
+    Ramp: "ramp",
+    Broadcast: "broadcast",
+    Call: "call",
+    LetExpr: "let",
 }

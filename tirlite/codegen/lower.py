@@ -217,10 +217,11 @@ def _received(dtype: DType, value: Value, out: FunctionText) -> Value:
 
 
 def _write_size_function(func: PrimFunc, name: str, workspace: Workspace, line: int, module: ModuleText) -> None:
+    from tirlite.codegen.exact import ExactExpressions
     from tirlite.codegen.workspace_layout import write_size_function
 
     out = FunctionText(module)
-    values = Expressions(out, Environment(), checked=True)
+    values = ExactExpressions(out, Environment())
     given: dict[Var | Buffer, Value] = {
         param: _parameter(out, number, param) for number, param in enumerate(func.params) if isinstance(param, Var)
     }

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import gcd
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING
 
 from tirlite.analysis.counters import counter_along
 from tirlite.codegen import masked, memory
@@ -75,9 +75,7 @@ class Statements:
         weights: Weights,
         aliases: Aliases,
         calls: Calls,
-        rules: Mapping[type[Stmt], Rule] | None = None,
     ) -> None:
-        self.rules = RULES if rules is None else rules
         self.out = out
         self.module = out.module
         self.values = values
@@ -150,7 +148,7 @@ class Statements:
         for stmt in stmts:
             if stmt.span is not None:
                 self.module.span = stmt.span
-            steps = self.rules[type(stmt)](self, stmt)
+            steps = getattr(self, RULES[type(stmt)])(stmt)
             if steps is not None:
                 yield steps
 
@@ -205,7 +203,7 @@ class Statements:
 
         text, shown = text_and_values(stmt)
         ask_now(self.out)
-        emit_print(self.out, text, [self.usable(each, PRINTED) for each in shown])
+        emit_print(self.out, text, [self.values.good(each, PRINTED) for each in shown])
 
     def let(self, stmt: Let) -> None:
         variables = self.environment.variables
@@ -233,13 +231,13 @@ class Statements:
                 pointer = self.out.slots[buffer] = self.out.alloca(self.storage.sizes[buffer], align)
         self.place(buffer, pointer, extents, align)
 
-    def _checked(self, exprs: Iterable[Expr]) -> tuple[list[Value], list[Value]]:
+    def _checked(self, exprs: Sequence[Expr]) -> tuple[list[Value], list[Value]]:
         """Values, and the flags of what wraps around on the way to them, in lets too."""
-        values, behind = self.values, dict.fromkeys(node for expr in exprs for node in walk(expr))
-        values.checked = True
-        values.overflows.clear()
+        from tirlite.codegen.exact import ExactExpressions
+
+        values = ExactExpressions(self.out, self.environment)
         found = [values.value(expr) for expr in exprs]
-        values.checked = False
+        behind = dict.fromkeys(node for expr in exprs for node in walk(expr))
         return found, [*values.overflows, *(self._wrapped[node] for node in behind if node in self._wrapped)]
 
     def place(self, buffer: Buffer, pointer: Value, extents: list[Value], align: int) -> None:
@@ -264,7 +262,7 @@ class Statements:
 
     def assertion(self, stmt: Assert) -> None:
         held, failed = self.out.label("held"), self.out.label("failed")
-        condition = self.values.value(stmt.condition)
+        condition = self.values.good(stmt.condition, "the condition of an assert")
         from tirlite.ir import shown
 
         told = shown(stmt)
@@ -273,25 +271,21 @@ class Statements:
         else:
             self.out.branch_if(condition, held, failed)
             self.out.start(failed)
-            from tirlite.codegen.reports import AssertTold
-
-            values = [as_bits(self.out, self.values.value(each)) for each in told.values]
-            self.out.tell(AssertTold(stmt), values)
+            self.tell(stmt, [self.values.value(each) for each in told.values])
         self.out.start(held)
+
+    def tell(self, stmt: Assert, values: list[Value]) -> None:
+        """Ends the function with what an assert tells."""
+        from tirlite.codegen.reports import AssertTold
+
+        self.out.tell(AssertTold(stmt), [as_bits(self.out, value) for value in values])
 
     def attribute(self, stmt: AttrStmt) -> Steps[None]:
         return self.block(stmt.body)
 
-    def usable(self, expr: Expr, _use: str) -> Value:
-        """A value that must be one, as that of a condition; checked code calls it by its use, where it is none."""
-        return self.values.value(expr)
-
-    def bounds(self, stmt: For) -> tuple[Value, Value]:
-        return self.values.value(stmt.start), self.values.value(stmt.stop)
-
     def conditional(self, stmt: IfThenElse) -> Steps[None]:
         out = self.out
-        condition = self.usable(stmt.condition, "the condition of an `if`")
+        condition = self.values.good(stmt.condition, "the condition of an `if`")
         then, done = out.label("then"), out.label("done")
         otherwise = out.label("else") if stmt.else_body.stmts else done
         out.branch_if(condition, then, otherwise)
@@ -334,7 +328,7 @@ class Statements:
         before = None if found is None or not self.asking.counts(out) else self.values.value(found[0])
         out.branch(test)
         out.start(test)
-        out.branch_if(self.usable(stmt.condition, "the condition of a `while`"), body, done)
+        out.branch_if(self.values.good(stmt.condition, "the condition of a `while`"), body, done)
         out.start(body)
         if asks and found is None:
             self.asking.begin(out, stmt, integer(_BETWEEN))
@@ -349,7 +343,9 @@ class Statements:
             self.asking.passed(out, out.op("sub", after, before) if moves is Add else out.op("sub", before, after))
 
     def loop(self, stmt: For) -> Steps[None]:
-        start, stop = self.bounds(stmt)
+        start, stop = self.values.value(stmt.start), self.values.value(stmt.stop)
+        for bound in (start, stop):
+            self.values.demand_good(bound, f"a bound of the loop over `{stmt.var.name}`")
         if stmt in self.storage.workers:
             yield self._distributed(stmt, start, stop)
         elif abs(stmt.step) == 1:
@@ -468,18 +464,17 @@ def _behind(body: SeqStmt, buffers: Iterable[Buffer]) -> set[Var]:
     return found
 
 
-Rule: TypeAlias = Callable[[Any, Any], "Steps[None] | None"]
-
-RULES: dict[type[Stmt], Rule] = {
-    Store: Statements.store,
-    Evaluate: Statements.evaluate,
-    Allocate: Statements.allocate,
-    View: Statements.view,
-    Let: Statements.let,
-    Assert: Statements.assertion,
-    For: Statements.nest,
-    While: Statements.nest,
-    IfThenElse: Statements.conditional,
-    AttrStmt: Statements.attribute,
-    KernelCall: Statements.kernel_call,
+# By the kind of a statement, the method that writes it.
+RULES: dict[type[Stmt], str] = {
+    Store: "store",
+    Evaluate: "evaluate",
+    Allocate: "allocate",
+    View: "view",
+    Let: "let",
+    Assert: "assertion",
+    For: "nest",
+    While: "nest",
+    IfThenElse: "conditional",
+    AttrStmt: "attribute",
+    KernelCall: "kernel_call",
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from tirlite.codegen.exact import ExactExpressions
 from tirlite.codegen.expressions import Expressions
 from tirlite.codegen.faults import any_of, checked_bytes
 from tirlite.codegen.llvm.text import FunctionText
@@ -57,7 +58,7 @@ def worker_addresses(
     return addresses
 
 
-def write_size_function(values: Expressions, workspace: Workspace, line: int) -> None:
+def write_size_function(values: ExactExpressions, workspace: Workspace, line: int) -> None:
     """The body of the size function, whose parameters `values` knows. Nothing wraps unseen."""
     out = values.out
     total = integer(workspace.bytes)

@@ -11,32 +11,28 @@ from dataclasses import replace
 from math import gcd
 
 from tirlite.analysis import demands_of
-from tirlite.codegen import memory
 from tirlite.codegen.aliases import Aliases
-from tirlite.codegen.debug import masked, shadows
+from tirlite.codegen.debug import shadows
 from tirlite.codegen.debug.expressions import CheckedExpressions
 from tirlite.codegen.debug.poison import Checks, Mark, Read, settled
 from tirlite.codegen.debug.shadows import ShadowEnvironment, Shadows, Window
-from tirlite.codegen.expressions import Expressions, are_neighbours
+from tirlite.codegen.expressions import Expressions
 from tirlite.codegen.faults import KernelFunction, any_of, as_bits, checked_bytes, require_view
 from tirlite.codegen.kernel_calls import Calls, Version
 from tirlite.codegen.llvm.values import NULL, Value, constant, integer
-from tirlite.codegen.memory import Place
 from tirlite.codegen.multiples import largest_divisor
 from tirlite.codegen.pieces import Weights
 from tirlite.codegen.reports import AssertReport, ExtentReport, MemoryReport
-from tirlite.codegen.statements import RULES as PLAIN, Rule, Statements
+from tirlite.codegen.statements import Statements
 from tirlite.codegen.storage import Home, Storage, padded_bytes
 from tirlite.ir import (
     Allocate,
     Assert,
     Buffer,
-    Expr,
     For,
     KernelCall,
     Let,
     Steps,
-    Stmt,
     Store,
     Var,
     View,
@@ -45,11 +41,8 @@ from tirlite.ir import (
     handle,
     i8,
     i64,
-    shown,
     walk,
 )
-from tirlite.ir.checked import bare
-from tirlite.ir.masked import mask_of
 from tirlite.record import record
 
 
@@ -125,7 +118,7 @@ class CheckedStatements(Statements):
         """`aliases` are those of the buffers and those of their shadows, which have scopes of their own."""
         self.checks = Checks(out, shared)
         values = CheckedExpressions(self.checks, ShadowEnvironment())
-        super().__init__(out, values, name, storage, weights, aliases[0], calls, RULES)
+        super().__init__(out, values, name, storage, weights, aliases[0], calls)
         self.shadow_aliases = aliases[1]
         self.levels: dict[Buffer, int] = {}  # the loops around each declaration of storage; a function is called anew
 
@@ -160,46 +153,17 @@ class CheckedStatements(Statements):
         self.environment.windows[buffer] = Window(size, place, owner)
 
     def store(self, stmt: Store) -> None:
-        values, out, buffer = self.values, self.out, stmt.buffer
-        if mask_of(stmt.indices) is not None:
-            masked.store(values, stmt)
-            return
-        given = [values.value(bare(index)) for index in stmt.indices]
-        value = values.value(stmt.value)
-        mark = values.marks.get(value)
-        place, window = self.environment.places[buffer], self.environment.windows[buffer]
-        indices = values.checked_indices(place, stmt.indices, given)
-        if window.shadow is None:
-            self.checks.good(mark, f"the value stored into `{buffer.name}`")
-        lanes = stmt.indices[-1].dtype.lanes if stmt.indices else 1
-        if lanes > 1 and not are_neighbours(place, bare(stmt.indices[-1])):
-            self._scatter(place, window, indices, value, mark)
-            return
-        offset = memory.offset_in(out, place, values.first_lanes(indices))
-        memory.store(out, place, memory.address(out, place, offset), value, self.environment.notes.get(buffer, ""))
-        if window.shadow is not None:
-            shadow, note = shadows.element(out, window, offset), self.environment.shadow_notes.get(buffer, "")
-            shadows.write(out, window, shadow, value.dtype, None if mark is None else mark.flag, note)
-
-    def _scatter(self, place: Place, window: Window, indices: list[Value], value: Value, mark: Mark | None) -> None:
-        out = self.out
-        offsets = self.values.lane_offsets(place, indices)
-        memory.scatter(out, place, [memory.address(out, place, each) for each in offsets], value)
-        if window.shadow is None:
-            return
-        for lane, offset in enumerate(offsets):
-            flag = None if mark is None else out.extract(mark.flag, lane)
-            shadows.write(out, window, shadows.element(out, window, offset), value.dtype.scalar, flag)
+        self.values.store(stmt)
 
     def let(self, stmt: Let) -> None:
         self.values.bind(stmt.var, self.values.value(stmt.value))
 
     def _extents(self, buffer: Buffer) -> list[Value]:
         """The extents of a declaration, all good and none negative."""
-        out, marks = self.out, self.values.marks
+        out = self.out
         extents = [self.values.value(extent) for extent in buffer.shape]
         for axis, extent in enumerate(extents):
-            self.checks.good(marks.get(extent), f"extent {axis} of `{buffer.name}`")
+            self.values.demand_good(extent, f"extent {axis} of `{buffer.name}`")
         unknown = [extent for extent in extents if extent.number is None or extent.number < 0]
         flags = [out.compare("icmp slt", extent, integer(0)) for extent in unknown]
         if flags:
@@ -241,7 +205,7 @@ class CheckedStatements(Statements):
         buffer, out = stmt.buffer, self.out
         extents = self._extents(buffer)
         offset = self.values.value(stmt.byte_offset)
-        self.checks.good(self.values.marks.get(offset), f"the byte offset of `{buffer.name}`")
+        self.values.demand_good(offset, f"the byte offset of `{buffer.name}`")
         size = require_view(out, self.environment, stmt, offset, extents)
         self._place_view(stmt, offset, extents, size)
 
@@ -268,24 +232,13 @@ class CheckedStatements(Statements):
             size = self.out.product(size, extent)
         return size
 
-    def assertion(self, stmt: Assert) -> None:
-        out = self.out
-        held, failed = out.label("held"), out.label("failed")
-        condition = self.values.good(stmt.condition, "the condition of an assert")
-        told = shown(stmt)
-        if not told.values:
-            out.branch_if(condition, held, out.fails(stmt))
-        else:
-            out.branch_if(condition, held, failed)
-            out.start(failed)
-            found = []
-            for expr in told.values:
-                value = self.values.value(expr)
-                mark = self.values.marks.get(value)
-                flag = integer(0) if mark is None else out.cast("zext", out.any_lane(mark.flag), i64)
-                found += [as_bits(out, value), flag]
-            out.tell(AssertReport(self.checks.span, stmt), found)
-        out.start(held)
+    def tell(self, stmt: Assert, values: list[Value]) -> None:
+        found = []
+        for value in values:
+            mark = self.values.marks.get(value)
+            flag = integer(0) if mark is None else self.out.cast("zext", self.out.any_lane(mark.flag), i64)
+            found += [as_bits(self.out, value), flag]
+        self.out.tell(AssertReport(self.checks.span, stmt), found)
 
     def nest(self, stmt: For | While) -> Steps[None]:
         is_outermost = self._depth == 0
@@ -294,24 +247,3 @@ class CheckedStatements(Statements):
         yield super().nest(stmt)
         if is_outermost:
             self.environment.shadow_notes = {}
-
-    def usable(self, expr: Expr, use: str) -> Value:
-        return self.values.good(expr, use)
-
-    def bounds(self, stmt: For) -> tuple[Value, Value]:
-        found = self.values.value(stmt.start), self.values.value(stmt.stop)
-        for bound in found:
-            self.checks.good(self.values.marks.get(bound), f"a bound of the loop over `{stmt.var.name}`")
-        return found
-
-
-RULES: Mapping[type[Stmt], Rule] = {
-    **PLAIN,
-    For: CheckedStatements.nest,
-    While: CheckedStatements.nest,
-    Store: CheckedStatements.store,
-    Allocate: CheckedStatements.allocate,
-    View: CheckedStatements.view,
-    Let: CheckedStatements.let,
-    Assert: CheckedStatements.assertion,
-}
