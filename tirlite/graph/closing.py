@@ -32,7 +32,9 @@ class Closed:
     def untold(self) -> tuple[Size, ...]:
         """The dims that the body, or what it takes room for, mentions, and that no parameter tells."""
         told = {dim for param in self.params for size in sizes_of(param) for dim in atom_of(size, Dim)}
-        sizes = [*self.room, *(size for expr in operands_first(self.body) for size in sizes_of(expr))]
+        inside = operands_first(self.body)
+        told |= {dim for expr in inside if isinstance(expr, Call | If) for dim in expr.tells}
+        sizes = [*self.room, *(size for expr in inside for size in sizes_of(expr))]
         dims = dict.fromkeys(dim for size in with_limits(sizes) for dim in dims_of(size))
         return tuple(dim + 0 for dim in dims if dim not in told and not isinstance(dim, RunDim))
 
@@ -44,11 +46,16 @@ class Closed:
 
 def closed_over(params: Sequence[Var], results: Sequence[Expr], room: Sequence[Size]) -> Closed:
     """The results as a body over these parameters: whatever does not depend on them is outside."""
+    return _Closing(params, results, room, depending(params, results)).closed(results)
+
+
+def depending(params: Sequence[Var], results: Sequence[Expr]) -> set[Expr]:
+    """The parameters, and all that results are made of and that depends on one of them."""
     inside: set[Expr] = set(params)
     for expr in operands_first(Tuple(tuple(results))):
         if any(each in inside for each in expr.operands):
             inside.add(expr)
-    return _Closing(params, results, room, inside).closed(results)
+    return inside
 
 
 def closed_part(results: Sequence[Expr], inside: Collection[Expr], bound: Mapping[Var, Expr]) -> Closed:

@@ -150,7 +150,8 @@ def _loop(loop: LoopFunction, args: list[Any], binding: Mapping[Dim, int]) -> St
     try:
         given = next(steps)
         while True:
-            values: dict[Expr, Any] = yield _function(loop, given, binding)
+            now = bind(loop, given)[1] if loop.changes else binding
+            values: dict[Expr, Any] = yield _function(loop, given, now)
             given = steps.send(values[loop.body])
     except StopIteration as end:
         came: Value = end.value

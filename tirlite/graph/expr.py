@@ -7,7 +7,7 @@ where it is used, see `program`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import field, replace
 from typing import Any, Self, cast
 
@@ -19,7 +19,7 @@ from tirlite.diag.argument import demand_kind
 from tirlite.graph.demands import Demand
 from tirlite.graph.extents import is_equal
 from tirlite.graph.op import Attrs, Op, OperandCount, Site
-from tirlite.graph.run_dims import run_dims, with_limits
+from tirlite.graph.run_dims import RunDim, run_dims, with_limits
 from tirlite.graph.types import TensorType, TupleType, Type, same_type, substituted, tensors
 from tirlite.ir import DType
 from tirlite.record import parts_of, record
@@ -216,6 +216,11 @@ class Call(Expr):
         return (*self.args, *self.sources) if self.sources else self.args
 
     @property
+    def tells(self) -> frozenset[Dim]:
+        """The dims that the value tells: extents that steps of a loop change."""
+        return frozenset() if isinstance(self.op, Op) else _own_dims(self.type, self.args)
+
+    @property
     def is_view(self) -> bool:
         """Whether it gives the bytes of its operand another shape."""
         return isinstance(self.op, Op) and self.op.is_view
@@ -292,7 +297,8 @@ class Let(Expr):
 class If(Expr):
     """`then` where the condition holds, else `other`. What only one of them uses is computed only there.
 
-    Both have one type, or that of `given`, whose extents are those of the branch that is taken: a run finds them.
+    Both have one type, or that of `given`, whose extents are those of the branch that is taken: a run finds them, or
+    the value itself tells them, where they are dims that neither branch mentions.
     """
 
     condition: Expr
@@ -318,6 +324,23 @@ class If(Expr):
     def operands(self) -> tuple[Expr, ...]:
         return (self.condition, self.then, self.other, *self.sources)
 
+    @property
+    def tells(self) -> frozenset[Dim]:
+        """The dims that the value tells."""
+        return _own_dims(self.given, (self.then, self.other)) if self.given is not None else frozenset()
+
+
+def _own_dims(of: Type, parts: Iterable[Expr]) -> frozenset[Dim]:
+    """The extents of a type that are dims by themselves, and are none of the parts'."""
+    return frozenset(_dims(of)).difference(*(_dims(each.type) for each in parts))
+
+
+def _dims(of: Type) -> Iterator[Dim]:
+    """The extents of a type that are dims by themselves."""
+    for each in tensors(of):
+        for extent in each.shape:
+            yield from (dim for dim in atom_of(extent, Dim) if not isinstance(dim, RunDim))
+
 
 def _may_be(given: Type | None, of: Type) -> bool:
     """Whether a value of type `of` may be one of type `given`: extents that a run finds may be any."""
@@ -327,7 +350,7 @@ def _may_be(given: Type | None, of: Type) -> bool:
     return len(mine) == len(theirs) and all(
         a.dtype == b.dtype
         and a.rank == b.rank
-        and all(is_equal(m, n) or run_dims([m]) for m, n in zip(a.shape, b.shape, strict=True))
+        and all(is_equal(m, n) or run_dims([m]) or atom_of(m, Dim) for m, n in zip(a.shape, b.shape, strict=True))
         for a, b in zip(mine, theirs, strict=True)
     )
 

@@ -35,14 +35,25 @@ class LoopFunction(FunctionNode):
     The body is a tuple: whether to go on, the carried values behind the step, and results of the step. A call runs it
     from the number given on, while that is below the limit and the last step said so. It gives the number that it came
     to, the carried values, and for each result those of all steps, along a new first axis with room for `most`.
+
+    A loop that `changes` extents tells the types of all that stands `behind` it, with dims of their own for these; the
+    dims of its parameters are bound by each step anew.
     """
 
     carried: int = field(default=0, kw_only=True)
     most: Size = field(default=0, kw_only=True)
+    behind: tuple[Type, ...] = field(default=(), kw_only=True)
+
+    @property
+    def changes(self) -> bool:
+        """Whether steps find extents of what is carried, or of their results."""
+        return bool(self.behind)
 
     @property
     def result(self) -> Type:
         """The type of what a call gives."""
+        if self.behind:
+            return TupleType((TensorType((), i64), *self.behind))
         _, *others = self.parts
         rows = [TensorType((self.most, *each.shape), each.dtype) for each in others[self.carried :]]
         return TupleType((TensorType((), i64), *others[: self.carried], *rows))

@@ -6,10 +6,12 @@ from collections.abc import Generator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from tirlite.diag import KernelRunError, Message
 from tirlite.graph.extents import values as values_at
 from tirlite.graph.loop import LoopFunction
+from tirlite.graph.types import TensorType
 from tirlite.sizes import Dim
 
 # It yields the operands of each step, is sent the step's results, and returns those of the loop.
@@ -32,23 +34,48 @@ class LoopRoom(Message):
     most: int
 
 
+class UnlikeResults(Message):
+    """A step of a loop gives a result of another shape than the steps before, with which it cannot be joined.
+
+    Example: A step that gives the indices of what is not zero in its operand as a result of each step.
+    Fix: Let the steps give results of one shape, or carry what differs.
+    """
+
+    code = "unlike-results"
+    raises = KernelRunError
+    title = "step {steps} of `{loop}` gives a result of shape {shape}, those before gave {before}"
+
+    loop: str
+    steps: int
+    shape: tuple[int, ...]
+    before: tuple[int, ...]
+
+
 def stepping(loop: LoopFunction, args: Sequence[Any], binding: Mapping[Dim, int]) -> Stepping:
     """What a loop comes to: its number, what it carries, and the results of its steps.
 
-    Raises KernelRunError for a step for whose results there is no room.
+    Raises KernelRunError for a step for whose results there is no room, and where they have several shapes.
     """
     first, limit, going, *others = args
     carried, outside = others[: loop.carried], others[loop.carried :]
-    _, *parts = loop.parts
-    shapes = [values_at((loop.most, *each.shape), binding) for each in parts[loop.carried :]]
-    rows = [np.zeros(shape, each.dtype.stored) for shape, each in zip(shapes, parts[loop.carried :], strict=True)]
+    kinds = loop.parts[1 + loop.carried :]
+    (most,) = values_at((loop.most,), binding)
+    rows = [] if loop.changes else [_room(most, values_at(each.shape, binding), each) for each in kinds]
     number, last = int(first), int(limit)
     while number < last and going:
-        if any(number >= len(each) for each in rows):
-            raise LoopRoom(loop.name, number + 1, len(rows[0]), span=loop.span).error()
+        if kinds and number >= most:
+            raise LoopRoom(loop.name, number + 1, most, span=loop.span).error()
         going, *results = yield [np.array(number, np.int64), limit, going, *carried, *outside]
-        carried = results[: loop.carried]
-        for row, result in zip(rows, results[loop.carried :], strict=True):
+        carried, made = results[: loop.carried], results[loop.carried :]
+        rows = rows or [_room(most, result.shape, each) for result, each in zip(made, kinds, strict=True)]
+        for row, result in zip(rows, made, strict=True):
+            if row.shape[1:] != result.shape:
+                raise UnlikeResults(loop.name, number + 1, result.shape, row.shape[1:], span=loop.span).error()
             row[number] = result
         number += 1
+    rows = rows or [_room(most, (0,) * each.rank, each) for each in kinds]
     return np.array(number, np.int64), *carried, *rows
+
+
+def _room(most: int, shape: tuple[int, ...], of: TensorType) -> npt.NDArray[Any]:
+    return np.zeros((most, *shape), of.dtype.stored)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from tirlite.diag import GraphError, Message, Span, public
 from tirlite.graph.demand import demand_function
-from tirlite.graph.expr import Call, FunctionNode
+from tirlite.graph.expr import Call, FunctionNode, If
 from tirlite.graph.loop import LoopFunction
 from tirlite.graph.op import Op
 from tirlite.graph.program import program
@@ -98,6 +98,8 @@ def _check_body(function: FunctionNode) -> Iterator[FunctionNode]:
             sizes += step.attrs.symbolic_sizes()
             if not isinstance(step.op, Op):
                 yield step.op
+        if isinstance(step, Call | If):
+            known |= step.tells
         where = step.op.name if isinstance(step, Call) else type(step).__name__.lower()
         _check_dims(function, where, sizes, known, step.span)
 

@@ -142,3 +142,58 @@ def test_extents_of_data_that_an_operator_asks_to_be_equal_are_checked_in_the_ru
     weights = {"zero": np.float32(0), "one": np.float32(1)}
     made = typed(model(ranged, {"x": (FLOAT, ["n"]), "k": (FLOAT, [])}, ["s"], **weights), FLOAT)
     compare(made, [{"x": x, "k": np.float32(3)}], [{"x": x, "k": np.float32(2)}])
+
+
+def test_a_number_that_is_read_twice_is_one_extent() -> None:
+    """Rows and columns of a table are made of the same two numbers, each read several times and in several ways."""
+    nodes = [
+        node("ConstantOfShape", ["size"], ["zeros"]),
+        node("Split", ["size"], ["a", "b"], axis=0, num_outputs=2),
+        node("Squeeze", ["a", "first"], ["rows"]),
+        node("Gather", ["size", "one"], ["columns"], axis=0),
+        node("Range", ["zero", "rows", "one"], ["i"]),
+        node("Range", ["zero", "columns", "one"], ["j"]),
+        node("Unsqueeze", ["i", "second"], ["i2"]),
+        node("Add", ["i2", "j"], ["sums"]),
+        node(
+            "Cast",
+            [
+                "sums",
+            ],
+            ["floats"],
+            to=FLOAT,
+        ),
+        node("Add", ["zeros", "floats"], ["y"]),
+        node("Reshape", ["y", "flat"], ["z"]),
+        node("Concat", ["b", "a"], ["other"], axis=0),
+        node("Reshape", ["z", "other"], ["w"]),
+    ]
+    weights = {"first": ints(0), "second": ints(1), "zero": np.int64(0), "one": np.int64(1), "flat": ints(-1)}
+    made = typed(model(nodes, {"size": (INT64, [2])}, ["w"], **weights), FLOAT)
+    f = tl.from_onnx(made)
+    assert str(f).count("# from 0 on") == 2
+    assert "assume" not in str(f)
+    net = compare(made, [{"size": ints(*each)} for each in [(2, 3), (1, 1), (4, 0)]], [{"size": ints(-1, 2)}])
+    assert len(net.parts) == 2
+
+
+@pytest.mark.parametrize("aligned", [0, 1])
+@pytest.mark.parametrize("spatial", [2, 3])
+def test_grids_of_a_size_that_is_data(spatial: int, aligned: int) -> None:
+    grid = node("AffineGrid", ["theta", "size"], ["y"], align_corners=aligned)
+    given = {"theta": (FLOAT, ["n", spatial, spatial + 1]), "size": (INT64, [2 + spatial])}
+    made = typed(model([grid], given, ["y"]), FLOAT)
+    made.opset_import[0].version = 20
+    rng = np.random.default_rng(0)
+    feeds = [(1, (5, 4, 3)), (3, (2, 7, 2))]
+    compare(
+        made,
+        [
+            {
+                "theta": rng.standard_normal((n, spatial, spatial + 1)).astype(np.float32),
+                "size": ints(n, 2, *size[:spatial]),
+            }
+            for n, size in feeds
+        ],
+        [{"theta": np.zeros((2, spatial, spatial + 1), np.float32), "size": ints(3, 2, *(4,) * spatial)}],
+    )

@@ -177,8 +177,75 @@ def test_layers_with_lengths_along_a_symbolic_axis(op: str, gates: int, holes: b
     compare(made, feeds, compiled=op == "LSTM" and not holes)
 
 
-def test_what_changes_its_shape_from_step_to_step_is_refused_with_its_node() -> None:
-    nodes = [helper.make_node("Identity", ["c"], ["c2"]), helper.make_node("Concat", ["h", "h"], ["h2"], axis=0)]
+GROWS = [
+    helper.make_node("Gather", ["x", "i"], ["row"], axis=0),
+    helper.make_node("Unsqueeze", ["row", "first"], ["rows"]),
+    helper.make_node("Concat", ["h", "rows"], ["h2"], axis=0),
+    helper.make_node("ReduceMean", ["h2"], ["mean"], keepdims=0),
+    helper.make_node("Less", ["mean", "most"], ["c2"]),
+]
+MANY = (FLOAT, ["k", 3])
+
+
+def test_steps_may_change_extents_of_what_they_carry() -> None:
+    """A list that grows by a row each step, until its mean is large enough: as a decoder's cache does."""
+    step = body(GROWS, {**STATE, "h": MANY}, {**AFTER, "h2": MANY, "mean": (FLOAT, [])})
+    nodes = [*ROWS, helper.make_node("Loop", ["m", "", "h0"], ["h", "means"], body=step)]
+    nodes += [helper.make_node("Relu", ["h"], ["y"]), helper.make_node("Shape", ["y"], ["count"])]
+    weights = {"zero": np.array(0), "first": np.array([0]), "most": np.float32(0.5)}
+    made = model(nodes, {"x": (FLOAT, ["n", 3]), "h0": MANY}, ["y", "means", "count"], **weights)
+    assert str(tl.from_onnx(made)).count("limit: i64") == 1
+    compare(made, ({"x": np.abs(normal(n, 3)), "h0": normal(k, 3)} for n, k in ((5, 1), (1, 2), (9, 0))))
+
+
+def test_a_loop_that_changes_extents_stands_in_a_branch_and_in_another_loop() -> None:
+    """Each step of the outer loop appends as many rows as its number says, or doubles what there is."""
+    inner = body(GROWS[:3] + [helper.make_node("Identity", ["c"], ["c2"])], {**STATE, "h": MANY}, {**AFTER, "h2": MANY})
+    some = helper.make_graph(
+        [helper.make_node("Loop", ["j", "", "g"], ["u"], body=inner)], "some", [], infos({"u": MANY})
+    )
+    twice = helper.make_graph([helper.make_node("Concat", ["g", "g"], ["v"], axis=0)], "twice", [], infos({"v": MANY}))
+    nodes = [
+        helper.make_node("Equal", ["j", "two"], ["is_two"]),
+        helper.make_node("Not", ["is_two"], ["other"]),
+        helper.make_node("If", ["other"], ["g2"], then_branch=some, else_branch=twice),
+        helper.make_node("Identity", ["d"], ["d2"]),
+    ]
+    outer = body(nodes, {"j": (INT64, []), "d": (BOOL, []), "g": MANY}, {"d2": (BOOL, []), "g2": MANY})
+    given = {"x": (FLOAT, ["n", 3]), "m": (INT64, []), "h0": MANY}
+    made = model(
+        [helper.make_node("Loop", ["m", "", "h0"], ["y"], body=outer)],
+        given,
+        ["y"],
+        two=np.array(2),
+        first=np.array([0]),
+    )
+    compare(made, [{"x": normal(5, 3), "m": np.array(m), "h0": normal(1, 3)} for m in (0, 2, 4)])
+
+
+def test_results_of_steps_may_have_extents_that_the_steps_find() -> None:
+    """Each step gives the places that are not zero in its row: as many in each row, or they cannot be joined."""
+    nodes = [
+        helper.make_node("Gather", ["x", "i"], ["row"], axis=0),
+        helper.make_node("NonZero", ["row"], ["places"]),
+        helper.make_node("Add", ["h", "row"], ["h2"]),
+        helper.make_node("Identity", ["c"], ["c2"]),
+    ]
+    step = body(nodes, STATE, {**AFTER, "places": (INT64, [1, "k"])})
+    nodes = [*ROWS, helper.make_node("Loop", ["m", "", "h0"], ["h", "all"], body=step)]
+    made = model(nodes, {"x": (FLOAT, ["n", 3]), "h0": (FLOAT, [3])}, ["h", "all"], zero=np.array(0))
+    alike = np.array([[0, 1, 2], [3, 0, 4], [5, 6, 0]], np.float32)
+    compare(made, [{"x": alike, "h0": normal(3)}, {"x": np.zeros((2, 3), np.float32), "h0": normal(3)}])
+    net = tl.graph.compile(tl.from_onnx(made))
+    with pytest.raises(
+        tl.KernelRunError,
+        match=r"unlike-results.*step 2 of `h` gives a result of shape \(1, 3\), those before gave \(1, 2\)",
+    ):
+        net(np.array([[0, 1, 2], [3, 4, 5]], np.float32), normal(3))
+
+
+def test_what_changes_its_number_of_axes_from_step_to_step_is_refused_with_its_node() -> None:
+    nodes = [helper.make_node("Identity", ["c"], ["c2"]), helper.make_node("Unsqueeze", ["h", "first"], ["h2"])]
     grows = helper.make_node("Loop", ["m", "", "h0"], ["h"], body=body(nodes, STATE, AFTER))
-    with pytest.raises(tl.GraphError, match=r"node 1.*a step of it makes f32\[6\] of f32\[3\]"):
-        tl.from_onnx(model([grows], {"m": (INT64, []), "h0": (FLOAT, [3])}, ["h"]))
+    with pytest.raises(tl.GraphError, match=r"node 1.*a step of it makes f32\[1, 3\] of f32\[3\]"):
+        tl.from_onnx(model([grows], {"m": (INT64, []), "h0": (FLOAT, [3])}, ["h"], first=np.array([0])))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
+from tirlite.analysis.integers.array_bounds import ADDRESSABLE
 from tirlite.diag import public
 from tirlite.graph.aot.folding import folded_calls
 from tirlite.graph.aot.keeping import check_kept
@@ -21,7 +22,7 @@ from tirlite.graph.fuse.groups import NO_GROUPS, Group, Grouping, grouping
 from tirlite.graph.loop import LoopFunction
 from tirlite.graph.op import Op
 from tirlite.graph.program import Block, Part, Program, extents_found, program
-from tirlite.graph.run_dims import RunDim, UnboundedExtent, most_of, run_dims
+from tirlite.graph.run_dims import RunDim, most_of, run_dims
 from tirlite.graph.types import TensorType, same_type, tensors
 from tirlite.ir import (
     EQ,
@@ -211,9 +212,9 @@ class _Lowering:
         """Binds an extent that the run finds to its value, once that is seen to be one that there is room for."""
         value = Scalar(self.names.fresh(f"{dim.name}_found"), i64)
         body.append(LetStmt(value, Load(self._home(dim.source)[0], ()).astype(i64), span=dim.source.span))
-        if dim.most is None:
-            raise UnboundedExtent(dim.name, span=dim.source.span).error()
-        least, greatest = (expr_of(size, self.variables) for size in (dim.least, dim.most))
+        # What nothing bounds stands in attributes alone here, as what has such an extent has no storage to plan.
+        most = ADDRESSABLE if dim.most is None else dim.most
+        least, greatest = (expr_of(size, self.variables) for size in (dim.least, most))
         message = f"the extent {dim.name} is {{}}, and must be from {{}} to {{}}"
         is_inside = And(LE(least, value), LE(value, greatest))
         body.append(Assert(is_inside, message, (value, least, greatest), span=dim.source.span))

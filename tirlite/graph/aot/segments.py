@@ -13,6 +13,7 @@ from typing import TypeAlias
 from tirlite.graph.closing import closed_part, sizes_of
 from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Let, Tuple, Var
 from tirlite.graph.loop import LoopFunction
+from tirlite.graph.op import Op
 from tirlite.graph.program import Block, Program, program
 from tirlite.graph.run_dims import RunDim, greatest, run_dims
 from tirlite.graph.types import TensorType, tensors
@@ -83,6 +84,14 @@ def segments(made: Program, keep: Collection[Expr] = ()) -> Segments | None:
     return Segments(made, tuple(items), results, tuple(step for step in levels.steps if step in keep))
 
 
+def _is_in_segments(step: Call | If) -> bool:
+    """Whether a step gives extents that nothing bounds, or runs a function that is split itself."""
+    if isinstance(step, If) or isinstance(step.op, Op):
+        return bool(step.tells)
+    inner = step.op.step if isinstance(step.op, LoopFunction) else step.op
+    return bool(step.tells) or segments(program(inner)) is not None
+
+
 def _leaves(made: Program, expr: Expr) -> Iterator[Expr]:
     """The values of tensors that one value is made of, where it is a tuple of such."""
     value = made.resolved(expr)
@@ -148,10 +157,8 @@ class _Levels:
     def _put(self, step: Expr) -> None:
         parts = [step, *self.inner(step)]
         level = max((self._after(each) for each in self.operands(step)), default=0)
-        if isinstance(step, Call) and isinstance(step.op, FunctionNode):
-            inner = step.op.step if isinstance(step.op, LoopFunction) else step.op
-            if segments(program(inner)) is not None:
-                self.hosted[step] = None
+        if any(isinstance(part, Call | If) and _is_in_segments(part) for part in parts):
+            self.hosted[step] = None
         if self._is_open(parts, level):
             sources = [self.made.resolved(dim.source) for part in parts for dim in run_dims(sizes_of(part))]
             level = max([level, *(self._after(each) + 1 for each in sources if self._is_before(each))])

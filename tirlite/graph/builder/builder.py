@@ -18,7 +18,6 @@ from tirlite.graph.builder.loops import LoopBuilder
 from tirlite.graph.builder.renewal import Renewal
 from tirlite.graph.demands import Demands
 from tirlite.graph.expr import Call, Expr, If, Let, Tuple, Var
-from tirlite.graph.extents import Extent, size_of
 from tirlite.graph.function import Function
 from tirlite.graph.operators.arrangement import Arrangement
 from tirlite.graph.operators.binary import Binary
@@ -36,13 +35,11 @@ from tirlite.graph.operators.scaling import Scaling
 from tirlite.graph.operators.selection import Selection
 from tirlite.graph.places import user_line
 from tirlite.graph.registry import OPS
-from tirlite.graph.run_dims import run_dim
 from tirlite.graph.types import TensorType, Type, tensor_type
 from tirlite.graph.validate import validate
 from tirlite.ir import DType, TensorType as Annotation
-from tirlite.sizes import Dim, Size, dims_of
+from tirlite.sizes import Dim, dims_of
 from tirlite.sizes.dim import contradiction
-from tirlite.sizes.terms import Origin
 
 
 class CellBuilder(Elementwise, Binary, Linear, Arrangement):
@@ -78,21 +75,6 @@ class NoOutputs(Message):
     name: str
 
 
-class NoExtent(Message):
-    """An extent is to be the value of something that is not one integer.
-
-    Example: `g.extent(x, 8)` where `x` is `f32[4]`.
-    Fix: Give an integer without axes: reduce, or reshape, to one.
-    """
-
-    code = "no-extent"
-    raises = GraphError
-    title = "a value of the type {type} is not an extent"
-    help = "an extent is one integer without axes, such as `g.reduce_sum` gives"
-
-    type: str
-
-
 class Builder(
     CellBuilder,
     Convolution,
@@ -122,7 +104,6 @@ class Builder(
         self._lets: list[tuple[Var, Expr]] = []
         self._dims: dict[Dim, None] = {}
         self._place = user_line()
-        self._origin = Origin()
 
     if not TYPE_CHECKING:
 
@@ -157,19 +138,6 @@ class Builder(
         var = Var(name, bound.type, span=span, device=self._device)
         self._lets.append((var, bound))
         return var
-
-    def extent(self, value: Operand, most: Extent | None = None, name: str = "found", *, least: Extent = 0) -> Size:
-        """An extent that the run finds: the value of an integer without axes, from `least` to `most`, or a run stops.
-
-        What has this extent gets storage for the most. Where there is no most, it is planned in the run, once the
-        extent is found; such a graph is compiled in segments.
-        """
-        span = self._here()
-        source = self._operand(value, None, span)
-        if not isinstance(source.type, TensorType) or source.type.rank or not source.dtype.is_integer:
-            raise NoExtent(str(source.type), span=span).error()
-        high = None if most is None else size_of(most, span)
-        return run_dim(name, source, high, self._origin, size_of(least, span)) + 0
 
     def if_(
         self, condition: Operand, then: Operand, other: Operand, name: str = "", *, given: Type | None = None

@@ -7,19 +7,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from tirlite.graph.attributes import Axis
-from tirlite.graph.expr import Call, Constant, Expr
+from tirlite.graph.expr import Call, Expr
 from tirlite.graph.extents import is_equal, product
-from tirlite.graph.onnx.contents import contents, of_sizes, operator
+from tirlite.graph.onnx.contents import contents, of_sizes, operator, taken_from
 from tirlite.graph.onnx.node import Node, Unsupported
 from tirlite.graph.onnx.translation import Translation
 from tirlite.graph.op import Op
-from tirlite.graph.operators.arrangement import Slice
 from tirlite.graph.operators.elementwise import Cast
 from tirlite.ir import i64
 from tirlite.sizes import Size, as_size
-
-# Operators that leave the elements in their order.
-_SAME_ORDER = frozenset({"reshape", "assume", "identity"})
 
 
 def elements_of(t: Translation, x: Expr, count: Size | None = None) -> list[Size | Expr]:
@@ -57,27 +53,24 @@ def _element(t: Translation, x: Expr, place: int) -> Expr:
     known = contents(x)
     if known is not None:
         return of_sizes(np.array(known.reshape(-1)[place], object), x.dtype, x)
+    if (before := taken_from(x, place)) is not None:
+        return _element(t, *before)
     made = _through(t, x, place) if isinstance(x, Call) and isinstance(x.op, Op) else None
     if made is None:
-        flat = t.b.reshape(x, (product(x.shape),))
-        made = t.b.reshape(t.b.slice(flat, [place], [place + 1]), ())
+        count = product(x.shape)
+        made = x if count == 1 else t.b.slice(t.b.reshape(x, (count,)), [place], [place + 1])
+        made = t.b.reshape(made, ())
     return t.fold(made)
 
 
 def _through(t: Translation, x: Call, place: int) -> Expr | None:
     """One element of what an operator gives, by those of its operands; None where it needs several of one."""
-    if operator(x) in _SAME_ORDER:
-        return _element(t, x.args[0], place)
     if isinstance(x.attrs, Cast):
         return t.b.cast(_element(t, x.args[0], place), x.attrs.dtype)
     if x.tensor.rank > 1 or any(arg.tensor.rank > 1 for arg in x.args):
         return None
     if operator(x) == "concat" and isinstance(x.attrs, Axis):
         return _joined(t, x.args, place)
-    if operator(x) == "slice" and isinstance(x.attrs, Slice) and isinstance(start := x.attrs.starts[0], int):
-        return _element(t, x.args[0], start + place * x.attrs.steps[0])
-    if operator(x) == "gather" and isinstance(x.args[1], Constant) and isinstance(extent := x.args[0].shape[0], int):
-        return _element(t, x.args[0], int(x.args[1].value.reshape(-1)[place]) % extent)
     if isinstance(x.op, Op) and x.op.is_elementwise:
         count = product(x.shape)
         alike = [is_equal(product(arg.shape), count) for arg in x.args]

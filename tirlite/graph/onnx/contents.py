@@ -8,14 +8,19 @@ import numpy as np
 import numpy.typing as npt
 
 from tirlite.graph.attributes import Sizes
-from tirlite.graph.expr import Call, Constant, Expr
+from tirlite.graph.expr import Call, Constant, Expr, TupleGetItem
 from tirlite.graph.extents import Shape
 from tirlite.graph.op import Op
+from tirlite.graph.operators.arrangement import Slice, Split
 from tirlite.graph.registry import OPS
+from tirlite.graph.types import TensorType
 from tirlite.ir import DType, TypeCode
 from tirlite.sizes import Size, as_size
 
 Contents = npt.NDArray[Any]
+
+# Operators that leave the elements in their order.
+_SAME_ORDER = frozenset({"reshape", "assume", "identity"})
 
 # More elements than any shape has are data, not sizes.
 _MOST = 4096
@@ -63,3 +68,26 @@ def _wrapped(value: Any, dtype: DType) -> int:
 def operator(expr: Expr) -> str:
     """The name of the operator that an expression calls, or ""."""
     return expr.op.name if isinstance(expr, Call) and isinstance(expr.op, Op) else ""
+
+
+def taken_from(one: Expr, place: int) -> tuple[Expr, int] | None:
+    """What the last operator takes an element from, and its place in that; None where it makes the element.
+
+    Places count elements in their order, whatever the shape.
+    """
+    call = one.value if isinstance(one, TupleGetItem) else one
+    if not isinstance(call, Call) or not call.args:
+        return None
+    x, attrs = call.args[0], call.attrs
+    if operator(call) in _SAME_ORDER:
+        return x, place
+    if not isinstance(x.type, TensorType) or x.tensor.rank != 1:
+        return None
+    if isinstance(attrs, Split) and isinstance(one, TupleGetItem):
+        start = sum(attrs.sizes[: one.index], start=as_size(0))
+        return (x, start + place) if isinstance(start, int) else None
+    if isinstance(attrs, Slice) and isinstance(start := attrs.starts[0], int):
+        return x, start + place * attrs.steps[0]
+    if operator(call) == "gather" and isinstance(index := call.args[1], Constant) and isinstance(x.shape[0], int):
+        return x, int(index.value.reshape(-1)[place]) % x.shape[0]
+    return None

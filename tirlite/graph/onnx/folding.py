@@ -11,16 +11,21 @@ from math import prod
 
 import numpy as np
 
+from tirlite.graph.attributes import Reshape
 from tirlite.graph.demands import Demands
 from tirlite.graph.evaluate import apply
 from tirlite.graph.expr import Call, Constant, Expr, If, TupleGetItem, Var
+from tirlite.graph.extents import product
 from tirlite.graph.onnx.budget import Spent
-from tirlite.graph.onnx.contents import Contents, contents, of_sizes, operator
+from tirlite.graph.onnx.contents import Contents, contents, of_sizes, operator, taken_from
 from tirlite.graph.onnx.float_sizes import FloatSizes
 from tirlite.graph.onnx.shapes import SHAPE_ARITHMETIC
 from tirlite.graph.op import Op
 from tirlite.graph.operators.elementwise import Cast
 from tirlite.graph.types import TensorType, tensors
+
+# Constants of more elements are not compared by their values.
+_MOST_NUMBERS = 16
 
 
 class Folding:
@@ -32,6 +37,7 @@ class Folding:
         self._demands = demands
         self._folded: dict[Expr, Expr] = {}
         self._split: dict[Call, tuple[Expr, ...]] = {}
+        self._alike: dict[tuple[object, ...], Call] = {}
         self._spent = spent
 
     def __call__(self, expr: Expr) -> Expr:
@@ -73,7 +79,7 @@ class Folding:
     def _call(self, call: Call) -> Expr:
         if not isinstance(call.op, Op) or operator(call) == "sizes":
             return call
-        if operator(call) == "identity":
+        if operator(call) == "identity" or _changes_nothing(call):
             return call.args[0]
         made = self._computed(call) if all(isinstance(arg, Constant) for arg in call.args) else None
         if made is None and len(found := [contents(arg) for arg in call.args]) == len(call.args):
@@ -82,11 +88,22 @@ class Folding:
             self.floats.note(call)
             made = self._from_floats(call)
         if made is None:
-            return call
+            return self._shared(call)
         if isinstance(call.type, TensorType):
             return made[0]
         self._split[call] = made
         return call
+
+    def _shared(self, call: Call) -> Call:
+        """The call, or one before it that gives the same integers: a number that is read twice is one extent."""
+        if not isinstance(call.type, TensorType) or not call.dtype.is_integer or call.tensor.rank > 1:
+            return call
+        key: tuple[object, ...] = (call.op.name, call.attrs, call.device, *map(_identity, call.args))
+        if product(call.shape) == 1 and (place := _place(call))[0] is not call:
+            key = (*place, call.shape)
+        if product(call.shape) == 1 and (place := _place(call)) != (call, 0):
+            key = (*place, call.shape)
+        return self._alike.setdefault(key, call)
 
     def _computed(self, call: Call) -> tuple[Expr, ...] | None:
         """The results, by the reference meaning, of operands that are constant."""
@@ -132,6 +149,29 @@ class Folding:
             of_sizes(each, of.dtype, call) if of.dtype.is_integer else _constant(each.astype(bool), of, call)
             for each, of in zip(made, tensors(call.type), strict=True)
         )
+
+
+def _changes_nothing(call: Call) -> bool:
+    """Whether it gives its operand, of the same shape and type, and asks nothing of it."""
+    attrs = call.attrs
+    if isinstance(attrs, Reshape):
+        return attrs.shape == call.args[0].shape and not attrs.told
+    return isinstance(attrs, Cast) and attrs.dtype == call.args[0].dtype
+
+
+def _place(expr: Expr) -> tuple[Expr, int]:
+    """Where a value of one element is taken from in the end, and the place there."""
+    place = 0
+    while (before := taken_from(expr, place)) is not None:
+        expr, place = before
+    return expr, place
+
+
+def _identity(arg: Expr) -> object:
+    """What is equal for operands that are the same: few numbers go by their values."""
+    if isinstance(arg, Constant) and arg.value.size <= _MOST_NUMBERS:
+        return arg.dtype, arg.shape, arg.value.tobytes()
+    return arg
 
 
 def _constant(array: np.ndarray[tuple[int, ...], np.dtype[np.generic]], of: TensorType, like: Call) -> Constant:

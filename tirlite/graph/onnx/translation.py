@@ -90,6 +90,8 @@ class Translation:
         self.refused: list[Message] = []
         # Where a tensor is not zero: asked for again, it is the same value, with the same extent.
         self.places: dict[Expr, Expr] = {}
+        self._extents: dict[tuple[Expr, Size | None], Size] = {}
+        self._found: dict[Expr, Size] = {}
         self._importers = importers
         self._read = read
         self._names: Names = {}
@@ -119,12 +121,23 @@ class Translation:
         """The size that a single integer is; where a run finds it, it is from 0 to `most`, if there is one."""
         number = self.fold(self.b.reshape(value, ()))
         known = contents(number)
-        return self.b.extent(number, most, name) if known is None else as_size(known.item())
+        if known is not None:
+            return as_size(known.item())
+        if (number, most) not in self._extents:
+            self._extents[number, most] = self.b.extent(number, most, name)
+            if most is None and self.is_sure:
+                self._found[number] = self._extents[number, most]
+        return self._extents[number, most]
 
-    def inside(self, body: Body, operands: Sequence[Expr], node: Node) -> list[Expr]:
+    def found(self, value: Expr) -> Size | None:
+        """The extent that has the value of a single integer in each call, where there is one by now."""
+        return self._found.get(self.fold(self.b.reshape(value, ())))
+
+    def inside(self, body: Body, operands: Sequence[Expr], node: Node, *, runs: bool = False) -> list[Expr]:
         """The results of the graph in an attribute, which sees all names around it.
 
-        Raises Unsupported where something in it has no counterpart, which is noted.
+        With `runs` it runs whenever the node does. Raises Unsupported where something in it has no counterpart, which
+        is noted.
         """
         proto = body.proto
         names: Names = ChainMap({}, self._names)
@@ -132,11 +145,11 @@ class Translation:
             raise Unsupported(f"its body takes {len(proto.input)} operands, and there are {len(operands)}")
         names.update({each.name: value for each, value in zip(proto.input, operands, strict=True)})
         wanted = [each.name for each in proto.output]
-        self._bodies += 1
+        self._bodies += not runs
         try:
             self.graph(proto, names, self._dialect, f"body of {node.name or node.op}", wanted)
         finally:
-            self._bodies -= 1
+            self._bodies -= not runs
         return _named(names, wanted)
 
     def function(self, proto: Any, node: Node) -> list[Result]:

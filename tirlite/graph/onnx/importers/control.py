@@ -16,7 +16,7 @@ from tirlite.graph.onnx.contents import contents, operator
 from tirlite.graph.onnx.importers.selection import backwards, first_rows
 from tirlite.graph.onnx.node import Node, Unsupported
 from tirlite.graph.onnx.translation import Importer, Translation
-from tirlite.graph.run_dims import most as greatest
+from tirlite.graph.run_dims import greatest
 from tirlite.graph.types import TensorType, TupleType
 from tirlite.ir import i64
 from tirlite.sizes import Dim, Size, as_size, maximum
@@ -31,7 +31,7 @@ _MOST_ROOM = 1 << 16
 def _if(t: Translation, node: Node) -> Sequence[Expr]:
     condition = t.fold(t.b.reshape(node.first, ()))
     if isinstance(condition, Constant):
-        return t.inside(node.body("then_branch" if condition.value else "else_branch"), [], node)
+        return t.inside(node.body("then_branch" if condition.value else "else_branch"), [], node, runs=True)
     before = t.mark()
     then, other = (_branch(t, name, node) for name in ("then_branch", "else_branch"))
     if any(a.tensor.rank != b.tensor.rank for a, b in zip(then, other, strict=True)):
@@ -41,11 +41,16 @@ def _if(t: Translation, node: Node) -> Sequence[Expr]:
         _join_dims(t, node, a.tensor, b.tensor)
     if (renewal := t.b.renewal) is not None:
         then, other = ([renewal.value(each) for each in branch] for branch in (then, other))
-    if len(then) == 1:
-        return [t.b.if_(condition, then[0], other[0], given=_either(t, condition, then[0], other[0]))]
-    types = tuple(_either(t, condition, a, b) for a, b in zip(then, other, strict=True))
-    both = t.b.if_(condition, t.b.tuple(*then), t.b.tuple(*other), given=TupleType(types))
-    return [t.b.item(both, number) for number in range(len(then))]
+    types, opened = zip(*(_either(t, condition, a, b) for a, b in zip(then, other, strict=True)), strict=True)
+    ends = [(place, axis) for place, axes in enumerate(opened) for axis in axes]
+    if len(then) == 1 and not ends:
+        return [t.b.if_(condition, then[0], other[0], given=types[0])]
+    both = [t.b.tuple(*each, *(t.b.length(each[place], axis) for place, axis in ends)) for each in (then, other)]
+    given = TupleType((*types, *(TensorType((), i64) for _ in ends)))
+    chosen = t.b.if_(condition, both[0], both[1], given=given)
+    values = [t.b.item(chosen, number) for number in range(len(given.fields))]
+    lengths = iter(values[len(then) :])
+    return [t.b.found(value, axes, lengths) for value, axes in zip(values, opened, strict=False)]
 
 
 def _branch(t: Translation, name: str, node: Node) -> list[Expr]:
@@ -87,19 +92,25 @@ def _join_dims(t: Translation, node: Node, then: TensorType, other: TensorType) 
             t.b.renewal.demands.ask(a, b, node.op, node.span)
 
 
-def _either(t: Translation, condition: Expr, then: Expr, other: Expr) -> TensorType:
-    """The type of what one of two branches gives: extents in which they differ are found by the run."""
+def _either(t: Translation, condition: Expr, then: Expr, other: Expr) -> tuple[TensorType, list[int]]:
+    """The type of what one of two branches gives, and the axes along which nothing bounds what that is.
+
+    Other extents in which the two differ are found by the run as the condition is.
+    """
     a, b = then.tensor, other.tensor
     if a.dtype != b.dtype or a.rank != b.rank:
         raise Unsupported(f"its branches give {a} and {b}")
-    shape = []
-    for left, right in zip(a.shape, b.shape, strict=True):
-        if is_equal(left, right):
-            shape.append(left)
-            continue
-        found = t.b.if_(condition, scalar(t, left), scalar(t, right))
-        shape.append(t.extent(found, maximum(greatest(left), greatest(right)), "taken"))
-    return TensorType(tuple(shape), a.dtype)
+    shape, opened = list(a.shape), []
+    for axis, (left, right) in enumerate(zip(a.shape, b.shape, strict=True)):
+        if not is_equal(left, right):
+            limits = [each for each in map(greatest, (left, right)) if each is not None]
+            if len(limits) < 2:
+                opened.append(axis)
+            else:
+                found = t.b.if_(condition, scalar(t, left), scalar(t, right))
+                shape[axis] = t.extent(found, maximum(*limits), "taken")
+    made = TensorType(tuple(shape), a.dtype)
+    return (t.b.left(made, opened) if opened else made), opened
 
 
 class _Open(Unsupported):
@@ -128,7 +139,7 @@ def _unrolled(t: Translation, node: Node, limit: Size | None) -> Sequence[Expr]:
         if len(steps) >= _MOST_STEPS:
             raise _Open
         flag = condition if condition is not None else t.b.constant(np.array(True))
-        condition, *results = t.inside(body, [t.b.constant(np.int64(len(steps))), flag, *carried], node)
+        condition, *results = t.inside(body, [t.b.constant(np.int64(len(steps))), flag, *carried], node, runs=True)
         carried, made = results[: len(carried)], results[len(carried) :]
         steps.append(made)
     if not steps and len(node.outputs) > len(carried):
@@ -142,7 +153,7 @@ def _looped(t: Translation, node: Node, count: Size | None) -> Sequence[Expr]:
     carried = [node.x(number) for number in range(2, len(node.operands))]
     has_results = len(node.outputs) > len(carried)
     going = t.fold(t.b.reshape(node.x(1), ())) if node.has(1) else t.b.constant(np.array(True))
-    limit = scalar(t, t.b.reshape(node.x(0), ())) if node.has(0) else t.b.constant(np.int64(np.iinfo(np.int64).max))
+    limit = t.fold(scalar(t, t.b.reshape(node.x(0), ()))) if node.has(0) else t.b.constant(np.iinfo(np.int64).max)
     is_whole = isinstance(going, Constant) and bool(going.value)
 
     def step(number: Expr, going: Expr, states: list[Expr]) -> tuple[Expr, list[Expr], list[Expr]]:
@@ -172,13 +183,37 @@ def _looped(t: Translation, node: Node, count: Size | None) -> Sequence[Expr]:
 def _repeated(
     t: Translation, step: Step, limit: Expr, carried: Sequence[Expr], going: Expr, most: Size
 ) -> tuple[Expr, list[Expr], list[Expr]]:
-    try:
-        return t.b.loop(step, limit, carried, going=going, most=most)
-    except GraphError as error:
-        steps = [each for each in error.messages if isinstance(each, LoopSteps)]
-        if not steps:
-            raise
-        raise Unsupported(f"a step of it {steps[0].why}") from None
+    """The loop; where a step changes extents of what it carries, it is read again as one that does."""
+    made: list[Expr] = []
+
+    def noted(number: Expr, going: Expr, states: list[Expr]) -> tuple[Expr, Sequence[Expr], Sequence[Expr]]:
+        goes, after, rows = step(number, going, states)
+        made[:] = after
+        return goes, after, rows
+
+    changing: dict[int, set[int]] = {}
+    while True:
+        before = t.mark()
+        try:
+            return t.b.loop(noted, limit, carried, going=going, most=most, changing=changing)
+        except GraphError as error:
+            steps = [each for each in error.messages if isinstance(each, LoopSteps)]
+            if not steps:
+                raise
+            found = {place: _changed(a, b) for place, (a, b) in enumerate(zip(carried, made, strict=True))}
+            more = {place: axes | changing.get(place, set()) for place, axes in found.items() if axes}
+            if not more or more == changing:
+                raise Unsupported(f"a step of it {steps[0].why}") from None
+            t.back_to(before)
+            changing |= more
+
+
+def _changed(before: Expr, behind: Expr) -> set[int]:
+    """The axes along which two values differ, where they have as many."""
+    if before.tensor.rank != behind.tensor.rank:
+        return set()
+    pairs = zip(before.shape, behind.shape, strict=True)
+    return {axis for axis, (a, b) in enumerate(pairs) if not is_equal(a, b)}
 
 
 def _joined(t: Translation, column: Sequence[Expr], axis: int) -> Expr:
@@ -213,7 +248,7 @@ def _scan(t: Translation, node: Node) -> Sequence[Expr]:
             _taken(t, each, axis, count - 1 - number if back else number)
             for each, axis, back in zip(sequences, axes, turned, strict=True)
         ]
-        results = t.inside(node.body("body"), [*carried, *now], node)
+        results = t.inside(node.body("body"), [*carried, *now], node, runs=True)
         carried, made = results[: len(carried)], results[len(carried) :]
         steps.append(made)
     columns = list(zip(*steps, strict=True))

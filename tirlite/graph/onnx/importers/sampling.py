@@ -6,14 +6,16 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from tirlite.graph.attributes import Reshape
 from tirlite.graph.expr import Expr
 from tirlite.graph.extents import product
+from tirlite.graph.onnx.computed import elements_of, extent_of, scalar
 from tirlite.graph.onnx.importers.deformed import deformed_conv
 from tirlite.graph.onnx.node import Node, Unsupported
 from tirlite.graph.onnx.translation import Importer, Translation
 from tirlite.graph.operators.convolution import ConvTranspose
-from tirlite.ir import i64
-from tirlite.sizes import Size
+from tirlite.ir import DType, i64
+from tirlite.sizes import Size, maximum
 
 # As they were called before version 20.
 _MODES = {"bilinear": "linear", "bicubic": "cubic"}
@@ -25,6 +27,32 @@ def _grid_sample(t: Translation, node: Node) -> Expr:
     if node.first.tensor.rank != node.x(1).tensor.rank:
         raise Unsupported("its grid has another number of axes than its operand")
     return t.b.grid_sample(node.first, node.x(1), mode=mode, padding=padding, align_corners=node.flag("align_corners"))
+
+
+def _affine_grid(t: Translation, node: Node) -> Expr:
+    """Places in an image for each element of another one, the last axis first: sums of columns times coordinates."""
+    theta, (batch, _, *wanted) = node.first, elements_of(t, node.x(1))
+    extents = [extent_of(t, each) for each in wanted]
+    count, axes = theta.shape[0], len(wanted)
+    if theta.shape[1:] != (axes, axes + 1):
+        raise Unsupported(f"its matrices are {theta.tensor}, and its size has {axes} spatial axes")
+    columns = [t.b.slice(theta, [place], [place + 1], [2]) for place in range(axes + 1)]
+    *factors, total = [t.b.reshape(each, (count, *(1,) * axes, axes)) for each in columns]
+    for factor, place in zip(factors, reversed(range(axes)), strict=True):
+        at = _coordinates(t, extents[place], theta.dtype, aligned=node.flag("align_corners"))
+        total = t.b.add(total, t.b.multiply(factor, t.b.reshape(at, (extents[place], *(1,) * (axes - place)))))
+    if isinstance(batch, Expr):
+        told = t.b.extent(batch, count, "batch", least=count)
+        return t.b.call("reshape", total, attrs=Reshape(total.shape, (told,)))
+    return t.b.reshape(total, (batch, *extents, axes))
+
+
+def _coordinates(t: Translation, extent: Size, dtype: DType, *, aligned: bool) -> Expr:
+    """From -1 to 1: of the middles of so many elements, or with `aligned` of places from the first to the last."""
+    count = scalar(t, maximum(extent - 1, 1) if aligned else extent)
+    number = t.b.range(t.b.constant(np.int64(0)), t.b.constant(np.int64(1 if aligned else 2)), extent)
+    along = t.b.cast(t.b.multiply(number, 2) if aligned else t.b.add(number, 1), dtype)
+    return t.b.subtract(t.b.divide(along, t.b.cast(count, dtype)), 1.0)
 
 
 def _roi_align(t: Translation, node: Node) -> Expr:
@@ -104,6 +132,7 @@ def _tensor_scatter(t: Translation, node: Node) -> Expr:
 
 
 SAMPLING: Mapping[str, Importer] = {
+    "AffineGrid": _affine_grid,
     "DeformConv": deformed_conv,
     "GridSample": _grid_sample,
     "RoiAlign": _roi_align,

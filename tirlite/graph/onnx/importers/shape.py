@@ -36,11 +36,12 @@ def _size(t: Translation, node: Node) -> Expr:
 
 
 def _reshape(t: Translation, node: Node) -> Expr:
-    x = node.first
-    if contents(node.x(1)) is None:
-        return reshaped(t, x, elements_of(t, node.x(1)), copies=not node.flag("allowzero"))
-    wanted = list(node.sizes(1))
-    if not node.flag("allowzero"):
+    x, copies = node.first, not node.flag("allowzero")
+    given = [t.found(each) or each if isinstance(each, Expr) else each for each in elements_of(t, node.x(1))]
+    wanted = [each for each in given if not isinstance(each, Expr)]
+    if len(wanted) < len(given):
+        return reshaped(t, x, given, copies=copies)
+    if copies:
         if any(each == 0 and place >= len(x.shape) for place, each in enumerate(wanted)):
             raise Unsupported("an extent of 0 stands where its operand has no axis")
         wanted = [x.shape[place] if each == 0 else each for place, each in enumerate(wanted)]
@@ -247,7 +248,7 @@ def _constant_of_shape(t: Translation, node: Node) -> Expr:
 def _range(t: Translation, node: Node) -> Expr:
     count = _known_count(t, node)
     if count is None:
-        count = t.extent(_count(t, *(t.b.reshape(node.x(number), ()) for number in range(3))), None, "count")
+        count = _found_count(t, *(t.fold(t.b.reshape(node.x(number), ())) for number in range(3)))
     return t.b.range(t.b.reshape(node.x(0), ()), t.b.reshape(node.x(2), ()), count)
 
 
@@ -269,6 +270,14 @@ def _known_count(t: Translation, node: Node) -> Size | None:
     if not isinstance(step, int):
         return None
     return maximum(0, ceildiv(last - first, step) if step > 0 else ceildiv(first - last, -step))
+
+
+def _found_count(t: Translation, start: Expr, limit: Expr, step: Expr) -> Size:
+    """How many numbers there are, which a run finds: of those below an extent, that one."""
+    ends = [contents(each) for each in (start, step)]
+    if [each.item() for each in ends if each is not None] == [0, 1]:
+        return t.found(limit) or t.extent(t.b.maximum(limit, 0), None, "count")
+    return t.extent(_count(t, start, limit, step), None, "count")
 
 
 def _count(t: Translation, start: Expr, limit: Expr, step: Expr) -> Expr:
