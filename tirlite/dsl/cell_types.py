@@ -11,9 +11,8 @@ import ast
 from dataclasses import field
 
 from tirlite.dsl.scope import Cell, Origin
-from tirlite.ir.dtype import DType, i64
+from tirlite.ir.dtype import DType, i64, literal_type, promote
 from tirlite.ir.expr import Buffer
-from tirlite.ir.promote import literal_type, promote
 from tirlite.record import record
 
 

@@ -10,9 +10,8 @@ from collections.abc import Sequence
 
 from tirlite.diag import Message, Span
 from tirlite.dsl.parameters import checked, described
-from tirlite.ir.dtype import DType
+from tirlite.ir.dtype import DType, literal_type, promote
 from tirlite.ir.expr import Buffer, Cast, Expr, FloatImm, const, widened
-from tirlite.ir.promote import literal_type, promote
 from tirlite.show import shown
 
 

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
         i16 as i16,
         i32 as i32,
         i64 as i64,
+        literal_type as literal_type,
+        promote as promote,
         rounded as rounded,
         u8 as u8,
         u16 as u16,
@@ -91,7 +93,6 @@ if TYPE_CHECKING:
     from tirlite.ir.node import Node as Node
     from tirlite.ir.op import Op as Op
     from tirlite.ir.printer import text as text
-    from tirlite.ir.promote import literal_type as literal_type, promote as promote
     from tirlite.ir.rewrite import Rule as Rule, rebuild as rebuild, rewrite as rewrite
     from tirlite.ir.stmt import (
         PAYLOADS as PAYLOADS,
@@ -130,8 +131,8 @@ else:
             "builder": "Builder buffer_of",
             "callees": "callees calls_in",
             "dtype": (
-                "SCALARS DType TensorType TypeCode bf16 bool_ dtype_of f16 f32 f64 handle i8 i16 i32 i64 rounded"
-                " u8 u16 u32 u64"
+                "SCALARS DType TensorType TypeCode bf16 bool_ dtype_of f16 f32 f64 handle i8 i16 i32 i64"
+                " literal_type promote rounded u8 u16 u32 u64"
             ),
             "equal": "Equality structural_equal structural_hash",
             "expr": (
@@ -145,7 +146,6 @@ else:
             "node": "Node",
             "op": "Op",
             "printer": "text",
-            "promote": "literal_type promote",
             "rewrite": "Rule rebuild rewrite",
             "stmt": (
                 "PAYLOADS Allocate Assert AttrKey AttrStmt AttrValue Evaluate For ForKind IfThenElse Let"

@@ -12,10 +12,9 @@ from importlib import import_module
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
-from tirlite.ir.dtype import DType, bool_, f64, handle, i64, rounded
+from tirlite.ir.dtype import DType, bool_, f64, handle, i64, literal_type, promote, rounded
 from tirlite.ir.node import Node, node
 from tirlite.ir.op import Op
-from tirlite.ir.promote import literal_type, promote
 from tirlite.record import record
 from tirlite.show import shown
 

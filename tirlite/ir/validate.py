@@ -17,7 +17,6 @@ from tirlite.ir import (
     validate_calls as calls,
     validate_kernel_calls as kernel_calls,
     validate_names as names,
-    validate_prints as prints,
     validate_statements as statements,
     validate_types as types,
 )
@@ -53,8 +52,8 @@ RULES: Mapping[str, type[Message]] = {
         calls.CallArity,
         calls.CallArgument,
         calls.CallResult,
-        prints.PrintOrder,
-        prints.PrintPlace,
+        calls.PrintOrder,
+        calls.PrintPlace,
         kernel_calls.KernelCallArity,
         kernel_calls.KernelCallArgument,
         kernel_calls.KernelCallExtent,
@@ -172,7 +171,7 @@ def _own_violations(func: PrimFunc) -> Iterator[Message]:
         for each in broken:
             yield each.replaced(span=span)
     if may_print:
-        yield from prints.print_violations(func)
+        yield from calls.print_violations(func)
 
 
 def _steps(node: Node) -> list[_Step]:

@@ -13,7 +13,7 @@ from types import MethodType
 from typing import TYPE_CHECKING
 
 from tirlite.diag import GraphError, Message
-from tirlite.graph.builder.calls import Operand
+from tirlite.graph.builder.calls import Operand, user_line
 from tirlite.graph.builder.loops import LoopBuilder
 from tirlite.graph.builder.renewal import Renewal
 from tirlite.graph.demands import Demands
@@ -33,7 +33,6 @@ from tirlite.graph.operators.reduction import Reduction
 from tirlite.graph.operators.sampling import Sampling
 from tirlite.graph.operators.scaling import Scaling
 from tirlite.graph.operators.selection import Selection
-from tirlite.graph.places import user_line
 from tirlite.graph.registry import OPS
 from tirlite.graph.types import TensorType, Type, tensor_type
 from tirlite.graph.validate import validate

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import linecache
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeAlias
@@ -9,18 +11,18 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from tirlite.diag import GraphError, Message, Span, nearest
+from tirlite.diag import GraphError, Message, Source, Span, nearest
 from tirlite.graph.bfloat import bfloat_bits
 from tirlite.graph.builder.renewal import Renewal
 from tirlite.graph.demands import Demands
 from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, Tuple, TupleGetItem, constant
 from tirlite.graph.op import Attrs
-from tirlite.graph.places import user_line
 from tirlite.graph.registry import OPS
 from tirlite.ir import SCALARS, DType, TypeCode, literal_type
 
 Exprs: TypeAlias = "tuple[Expr, ...]"
 Operand: TypeAlias = "Expr | npt.NDArray[Any] | np.generic | bool | int | float"
+_OURS = "tirlite.graph"
 
 
 class BadConstant(Message):
@@ -173,3 +175,16 @@ def _array(value: object, dtype: DType | None) -> npt.NDArray[Any]:
     if dtype is not None and dtype.code is TypeCode.BFLOAT and isinstance(value, bool | int | float):
         return bfloat_bits(np.asarray(value, np.float32))
     return np.asarray(value, None if dtype is None else dtype.stored)
+
+
+def user_line() -> Span | None:
+    """The line outside of this package that is being executed."""
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__", "").startswith(_OURS):
+        if frame.f_back is None:
+            return None
+        frame = frame.f_back
+    file, number = frame.f_code.co_filename, frame.f_lineno
+    text = linecache.getline(file, number).rstrip("\n")
+    column = len(text) - len(text.lstrip())
+    return Span(Source(file, (text,) if text else (), number), number, column, number, max(len(text), column + 1))

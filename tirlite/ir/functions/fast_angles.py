@@ -14,8 +14,8 @@ from tirlite.ir.dtype import f32, f64, i32
 from tirlite.ir.formula import Term
 from tirlite.ir.functions import coefficients
 from tirlite.ir.functions.constants import parts, pi
-from tirlite.ir.functions.plain_angles import angle_of, arccosine_of, arcsine_of
 from tirlite.ir.functions.series import fused_polynomial
+from tirlite.ir.functions.single_angles import angle_of, arccosine_of, arcsine_of
 
 LARGEST = 1e8
 _ROUNDER = 1.5 * 2.0**52

@@ -13,14 +13,16 @@ from typing import NamedTuple
 from tirlite.ir.dtype import f32, f64
 from tirlite.ir.formula import Term
 from tirlite.ir.functions import coefficients
+from tirlite.ir.functions.coefficients import arcsine, arctangent
 from tirlite.ir.functions.constants import pi
-from tirlite.ir.functions.plain_angles import angle_of, arccosine_of, arcsine_of
-from tirlite.ir.functions.series import polynomial
+from tirlite.ir.functions.series import fused_polynomial, polynomial
 
 _ROUNDER = 1.5 * 2.0**52
 _HALF_PI = float(pi() / 2)
 _ROWS = 112  # an f32 is an integer times a power of two up to 2^104
 _DIGITS_OF_F32 = 24
+_TAN_OF_EIGHTH = 0.4142135623730951
+_TAN_OF_THREE_EIGHTHS = 2.414213562373095
 
 
 class _Angle(NamedTuple):
@@ -113,3 +115,37 @@ def asin(x: Term) -> Term:
 
 def acos(x: Term) -> Term:
     return arccosine_of(x.to(f64), 7).to(f32)
+
+
+def angle_of(height: Term, width: Term, terms: int) -> Term:
+    """The angle of a point neither of whose coordinates is negative."""
+    is_steep = height > width * _TAN_OF_THREE_EIGHTHS
+    is_middle = (height > width * _TAN_OF_EIGHTH) ^ is_steep
+    above = is_steep.where(-width, is_middle.where(height - width, height))
+    below = is_steep.where(height, is_middle.where(height + width, width))
+    t = above / below
+    z = t * t
+    start = is_steep.where(_HALF_PI, is_middle.where(t.like(_HALF_PI / 2), 0.0))
+    return start + (t * z).times_plus(fused_polynomial(arctangent(terms), z), t)
+
+
+def arcsine_of(size: Term, terms: int) -> Term:
+    """The arc sine of a number that is not negative, where it has one."""
+    is_large = size > 0.5
+    part = _half_of_arcsine(is_large, size, size, terms)
+    return is_large.where(_HALF_PI - 2.0 * part, part)
+
+
+def arccosine_of(x: Term, terms: int) -> Term:
+    size = abs(x)
+    is_large = size > 0.5
+    part = _half_of_arcsine(is_large, size, x, terms)
+    near_end = (x < 0.0).where(float(pi()) - 2.0 * part, 2.0 * part)
+    return (size <= 1.0).where(is_large.where(near_end, _HALF_PI - part), nan)
+
+
+def _half_of_arcsine(is_large: Term, size: Term, x: Term, terms: int) -> Term:
+    """asin(x) up to 1/2, and beyond half of what it lacks of a right angle."""
+    z = is_large.where(0.5 * (1.0 - size), size * size)
+    root = is_large.where(z.sqrt(), x)
+    return (root * z).times_plus(fused_polynomial(arcsine(terms), z), root)
