@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tirlite.bench.debug import SIZES
+from tirlite.bench.gallery import SMALL
 from tirlite.bench.main import main
 from tirlite.kernels.gallery import CASES
 
@@ -19,4 +19,4 @@ def test_quick_figures_of_all_kernels(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_each_kernel_has_a_size_to_be_measured_at() -> None:
-    assert list(SIZES) == [case.kernel.name for case in CASES]
+    assert list(SMALL) == [case.kernel.name for case in CASES]

@@ -6,16 +6,16 @@ import json
 
 import pytest
 
+from tirlite.bench.gallery import LARGE
 from tirlite.bench.main import main
-from tirlite.bench.parallel import SIZES
 from tirlite.kernels.gallery import CASES
 
 
 def test_quick_figures_of_the_fork_and_of_all_kernels_with_parallel_loops(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "parallel", "--quick", "--json", "--workers", "3"]) == 0
     figures = json.loads(capsys.readouterr().out)["figures"]
-    assert [figure["name"] for figure in figures] == ["fork and join", *SIZES]
+    assert [figure["name"] for figure in figures] == ["fork and join", *LARGE]
 
 
 def test_sizes_are_those_of_kernels_of_the_gallery() -> None:
-    assert set(SIZES) <= {case.kernel.name for case in CASES}
+    assert set(LARGE) <= {case.kernel.name for case in CASES}

@@ -166,7 +166,7 @@ def run_safety(arguments: argparse.Namespace) -> int:
 
 def run_debug(arguments: argparse.Namespace) -> int:
     """Measures and prints."""
-    from tirlite.bench.debug import debug_figures
+    from tirlite.bench.gallery import debug_figures
 
     return _told(debug_figures(quick=arguments.quick), as_json=arguments.json)
 
@@ -189,7 +189,7 @@ def run_kernels(arguments: argparse.Namespace) -> int:
 
 def run_parallel(arguments: argparse.Namespace) -> int:
     """Measures and prints."""
-    from tirlite.bench.parallel import parallel_figures
+    from tirlite.bench.gallery import parallel_figures
 
     return _told(parallel_figures(arguments.workers, quick=arguments.quick), as_json=arguments.json)
 
@@ -215,7 +215,7 @@ def run_graphs(arguments: argparse.Namespace) -> int:
 
 def run_passes(arguments: argparse.Namespace) -> int:
     """Measures and prints."""
-    from tirlite.bench.passes import passes_figures
+    from tirlite.bench.gallery import passes_figures
 
     return _told(passes_figures(quick=arguments.quick), as_json=arguments.json)
 

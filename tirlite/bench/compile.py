@@ -61,15 +61,12 @@ def compiler_figures(*, quick: bool = False) -> Iterator[Figure]:
 
 def _imports(fresh: Fresh, runs: int) -> Iterator[Figure]:
     timed = "import numpy; from time import perf_counter as t; s = t(); import tirlite; print(t() - s)"
-    programs = {
-        "import tirlite": ("-c", timed),
-        "import and first kernel made": ("-m", "tirlite.bench.probes.first_use"),
-    }
-    seconds: dict[str, list[float]] = {name: [] for name in programs}
-    fresh(*programs["import and first kernel made"])
+    seconds: dict[str, list[float]] = {"import tirlite": [], "import and first kernel made": []}
+    imports, makes = seconds.values()
+    fresh("-m", "tirlite.bench.probes.first_call")
     for _ in range(runs):
-        for name, program in programs.items():
-            seconds[name].append(float(fresh(*program)))
+        imports.append(float(fresh("-c", timed)))
+        makes.append(json.loads(fresh("-m", "tirlite.bench.probes.first_call"))["made"])
     for name, each in seconds.items():
         yield Figure(f"{name}, beyond NumPy", 1e3 * median(each), "ms", _IMPORT_BAR)
 
@@ -96,8 +93,8 @@ def _from_cache(fresh: Fresh, runs: int) -> Iterator[Figure]:
     with TemporaryDirectory() as folder:
         settings = {"TIRLITE_CACHE": f"{folder}/cache"}
         for _ in range(2):
-            fresh("-m", "tirlite.bench.probes.from_cache", more=settings)
-        found = [json.loads(fresh("-m", "tirlite.bench.probes.from_cache", more=settings)) for _ in range(runs)]
+            fresh("-m", "tirlite.bench.probes.first_call", more=settings)
+        found = [json.loads(fresh("-m", "tirlite.bench.probes.first_call", more=settings)) for _ in range(runs)]
     first, whole = (1e3 * median(each[part] for each in found) for part in ("call", "whole"))
     loaded = ", ".join(found[0]["loaded"])
     yield Figure("first call of a kernel that the cache on disk has", first, "ms", _CACHED_BAR, loaded)

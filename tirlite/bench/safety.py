@@ -16,10 +16,9 @@ from tirlite import driver
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.guarded import guarded_accesses
 from tirlite.analysis.safety import Verdict, safety_of
-from tirlite.bench.debug import SIZES
 from tirlite.bench.figures import Figure
+from tirlite.bench.gallery import SMALL, in_turn
 from tirlite.cli.kernel_file import kernels_in
-from tirlite.cli.turns import medians
 from tirlite.ir import (
     Add,
     Allocate,
@@ -69,9 +68,8 @@ def safety_figures(files: Sequence[Path] = (), *, quick: bool = False) -> Iterat
         ratios: list[float] = []
         for case in CASES:
             kernel = case.kernel
-            arguments = case.inputs(np.random.default_rng(0), *(case.sizes[-1] if quick else SIZES[kernel.name]))
             builds = [compiled(kernel, unchecked=unchecked) for unchecked in (True, False)]
-            bare, safe = medians([partial(build, *arguments) for build in builds], 3 if quick else 101)
+            (bare, safe), _ = in_turn(case, builds, SMALL, 101, quick=quick)
             ratios.append(safe / bare)
             is_same = len({build.asm for build in builds}) == 1
             note = f"{1e6 * bare:.0f} us, safe {1e6 * safe:.0f} us{', the same code' if is_same else ''}"
