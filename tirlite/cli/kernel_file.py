@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tirlite import driver
 from tirlite.cli.command_error import CommandError
-from tirlite.diag import Message, Source, Span, TirliteError, nearest
+from tirlite.diag import Message, Source, Span, TirliteError, did_you_mean
 from tirlite.driver import Kernel
 from tirlite.ir import PrimFunc
 
@@ -94,9 +94,8 @@ def load_kernel(place: str) -> Kernel:
     if file and name in kernels:
         return kernels[name]
     if file and name:
-        near = nearest(name, kernels)
         known = f"its kernels are {names}" if kernels else "it has no kernel at all"
-        raise NoKernelNamed(str(path), name, f"did you mean {near}?" if near else known).error()
+        raise NoKernelNamed(str(path), name, did_you_mean(name, kernels, known)).error()
     if len(kernels) == 1:
         return next(iter(kernels.values()))
     example = f"write `{path}:{next(iter(kernels))}`; its kernels are {names}" if kernels else "mark one by @tl.kernel"
@@ -118,8 +117,8 @@ def _other_files(path: Path) -> str:
     folder = path.parent
     if not folder.is_dir():
         return f"there is no folder `{folder}` either"
-    near = nearest(path.name, (each.name for each in folder.glob("*.py")))
-    return f"did you mean {near}?" if near else "give the path of a Python file, and the name of a kernel in it"
+    advice = "give the path of a Python file, and the name of a kernel in it"
+    return did_you_mean(path.name, (each.name for each in folder.glob("*.py")), advice)
 
 
 def _run(path: Path) -> Mapping[str, object]:

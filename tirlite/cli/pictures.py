@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tirlite.cli.command_error import CommandError
-from tirlite.diag import Message, nearest
+from tirlite.diag import Message, did_you_mean
 
 Gray = npt.NDArray[np.uint8]
 
@@ -110,8 +110,7 @@ def picture_bytes(image: Gray, path: Path) -> bytes:
 
 
 def _other_files(path: Path) -> str:
-    near = nearest(path.name, (each.name for each in path.parent.iterdir())) if path.parent.is_dir() else ""
-    return f"did you mean {near}?" if near else ""
+    return did_you_mean(path.name, (each.name for each in path.parent.iterdir())) if path.parent.is_dir() else ""
 
 
 def _from_pgm(data: bytes) -> Gray:

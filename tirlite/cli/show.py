@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from tirlite.cli.command_error import CommandError, input_at_fault
 from tirlite.cli.output_file import CannotWrite, write_file
 from tirlite.cli.progress import gathered, working
-from tirlite.diag import Message, nearest
+from tirlite.diag import Message, hint
 from tirlite.show import Piece, Role, Styled, page, python_text, write
 
 if TYPE_CHECKING:
@@ -149,9 +149,8 @@ def _sections(kernel: Kernel, arguments: argparse.Namespace) -> Iterator[tuple[s
 
 def _refuse_unknown(name: str, known: list[str]) -> None:
     if name not in known:
-        near = nearest(name, known)
         listed = ", ".join(f"`{each}`" for each in known)
-        raise UnknownPass(name, listed, f"; did you mean {near}?" if near else "").error()
+        raise UnknownPass(name, listed, hint(name, known)).error()
 
 
 def _after(kernel: Kernel, name: str) -> str:

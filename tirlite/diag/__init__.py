@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         TirliteError as TirliteError,
     )
     from tirlite.diag.message import Message as Message
-    from tirlite.diag.nearest import nearest as nearest
+    from tirlite.diag.nearest import did_you_mean as did_you_mean, hint as hint, nearest as nearest
     from tirlite.diag.source import Source as Source, Span as Span
 else:
     __getattr__, __all__ = late_names(
@@ -40,7 +40,7 @@ else:
                 " KernelAssertionError KernelError KernelIndexError KernelRunError PlanError TirliteError"
             ),
             "message": "Message",
-            "nearest": "nearest",
+            "nearest": "did_you_mean hint nearest",
             "source": "Source Span",
         },
     )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from numbers import Integral
 from typing import TYPE_CHECKING
 
-from tirlite.diag import CallTypeError, Message, PlanError, nearest
+from tirlite.diag import CallTypeError, Message, PlanError, did_you_mean
 from tirlite.plan import Plan
 from tirlite.runtime import Signature
 from tirlite.runtime.explain import refuse_fact
@@ -113,9 +113,8 @@ def is_empty_at(signature: Signature, sizes: Mapping[str, int]) -> bool:
         if not _is_integer(value):
             raise SizeType(signature.name, name, f"{value!r:.60}").error()
         if name not in known:
-            near = nearest(name, known)
-            advice = f"did you mean {near}?" if near else f"it has {', '.join(f'`{each}`' for each in known) or 'none'}"
-            raise UnknownSize(signature.name, name, advice).error()
+            names = f"it has {', '.join(f'`{each}`' for each in known) or 'none'}"
+            raise UnknownSize(signature.name, name, did_you_mean(name, known, names)).error()
     is_empty = False
     for slot, var in enumerate(signature.dims):
         if var.dim is None or var.name not in sizes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tirlite.diag import Message, Span, nearest
+from tirlite.diag import Message, Span, hint
 from tirlite.dsl.calls import CallSite
 
 
@@ -36,9 +36,8 @@ def bound(
         if keyword in given:
             raise CallArguments(f"{name} is given `{keyword}` twice", signature, span=span).error()
         if keyword not in parameters:
-            near = nearest(keyword, parameters)
-            hint = f"; did you mean {near}?" if near else ""
-            raise CallArguments(f"{name} has no parameter `{keyword}`{hint}", signature, span=span).error()
+            problem = f"{name} has no parameter `{keyword}`{hint(keyword, parameters)}"
+            raise CallArguments(problem, signature, span=span).error()
         given[keyword] = (value, span)
     for parameter in parameters:
         if parameter not in given and parameter not in defaults:

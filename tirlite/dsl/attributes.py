@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from tirlite.diag import Message, nearest
+from tirlite.diag import Message, did_you_mean
 from tirlite.dsl.calls import CallSite
 from tirlite.ir.expr import Buffer, Var
 from tirlite.ir.stmt import PAYLOADS, AttrKey, AttrValue, Rows
@@ -76,8 +76,8 @@ def attribute_of(site: CallSite | None) -> tuple[AttrKey, Buffer | None, AttrVal
         raise site.wrong(min(first, len(site.args) - 1), 'a key, as in "double_buffer"')
     key = next((each for each in AttrKey if each.value == args[0]), None)
     if key is None:
-        near = nearest(args[0], [each.value for each in AttrKey])
-        advice = f"did you mean {near}?" if near else "its keys are " + ", ".join(f"`{each.value}`" for each in AttrKey)
+        keys = [each.value for each in AttrKey]
+        advice = did_you_mean(args[0], keys, "its keys are " + ", ".join(f"`{each}`" for each in keys))
         raise UnknownAttribute(args[0], advice, span=site.spans[first]).error()
     takes_buffer, payload = PAYLOADS[key]
     value = args[1] if len(args) > 1 else None

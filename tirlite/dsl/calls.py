@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from tirlite.diag import Message, Span, nearest
+from tirlite.diag import Message, Span, did_you_mean
 from tirlite.dsl.convert import condition, constant, integer, is_literal, number, together
 from tirlite.dsl.host_functions import is_native, native_address
 from tirlite.dsl.operators import OperandType
@@ -105,9 +105,9 @@ class CallSite:
         """Returns if there are no other keywords."""
         for keyword, (_, span) in self.keywords.items():
             if keyword not in keywords:
-                near = nearest(keyword, keywords)
                 known = f"it knows {', '.join(f'`{k}`' for k in keywords)}" if keywords else "it takes no keywords"
-                raise UnknownKeyword(self.name, keyword, f"did you mean {near}?" if near else known, span=span).error()
+                advice = did_you_mean(keyword, keywords, known)
+                raise UnknownKeyword(self.name, keyword, advice, span=span).error()
 
     def wrong(self, position: int, wanted: str) -> Exception:
         """The error that an argument is not what belongs there."""

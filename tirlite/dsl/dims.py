@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tirlite.diag import Message, nearest, public
+from tirlite.diag import Message, hint, public
 from tirlite.ir.dtype import i64
 from tirlite.ir.expr import Var
 from tirlite.ir.printer_names import as_python_reads, is_name
@@ -55,8 +55,7 @@ def dim(name: str, **facts: int | None) -> Var:
         raise BadDimName(repr(name)).error()
     for fact, value in facts.items():
         if fact not in _FACTS:
-            near = nearest(fact, _FACTS)
-            raise BadDimFact(name, fact, repr(value), f"; did you mean {near}?" if near else "").error()
+            raise BadDimFact(name, fact, repr(value), hint(fact, _FACTS)).error()
         if (type(value) is bool or not issubclass(type(value), int)) and not (fact == "max" and value is None):
             raise BadDimFact(name, fact, repr(value)).error()
     given = {fact: value for fact, value in facts.items() if value is not None}

@@ -7,7 +7,7 @@ from dataclasses import field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, SupportsIndex, TypeVar
 
-from tirlite.diag import Message, PlanError, Span, nearest, public
+from tirlite.diag import Message, PlanError, Span, hint, nearest, public
 from tirlite.plan.arguments import bound, demand, dim_of
 from tirlite.plan.request import BadFixed, NegativeSize, Pool, Request
 from tirlite.plan.scope import StorageScope
@@ -354,5 +354,4 @@ def _check_pairs(pairs: tuple[tuple[str, str], ...], by_id: Mapping[str, Request
             continue
         missing = [name for name in (dst, src) if not isinstance(name, str) or name not in by_id]
         if missing or dst == src:
-            near = nearest(str(missing[0]), by_id) if missing else ""
-            raise UnknownInPlace(dst, src, f"; did you mean {near}?" if near else "").error()
+            raise UnknownInPlace(dst, src, hint(str(missing[0]), by_id) if missing else "").error()

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from enum import IntEnum
 from types import MappingProxyType
 
-from tirlite.diag import Message, PlanError, nearest
+from tirlite.diag import Message, PlanError, hint
 from tirlite.record import record
 
 
@@ -54,8 +54,7 @@ class StorageScope:
         name, dot, tag = str(text).partition(".")
         rank = _RANKS.get(name)
         if rank is None or (dot and not tag):
-            near = nearest(name, _RANKS)
-            raise UnknownScope(str(text), f"; did you mean {near}?" if near and rank is None else "").error()
+            raise UnknownScope(str(text), hint(name, _RANKS) if rank is None else "").error()
         return cls(rank, tag)
 
     @property

@@ -10,7 +10,7 @@ from time import perf_counter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
-from tirlite.diag import Message, PlanError, nearest
+from tirlite.diag import Message, PlanError, hint
 from tirlite.record import record
 from tirlite.show import shown
 
@@ -108,8 +108,7 @@ class MatchRangeStrategy(Message):
 def strategy_called(name: str) -> Strategy:
     """Raises PlanError for an unknown name."""
     if name not in STRATEGIES:
-        near = nearest(name, STRATEGIES)
-        raise UnknownStrategy(name, f"; did you mean {near}?" if near else "").error()
+        raise UnknownStrategy(name, hint(name, STRATEGIES)).error()
     return STRATEGIES[name]
 
 

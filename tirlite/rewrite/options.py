@@ -8,7 +8,7 @@ from enum import Enum
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
-from tirlite.diag import CallTypeError, Message, nearest
+from tirlite.diag import CallTypeError, Message, hint
 from tirlite.plan.cache import PlanCache
 from tirlite.plan.strategy import Strategy, demand_match_range, is_count, strategy_called
 from tirlite.record import parts_of, record
@@ -187,9 +187,8 @@ class Options(StorageOptions):
         known = [name for name in parts_of(cls) if name not in _OF_THE_PASS]
         for name in choices:
             if name not in known:
-                near = nearest(name, known)
                 listed = ", ".join(f"`{each}`" for each in known)
-                raise UnknownOption(name, listed, f"; did you mean {near}?" if near else "").error()
+                raise UnknownOption(name, listed, hint(name, known)).error()
         return cls(**choices)  # type: ignore[arg-type]
 
 

@@ -8,7 +8,7 @@ from typing import Any, NoReturn, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from tirlite.diag import nearest
+from tirlite.diag import hint
 from tirlite.ir import TypeCode
 from tirlite.ir.printer import text
 from tirlite.runtime.foreign import as_array
@@ -166,8 +166,7 @@ def refuse_repeated(signature: Signature, name: str) -> NoReturn:
 def position_of(signature: Signature, name: str) -> int:
     if name in signature.names:
         return signature.names.index(name)
-    near = nearest(name, signature.names)
-    raise UnknownArgument(signature.name, name, signature.text + (f"; did you mean {near}?" if near else "")).error()
+    raise UnknownArgument(signature.name, name, signature.text + hint(name, signature.names)).error()
 
 
 def refuse_without_value(signature: Signature, param: ArrayParam) -> NoReturn:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from functools import cache
 
-from tirlite.diag import Message, PlanError, nearest
+from tirlite.diag import Message, PlanError, hint
 from tirlite.record import record
 
 HOST = "host"
@@ -103,8 +103,8 @@ def demand_known(name: str) -> None:
     if given == HOST or given in _NAMED:
         return
     known = (HOST, *_NAMED)
-    near = nearest(given, known) if isinstance(given, str) else ""
-    raise UnknownTarget(repr(given)[:60], ", ".join(known), f"; did you mean {near}?" if near else "").error()
+    meant = hint(given, known) if isinstance(given, str) else ""
+    raise UnknownTarget(repr(given)[:60], ", ".join(known), meant).error()
 
 
 @cache

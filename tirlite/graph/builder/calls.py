@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from tirlite.diag import GraphError, Message, Source, Span, nearest
+from tirlite.diag import GraphError, Message, Source, Span, hint
 from tirlite.graph.bfloat import bfloat_bits
 from tirlite.graph.builder.renewal import Renewal
 from tirlite.graph.demands import Demands
@@ -87,8 +87,7 @@ class CallBuilder:
         """A call of the operator of this name, with these attributes."""
         span = self._here()
         if op not in OPS:
-            near = nearest(op, OPS)
-            raise UnknownOperator(op, f"; did you mean {near}?" if near else "", span=span).error()
+            raise UnknownOperator(op, hint(op, OPS), span=span).error()
         args = self._operands(operands, span)
         made = attrs if attrs is not None else OPS[op].attrs()
         called = name or self._name

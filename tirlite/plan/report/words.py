@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import combinations
 
-from tirlite.diag import Message, PlanError, nearest
+from tirlite.diag import Message, PlanError, did_you_mean
 from tirlite.plan.bound import peaks
 from tirlite.plan.layout import Choice, Layout, Region
 from tirlite.plan.request import Request
@@ -205,8 +205,7 @@ def _known(layout: Layout) -> str:
 
 def _request(layout: Layout, name: str) -> Request:
     if name not in layout.problem.by_id:
-        near = nearest(str(name), layout.problem.by_id)
-        raise UnknownRequest(str(name), f"did you mean {near}?" if near else _known(layout)).error()
+        raise UnknownRequest(str(name), did_you_mean(str(name), layout.problem.by_id, _known(layout))).error()
     return layout.problem.by_id[name]
 
 

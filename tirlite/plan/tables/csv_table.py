@@ -7,7 +7,7 @@ import string
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
-from tirlite.diag import Message, PlanError, Source, Span, nearest
+from tirlite.diag import Message, PlanError, Source, Span, hint
 from tirlite.plan.arguments import dim_of, refuse_contrary
 from tirlite.plan.tables.text import names_in, parse_facts
 from tirlite.record import cached_property, record
@@ -289,6 +289,5 @@ def dims_for(texts: Iterable[str], facts: str | Mapping[str, Dim], bind: Mapping
 
 
 def _unknown(what: str, name: str, free: Mapping[str, Dim]) -> UnknownName:
-    near = nearest(name, free)
     known = ", ".join(f"`{each}`" for each in free) or "none: all are numbers"
-    return UnknownName(what, name, known, f"; did you mean {near}?" if near else "")
+    return UnknownName(what, name, known, hint(name, free))
