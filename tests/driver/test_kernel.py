@@ -17,6 +17,8 @@ import pytest
 import tirlite as tl
 from tirlite.ir import f32
 from tirlite.ir.builder import Builder
+from tirlite.rewrite.options import Options
+from tirlite.rewrite.pipelines import pipeline
 from tirlite.rewrite.weaken import allowing_zero
 from tirlite.schedules.auto import auto
 
@@ -97,7 +99,7 @@ def test_options_choose_the_strategy_and_watch_the_passes() -> None:
     for strategy in ("none", "tvm", "share", "auto"):
         kernel = tl.compile(smooth, strategy=strategy, observers=[lambda step: steps.append(step.name)])
         np.testing.assert_array_equal(kernel(X), SMOOTH)
-    assert steps == [each.name for each in tl.passes.default_pipeline(schedule=auto(tl.Target.host()))] * 4
+    assert steps == [each.name for each in pipeline(Options(), auto=auto(tl.Target.host()))] * 4
 
     @tl.kernel(strategy="none")
     def copy(x: tl.f32[n], y: tl.out[tl.f32[n]]):

@@ -88,3 +88,60 @@ def test_a_regrouped_sum_is_what_the_lowered_function_says() -> None:
     assert found == tl.compile(norm.lowered).interpret(x)
     exact = np.sum(x.astype(np.float64) ** 2)
     assert abs(found[0] - exact) <= 1000 * np.finfo(np.float32).eps * exact
+
+
+INTEGERS = """
+n = tl.dim("n")
+
+@tl.kernel
+def f(x: tl.i32[n, n], y: tl.i32[n], z: tl.f32[n]):
+"""
+
+
+def of_integers(*lines: str) -> str:
+    body = "".join(f"    {line}\n" for line in lines)
+    return str(FindReductions(integers=True)(Normalize()(tl.parse(INTEGERS + body))))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("for i in range(n):", "    y[0] += x[i, 0]"),
+        ("for i in range(n):", "    for j in range(n):", "        y[0] = max(y[0], x[i, j])"),
+        ("for i in range(n):", "    if x[i, 0] > 0:", "        y[0] += 1"),
+        ("for i in range(n):", "    y[x[i, 0] & 1] ^= x[i, 0]"),
+    ],
+)
+def test_workers_may_share_a_nest_that_combines_integers(lines: tuple[str, ...]) -> None:
+    assert of_integers(*lines) == of_integers(*(line.replace("range", "tl.reduce") for line in lines))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("for i in range(n):", "    z[0] += tl.f32(x[i, 0])"),
+        ("for i in range(n):", "    y[0] += x[i, 0]", "    z[0] = max(z[0], 1)"),
+        ("for i in range(n):", "    y[i] += x[i, 0]"),
+        ("for i in range(n):", "    for j in range(n):", "        y[i] += x[i, j]"),
+        ("for i in range(1, n):", "    y[i] += y[i - 1]"),
+    ],
+)
+def test_sums_of_floats_and_loops_below_others_stay(lines: tuple[str, ...]) -> None:
+    assert "tl.reduce" not in of_integers(*lines)
+
+
+def test_a_count_is_shared_by_workers_unless_loops_run_as_written() -> None:
+    n = tl.dim("n")
+
+    @tl.kernel
+    def above(x: tl.f32[n], y: tl.out[tl.i64[1]]):
+        y[0] = 0
+        for i in range(n):
+            if x[i] > 0.5:
+                y[0] += 1
+
+    x = np.random.default_rng(1).uniform(0, 1, 300_000).astype(np.float32)
+    as_written = tl.compile(above, schedule=None)
+    assert above(x) == as_written(x) == np.count_nonzero(x > 0.5)
+    assert "tl.parallel" in str(above.lowered)
+    assert "tl.parallel" not in str(as_written.lowered)

@@ -1,10 +1,23 @@
-"""FindReductions makes reductions of loops under `tl.allow("reassociate")` that only combine values."""
+"""FindReductions makes reductions of serial loops that only combine values, where the result allows it."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from tirlite.ir import AttrKey, AttrStmt, For, ForKind, Permission, PrimFunc, statements_of
+from tirlite.ir import (
+    AttrKey,
+    AttrStmt,
+    For,
+    ForKind,
+    IfThenElse,
+    Permission,
+    PrimFunc,
+    SeqStmt,
+    Stmt,
+    Store,
+    statements_of,
+)
 from tirlite.record import record
 from tirlite.rewrite.pipeline import FactsPass
 
@@ -14,26 +27,31 @@ if TYPE_CHECKING:
 
 @record
 class FindReductions(FactsPass):
-    """Writes serial loops as if they were over `tl.reduce`, where `reassociate` is granted and nothing stands against.
+    """Writes serial loops as if they were over `tl.reduce`, where nobody can tell or `reassociate` is granted.
 
     That is done for loops whose iterations combine values as those of a reduction may, see `CheckReductions`, and which
-    hold no other loops than reductions: of `y[i] += a[i, p] * b[p]` the one over `p`, not those around it.
+    hold no other loops than reductions: of `y[i] += a[i, p] * b[p]` the one over `p`, not those around it. Without the
+    permission, and with `integers`, it is done where nothing but integers is combined, which come out the same in any
+    order, and no other loop is around: workers can share it.
     For functions in normal form (see `Normalize`), before reductions are split.
     """
 
+    integers: bool = False
     name: str = "find-reductions"
 
     def rewritten(self, facts: Facts) -> PrimFunc:
-        granted = [stmt for stmt in statements_of(facts.func.body, AttrStmt) if _is_granted(stmt)]
-        chosen = {loop for stmt in granted for loop in _reductions(stmt, facts)}
+        body = facts.func.body
+        granted = [stmt for stmt in statements_of(body, AttrStmt) if _is_granted(stmt)]
+        chosen = {loop.var for stmt in granted for loop in _reductions(stmt.body, facts)}
+        if self.integers:
+            chosen |= {loop.var for loop in _nests_of_integers(body, facts)}
         if not chosen:
             return facts.func
         from tirlite.ir import rewrite
 
         def reduced(loop: For) -> For:
-            return loop.replaced(kind=ForKind.REDUCE) if loop.var in variables else loop
+            return loop.replaced(kind=ForKind.REDUCE) if loop.var in chosen else loop
 
-        variables = {loop.var for loop in chosen}
         return rewrite(facts.func, {For: reduced})
 
 
@@ -41,13 +59,13 @@ def _is_granted(stmt: AttrStmt) -> bool:
     return stmt.key is AttrKey.ALLOW and isinstance(stmt.value, tuple) and Permission.REASSOCIATE in stmt.value
 
 
-def _reductions(around: AttrStmt, facts: Facts) -> set[For]:
+def _reductions(body: SeqStmt, facts: Facts) -> set[For]:
     """The serial loops inside that combine values, and hold no other loops than reductions."""
     from tirlite.analysis.regrouping import updates_in
 
     found: set[For] = set()
     # Loops inside come behind those around them.
-    for loop in reversed([*statements_of(around.body, For)]):
+    for loop in reversed([*statements_of(body, For)]):
         inside = statements_of(loop.body, For)
         if loop.kind is not ForKind.SERIAL or not all(each in found or each.kind is ForKind.REDUCE for each in inside):
             continue
@@ -55,3 +73,26 @@ def _reductions(around: AttrStmt, facts: Facts) -> set[For]:
         if isinstance(updates, tuple) and updates:
             found.add(loop)
     return found
+
+
+def _nests_of_integers(body: SeqStmt, facts: Facts) -> Iterator[For]:
+    """The loops of nests that combine nothing but integers, each with those inside."""
+    stack: list[Stmt] = [body]
+    while stack:
+        stmt = stack.pop()
+        if isinstance(stmt, SeqStmt):
+            stack += (each for each in stmt.stmts if isinstance(each, For | IfThenElse | AttrStmt))
+        elif not isinstance(stmt, For):
+            stack += stmt.bodies
+        elif stmt.kind is ForKind.SERIAL and _stores_integers(stmt):
+            found = _reductions(SeqStmt((stmt,)), facts)
+            if stmt in found:
+                yield from found
+
+
+def _stores_integers(loop: For) -> bool:
+    """Whether what the loop writes is integers, and at least one of them an update."""
+    from tirlite.analysis.reductions import update_of
+
+    stores = [*statements_of(loop.body, Store)]
+    return all(not each.buffer.dtype.is_float for each in stores) and any(map(update_of, stores))

@@ -54,26 +54,27 @@ def pipeline(options: Options, form: Form = Form.USUAL, auto: tuple[Pass, ...] =
         SplitThreads(windows=options.debug),
         CheckRaces(),
         CheckReductions(),
-        FindReductions(),
         *(() if in_order else options.passes),
     )
+    # Debug code tells the fault that comes first in written order.
+    given = None if options.debug or in_order else options.schedule
     # Blocks take storage, which loops as they are written do not.
     blocks = () if options.schedule is None else (BlockReductions(serial=options.debug),)
-    split = () if in_order else (*blocks, SplitReductions())
+    # Loops that look at index arrays before others stay as they are: they are short work.
+    found = (FindReductions(integers=True),) if given == "auto" else ()
+    split = () if in_order else (*(() if found else (FindReductions(),)), *blocks, SplitReductions())
     regroup = (*split, UsePermissions())
     # What differs by shape is planned by the outermost function, with the scratch of the others in it.
     within = "auto" if options.strategy == "per_shape" else options.strategy
     storage = StorageRewrite.of(options)
     of_callees = StorageRewrite.of(options, strategy=within, capacity=None)
-    # Debug code tells the fault that comes first in written order.
-    given = None if options.debug or in_order else options.schedule
     in_callees = () if given is None else tuple(map(_of_callees, auto))
-    callees = LowerCallees((Normalize(), *first, *prepare, *in_callees, *regroup, of_callees, *last))
+    callees = LowerCallees((Normalize(), *found, *first, *prepare, *in_callees, *regroup, of_callees, *last))
     if options.debug or in_order:
         return (Normalize(), *first, *prepare, *regroup, callees, storage, *last)
     chosen = (CheckBounds(at_entry=form is Form.USUAL, at_loops=True),) if first else ()
     loops = given if isinstance(given, tuple) else () if given is None else auto
-    return (Normalize(), *chosen, *prepare, *loops, *regroup, callees, storage)
+    return (Normalize(), *found, *chosen, *prepare, *loops, *regroup, callees, storage)
 
 
 def _of_callees(each: Pass) -> Pass:

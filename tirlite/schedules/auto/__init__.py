@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tirlite.rewrite.find_reductions import FindReductions
 from tirlite.rewrite.pipeline import Pass
 from tirlite.rewrite.pipelines import LOOPS
 from tirlite.rewrite.vectorize_loops import VectorizeLoops
@@ -45,8 +46,9 @@ def schedule_of(func: PrimFunc, given: object, target: Target) -> Schedule:
     from tirlite.rewrite.normalize import Normalize
     from tirlite.schedules.auto.orders import orders
 
-    facts = Facts(Normalize()(func))
-    steps, figures = list[Pass](), list[str]()
+    normal, found = Normalize()(func), FindReductions(integers=True)
+    facts = Facts(found(normal))
+    steps, figures = list[Pass](() if facts.func is normal else (found,)), list[str]()
     for rules in _rules(target):
         trace = rules.scheduled(facts)
         if trace is not None:
