@@ -278,7 +278,8 @@ def test_a_kernel_tells_the_figures_that_decided_and_which_loops_stay_in_order()
     first = decay.ir.span.line
     assert tl.compile(decay, target=tl.Target("x86-64-v3")).schedule.notes == (
         f"in order: the loop over `j`, as y[i, j - 1] (line {first + 3}) must come after y[i, j] (line {first + 3})",
-        f"in order: the loop over `i`, as its iterations may meet in last[0] (line {first + 5})",
+        f"in order: the loop over `i`, as it combines values into last[0] (line {first + 5}) as written: "
+        "`tl.reduce` says that they may be regrouped",
     )
     tile, *_ = tl.compile(product, target=tl.Target("x86-64-v3")).schedule.notes
     assert tile.startswith("a tile of 6 x 16 sums takes 12 vectors of 32 bytes; a panel pays from 16384 bytes on")

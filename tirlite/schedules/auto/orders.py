@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tirlite.analysis.facts import Facts
+from tirlite.analysis.regrouping import updates_in
 from tirlite.ir import For, ForKind, PrimFunc, walk
 from tirlite.ir.checked import has_check
 from tirlite.ir.printing import prints_in
@@ -29,6 +30,9 @@ def _reason(facts: Facts, loop: For) -> str:
     if first is None:
         return ""
     sink, source = str(first.sink), str(first.source)
+    updates = updates_in(loop, facts)
+    if isinstance(updates, tuple) and updates:
+        return f"it combines values into {sink} as written: `tl.reduce` says that they may be regrouped"
     return f"its iterations may meet in {sink}" if sink == source else f"{sink} must come after {source}"
 
 
