@@ -84,11 +84,11 @@ class CheckReductions(FactsPass):
 
             found = updates_in(loop, facts)
             if not isinstance(found, tuple):
-                raise _message(found, loop.var.name).error()
+                raise message_of(found, loop.var.name).error()
         return facts.func
 
 
-def _message(found: Obstacle, loop: str) -> Message:
+def message_of(found: Obstacle, loop: str) -> Message:
     from tirlite.analysis.regrouping import Mixture, Reading
 
     if isinstance(found, Reading):

@@ -41,7 +41,7 @@ class FindReductions(FactsPass):
 
     def rewritten(self, facts: Facts) -> PrimFunc:
         body = facts.func.body
-        granted = [stmt for stmt in statements_of(body, AttrStmt) if _is_granted(stmt)]
+        granted = [stmt for stmt in statements_of(body, AttrStmt) if may_regroup(stmt)]
         chosen = {loop.var for stmt in granted for loop in _reductions(stmt.body, facts)}
         if self.integers:
             chosen |= {loop.var for loop in _nests_of_integers(body, facts)}
@@ -55,7 +55,8 @@ class FindReductions(FactsPass):
         return rewrite(facts.func, {For: reduced})
 
 
-def _is_granted(stmt: AttrStmt) -> bool:
+def may_regroup(stmt: AttrStmt) -> bool:
+    """Whether `reassociate` is granted inside of a statement."""
     return stmt.key is AttrKey.ALLOW and isinstance(stmt.value, tuple) and Permission.REASSOCIATE in stmt.value
 
 

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from tirlite.schedules.peel import Peel as Peel
     from tirlite.schedules.precompute import Precompute as Precompute
     from tirlite.schedules.reorder import Reorder as Reorder
+    from tirlite.schedules.rfactor import Rfactor as Rfactor
+    from tirlite.schedules.scan import Scan as Scan
     from tirlite.schedules.schedule import Schedule as Schedule, schedule as schedule
     from tirlite.schedules.skew import Skew as Skew
     from tirlite.schedules.specialize import Specialize as Specialize
@@ -55,6 +57,8 @@ else:
             "peel": "Peel",
             "precompute": "Precompute",
             "reorder": "Reorder",
+            "rfactor": "Rfactor",
+            "scan": "Scan",
             "schedule": "Schedule schedule",
             "skew": "Skew",
             "specialize": "Specialize",

@@ -29,6 +29,8 @@ from tirlite.schedules.parallel import Parallel
 from tirlite.schedules.peel import Peel
 from tirlite.schedules.precompute import Precompute
 from tirlite.schedules.reorder import Reorder
+from tirlite.schedules.rfactor import Rfactor
+from tirlite.schedules.scan import Scan
 from tirlite.schedules.skew import Skew
 from tirlite.schedules.specialize import Specialize
 from tirlite.schedules.split import Split
@@ -199,6 +201,14 @@ class Schedule:
     def vectorize(self, loop: LoopName, *lanes: int, padded: bool = False, masked: bool = False) -> None:
         """Writes a loop by vectors of so many lanes, and what is left of these by narrower ones."""
         self.apply(Vectorize(loop, lanes, padded, masked))
+
+    def rfactor(self, loop: LoopName, *, at: LoopName | None = None) -> None:
+        """Gives each iteration of a reduction a partial result of what the reductions from `at` on combine."""
+        self.apply(Rfactor(loop, at))
+
+    def scan(self, loop: LoopName, by: int) -> None:
+        """Has a loop that sums up as it goes go by independent blocks."""
+        self.apply(Scan(loop, by))
 
     def peel(self, loop: LoopName, *, first: int = 0, last: int = 0) -> None:
         """Takes iterations at the ends of a loop out of it: so many, or those that ask for the ends of arrays."""

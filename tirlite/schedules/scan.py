@@ -1,0 +1,239 @@
+"""Scan has a loop that sums up as it goes begin each block of iterations with the sum of those before."""
+
+from __future__ import annotations
+
+from tirlite.analysis.dependence import writes
+from tirlite.analysis.facts import Facts
+from tirlite.analysis.reductions import SPELLING, Update, neutral, update_of
+from tirlite.ir import (
+    LT,
+    Add,
+    Allocate,
+    AttrStmt,
+    Binary,
+    Buffer,
+    Expr,
+    FloorDiv,
+    For,
+    ForKind,
+    IfThenElse,
+    Let,
+    Load,
+    Max,
+    Min,
+    Node,
+    PrimFunc,
+    Rule,
+    SeqStmt,
+    Stmt,
+    Store,
+    Sub,
+    Var,
+    const,
+    i64,
+    rewrite,
+    statements_of,
+    structural_equal,
+    substitute,
+    walk,
+)
+from tirlite.record import record
+from tirlite.rewrite.affine_exprs import folded
+from tirlite.rewrite.find_reductions import may_regroup
+from tirlite.rewrite.pipeline import FactsPass
+from tirlite.schedules.handle import LoopName, chain_to, handle_of
+from tirlite.schedules.step import (
+    breaks_order,
+    defined_in,
+    demand_any_order,
+    demand_plain,
+    does_not_fit,
+    is_steady,
+    mentions,
+    trips,
+    with_loop,
+)
+
+
+@record
+class Scan(FactsPass):
+    """`total += x[i]; y[i] = total` by blocks of so many iterations, which are independent.
+
+    `i.sum` sums up each block alone, `i.carry` the sums of the blocks before each, and `i` goes through each block from
+    there on, inside of `i.block`. What is combined is computed twice. So is `y[i] = y[i - 1] + x[i]`.
+
+    Refused where iterations pass on anything else, with the accesses, where what is combined is of what the loop
+    writes, and for sums and products of floats that `tl.allow("reassociate")` does not let regroup.
+    """
+
+    loop: LoopName
+    by: int
+    name: str = "scan"
+
+    def __str__(self) -> str:
+        return f"s.scan({handle_of(self.loop)}, {self.by})"
+
+    def rewritten(self, facts: Facts) -> PrimFunc:
+        loop = chain_to(facts.func, self.loop)[-1]
+        demand_plain(self, loop)
+        if loop.kind is ForKind.SERIAL and (made := _in_scalar(facts, loop)) is not None:
+            facts = Facts(with_loop(facts, loop, made))
+            loop = next(each for each in statements_of(facts.func.body, For) if each.var is loop.var)
+        demand_any_order(self, loop)
+        count = trips(facts, loop)
+        if loop.kind is not ForKind.SERIAL or self.by < 1 or count is None:
+            raise does_not_fit(self, "it takes a `range` with a known bound of iterations, and blocks of one or more")
+        update, operands = self._update(facts, loop)
+        is_exact = not update.store.buffer.dtype.is_float or update.operation in (Min, Max)
+        granted = (stmt for stmt in statements_of(facts.func.body, AttrStmt) if may_regroup(stmt))
+        if not is_exact and not any(loop in {*statements_of(stmt.body, For)} for stmt in granted):
+            reason = f"`{update.store.buffer.name}` would be summed up in another grouping, which rounds differently"
+            raise does_not_fit(self, f'{reason}; grant tl.allow("reassociate")')
+        return with_loop(facts, loop, _Blocks(loop, update, operands, self.by, count).statements())
+
+    def _update(self, facts: Facts, loop: For) -> tuple[Update, tuple[Stmt, ...]]:
+        """What iterations pass on, and the lets before that it is combined of. Raises KernelError."""
+        carried = [*facts.carried_by(loop)]
+        if not carried:
+            raise does_not_fit(self, f"the loop over `{loop.var.name}` passes nothing on")
+        passed = {each.sink.stmt for each in carried}
+        updates = [update_of(each) for each in loop.body.stmts if isinstance(each, Store) and each in passed]
+        update = next((each for each in updates if each is not None and _is_steady(each, loop)), None)
+        if update is None:
+            raise breaks_order(self, carried[0])
+        root = facts.definitions.root
+        for each in carried:
+            for touch in (each.source, each.sink):
+                node = touch.node
+                is_own = isinstance(node, Load | Store) and _is_same(node, update.store)
+                if root(touch.buffer) is root(update.store.buffer) and not is_own:
+                    raise breaks_order(self, each)
+        return update, self._operands(facts, loop, update)
+
+    def _operands(self, facts: Facts, loop: For, update: Update) -> tuple[Stmt, ...]:
+        """The lets before an update. Raises KernelError where what it combines is of what the loop writes."""
+        store = update.store
+        defined = defined_in(loop.body)
+        before = tuple(each for each in loop.body.stmts[: loop.body.stmts.index(store)] if isinstance(each, Let))
+        named = {each.var for each in before}
+        root = facts.definitions.root
+        written = {root(each.buffer) for each in statements_of(loop.body, Store)}
+        for expr in (update.operand, *(each.value for each in before)):
+            for node in walk(expr):
+                if isinstance(node, Load) and root(node.buffer) in written:
+                    raise does_not_fit(self, f"what is combined is of `{node.buffer.name}`, which the loop writes")
+                if node in defined - named:
+                    raise does_not_fit(self, "what is combined is of what an iteration defines")
+        return before
+
+
+def _is_steady(update: Update, loop: For) -> bool:
+    """Whether all iterations of a loop combine into one element."""
+    inside = {loop.var, *defined_in(loop.body)}
+    return all(is_steady(index) and not mentions(index, inside) for index in update.store.indices)
+
+
+def _is_same(node: Load | Store, store: Store) -> bool:
+    return node.buffer is store.buffer and all(map(structural_equal, node.indices, store.indices))
+
+
+class _Blocks:
+    """The loops that a scan becomes."""
+
+    def __init__(self, loop: For, update: Update, before: tuple[Stmt, ...], by: int, count: Expr) -> None:
+        self.loop, self.update, self.before, self.by = loop, update, before, by
+        self.dtype = update.store.buffer.dtype
+        name = update.store.buffer.name
+        self.sums = Buffer(f"{name}.blocks", self.dtype, (self._block(Add(count, const(by - 1, i64))),))
+        self.name = name
+
+    def statements(self) -> tuple[Stmt, ...]:
+        return (Allocate(self.sums, span=self.loop.span), self._summed(), self._carried(), self._scanned())
+
+    def _block(self, passed: Expr) -> Expr:
+        """How many blocks so many iterations fill."""
+        return folded(FloorDiv(folded(passed), const(self.by, i64)))
+
+    def _of_blocks(self, suffix: str) -> tuple[Var, Load]:
+        """The variable of a loop over the blocks, and what is kept of one of them."""
+        var = Var(self.loop.var.name + suffix)
+        return var, self.sums[self._block(Sub(var, self.loop.start))]
+
+    def _over(self, block: Var, *body: Stmt) -> For:
+        return self.loop.replaced(var=block, step=self.by, body=SeqStmt(body))
+
+    def _through(self, block: Var, var: Var, *body: Stmt) -> For:
+        """The loop through a block."""
+        end = Min(Add(block, const(self.by, i64)), self.loop.stop)
+        return For(var, block, end, substitute(SeqStmt(body), {self.loop.var: var}), span=self.loop.span)
+
+    def _summed(self) -> For:
+        """What each block combines alone."""
+        block, kept = self._of_blocks(".blocks")
+        own = Buffer(f"{self.name}.block", self.dtype, (), "local")
+        taken = Store(own, (), self.update.operation(own[()], self.update.operand), span=self.update.store.span)
+        return self._over(
+            block,
+            Allocate(own),
+            Store(own, (), neutral(self.update.operation, self.dtype)),
+            self._through(block, Var(f"{self.loop.var.name}.sum"), *self.before, taken),
+            Store(kept.buffer, kept.indices, own[()]),
+        )
+
+    def _carried(self) -> For:
+        """What the blocks before each combine, in its place."""
+        block, kept = self._of_blocks(".carry")
+        sum_of_block, store = Var("block", self.dtype), self.update.store
+        value = self.update.operation(self.update.element, sum_of_block)
+        return self._over(
+            block,
+            Let(sum_of_block, kept),
+            Store(kept.buffer, kept.indices, self.update.element),
+            store.replaced(value=value),
+        )
+
+    def _scanned(self) -> For:
+        """The loop itself, block by block."""
+        block, kept = self._of_blocks(".block")
+        own = Buffer(self.name, self.dtype, (), "local")
+        store = self.update.store
+
+        def moved(node: Load | Store) -> Node:
+            return node.replaced(buffer=own, indices=()) if _is_same(node, store) else node
+
+        rules: dict[type[Node], Rule] = {Load: moved, Store: moved}
+        body = rewrite(self.loop.body, rules)
+        begun = Store(own, (), kept)
+        return self._over(block, Allocate(own), begun, self._through(block, Var(self.loop.var.name), *body.stmts))
+
+
+def _in_scalar(facts: Facts, loop: For) -> tuple[Stmt, ...] | None:
+    """`y[i] = y[i - 1] + x[i]` with what it passes on in a scalar; None where it is no such loop."""
+    for store in loop.body.stmts:
+        value = store.value if isinstance(store, Store) else None
+        if not isinstance(store, Store) or not isinstance(value, Binary) or type(value) not in SPELLING:
+            continue
+        touched = [touches for each, touches in facts.touches_in[loop].items() if store.buffer is each.buffer]
+        if any(writes(touch) and touch.node is not store for touches in touched for touch in touches):
+            continue
+        for element, other in ((value.a, value.b), (value.b, value.a)):
+            if isinstance(element, Load) and element.buffer is store.buffer and _is_before(facts, element, store, loop):
+                total = Buffer(store.buffer.name, store.buffer.dtype, (), "local")
+                first = substitute(element, {loop.var: loop.start})
+                own = Store(total, (), type(value)(total[()], other), span=store.span)
+                stmts = [
+                    each if each is not store else SeqStmt((own, store.replaced(value=total[()])))
+                    for each in loop.body.stmts
+                ]
+                begun = IfThenElse(LT(loop.start, loop.stop), SeqStmt((Store(total, (), first),)))
+                return Allocate(total, span=loop.span), begun, loop.replaced(body=SeqStmt(tuple(stmts)))
+    return None
+
+
+def _is_before(facts: Facts, element: Load, store: Store, loop: For) -> bool:
+    """Whether an element is the one that the iteration before has stored."""
+    earlier = substitute(store, {loop.var: Sub(loop.var, const(1, i64))})
+    space = facts.space
+    return any(mentions(index, (loop.var,)) for index in store.indices) and all(
+        space.size(mine) == space.size(other) for mine, other in zip(element.indices, earlier.indices, strict=True)
+    )
