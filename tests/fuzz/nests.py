@@ -6,7 +6,7 @@ Floats are whole numbers that are added exactly, however they are grouped.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import prod
 from random import Random
@@ -48,6 +48,8 @@ class Loops:
 class Nests:
     """Writes one kernel."""
 
+    granted: tuple[str, ...] = ("", "", '"contract"', '"contract", "approximate"')
+
     def __init__(self, seed: int) -> None:
         self.random = Random(f"nests {seed}")
         self.dims = {name: self.random.choice(("", "", "min=0", "max=200")) for name in "nmk"}
@@ -72,13 +74,11 @@ class Nests:
         """The kernel, and with some luck one that calls it."""
         for _ in range(self.random.randint(1, 3)):
             loops = Loops()
-            granted = self.random.choice(("", "", '"contract"', '"contract", "approximate"'))
+            granted = self.random.choice(self.granted)
             if granted:
                 self.add(loops, f"with tl.allow({granted}):")
                 loops = Loops(2)
-            self.random.choice((self.nest, self.nest, self.product, self.whole, self.vectors, self.chain, self.chosen))(
-                loops
-            )
+            self.random.choice(self.kinds())(loops)
         dims = [f'{name} = tl.dim("{name}"{facts and ", "}{facts})' for name, facts in self.dims.items()]
         sizes = [f"d{name}: tl.u8[{name}]" for name in self.dims]
         params = ", ".join([*sizes, *(each.annotation for each in (*self.inputs, *self.outputs)), "s: tl.i64"])
@@ -88,6 +88,10 @@ class Nests:
             names = ", ".join([*(f"d{name}" for name in self.dims), *arrays, "s"])
             text += ["", "@tl.kernel", f"def calls({params}):", f"    tl.call(nests, {names})"]
         return "\n".join(text) + "\n"
+
+    def kinds(self) -> tuple[Callable[[Loops], None], ...]:
+        """What writes the statements of a kernel."""
+        return (self.nest, self.nest, self.product, self.whole, self.vectors, self.chain, self.chosen)
 
     def name(self, stem: str) -> str:
         self.names += 1

@@ -1,7 +1,7 @@
 """Draws steps for random nests of loops, applies those that are not refused, and checks what comes out.
 
 `PYTHONPATH=tests:. python -m fuzz.schedules 10000` draws so many pairs of a kernel and steps, and tells how many
-steps of each kind were accepted, how many refused, and how many of those refused for the order of accesses would have
+steps of each kind were accepted, how many refused, and in a sample how many of those refused for the order of accesses would have
 given other results. A second number says which pair is the first.
 """
 
@@ -10,7 +10,9 @@ from __future__ import annotations
 import sys
 import traceback
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import ExitStack
+from itertools import pairwise
 from random import Random
 from unittest.mock import patch
 
@@ -18,21 +20,47 @@ import numpy as np
 from effort import effort
 from fuzz.harm import is_harmful, unproved
 from fuzz.nests import Nests
+from fuzz.stencils import Stencils
 from fuzz.test_random_nests import MOST_ITERATIONS, SIZES, arguments, called, interpreted
 from small_tiles import small_tiles
 
 import tirlite as tl
 from tirlite.codegen import Effort
-from tirlite.ir import Allocate, Load, Store, Var, statements_of, walk
+from tirlite.ir import Allocate, FloorDiv, For, ForKind, Load, SeqStmt, Stmt, Store, Var, statements_of, walk
 from tirlite.schedules import LoopHandle
 from tirlite.schedules.auto import auto, chains
 from tirlite.schedules.handle import loop_named, loops_around
 
 STEPS = (
-    *("split", "reorder", "pack", "cache_write", "compute_at") * 2,
-    *("distribute", "distribute", "expand", "precompute", "specialize", "fuse"),
+    *("split", "reorder", "pack", "cache_write", "compute_at", "tile", "skew", "join") * 2,
+    *("distribute", "distribute", "expand", "precompute", "specialize", "fuse", "peel", "unroll", "delinearise"),
+    *(
+        "cache_read",
+        "cache_read",
+        "rfactor",
+        "rfactor",
+        "scan",
+        "scan",
+        "annotate",
+        "inline_lets",
+        "time_tiles",
+        "lanes",
+    ),
 )
-LAST = ("vectorize", "vectorize", "unroll_jam", "unroll_jam", "parallel")
+LAST = ("vectorize", "vectorize", "unroll_jam", "unroll_jam", "parallel", "nontemporal")
+# Of so many pairs one shows what was refused to be harmful. Calls with more iterations than that take too long.
+SAMPLE, MOST = 5, MOST_ITERATIONS // 3
+# So many times a step is tried on other loops.
+TRIES = 3
+REFUSALS = (
+    "step-does-not-fit",
+    "step-breaks-order",
+    "reduction-read",
+    "reduction-mixture",
+    "reduction-carried",
+    "no-loop",
+    "several-loops",
+)
 # Tiles so small that arrays of some dozens of elements have several.
 SMALL_TILES = {"_ROWS": 2, "_FEWEST": 4, "_MOST": 4, "_MUCH": 4}
 
@@ -56,26 +84,60 @@ class Steps:
             self.draw(name)
 
     def draw(self, name: str) -> None:
+        """Tries a step on loops that are drawn, some times until it is accepted."""
+        for _ in range(TRIES):
+            if self.accepts(name):
+                return
+
+    def accepts(self, name: str) -> bool:
+        """Whether a step on loops that are drawn is accepted, or there are no loops."""
         around_each = [(*around, loop) for loop, around in loops_around(self.schedule._func)]
         if not around_each:
-            return
-        names = [chain[-1].var.name for chain in around_each]
-        self.handles = {
-            chain[-1]: LoopHandle(names[at], names[:at].count(names[at])) for at, chain in enumerate(around_each)
-        }
-        chain = [self.handles[each] for each in self.random.choice(around_each)]
+            return True
+        self.name_loops()
+        known = self.schedule.steps, self.schedule._func
+        likely = [each for each in around_each if self.is_likely(name, each[-1])]
+        chain = [self.handles[each] for each in self.random.choice(likely or around_each)]
         state = self.random.getstate()
         try:
             self.apply(name, chain)
         except tl.KernelError as error:
-            if error.code not in ("step-does-not-fit", "step-breaks-order"):
+            if error.code not in REFUSALS:
                 raise
+            # Of several steps the first ones may have been accepted.
+            self.schedule.steps, self.schedule._func = known
+            self.name_loops()
             self.refused[name] += 1
-            if error.code == "step-breaks-order":
+            # What passes values on has no other form without these accesses.
+            if error.code == "step-breaks-order" and name != "scan" and self.seed % SAMPLE == 0:
                 self.ordered[name] += 1
                 self.harmful[name] += self.harms(name, chain, state)
-        else:
-            self.accepted[name] += 1
+            return False
+        self.accepted[name] += 1
+        return True
+
+    def is_likely(self, name: str, loop: For) -> bool:
+        """Whether a step has a chance with a loop: few loops are reductions, or have another one behind."""
+        if name in ("rfactor", "lanes"):
+            return loop.kind is ForKind.REDUCE
+        if name == "delinearise":
+            return any(isinstance(node, FloorDiv) and node.a is loop.var for node in walk(loop.body))
+        if name == "scan":
+            return loop.kind is ForKind.SERIAL and not any(isinstance(each, For) for each in loop.body.stmts)
+        if name == "join":
+            return any(stmt is loop and isinstance(behind, For) for stmt, behind in self.neighbours())
+        return True
+
+    def neighbours(self) -> Iterator[tuple[Stmt, Stmt]]:
+        """Each statement with the next one in its block, but for allocations."""
+        for block in (each for each in walk(self.schedule._func.body) if isinstance(each, SeqStmt)):
+            yield from pairwise(stmt for stmt in block.stmts if not isinstance(stmt, Allocate))
+
+    def name_loops(self) -> None:
+        """Finds the handle of each loop of the function as it is."""
+        loops = [loop for loop, _ in loops_around(self.schedule._func)]
+        names = [loop.var.name for loop in loops]
+        self.handles = {loop: LoopHandle(names[at], names[:at].count(names[at])) for at, loop in enumerate(loops)}
 
     def harms(self, name: str, chain: list[LoopHandle], state: tuple[object, ...]) -> bool:
         """Whether the step that was refused, drawn again from this state, would have changed results."""
@@ -121,12 +183,58 @@ class Steps:
         elif name == "cache_write":
             stores = [*statements_of(loop_named(s._func, inner), Store)]
             s.cache_write(draw.choice([each.buffer.name for each in stores] or ["x0"]), at=inner)
+        elif name == "tile":
+            within = chain[some[0] : some[-1] + 1]
+            s.tile({each: draw.choice((0, 1, 2, 3, 8)) for each in within})
+        elif name == "skew":
+            s.skew(inner, along=outer, by=draw.choice((1, 1, 2, 2, 3, -1)))
+        elif name == "join":
+            loop = loop_named(s._func, chain[-1])
+            behind = [each for stmt, each in self.neighbours() if stmt is loop and isinstance(each, For)]
+            s.join(chain[-1], self.handles[behind[0]] if behind else outer, behind=draw.choice((0, 0, 1, 2)))
+        elif name == "time_tiles":
+            self.time_tiles(chain)
+        elif name == "lanes":
+            s.split(chain[-1], draw.choice((2, 4)))
+            s.rfactor(f"{chain[-1].path}.inner", at=f"{chain[-1].path}.outer")
+        elif name == "peel":
+            s.peel(inner, first=draw.choice((0, 0, 1, 3)), last=draw.choice((0, 0, 1, 2)))
+        elif name == "unroll":
+            s.unroll(inner, draw.choice((0, 2, 3)))
+        elif name == "delinearise":
+            s.delinearise(chain[-1], draw.choice((2, 4)))
+        elif name == "cache_read":
+            loads = [node for node in walk(loop_named(s._func, inner)) if isinstance(node, Load)]
+            s.cache_read(draw.choice([each.buffer.name for each in loads] or ["x0"]), at=inner)
+        elif name == "rfactor":
+            s.rfactor(chain[-1], at=draw.choice((chain[-1], outer)))
+        elif name == "scan":
+            s.scan(chain[-1], draw.choice((1, 3, 8)))
+        elif name == "annotate":
+            s.annotate(inner, "a remark")
+        elif name == "inline_lets":
+            s.inline_lets(inner)
+        elif name == "nontemporal":
+            stores = [*statements_of(loop_named(s._func, outer), Store)]
+            s.nontemporal(draw.choice([each.buffer.name for each in stores] or ["x0"]), at=outer)
         elif name == "vectorize":
             s.vectorize(inner, *draw.choice(((4,), (8, 2), (16, 4))), padded=draw.random() < 0.5)
         elif name == "unroll_jam":
             s.unroll_jam(outer, draw.choice((2, 3, 4)))
         else:
             s.parallel(outer)
+
+    def time_tiles(self, chain: list[LoopHandle]) -> None:
+        """Has a loop and the one inside of it, or the two that are joined there, go by tiles."""
+        s, draw = self.schedule, self.random
+        at = draw.randrange(len(chain))
+        around = loop_named(s._func, chain[at])
+        first, *others = [self.handles[each] for each in around.body.stmts if isinstance(each, For)] or [chain[at]]
+        for other in others[:1]:
+            s.join(first, other, behind=draw.choice((0, 1, 1, 2)))
+        s.split(chain[at], draw.choice((2, 3, 4)))
+        s.skew(first, along=f"{chain[at].path}.inner", by=draw.choice((1, 2, 2, 3)))
+        s.tile({f"{chain[at].path}.inner": 0, f"{first.path}.skewed": draw.choice((1, 3, 8))})
 
     def compute_at(self, chain: list[LoopHandle]) -> None:
         """Moves a nest that stands before a chain into one of its loops."""
@@ -150,7 +258,7 @@ class Steps:
 
 def trial(seed: int) -> Steps:
     """The steps of a pair that does what is written; fails with its text. Every third one is scheduled by rules."""
-    nests = Nests(seed)
+    nests = (Stencils if seed % 4 == 1 else Nests)(seed)
     func = tl.parse(nests.text())
     steps = Steps(seed, nests, func)
     draw = Random(f"pair {seed}")
@@ -165,7 +273,7 @@ def trial(seed: int) -> Steps:
         kernel = tl.compile(func, schedule=chosen, target=target)
         for numbers in SIZES[seed % 3 :: 3]:
             sizes = dict(zip("nmk", numbers, strict=True))
-            if nests.iterations(sizes) > MOST_ITERATIONS:
+            if nests.iterations(sizes) > MOST:
                 continue
             given = arguments(nests, seed, sizes)
             told = f"seed {seed} at {sizes}:\n{func}\n{steps.schedule}\n{kernel.lowered}"
