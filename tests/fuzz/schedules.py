@@ -1,8 +1,8 @@
 """Draws steps for random nests of loops, applies those that are not refused, and checks what comes out.
 
 `PYTHONPATH=tests:. python -m fuzz.schedules 10000` draws so many pairs of a kernel and steps, and tells how many
-steps of each kind were accepted, how many refused, and in a sample how many of those refused for the order of accesses would have
-given other results. A second number says which pair is the first.
+steps of each kind were accepted, how many refused, and how many of a sample of those refused for the order of accesses
+would have given other results. A second number says which pair is the first.
 """
 
 from __future__ import annotations
@@ -45,11 +45,13 @@ STEPS = (
         "inline_lets",
         "time_tiles",
         "lanes",
+        "inline",
+        "store_at",
     ),
 )
 LAST = ("vectorize", "vectorize", "unroll_jam", "unroll_jam", "parallel", "nontemporal")
 # Of so many pairs one shows what was refused to be harmful. Calls with more iterations than that take too long.
-SAMPLE, MOST = 5, MOST_ITERATIONS // 3
+SAMPLE, MOST = 8, MOST_ITERATIONS // 4
 # So many times a step is tried on other loops.
 TRIES = 3
 REFUSALS = (
@@ -160,7 +162,8 @@ class Steps:
         some = sorted(draw.sample(range(len(chain)), min(len(chain), draw.choice((1, 2, 2, 3)))))
         outer, inner = chain[some[0]], chain[some[-1]]
         if name == "split":
-            s.split(inner, draw.choice((1, 2, 3, 4, 8, 16)))
+            tail = draw.choice(("short", "short", "guarded", "peeled", "overlapped"))
+            s.split(inner, draw.choice((1, 2, 3, 4, 8, 16)), tail=tail)
         elif name == "reorder":
             within = chain[some[0] : some[-1] + 1]
             s.reorder(*draw.sample(within, len(within)))
@@ -192,6 +195,12 @@ class Steps:
             loop = loop_named(s._func, chain[-1])
             behind = [each for stmt, each in self.neighbours() if stmt is loop and isinstance(each, For)]
             s.join(chain[-1], self.handles[behind[0]] if behind else outer, behind=draw.choice((0, 0, 1, 2)))
+        elif name in ("inline", "store_at"):
+            own = [each.buffer.name for each in statements_of(s._func.body, Allocate)]
+            if name == "inline":
+                s.inline(draw.choice(own or ["x0"]))
+            else:
+                s.store_at(draw.choice(own or ["x0"]), at=outer)
         elif name == "time_tiles":
             self.time_tiles(chain)
         elif name == "lanes":

@@ -177,3 +177,56 @@ def test_a_nest_may_read_temporaries_and_store_nothing() -> None:
 
     x = np.ones((3, 4), np.float32)
     assert np.array_equal(unread(x), x)
+
+
+def test_a_window_of_rows_slides_along_with_the_loop_that_reads_them() -> None:
+    s = tl.schedule(blur)
+    s.join(s.loop("i", 0), s.loop("i", 1), behind=2)
+    s.store_at("rows", at="i")
+    assert "rows = tl.alloc(tl.f32[3, m])" in str(s.func)
+    assert "rows[(i - 2) % 3, j]" in str(s.func)
+    assert str(s).endswith("s.store_at('rows', at='i')")
+    x = np.random.default_rng(0).normal(size=(9, 12)).astype("f")
+    np.testing.assert_array_equal(tl.compile(blur, schedule=s)(x), blur.interpret(x))
+
+
+def test_a_loop_that_does_not_hold_all_uses_keeps_no_window() -> None:
+    s = tl.schedule(blur)
+    with pytest.raises(tl.KernelError, match="the loop over `i` does not hold all uses of `rows`"):
+        s.store_at("rows", at=s.loop("i", 1))
+
+
+def test_a_temporary_is_computed_where_it_is_read() -> None:
+    s = tl.schedule(blur)
+    s.inline("rows")
+    assert "tl.alloc" not in str(s.func)
+    x = np.random.default_rng(0).normal(size=(9, 12)).astype("f")
+    np.testing.assert_array_equal(tl.compile(blur, schedule=s)(x), blur.interpret(x))
+
+
+def test_what_is_written_meanwhile_is_not_computed_later() -> None:
+    @tl.kernel
+    def changed(x: tl.f32[n], y: tl.out[tl.f32[n]]):
+        t = tl.alloc(tl.f32[n])
+        for i in range(n):
+            t[i] = 2 * x[i]
+        for i in range(n):
+            x[i] = 0
+        for i in range(n):
+            y[i] = t[i]
+
+    with pytest.raises(tl.KernelError, match="writes what `t` is of, before it is read"):
+        tl.schedule(changed).inline("t")
+
+
+def test_a_temporary_of_which_some_elements_are_not_set_is_kept() -> None:
+    @tl.kernel
+    def partly(x: tl.f32[n], y: tl.out[tl.f32[n]]):
+        t = tl.alloc(tl.f32[n])
+        for i in range(1, n):
+            t[i] = 2 * x[i]
+        for i in range(1, n):
+            y[i] = t[i]
+
+    with pytest.raises(tl.KernelError, match=r"t\[i\] \(line \d+\) does not set all elements of `t`"):
+        tl.schedule(partly).inline("t")

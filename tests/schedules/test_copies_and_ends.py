@@ -142,3 +142,43 @@ def test_vectors_go_past_the_caches_where_it_is_said(size: int) -> None:
 def test_what_is_read_again_stays_in_the_caches() -> None:
     with pytest.raises(tl.KernelError, match=r"the loop reads y\[i, j\]"):
         tl.schedule(product).nontemporal("y", at="i")
+
+
+@pytest.mark.parametrize("tail", ["guarded", "peeled", "overlapped"])
+def test_blocks_that_are_all_as_long(tail: str) -> None:
+    s = tl.schedule(smooth)
+    s.split("j", 4, tail=tail)
+    assert str(s).endswith(f"s.split('j', 4, tail='{tail}')")
+    same_bits(s)
+
+
+def test_iterations_beyond_the_end_do_nothing() -> None:
+    s = tl.schedule(smooth)
+    s.split("i", 4, tail="guarded")
+    assert body_of(s).startswith(
+        "for i_outer in range(0, n, 4):\n    for i_inner in range(i_outer, i_outer + 4):\n        if i_inner < n:\n"
+    )
+
+
+def test_the_last_block_goes_back_where_there_are_as_many_iterations() -> None:
+    s = tl.schedule(smooth)
+    s.split("i", 4, tail="overlapped")
+    assert body_of(s).startswith(
+        "if n >= 4:\n"
+        "    for i_outer in range(0, n, 4):\n"
+        "        i_first = min(i_outer, n - 4)\n"
+        "        for i_inner in range(i_first, i_first + 4):\n"
+    )
+    assert "else:\n    for i_rest in range(n):\n" in body_of(s)
+    with pytest.raises(tl.KernelError, match="must come after"):
+        s.parallel("i.outer")
+
+
+def test_what_an_iteration_updates_is_not_done_twice() -> None:
+    @tl.kernel
+    def doubled(y: tl.f32[n]):
+        for i in range(n):
+            y[i] = 2 * y[i]
+
+    with pytest.raises(tl.KernelError, match=r"y\[i\] \(line \d+\) is read and written by an iteration"):
+        tl.schedule(doubled).split("i", 4, tail="overlapped")

@@ -52,14 +52,14 @@ class FoldStorage(FactsPass):
     def rewritten(self, facts: Facts) -> PrimFunc:
         accesses = Accesses()
         for allocation in temporaries(facts):
-            loop = _loop_around(allocation)
-            fold = None if loop is None else _fold(allocation, loop, facts.space)
-            if fold is not None:
-                _apply(allocation, *fold, accesses)
+            loop = loop_around(allocation)
+            fold = None if loop is None else lines_of(allocation, loop, facts.space)
+            if fold is not None and fold[1] <= _MOST_LINES:
+                fold_lines(allocation, *fold, accesses)
         return accesses.apply(facts.func)
 
 
-def _loop_around(allocation: Allocation) -> For | None:
+def loop_around(allocation: Allocation) -> For | None:
     """The one loop, right inside of the allocation's body, that holds all uses and runs in order."""
     for region in common_regions(allocation.touches, allocation.home):
         composite = region.composite
@@ -70,17 +70,19 @@ def _loop_around(allocation: Allocation) -> For | None:
     return None
 
 
-def _fold(allocation: Allocation, loop: For, space: IndexSpace) -> tuple[int, int] | None:
-    """The axis to be folded, and how many lines stay."""
+def lines_of(allocation: Allocation, loop: For, space: IndexSpace) -> tuple[int, int] | None:
+    """The axis to be folded, the one of the fewest lines, and how many of them one iteration sees; None for none."""
+    found: tuple[int, int] | None = None
     for axis, extent in enumerate(allocation.buffer.shape):
         lines = line_window(allocation.touches, axis, loop, space)
         is_less = lines is not None and (not isinstance(extent, IntImm) or lines < extent.value)
-        if lines is not None and is_less and lines <= _MOST_LINES:
-            return axis, lines
-    return None
+        if lines is not None and is_less and (found is None or lines < found[1]):
+            found = axis, lines
+    return found
 
 
-def _apply(allocation: Allocation, axis: int, lines: int, accesses: Accesses) -> None:
+def fold_lines(allocation: Allocation, axis: int, lines: int, accesses: Accesses) -> None:
+    """Has so many lines of a buffer along an axis be used in turn."""
     old = allocation.buffer
     shape = (*old.shape[:axis], const(lines, i64), *old.shape[axis + 1 :])
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tirlite.schedules.expand import Expand as Expand
     from tirlite.schedules.fuse import Fuse as Fuse
     from tirlite.schedules.handle import LoopHandle as LoopHandle
+    from tirlite.schedules.inline import Inline as Inline
     from tirlite.schedules.inline_lets import InlineLets as InlineLets
     from tirlite.schedules.join import Join as Join
     from tirlite.schedules.nontemporal import Nontemporal as Nontemporal
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from tirlite.schedules.skew import Skew as Skew
     from tirlite.schedules.specialize import Specialize as Specialize
     from tirlite.schedules.split import Split as Split
+    from tirlite.schedules.store_at import StoreAt as StoreAt
     from tirlite.schedules.tile import Tile as Tile
     from tirlite.schedules.unroll import Unroll as Unroll
     from tirlite.schedules.unroll_jam import UnrollJam as UnrollJam
@@ -48,6 +50,7 @@ else:
             "expand": "Expand",
             "fuse": "Fuse",
             "handle": "LoopHandle",
+            "inline": "Inline",
             "inline_lets": "InlineLets",
             "join": "Join",
             "nontemporal": "Nontemporal",
@@ -63,6 +66,7 @@ else:
             "skew": "Skew",
             "specialize": "Specialize",
             "split": "Split",
+            "store_at": "StoreAt",
             "tile": "Tile",
             "unroll": "Unroll",
             "unroll_jam": "UnrollJam",

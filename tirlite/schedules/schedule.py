@@ -20,6 +20,7 @@ from tirlite.schedules.dots import Dots
 from tirlite.schedules.expand import Expand
 from tirlite.schedules.fuse import Fuse
 from tirlite.schedules.handle import LoopHandle, LoopName, buffer_named, loop_named
+from tirlite.schedules.inline import Inline
 from tirlite.schedules.inline_lets import InlineLets
 from tirlite.schedules.join import Join
 from tirlite.schedules.nontemporal import Nontemporal
@@ -34,6 +35,7 @@ from tirlite.schedules.scan import Scan
 from tirlite.schedules.skew import Skew
 from tirlite.schedules.specialize import Specialize
 from tirlite.schedules.split import Split
+from tirlite.schedules.store_at import StoreAt
 from tirlite.schedules.tile import Tile
 from tirlite.schedules.unroll import Unroll
 from tirlite.schedules.unroll_jam import UnrollJam
@@ -116,9 +118,12 @@ class Schedule:
         with boundary:
             return buffer_named(self._func, name)
 
-    def split(self, loop: LoopName, by: int) -> None:
-        """Makes two loops of one: `i.outer` by blocks of so many iterations, `i.inner` through one."""
-        self.apply(Split(loop, by))
+    def split(self, loop: LoopName, by: int, *, tail: str = "short") -> None:
+        """Makes two loops of one: `i.outer` by blocks of so many iterations, `i.inner` through one.
+
+        The last block is shorter, or as long as the others where `tail` is guarded, peeled or overlapped.
+        """
+        self.apply(Split(loop, by, tail))
 
     def reorder(self, *loops: LoopName) -> None:
         """Puts loops that hold nothing but each other into this order, from the outside in."""
@@ -154,6 +159,14 @@ class Schedule:
     def compute_at(self, loop: LoopName, *, at: LoopName) -> None:
         """Puts the nest of a loop, which fills temporaries, into the loop that reads them: what an iteration needs."""
         self.apply(ComputeAt(loop, at))
+
+    def store_at(self, buffer: Buffer | str, *, at: LoopName) -> None:
+        """Keeps of a temporary the lines that an iteration of `at` sees, which are used in turn."""
+        self.apply(StoreAt(_name(buffer), at))
+
+    def inline(self, buffer: Buffer | str) -> None:
+        """Computes the elements of a temporary where they are read, and keeps none."""
+        self.apply(Inline(_name(buffer)))
 
     def expand(self, buffer: Buffer | str, *, at: LoopName) -> None:
         """Allocates before a loop, for all of its iterations, what each of them allocates for itself."""

@@ -2,12 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from tirlite.analysis.dependence import writes
 from tirlite.analysis.facts import Facts
-from tirlite.ir import Add, For, ForKind, Min, PrimFunc, SeqStmt, Var, const, i64, substitute
+from tirlite.ir import (
+    GE,
+    LT,
+    Add,
+    Expr,
+    For,
+    ForKind,
+    IfThenElse,
+    Let,
+    Min,
+    PrimFunc,
+    SeqStmt,
+    Stmt,
+    Sub,
+    Var,
+    const,
+    i64,
+    substitute,
+)
 from tirlite.record import record
+from tirlite.rewrite.affine_exprs import folded
+from tirlite.rewrite.lanes import iterations, last_whole
 from tirlite.rewrite.pipeline import FactsPass
 from tirlite.schedules.handle import LoopName, handle_of, loop_named
-from tirlite.schedules.step import demand_plain, does_not_fit, with_loop
+from tirlite.schedules.step import (
+    demand_any_order,
+    demand_independent,
+    demand_plain,
+    does_not_fit,
+    named,
+    with_loop,
+)
+
+_TAILS = ("short", "guarded", "peeled", "overlapped")
 
 
 @record
@@ -17,23 +49,66 @@ class Split(FactsPass):
     The inner loop's variable takes the values that the loop had, so indices stay as they are, and the last block may be
     shorter. Both loops are of the loop's kind, but that what is inside of a parallel one is a `range`. It never changes
     results.
+
+    With another `tail` all blocks have so many iterations: `guarded`, those beyond the end do nothing (which is a mask
+    where the loop goes by vectors); `peeled`, what is left stands in a loop `j.rest` behind; `overlapped`, the last
+    block goes back over some that were done before, where there are as many. That is refused where one iteration may
+    touch what another one writes, or reads what it writes: it would be done twice.
     """
 
     loop: LoopName
     by: int
+    tail: str = "short"
     name: str = "split"
 
     def __str__(self) -> str:
-        return f"s.split({handle_of(self.loop)}, {self.by})"
+        tail = "" if self.tail == "short" else f", tail={self.tail!r}"
+        return f"s.split({handle_of(self.loop)}, {self.by}{tail})"
 
     def rewritten(self, facts: Facts) -> PrimFunc:
         loop = loop_named(facts.func, self.loop)
         demand_plain(self, loop)
         if self.by < 1 or loop.kind in (ForKind.THREAD, ForKind.VECTORIZED):
             raise does_not_fit(self, "blocks are of one iteration or more, of a loop that is run one by one")
+        if self.tail not in _TAILS:
+            raise does_not_fit(self, f"a tail is one of {', '.join(_TAILS)}")
+        if self.tail == "overlapped":
+            self._demand_repeatable(facts, loop)
+        return with_loop(facts, loop, (*self._split(loop),))
+
+    def _split(self, loop: For) -> Iterator[Stmt]:
         outer, inner = Var(f"{loop.var.name}.outer"), Var(f"{loop.var.name}.inner")
-        end = Min(Add(outer, const(self.by, i64)), loop.stop)
         body = substitute(loop.body, {loop.var: inner})
-        kind = ForKind.SERIAL if loop.kind is ForKind.PARALLEL else loop.kind
-        block = For(inner, outer, end, body, kind, span=loop.span)
-        return with_loop(facts, loop, (loop.replaced(var=outer, step=self.by, body=SeqStmt((block,))),))
+        count = const(self.by, i64)
+
+        def blocks(start: Expr, end: Expr, body: SeqStmt, *before: Stmt, stop: Expr = loop.stop) -> For:
+            kind = ForKind.SERIAL if loop.kind is ForKind.PARALLEL else loop.kind
+            block = For(inner, start, end, body, kind, span=loop.span)
+            return loop.replaced(var=outer, stop=stop, step=self.by, body=SeqStmt((*before, block)))
+
+        if self.tail == "guarded":
+            guard = IfThenElse(LT(inner, loop.stop), body, span=loop.span)
+            yield blocks(outer, Add(outer, count), SeqStmt((guard,)))
+        elif self.tail == "peeled":
+            whole = last_whole(loop, iterations(loop), self.by)
+            yield blocks(outer, Add(outer, count), body, stop=whole)
+            yield named(loop.replaced(start=whole), ".rest")
+        elif self.tail == "overlapped":
+            first = Var(f"{loop.var.name}.first")
+            begin = Let(first, Min(outer, folded(Sub(loop.stop, count))), span=loop.span)
+            overlapping = blocks(first, Add(first, count), body, begin)
+            few = named(loop, ".rest")
+            yield IfThenElse(GE(iterations(loop), count), SeqStmt((overlapping,)), SeqStmt((few,)), span=loop.span)
+        else:
+            yield blocks(outer, Min(Add(outer, count), loop.stop), body)
+
+    def _demand_repeatable(self, facts: Facts, loop: For) -> None:
+        """Raises KernelError, with the accesses, where an iteration that is done twice changes results."""
+        if loop.kind is not ForKind.SERIAL:
+            raise does_not_fit(self, f"the loop over `{loop.var.name}` is no `range`")
+        demand_any_order(self, loop)
+        demand_independent(self, facts, loop)
+        for touches in facts.touches_in.get(loop, {}).values():
+            for touch in touches if any(map(writes, touches)) else ():
+                if not writes(touch):
+                    raise does_not_fit(self, f"{touch} is read and written by an iteration, which may be done twice")

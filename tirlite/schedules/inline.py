@@ -1,0 +1,133 @@
+"""Inline writes what is stored in a temporary where it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from tirlite.analysis.access import Allocation
+from tirlite.analysis.dependence import writes
+from tirlite.analysis.facts import Facts
+from tirlite.analysis.fusion import can_be_reordered
+from tirlite.analysis.temporaries import temporaries
+from tirlite.ir import (
+    Allocate,
+    Buffer,
+    For,
+    ForKind,
+    Load,
+    Node,
+    PrimFunc,
+    SeqStmt,
+    Stmt,
+    Store,
+    Var,
+    rewrite,
+    statements_of,
+    substitute,
+    walk,
+)
+from tirlite.record import record
+from tirlite.rewrite.normalize import Normalize
+from tirlite.rewrite.pipeline import FactsPass
+from tirlite.schedules.handle import buffer_named, loops_around
+from tirlite.schedules.step import demand_any_order, does_not_fit
+
+_PLAIN = (ForKind.SERIAL, ForKind.PARALLEL)
+
+
+@record
+class Inline(FactsPass):
+    """A temporary of which each element is set by one nest of loops: computed wherever it is read, and not kept.
+
+    `t[i, j] = e(i, j)` for all elements, so that `t[i + 1, j]` is `e(i + 1, j)`. Refused where the nest sets anything
+    else, or not all elements, where elements are written elsewhere too, and where what the value is of is written
+    before it is read for the last time. Values are those that they were; what is read twice is computed twice.
+    """
+
+    buffer: str
+    name: str = "inline"
+
+    def __str__(self) -> str:
+        return f"s.inline({self.buffer!r})"
+
+    def rewritten(self, facts: Facts) -> PrimFunc:
+        buffer = buffer_named(facts.func, self.buffer)
+        allocation = next((each for each in temporaries(facts) if each.buffer is buffer), None)
+        if allocation is None or buffer.dtype.lanes > 1:
+            raise does_not_fit(self, f"`{buffer.name}` is no temporary that is used element by element")
+        nest, store = self._nest(facts, allocation)
+        self._demand_steady(facts, allocation, nest, store)
+
+        def computed(load: Load) -> Node:
+            if load.buffer is not buffer:
+                return load
+            places = zip(store.indices, load.indices, strict=True)
+            return substitute(store.value, {var: index for var, index in places if isinstance(var, Var)})
+
+        def kept(stmt: Stmt) -> Stmt | tuple[Stmt, ...]:
+            gone = stmt is nest[0] or (isinstance(stmt, Allocate) and stmt.buffer is buffer)
+            return () if gone else stmt
+
+        result = rewrite(facts.func, {For: kept, Allocate: kept, Load: computed})
+        return Normalize()(result)
+
+    def _nest(self, facts: Facts, allocation: Allocation) -> tuple[list[For], Store]:
+        """The loops that set all elements, and their one store. Raises KernelError where there are none."""
+        buffer = allocation.buffer
+        stores = [touch for touch in allocation.touches if writes(touch)]
+        for touch in stores[1:]:
+            raise does_not_fit(self, f"`{buffer.name}` is written by {stores[0]} and by {touch}")
+        store = stores[0].stmt if stores else None
+        around = next((chain for chain in _chains(facts.func) if chain[-1].body.stmts == (store,)), ())
+        nest = [*around[len(around) - len(buffer.shape) :]]
+        if not isinstance(store, Store) or not nest or nest[0] not in _block(facts.func, buffer).stmts:
+            raise does_not_fit(self, f"`{buffer.name}` is not filled by a nest of its own, where it is allocated")
+        loops = {loop.var: loop for loop in nest}
+        space = facts.space
+        for index, extent in zip(store.indices, buffer.shape, strict=True):
+            loop = loops.pop(index, None) if isinstance(index, Var) else None
+            is_whole = loop is not None and loop.step == 1 and space.size(loop.start) == 0
+            if loop is None or not is_whole or space.size(loop.stop) != space.size(extent):
+                raise does_not_fit(self, f"{stores[0]} does not set all elements of `{buffer.name}`")
+        if any(loop.kind not in _PLAIN for loop in nest) or any(a.body.stmts != (b,) for a, b in pairwise(nest)):
+            raise does_not_fit(self, f"the nest that fills `{buffer.name}` does more than that")
+        return nest, store
+
+    def _demand_steady(self, facts: Facts, allocation: Allocation, nest: list[For], store: Store) -> None:
+        """Raises KernelError, with the accesses, where a value would not be the one that was stored."""
+        buffer, root = allocation.buffer, facts.definitions.root
+        demand_any_order(self, nest[0])
+        for touch in allocation.touches:
+            if any(index.dtype.lanes > 1 for index in getattr(touch.node, "indices", ())):
+                raise does_not_fit(self, f"{touch} is by vectors")
+        read = {root(node.buffer) for node in walk(store.value) if isinstance(node, Load)}
+        if buffer in read:
+            raise does_not_fit(self, f"the value of `{buffer.name}` is of its own elements")
+        stmts = _block(facts.func, buffer).stmts
+        behind = stmts[stmts.index(nest[0]) + 1 :]
+        uses = [place for place, stmt in enumerate(behind) if any(_reads(node, buffer) for node in walk(stmt))]
+        if any(_reads(node, buffer) for stmt in stmts[: stmts.index(nest[0])] for node in walk(stmt)):
+            raise does_not_fit(self, f"`{buffer.name}` is read before it is filled")
+        for stmt in behind[: max(uses, default=-1) + 1]:
+            if not isinstance(stmt, Allocate) and not can_be_reordered(stmt):
+                raise does_not_fit(
+                    self, f"what stands before the last that reads `{buffer.name}` does more than load and store"
+                )
+            for each in statements_of(stmt, Store):
+                if root(each.buffer) in read:
+                    raise does_not_fit(self, f"`{each}` writes what `{buffer.name}` is of, before it is read")
+
+
+def _reads(node: Node, buffer: Buffer) -> bool:
+    return isinstance(node, Load) and node.buffer is buffer
+
+
+def _chains(func: PrimFunc) -> Iterator[tuple[For, ...]]:
+    return ((*around, loop) for loop, around in loops_around(func))
+
+
+def _block(func: PrimFunc, buffer: Buffer) -> SeqStmt:
+    """The block that a buffer is allocated in."""
+    blocks = (node for node in walk(func.body) if isinstance(node, SeqStmt))
+    return next(each for each in blocks if any(isinstance(s, Allocate) and s.buffer is buffer for s in each.stmts))
