@@ -15,7 +15,7 @@ import tirlite as tl
 from tirlite.codegen import Effort
 from tirlite.diag import KernelError
 from tirlite.rewrite.pipelines import LOOPS
-from tirlite.schedules import CacheWrite, Pack, Specialize, UnrollJam, Vectorize
+from tirlite.schedules import CacheWrite, Pack, Specialize, Split, UnrollJam, Vectorize
 from tirlite.schedules.auto.tiling import Tiling
 
 n, m, k, h = tl.dims("n m k h")
@@ -342,12 +342,33 @@ def test_what_the_kernel_lays_together_itself_is_not_copied_once_more() -> None:
     np.testing.assert_array_equal(by_parts(a, b), by_parts.interpret(a, b))
 
 
-def test_the_last_vector_of_columns_has_half_the_lanes_where_these_do() -> None:
-    for columns, widths in ((9, (4, 2)), (11, (4,)), (12, (4,))):
-        kernel = sized(30, 9, columns)
-        assert [step.lanes for step in kernel.schedule.steps if isinstance(step, Vectorize)][-1] == widths, columns
+def test_the_last_vector_of_columns_has_no_more_lanes_than_hold_what_is_left() -> None:
+    wide = replace(SMALL, row_bytes=64, vector_bytes=16)
+    for tiling, columns, widths in (
+        (SMALL, 9, (4, 2)),
+        (SMALL, 11, (4,)),
+        (SMALL, 12, (4,)),
+        (SMALL, 801, (4,)),
+        (wide, 20, (16, 4)),
+        (wide, 23, (16, 8)),
+        (wide, 25, (16,)),
+    ):
+        with patch.object(Tiling, "of", lambda target, tiling=tiling: tiling):
+            kernel = sized(30, 9, columns)
+            steps = kernel.schedule.steps
+        assert [step.lanes for step in steps if isinstance(step, Vectorize)][-1] == widths, columns
         a, b = (np.random.default_rng(3).normal(size=shape).astype("f") for shape in ((30, 9), (9, columns)))
         np.testing.assert_array_equal(kernel(a, b), kernel.interpret(a, b))
+
+
+def test_rows_are_shared_out_where_panels_alone_are_too_few_for_the_workers() -> None:
+    a, b = (np.random.default_rng(3).normal(size=shape).astype("f") for shape in ((32, 9), (9, 8)))
+    for workers, columns, by in ((1, 8, None), (2, 4, 16), (2, 8, None), (4, 8, 16), (2, 3, 16)):
+        with patch.object(Tiling, "of", lambda target, count=workers: replace(SMALL, workers=count)):
+            kernel = sized(32, 9, columns)
+            splits = {str(step.loop): step.by for step in kernel.schedule.steps if isinstance(step, Split)}
+        assert splits.get("i") == by, (workers, columns)
+        np.testing.assert_array_equal(kernel(a, b[:, :columns].copy()), kernel.interpret(a, b[:, :columns].copy()))
 
 
 def test_a_schedule_adds_a_panel_for_each_worker_and_none_where_loops_run_as_written() -> None:

@@ -36,8 +36,8 @@ from tirlite.schedules.vectorize import Vectorize
 
 # What stands in for the iterations of a loop that sizes decide.
 _SOME = 16
-# Of so many vectors along columns it does not count how wide the last one is.
-_MANY_VECTORS = 6
+# A shorter vector behind the last whole one is worth its code where it saves more than such a part of all lanes.
+_LEAST_PART = 32
 # Processors whose vectors have so many bytes leave lanes out by a mask.
 _MASKED_BYTES = 32
 
@@ -65,7 +65,7 @@ def steps(nest: Contraction, facts: Facts, tiling: Tiling) -> Iterator[Pass]:
     if least:
         yield Specialize(named(nest.loops[0].var.name), least)
     first, *others = nest.rows
-    by = _rows_of_block(first, others, tiling.block_tiles if nest.halves is None else TILES_OF_BLOCK, tiling)
+    by = _rows_of_block(nest, lanes, tiling)
     is_split = not is_known(first) or count_of(first) > by
     shared = [each.var.name for each in (*nest.batches, *([first] if is_split else []), nest.columns)]
     yield from (Parallel(named(each)) for each in shared if not nest.is_laid)
@@ -108,12 +108,14 @@ def _lanes(nest: Contraction, tiling: Tiling) -> int:
 
 
 def _widths(nest: Contraction, lanes: int, tiling: Tiling) -> tuple[int, ...]:
-    """The lanes of all vectors but the last, and of that one, where half of them do and it is a good part of all."""
+    """The lanes of all vectors but the last, and of that one: as few as hold it, where that is a good part of all."""
     if not is_known(nest.columns):
         return (lanes,)
-    whole, rest = divmod(count_of(nest.columns), lanes)
-    is_half = 0 < 2 * rest <= lanes and whole < _MANY_VECTORS and lanes * nest.element >= 2 * tiling.vector_bytes
-    return (lanes, lanes // 2) if is_half else (lanes,)
+    count, least = count_of(nest.columns), max(2, tiling.vector_bytes // nest.element)
+    rest, last = count % lanes, lanes
+    while rest and last % 2 == 0 and last // 2 >= max(rest, least):
+        last //= 2
+    return (lanes, last) if (lanes - last) * _LEAST_PART > count else (lanes,)
 
 
 def _panel(
@@ -130,10 +132,21 @@ def _panel(
         yield Vectorize(named(f"{packed.name}.{nest.columns.var.name}.inner"), (lanes,), padded=True)
 
 
-def _rows_of_block(first: For, others: list[For], tiles: int, tiling: Tiling) -> int:
-    """How many iterations of the first loop over rows share a panel, in whole tiles where it is the tile's."""
+def _rows_of_block(nest: Contraction, lanes: int, tiling: Tiling) -> int:
+    """How many iterations of the first loop over rows share a panel, in whole tiles where it is the tile's.
+
+    Fewer of them where all extents are known, and panels alone are too few for the workers.
+    """
+    first, *others = nest.rows
     inside = prod(max(1, count_of(each)) if is_known(each) else _SOME for each in others)
-    return -(-tiles * tiling.rows // inside)
+    tiles = tiling.block_tiles if nest.halves is None else TILES_OF_BLOCK
+    rows = tiles * tiling.rows
+    if all(map(is_known, nest.spatial)):
+        whole, rest = divmod(count_of(nest.columns), lanes)
+        panels = ([lanes] * whole + [_widths(nest, lanes, tiling)[-1]] * bool(rest)) * prod(map(count_of, nest.batches))
+        tile = tiling.rows_of(lanes, nest.element)
+        rows = tiling.rows_of_block(count_of(first) * inside, panels, -(-rows // tile), tile)
+    return -(-rows // inside)
 
 
 def _together(loop: For, most: int) -> int:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+from heapq import heapreplace
+
 from tirlite.ir import For
 from tirlite.record import record
 from tirlite.target import Target
@@ -21,6 +24,9 @@ _LEAST_VECTOR = 16
 TILES_OF_BLOCK = 32
 _MOST_TILES_OF_BLOCK = 128
 _TILES_OF_ALL = 256
+# The copy of a panel takes as long as so many rows of sums. So many panels for each worker are shared out evenly.
+_COPY = 4
+_MANY_PANELS = 16
 
 
 @record
@@ -41,6 +47,7 @@ class Tiling:
     least_strided: int
     strided_rows: int
     block_tiles: int = TILES_OF_BLOCK
+    workers: int = 1
     dots: tuple[str, ...] = ()
 
     @classmethod
@@ -58,6 +65,7 @@ class Tiling:
             cache // _PART_WITHOUT_VECTORS,
             _STRIDED_TILES * rows,
             min(max(_TILES_OF_ALL // target.workers, TILES_OF_BLOCK), _MOST_TILES_OF_BLOCK),
+            target.workers,
             processor.dots,
         )
 
@@ -67,6 +75,24 @@ class Tiling:
         if not is_known(columns) or count_of(columns) > full // 2:
             return full
         return next(lanes for lanes in (least << power for power in range(9)) if lanes >= min(count_of(columns), full))
+
+    def rows_of_block(self, rows: int, panels: list[int], tiles: int, tile: int) -> int:
+        """How many of so many rows share a panel: whole tiles of `tile` rows, so many `tiles` at most.
+
+        They are such that the workers are done soonest: each block of rows copies its panels, of so many lanes, anew.
+        """
+        fewest = max(1, -(-rows // (tiles * tile)))
+        most = fewest if self.workers == 1 or len(panels) > _MANY_PANELS * self.workers else fewest + 2 * self.workers
+        blocks = range(fewest, most + 1)
+        return min((-(-rows // (count * tile)) * tile for count in blocks), key=partial(self._time, rows, panels))
+
+    def _time(self, rows: int, panels: list[int], by: int) -> int:
+        """How long the last worker takes that has blocks of so many rows, where the next one goes to who is free."""
+        busy = [0] * self.workers
+        for first in range(0, rows, by):
+            for lanes in panels:
+                heapreplace(busy, busy[0] + lanes * (min(by, rows - first) + _COPY))
+        return max(busy)
 
     def figures(self, lanes: int, element: int) -> str:
         """What decided the schedule of a contraction with so many lanes in a row of a tile, of so many bytes each."""
