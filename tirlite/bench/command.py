@@ -66,11 +66,13 @@ def _add_kernels(benches: argparse._SubParsersAction[argparse.ArgumentParser]) -
     kernels = benches.add_parser(
         "kernels",
         help="definitions beside NumPy, Numba, SciPy and OpenCV, where installed, and beside the limits of the machine",
-        description="Calls each workload in turn with what peers make of it, and checks what comes out.",
+        description="Runs each workload in tirlite and in its peers, in turn, and checks the results.",
     )
-    kernels.add_argument("--threads", metavar="T,T", type=_counts, default="1,2", help="so many threads (%(default)s)")
-    kernels.add_argument("--peers", metavar="NAME,NAME", default="", help="these peers only")
-    kernels.add_argument("--only", metavar="NAME", default="", help="workloads with this in their name only")
+    kernels.add_argument(
+        "--threads", metavar="T,T", type=_counts, default="1,2", help="numbers of threads (%(default)s)"
+    )
+    kernels.add_argument("--peers", metavar="NAME,NAME", default="", help="compare with these peers only")
+    kernels.add_argument("--only", metavar="NAME", default="", help="measure only workloads with this in their name")
     _finish(kernels, run_kernels, "small arrays and one run")
 
 
@@ -96,17 +98,21 @@ def _add_graphs(benches: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         description="Compiles the networks of the gallery, or models, plans their storage in all ways, and runs them.",
     )
     graphs.add_argument(
-        "models", metavar="MODEL", type=Path, nargs="*", help="*.onnx, in place of the gallery, beside onnxruntime"
+        "models",
+        metavar="MODEL",
+        type=Path,
+        nargs="*",
+        help="*.onnx, beside onnxruntime; the gallery by default",
     )
     graphs.add_argument(
         "--dim",
         metavar="NAME=N,M",
         action="append",
         default=[],
-        help="values of a dim to measure at, else the least",
+        help="values of a dim to measure at; the least one by default",
     )
     graphs.add_argument(
-        "--bind", metavar="NAME=N", action="append", default=[], help="a number for a dim before a model is read"
+        "--bind", metavar="NAME=N", action="append", default=[], help="fix a dim before a model is read"
     )
     add_facts(graphs)
     add_constant(graphs)
@@ -117,30 +123,30 @@ def _add_plans(benches: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     plans = benches.add_parser(
         "plans",
         help="the planner: bytes over the lower bound, proofs, seconds, memory, on generated problems or a folder's",
-        description="Plans problems and prints what was reached. Those that cannot be finished take the limit.",
+        description="Plans problems and prints the bytes reached. A search that finds no proof runs until the limit.",
     )
-    plans.add_argument("--instances", metavar="DIR", type=Path, help="CSV files and models in this folder and below")
-    plans.add_argument("--strategy", metavar="S", help="who plans: exact, and auto for traces, unless told otherwise")
-    plans.add_argument("--time-limit", metavar="S", type=seconds, default=10, help="seconds a problem (%(default)g)")
-    plans.add_argument("--threads", metavar="T", type=whole(1, 1024), default=1, help="searches at once (%(default)d)")
+    plans.add_argument("--instances", metavar="DIR", type=Path, help="a folder of CSV files and models")
+    plans.add_argument("--strategy", metavar="S", help="the planning strategy; exact by default, auto for traces")
+    plans.add_argument("--time-limit", metavar="S", type=seconds, default=10, help="seconds per problem (%(default)g)")
+    plans.add_argument("--threads", metavar="T", type=whole(1, 1024), default=1, help="search threads (%(default)d)")
     _finish(plans, run_plans, "small problems")
 
 
 def _add_storage(benches: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     storage = benches.add_parser(
         "storage",
-        help="bytes of tables and models beside those that TVM and ONNX Runtime take for them, where installed",
+        help="bytes of tables and models beside those of TVM and ONNX Runtime, where installed",
         description="Plans each table and model, checks the plan, and runs the planners of peers on the same.",
     )
     storage.add_argument("paths", metavar="PATH", type=Path, nargs="+", help="*.csv, *.onnx, or a folder of them")
     storage.add_argument("--bind", metavar="NAME=N", action="append", default=[], help="a number for a dim of models")
-    storage.add_argument("--time-limit", metavar="S", type=seconds, default=10, help="seconds a table (%(default)g)")
-    _finish(storage, run_storage, "a second a table")
+    storage.add_argument("--time-limit", metavar="S", type=seconds, default=10, help="seconds per table (%(default)g)")
+    _finish(storage, run_storage, "one second per table")
 
 
 def _finish(bench: argparse.ArgumentParser, run: Callable[[argparse.Namespace], int], quick: str) -> None:
     """Adds what all benches have: `quick` says what is less when they only show that they work."""
-    bench.add_argument("--json", action="store_true", help="print one object for machines")
+    bench.add_argument("--json", action="store_true", help="print JSON")
     bench.add_argument("--quick", action="store_true", help=f"{quick}, to see that it works")
 
     def run_without_cache(arguments: argparse.Namespace) -> int:

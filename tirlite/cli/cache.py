@@ -7,9 +7,12 @@ import argparse
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Adds the command."""
-    parser = commands.add_parser("cache", help="where compiled code is kept, how much there is; deletes it")
+    parser = commands.add_parser("cache", help="show where compiled code is cached and how much there is, or delete it")
     parser.add_argument(
-        "what", nargs="?", choices=("where", "size", "clear"), help="one thing alone; left out, where and size"
+        "what",
+        nargs="?",
+        choices=("where", "size", "clear"),
+        help="where and size by default",
     )
     parser.set_defaults(run=run)
 

@@ -24,10 +24,10 @@ class InCheckout(Message):
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Adds commands that say where they are to be had."""
+    """Adds commands that say where to find them."""
     for name in ("bench", "onnx-coverage"):
         # No character begins an option, so that all that follows goes by.
-        parser = commands.add_parser(name, help="in a checkout alone", add_help=False, prefix_chars="\0")
+        parser = commands.add_parser(name, help="only in a checkout of the sources", add_help=False, prefix_chars="\0")
         parser.add_argument("rest", nargs="*")
         parser.set_defaults(run=run, command=name)
 

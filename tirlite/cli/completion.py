@@ -12,7 +12,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Adds the command."""
     parser = commands.add_parser(
         "completion",
-        help="prints a script with which a shell completes commands and options",
+        help="print a shell script that completes commands and options",
         description='In bash and zsh: eval "$(tirlite completion SHELL)". In fish: tirlite completion fish | source.',
     )
     parser.add_argument("shell", choices=tuple(_SCRIPTS))

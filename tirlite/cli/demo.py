@@ -15,14 +15,18 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Adds the command to those of the program."""
     parser = commands.add_parser(
         "demo",
-        help="find the corners in a photograph, and show all that happens on the way",
+        help="find the corners in a photograph, and show each step of the compilation",
         description=_DESCRIPTION,
     )
     parser.add_argument(
-        "image", metavar="IMAGE", nargs="?", type=Path, help="a .pgm or .npy file, or with Pillow any picture"
+        "image",
+        metavar="IMAGE",
+        nargs="?",
+        type=Path,
+        help="a .pgm or .npy file; with Pillow any format",
     )
     parser.add_argument(
-        "--out", metavar="FILE", type=Path, default=Path("corners.pgm"), help="the picture to write (%(default)s)"
+        "--out", metavar="FILE", type=Path, default=Path("corners.pgm"), help="where to write the result (%(default)s)"
     )
     parser.set_defaults(run=run)
 

@@ -14,8 +14,8 @@ from tirlite.diag import Entry, Message, TirliteError, entries, message_kinds, n
 from tirlite.show import Piece, write
 
 _DESCRIPTION = """\
-Explains a code of an error, as in `error[unknown-name]`: its cause, an example, and what to do about it.
-Without a code: the list of all.
+Explains an error code, such as `unknown-name` in `error[unknown-name]`: its cause, an example, and the fix.
+Without a code, lists all of them.
 """
 _HEAD = """\
 # Errors
@@ -56,12 +56,12 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Adds the command to those of the program."""
     parser = commands.add_parser(
         "explain",
-        help="explain a code of an error",
+        help="explain an error code",
         description=_DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("code", metavar="CODE", nargs="?", help="what stands in the brackets of `error[...]`")
-    parser.add_argument("--page", action="store_true", help="print all of them as a page of Markdown")
+    parser.add_argument("code", metavar="CODE", nargs="?", help="the text between the brackets of `error[...]`")
+    parser.add_argument("--page", action="store_true", help="print the explanations of all codes as a page of Markdown")
     parser.set_defaults(run=run)
 
 

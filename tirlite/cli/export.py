@@ -29,12 +29,17 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("source", metavar="FILE.py:NAME|MODEL.onnx", help="a kernel in a Python file, or a model")
-    parser.add_argument("--out", metavar="DIR", type=Path, required=True, help="the folder, made if it is not there")
-    parser.add_argument("--name", metavar="NAME", help="what the function is called in C")
+    parser.add_argument("--out", metavar="DIR", type=Path, required=True, help="the output folder, created if missing")
+    parser.add_argument("--name", metavar="NAME", help="the name of the C function")
     parser.add_argument("--target", metavar="T", default="host", help="host, x86-64, -v2, -v3, -v4 or aarch64")
-    parser.add_argument("--weights", choices=("object", "file"), default="object", help="where constants go")
     parser.add_argument(
-        "--bind", metavar="NAME=N", action="append", default=[], help="a number for a dim before the model is read"
+        "--weights",
+        choices=("object", "file"),
+        default="object",
+        help="in which file constants are",
+    )
+    parser.add_argument(
+        "--bind", metavar="NAME=N", action="append", default=[], help="fix a dim before the model is read"
     )
     add_constant(parser)
     parser.set_defaults(run=run)

@@ -1,6 +1,6 @@
 """Runs the command line's arguments and returns the exit code.
 
-0 done, 1 the kernel or its run failed, 2 wrongly called, 3 no plan fits the memory there is.
+0 success, 1 the kernel or its run failed, 2 bad arguments, 3 no plan fits the memory there is.
 """
 
 from __future__ import annotations

@@ -56,13 +56,13 @@ def bad_option(option: str, why: str) -> TirliteError:
 
 def add_constant(parser: argparse.ArgumentParser) -> None:
     """Adds the option that makes inputs constants."""
-    text = "an input that is known: a number or *.npy, where shapes or branches depend on it"
+    text = "make an input a constant, a number or *.npy, where shapes or branches depend on it"
     parser.add_argument("--constant", metavar="NAME=VALUE", action="append", default=[], help=text)
 
 
 def add_facts(parser: argparse.ArgumentParser) -> None:
     """Adds the option that tells what is known of dims."""
-    text = "what is known of dims: 's<=512, batch%%8==0'"
+    text = "known facts about dims: 's<=512, batch%%8==0'"
     parser.add_argument("--facts", metavar="F", action="append", default=[], help=text)
 
 

@@ -23,17 +23,16 @@ if TYPE_CHECKING:
 
 _DESCRIPTION = """\
 Plans storage for buffers with known lifetimes: a CSV file with the columns id, lower, upper, size, and optionally
-alignment, gaps and offset; or each such file of a folder. Cells stand between commas, semicolons or tabs, as in the
-first line. In place of size there may be size_expr, an expression over names of positive integers; then the plan holds
-for all their values. Every plan is checked before anything is printed or written.
+alignment, gaps and offset; or for each such file in a folder. Cells are separated by commas, semicolons or tabs, as in
+the first line. Instead of size a table may have size_expr, an expression over names of positive integers; the plan then
+holds for all their values. Every plan is checked before anything is printed or written.
 
-Of a model, *.onnx, the tensors between its operators are planned, as tl.graph.compile does. --dim shows the plan for
-all values of its dims at one of each, --bind makes them numbers before anything is planned: a capacity is for all
-values that there are.
+For a model, *.onnx, plans the tensors between its operators, as tl.graph.compile does. The plan holds for all values of
+the model's dims, and so does --capacity; --dim shows the plan at one value, --bind fixes a dim before planning.
 """
 _EPILOG = """\
 exit codes:
-  0 planned, 1 a fault of tirlite, 2 wrongly called or malformed input, 3 no plan fits the capacity
+  0 success, 1 a bug in tirlite, 2 bad arguments or malformed input, 3 no plan fits the capacity
 
 examples:
   tirlite plan lifetimes.csv --capacity 1048576 --strategy exact --time-limit 60 --out offsets.csv
@@ -102,29 +101,29 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         help="a CSV file, - for standard input, a folder, or a model, *.onnx",
     )
     parser.add_argument(
-        "--capacity", metavar="N", type=byte_count, help="bytes that there are, as in 64KiB; without it, no limit"
+        "--capacity", metavar="N", type=byte_count, help="available bytes, such as 64KiB; no limit by default"
     )
-    parser.add_argument("--stop-at-fit", action="store_const", const=True, help="search until a plan fits the capacity")
-    parser.add_argument("--strategy", metavar="S", default="auto", help="who plans, auto unless told otherwise")
-    parser.add_argument("--match-range", metavar="R", type=integer, help="share: storage of 1/R to R times the size")
-    parser.add_argument("--time-limit", metavar="S", type=decimal, help="seconds to search; Ctrl-C ends it too")
+    parser.add_argument("--stop-at-fit", action="store_const", const=True, help="end the search once a plan fits")
+    parser.add_argument("--strategy", metavar="S", default="auto", help="the planning strategy (%(default)s)")
+    parser.add_argument("--match-range", metavar="R", type=integer, help="share: reuse 1/R to R times the size")
+    parser.add_argument("--time-limit", metavar="S", type=decimal, help="seconds to search; Ctrl-C ends it early")
     parser.add_argument("--budget", metavar="NODES", type=integer, help="nodes to search; the same plan anywhere")
     parser.add_argument(
-        "--threads", metavar="T", type=integer, default=1, help="how many searches of a table may go on at once"
+        "--threads", metavar="T", type=integer, default=1, help="threads for the search of a table (%(default)d)"
     )
     parser.add_argument(
-        "--align", metavar="A", type=byte_count, default=1, help="a power of two; aligns every buffer to it"
+        "--align", metavar="A", type=byte_count, default=1, help="alignment of every buffer, a power of two"
     )
-    facts = "what is known of the names in sizes, or of dims: 'N<=64, N%%8==0'"
+    facts = "known facts about the names in sizes, or dims: 'N<=64, N%%8==0'"
     parser.add_argument("--facts", metavar="F", action="append", default=[], help=facts)
-    values = "values for names in sizes, with commas between"
+    values = "values for names in sizes, separated by commas"
     parser.add_argument("--bind", metavar="N=4", action="append", default=[], help=values)
-    parser.add_argument("--dim", metavar="NAME=4", action="append", default=[], help="a value for a dim of a model")
+    parser.add_argument("--dim", metavar="NAME=4", action="append", default=[], help="show the plan at this dim")
     add_constant(parser)
-    parser.add_argument("--out", metavar="FILE", type=Path, help="write the table with a column of offsets")
-    parser.add_argument("--json", action="store_true", help="print one object for machines")
+    parser.add_argument("--out", metavar="FILE", type=Path, help="write the table with an added column of offsets")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--svg", metavar="FILE", type=Path, help="write a picture of offsets over time")
-    parser.add_argument("--html", metavar="FILE", type=Path, help="write a page to look at the plan, before and after")
+    parser.add_argument("--html", metavar="FILE", type=Path, help="write a page with the plan, before and after")
     parser.set_defaults(run=run)
 
 

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from tirlite.graph import CompiledGraph, Function
 
 _DESCRIPTION = """\
-Compiles an ONNX model and runs it once on each of the inputs given, with seeded random numbers for all others: indices
-are such as there are. A dim that is not told is the least by which what operators ask of it holds. Prints each output,
-the bytes planned for the tensors in between, the bound that no plan can beat, and how long it took.
+Compiles an ONNX model and runs it once. Inputs that are not given are filled with seeded random numbers, indices with
+valid ones; dims that are not given take the least value that the operators accept. Prints each output, the bytes
+planned for the tensors in between, the bound that no plan can beat, and the times.
 """
 _EPILOG = """\
 examples:
@@ -47,27 +47,31 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Adds the command to those of the program."""
     parser = commands.add_parser(
         "run",
-        help="run an ONNX model as native code, and show its outputs and its memory",
+        help="compile and run an ONNX model, and show its outputs, memory and time",
         description=_DESCRIPTION,
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("model", metavar="MODEL", help="a model, *.onnx")
-    parser.add_argument("--input", metavar="NAME=FILE", action="append", default=[], help="an input, as *.npy")
+    parser.add_argument("--input", metavar="NAME=FILE", action="append", default=[], help="an array for an input")
     parser.add_argument(
-        "--dim", metavar="NAME=N", action="append", default=[], help="a value of a dim to run at, else the least"
+        "--dim",
+        metavar="NAME=N",
+        action="append",
+        default=[],
+        help="the value of a dim; by default the least",
     )
     parser.add_argument(
-        "--bind", metavar="NAME=N", action="append", default=[], help="a number for a dim before the model is read"
+        "--bind", metavar="NAME=N", action="append", default=[], help="fix a dim before the model is read"
     )
     add_facts(parser)
     add_constant(parser)
-    parser.add_argument("--planner", metavar="P", default="auto", help="who plans, auto unless told otherwise")
-    parser.add_argument("--seed", metavar="N", type=whole(0), default=0, help="of the random inputs (%(default)d)")
-    parser.add_argument("--threads", metavar="N", type=whole(1), help="how many run its parallel loops at most")
+    parser.add_argument("--planner", metavar="P", default="auto", help="the planning strategy (%(default)s)")
+    parser.add_argument("--seed", metavar="N", type=whole(0), default=0, help="seed of the random inputs (%(default)d)")
+    parser.add_argument("--threads", metavar="N", type=whole(1), help="the most threads for its parallel loops")
     shown = parser.add_mutually_exclusive_group()
-    shown.add_argument("--json", action="store_true", help="print one object for machines")
-    shown.add_argument("--profile", action="store_true", help="tell the time and the bytes of each operator as well")
+    shown.add_argument("--json", action="store_true", help="print JSON")
+    shown.add_argument("--profile", action="store_true", help="print the time and the bytes of each operator as well")
     parser.set_defaults(run=run)
 
 

@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from tirlite.rewrite import Observer, Step
 
 _DESCRIPTION = """\
-Shows a kernel on its way to native code. Without options: as it was written.
-Of several options, the parts follow each other under headings.
+Shows a kernel at the stages of its compilation. Without options, shows it as written.
+With several options, prints each part under a heading.
 """
 _EPILOG = """\
 examples:
   tirlite show blur.py:blur --after storage-rewrite     the loop nest with its temporaries merged
-  tirlite show blur.py:blur --plan --strategy tvm       what another strategy makes of it
-  tirlite show blur.py:blur --dump passes               a numbered file for each pass
+  tirlite show blur.py:blur --plan --strategy tvm       the plan of another strategy
+  tirlite show blur.py:blur --dump passes               one numbered file per pass
 """
 
 
@@ -61,16 +61,16 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("kernel", metavar="FILE.py:NAME", help="a Python file, and the name of a kernel in it")
-    parser.add_argument("--after", metavar="PASS", help="the function as this pass leaves it")
+    parser.add_argument("--after", metavar="PASS", help="print the function after this pass")
     parser.add_argument("--dump", metavar="DIR", type=Path, help="write the function after each pass into this folder")
-    parser.add_argument("--sequence", action="store_true", help="the linear access sequence of the temporaries")
-    parser.add_argument("--plan", action="store_true", help="where each temporary lies and why, with a chart")
-    parser.add_argument("--safety", action="store_true", help="for each access how it stays in its buffer")
-    parser.add_argument("--llvm", action="store_true", help="the LLVM IR")
-    parser.add_argument("--asm", action="store_true", help="the assembly for this machine")
-    parser.add_argument("--json", action="store_true", help="print one object: the function before and after, the plan")
+    parser.add_argument("--sequence", action="store_true", help="print the linear access sequence of the temporaries")
+    parser.add_argument("--plan", action="store_true", help="print where each temporary lies and why, with a chart")
+    parser.add_argument("--safety", action="store_true", help="print how each access is kept inside its buffer")
+    parser.add_argument("--llvm", action="store_true", help="print the LLVM IR")
+    parser.add_argument("--asm", action="store_true", help="print the assembly for this machine")
+    parser.add_argument("--json", action="store_true", help="print JSON: the function before and after, and its plan")
     parser.add_argument("--html", metavar="FILE", type=Path, help="write a page with the function and its plan")
-    parser.add_argument("--strategy", metavar="S", help="who plans, in place of the strategy that the kernel names")
+    parser.add_argument("--strategy", metavar="S", help="plan with this strategy instead of the kernel's own")
     parser.set_defaults(run=run)
 
 

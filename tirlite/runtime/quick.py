@@ -1,4 +1,4 @@
-"""Makes what calls a linked kernel on arrays in a hundredth of the time of `Binder`, where that can be had.
+"""Makes what calls a linked kernel on arrays in a hundredth of the time of `Binder`, where that is possible.
 
 Most calls are with plain arrays that fit. A compiled function, made once in a process, sees to these: it checks all
 that `Binder` checks. What does not fit, for whatever reason, it leaves to `Binder`, which accepts more and tells what

@@ -1,8 +1,9 @@
 """The extents of a function as sizes.
 
 A size is known on entry to a function if it is made of constants, dims, i64 scalar parameters, and lets of these;
-then its storage can be had before anything runs. It is a value in the integers: where i64 arithmetic would wrap around
-on the way, that storage is refused. What is not an extent may wrap around and be right, so `IndexSpace` looks at that.
+then its storage can be allocated before anything runs. It is a value in the integers: where i64 arithmetic would wrap
+around on the way, that storage is refused. What is not an extent may wrap around and be right, so `IndexSpace` looks at
+that.
 """
 
 from __future__ import annotations
