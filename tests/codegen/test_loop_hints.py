@@ -9,6 +9,7 @@ import pytest
 from llvmlite import binding
 
 import tirlite as tl
+from tirlite.codegen import Effort, lower
 from tirlite.codegen.llvm import machine
 from tirlite.codegen.loop_hints import hints_of
 from tirlite.ir import For, statements_of
@@ -85,6 +86,31 @@ def test_neighbours_are_loaded_anew_by_each_iteration() -> None:
 
 def test_the_options_of_llvm_are_those_of_a_version_that_was_looked_at() -> None:
     assert binding.llvm_version_info[0] <= machine.OPTIONS_OF
+
+
+def test_options_stay_off_until_the_last_thread_has_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(binding, "set_option", lambda _, option: told.append(option))
+    settings, host = machine._Settings(), machine._machine(Effort.NONE)
+    with settings.held(host):
+        with settings.held(host):
+            pass
+        assert all(option.endswith("=false") for option in told)
+    assert told[-1].endswith("=true")
+
+
+def test_llvm_looks_for_scalars_to_join_where_code_does_not_go_by_vectors() -> None:
+    n = tl.dim("n")
+
+    @tl.kernel
+    def doubled(x: tl.f32[n], y: tl.f32[n]):
+        for i in range(n):
+            y[i] = x[i] + x[i]
+
+    assert lower(tl.compile(doubled, schedule=None).lowered).joins_scalars
+    s = tl.schedule(doubled)
+    s.vectorize("i", 8)
+    assert not lower(tl.compile(doubled, schedule=s).lowered).joins_scalars
 
 
 def test_no_instruction_of_sse_stands_between_those_of_avx() -> None:

@@ -56,7 +56,9 @@ class Lowered:
     externs: tuple[str, ...]  # the extern functions that must exist in the process
     addresses: tuple[tuple[str, int], ...]  # symbols of extern functions that are known by their addresses
     extent: Extent
-    keeps_scalars: bool  # LLVM must not join scalars into vectors
+    joins_scalars: (
+        bool  # LLVM looks for scalars to join into vectors: a tenth of its time, in vain where they are there
+    )
     needs_pool: bool  # the module calls the pool of workers, see `codegen.llvm.pool`
     asks: bool  # the module asks for signals, see `codegen.llvm.signals`
     heap: HeapNeed
@@ -117,7 +119,7 @@ def lower(
         externs=tuple(module.externs),
         addresses=tuple(module.addresses.items()),
         extent=module.extent,
-        keeps_scalars=module.keeps_scalars,
+        joins_scalars=not (module.keeps_scalars or module.is_by_vectors),
         needs_pool=module.tasks > 0,
         asks=module.asks,
         heap=heap_need(func, storages),

@@ -11,6 +11,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, TypeAlias
 
 from tirlite.codegen.llvm.unlocked import emit_object, run_passes
+from tirlite.gate import GATE
 from tirlite.record import record
 from tirlite.target.processor import HOST, processors
 
@@ -86,9 +87,9 @@ def compile_module(lowered: Lowered, target: str = HOST) -> ObjectCode:
     loaded, is_whole = perf_counter(), len(lowered.parts) == 1
 
     def compiled(part: str, own: TargetMachine) -> Compiled:
-        return _compiled(part, own, effort, keeps_scalars=lowered.keeps_scalars, locked=is_whole)
+        return _compiled(part, own, effort, joins_scalars=lowered.joins_scalars, locked=is_whole)
 
-    with _settings(machine):
+    with _SETTINGS.held(machine):
         if is_whole:
             made = [compiled(lowered.text, machine)]
         else:
@@ -128,7 +129,7 @@ def _side_by_side(
 
 
 def _compiled(
-    text: str, machine: TargetMachine, effort: Effort, *, keeps_scalars: bool, locked: bool = True
+    text: str, machine: TargetMachine, effort: Effort, *, joins_scalars: bool, locked: bool = True
 ) -> Compiled:
     from llvmlite import binding
 
@@ -136,7 +137,7 @@ def _compiled(
     start = perf_counter()
     module = _parsed(text, machine, binding.create_context())
     start = _lap(seconds, "llvm parse", start)
-    _optimise(module, machine, effort, keeps_scalars=keeps_scalars, locked=locked)
+    _optimise(module, machine, effort, joins_scalars=joins_scalars, locked=locked)
     start = _lap(seconds, "llvm optimise", start)
     data = emit_object(machine, module, locked=locked)
     _lap(seconds, "llvm emit", start)
@@ -171,16 +172,16 @@ def compile_exported(lowered: Lowered, wrapper: str, names: Collection[str], mac
     for function in module.functions:
         if not function.is_declaration and function.name not in names:
             function.linkage = "internal"
-    with _settings(target):
-        _optimise(module, target, effort, keeps_scalars=lowered.keeps_scalars)
+    with _SETTINGS.held(target):
+        _optimise(module, target, effort, joins_scalars=lowered.joins_scalars)
         return bytes(target.emit_object(module))
 
 
 def compile_text(text: str, effort: Effort = Effort.SOME) -> bytes:
     """The object code of a module that is written out in LLVM's assembly, for the host."""
     machine = _machine(effort)
-    with _settings(machine):
-        return _compiled(text, machine, effort, keeps_scalars=False)[0]
+    with _SETTINGS.held(machine):
+        return _compiled(text, machine, effort, joins_scalars=True)[0]
 
 
 def optimised(lowered: Lowered, target: str = HOST) -> Optimised:
@@ -188,8 +189,8 @@ def optimised(lowered: Lowered, target: str = HOST) -> Optimised:
     effort = effort_for(lowered.extent)
     machine = _machine(effort, target)
     module = _parsed(lowered.text, machine)
-    with _settings(machine):
-        _optimise(module, machine, effort, keeps_scalars=lowered.keeps_scalars)
+    with _SETTINGS.held(machine):
+        _optimise(module, machine, effort, joins_scalars=lowered.joins_scalars)
         return Optimised(str(module), str(machine.emit_assembly(module)))
 
 
@@ -200,20 +201,33 @@ _HANDED_ON = "enable-load-in-loop-pre"
 _BRANCHES = "x86-cmov-converter"
 
 
-@contextmanager
-def _settings(machine: TargetMachine) -> Iterator[None]:
-    """While options of LLVM are off that cost more than they bring; they are those of the whole process."""
-    from llvmlite import binding
+class _Settings:
+    """The options of LLVM, those of the whole process: off while any thread compiles, so that all code is alike."""
 
-    off = (_HANDED_ON, *(_BRANCHES,) * machine.triple.startswith("x86_64"))
-    off = off if binding.llvm_version_info[0] <= OPTIONS_OF else ()
-    for option in off:
-        binding.set_option("", f"-{option}=false")
-    try:
-        yield
-    finally:
-        for option in off:
-            binding.set_option("", f"-{option}=true")
+    def __init__(self) -> None:
+        self._holders = 0
+
+    @contextmanager
+    def held(self, machine: TargetMachine) -> Iterator[None]:
+        """While options are off that cost more than they bring."""
+        from llvmlite import binding
+
+        off = (_HANDED_ON, *(_BRANCHES,) * machine.triple.startswith("x86_64"))
+        off = off if binding.llvm_version_info[0] <= OPTIONS_OF else ()
+        with GATE.inside(self):
+            self._holders += 1
+            for option in off:
+                binding.set_option("", f"-{option}=false")
+        try:
+            yield
+        finally:
+            with GATE.inside(self):
+                self._holders -= 1
+                for option in off if not self._holders else ():
+                    binding.set_option("", f"-{option}=true")
+
+
+_SETTINGS = _Settings()
 
 
 def _lap(seconds: Seconds, stage: str, start: float) -> float:
@@ -270,7 +284,7 @@ def _parsed(text: str, machine: TargetMachine, context: ContextRef | None = None
 
 
 def _optimise(
-    module: ModuleRef, machine: TargetMachine, effort: Effort, *, keeps_scalars: bool, locked: bool = True
+    module: ModuleRef, machine: TargetMachine, effort: Effort, *, joins_scalars: bool, locked: bool = True
 ) -> None:
     from llvmlite import binding
 
@@ -279,7 +293,7 @@ def _optimise(
     options = binding.create_pipeline_tuning_options(speed_level=effort.value[0])
     is_full = effort is Effort.FULL
     options.loop_vectorization = options.loop_unrolling = is_full
-    options.slp_vectorization = is_full and not keeps_scalars
+    options.slp_vectorization = is_full and joins_scalars
     builder = binding.create_pass_builder(machine, options)
     # A pass manager that runs a second time aborts the process.
     run_passes(builder.getModulePassManager(), module, builder, locked=locked)

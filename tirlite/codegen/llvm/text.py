@@ -22,13 +22,17 @@ _COUNTING = frozenset(("add", "sub", "mul", "srem", "urem", "sdiv", "udiv"))
 
 
 class Definition(NamedTuple):
-    """The text of a function: its name, who else sees it, what stands in front of its body, that, and whom it calls."""
+    """The text of a function: its name, who else sees it, what stands in front of its body, that, and whom it calls.
+
+    `by_vectors` says that it works with vectors already, without LLVM's help.
+    """
 
     name: str
     linkage: str
     head: str
     body: str
     calls: tuple[str, ...] = ()
+    by_vectors: bool = False
 
     @property
     def lines(self) -> int:
@@ -78,6 +82,12 @@ class ModuleText:
         self.extent = Extent()
         self.values = count(1)
         self.blocks = count(1)
+
+    @property
+    def is_by_vectors(self) -> bool:
+        """Whether most of its lines stand in functions that work with vectors."""
+        lines = sum(each.lines for each in self.functions)
+        return 2 * sum(each.lines for each in self.functions if each.by_vectors) > lines
 
     def node(self, *parts: str, distinct: bool = False) -> str:
         """The name of a new metadata node; a distinct one, equal to no other, has itself as its first part."""
@@ -133,6 +143,7 @@ class FunctionText:
         self.inputs: dict[str, Value] = {}
         self.calls: dict[str, None] = {}  # the names of the functions that it calls so far, or has called
         self.inlined_lines = 0  # of functions that will be inlined into it
+        self.by_vectors = False
         self.block = "entry"
         self.conditions = 0  # that are open around what is being written
         self._node = "" if module.lines is None else module.lines.function(module.span)
@@ -147,6 +158,8 @@ class FunctionText:
         for each in operands:
             if each.home is not self and each.home is not None:
                 self.inputs.setdefault(each.text, each)
+        if dtype.lanes > 1:
+            self.by_vectors = True
         name = f"%v{next(self.module.values)}"
         self._write(f"{name} = {instruction}")
         return Value(dtype, name, self)
@@ -336,7 +349,8 @@ class FunctionText:
         head = f"{result} @{name}({parameters}){attributes and f' {attributes}'}"
         if self.module.lines is not None:
             head += self.module.lines.define(self._node, name)
-        return Definition(name, linkage, head, "\n".join(["entry:", *self.allocas, *self.lines]), tuple(self.calls))
+        body = "\n".join(["entry:", *self.allocas, *self.lines])
+        return Definition(name, linkage, head, body, tuple(self.calls), self.by_vectors)
 
 
 def define_entry(out: FunctionText, name: str) -> None:
