@@ -98,12 +98,18 @@ def _lines(function: FunctionNode, dims: Mapping[Dim, Size]) -> Iterator[_Line]:
     found = extents_found(made)
     numbers: dict[Expr, int] = {param: number for number, param in enumerate(function.params)}
     known = dict(dims)
+
+    def find(place: Expr | Block) -> None:
+        for dim in found.get(place, ()):
+            known[dim] = Dim(f"value {numbers[made.resolved(dim.source)]}", 0) + 0
+
     for param in function.params:
-        known |= {dim: Dim(f"value {numbers[param]}", 0) + 0 for dim in found.get(param, ())}
+        find(param)
         yield _Line("parameter", "", (), substituted(param.type, dims), param.device)
     stack: list[tuple[Iterator[Expr], Block]] = [(iter(made.body.steps), made.body)]
     while stack:
         steps, block = stack[-1]
+        find(block)
         step = next(steps, None)
         if step is None:
             stack.pop()
@@ -112,7 +118,7 @@ def _lines(function: FunctionNode, dims: Mapping[Dim, Size]) -> Iterator[_Line]:
         if step is not made.resolved(step):
             continue
         numbers[step] = len(numbers)
-        known |= {dim: Dim(f"value {numbers[step]}", 0) + 0 for dim in found.get(step, ())}
+        find(step)
         yield _line(made, step, numbers, known)
         if isinstance(step, If):
             then, other = made.branches[step]

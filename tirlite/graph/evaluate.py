@@ -97,11 +97,11 @@ class _Sizes:
 
     made: Program
     binding: dict[Dim, int]
-    found: Mapping[Expr, tuple[RunDim, ...]]
+    found: Mapping[Expr | Block, tuple[RunDim, ...]]
 
-    def measure(self, step: Expr, values: Mapping[Expr, Value]) -> None:
-        """Binds the extents whose values are known behind a step."""
-        for dim in self.found.get(step, ()):
+    def measure(self, place: Expr | Block, values: Mapping[Expr, Value]) -> None:
+        """Binds the extents whose values are known behind a step, or at the start of a branch."""
+        for dim in self.found.get(place, ()):
             value = values[self.made.resolved(dim.source)]
             assert isinstance(value, np.ndarray)
             self.binding[dim] = int(value.item())
@@ -109,6 +109,7 @@ class _Sizes:
 
 
 def _block(made: Program, block: Block, values: dict[Expr, Value], sizes: _Sizes) -> Steps[None]:
+    sizes.measure(block, values)
     for step in block.steps:
         yield _step(made, step, values, sizes)
         sizes.measure(step, values)

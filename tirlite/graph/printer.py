@@ -115,6 +115,7 @@ class _FunctionText:
         self.written.append(_INDENT * level + content)
 
     def block(self, block: Block, level: int, end: str) -> Steps[None]:
+        self.extents(block, level)
         for step in block.steps:
             if isinstance(step, If):
                 self.line(level, f"{self.head(step)}if {self.name(step.condition)}:")
@@ -124,10 +125,13 @@ class _FunctionText:
                 yield self.block(branches.other, level + 1, "yield")
             elif not isinstance(step, Let) and not _is_number(step):
                 self.line(level, f"{self.head(step)}{self.value(step)}")
-            for dim in self.found.get(step, ()):
-                most = "on" if dim.most is None else f"to {dim.most}"
-                self.line(level, f"{dim.name} = {self.name(step)}  # from {dim.least} {most}")
+            self.extents(step, level)
         self.line(level, f"{end} {self.name(block.result)}")
+
+    def extents(self, place: Expr | Block, level: int) -> None:
+        for dim in self.found.get(place, ()):
+            most = "on" if dim.most is None else f"to {dim.most}"
+            self.line(level, f"{dim.name} = {self.name(self.made.resolved(dim.source))}  # from {dim.least} {most}")
 
     def head(self, step: Expr) -> str:
         return f"{self.name(step)}: {step.type}{_device(step)} = "

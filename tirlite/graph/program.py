@@ -112,23 +112,55 @@ class Program:
                 yield step
 
 
-def extents_found(made: Program) -> dict[Expr, tuple[RunDim, ...]]:
+def extents_found(made: Program) -> dict[Expr | Block, tuple[RunDim, ...]]:
     """The extents that a run finds, by what comes last of their values and those of the extents that limit them.
 
-    That is a step, a constant or a parameter.
+    That is a step, a constant or a parameter; or the block of a branch, where the extents are used in that alone.
     """
-    places: dict[Expr, int] = {}
-    last: dict[RunDim, Expr] = {}
-    for place, step in enumerate(made.steps()):
-        places[step] = place
+    above, places = _places(made)
+    users: dict[RunDim, Block] = {}
+    for step, (block, _) in places.items():
         for dim in run_dims(with_limits(_sizes(step))):
-            if dim not in last:
-                known = [made.resolved(dim.source), *(last[each] for each in run_dims(dim.limits))]
-                last[dim] = max(known, key=lambda each: places.get(each, -1))
-    found: dict[Expr, list[RunDim]] = {}
-    for dim, step in last.items():
-        found.setdefault(step, []).append(dim)
-    return {step: tuple(dims) for step, dims in found.items()}
+            users[dim] = _common(above, users.get(dim, block), block)
+    last: dict[RunDim, Expr | Block] = {}
+    found: dict[Expr | Block, list[RunDim]] = {}
+    for dim, block in users.items():
+        known = [made.resolved(dim.source), *(last[each] for each in run_dims(dim.limits))]
+        steps = [each for each in known if isinstance(each, Expr) and each in places]
+        source = max(steps, key=lambda each: places[each][1], default=known[0])
+        home = places[source][0] if isinstance(source, Expr) and source in places else made.body
+        last[dim] = source if home is block else block
+        found.setdefault(last[dim], []).append(dim)
+    return {place: tuple(dims) for place, dims in found.items()}
+
+
+def _places(made: Program) -> tuple[dict[Block, Block], dict[Expr, tuple[Block, int]]]:
+    """The block around each one, and for each step its block and its number in program order."""
+    above: dict[Block, Block] = {}
+    places: dict[Expr, tuple[Block, int]] = {}
+    stack = [(made.body, iter(made.body.steps))]
+    while stack:
+        block, steps = stack[-1]
+        step = next(steps, None)
+        if step is None:
+            stack.pop()
+            continue
+        places[step] = block, len(places)
+        if isinstance(step, If):
+            for each in reversed(made.branches[step]):
+                above[each] = block
+                stack.append((each, iter(each.steps)))
+    return above, places
+
+
+def _common(above: Mapping[Block, Block], a: Block, b: Block) -> Block:
+    """The innermost block that holds both."""
+    around = {a}
+    while a in above:
+        around.add(a := above[a])
+    while b not in around:
+        b = above[b]
+    return b
 
 
 def _sizes(step: Expr) -> Iterator[Size]:

@@ -197,3 +197,16 @@ def test_grids_of_a_size_that_is_data(spatial: int, aligned: int) -> None:
         ],
         [{"theta": np.zeros((2, spatial, spatial + 1), np.float32), "size": ints(3, 2, *(4,) * spatial)}],
     )
+
+
+def test_extents_are_checked_where_they_are_used() -> None:
+    """A number that is negative is no extent of anything as long as the other branch is taken."""
+
+    def branch(result: str, *nodes: Any) -> Any:
+        return helper.make_graph(list(nodes), result, [], [helper.make_tensor_value_info(result, FLOAT, ["k"])])
+
+    then = branch("t", node("Reshape", ["m", "first"], ["m1"]), node("ConstantOfShape", ["m1"], ["t"]))
+    other = branch("e", node("Cast", ["m"], ["f"], to=FLOAT), node("Reshape", ["f", "first"], ["e"]))
+    nodes = [node("Greater", ["m", "zero"], ["c"]), node("If", ["c"], ["y"], then_branch=then, else_branch=other)]
+    made = typed(model(nodes, {"m": (INT64, [])}, ["y"], zero=np.int64(0), first=ints(1)), FLOAT)
+    compare(made, [{"m": np.int64(3)}, {"m": np.int64(-3)}])

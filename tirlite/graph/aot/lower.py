@@ -134,7 +134,7 @@ class _Lowering:
 
     def _grouping(self) -> Grouping:
         measured = {dim.source for dims in self.found.values() for dim in dims}
-        shown = frozenset((*self.keep, *self.found, *map(self.made.resolved, measured)))
+        shown = frozenset((*self.keep, *map(self.made.resolved, measured)))
         return grouping(self.made, self.folded, shown, self.functions)
 
     def lowered(self) -> Steps[Lowered]:
@@ -144,7 +144,7 @@ class _Lowering:
         body: list[Stmt] = [*self._demands(function)]
         copies = self._aim(self.made.body, outputs, function.body)
         for source, dims in self.found.items():
-            if self._is_ready(source):
+            if isinstance(source, Expr) and self._is_ready(source):
                 for dim in dims:
                     self._measure(dim, body)
         yield self._block(self.made.body, body)
@@ -269,6 +269,8 @@ class _Lowering:
         return copies
 
     def _block(self, block: Block, body: list[Stmt]) -> Steps[None]:
+        for dim in self.found.get(block, ()):
+            self._measure(dim, body)
         for step in block.steps:
             if isinstance(step, Constant) or step in self.folded:
                 continue

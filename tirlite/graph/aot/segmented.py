@@ -12,8 +12,8 @@ from tirlite.graph.aot.segments import Choice, Nested, Piece, Segments
 from tirlite.graph.arguments import bind
 from tirlite.graph.expr import Call, Constant, Expr, FunctionNode
 from tirlite.graph.loop import LoopFunction
-from tirlite.graph.program import extents_found
-from tirlite.graph.run_dims import RunDim, check_extent
+from tirlite.graph.program import Block, extents_found
+from tirlite.graph.run_dims import RunDim, check_extent, run_dims, with_limits
 from tirlite.graph.stepping import stepping
 from tirlite.record import record
 from tirlite.sizes import Dim, evaluate
@@ -27,7 +27,7 @@ class Timetable:
     """Segments, with when each value is used last and which extents it tells."""
 
     segments: Segments
-    extents: Mapping[Expr, tuple[RunDim, ...]]
+    extents: Mapping[Expr | Block, tuple[RunDim, ...]]
     last_uses: Mapping[int, tuple[Expr, ...]]
 
 
@@ -96,16 +96,24 @@ class _Run:
     def put(self, expr: Expr, value: Any) -> None:
         """Notes a value, and the extents that have it."""
         self.values[expr] = value
-        for dim in self.table.extents.get(expr, ()):
-            self.binding[dim] = int(self._value(dim.source))
-            check_extent(dim, self.binding[dim], self.binding, dim.source.span)
+        self._find(expr)
+
+    def _find(self, place: Expr | Block) -> None:
+        for dim in self.table.extents.get(place, ()):
+            self._bind(dim)
+
+    def _bind(self, dim: RunDim) -> None:
+        self.binding[dim] = int(self._value(dim.source))
+        check_extent(dim, self.binding[dim], self.binding, dim.source.span)
 
     def item(self, item: Piece | Choice | Nested) -> None:
         if isinstance(item, Piece):
             for expr, value in zip(item.gives, self._piece(item), strict=True):
                 self.put(expr, value)
         elif isinstance(item, Choice):
-            (value,) = self._piece(item.then if self._value(item.step.condition) else item.other)
+            number = 0 if self._value(item.step.condition) else 1
+            self._find(self.table.segments.made.branches[item.step][number])
+            (value,) = self._piece((item.then, item.other)[number])
             self.put(item.step, value)
         else:
             self.put(item.call, self._call(item.call))
@@ -117,6 +125,10 @@ class _Run:
     def _piece(self, piece: Piece) -> tuple[Any, ...]:
         values = [self._value(each) for each in piece.takes]
         if piece.told:
+            # Extents that a branch inside of this one uses are found here.
+            for dim in run_dims(with_limits(piece.told)):
+                if dim not in self.binding:
+                    self._bind(dim)
             values.append(np.empty((*(evaluate(size, self.binding) for size in piece.told), 0), np.bool_))
         made: tuple[Any, ...] = self.runner(piece.function, values)
         return made
