@@ -25,27 +25,58 @@ def grown_in_place(y: tl.f32[n]):
 
 
 @tl.kernel
+def doubled(x: tl.f32[n], y: tl.out[tl.f32[n]]):
+    for i in range(n):
+        y[i] = 2 * x[i]
+
+
+@tl.kernel
+def rounded(x: tl.f32[n], y: tl.out[tl.u8[n]]):
+    for i in range(n):
+        y[i] = tl.u8(x[i])
+
+
+@tl.kernel
 def few(x: tl.f32[4096], y: tl.out[tl.f32[4096]]):
     for i in range(4096):
         y[i] = tl.exp(x[i])
 
 
 def test_what_is_read_or_fits_into_caches_is_stored_there() -> None:
-    for kernel, streams in ((grown, True), (grown_in_place, False), (few, False)):
+    for kernel, streams in ((grown, True), (doubled, True), (rounded, False), (grown_in_place, False), (few, False)):
         text = tl.compile(kernel, target=TARGET).llvm
         assert ("!nontemporal" in text) is streams
         assert ("sfence" in text) is streams
     assert "!nontemporal" not in tl.compile(grown, target=tl.Target("aarch64")).llvm
 
 
+def test_all_arrays_together_decide_and_a_result_that_is_a_part_of_them() -> None:
+    cache = TARGET.processor.caches[-1] // 4
+
+    def scaled(read: int, written: int) -> tl.Kernel:
+        @tl.kernel
+        def kernel(x: tl.f32[read], y: tl.out[tl.f32[written]]):
+            for i in range(written):
+                y[i] = 2 * x[i]
+
+        return kernel
+
+    for read, written, streams in (
+        (cache // 2, cache // 2, True),
+        (cache // 4, cache // 4, False),
+        (cache, 4096, False),
+    ):
+        assert ("!nontemporal" in tl.compile(scaled(read, written), target=TARGET).llvm) is streams
+
+
 @pytest.mark.skipif(not runs_here(TARGET.name), reason="code for another machine")
 def test_results_larger_than_caches_at_all_addresses() -> None:
-    fast = tl.compile(grown, target=TARGET)
     size = TARGET.processor.caches[-1] // 4 + 77
     numbers = np.random.default_rng(0).normal(size=size + 1).astype(np.float32)
-    wanted = tl.compile(grown, schedule=None)(numbers)
     memory = np.empty(size + 8, np.float32)
-    for begin in (0, 1, 4):
-        found = memory[begin : begin + size]
-        fast(numbers[1:], found)
-        np.testing.assert_array_equal(found, wanted[1:])
+    for kernel in (grown, doubled):
+        fast, wanted = tl.compile(kernel, target=TARGET), tl.compile(kernel, schedule=None)(numbers)
+        for begin in (0, 1, 4):
+            found = memory[begin : begin + size]
+            fast(numbers[1:], found)
+            np.testing.assert_array_equal(found, wanted[1:])

@@ -353,9 +353,24 @@ def test_debug_code_and_callees_of_a_kernel_as_written_keep_their_loops() -> Non
 
 
 @pytest.mark.parametrize(
+    ("loop", "lanes"),
+    [
+        ("for j in range(m):\n    y[i, j] = x[i, j] + 1", 64),
+        ("for j in range(m):\n    y[i, j] = x[i, 2 * j - j]", 0),
+        ("for j in range(m):\n    y[i, j] = y[i, j] + 1", 0),
+        ("for j in range(m):\n    y[i, j] = tl.f32(tl.f64(x[i, j]) * 3)", 0),
+    ],
+)
+def test_results_that_nothing_reads_are_written_by_vectors_that_may_go_past_the_caches(loop: str, lanes: int) -> None:
+    text = str(PASS.rewritten(kernel("for i in range(n):\n" + indent(loop, "    "))))
+    assert (f"y[i, tl.ramp(j, 1, {lanes})]" in text) is (lanes > 0)
+    assert ("tl.ramp" in text) is (lanes > 0)
+
+
+@pytest.mark.parametrize(
     "loop",
     [
-        pytest.param("for j in range(m):\n    y[0, j] = x[0, j] + 1", id="LLVM does as well"),
+        pytest.param("for j in range(m):\n    y[i, j] = y[i, j] + 1", id="LLVM does as well"),
         pytest.param("for j in range(1, m):\n    y[0, j] = tl.exp(y[0, j - 1])", id="the iteration before is read"),
         pytest.param("for j in range(m):\n    y[0, 0] = tl.exp(x[0, j])", id="one element for all"),
         pytest.param(
@@ -563,7 +578,7 @@ def test_sums_along_rows_are_stored_by_tiles() -> None:
     text = str(VectorizeLoops(target="x86-64-v4")(func))
     assert "y_columns[j - tile, tl.ramp(0, 1, 16)] = s[tl.ramp(0, 1, 16)]" in text
     assert "y[first + 15, tl.ramp(tile, 1, 16)] = row" in text
-    PASS.expect_unchanged("for i in range(n):\n    for j in range(m):\n        y[i, j] = x[i, j] + 1")
+    PASS.expect_unchanged("for i in range(n):\n    for j in range(m):\n        y[i, j] = y[i, j] + 1")
 
 
 def transposed(dtype: DType) -> tl.Kernel:
@@ -618,7 +633,13 @@ def test_bytes_that_iterations_share_are_loaded_by_vectors() -> None:
     text = str(VectorizeLoops(target="x86-64-v3")(Normalize()(blur)))
     assert "y[i, tl.ramp(first, 1, 32)]" in text
     assert "x[i, tl.ramp(first + 1, 1, 32)]" in text
-    of_words = Normalize()(tl.parse(before.replace("u8", "f32").replace("u16", "f32").replace(" >> 1", " * 0.5")))
+    words = (
+        before.replace("u8", "f32")
+        .replace("u16", "f32")
+        .replace(" >> 1", " * 0.5")
+        .replace("] = tl", "] = y[i, j] + tl")
+    )
+    of_words = Normalize()(tl.parse(words))
     assert VectorizeLoops()(of_words) is of_words
     fast, plain = tl.compile(blur), tl.compile(blur, schedule=None)
     for m in (1, 31, 32, 33, 100):

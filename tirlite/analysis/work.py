@@ -56,7 +56,7 @@ def reads_neighbours(loop: For) -> bool:
                 isinstance(node, Load)
                 and node.buffer.dtype.bytes < _WORD
                 and node.indices
-                and _mentions(node.indices[-1], loop.var)
+                and mentions(node.indices[-1], loop.var)
             ):
                 base, offset = _parted(node.indices[-1])
                 if any(offset != far and _are_in_a_row(node, base, other, of) for other, of, far in met):
@@ -67,7 +67,19 @@ def reads_neighbours(loop: For) -> bool:
     return False
 
 
-def _mentions(index: Expr, var: Var) -> bool:
+def widest_computed(loop: For) -> int:
+    """The bytes of the widest element that an iteration loads, or computes on the way, but for indices."""
+    todo: list[Node] = [stmt.value for stmt in loop.body.stmts if isinstance(stmt, Store | Let)]
+    widest = 1
+    while todo:
+        node = todo.pop()
+        if isinstance(node, Expr):
+            widest = max(widest, node.dtype.bytes)
+        todo += () if isinstance(node, Load) else node.children()
+    return widest
+
+
+def mentions(index: Expr, var: Var) -> bool:
     return any(node is var for node in walk(index))
 
 

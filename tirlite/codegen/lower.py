@@ -190,7 +190,7 @@ def _write_kernel(func: PrimFunc, statements: Statements, workspace: Workspace) 
     if any(loop.step > 1 for loop in statements_of(func.body, For)) or next(statements_of(func.body, AttrStmt), None):
         from tirlite.codegen.streaming import streamed_stores
 
-        statements.streamed = streamed_stores(func, statements.module.processor)
+        statements.streamed = streamed_stores(func, out, values.environment.places)
     statements.write(func.body)
 
 

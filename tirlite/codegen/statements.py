@@ -85,7 +85,7 @@ class Statements:
         self.weights = weights
         self.aliases = aliases
         self.calls = calls
-        self.streamed: dict[Store, bool] = {}  # what goes past the caches: always, or where it is large
+        self.streamed: dict[Store, Value | None] = {}  # what goes past the caches: where a value is true, or always
         self.addresses: dict[Buffer, Value] = {}  # in the workspace
         self.parts: dict[For, WorkerPart] = {}  # those of the workspace that the workers of a loop have
         self._sizing: set[Var] = set()  # the lets that extents on the heap are made of
@@ -189,7 +189,7 @@ class Statements:
             if stmt in self.streamed:
                 from tirlite.codegen.streaming import store
 
-                store(self.out, place, first, value, note, always=self.streamed[stmt])
+                store(self.out, place, first, value, note, self.streamed[stmt])
             else:
                 memory.store(self.out, place, first, value, note)
 

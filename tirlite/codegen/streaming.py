@@ -1,22 +1,23 @@
 """Stores that go past the caches: those of results that no cache holds, and that a kernel does not read.
 
 An ordinary store reads the line that it writes to first, which for such results is a third of all that memory moves, or
-a half. Whether a result is that large, and lies on 16 bytes, is decided where vectors are stored, on the way: two
+a half. Whether a result is that large is decided on entry, whether it lies on 16 bytes where vectors are stored: two
 branches that always go the same way. Where `nontemporal` says it of a buffer, its size is not asked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import partial, reduce
 
+from tirlite.analysis.streams import PART, held, results
 from tirlite.codegen import memory
 from tirlite.codegen.faults import KernelFunction
 from tirlite.codegen.llvm.values import Value, integer
 from tirlite.codegen.memory import Place
-from tirlite.ir import Allocate, AttrKey, AttrStmt, Buffer, For, Let, PrimFunc, Store, i64, statements_of, walk
+from tirlite.codegen.work import goes_over_the_rest
+from tirlite.ir import Allocate, AttrKey, AttrStmt, Buffer, For, Let, PrimFunc, Store, i64, statements_of
 from tirlite.ir.masked import mask_of
-from tirlite.ir.shapes import constant_bytes
-from tirlite.target import Processor
 
 # The bytes that such an instruction writes at once, at addresses that are multiples of these.
 _ALIGNMENT = 16
@@ -24,15 +25,36 @@ _ALIGNMENT = 16
 _LINE = 64
 
 
-def streamed_stores(func: PrimFunc, processor: Processor) -> dict[Store, bool]:
+def streamed_stores(func: PrimFunc, out: KernelFunction, places: Mapping[Buffer, Place]) -> dict[Store, Value | None]:
     """The stores of vectors, one behind the other, to parameters that nothing reads and that may be large.
 
-    Where loops stand between two of them, a line would leave the processor in parts. By store, whether it is one that
-    `nontemporal` stands around: its buffer may be of any size.
+    Where loops stand between two of them, a line would leave the processor in parts. By store, whether its buffer is
+    large; none for one that `nontemporal` stands around.
     """
+    processor = out.module.processor
     if processor.family != "x86-64":
         return {}
-    return dict.fromkeys(_found(func, processor), False) | dict.fromkeys(_said(func), True)
+    past = results(func, processor)
+    loops = (loop for loop in statements_of(func.body, For) if loop.step > 1 and not goes_over_the_rest(loop))
+    found = [store for loop in loops for store in _stores(loop)]
+    kept = [store for store in found if store.buffer in past]
+    return {**_sized(kept, out, places), **dict.fromkeys(_said(func))}
+
+
+def _sized(stores: list[Store], out: KernelFunction, places: Mapping[Buffer, Place]) -> dict[Store, Value | None]:
+    """By store, whether its buffer, with all others, is larger than what caches hold."""
+    if not stores:
+        return {}
+    sizes = {buffer: _size(out, place) for buffer, place in places.items()}
+    total = reduce(partial(out.op, "add"), sizes.values())
+    large = out.compare("icmp ugt", total, integer(held(out.module.processor)))
+    parts = {buffer: out.op("mul", sizes[buffer], integer(PART)) for buffer in {store.buffer: None for store in stores}}
+    past = {buffer: out.op("and", large, out.compare("icmp uge", part, total)) for buffer, part in parts.items()}
+    return {store: past[store.buffer] for store in stores}
+
+
+def _size(out: KernelFunction, place: Place) -> Value:
+    return reduce(out.product, place.extents, integer(place.buffer.dtype.bytes))
 
 
 def _said(func: PrimFunc) -> Iterator[Store]:
@@ -42,20 +64,6 @@ def _said(func: PrimFunc) -> Iterator[Store]:
             for stmt in statements_of(attr.body, Store):
                 if stmt.buffer is attr.buffer and _is_whole(stmt, _ALIGNMENT):
                     yield stmt
-
-
-def _found(func: PrimFunc, processor: Processor) -> frozenset[Store]:
-    """The stores that go past the caches without being told to."""
-    found = [store for loop in statements_of(func.body, For) if loop.step > 1 for store in _stores(loop)]
-    written = {store.buffer for store in found if _may_be_large(store.buffer, processor)}
-    written &= {param for param in func.params if isinstance(param, Buffer)}
-    if not written:
-        return frozenset()
-    for node in walk(func.body):
-        used = {getattr(node, name) for name in node.USES}
-        if not isinstance(node, Store):
-            written -= used
-    return frozenset(store for store in found if store.buffer in written)
 
 
 def _stores(loop: For) -> Iterator[Store]:
@@ -72,20 +80,12 @@ def _is_whole(store: Store, least: int) -> bool:
     return mask_of(store.indices) is None and not dtype.is_bool and dtype.lanes * store.buffer.dtype.bytes >= least
 
 
-def _may_be_large(buffer: Buffer, processor: Processor) -> bool:
-    size = constant_bytes(buffer)
-    return not buffer.volatile and (size is None or size > processor.caches[-1])
-
-
-def store(out: KernelFunction, place: Place, pointer: Value, value: Value, note: str, *, always: bool) -> None:
-    """Stores a vector past the caches: always, or where the buffer is larger than the last of these."""
+def store(out: KernelFunction, place: Place, pointer: Value, value: Value, note: str, large: Value | None) -> None:
+    """Stores a vector past the caches: always, or where the buffer is large."""
     low = out.op("and", out.cast("ptrtoint", pointer, i64), integer(_ALIGNMENT - 1))
     streams = out.compare("icmp eq", low, integer(0))
-    if not always:
-        size = integer(place.buffer.dtype.bytes)
-        for extent in place.extents:
-            size = out.product(size, extent)
-        streams = out.op("and", out.compare("icmp ugt", size, integer(out.module.processor.caches[-1])), streams)
+    if large is not None:
+        streams = out.op("and", large, streams)
     past, through, done = out.label("past"), out.label("through"), out.label("stored")
     out.branch_if(streams, past, through)
     out.start(past)

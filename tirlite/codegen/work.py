@@ -10,6 +10,7 @@ from tirlite.ir import (
     AttrStmt,
     Call,
     Expr,
+    FloorDiv,
     For,
     ForKind,
     IfThenElse,
@@ -18,6 +19,8 @@ from tirlite.ir import (
     Let,
     LetExpr,
     Load,
+    Min,
+    Mul,
     Ramp,
     SeqStmt,
     Steps,
@@ -30,6 +33,7 @@ from tirlite.ir import (
     i64,
     run,
     statements,
+    structural_equal,
     walk,
 )
 from tirlite.record import record
@@ -42,6 +46,8 @@ _DEEPEST = 1
 # Iterations in which no kernel takes long, and operations that take some milliseconds.
 _LITTLE = 1e5
 _STRETCH = 2e7
+# Behind whole vectors there are no more than the most lanes that one has.
+_REST = 64
 # So many iterations of loops inside are straight code to LLVM.
 _TAPS = 16
 # What a call costs, such as an elementary function, in operations.
@@ -89,9 +95,21 @@ def is_unbound(loop: For) -> bool:
     """Whether a loop without loops inside may have more iterations than any array has elements along an axis."""
     if loop.values is not None:
         return len(loop.values) > _LITTLE
-    return not any(
-        isinstance(stmt, For | While | KernelCall) for stmt in statements(loop.body)
-    ) and not _is_along_array(loop)
+    if any(isinstance(stmt, For | While | KernelCall) for stmt in statements(loop.body)):
+        return False
+    return not goes_over_the_rest(loop) and not _is_along_array(loop)
+
+
+def goes_over_the_rest(loop: For) -> bool:
+    """Whether a loop runs a few times behind whole vectors: `range(m // 64 * 64, m)`, `range(min(16, m))`."""
+    start, stop = loop.start, loop.stop
+    if isinstance(start, IntImm):
+        return isinstance(stop, Min) and isinstance(stop.a, IntImm) and stop.a.value - start.value <= _REST
+    if isinstance(start, Add) and isinstance(stop, Add) and structural_equal(start.a, stop.a):
+        start, stop = start.b, stop.b
+    if not isinstance(start, Mul) or not isinstance(start.a, FloorDiv) or not structural_equal(start.a.b, start.b):
+        return False
+    return isinstance(start.b, IntImm) and start.b.value <= _REST and bool(structural_equal(start.a.a, stop))
 
 
 def _is_along_array(loop: For) -> bool:

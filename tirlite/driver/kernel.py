@@ -44,8 +44,9 @@ if TYPE_CHECKING:
     Array: TypeAlias = npt.NDArray[Any]
 
 
-# After so many calls of a kernel, what is quicker for all others is made. The first time that takes some milliseconds.
-_OFTEN = 8
+# After so many calls of a kernel, what is quicker for all others is made. That takes as long as four to ten calls save,
+# and some milliseconds for the first kernel of a process.
+_OFTEN = 4
 
 
 class _Call:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from tirlite.analysis.integers.index_space import IndexSpace
 from tirlite.ir import Add, Expr, FloorDiv, FloorMod, For, IntImm, Mul, Neg, Node, Sub, Var, const, i64, rewrite
 from tirlite.sizes import Size
 from tirlite.sizes.poly import varies
 from tirlite.sizes.unknown import Unknown, terms_in
+
+if TYPE_CHECKING:
+    from tirlite.analysis.integers.index_space import IndexSpace
 
 N = TypeVar("N", bound=Node)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from tirlite.analysis.work import widest_computed
 from tirlite.ir import (
     GE,
     Add,
@@ -15,7 +16,7 @@ from tirlite.ir import (
     Let,
     Load,
     Min,
-    Node,
+    Ramp,
     SeqStmt,
     Stmt,
     Store,
@@ -115,6 +116,20 @@ class ByVectors:
         return written_out(self.jam(self.lanes(first, lanes).block(self.inside)))
 
 
+def streamed(loop: For, processor: Processor) -> tuple[Stmt, ...] | None:
+    """A loop of independent iterations, which read nothing that they write, by vectors; None where it has none."""
+
+    def lanes(first: Expr, count: int) -> Lanes:
+        return Lanes(count, {loop.var: Ramp(first, const(1, i64), count)}, neighbours=True)
+
+    widths = widths_of(loop, processor)
+    vectors = ByVectors(loop, loop.body, lambda body: body, lanes, widths, is_repeatable=True)
+    try:
+        return (*vectors.statements(),)
+    except NotVector:
+        return None
+
+
 def widths_of(loop: For, processor: Processor) -> tuple[int, int]:
     """The lanes of the vectors of a loop, and of those that go over what is left.
 
@@ -147,20 +162,8 @@ def window_widths_of(loop: For, processor: Processor) -> tuple[int, int]:
 
 def stencil_widths_of(loop: For, processor: Processor) -> tuple[int, int]:
     """The lanes where iterations load neighbours: two registers of the widest that is computed, be it on the way."""
-    nodes = (node for stmt in loop.body.stmts for node in _computed(stmt))
-    widest = max((node.dtype.bytes for node in nodes), default=1)
-    lanes = min(MOST_LANES, 2 * processor.vector_bytes // widest)
+    lanes = min(MOST_LANES, 2 * processor.vector_bytes // widest_computed(loop))
     return lanes, lanes
-
-
-def _computed(stmt: Stmt) -> Iterator[Expr]:
-    """What a statement computes, without indices."""
-    todo: list[Node] = [stmt.value] if isinstance(stmt, Store | Let) else []
-    while todo:
-        node = todo.pop()
-        if isinstance(node, Expr):
-            yield node
-        todo += () if isinstance(node, Load) else node.children()
 
 
 def _widest(loop: For) -> int:

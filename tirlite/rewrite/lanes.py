@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Generator, Mapping
 from dataclasses import replace
 from math import prod
+from typing import TYPE_CHECKING
 
-from tirlite.analysis.bounds import Bounds
 from tirlite.ir import (
     Add,
     Allocate,
@@ -59,6 +59,9 @@ from tirlite.ir.shapes import constant_shape
 from tirlite.ir.traps import SHIFTS, trap_of
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.sizes import Proof
+
+if TYPE_CHECKING:
+    from tirlite.analysis.bounds import Bounds
 
 # Lanes that load elements so far apart are as many vectors, and shuffles of these.
 MOST_APART = 4

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tirlite.analysis.facts import Facts
+from tirlite.analysis.streams import results, stores_past
 from tirlite.analysis.work import asserts_alone, has_much_to_do, reads_neighbours
 from tirlite.ir import For, ForKind, PrimFunc, Stmt, While, statements_of
+from tirlite.ir.checked import has_check
 from tirlite.record import record
 from tirlite.rewrite.normalize import exchanged
 from tirlite.rewrite.pipeline import FactsPass
-from tirlite.target.processor import HOST, processor_called
+from tirlite.target.processor import HOST, Processor, processor_called
 
 
 @record
@@ -49,17 +51,37 @@ class VectorizeLoops(FactsPass):
         body = facts.func.body
         loops = statements_of(body, For)
         searches = any(True for _ in statements_of(body, While))
-        if not searches and not any(map(_may_serve, loops)):
-            return facts.func
+        serves = any(map(_may_serve, loops))
         if searches and (func := _without_counts(facts.func)) is not facts.func:
             return self.rewritten(Facts(func))
-        from tirlite.rewrite.nests import Rules, by_vectors
+        made: dict[For, tuple[Stmt, ...]] = {}
+        processor = processor_called(self.target)
+        if searches or serves:
+            from tirlite.rewrite.nests import Rules, by_vectors
 
-        made = by_vectors(facts, Rules(self.called, processor_called(self.target)))
+            made = by_vectors(facts, Rules(self.called, processor))
         ahead = _ahead(facts.func, made) if searches else {}
-        if not made and not ahead:
+        past = {} if self.called else _past_caches(facts.func, made, processor)
+        if not made and not ahead and not past:
             return facts.func
-        return exchanged(facts.func, {**made, **{loop: (before, loop) for loop, before in ahead.items()}})
+        return exchanged(facts.func, {**made, **past, **{loop: (before, loop) for loop, before in ahead.items()}})
+
+
+def _past_caches(func: PrimFunc, made: Mapping[For, object], processor: Processor) -> dict[For, tuple[Stmt, ...]]:
+    """What stands in the place of other loops that write results which may go past the caches: so may vectors alone."""
+    past = results(func, processor)
+    found = [loop for loop in statements_of(func.body, For) if past and _is_plain(loop) and stores_past(loop, past)]
+    if not found:
+        return {}
+    from tirlite.rewrite.by_vectors import streamed
+
+    gone = {each for loop in made for each in (loop, *statements_of(loop.body, For))}
+    vectors = ((loop, streamed(loop, processor)) for loop in found if loop not in gone)
+    return {loop: stmts for loop, stmts in vectors if stmts is not None}
+
+
+def _is_plain(loop: For) -> bool:
+    return loop.kind in (ForKind.SERIAL, ForKind.PARALLEL) and loop.step == 1 and not has_check(loop)
 
 
 def _without_counts(func: PrimFunc) -> PrimFunc:

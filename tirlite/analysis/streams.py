@@ -1,0 +1,75 @@
+"""Tells results that no cache may hold to their end: writing them past the caches saves reading their lines first.
+
+Beside a result, what a kernel reads fills the caches too. A copy of floats took two thirds of the time by such stores
+where both arrays together were as large as the last cache, seven eighths at two thirds of that, and a third more where
+half of the cache was free: so what counts is all arrays together, from three quarters on. A result that is a small part
+of them stays in the caches, for whatever reads it next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+from tirlite.analysis.work import mentions, widest_computed
+from tirlite.ir import Add, Buffer, Expr, For, Let, Load, PrimFunc, Store, Sub, Var, walk
+from tirlite.ir.shapes import constant_bytes
+from tirlite.target import Processor
+
+# The part of all arrays that a result is at least.
+PART = 4
+
+
+def held(processor: Processor) -> int:
+    """The bytes of all arrays up to which a processor's caches hold what a kernel writes."""
+    return processor.caches[-1] * 3 // 4
+
+
+def results(func: PrimFunc, processor: Processor) -> frozenset[Buffer]:
+    """The parameters that nothing reads, and that may be larger than the caches with all others."""
+    arrays = [param for param in func.params if isinstance(param, Buffer)]
+    sizes = {param: constant_bytes(param) for param in arrays}
+    known = [size for size in sizes.values() if size is not None]
+    if processor.family != "x86-64" or (len(known) == len(arrays) and sum(known) <= held(processor)):
+        return frozenset()
+    found = {param for param in arrays if not param.volatile and _is_part(sizes[param], known)}
+    for node in walk(func.body):
+        if not found:
+            break
+        if not isinstance(node, Store):
+            found -= {getattr(node, name) for name in node.USES}
+    return frozenset(found)
+
+
+def _is_part(size: int | None, known: list[int]) -> bool:
+    """Whether a result may be as much of all arrays as counts."""
+    return size is None or PART * size >= sum(known)
+
+
+def stores_past(loop: For, past: Container[Buffer]) -> bool:
+    """Whether a loop without others inside stores nothing but these results, each once, along its iterations.
+
+    Those are independent then, as nothing reads what they write. Where what is loaded, or computed on the way, is wider
+    than a result, less is saved than LLVM knows to do better.
+    """
+    if not all(isinstance(stmt, Store | Let) for stmt in loop.body.stmts):
+        return False
+    stores = [stmt for stmt in loop.body.stmts if isinstance(stmt, Store)]
+    if not all(each.buffer in past and each.indices and mentions(each.indices[-1], loop.var) for each in stores):
+        return False
+    accesses = (node for stmt in loop.body.stmts for node in walk(stmt) if isinstance(node, Load | Store))
+    if len({each.buffer for each in stores}) < max(1, len(stores)):
+        return False
+    narrowest = min(each.buffer.dtype.bytes for each in stores)
+    return widest_computed(loop) <= narrowest and all(_is_along(each.indices, loop.var) for each in accesses)
+
+
+def _is_along(indices: tuple[Expr, ...], var: Var) -> bool:
+    """Whether neighbouring values of a variable are one element, or neighbours in memory, as far as indices tell."""
+    if not indices or not any(mentions(index, var) for index in indices):
+        return True
+    index = indices[-1]
+    while isinstance(index, Add | Sub) and not mentions(index.b, var):
+        index = index.a
+    while isinstance(index, Add) and not mentions(index.a, var):
+        index = index.b
+    return index is var and not any(mentions(each, var) for each in indices[:-1])
