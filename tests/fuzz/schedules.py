@@ -276,8 +276,8 @@ def trial(seed: int) -> Steps:
         stack.enter_context(effort(Effort.NONE))
         stack.enter_context(small_tiles())
         stack.enter_context(patch.multiple(chains, **SMALL_TILES))
-        target = tl.Target.host(workers=2)
-        after = auto(target) if by_rules else draw.choice(((), auto(target)[2:]))
+        target = tl.Target.host(workers=1 + seed % 2)
+        after = auto(target) if by_rules else draw.choice(((), auto(target)[3:]))
         chosen = (*(() if by_rules else steps.schedule.steps), *after)
         kernel = tl.compile(func, schedule=chosen, target=target)
         for numbers in SIZES[seed % 3 :: 3]:

@@ -147,3 +147,62 @@ def changed(a: tl.f64[n], b: tl.f64[n], c: tl.f64[m], steps: tl.i64):
             b[i] = 0.5 * (a[i - 1] + a[i + 1])
         for i in range(1, n - 1):
             a[i] = 0.25 * (b[i - 1] + b[i + 1])
+
+
+@tl.kernel
+def jacobi(a: tl.f64[n, m], b: tl.f64[n, m], steps: tl.i64):
+    for t in range(steps):  # noqa: B007
+        for i in range(1, n - 1):
+            for j in range(1, m - 1):
+                b[i, j] = 0.25 * (a[i, j - 1] + a[i, j + 1] + a[i - 1, j] + a[i + 1, j])
+        for i in range(1, n - 1):
+            for j in range(1, m - 1):
+                a[i, j] = 0.25 * (b[i, j - 1] + b[i, j + 1] + b[i - 1, j] + b[i + 1, j])
+
+
+@tl.kernel
+def in_place(a: tl.f32[n, m], steps: tl.i64):
+    for t in range(steps):  # noqa: B007
+        for i in range(2, n):
+            for j in range(1, m - 1):
+                a[i, j] = a[i - 2, j + 1] + a[min(i + 1, n - 1), j - 1] - a[i, j]
+
+
+@tl.kernel
+def turned(a: tl.f32[n, n], b: tl.f32[n, n], steps: tl.i64):
+    for t in range(steps):  # noqa: B007
+        for i in range(n):
+            for j in range(n):
+                b[i, j] = a[j, i]
+        for i in range(n):
+            for j in range(n):
+                a[i, j] = 2 * b[i, j]
+
+
+def test_an_iterated_stencil_goes_by_tiles_for_one_worker() -> None:
+    alone = tl.compile(jacobi, target=tl.Target("x86-64-v4"))
+    steps = ["s.join(s.loop('i', 0), s.loop('i', 1), behind=1)", "s.split('t', 8)"]
+    steps += ["s.skew('i', along='t.inner', by=2)", "s.tile({'t.inner': 0, 'i.skewed': 16})"]
+    assert str(alone.schedule).splitlines()[1:5] == steps
+    assert alone.schedule.notes[0].startswith("8 steps of time for tiles of 16 rows: each moves 2 rows on")
+    shared = tl.compile(jacobi, target=tl.Target("x86-64-v4", workers=2))
+    assert "tile" not in str(shared.schedule)
+
+
+def test_what_reads_rows_from_everywhere_goes_step_by_step() -> None:
+    assert "tile" not in str(tl.compile(turned, target=tl.Target("x86-64-v4")).schedule)
+
+
+@pytest.mark.parametrize("kernel", [jacobi, in_place, turned])
+@pytest.mark.parametrize("shape", [(1, 1), (3, 3), (5, 9), (40, 12)])
+@pytest.mark.parametrize("steps", [0, 1, 8, 21])
+def test_iterated_stencils_give_the_same_bits(kernel: tl.Kernel, shape: tuple[int, int], steps: int) -> None:
+    rows, columns = shape
+    shape = (rows, rows) if kernel is turned else (rows, columns)
+    count = sum(isinstance(param, tl.ir.Buffer) for param in kernel.ir.params)
+    start = np.random.default_rng(0).integers(-2, 3, size=(count, *shape))
+    dtype = np.float64 if kernel is jacobi else np.float32
+    wanted, found = start.astype(dtype), start.astype(dtype)
+    tl.compile(kernel, schedule=None)(*wanted, steps)
+    tl.compile(kernel, target=tl.Target.host(workers=1))(*found, steps)
+    np.testing.assert_array_equal(found, wanted)

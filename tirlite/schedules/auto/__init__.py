@@ -9,7 +9,7 @@ from tirlite.rewrite.find_reductions import FindReductions
 from tirlite.rewrite.pipeline import Pass
 from tirlite.rewrite.pipelines import LOOPS
 from tirlite.rewrite.vectorize_loops import VectorizeLoops
-from tirlite.schedules.auto.rules import ScheduleChains, ScheduleContractions, ScheduleRows
+from tirlite.schedules.auto.rules import ScheduleChains, ScheduleContractions, ScheduleRows, ScheduleStencils
 from tirlite.target.processor import HOST
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ def auto(target: Target) -> tuple[Pass, ...]:
     return (*_rules(target), *_loops(target))
 
 
-def _rules(target: Target) -> tuple[ScheduleChains, ScheduleRows, ScheduleContractions]:
-    return ScheduleChains(target), ScheduleRows(target), ScheduleContractions(target)
+def _rules(target: Target) -> tuple[ScheduleStencils, ScheduleChains, ScheduleRows, ScheduleContractions]:
+    return ScheduleStencils(target), ScheduleChains(target), ScheduleRows(target), ScheduleContractions(target)
 
 
 def _loops(target: Target) -> tuple[Pass, ...]:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tirlite.ir import Allocate, For, PrimFunc, statements_of
+from tirlite.ir import Allocate, For, ForKind, Let, Load, PrimFunc, Store, statements_of, walk
 from tirlite.ir.shapes import constant_bytes
 
 # Of a function with more loops than that, each step would take long.
 _MOST_LOOPS = 48
+# So many nests make a step of time.
+_MOST_NESTS = 4
+_PLAIN = (ForKind.SERIAL, ForKind.PARALLEL)
 # So many bytes stay in the second cache.
 _LITTLE = 256 * 1024
 
@@ -38,3 +41,29 @@ def has_rows(func: PrimFunc) -> bool:
 def is_row(loop: For) -> bool:
     """Whether two loops or more stand in the body of a loop."""
     return sum(isinstance(stmt, For) for stmt in loop.body.stmts) > 1
+
+
+def has_stencils(func: PrimFunc) -> bool:
+    """Whether a loop iterates nests over the same arrays."""
+    loops = [*statements_of(func.body, For)]
+    return 3 <= len(loops) <= _MOST_LOOPS and any(is_iterated(each) for each in loops)
+
+
+def is_iterated(loop: For) -> bool:
+    """Whether a loop runs nests over rows again and again, which read what they have written, and all alike."""
+    nests = loop.body.stmts
+    if loop.kind is not ForKind.SERIAL or loop.step != 1 or not 1 <= len(nests) <= _MOST_NESTS:
+        return False
+    if not all(isinstance(each, For) and _is_over_rows(each) for each in nests):
+        return False
+    nodes = [*walk(loop.body)]
+    written = {node.buffer for node in nodes if isinstance(node, Store)}
+    read = {node.buffer for node in nodes if isinstance(node, Load)}
+    return bool(written & read) and all(len(each.shape) > 1 for each in written) and loop.var not in nodes
+
+
+def _is_over_rows(loop: For) -> bool:
+    """Whether a loop holds nothing but loops that hold stores alone."""
+    inner = loop.body.stmts[0] if len(loop.body.stmts) == 1 else None
+    plain = loop.kind in _PLAIN and loop.step == 1
+    return plain and isinstance(inner, For) and all(isinstance(stmt, Store | Let) for stmt in inner.body.stmts)

@@ -10,7 +10,7 @@ from tirlite.analysis.facts import Facts
 from tirlite.ir import For, PrimFunc, Store, statements_of
 from tirlite.record import record
 from tirlite.rewrite.pipeline import FactsPass
-from tirlite.schedules.auto.candidates import has_chains, has_rows
+from tirlite.schedules.auto.candidates import has_chains, has_rows, has_stencils
 from tirlite.target import Target
 
 if TYPE_CHECKING:
@@ -42,6 +42,21 @@ class ScheduleChains(Rules):
         if not has_chains(facts.func):
             return None
         from tirlite.schedules.auto.chains import scheduled
+
+        return scheduled(facts, self.target.processor)
+
+
+@record
+class ScheduleStencils(Rules):
+    """Nests that are iterated, by tiles of time and space, for one worker."""
+
+    target: Target = field(default_factory=Target.host)
+    name: str = "schedule-stencils"
+
+    def scheduled(self, facts: Facts) -> Trace | None:
+        if self.target.workers > 1 or not has_stencils(facts.func):
+            return None
+        from tirlite.schedules.auto.stencils import scheduled
 
         return scheduled(facts, self.target.processor)
 
