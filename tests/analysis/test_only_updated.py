@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tirlite as tl
-from tirlite.analysis.only_updated import only_updated
+from tirlite.analysis.param_uses import only_updated
 
 n = tl.dim("n")
 HEADER = "n = tl.dim('n')\n@tl.kernel\ndef f(x: tl.f32[n], y: tl.out[tl.f32[n]]):\n"

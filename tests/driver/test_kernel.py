@@ -17,9 +17,9 @@ import pytest
 import tirlite as tl
 from tirlite.ir import f32
 from tirlite.ir.builder import Builder
+from tirlite.rewrite.fit_callees import allowing_zero
 from tirlite.rewrite.options import Options
 from tirlite.rewrite.pipelines import pipeline
-from tirlite.rewrite.weaken import allowing_zero
 from tirlite.schedules.auto import auto
 
 n, m = tl.dims("n m")

@@ -34,8 +34,12 @@ if TYPE_CHECKING:
     from tirlite.analysis.integers.index_space import IndexSpace as IndexSpace
     from tirlite.analysis.lifetimes import Lifetime as Lifetime, lifetimes as lifetimes, lifetimes_of as lifetimes_of
     from tirlite.analysis.param_uses import ParamUses as ParamUses, Use as Use
-    from tirlite.analysis.plan_demands import PlanDemands as PlanDemands, plan_demands as plan_demands
-    from tirlite.analysis.shape_plan import ShapePlan as ShapePlan, shape_plan as shape_plan
+    from tirlite.analysis.shape_plan import (
+        PlanDemands as PlanDemands,
+        ShapePlan as ShapePlan,
+        plan_demands as plan_demands,
+        shape_plan as shape_plan,
+    )
     from tirlite.analysis.storage_check.check import check_storage as check_storage
     from tirlite.analysis.storage_check.resident import StorageFault as StorageFault
 else:

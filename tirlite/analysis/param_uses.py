@@ -1,4 +1,8 @@
-"""Finds how each function uses the buffers among its parameters: what a caller must know of a call."""
+"""Finds how each function uses the buffers among its parameters: what a caller must know of a call.
+
+A buffer that a function only updates, so that whatever it stores there depends on what it has read there before, has
+values there only if it had some before the function, or the allocation, began.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +10,21 @@ from collections.abc import Iterator
 from enum import Flag
 
 from tirlite.ir import (
+    Binary,
     Buffer,
     BufferRef,
     Call,
+    Cast,
+    Expr,
     Function,
     KernelCall,
     Load,
     Node,
     Op,
+    PrimFunc,
     Store,
     StringImm,
+    Unary,
     View,
     statements_of,
     walk,
@@ -90,3 +99,34 @@ class ParamUses:
             is_read = isinstance(mask, StringImm) and mask.value == "r"
             if isinstance(place, Load | BufferRef):
                 yield place.buffer, Use.READ | Use.OPAQUE if is_read else _ANY, place
+
+
+def only_updated(func: PrimFunc) -> set[Buffer]:
+    """The parameters and allocations to which all stores are of this kind, and of which no function has the address."""
+    roots: dict[Buffer, Buffer] = {}
+    updated: set[Buffer] = set()
+    others: set[Buffer] = set()
+    for node in walk(func.body):
+        if isinstance(node, View):
+            roots[node.buffer] = roots.get(node.source, node.source)
+            others.add(roots[node.buffer])  # other types may be written over it
+        elif isinstance(node, BufferRef):
+            others.add(roots.get(node.buffer, node.buffer))
+        elif isinstance(node, Store):
+            buffer = roots.get(node.buffer, node.buffer)
+            loads = (each for each in used(node.value) if isinstance(each, Load))
+            is_update = any(roots.get(load.buffer, load.buffer) is buffer for load in loads)
+            (updated if is_update else others).add(buffer)
+        elif isinstance(node, Call) and not node.op.is_math:
+            others |= {roots.get(each.buffer, each.buffer) for each in walk(node) if isinstance(each, Load)}
+    return updated - others
+
+
+def used(value: Expr) -> Iterator[Expr]:
+    """The parts of a value without which there is none."""
+    stack = [value]
+    while stack:
+        node = stack.pop()
+        yield node
+        if isinstance(node, Binary | Unary | Cast) or (isinstance(node, Call) and node.op.is_math):
+            stack += [child for child in node.children() if isinstance(child, Expr)]

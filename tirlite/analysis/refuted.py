@@ -8,7 +8,7 @@ from itertools import takewhile
 from tirlite.analysis.access import AccessKind
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.guarded import Access, guarded_accesses
-from tirlite.analysis.only_updated import only_updated, used
+from tirlite.analysis.param_uses import only_updated, used
 from tirlite.ir import (
     Assert,
     Buffer,

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from tirlite.analysis.integers.clamped import is_within
-from tirlite.codegen import masked, memory, strided
+from tirlite.codegen import memory
 from tirlite.codegen.arithmetic.operators import binary, compare, convert, to_index, unary
 from tirlite.codegen.faults import require_inside
 from tirlite.codegen.in_vain import is_harmless
@@ -287,16 +287,17 @@ class Expressions:
         place, indices = self.environment.places[expr.buffer], expr.indices
         if mask_of(indices) is not None:
             pointer, on = yield self.masked_pointer(place, indices)
-            return masked.load(self.out, place, pointer, on, expr.dtype, self.environment.notes.get(place.buffer, ""))
+            note = self.environment.notes.get(place.buffer, "")
+            return memory.load_lanes(self.out, place, pointer, on, expr.dtype, note)
         if indices and indices[-1].dtype.lanes > 1:
-            if masked.is_gather(place, indices[-1]):
+            if memory.is_gathered(place, indices[-1]):
                 gathered: Value = yield self._from_lanes(place, expr)
                 return gathered
-            if (stride := strided.stride_of(place, indices[-1])) is not None:
+            if (stride := memory.stride_between(place, indices[-1])) is not None:
                 assert isinstance(indices[-1], Ramp)
                 first = yield self.address(place, (*indices[:-1], indices[-1].base))
                 note = self.environment.notes.get(place.buffer, "")
-                return strided.load(self.out, place, first, stride, expr.dtype, note)
+                return memory.load_strided(self.out, place, first, stride, expr.dtype, note)
             first, *others = yield self.pointers(place, indices)
             if others:
                 return memory.gather(self.out, place, [first, *others], expr.dtype)
@@ -311,8 +312,8 @@ class Expressions:
             value = self._leaf(index) or (yield self.steps(index))
             values.append(to_index(self.out, value))
         note = self.environment.notes.get(place.buffer, "")
-        pointers = masked.address(self.out, place, values)
-        return masked.load(self.out, place, pointers, masked.all_lanes(load.dtype.lanes), load.dtype, note)
+        pointers = memory.lane_addresses(self.out, place, values)
+        return memory.load_lanes(self.out, place, pointers, memory.all_lanes(load.dtype.lanes), load.dtype, note)
 
     def pointers(self, place: Place, indices: tuple[Expr, ...]) -> Steps[list[Value]]:
         """The address of an element, or of the first of neighbours; else that of each lane."""
@@ -359,7 +360,7 @@ class Expressions:
         if axes:
             own = [values[axis] for axis in axes], [given[axis] for axis in axes]
             require_inside(self.out, place, axes, *own, self.environment.counted(), on)
-        return masked.address(self.out, place, values), on
+        return memory.lane_addresses(self.out, place, values), on
 
     def address(self, place: Place, indices: tuple[Expr, ...]) -> Steps[Value]:
         """The address of the element at scalar indices."""

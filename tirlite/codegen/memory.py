@@ -1,7 +1,8 @@
 """Emits addresses, loads and stores of a buffer at indices, and holds where a function's variables and buffers are.
 
 Index arithmetic is in i64. It carries `nsw` and addresses `inbounds`: an access outside its buffer has no meaning, and
-one inside cannot overflow, as no buffer is larger than 2^62 bytes.
+one inside cannot overflow, as no buffer is larger than 2^62 bytes. Addresses of lanes under a mask carry no promises:
+where no lane is on, they may lie anywhere.
 """
 
 from __future__ import annotations
@@ -9,14 +10,18 @@ from __future__ import annotations
 from math import gcd
 
 from tirlite.codegen.llvm.text import FunctionText
-from tirlite.codegen.llvm.values import Value, element_type, integer, memory_type, undefined, zero
+from tirlite.codegen.llvm.values import Value, element_type, integer, memory_type, register_type, undefined, zero
 from tirlite.codegen.refused import Refused
-from tirlite.ir import Buffer, DType, Stmt, Var, u8
+from tirlite.ir import Buffer, DType, Expr, IntImm, Ramp, Stmt, Var, bool_, handle, u8
+from tirlite.ir.checked import is_checked
 from tirlite.ir.loop_values import Counted, author_name, in_written_order
 from tirlite.record import record
 
 # Offsets up to this are added up before code is written; an access beyond is out of bounds, or as rare.
 _FAR = 1 << 40
+
+# Lanes further apart are loaded one by one.
+_MOST_APART = 4
 
 
 @record
@@ -127,3 +132,114 @@ def alignment(place: Place) -> int:
 
 def _volatile(place: Place) -> str:
     return "volatile " if place.buffer.volatile else ""
+
+
+def stride_between(place: Place, index: Expr) -> int | None:
+    """How many elements lie between lanes, where these are few and more than one; else None."""
+    if not isinstance(index, Ramp) or not isinstance(index.stride, IntImm) or place.strides[-1].number != 1:
+        return None
+    dtype = place.buffer.dtype
+    is_plain = dtype.lanes == 1 and not dtype.is_bool and not place.buffer.volatile
+    return index.stride.value if is_plain and 2 <= index.stride.value <= _MOST_APART and index.lanes > 1 else None
+
+
+def load_strided(out: FunctionText, place: Place, first: Value, stride: int, dtype: DType, note: str = "") -> Value:
+    """The elements from a pointer on, each so many behind the one before.
+
+    As many vectors as that lie from the first element to the last, of which the last one ends there: none reaches out
+    of the array.
+    """
+    lanes = dtype.lanes
+    last = (stride - 1) * (lanes - 1)
+    begins = [*range(0, last, lanes), last]
+    kind = element_type(place.buffer.dtype)
+    found = load(out, place, first, dtype, note)
+    for number, begin in enumerate(begins[1:], start=1):
+        vector = load(out, place, out.move(first, integer(begin), kind), dtype, note)
+        picked = [_picked(stride * lane, lane, lanes, begins, number) for lane in range(lanes)]
+        mask = ", ".join(f"i32 {each}" for each in picked)
+        shuffled = f"shufflevector {found.typed}, {vector.typed}, <{lanes} x i32> <{mask}>"
+        found = out.value(dtype, shuffled, found, vector)
+    return found
+
+
+def _picked(element: int, lane: int, lanes: int, begins: list[int], number: int) -> int:
+    """Where the element of a lane is, among the lanes found in vectors before this one, and those of this one."""
+    own = next(place for place, begin in enumerate(begins) if element < begin + lanes)
+    if own == number:
+        return lanes + element - begins[own]
+    # The first vector still holds elements, those behind it lanes.
+    return element if own == 0 and number == 1 else lane
+
+
+def lane_addresses(out: FunctionText, place: Place, indices: list[Value]) -> Value:
+    """The address of the element at scalar indices; with a vector for the last one, those of all lanes."""
+    total: Value | None = None
+    for index, stride in zip(indices, place.strides, strict=True):
+        lanes = index.dtype.lanes
+        term = index if stride.number == 1 else out.op("mul", index, out.splat(stride, lanes))
+        total = term if total is None else out.op("add", out.splat(total, lanes), term)
+    assert total is not None
+    kind = element_type(place.buffer.dtype)
+    if total.dtype.lanes == 1:
+        return out.move(place.pointer, total, kind, flags="")
+    lanes = total.dtype.lanes
+    moved = f"getelementptr {kind}, {place.pointer.typed}, {register_type(total.dtype)} {total.text}"
+    return out.value(handle.with_lanes(lanes), moved, place.pointer, total)
+
+
+def is_gathered(place: Place, index: Expr) -> bool:
+    """Whether lanes load words from wherever a vector of indices says: machines may have an instruction for that."""
+    dtype = place.buffer.dtype
+    is_word = dtype.lanes == 1 and dtype.bytes in (4, 8) and not place.buffer.volatile
+    return is_word and not isinstance(index, Ramp) and not is_checked(index)
+
+
+def all_lanes(lanes: int) -> Value:
+    """A mask that leaves nothing out."""
+    return Value(bool_.with_lanes(lanes), "splat (i1 true)")
+
+
+def load_lanes(out: FunctionText, place: Place, pointer: Value, on: Value, dtype: DType, note: str = "") -> Value:
+    """The elements at a pointer, or at those of a vector, in the lanes that are on; 0 in the others."""
+    demand_plain(place)
+    kind = u8.with_lanes(dtype.lanes) if dtype.is_bool else dtype
+    many = pointer.dtype.lanes > 1
+    name = f"llvm.masked.{'gather' if many else 'load'}.{_kind(kind)}.{_pointers(pointer)}"
+    align = alignment(place)
+    nothing = zero(kind)
+    operands = (pointer, on, nothing)
+    out.declare(memory_type(kind), name, operands)
+    given = f"{register_type(pointer.dtype)} align {align} {pointer.text}, {on.typed}, {nothing.typed}"
+    found = out.value(kind, f"call {memory_type(kind)} @{name}({given}){note}", *operands)
+    return out.compare("icmp ne", found, nothing) if dtype.is_bool else found
+
+
+def store_lanes(out: FunctionText, place: Place, pointer: Value, on: Value, value: Value, note: str = "") -> None:
+    """Stores lanes that are on, the first one first."""
+    demand_plain(place)
+    if value.dtype.is_bool:
+        value = out.cast("zext", value, u8.with_lanes(value.dtype.lanes))
+    name = f"llvm.masked.{'scatter' if pointer.dtype.lanes > 1 else 'store'}.{_kind(value.dtype)}.{_pointers(pointer)}"
+    operands = (value, pointer, on)
+    out.declare("void", name, operands)
+    align = alignment(place)
+    given = f"{value.typed}, {register_type(pointer.dtype)} align {align} {pointer.text}, {on.typed}"
+    out.effect(f"call void @{name}({given}){note}", *operands)
+
+
+def demand_plain(place: Place) -> None:
+    """Refuses what has no masked form."""
+    if place.buffer.volatile or place.buffer.dtype.lanes > 1:
+        raise Refused("a masked access of a volatile buffer, or of vector elements", "index the elements one by one")
+
+
+def _kind(dtype: DType) -> str:
+    """How the name of an intrinsic tells the type of a vector of values, as they are in memory."""
+    kind = memory_type(dtype).split(" x ")[-1].rstrip(">")
+    short = {"half": "f16", "bfloat": "bf16", "float": "f32", "double": "f64"}.get(kind, kind)
+    return f"v{dtype.lanes}{short}"
+
+
+def _pointers(pointer: Value) -> str:
+    return "p0" if pointer.dtype.lanes == 1 else f"v{pointer.dtype.lanes}p0"

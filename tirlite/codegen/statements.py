@@ -7,10 +7,9 @@ from dataclasses import replace
 from math import gcd
 from typing import TYPE_CHECKING
 
-from tirlite.analysis.counters import counter_along
-from tirlite.codegen import masked, memory
+from tirlite.codegen import memory
 from tirlite.codegen.aliases import Aliases
-from tirlite.codegen.asking import Asking, ask_now
+from tirlite.codegen.asking import Asking, ask_now, counter_along
 from tirlite.codegen.carried import carried_last
 from tirlite.codegen.expressions import Expressions
 from tirlite.codegen.faults import KernelFunction, any_of, as_bits, require_view
@@ -178,7 +177,7 @@ class Statements:
         value = values.value(carried_last(stmt.value, self.innermost))
         if mask_of(indices) is not None:
             pointer, on = run(values.masked_pointer(place, indices))
-            masked.store(self.out, place, pointer, on, value, self.environment.notes.get(stmt.buffer, ""))
+            memory.store_lanes(self.out, place, pointer, on, value, self.environment.notes.get(stmt.buffer, ""))
             return
         first, *others = run(values.pointers(place, indices))
         values.is_alone = False

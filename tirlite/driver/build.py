@@ -265,7 +265,7 @@ def version_of(func: PrimFunc, options: Options, *, is_empty: bool, form: Form) 
     if form is Form.IN_ORDER:
         options = replace(options, capacity=None)
     if is_empty:
-        from tirlite.rewrite.weaken import allowing_zero
+        from tirlite.rewrite.fit_callees import allowing_zero
 
         func = allowing_zero(func)
         options = options if options.schedule == "auto" else replace(options, schedule=None)

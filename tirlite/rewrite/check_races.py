@@ -2,10 +2,31 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from tirlite.analysis.facts import Facts
+from tirlite.diag import KernelError
 from tirlite.ir import For, ForKind, PrimFunc, statements_of
+from tirlite.ir.faults import IterationConflict
 from tirlite.record import record
 from tirlite.rewrite.pipeline import FactsPass
+
+if TYPE_CHECKING:
+    from tirlite.analysis.trials.races import Race
+
+
+class ParallelRace(IterationConflict):
+    """Two iterations of a parallel loop touch one element at whatever arguments, and one of them writes it.
+
+    Example: `total[0] += x[i]` in `for i in tl.parallel(n):`.
+    Fix: Make the loop serial with `range`, or let each iteration write an element of its own.
+    """
+
+    code = "parallel-race"
+    raises = KernelError
+    title = IterationConflict.title + "{sizes}"
+
+    sizes: str = ""
 
 
 @record
@@ -21,7 +42,25 @@ class CheckRaces(FactsPass):
     def rewritten(self, facts: Facts) -> PrimFunc:
         parallel = (loop for loop in statements_of(facts.func.body, For) if loop.kind is ForKind.PARALLEL)
         if not all(map(facts.is_independent, parallel)):
-            from tirlite.rewrite.parallel_race import demand_no_race  # and what tries programs at points
+            from tirlite.analysis.trials.races import find_race  # and what tries programs at points
 
-            demand_no_race(facts)
+            race = find_race(facts)
+            if race is not None:
+                raise _message(race).error()
         return facts.func
+
+
+def _message(race: Race) -> ParallelRace:
+    first, second = race.first, race.second
+    at = ", ".join(f"{name} = {value}" for name, value in race.sizes)
+    return ParallelRace(
+        first.element,
+        race.loop.var.name,
+        "written",
+        first.iteration,
+        "written" if second.is_write else "read",
+        second.iteration,
+        f"; for example at {at}" if at else "",
+        span=first.span,
+        related=None if second.span == first.span else second.span,
+    )

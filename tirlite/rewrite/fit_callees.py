@@ -1,4 +1,4 @@
-"""Gives a function callees that are right for all extents that they are called with.
+"""Makes of a function one for dims that may be 0, and gives functions callees that are right for all their extents.
 
 A dim is at least 1 unless declared otherwise, and storage is planned on that ground. Where a caller may give 0 to such
 a dim, it calls a second version, made without that. Other facts of dims are checked at the call.
@@ -6,10 +6,25 @@ a dim, it calls a second version, made without that. Other facts of dims are che
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tirlite.analysis import Extents
 from tirlite.analysis.call_demands import may_be_empty
-from tirlite.ir import Function, KernelCall, Node, PrimFunc, Steps, calls_in, rewrite, run
-from tirlite.rewrite.weaken import allowing_zero
+from tirlite.ir import (
+    Buffer,
+    Expr,
+    Function,
+    KernelCall,
+    Node,
+    PrimFunc,
+    Steps,
+    Var,
+    calls_in,
+    rewrite,
+    run,
+    substitute,
+)
+from tirlite.sizes import Dim
 
 
 def fit_callees(func: PrimFunc) -> PrimFunc:
@@ -42,3 +57,22 @@ class _Fit:
         result = func if is_same else rewrite(func, {KernelCall: replace})
         assert isinstance(result, PrimFunc)
         return result
+
+
+def allowing_zero(func: PrimFunc) -> PrimFunc:
+    """`func` with each dim whose minimum is 1 replaced by one whose minimum is 0, in the same order."""
+    dims: dict[Var, Expr] = {}
+    for var in func.dims:
+        facts = var.dim
+        if facts is not None and facts.min == 1:
+            weaker = Dim(facts.name, min=0, max=facts.max, multiple_of=facts.multiple_of)
+            dims[var] = Var(var.name, var.dtype, weaker)
+    buffers: dict[Buffer, Buffer] = {}
+    for param in func.params:
+        if isinstance(param, Buffer):
+            buffers[param] = replace(param, shape=tuple(substitute(extent, dims) for extent in param.shape))
+    return func.replaced(
+        params=tuple(buffers[param] if isinstance(param, Buffer) else param for param in func.params),
+        body=substitute(func.body, dims, buffers),
+        outputs=tuple(buffers[output] for output in func.outputs),
+    )

@@ -1,17 +1,29 @@
-"""Keeps elements that iterations, or loops inside of them, update in local scalars, so that they stay in registers."""
+"""Keeps elements of memory in local scalars, so that they stay in registers and LLVM sees what they are.
+
+Those are elements that iterations, or loops inside of them, update; elements of small temporaries; and what each
+iteration loads from one place of the array that it writes. LLVM cannot know that `a[i, p]` stays the same in
+`for j in range(p + 1, n): a[i, j] -= a[i, p] * a[p, j]`: it compares places when the loop runs, for all loops around at
+once, and finds that some of them meet.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
+from math import prod
 
 from tirlite.analysis.access import Allocation, Touch
 from tirlite.analysis.dependence import writes
+from tirlite.analysis.facts import Facts
 from tirlite.ir import (
+    LT,
     Allocate,
     Buffer,
     Expr,
     For,
+    ForKind,
+    IfThenElse,
     IntImm,
+    Let,
     Load,
     Node,
     Rule,
@@ -19,10 +31,21 @@ from tirlite.ir import (
     Stmt,
     Store,
     Var,
+    While,
     rewrite,
+    statements,
+    statements_of,
     structural_equal,
     walk,
 )
+from tirlite.ir.checked import has_check
+from tirlite.ir.shapes import constant_shape
+from tirlite.rewrite.columns import loads_of
+from tirlite.rewrite.lanes import MOST_APART
+from tirlite.rewrite.taps import count_of, written_out
+
+# Registers hold so many elements.
+_MOST_ELEMENTS = 16
 
 
 def with_local_elements(loop: For, touches: Mapping[Allocation, Sequence[Touch]]) -> SeqStmt:
@@ -104,3 +127,104 @@ def is_same_element(store: Store, touch: Touch) -> bool:
 
 def _defined(node: Node) -> tuple[object, ...]:
     return tuple(getattr(node, name) for name in node.DEFINES) if not isinstance(node, Expr) else ()
+
+
+def with_scalars(body: SeqStmt) -> SeqStmt | None:
+    """The body of a loop, with its short loops written out, and a scalar for each element of what it allocates.
+
+    None where it allocates no array and loops are not short enough, or where loops or arrays would be left.
+    """
+    made = written_out(body)
+    allocated = {stmt.buffer for stmt in statements_of(made, Allocate)}
+    serves = any(buffer.shape for buffer in allocated) or _has_few_apart(body)
+    if not serves or any(isinstance(each, For | While) for each in statements(made)):
+        return None
+    cells: dict[tuple[Buffer, int], Buffer] = {}
+    if not all(_is_small(buffer) for buffer in allocated):
+        return None
+    for stmt in statements(made):
+        for buffer, node in _mentions(stmt):
+            if buffer in allocated:
+                place = _place(node)
+                if place is None:
+                    return None
+                cells.setdefault((buffer, place), Buffer(buffer.name, buffer.dtype, (), "local"))
+
+    def moved(node: Load | Store) -> Node:
+        if node.buffer not in allocated:
+            return node
+        place = _place(node)
+        assert place is not None
+        return node.replaced(buffer=cells[node.buffer, place], indices=())
+
+    def declared(stmt: Allocate) -> Stmt | tuple[Stmt, ...]:
+        return tuple(stmt.replaced(buffer=cell) for (buffer, _), cell in cells.items() if buffer is stmt.buffer)
+
+    rules: dict[type[Node], Rule] = {Load: moved, Store: moved, Allocate: declared}
+    return rewrite(made, rules)
+
+
+def _has_few_apart(body: SeqStmt) -> bool:
+    """Whether loops have no more iterations than lanes may lie apart to be shuffled."""
+    counts = [count_of(loop) for loop in statements_of(body, For)]
+    return bool(counts) and all(count is not None and count <= MOST_APART for count in counts)
+
+
+def _is_small(buffer: Buffer) -> bool:
+    shape = constant_shape(buffer)
+    is_plain = buffer.dtype.lanes == 1 and not buffer.volatile and buffer.scope in ("global", "local")
+    return is_plain and shape is not None and 0 < prod(shape) <= _MOST_ELEMENTS
+
+
+def _mentions(stmt: Stmt) -> Iterator[tuple[Buffer, Node]]:
+    """The buffers that a statement mentions itself, and what does."""
+    for node in walk(stmt):
+        for name in node.USES:
+            if isinstance(buffer := getattr(node, name), Buffer):
+                yield buffer, node
+
+
+def _place(node: Node) -> int | None:
+    """Which element of a buffer an access is at; None where that is not known, or where it is something else."""
+    if not isinstance(node, Load | Store):
+        return None
+    place = 0
+    for index, extent in zip(node.indices, node.buffer.shape, strict=True):
+        assert isinstance(extent, IntImm)
+        if not isinstance(index, IntImm) or not 0 <= index.value < extent.value:
+            return None
+        place = place * extent.value + index.value
+    return place
+
+
+def with_steady_loads(loop: For, facts: Facts) -> Stmt | None:
+    """What stands in the place of an innermost loop; None where it loads nothing so.
+
+    Iterations are independent, so that none writes what others load.
+    """
+    *lets, store = loop.body.stmts or (None,)
+    if loop.kind is not ForKind.SERIAL or loop.step != 1 or not isinstance(store, Store):
+        return None
+    if not all(isinstance(let, Let) for let in lets):
+        return None
+    root = facts.definitions.root(store.buffer)
+    moving = {loop.var, *(let.var for let in lets if isinstance(let, Let))}
+
+    def is_steady(load: Load) -> bool:
+        nodes = [node for index in load.indices for node in walk(index)]
+        is_same = not any(node in moving or isinstance(node, Load) for node in nodes)
+        is_plain = load.dtype.lanes == 1 and not load.buffer.volatile and not has_check(load)
+        return is_same and is_plain and bool(load.indices) and facts.definitions.root(load.buffer) is root
+
+    found = [load for load, is_certain in loads_of(loop.body) if is_certain and is_steady(load)]
+    if not found or not facts.is_independent(loop):
+        return None
+    named = {load: Var(load.buffer.name, load.dtype) for load in found}
+
+    def replaced(load: Load) -> Node:
+        return named.get(load, load)
+
+    body = rewrite(loop.body, {Load: replaced})
+    assert isinstance(body, SeqStmt)
+    made = SeqStmt((*(Let(var, load) for load, var in named.items()), loop.replaced(body=body)))
+    return IfThenElse(LT(loop.start, loop.stop), made, SeqStmt(), span=loop.span)

@@ -47,16 +47,12 @@ from tirlite.rewrite.by_vectors import (
     window_widths_of,
 )
 from tirlite.rewrite.columns import IN_ORDER, TURNED, Columns, lanes_of, takes_rows_of_lanes
-from tirlite.rewrite.jam import Jam
+from tirlite.rewrite.jam import Jam, by_rows, rows_together
 from tirlite.rewrite.lanes import Lanes, NotVector, is_inside, iterations
-from tirlite.rewrite.local_elements import is_same_element, with_local_elements
-from tirlite.rewrite.rows_together import by_rows, rows_together
-from tirlite.rewrite.scalars import with_scalars
+from tirlite.rewrite.local_elements import is_same_element, with_local_elements, with_scalars, with_steady_loads
 from tirlite.rewrite.search_ahead import asserted_by_vectors
-from tirlite.rewrite.steady_loads import with_steady_loads
 from tirlite.rewrite.strips import in_strips, where_many
-from tirlite.rewrite.taps import count_of
-from tirlite.rewrite.window_rows import by_window_rows
+from tirlite.rewrite.taps import by_window_rows, count_of
 from tirlite.target import Processor
 
 # So many iterations of a loop around share what is loaded inside: with four registers each for what they combine.

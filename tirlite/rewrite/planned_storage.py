@@ -44,8 +44,7 @@ from tirlite.record import cached_property
 from tirlite.rewrite.options import StorageOptions
 from tirlite.rewrite.pipeline import Rewritten, after
 from tirlite.rewrite.split_webs import SplitWebs
-from tirlite.rewrite.storage_problem import StorageProblem, attach_loop, storage_problem
-from tirlite.rewrite.weaker_alignments import is_smaller, weaker_problems
+from tirlite.rewrite.storage_problem import StorageProblem, attach_loop, is_smaller, storage_problem, weaker_problems
 from tirlite.sizes import Proof, Size, ceildiv, prove_le, round_up
 
 if TYPE_CHECKING:
@@ -215,7 +214,7 @@ def _solved(chosen: StorageOptions, found: StorageProblem) -> Plan:
 def _found(chosen: StorageOptions, facts: Facts) -> StorageProblem:
     lines, in_place = chosen.strategy not in _WHOLE_SLOTS, chosen.in_place and chosen.strategy != "none"
     if chosen.strategy == "per_shape" and calls_in(facts.func.body):
-        # Lines are taken shape by shape, where they cost no bytes; see `weaker_alignments` for why only here.
+        # Lines are taken shape by shape, where they cost no bytes; see `weaker_problems` for why only here.
         lines = False
     found = storage_problem(facts, chosen.target, lines=lines, in_place=in_place, exact_dtype=chosen.exact_dtype)
     if chosen.strategy != "tvm" or not found.problem.in_place:

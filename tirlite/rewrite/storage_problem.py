@@ -6,7 +6,7 @@ The finder of the loop-nest level. What stays where it is, and why, is told besi
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -22,11 +22,12 @@ from tirlite.analysis.most_bytes import MostBytes
 from tirlite.analysis.regions import regions_around
 from tirlite.analysis.threads.visibility import Visibility
 from tirlite.diag import KernelError, Message, PlanError, Span
-from tirlite.ir import Allocate, Buffer, DType, For, TypeCode, Var, statements_of
+from tirlite.ir import Allocate, Buffer, DType, For, PrimFunc, TypeCode, Var, calls_in, statements_of
 from tirlite.ir.shapes import least_alignment
-from tirlite.plan import Pool, Problem, Rank, Request, StorageScope
+from tirlite.plan import Plan, Pool, Problem, Rank, Request, StorageScope
+from tirlite.plan.order import samples
 from tirlite.record import record
-from tirlite.sizes import Proof, Size, prove_le, round_up, upper_bound
+from tirlite.sizes import Proof, Size, evaluate, prove_divides, prove_le, round_up, upper_bound
 from tirlite.target import MemoryInfo, Target
 
 if TYPE_CHECKING:
@@ -264,3 +265,43 @@ def attach_loop(region: Region | None) -> Var | None:
         return None
     assert isinstance(region.composite, For)
     return region.composite.var
+
+
+def weaker_problems(func: PrimFunc, found: StorageProblem, *, at_any_price: bool = False) -> Iterator[StorageProblem]:
+    """The problem with the largest alignment below a line that divides all sizes, then with that of elements alone.
+
+    None where no buffer is aligned to a line that could be aligned to less, or where `func` calls no kernels; but
+    `at_any_price`, where loops of its own give up lines too.
+    """
+    if not (at_any_price or calls_in(func.body)):
+        return
+    lined = {each.id: each for each in found.problem.requests if _is_lined(found, each)}
+    step = LINE_BYTES
+    while step > 1 and any(prove_divides(step, each.size) is not Proof.YES for each in lined.values()):
+        step //= 2
+    for align in dict.fromkeys((step, 1)):
+        if lined and align < LINE_BYTES:
+            yield _with_alignment(found, lined, align)
+
+
+def is_smaller(plan: Plan, other: Plan) -> bool:
+    """Whether `plan` is proved to take no more bytes than `other`, and takes fewer at some sample of the dims."""
+    if prove_le(plan.total, other.total) is not Proof.YES and not plan.proved_optimal:
+        return False
+    dims = plan.problem.dims
+    bindings = (*samples(dims, 2), *samples(dims, 2, 1))
+    return any(evaluate(plan.total, each) < evaluate(other.total, each) for each in bindings)
+
+
+def _is_lined(found: StorageProblem, request: Request) -> bool:
+    is_plain = not StorageScope.parse(request.scope).is_special
+    return is_plain and request.align == LINE_BYTES > least_alignment(found.lifetimes[request.id].buffer)
+
+
+def _with_alignment(found: StorageProblem, lined: dict[str, Request], align: int) -> StorageProblem:
+    problem = found.problem
+    requests = tuple(
+        replace(each, align=max(align, least_alignment(found.lifetimes[each.id].buffer))) if each.id in lined else each
+        for each in problem.requests
+    )
+    return replace(found, problem=replace(problem, requests=requests))

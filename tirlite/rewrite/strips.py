@@ -38,9 +38,8 @@ from tirlite.ir import (
 from tirlite.ir.checked import has_check
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.columns import takes_rows_of_lanes
-from tirlite.rewrite.jam import Jam
+from tirlite.rewrite.jam import Jam, by_rows
 from tirlite.rewrite.lanes import iterations, may_fault
-from tirlite.rewrite.rows_together import by_rows
 
 # The bytes of a strip's results of one kind: an eighth of the first cache of most processors. So many kinds at most.
 _STRIP_BYTES = 4096

@@ -1,14 +1,46 @@
-"""Writes out the loops over the taps of a window, so that what several taps or rows load is seen to be the same."""
+"""Writes out the loops over the taps of windows, and combines windows row by row where neighbours share rows.
+
+What several taps or rows load is seen to be the same then. `for u in tl.reduce(3): for v in tl.reduce(3): s += x[i + u,
+j + v]` becomes `s += x[i + u, j] + x[i + u, j + 1] + ...` for each u: a window further down has two of these sums too,
+and LLVM computes each once where both are written as one.
+"""
 
 from __future__ import annotations
 
-from tirlite.ir import Allocate, For, ForKind, Let, SeqStmt, Stmt, Store, const, i64, substitute
+from collections.abc import Container
+from functools import reduce
+
+from tirlite.ir import (
+    Add,
+    Allocate,
+    Buffer,
+    Expr,
+    For,
+    ForKind,
+    Let,
+    Load,
+    Max,
+    Min,
+    Neg,
+    Node,
+    SeqStmt,
+    Stmt,
+    Store,
+    Sub,
+    Var,
+    const,
+    i64,
+    substitute,
+    walk,
+)
 from tirlite.rewrite.affine_exprs import folded
 
 # The most iterations of one loop, and the most statements that loops inside of a body become.
 _WIDEST = 16
 _MOST_STATEMENTS = 160
 _KINDS = (ForKind.SERIAL, ForKind.REDUCE, ForKind.UNROLLED)
+# What terms of a window are combined by.
+_OPERATIONS = (Add, Min, Max)
 
 
 def count_of(loop: For) -> int | None:
@@ -35,3 +67,72 @@ def _written_out(stmt: Stmt) -> tuple[Stmt, ...]:
         if len(made) > _MOST_STATEMENTS or not all(isinstance(each, Store | Let | Allocate) for each in made):
             return (stmt,)
     return (*made,)
+
+
+def by_window_rows(body: SeqStmt, below: Var) -> SeqStmt:
+    """The body with what it combines of windows that move with `below`, the rows of each first."""
+    made = tuple(_rows_first(stmt, below) if isinstance(stmt, For) else stmt for stmt in body.stmts)
+    is_same = all(a is b for a, b in zip(made, body.stmts, strict=True))
+    return body if is_same else SeqStmt(made, span=body.span)
+
+
+def _rows_first(rows: For, below: Var) -> Stmt:
+    taps = rows.body.stmts[0] if len(rows.body.stmts) == 1 else None
+    if not isinstance(taps, For) or count_of(rows) is None or (count_of(taps) or 0) < 2:
+        return rows
+    may_regroup = rows.kind is taps.kind is ForKind.REDUCE
+    results = {stmt.buffer for stmt in taps.body.stmts if isinstance(stmt, Store)}
+    made: list[Stmt] = []
+    for stmt in taps.body.stmts:
+        term = _term(stmt, results, may_regroup=may_regroup)
+        if term is None or not _moves_with(term, rows.var, below):
+            return rows
+        made.append(_row(stmt, term, taps))
+    return rows.replaced(body=SeqStmt((*made,), span=rows.body.span))
+
+
+def _term(stmt: Stmt, results: Container[Buffer], *, may_regroup: bool) -> Expr | None:
+    """What a statement combines with a local scalar, if that may be done in another order, and is no result itself."""
+    value = stmt.value if isinstance(stmt, Store) else None
+    if not isinstance(stmt, Store) or not isinstance(value, _OPERATIONS) or value.dtype.lanes != 1:
+        return None
+    is_own = isinstance(value.a, Load) and value.a.buffer is stmt.buffer and not stmt.indices
+    is_exact = may_regroup or not value.dtype.is_float
+    reads_result = any(isinstance(node, Load) and node.buffer in results for node in walk(value.b))
+    return value.b if is_own and is_exact and not reads_result else None
+
+
+def _row(stmt: Stmt, term: Expr, taps: For) -> Store:
+    """A statement that combines all terms of a row first, and takes the result in."""
+    assert isinstance(stmt, Store)
+    assert isinstance(stmt.value, _OPERATIONS)
+    terms = [folded(substitute(term, {taps.var: const(tap, i64)})) for tap in taps.values or ()]
+    return stmt.replaced(value=type(stmt.value)(stmt.value.a, reduce(type(stmt.value), terms)))
+
+
+def _moves_with(term: Expr, row: Var, below: Var) -> bool:
+    """Whether one row further on is one window further on: both are added up along some axes, and are nowhere else."""
+    todo: list[Node] = [term]
+    together = False
+    while todo:
+        node = todo.pop()
+        if node is row or node is below:
+            return False
+        if not isinstance(node, Load):
+            todo += node.children()
+            continue
+        for index in node.indices:
+            parts = _added(index)
+            if row in parts and below in parts:
+                together = True
+                parts.remove(row)
+                parts.remove(below)
+            todo += parts
+    return together
+
+
+def _added(index: Expr) -> list[Expr]:
+    """The terms of a sum, with what is subtracted as a whole."""
+    if isinstance(index, Add):
+        return [*_added(index.a), *_added(index.b)]
+    return [*_added(index.a), Neg(index.b)] if isinstance(index, Sub) else [index]

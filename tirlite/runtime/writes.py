@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tirlite.analysis import ParamUses, Use
-from tirlite.analysis.only_updated import only_updated
+from tirlite.analysis.param_uses import only_updated
 from tirlite.ir import Buffer, PrimFunc
 
 

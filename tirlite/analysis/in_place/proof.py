@@ -12,61 +12,14 @@ Interval = tuple[int, int]
 
 
 @record
-class AddressTaken:
-    """The address of a buffer is handed on."""
+class Reason:
+    """A sentence, with places for the names of what it is about: these are put in where someone reads it."""
 
-    buffer: Buffer
-
-    def __str__(self) -> str:
-        return f"the address of `{self.buffer.name}` is handed on, so not all of its uses are known"
-
-
-@record
-class IsVolatile:
-    """A buffer is volatile."""
-
-    buffer: Buffer
+    sentence: str
+    about: tuple[object, ...] = ()
 
     def __str__(self) -> str:
-        return f"`{self.buffer.name}` is volatile"
-
-
-@record
-class IsRemarked:
-    """An attribute is about a buffer."""
-
-    buffer: Buffer
-
-    def __str__(self) -> str:
-        return f"an attribute says something about `{self.buffer.name}`, which may be double-buffered"
-
-
-@record
-class InThreads:
-    """Threads that run at their own pace touch the buffers."""
-
-    def __str__(self) -> str:
-        return "threads, which run at no fixed pace, share both"
-
-
-@record
-class ExternCode:
-    """A buffer is touched inside an extern scope."""
-
-    buffer: Buffer
-
-    def __str__(self) -> str:
-        return f"`{self.buffer.name}` is touched inside an extern scope"
-
-
-@record
-class TooMany:
-    """There are more pairs of accesses than are compared."""
-
-    count: int
-
-    def __str__(self) -> str:
-        return f"there are {self.count} pairs of accesses to compare, and that is too many"
+        return self.sentence.format(*(each.name if isinstance(each, Buffer) else each for each in self.about))
 
 
 @record
@@ -90,78 +43,7 @@ class WrittenTooEarly:
         return f"{sentence}, in an earlier iteration of `{loop.var.name}`"
 
 
-@record
-class RepeatedCall:
-    """A call in a loop around both touches one of the buffers."""
-
-    callee: str
-    loop: For | While
-
-    def __str__(self) -> str:
-        around = f"loop over `{self.loop.var.name}`" if isinstance(self.loop, For) else "while loop"
-        return f"`{self.callee}` is called again and again, in the {around}, in which both are used"
-
-
-@record
-class MayBeEmpty:
-    """A call where a dim may be 0 of which proofs about the callee say that it is 1 at least."""
-
-    callee: str
-
-    def __str__(self) -> str:
-        return f"a dim of `{self.callee}` may be 0 at this call, and nothing is proved of it but for 1 or more"
-
-
-@record
-class OtherPlaces:
-    """A call takes parts of the two buffers that do not begin at the same byte."""
-
-    callee: str
-    destination: Buffer
-    source: Buffer
-
-    def __str__(self) -> str:
-        given = f"`{self.destination.name}` and `{self.source.name}`"
-        return f"`{self.callee}` is given {given}, which are not proved to begin at the same byte"
-
-
-@record
-class WrittenBefore:
-    """A call, or a statement before one, writes the destination while the source is still needed."""
-
-    callee: str
-    destination: Buffer
-    source: Buffer
-
-    def __str__(self) -> str:
-        return f"`{self.destination.name}` is written before `{self.source.name}` is done with, around `{self.callee}`"
-
-
-@record
-class InCallee:
-    """What stands against two parameters of a function that is called in one place."""
-
-    callee: str
-    obstacle: Obstacle
-
-    def __str__(self) -> str:
-        return f"inside of `{self.callee}`, {self.obstacle}"
-
-
-Obstacle: TypeAlias = (
-    AddressTaken
-    | IsVolatile
-    | IsRemarked
-    | InThreads
-    | ExternCode
-    | TooMany
-    | WrittenTooEarly
-    | RepeatedCall
-    | MayBeEmpty
-    | OtherPlaces
-    | WrittenBefore
-    | InCallee
-)
+Obstacle: TypeAlias = Reason | WrittenTooEarly
 
 
 @record(guarded=False)

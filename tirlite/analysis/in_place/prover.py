@@ -12,34 +12,20 @@ from tirlite.analysis.access import AccessKind, Allocation, Region, Touch
 from tirlite.analysis.call_demands import may_be_empty
 from tirlite.analysis.dependence import exclude_each_other, out_of_order, plainly_ordered, shared_loops
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.in_place.proof import (
-    AddressTaken,
-    ExternCode,
-    InCallee,
-    InPlaceProof,
-    Interval,
-    InThreads,
-    IsRemarked,
-    IsVolatile,
-    MayBeEmpty,
-    Obstacle,
-    OtherPlaces,
-    RepeatedCall,
-    TooMany,
-    WrittenBefore,
-    WrittenTooEarly,
-)
+from tirlite.analysis.in_place.proof import InPlaceProof, Interval, Obstacle, Reason, WrittenTooEarly
 from tirlite.analysis.regions import regions_between
 from tirlite.ir import (
     AttrKey,
     AttrStmt,
     Buffer,
+    For,
     Function,
     KernelCall,
     Load,
     Steps,
     Stmt,
     Store,
+    While,
     run,
     statements_of,
 )
@@ -47,6 +33,14 @@ from tirlite.ir import (
 # How many pairs of accesses are compared for two buffers at most, and for all those of a callee.
 _MOST_COMPARED = 1024
 _COMPARED_IN_CALLEE = 10_000
+
+# What may stand against a pair.
+_IN_THREADS = Reason("threads, which run at no fixed pace, share both")
+_ADDRESS_TAKEN = "the address of `{}` is handed on, so not all of its uses are known"
+_REMARKED = "an attribute says something about `{}`, which may be double-buffered"
+_MAY_BE_EMPTY = "a dim of `{}` may be 0 at this call, and nothing is proved of it but for 1 or more"
+_OTHER_PLACES = "`{}` is given `{}` and `{}`, which are not proved to begin at the same byte"
+_WRITTEN_BEFORE = "`{}` is written before `{}` is done with, around `{}`"
 
 # The touches of the destination and those of the source.
 _Uses: TypeAlias = tuple[Sequence[Touch], Sequence[Touch]]
@@ -117,7 +111,7 @@ class Prover:
         writes, accesses = self._distinct(writes, latest=False), self._distinct(accesses, latest=True)
         count = len(writes) * len(accesses)
         if count > min(_MOST_COMPARED, self.budget):
-            return TooMany(count)
+            return _too_many(count)
         self.budget -= count
         for access in accesses:
             for write in writes:
@@ -131,7 +125,7 @@ class Prover:
         writes = [touch for touch in uses[0] if touch.kind is AccessKind.WRITE]
         pairs = [(a, w) for a in uses[1] for w in writes if _is_call(a) or _is_call(w)]
         if len(pairs) > _MOST_COMPARED:
-            return TooMany(len(pairs))
+            return _too_many(len(pairs))
         for access, write in pairs:
             found: Obstacle | None = yield self._in_call(access, write, home)
             if found is not None:
@@ -143,44 +137,44 @@ class Prover:
         assert isinstance(call, KernelCall)
         loops = shared_loops(access.region, write.region, home)
         if loops:
-            return RepeatedCall(call.callee.name, loops[-1])
+            return _repeated(call, loops[-1])
         if write.node is access.node and write.position == access.position:
             assert write.param is not None
             assert access.param is not None
             mine, other = (self.addresses.window(touch.buffer) for touch in (write, access))
             if mine.moves or other.moves or mine.start != other.start:
-                return OtherPlaces(call.callee.name, write.buffer, access.buffer)
+                return Reason(_OTHER_PLACES, (call.callee.name, write.buffer, access.buffer))
             if may_be_empty(call, self.addresses.space.extents):
-                return MayBeEmpty(call.callee.name)
+                return Reason(_MAY_BE_EMPTY, (call.callee.name,))
             inside: Obstacle | None = yield self.callees.obstacle(call.callee, write.param, access.param)
-            return None if inside is None else InCallee(call.callee.name, inside)
+            return None if inside is None else Reason("inside of `{}`, {}", (call.callee.name, inside))
         if access.position < write.position or exclude_each_other(access.region, write.region, home):
             return None
-        return WrittenBefore(call.callee.name, write.buffer, access.buffer)
+        return Reason(_WRITTEN_BEFORE, (write.buffer, access.buffer, call.callee.name))
 
     def _unfit(self, destination: Allocation, source: Allocation, uses: _Uses) -> Obstacle | None:
         """What speaks against one of the two, whatever the other one."""
         attach = destination.home.attach
         if attach is not None and attach.is_thread:
-            return InThreads()
+            return _IN_THREADS
         return self._unfit_alone(destination, uses[0]) or self._unfit_alone(source, uses[1])
 
     def _unfit_alone(self, allocation: Allocation, touches: Sequence[Touch]) -> Obstacle | None:
         buffer = allocation.buffer
         for touch in allocation.touches:
             if touch.kind is AccessKind.OPAQUE:
-                return AddressTaken(buffer)
+                return Reason(_ADDRESS_TAKEN, (buffer,))
         if buffer.volatile or (self.has_views and any(touch.buffer.volatile for touch in touches)):
-            return IsVolatile(buffer)
+            return Reason("`{}` is volatile", (buffer,))
         if buffer in self.remarked:
-            return IsRemarked(buffer)
+            return Reason(_REMARKED, (buffer,))
         home = allocation.home
         for touch in touches:
             for region in regions_between(touch.region, home):
                 if isinstance(region.composite, AttrStmt) and region.composite.key is AttrKey.EXTERN_SCOPE:
-                    return ExternCode(buffer)
+                    return Reason("`{}` is touched inside an extern scope", (buffer,))
                 if region.is_thread and region.has_threads:
-                    return InThreads()
+                    return _IN_THREADS
         return None
 
     def _distinct(self, touches: Sequence[Touch], *, latest: bool) -> list[Touch]:
@@ -213,3 +207,12 @@ def _are_plainly_ordered(
 
 def _is_call(touch: Touch) -> bool:
     return isinstance(touch.node, KernelCall)
+
+
+def _too_many(count: int) -> Reason:
+    return Reason("there are {} pairs of accesses to compare, and that is too many", (count,))
+
+
+def _repeated(call: KernelCall, loop: For | While) -> Reason:
+    around = f"loop over `{loop.var.name}`" if isinstance(loop, For) else "while loop"
+    return Reason("`{}` is called again and again, in the {}, in which both are used", (call.callee.name, around))

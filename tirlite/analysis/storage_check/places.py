@@ -40,7 +40,7 @@ class Places:
     def entries(self, root: Root, plan: ShapePlan, homes: dict[int, Root]) -> list[int]:
         """The entry of each resident of an arena whose layout comes with the call. `homes` are the arenas of entries.
 
-        What each call is checked for (`analysis.plan_demands`) makes sure that it lies inside, and aligned.
+        What each call is checked for (`shape_plan.plan_demands`) makes sure that it lies inside, and aligned.
         """
         found = []
         for resident in root.residents:

@@ -14,9 +14,7 @@ import numpy as np
 
 from tirlite.analysis.param_uses import ParamUses, Use
 from tirlite.analysis.storage_check.resident import Flow, Happening, Region
-from tirlite.analysis.trials.meeting import access_at
-from tirlite.analysis.trials.points import Points, one_point
-from tirlite.analysis.trials.values import Array, Cell, constant, trial_value
+from tirlite.analysis.trials.points import Array, Cell, Points, access_at, constant, one_point, sizes_from, trial_value
 from tirlite.ir import (
     Buffer,
     Expr,
@@ -36,12 +34,13 @@ from tirlite.ir import (
     walk,
 )
 from tirlite.record import cached_property, record
-from tirlite.sizes import Dim
 
 _UNORDERED = (ForKind.PARALLEL, ForKind.THREAD, ForKind.VECTORIZED)
 # The sizes that are tried: the first dim is at least so large, each further one larger by one, as far as facts allow.
 # Where borders meet, that is in the smallest ones.
 _SIZES = (18, 3, 1)
+# Numbers of which no more is known are no larger.
+_MOST = 100
 # What the arrays that are only read hold then.
 _ELEMENT = 4
 # Of these nothing is computed.
@@ -99,7 +98,7 @@ class Trials:
         cells: dict[Var | Buffer | Cell, Array] = {
             Cell(each): constant(_ELEMENT, each.dtype.numpy.type) for each in self._read
         }
-        starts = [one_point(_values_for(self._numbers, least)) for least in _SIZES]
+        starts = [one_point(sizes_from(self._numbers, least, _MOST)) for least in _SIZES]
         return tuple(Points(each.count, {**each.values, **cells}, each.context, each.iteration) for each in starts)
 
     def _instances(self, happening: Happening, home: Region, start: Points) -> _Instances | None:
@@ -107,7 +106,7 @@ class Trials:
         if not isinstance(node, Load | Store):
             return None
         path = _path(happening.region)
-        points: Points | None = Points(start.count, dict(start.values), start.context, start.iteration)
+        points: Points | None = start.apart()
         loops = sum(region.flow is Flow.LOOP for region in path if region.depth > home.depth)
         most = min(_ITERATIONS, max(2, int(_POINTS ** (1 / max(1, loops)))))
         for region in path:
@@ -162,15 +161,6 @@ class Trials:
     def _unknown(self, expr: Expr, points: Points) -> Iterator[Var]:
         found = (node for node in walk(expr) if isinstance(node, Var))
         return (var for var in found if var in self._lets and var not in points.values)
-
-
-def _values_for(numbers: tuple[Var, ...], least: int) -> dict[Var, int]:
-    """Of dims and scalar parameters; without facts what is in each of their types."""
-    values = {}
-    for number, var in enumerate(numbers):
-        dim = var.dim or Dim(var.name, min=0, max=100)
-        values[var] = dim.nth(max(0, -(-(least + number - dim.low) // dim.multiple_of)))
-    return values
 
 
 def _path(region: Region) -> tuple[Region, ...]:

@@ -13,10 +13,8 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from tirlite.analysis.facts import Facts, of_facts
-from tirlite.analysis.trials.meeting import Access, access_at, meeting
-from tirlite.analysis.trials.points import Points, one_point
+from tirlite.analysis.trials.points import Access, Points, access_at, meeting, one_point, sizes_from, trial_value
 from tirlite.analysis.trials.run import TrialRun
-from tirlite.analysis.trials.values import trial_value
 from tirlite.diag import Span
 from tirlite.ir import (
     Allocate,
@@ -39,7 +37,6 @@ from tirlite.ir import (
     statements_of,
 )
 from tirlite.record import record
-from tirlite.sizes import Dim
 
 # How many iterations are tried: of the loop that is looked at, of each loop inside it, and of those around it.
 _ITERATIONS = 130
@@ -91,7 +88,8 @@ def find_race(facts: Facts) -> Race | None:
 
 def _race_at(func: PrimFunc, least: int, doubtful: set[For], sources: dict[Buffer, Buffer]) -> Race | None:
     """The first race in one of some loops at the sizes that begin at `least`."""
-    values = _values_for(func, least)
+    values = sizes_from(func.dims, least)
+    values |= {param: 2 for param in func.params if isinstance(param, Var) and param.dtype.is_integer}
     sizes = tuple((var.name, value) for var, value in values.items())
     start = one_point(values)
     if not all(_is_possible(param, start) for param in func.params if isinstance(param, Buffer)):
@@ -100,17 +98,6 @@ def _race_at(func: PrimFunc, least: int, doubtful: set[For], sources: dict[Buffe
         if loop in doubtful and (race := _Trial(loop, sources).race(points)) is not None:
             return Race(loop, *race, sizes)
     return None
-
-
-def _values_for(func: PrimFunc, least: int) -> dict[Var, int]:
-    values = {}
-    for number, var in enumerate(func.dims):
-        dim = var.dim or Dim(var.name, min=0)
-        values[var] = dim.nth(max(0, -(-(least + number - dim.low) // dim.multiple_of)))
-    for param in func.params:
-        if isinstance(param, Var) and param.dtype.is_integer:
-            values[param] = 2
-    return values
 
 
 def _is_possible(param: Buffer, start: Points) -> bool:

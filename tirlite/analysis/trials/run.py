@@ -10,8 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tirlite.analysis.trials.points import Points
-from tirlite.analysis.trials.values import Array, Cell, constant, trial_value
+from tirlite.analysis.trials.points import Array, Cell, Points, constant, trial_value
 from tirlite.ir import (
     Allocate,
     Assert,
@@ -175,16 +174,13 @@ class TrialRun:
         holds = trial_value(loop.condition, points.values)
         if holds is None:
             return []
-        inner = points.where(holds)
         # What is declared inside has another value in each round.
-        inner = Points(inner.count, dict(inner.values), inner.context, inner.iteration)
+        inner = points.where(holds).apart()
         return [_Place(loop.body.stmts, inner, 0, loop, rounds)] if inner.count else []
 
     def _apart(self, points: Points) -> Points:
         """The same points; what a body stores to counters is none of those of others."""
-        if not self._cells:
-            return points
-        return Points(points.count, dict(points.values), points.context, points.iteration)
+        return points.apart() if self._cells else points
 
     def _entered(self, call: KernelCall, points: Points) -> Points | None:
         """The points at which the body of a callee runs, as it sees them; None where what it is given is not known."""

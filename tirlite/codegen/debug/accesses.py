@@ -17,7 +17,7 @@ from tirlite.codegen.debug.shadows import ShadowEnvironment
 from tirlite.codegen.expressions import Expressions, are_neighbours
 from tirlite.codegen.faults import require_inside
 from tirlite.codegen.llvm.values import FALSE, Value, integer, undefined, zero
-from tirlite.codegen.masked import demand_plain
+from tirlite.codegen.memory import demand_plain
 from tirlite.ir import DType, Load, Steps, Store, bool_
 from tirlite.ir.checked import bare, is_checked
 from tirlite.ir.masked import mask_of, unmasked
