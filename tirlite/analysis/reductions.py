@@ -38,6 +38,7 @@ from tirlite.ir import (
     walk,
 )
 from tirlite.ir.arg_extremum import comes_first
+from tirlite.ir.equal import are_equal
 from tirlite.record import record
 
 Operation: TypeAlias = type[Binary]
@@ -145,9 +146,7 @@ def update_of(store: Store) -> Update | None:
 
 
 def _is_element(expr: Expr, store: Store) -> bool:
-    if not isinstance(expr, Load) or expr.buffer is not store.buffer:
-        return False
-    return all(a is b or structural_equal(a, b) for a, b in zip(expr.indices, store.indices, strict=True))
+    return isinstance(expr, Load) and expr.buffer is store.buffer and are_equal(expr.indices, store.indices)
 
 
 def pair_updates(loop: For) -> Iterator[PairUpdate]:

@@ -18,9 +18,9 @@ from tirlite.ir import (
     Sub,
     Var,
     While,
-    structural_equal,
     walk,
 )
+from tirlite.ir.equal import are_equal
 
 # Of so many loads at most it is asked which are neighbours.
 _MOST_LOADS = 32
@@ -94,9 +94,7 @@ def _parted(index: Expr) -> tuple[Expr, int]:
 
 def _are_in_a_row(one: Load, base: Expr, other: Load, of: Expr) -> bool:
     """Whether two loads differ in how far along a row they lie, and in nothing else."""
-    if one.buffer is not other.buffer or not structural_equal(base, of):
-        return False
-    return all(map(structural_equal, one.indices[:-1], other.indices[:-1]))
+    return one.buffer is other.buffer and are_equal((base, *one.indices[:-1]), (of, *other.indices[:-1]))
 
 
 def asserts_alone(loop: For) -> bool:

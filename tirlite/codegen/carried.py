@@ -21,10 +21,10 @@ from tirlite.ir import (
     Store,
     While,
     statements,
-    structural_equal,
     walk,
 )
 from tirlite.ir.checked import has_check
+from tirlite.ir.equal import are_equal
 from tirlite.ir.traps import trap_of
 
 
@@ -74,10 +74,7 @@ def _is_carried(node: Node, stores: Sequence[Store]) -> bool:
 
 
 def _is_in_row(load: Load, store: Store) -> bool:
-    if load.buffer is not store.buffer:
-        return False
-    pairs = zip(load.indices[:-1], store.indices[:-1], strict=True)
-    return all(a is b or bool(structural_equal(a, b)) for a, b in pairs)
+    return load.buffer is store.buffer and are_equal(load.indices[:-1], store.indices[:-1])
 
 
 def _is_harmless(expr: Expr) -> bool:

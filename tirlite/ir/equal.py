@@ -8,7 +8,7 @@ function that is called is one token, a digest of its own stream.
 from __future__ import annotations
 
 from _blake2 import blake2b  # the module hashlib loads a library
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
 from math import isnan
 from typing import Any, NamedTuple, TypeAlias
@@ -72,6 +72,13 @@ def structural_equal(a: Node, b: Node) -> Equality:
             break
         around, found = _joined(around, found[0].path), inside
     return Equality(True) if found is None else Equality(False, _difference(*found, around))
+
+
+def are_equal(ones: Sequence[Expr], others: Sequence[Expr]) -> bool:
+    """Whether there are as many expressions here as there, each of the same structure as its counterpart."""
+    return len(ones) == len(others) and all(
+        a is b or bool(structural_equal(a, b)) for a, b in zip(ones, others, strict=True)
+    )
 
 
 def _first_difference(a: Node, b: Node) -> tuple[_Token, _Token] | None:

@@ -27,6 +27,7 @@ from tirlite.ir import (
     structural_equal,
     walk,
 )
+from tirlite.ir.equal import are_equal
 from tirlite.record import record
 from tirlite.rewrite.pipeline import FactsPass
 
@@ -168,16 +169,14 @@ def _only_store(loop: For) -> Store | None:
 
 
 def _go_alike(first: For, second: For) -> bool:
-    are_steps = first.step == second.step == 1
-    return are_steps and bool(structural_equal(first.start, second.start) and structural_equal(first.stop, second.stop))
+    return first.step == second.step == 1 and are_equal((first.start, first.stop), (second.start, second.stop))
 
 
 def _lie_alike(load: Load, store: Store) -> bool:
     """Whether the one is at the place of the other, should their buffers be."""
     a, b = load.buffer, store.buffer
     pairs = [(a.shape, b.shape), (a.strides, b.strides), (load.indices, store.indices)]
-    are_alike = all(len(ones) == len(others) and all(map(structural_equal, ones, others)) for ones, others in pairs)
-    return are_alike and a.dtype == b.dtype
+    return a.dtype == b.dtype and all(are_equal(*pair) for pair in pairs)
 
 
 def _all_of(*stmts: Stmt) -> Iterator[Stmt]:

@@ -50,10 +50,10 @@ from tirlite.ir import (
     const,
     i64,
     run,
-    structural_equal,
     walk,
 )
 from tirlite.ir.dot import dot
+from tirlite.ir.equal import are_equal
 from tirlite.ir.masked import masked
 from tirlite.ir.shapes import constant_shape
 from tirlite.ir.traps import SHIFTS, trap_of
@@ -61,6 +61,7 @@ from tirlite.rewrite.affine_exprs import folded
 from tirlite.sizes import Proof
 
 if TYPE_CHECKING:
+    from tirlite.analysis.access import Touch
     from tirlite.analysis.bounds import Bounds
 
 # Lanes that load elements so far apart are as many vectors, and shuffles of these.
@@ -403,9 +404,13 @@ def _is_from_memory(node: Load | Store) -> bool:
 
 def is_at(load: Load | Store, other: Load | Store) -> bool:
     """Whether an access is at the element that another one is at."""
-    if load.buffer is not other.buffer:
-        return False
-    return all(a is b or bool(structural_equal(a, b)) for a, b in zip(load.indices, other.indices, strict=True))
+    return load.buffer is other.buffer and are_equal(load.indices, other.indices)
+
+
+def is_same_element(store: Store, touch: Touch) -> bool:
+    """Whether an access touches the element that a store writes, told by equal indices that no memory decides."""
+    node = touch.node
+    return isinstance(node, Load | Store) and not _is_from_memory(store) and is_at(store, node)
 
 
 def _is_dense(index: Expr) -> bool:

@@ -35,13 +35,12 @@ from tirlite.ir import (
     rewrite,
     statements,
     statements_of,
-    structural_equal,
     walk,
 )
 from tirlite.ir.checked import has_check
 from tirlite.ir.shapes import constant_shape
 from tirlite.rewrite.columns import loads_of
-from tirlite.rewrite.lanes import MOST_APART
+from tirlite.rewrite.lanes import MOST_APART, is_same_element
 from tirlite.rewrite.taps import count_of, written_out
 
 # Registers hold so many elements.
@@ -113,16 +112,6 @@ def _certain(body: SeqStmt) -> Iterator[Stmt]:
                 least = stop.dim.low
             if least is not None and least > stmt.start.value:
                 yield from _certain(stmt.body)
-
-
-def is_same_element(store: Store, touch: Touch) -> bool:
-    """Whether an access touches the element that a store writes, told by equal indices that no memory decides."""
-    node = touch.node
-    if not isinstance(node, Load | Store) or store.buffer is not node.buffer:
-        return False
-    pairs = [*zip(store.indices, node.indices, strict=True)]
-    is_plain = not any(isinstance(node, Load) for index in store.indices for node in walk(index))
-    return is_plain and all(a is b or bool(structural_equal(a, b)) for a, b in pairs)
 
 
 def _defined(node: Node) -> tuple[object, ...]:

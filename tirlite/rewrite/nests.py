@@ -32,10 +32,10 @@ from tirlite.ir import (
     i64,
     statements,
     statements_of,
-    structural_equal,
     walk,
 )
 from tirlite.ir.checked import has_check
+from tirlite.ir.equal import are_equal
 from tirlite.record import record
 from tirlite.rewrite.alike import alike_scalars
 from tirlite.rewrite.by_vectors import (
@@ -48,8 +48,8 @@ from tirlite.rewrite.by_vectors import (
 )
 from tirlite.rewrite.columns import IN_ORDER, TURNED, Columns, lanes_of, takes_rows_of_lanes
 from tirlite.rewrite.jam import Jam, by_rows, rows_together
-from tirlite.rewrite.lanes import Lanes, NotVector, is_inside, iterations
-from tirlite.rewrite.local_elements import is_same_element, with_local_elements, with_scalars, with_steady_loads
+from tirlite.rewrite.lanes import Lanes, NotVector, is_inside, is_same_element, iterations
+from tirlite.rewrite.local_elements import with_local_elements, with_scalars, with_steady_loads
 from tirlite.rewrite.search_ahead import asserted_by_vectors
 from tirlite.rewrite.strips import in_strips, where_many
 from tirlite.rewrite.taps import by_window_rows, count_of
@@ -338,9 +338,4 @@ def _may_be_in_place(touches: Mapping[Allocation, Sequence[Touch]]) -> bool:
     nodes = [touch.node for found in touches.values() for touch in found]
     stores = [node for node in nodes if isinstance(node, Store)]
     loads = [node for node in nodes if isinstance(node, Load)]
-    return any(_is_alike(load, store) for store in stores for load in loads)
-
-
-def _is_alike(load: Load, store: Store) -> bool:
-    a, b = load.indices, store.indices
-    return len(a) == len(b) and all(structural_equal(x, y) for x, y in zip(a, b, strict=True))
+    return any(are_equal(load.indices, store.indices) for store in stores for load in loads)

@@ -39,8 +39,7 @@ from tirlite.ir import (
 from tirlite.ir.checked import has_check
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.first_place import Search, search_in
-from tirlite.rewrite.lanes import Lanes, NotVector, held, is_inside, iterations, last_whole
-from tirlite.rewrite.local_elements import is_same_element
+from tirlite.rewrite.lanes import Lanes, NotVector, held, is_inside, is_same_element, iterations, last_whole
 
 # The partial results of one sum fill four vectors of 512 bits, or more that are narrower, on every machine alike: the
 # grouping, and so the last bit of a sum, is the same wherever the kernel runs.

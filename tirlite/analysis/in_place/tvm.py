@@ -24,8 +24,8 @@ from tirlite.ir import (
     Store,
     View,
     statements,
-    structural_equal,
 )
+from tirlite.ir.equal import are_equal
 
 if TYPE_CHECKING:
     from tirlite.analysis.in_place.proof import InPlaceProof
@@ -56,7 +56,7 @@ def _holds(at: Stmt, destination: Buffer, source: Buffer, views: set[Buffer]) ->
             if isinstance(expr, Load):
                 if expr.buffer is destination or expr.buffer in views or in_index:
                     return False
-                if expr.buffer is source and (stored is None or not _same(expr.indices, stored.indices)):
+                if expr.buffer is source and (stored is None or not are_equal(expr.indices, stored.indices)):
                     return False
     return True
 
@@ -71,9 +71,3 @@ def _expressions(stmt: Stmt) -> Iterator[tuple[Expr, bool]]:
         expr, in_index = tops.pop()
         yield expr, in_index
         tops += [(c, in_index or isinstance(expr, Load)) for c in expr.children() if isinstance(c, Expr)]
-
-
-def _same(one: tuple[Expr, ...], other: tuple[Expr, ...]) -> bool:
-    if len(one) != len(other):
-        return False
-    return all(a is b or structural_equal(a, b) for a, b in zip(one, other, strict=True))
