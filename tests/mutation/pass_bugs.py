@@ -31,7 +31,7 @@ from tirlite.rewrite.threads.phases import Phases, is_barrier
 byte_ranges = import_module("tirlite.analysis.byte_ranges")
 most_bytes = import_module("tirlite.analysis.most_bytes")
 per_shape = import_module("tirlite.plan.shape.per_shape")
-call_coverage = import_module("tirlite.analysis.coverage.calls")
+call_coverage = import_module("tirlite.analysis.coverage.overwrites")
 
 
 def put(target: object, name: str, value: object) -> Plant:

@@ -15,7 +15,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
 
 from tirlite.analysis.param_uses import ParamUses, Use
-from tirlite.analysis.threads.visibility import Visibility, visibilities
+from tirlite.analysis.threads import Visibility, visibilities
 from tirlite.ir import (
     Allocate,
     AttrKey,

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 from tirlite.analysis.access import AccessKind, Allocation, LinearSequence, Region, Touch, linear_sequence
 from tirlite.analysis.regions import child_of
-from tirlite.analysis.threads.visibility import Visibility
+from tirlite.analysis.threads import Visibility
 from tirlite.ir import Buffer, For, IfThenElse, PrimFunc, While
 from tirlite.ir.demand import of_prim_func
 from tirlite.record import record

@@ -1,4 +1,7 @@
-"""Tells loops with much to do in each iteration, before anything is loaded that could make use of it."""
+"""Tells loops with much to do in each iteration, and parallel ones that go to several workers.
+
+That is asked before anything is loaded that could make use of it.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,15 @@ from tirlite.ir import (
     Call,
     Expr,
     For,
+    ForKind,
     IfThenElse,
     IntImm,
     Let,
     Load,
     Node,
+    PrimFunc,
+    SeqStmt,
+    Stmt,
     Store,
     Sub,
     Var,
@@ -25,6 +32,9 @@ from tirlite.ir.equal import are_equal
 # Of so many loads at most it is asked which are neighbours.
 _MOST_LOADS = 32
 _WORD = 4
+
+# What most programs are made of, and what is not a loop.
+_LEAVES: frozenset[type[Stmt]] = frozenset((Allocate, Store))
 
 
 def has_much_to_do(loop: For) -> bool:
@@ -104,3 +114,28 @@ def asserts_alone(loop: For) -> bool:
 
 def _is_elementary(node: Node) -> bool:
     return isinstance(node, Call) and node.op.takes_fast
+
+
+def distributed_loops(func: PrimFunc, workers: int) -> dict[For, int]:
+    """Each loop that is run by several workers, with how many these are at most; in program order.
+
+    It is the outermost parallel loop of its nest that may have more than one iteration: parallel loops inside it run
+    one iteration after the other, in the worker that they are met by.
+    """
+    found: dict[For, int] = {}
+    stack: list[Stmt] = [func.body] if workers > 1 else []
+    while stack:
+        stmt = stack.pop()
+        if isinstance(stmt, SeqStmt):
+            stack += [each for each in stmt.stmts[::-1] if type(each) not in _LEAVES]
+        elif isinstance(stmt, For) and (most := _most_workers(stmt, workers)) > 1:
+            found[stmt] = most
+        else:
+            stack += stmt.bodies[::-1]
+    return found
+
+
+def _most_workers(loop: For, workers: int) -> int:
+    if loop.kind is not ForKind.PARALLEL:
+        return 1
+    return workers if loop.values is None else min(workers, len(loop.values))

@@ -12,8 +12,8 @@ from math import gcd
 from tirlite.codegen.llvm.text import FunctionText
 from tirlite.codegen.llvm.values import Value, element_type, integer, memory_type, register_type, undefined, zero
 from tirlite.codegen.refused import Refused
-from tirlite.ir import Buffer, DType, Expr, IntImm, Ramp, Stmt, Var, bool_, handle, u8
-from tirlite.ir.checked import is_checked
+from tirlite.ir import Add, Buffer, DType, Expr, IntImm, Mul, Ramp, Stmt, Sub, Var, bool_, handle, u8
+from tirlite.ir.checked import bare, is_checked
 from tirlite.ir.loop_values import Counted, author_name, in_written_order
 from tirlite.record import record
 
@@ -22,6 +22,9 @@ _FAR = 1 << 40
 
 # Lanes further apart are loaded one by one.
 _MOST_APART = 4
+
+_LARGEST_DIVISOR = 1 << 12
+_BUDGET = 64
 
 
 @record
@@ -243,3 +246,36 @@ def _kind(dtype: DType) -> str:
 
 def _pointers(pointer: Value) -> str:
     return "p0" if pointer.dtype.lanes == 1 else f"v{pointer.dtype.lanes}p0"
+
+
+def largest_divisor(expr: Expr) -> int:
+    """The greatest power of two up to 4096 that is seen to divide `expr`; powers of two survive wrapping."""
+    divisor = _LARGEST_DIVISOR
+    stack, seen = [expr], 0
+    while stack:
+        node = stack.pop()
+        seen += 1
+        if seen > _BUDGET:
+            return 1
+        if isinstance(node, (Add, Sub)):
+            stack += [node.a, node.b]
+        elif is_checked(node):
+            stack.append(bare(node))
+        else:
+            divisor = min(divisor, _of_product(node))
+    return divisor
+
+
+def _of_product(expr: Expr) -> int:
+    divisor = 1
+    stack, seen = [expr], 0
+    while stack and seen <= _BUDGET:
+        node = stack.pop()
+        seen += 1
+        if isinstance(node, Mul):
+            stack += [node.a, node.b]
+        elif isinstance(node, IntImm):
+            divisor *= node.value & -node.value or _LARGEST_DIVISOR
+        elif isinstance(node, Var) and node.dim is not None:
+            divisor *= node.dim.multiple_of & -node.dim.multiple_of
+    return min(_LARGEST_DIVISOR, divisor)

@@ -254,7 +254,7 @@ class Statements:
         if is_checked(stmt.byte_offset):
             require_view(self.out, self.environment, stmt, offset, extents)
         pointer = source.pointer if offset.number == 0 else self.out.move(source.pointer, offset)
-        from tirlite.codegen.multiples import largest_divisor
+        from tirlite.codegen.memory import largest_divisor
 
         align = gcd(source.align, self.aliases.alignment(stmt) or largest_divisor(stmt.byte_offset))
         self.place(stmt.buffer, pointer, extents, align)

@@ -14,7 +14,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from tirlite.analysis import ShapePlan, shape_plan
-from tirlite.analysis.distribution import distributed_loops
+from tirlite.analysis.work import distributed_loops
 from tirlite.codegen.refused import BufferTooLarge
 from tirlite.ir import (
     Allocate,

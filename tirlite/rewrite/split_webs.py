@@ -54,7 +54,7 @@ class SplitWebs(FactsPass):
         reused = [each for each in facts.sequence.allocations if _is_reused(each)]
         if not reused:
             return facts.func
-        from tirlite.analysis.coverage.calls import CallCoverage
+        from tirlite.analysis.coverage.overwrites import CallCoverage
         from tirlite.analysis.coverage.webs import webs_of
         from tirlite.ir.shapes import loads_in_shapes
 

@@ -16,11 +16,11 @@ from tirlite.analysis import (
     Region,
     in_place_candidates,
 )
-from tirlite.analysis.distribution import distributed_loops
 from tirlite.analysis.facts import Facts, of_facts
 from tirlite.analysis.most_bytes import MostBytes
 from tirlite.analysis.regions import regions_around
-from tirlite.analysis.threads.visibility import Visibility
+from tirlite.analysis.threads import Visibility
+from tirlite.analysis.work import distributed_loops
 from tirlite.diag import KernelError, Message, PlanError, Span
 from tirlite.ir import Allocate, Buffer, DType, For, PrimFunc, TypeCode, Var, calls_in, statements_of
 from tirlite.ir.shapes import least_alignment

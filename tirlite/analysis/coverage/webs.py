@@ -13,8 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 
 from tirlite.analysis.access import Allocation, Region, Touch
-from tirlite.analysis.coverage.calls import CallCoverage
-from tirlite.analysis.coverage.overwrites import MOST_TOGETHER
+from tirlite.analysis.coverage.overwrites import MOST_TOGETHER, CallCoverage
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.regions import by_statement, child_of, path_to
 from tirlite.ir import Buffer, For, ForKind, IfThenElse, Node, Steps, While, run

@@ -20,7 +20,7 @@ from tirlite.codegen.expressions import Expressions
 from tirlite.codegen.faults import KernelFunction, any_of, as_bits, checked_bytes, require_view
 from tirlite.codegen.kernel_calls import Calls, Version
 from tirlite.codegen.llvm.values import NULL, Value, constant, integer
-from tirlite.codegen.multiples import largest_divisor
+from tirlite.codegen.memory import largest_divisor
 from tirlite.codegen.pieces import Weights
 from tirlite.codegen.reports import AssertReport, ExtentReport, MemoryReport
 from tirlite.codegen.statements import Statements

@@ -55,7 +55,7 @@ class InjectVirtualThreads:
         if not any(thread_role(loop) is ThreadRole.VIRTUAL for loop in statements_of(func.body, For)):
             return func
         # What works on threads is loaded for functions that have some.
-        from tirlite.analysis.threads.nesting import check_thread_nesting
+        from tirlite.analysis.threads import check_thread_nesting
 
         check_thread_nesting(func)
         return Division(ThreadRole.VIRTUAL, windows=self.windows or has_check(func.body)).applied(func)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import TypeAlias
 
-from tirlite.analysis.threads.uniformity import Uniformity
+from tirlite.analysis.threads import Uniformity
 from tirlite.diag import KernelError, Message
 from tirlite.ir import (
     LT,

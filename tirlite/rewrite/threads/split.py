@@ -42,7 +42,7 @@ class SplitThreads:
         if not any(thread_role(stmt) is not None or is_barrier(stmt) for stmt in found):
             return func
         # What works on threads is loaded for functions that have some.
-        from tirlite.analysis.threads.nesting import check_thread_nesting
+        from tirlite.analysis.threads import check_thread_nesting
 
         check_thread_nesting(func)
         demand_injected(func, self.name)
