@@ -1,6 +1,6 @@
 """Holds what is known of a function: each part is found once, when it is first asked for.
 
-A function never changes, so what was found stays true. Who runs passes on a function hands its facts from one to the
+A function never changes, so what was found stays true. A pipeline hands the facts of a function from one pass to the
 next for as long as the function stays the same object.
 """
 

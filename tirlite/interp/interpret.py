@@ -1,4 +1,4 @@
-"""A function and its arguments in; the function's effect on the arrays among them out."""
+"""Runs a function on its arguments: it changes the arrays among them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from tirlite.analysis.array_overlap import meets_itself, share_elements
 from tirlite.analysis.integers.extents import known_values
-from tirlite.analysis.threads.nesting import check_thread_nesting
+from tirlite.analysis.threads import check_thread_nesting
 from tirlite.diag import CallValueError, Message, Span, public
 from tirlite.interp.bfloat import is_bfloat, to_bfloat
 from tirlite.interp.code import Code

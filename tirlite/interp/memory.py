@@ -98,7 +98,7 @@ def _elements(raw: Bytes, item: np.dtype[Any], dtype: DType) -> npt.NDArray[Any]
 
 
 def owner_of(number: int) -> int:
-    """The owner that the so-manieth declaration of storage is; two that are far apart may be the same."""
+    """The owner for the declaration of storage with this number; two that are far apart may be the same."""
     return number % _OWNERS + 1
 
 

@@ -1,4 +1,4 @@
-"""A fork in, the threads of one block run to their end: one after the other, from barrier to barrier.
+"""Runs the threads of one block to their end: one after the other, from barrier to barrier.
 
 Two threads conflict on a byte if one writes it and no barrier stands between their accesses. For each byte that is
 touched since the last barrier it is known who wrote it last and who read it, so that a conflict is seen whatever the

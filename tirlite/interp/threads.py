@@ -75,7 +75,7 @@ def passes_of(code: Code, buffer: Buffer) -> int | None:
 def once_a_block(code: Code, buffer: Buffer, declare: Step, passes: int | None) -> Step:
     """`declare`, which makes the window of `buffer`; for what threads share, only the first of them does so.
 
-    All threads that pass a declaration for the so-manieth time mean the same memory.
+    Threads that have passed a declaration equally often mean the same memory.
     """
     if passes is None:
         return declare

@@ -1,14 +1,12 @@
-"""Passes PrimFunc -> PrimFunc, one a file, and the pipelines made of them."""
+"""Passes PrimFunc -> PrimFunc, and the pipelines made of them."""
 
 from typing import TYPE_CHECKING
 
 from tirlite.late import late_names
 
 if TYPE_CHECKING:
-    from tirlite.rewrite.block_reductions import BlockReductions as BlockReductions
     from tirlite.rewrite.check_bounds import CheckBounds as CheckBounds
     from tirlite.rewrite.check_races import CheckRaces as CheckRaces
-    from tirlite.rewrite.check_reductions import CheckReductions as CheckReductions
     from tirlite.rewrite.compact_buffers import CompactBuffers as CompactBuffers
     from tirlite.rewrite.compute_once import ComputeOnce as ComputeOnce
     from tirlite.rewrite.contract_temporaries import ContractTemporaries as ContractTemporaries
@@ -29,16 +27,22 @@ if TYPE_CHECKING:
     from tirlite.rewrite.partition_loops import PartitionLoops as PartitionLoops
     from tirlite.rewrite.pipeline import Observer as Observer, Pass as Pass, Step as Step, run_pipeline as run_pipeline
     from tirlite.rewrite.pipelines import default_pipeline as default_pipeline
+    from tirlite.rewrite.reductions import (
+        BlockReductions as BlockReductions,
+        CheckReductions as CheckReductions,
+        SplitReductions as SplitReductions,
+    )
     from tirlite.rewrite.remove_no_ops import RemoveNoOps as RemoveNoOps
     from tirlite.rewrite.shape_rewrite import ByShape as ByShape
     from tirlite.rewrite.simplify.simplify import Simplify as Simplify, simplified as simplified
     from tirlite.rewrite.sink_allocations import SinkAllocations as SinkAllocations
-    from tirlite.rewrite.split_reductions import SplitReductions as SplitReductions
     from tirlite.rewrite.split_webs import SplitWebs as SplitWebs
     from tirlite.rewrite.storage_problem import StorageProblem as StorageProblem, storage_problem as storage_problem
     from tirlite.rewrite.storage_rewrite import StorageRewrite as StorageRewrite
-    from tirlite.rewrite.threads.inject_virtual import InjectVirtualThreads as InjectVirtualThreads
-    from tirlite.rewrite.threads.split import SplitThreads as SplitThreads
+    from tirlite.rewrite.threads.passes import (
+        InjectVirtualThreads as InjectVirtualThreads,
+        SplitThreads as SplitThreads,
+    )
     from tirlite.rewrite.unroll_loops import UnrollLoops as UnrollLoops
     from tirlite.rewrite.use_permissions import UsePermissions as UsePermissions
     from tirlite.rewrite.vectorize_loops import VectorizeLoops as VectorizeLoops
@@ -46,10 +50,8 @@ else:
     __getattr__, __all__ = late_names(
         __name__,
         {
-            "block_reductions": "BlockReductions",
             "check_bounds": "CheckBounds",
             "check_races": "CheckRaces",
-            "check_reductions": "CheckReductions",
             "compact_buffers": "CompactBuffers",
             "compute_once": "ComputeOnce",
             "contract_temporaries": "ContractTemporaries",
@@ -66,16 +68,15 @@ else:
             "partition_loops": "PartitionLoops",
             "pipeline": "Observer Pass Step run_pipeline",
             "pipelines": "default_pipeline",
+            "reductions": "BlockReductions CheckReductions SplitReductions",
             "remove_no_ops": "RemoveNoOps",
             "shape_rewrite": "ByShape",
             "simplify.simplify": "Simplify simplified",
             "sink_allocations": "SinkAllocations",
-            "split_reductions": "SplitReductions",
             "split_webs": "SplitWebs",
             "storage_problem": "StorageProblem storage_problem",
             "storage_rewrite": "StorageRewrite",
-            "threads.inject_virtual": "InjectVirtualThreads",
-            "threads.split": "SplitThreads",
+            "threads.passes": "InjectVirtualThreads SplitThreads",
             "unroll_loops": "UnrollLoops",
             "use_permissions": "UsePermissions",
             "vectorize_loops": "VectorizeLoops",

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tirlite.rewrite.block_reductions import BlockReductions
 from tirlite.rewrite.check_bounds import CheckBounds
 from tirlite.rewrite.check_races import CheckRaces
-from tirlite.rewrite.check_reductions import CheckReductions
 from tirlite.rewrite.compute_once import ComputeOnce
 from tirlite.rewrite.divide_loops import DivideLoops
 from tirlite.rewrite.find_reductions import FindReductions
@@ -18,10 +16,9 @@ from tirlite.rewrite.options import Form, Options
 from tirlite.rewrite.parallelize_loops import ParallelizeLoops
 from tirlite.rewrite.partition_loops import PartitionLoops
 from tirlite.rewrite.pipeline import Pass
-from tirlite.rewrite.split_reductions import SplitReductions
+from tirlite.rewrite.reductions import BlockReductions, CheckReductions, SplitReductions
 from tirlite.rewrite.storage_rewrite import StorageRewrite
-from tirlite.rewrite.threads.inject_virtual import InjectVirtualThreads
-from tirlite.rewrite.threads.split import SplitThreads
+from tirlite.rewrite.threads.passes import InjectVirtualThreads, SplitThreads
 from tirlite.rewrite.use_permissions import UsePermissions
 from tirlite.rewrite.vectorize_loops import VectorizeLoops
 

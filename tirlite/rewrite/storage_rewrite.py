@@ -13,7 +13,7 @@ from tirlite.record import parts_of, record
 from tirlite.rewrite.normalize import Normalize
 from tirlite.rewrite.options import StorageOptions
 from tirlite.rewrite.pipeline import FactsPass, Rewritten, after
-from tirlite.rewrite.threads.inject_virtual import demand_injected
+from tirlite.rewrite.threads.passes import demand_injected
 
 
 @record

@@ -27,8 +27,8 @@ from tirlite.ir import (
 )
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
-from tirlite.rewrite.check_reductions import message_of
 from tirlite.rewrite.pipeline import FactsPass
+from tirlite.rewrite.reductions import message_of
 from tirlite.schedules.handle import LoopName, chain_to, handle_of
 from tirlite.schedules.step import (
     defined_in,

@@ -1,4 +1,4 @@
-"""Linear equations over integers in bounds in; what all their solutions have in common out, or that there are none.
+"""Finds what all solutions of linear equations over integers in bounds have in common, or that there are none.
 
 Each equation is reduced by what its variables' bounds leave: a variable whose multiples are farther apart than all the
 rest can reach has one possible value. That settles indices that are digits of a number in mixed radix, such as

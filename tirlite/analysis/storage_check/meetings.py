@@ -44,7 +44,7 @@ def _one_after_another(hulls: Sequence[Hull | None]) -> bool:
 
 
 class _There:
-    """Who is there: a chain by bytes, and those that stand beside it, each waiting for one that is in its way."""
+    """What is there: a chain by bytes, and those that stand beside it, each waiting for one that is in its way."""
 
     def __init__(self, places: Sequence[Bytes], keys: Sequence[_Key], at_most: AtMost) -> None:
         self.places, self.keys, self.at_most = places, keys, at_most

@@ -3,7 +3,7 @@
 `tirlite.fork_join(task, closure, count, workers, chunks)` cuts `count` iterations into `chunks` of almost equal length
 and runs `task(closure, first, end, worker)` on each, in the calling thread, which is worker 0, and in threads that wait
 for work. It returns the result of the lowest chunk whose result is not 0; other results below 0 are addresses, negated,
-and are freed. Who finds the pool in use, by another thread or by a task around, runs all chunks as one, by itself.
+and are freed. A caller that finds the pool in use, by another thread or by a task around, runs all chunks as one.
 
 The caller asks for signals while it waits, see `signals`; once one interrupts, no chunk is begun any more.
 

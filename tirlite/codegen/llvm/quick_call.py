@@ -3,11 +3,11 @@
 `tirlite_quick(self, args, count)` is what Python calls (METH_FASTCALL): `self` is a bytes object that describes the
 parameters of one kernel, see `runtime.quick`, and `args` are array objects. It looks at their types, flags and shapes
 where NumPy keeps them. What fits is handed to the kernel, with other Python threads let run meanwhile: the result is
-None, or the number of a fault as an int. For all else it is NotImplemented, before anything is called: who gets that
+None, or the number of a fault as an int. For all else it is NotImplemented, before anything is called: the caller then
 looks again, in Python, and says what is wrong.
 
 Temporaries that the kernel asks its caller for lie in one block for all kernels, which a word says is taken while one
-uses it: who comes meanwhile, or asks for more, is for Python to serve.
+uses it: calls that come meanwhile, or ask for more, are for Python to serve.
 
 The words of the description: the number of arrays, that of dims, the addresses of the kernel, of the type ndarray, of
 NotImplemented and of None, and the number of strides that the kernel takes; the address of the record of that block,

@@ -68,7 +68,7 @@ Declaration: TypeAlias = Allocate | View | Let
 
 @record(eq=False)
 class Declared:
-    """Where a name is declared: its phase, and the how-manieth of all declarations it is."""
+    """Where a name is declared: its phase, and its number among all declarations."""
 
     phase: Phase
     stmt: Declaration

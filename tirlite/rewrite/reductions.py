@@ -1,0 +1,197 @@
+"""The passes on loops over `tl.reduce`, in order: refused, cut into blocks, split into partial results.
+
+What rewrites them is loaded for functions that have some: `blocks.py`, and `partials.py` for the rest.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tirlite.analysis.facts import Facts
+from tirlite.diag import KernelError, Message
+from tirlite.ir import (
+    AttrStmt,
+    For,
+    ForKind,
+    IfThenElse,
+    PrimFunc,
+    SeqStmt,
+    Stmt,
+    Store,
+    While,
+    statements_of,
+)
+from tirlite.ir.checked import has_check
+from tirlite.record import record
+from tirlite.rewrite.normalize import Normalize, exchanged
+from tirlite.rewrite.pipeline import FactsPass
+
+if TYPE_CHECKING:
+    from tirlite.analysis.regrouping import Obstacle
+
+_COMPOSITES: frozenset[type[Stmt]] = frozenset((For, While, IfThenElse, AttrStmt))
+
+
+class ReductionRead(Message):
+    """What a reduction combines into is read by its iterations.
+
+    Example: `total += x[i]`, and then `y[i] = total`, in `for i in tl.reduce(n):`.
+    Fix: Read it behind the loop; where each iteration needs what came before, write `range`.
+    """
+
+    code = "reduction-read"
+    raises = KernelError
+    title = "`{buffer}` is combined over `{loop}`, and read by its iterations"
+    label = "read here"
+    related_label = "combined here"
+    help = "iterations of tl.reduce may be regrouped: read `{buffer}` behind the loop, or write range"
+
+    buffer: str
+    loop: str
+
+
+class ReductionMixture(Message):
+    """A reduction combines into one buffer by two operations.
+
+    Example: `t += x[i]`, and then `t = max(t, 0)`, in `for i in tl.reduce(n):`.
+    Fix: Combine into two, or make the loop serial with `range`.
+    """
+
+    code = "reduction-mixture"
+    raises = KernelError
+    title = "`{buffer}` is combined over `{loop}` by {first}, and {second} here"
+    label = "{second} here"
+    related_label = "{first} here"
+    help = "one operation throughout: combine into two buffers, or write range"
+
+    buffer: str
+    loop: str
+    first: str
+    second: str
+
+
+class ReductionCarried(Message):
+    """A reduction writes what other iterations may touch too, and does not combine it with what is there.
+
+    Example: `last = x[i]` in `for i in tl.reduce(n):`.
+    Fix: Write `last = last + x[i]` or the like, write elements of the iteration's own, as `y[i]`, or make the loop
+    serial with `range`.
+    """
+
+    code = "reduction-carried"
+    raises = KernelError
+    title = "`{buffer}` is written by the iterations of `{loop}`, and not combined"
+    label = "other iterations may touch the same element"
+    help = "update it by one of + - * min max & | ^, index it by `{loop}`, or write range"
+
+    buffer: str
+    loop: str
+
+
+@record
+class CheckReductions(FactsPass):
+    """Refuses a function in normal form with a `tl.reduce` loop that may not be regrouped, telling the accesses."""
+
+    name: str = "check-reductions"
+
+    def rewritten(self, facts: Facts) -> PrimFunc:
+        for loop in statements_of(facts.func.body, For):
+            if loop.kind is not ForKind.REDUCE:
+                continue
+            from tirlite.analysis.regrouping import updates_in
+
+            found = updates_in(loop, facts)
+            if not isinstance(found, tuple):
+                raise message_of(found, loop.var.name).error()
+        return facts.func
+
+
+def message_of(found: Obstacle, loop: str) -> Message:
+    from tirlite.analysis.regrouping import Mixture, Reading
+
+    if isinstance(found, Reading):
+        store = found.update.store
+        return ReductionRead(store.buffer.name, loop, span=found.stmt.span, related=store.span)
+    if isinstance(found, Mixture):
+        first, second = found.first, found.second
+        return ReductionMixture(
+            first.buffer.name, loop, _told(first), _told(second), span=second.span, related=first.span
+        )
+    return ReductionCarried(found.buffer.name, loop, span=found.stmt.span)
+
+
+def _told(stmt: Stmt) -> str:
+    from tirlite.analysis.reductions import SPELLING, update_of
+
+    update = update_of(stmt) if isinstance(stmt, Store) else None
+    return "assigned" if update is None else f"`{SPELLING[update.operation]}`"
+
+
+@record
+class BlockReductions(FactsPass):
+    """Writes `tl.reduce` loops as a parallel loop over blocks, and a loop over what these give.
+
+    That is done for loops of many iterations that no parallel loop is around, with updates of elements that stay the
+    same throughout, or of elements of a small array (a histogram), of which each block has a copy. How the iterations
+    are cut depends on their number alone, and so does the last bit of a sum. Of a loop with nothing but an update by
+    `tl.argmax` or `tl.argmin` with the iteration as its place, blocks find the value alone; where it stands is looked
+    up in the block that has it. With `serial`, blocks follow one another in the calling thread.
+    For functions in normal form (see `Normalize`) that `CheckReductions` lets pass; the result is in it too.
+    """
+
+    serial: bool = False
+    name: str = "block-reductions"
+
+    def rewritten(self, facts: Facts) -> PrimFunc:
+        candidates = _outermost(facts.func.body)
+        if not candidates:
+            return facts.func
+        from tirlite.rewrite.blocks import in_blocks
+
+        kind = ForKind.SERIAL if self.serial else ForKind.PARALLEL
+        made = {loop: stmts for loop in candidates if (stmts := in_blocks(loop, kind, facts))}
+        if not made:
+            return facts.func
+        return exchanged(facts.func, made)
+
+
+def _outermost(body: SeqStmt) -> list[For]:
+    """The reductions that no parallel loop and no other reduction is around."""
+    found: list[For] = []
+    stack: list[Stmt] = [body]
+    while stack:
+        stmt = stack.pop()
+        if isinstance(stmt, SeqStmt):
+            if not _COMPOSITES.isdisjoint(stmt.kinds):
+                stack += [each for each in stmt.stmts[::-1] if type(each) in _COMPOSITES]
+        elif isinstance(stmt, For) and stmt.kind is ForKind.REDUCE:
+            found += () if has_check(stmt) else (stmt,)
+        elif not isinstance(stmt, For) or stmt.kind is ForKind.SERIAL:
+            stack += stmt.bodies[::-1]
+    return found
+
+
+@record
+class SplitReductions(FactsPass):
+    """Writes `tl.reduce` loops as serial ones: those that combine over neighbours in memory by vectors.
+
+    A loop that combines values into elements that stay the same throughout becomes a loop over vectors of partial
+    results, which are combined pairwise at its end; the last few iterations are a vector with lanes that are off, or
+    follow in order where they have no such form. Of a loop with nothing but an update by `tl.argmax` or `tl.argmin`
+    with the iteration as its place, the value is found alone, and then where it stands first. Loops with other
+    statements than stores and lets, of other steps than 1, or with what has no vector form go on in order as they are
+    written. For functions in normal form (see `Normalize`) that `CheckReductions` lets pass; the result is in it too.
+    """
+
+    name: str = "split-reductions"
+
+    def rewritten(self, facts: Facts) -> PrimFunc:
+        func = facts.func
+        if not any(loop.kind is ForKind.REDUCE for loop in statements_of(func.body, For)):
+            return func
+        from tirlite.ir import rewrite
+        from tirlite.rewrite.partials import split
+
+        result = rewrite(func, {For: lambda loop: split(loop, facts)})
+        # The statements stand there once for each length of vectors.
+        return Normalize()(result)
