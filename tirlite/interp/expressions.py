@@ -293,23 +293,11 @@ def _spread(code: Code, register: int, lanes: int) -> None:
 
 
 def _call(code: Code, node: Call) -> Steps[int]:
-    if node.op is Op.IF_THEN_ELSE:
-        chosen: int = yield _if_then_else(code, node)
-        return chosen
     if node.op is Op.BARRIER:
         return barrier(code)
-    if node.op in (Op.CHECKED, Op.MASKED):  # an index like any other, where it is that of no access
-        index: int = yield expression(code, node.args[0])
-        return index
-    if node.op is Op.ANY:
-        flags: int = yield expression(code, node.args[0])
-        return _any(code, flags)
-    if node.op is Op.DOT:
-        summed: int = yield _dot(code, node)
-        return summed
-    if node.op in INTERLEAVES:
-        interleaved: int = yield _interleave(code, node)
-        return interleaved
+    if (rule := _CALLS.get(node.op)) is not None:
+        found: int = yield rule(code, node)
+        return found
     if not node.op.is_math:
         raise code.cannot(f"`tl.{node.op.label}`")
     arguments = []
@@ -318,8 +306,14 @@ def _call(code: Code, node: Call) -> Steps[int]:
     return _apply(code, math_function(node.op, node.args[0].dtype), *arguments)
 
 
-def _any(code: Code, flags: int) -> int:
+def _index(code: Code, node: Call) -> Steps[int]:
+    """What is marked as an index, or has a mask, is like any other number where it is that of no access."""
+    return expression(code, node.args[0])
+
+
+def _any(code: Code, node: Call) -> Steps[int]:
     """Emit whether any lane is set; poisoned where a lane is."""
+    flags = yield expression(code, node.args[0])
     result = code.program.new_register()
 
     def step(values: Values, marks: Marks) -> None:
@@ -382,6 +376,14 @@ def _let(code: Code, node: LetExpr) -> Steps[int]:
     code.copy(body, result)
     return result
 
+
+_CALLS: dict[Op, Rule] = {
+    Op.IF_THEN_ELSE: _if_then_else,
+    Op.ANY: _any,
+    Op.DOT: _dot,
+    **dict.fromkeys((Op.CHECKED, Op.MASKED), _index),
+    **dict.fromkeys(INTERLEAVES, _interleave),
+}
 
 LEAVES: dict[type[Expr], Callable[[Code, Any], int]] = {
     IntImm: _constant,
