@@ -15,9 +15,8 @@ import pytest
 
 import tirlite as tl
 from tirlite.graph.gallery import mlp
-from tirlite.graph.known.files import whole
 from tirlite.graph.known.lowered import LoweredFront
-from tirlite.graph.known.models import ReadFunction
+from tirlite.graph.known.models import ReadFunction, whole
 from tirlite.graph.known.pickled import read, written
 from tirlite.graph.known.places import FILLED, KEPT, Finder, Place, Unkept, arrays_at
 from tirlite.runtime.cache.entries import keep, opened
@@ -303,7 +302,7 @@ def test_too_much_that_is_in_no_file_is_not_kept() -> None:
 
 
 def test_a_file_is_read_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tirlite.graph.known.files._PIECE", 1000)
+    monkeypatch.setattr("tirlite.graph.known.models._PIECE", 1000)
     data = RNG.bytes(12345)
     path = tmp_path / "file"
     path.write_bytes(data)
@@ -315,7 +314,7 @@ def test_a_file_is_read_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.
         assert whole(path).digest != first.digest
     path.write_bytes(data + b"\0")
     assert whole(path).digest != first.digest
-    monkeypatch.setattr("tirlite.graph.known.files._LARGEST", 12345)
+    monkeypatch.setattr("tirlite.graph.known.models._LARGEST", 12345)
     assert whole(path) is None
     path.write_bytes(data)
     assert whole(path).digest == first.digest

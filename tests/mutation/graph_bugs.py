@@ -17,12 +17,12 @@ import tirlite as tl
 from tirlite.diag import PlanError
 from tirlite.graph import StaticRuntime, evaluate, plan_memory
 from tirlite.graph.memory import problem as memory_problem
-from tirlite.graph.memory.lifetimes import Lifetimes
+from tirlite.graph.memory.problem import Lifetimes
 from tirlite.graph.memory.values import Value, Values
 from tirlite.graph.static_runtime import ranges
 
 # The package has a function of this name.
-lifetimes = import_module("tirlite.graph.memory.lifetimes")
+lifetimes = import_module("tirlite.graph.memory.problem")
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,7 @@ from random import Random
 
 import pytest
 
-from tirlite.graph.order.search import order_of
-from tirlite.graph.order.segments import segments
+from tirlite.graph.order.search import order_of, segments
 from tirlite.graph.order.tasks import Task, Tasks, stretches
 
 
