@@ -90,7 +90,7 @@ class _Walk:
         for each in stmt.stmts:
             yield each, around
             if type(each) is Assert:
-                around = replace(around, known=(*around.known, *self.space.told(each.condition)))
+                around = replace(around, known=(*around.known, *self.space.implied(each.condition)))
 
     def _bodies(self, stmt: Stmt, around: Around) -> Iterator[tuple[Stmt, Around]]:
         if isinstance(stmt, For):
@@ -123,7 +123,7 @@ class _Walk:
 
     def _where(self, around: Around, condition: Expr, *, holds: bool) -> Around:
         """Where a test decides that a place is reached. What else it may depend on than sizes is not known."""
-        told = tuple(self.space.told(condition, holds=holds))
+        told = tuple(self.space.implied(condition, holds=holds))
         is_tested = around.is_tested or bool(around.loops) or not told
         return replace(around, known=(*around.known, *told), is_tested=is_tested, is_certain=False)
 

@@ -19,8 +19,8 @@ class ExactExpressions(Expressions):
         super().__init__(out, environment)
         self.overflows: list[Value] = []
 
-    def _is_harmless(self, expr: Expr) -> bool:
-        """Nothing is evaluated in vain: flags tell of what is asked for alone."""
+    def _may_be_speculated(self, expr: Expr) -> bool:
+        """Nothing is speculated: flags tell of what is asked for alone."""
         return False
 
     def binary(self, expr: Binary) -> Steps[Value]:

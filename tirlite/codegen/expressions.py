@@ -9,11 +9,11 @@ from tirlite.analysis.integers.clamped import is_within
 from tirlite.codegen import memory
 from tirlite.codegen.arithmetic.operators import binary, compare, convert, to_index, unary
 from tirlite.codegen.faults import require_inside
-from tirlite.codegen.in_vain import is_harmless
 from tirlite.codegen.llvm.text import FunctionText
 from tirlite.codegen.llvm.values import FALSE, TRUE, Value, constant, is_half, register_type
 from tirlite.codegen.memory import Environment, Place
 from tirlite.codegen.refused import Refused
+from tirlite.codegen.speculation import may_be_speculated
 from tirlite.ir import (
     And,
     Binary,
@@ -76,9 +76,9 @@ class Expressions:
 
         return None if self.facts is None else Bounds(self.facts.space)
 
-    def _is_harmless(self, expr: Expr) -> bool:
-        """Whether an expression may be evaluated in vain."""
-        return is_harmless(expr, self._bounds)
+    def _may_be_speculated(self, expr: Expr) -> bool:
+        """Whether an expression may be evaluated where the program does not ask for it."""
+        return may_be_speculated(expr, self._bounds)
 
     def value(self, expr: Expr) -> Value:
         """The value of `expr`."""
@@ -143,9 +143,9 @@ class Expressions:
         return self.computed(convert(self.out, value, expr.dtype), value)
 
     def short_circuit(self, expr: Binary) -> Steps[Value]:
-        """`and`, `or`: the second operand stands in a block of its own unless evaluating it in vain is harmless."""
+        """`and`, `or`: the second operand stands in a block of its own unless it may be evaluated in any case."""
 
-        return self.binary(expr) if self._is_harmless(expr.b) else self._lazy(expr)
+        return self.binary(expr) if self._may_be_speculated(expr.b) else self._lazy(expr)
 
     def _lazy(self, expr: Binary) -> Steps[Value]:
         out, is_and = self.out, type(expr) is And
@@ -188,7 +188,7 @@ class Expressions:
     def if_then_else(self, expr: Call) -> Steps[Value]:
         condition, *sides = expr.args
         test = self._leaf(condition) or (yield self.steps(condition))
-        if all(map(self._is_harmless, sides)):
+        if all(map(self._may_be_speculated, sides)):
             yes, no = self._leaf(sides[0]) or (yield self.steps(sides[0])), self._leaf(sides[1])
             return self.out.select(test, yes, no or (yield self.steps(sides[1])))
         self.demand_good(test, "the condition of a conditional expression")

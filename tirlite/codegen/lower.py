@@ -60,7 +60,7 @@ class Lowered:
         bool  # LLVM looks for scalars to join into vectors: a tenth of its time, in vain where they are there
     )
     needs_pool: bool  # the module calls the pool of workers, see `codegen.llvm.pool`
-    asks: bool  # the module asks for signals, see `codegen.llvm.signals`
+    polls: bool  # the module polls for signals, see `codegen.llvm.signals`
     heap: HeapNeed
 
 
@@ -121,7 +121,7 @@ def lower(
         extent=module.extent,
         joins_scalars=not (module.keeps_scalars or module.is_by_vectors),
         needs_pool=module.tasks > 0,
-        asks=module.asks,
+        polls=module.polls,
         heap=heap_need(func, storages),
     )
 

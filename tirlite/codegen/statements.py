@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from tirlite.codegen import memory
 from tirlite.codegen.aliases import Aliases
-from tirlite.codegen.asking import Asking, ask_now, counter_along
 from tirlite.codegen.carried import carried_last
 from tirlite.codegen.expressions import Expressions
 from tirlite.codegen.faults import KernelFunction, any_of, as_bits, require_view
@@ -18,9 +17,10 @@ from tirlite.codegen.llvm.values import Value, integer
 from tirlite.codegen.loop_hints import hints_of
 from tirlite.codegen.memory import Place, alignment_of
 from tirlite.codegen.pieces import LARGEST, Weights, cut
+from tirlite.codegen.polling import Polling, counter_along, poll_now
 from tirlite.codegen.refused import Refused
 from tirlite.codegen.storage import Home, Storage
-from tirlite.codegen.work import asks_between, is_unbound, iterations_between
+from tirlite.codegen.work import is_unbound, iterations_between, polls_between
 from tirlite.ir import (
     Add,
     Allocate,
@@ -58,7 +58,7 @@ from tirlite.ir.printing import PRINTED, is_print, text_and_values
 if TYPE_CHECKING:
     from tirlite.codegen.workspace_layout import WorkerPart
 
-# Iterations of a loop that ends by a condition, after which it asks for signals.
+# Iterations of a loop that ends by a condition, after which it polls for signals.
 _BETWEEN = 1 << 16
 
 
@@ -93,7 +93,7 @@ class Statements:
         self.innermost: For | While | None = None
         self._pieces = 0
         self._depth = 0
-        self.asking = Asking()
+        self.polling = Polling()
         self._nesting = 0
 
     def _count(self, **counts: int) -> None:
@@ -201,7 +201,7 @@ class Statements:
         from tirlite.codegen.printing import emit_print
 
         text, shown = text_and_values(stmt)
-        ask_now(self.out)
+        poll_now(self.out)
         emit_print(self.out, text, [self.values.good(each, PRINTED) for each in shown])
 
     def let(self, stmt: Let) -> None:
@@ -322,24 +322,24 @@ class Statements:
     def while_loop(self, stmt: While) -> Steps[None]:
         out = self.out
         test, body, done = out.label("test"), out.label("while"), out.label("done")
-        asks = not self.module.exported
-        found = counter_along(stmt) if asks else None
-        before = None if found is None or not self.asking.counts(out) else self.values.value(found[0])
+        polls = not self.module.exported
+        found = counter_along(stmt) if polls else None
+        before = None if found is None or not self.polling.counts(out) else self.values.value(found[0])
         out.branch(test)
         out.start(test)
         out.branch_if(self.values.good(stmt.condition, "the condition of a `while`"), body, done)
         out.start(body)
-        if asks and found is None:
-            self.asking.begin(out, stmt, integer(_BETWEEN))
+        if polls and found is None:
+            self.polling.begin(out, stmt, integer(_BETWEEN))
         yield self.iteration(stmt)
-        if asks and found is None:
-            self.asking.end()
+        if polls and found is None:
+            self.polling.end()
         out.branch(test)
         out.start(done)
         if before is not None and found is not None:
             counter, moves = found
             after = self.values.value(counter)
-            self.asking.passed(out, out.op("sub", after, before) if moves is Add else out.op("sub", before, after))
+            self.polling.passed(out, out.op("sub", after, before) if moves is Add else out.op("sub", before, after))
 
     def loop(self, stmt: For) -> Steps[None]:
         start, stop = self.values.value(stmt.start), self.values.value(stmt.stop)
@@ -355,7 +355,7 @@ class Statements:
     def _counted(
         self, stmt: For, start: Value, stop: Value, compare: str, step: str, origin: Value | None = None
     ) -> Steps[None]:
-        """A loop by one, as `_stretch` writes it. Of a loop that no array bounds, signals are asked for in between."""
+        """A loop by one, as `_stretch` writes it. Of a loop that no array bounds, signals are polled for in between."""
         if self.module.exported or not is_unbound(stmt):
             yield self._stretch(stmt, start, stop, compare, step, origin)
             return
@@ -372,7 +372,7 @@ class Statements:
         yield self._stretch(stmt, first, end, compare, step, origin)
         out.branch_if(out.compare(f"icmp {compare}", end, stop), ask, done)
         out.start(ask)
-        ask_now(out)
+        poll_now(out)
         out.branch(again)
         out.start(again)
         out.branch(stretch)
@@ -387,8 +387,8 @@ class Statements:
         counter times the loop's own step.
         """
         out = self.out
-        asks = not self.module.exported and asks_between(stmt, self._depth)
-        between = iterations_between(self.values, stmt) if asks else None
+        polls = not self.module.exported and polls_between(stmt, self._depth)
+        between = iterations_between(self.values, stmt) if polls else None
         before, body, latch, done = out.block, out.label("loop"), out.label("latch"), out.label("done")
         out.branch_if(out.compare(f"icmp {compare}", start, stop), body, done)
         out.start(body)
@@ -402,10 +402,10 @@ class Statements:
             variable = out.op(f"add{flags}", origin, distance)
         self.environment.variables[stmt.var] = variable
         if between is not None:
-            self.asking.begin(out, stmt, between)
+            self.polling.begin(out, stmt, between)
         yield self.iteration(stmt)
         if between is not None:
-            self.asking.end()
+            self.polling.end()
         out.branch(latch)
         out.start(latch)
         flag, amount = step.split()

@@ -41,7 +41,7 @@ from tirlite.record import record
 # What stands in for the iterations of a loop whose bounds are known inside alone.
 _SOME = 16.0
 _REGISTER = 64
-# The loops around a loop that asks for signals are no more than these.
+# The loops around a loop that polls for signals are no more than these.
 _DEEPEST = 1
 # Iterations in which no kernel takes long, and operations that take some milliseconds.
 _LITTLE = 1e5
@@ -67,8 +67,8 @@ def work_of(values: Expressions, loop: For) -> Value:
     return _operand(values.out, run(_Estimate(values).of_loop(loop)))
 
 
-def asks_between(loop: For, depth: int) -> bool:
-    """Whether a loop with so many loops around asks for signals: the outer ones of a nest that may take long.
+def polls_between(loop: For, depth: int) -> bool:
+    """Whether a loop with so many loops around polls for signals: the outer ones of a nest that may take long.
 
     One that goes along an array, and goes over a few taps there, is left to LLVM as if it had no loops inside.
     """

@@ -79,8 +79,8 @@ class Lanes:
 
     With `neighbours`, what lanes access in memory lies side by side. `wide` are the buffers with an element for each
     lane, in the place of those that each iteration has for itself. `is_inside` says of a load that it lies in its
-    buffer in every iteration, whatever the branches around it ask for. `alike` are scalars that all iterations may
-    share, see `alike.py`. `on` are the lanes for which these hold, `some`
+    buffer in every iteration, whatever the branches around it ask for. `uniform` are scalars that all iterations may
+    share, see `uniform.py`. `on` are the lanes for which these hold, `some`
     a mask that is never without a lane: what is the same in all lanes may be loaded under it.
     """
 
@@ -91,10 +91,10 @@ class Lanes:
         *,
         neighbours: bool = False,
         is_inside: Callable[[Load], bool] = lambda load: False,
-        alike: Container[Buffer] = (),
+        uniform: Container[Buffer] = (),
     ) -> None:
         self.lanes = lanes
-        self.alike = alike
+        self.uniform = uniform
         self.values = dict(values)
         self.neighbours = neighbours
         self.is_inside = is_inside
@@ -115,7 +115,7 @@ class Lanes:
 
         A loop inside stays one, where all iterations run it alike, and so does a branch.
         """
-        if isinstance(stmt, Allocate | Store) and stmt.buffer in self.alike:
+        if isinstance(stmt, Allocate | Store) and stmt.buffer in self.uniform:
             return stmt
         if isinstance(stmt, IfThenElse):
             return self._branch(stmt)
@@ -269,7 +269,7 @@ class Lanes:
         if isinstance(expr, Var):
             return self.values.get(expr, expr)
         if isinstance(expr, Load):
-            if expr.buffer in self.alike:
+            if expr.buffer in self.uniform:
                 return expr
             moved = self.moved(expr)
             if moved is not None:

@@ -37,7 +37,6 @@ from tirlite.ir import (
 from tirlite.ir.checked import has_check
 from tirlite.ir.equal import are_equal
 from tirlite.record import record
-from tirlite.rewrite.alike import alike_scalars
 from tirlite.rewrite.by_vectors import (
     MOST_LANES,
     ByVectors,
@@ -53,6 +52,7 @@ from tirlite.rewrite.local_elements import with_local_elements, with_scalars, wi
 from tirlite.rewrite.search_ahead import asserted_by_vectors
 from tirlite.rewrite.strips import in_strips, where_many
 from tirlite.rewrite.taps import by_window_rows, count_of
+from tirlite.rewrite.uniform import uniform_scalars
 from tirlite.target import Processor
 
 # So many iterations of a loop around share what is loaded inside: with four registers each for what they combine.
@@ -190,8 +190,8 @@ def _at(
             (lanes_of(loop, dtypes, rules.processor),) * 2,
         )
     else:
-        alike = alike_scalars(body, loop.var)
-        lanes, widths = partial(_neighbours, loop, inside, alike), widths_of(loop, rules.processor)
+        uniform = uniform_scalars(body, loop.var)
+        lanes, widths = partial(_neighbours, loop, inside, uniform), widths_of(loop, rules.processor)
     loads = _loads_inside(loop, facts)
     around = _jammed(chain[:place], loop, facts, partial(_shares, loads))
     if around is not None and not has_rows:
@@ -221,9 +221,11 @@ def _at(
     return _within(chain[:level], (*by_rows(outer, _ROWS, rows, single),))
 
 
-def _neighbours(loop: For, inside: Callable[[Load], bool], alike: Container[Buffer], first: Expr, lanes: int) -> Lanes:
+def _neighbours(
+    loop: For, inside: Callable[[Load], bool], uniform: Container[Buffer], first: Expr, lanes: int
+) -> Lanes:
     places = {loop.var: Ramp(first, const(1, i64), lanes)}
-    return Lanes(lanes, places, neighbours=True, is_inside=inside, alike=alike)
+    return Lanes(lanes, places, neighbours=True, is_inside=inside, uniform=uniform)
 
 
 def _columns(

@@ -60,7 +60,7 @@ class Space(Protocol):
 
     def is_exact(self, value: Size) -> bool: ...
 
-    def told(self, condition: Expr, *, holds: bool = True) -> Iterable[Size]: ...
+    def implied(self, condition: Expr, *, holds: bool = True) -> Iterable[Size]: ...
 
     def unknown(self, name: str, low: Size | None, high: Size | None, owner: Loop | None) -> Unknown: ...
 
@@ -225,7 +225,7 @@ class _Walk:
         """The values where a test has told that some lie in narrower ends."""
         changes: dict[Atom, Size] = {}
         met: set[Atom] = {unknown for value in values.values() for unknown in unknowns_in(value)}
-        for told in self.space.told(stmt.condition, holds=holds):
+        for told in self.space.implied(stmt.condition, holds=holds):
             fact = substitute(told, changes) if changes else told
             for old, new in _narrowed(fact, met):
                 change: dict[Atom, Size] = {old: new + 0}

@@ -161,7 +161,7 @@ class IndexSpace:
                 yield top
         yield from stack
 
-    def told(self, condition: Expr, *, holds: bool = True) -> Iterator[Size]:
+    def implied(self, condition: Expr, *, holds: bool = True) -> Iterator[Size]:
         """Sizes that are 0 or more where a condition holds, or does not, and what it compares stays as it is."""
         todo = [(condition, holds)]
         while todo:
@@ -292,7 +292,7 @@ class IndexSpace:
     def _ends_where(self, condition: Expr, value: Size, holds: bool) -> tuple[Size | None, Size | None]:
         """The ends of a value where a condition holds, or does not; of two that are known the condition's own."""
         low, high = ends(value)
-        for fact in self.told(condition, holds=holds) if varies(value) else ():
+        for fact in self.implied(condition, holds=holds) if varies(value) else ():
             most, least = value + fact, value - fact
             if not varies(most) and (high is None or not is_nonnegative(most - high)):
                 high = most

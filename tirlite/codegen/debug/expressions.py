@@ -34,7 +34,7 @@ class CheckedExpressions(CheckedAccesses):
         if window.shadow is not None:
             shadows.fill(self.out, window.shadow.pointer, window.bytes, window.owner)
 
-    def _is_harmless(self, expr: Expr) -> bool:
+    def _may_be_speculated(self, expr: Expr) -> bool:
         return False
 
     def binary(self, expr: Binary) -> Steps[Value]:

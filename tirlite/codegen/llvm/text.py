@@ -78,7 +78,7 @@ class ModuleText:
         self.span: Span | None = None  # of the statement that is being written
         self.keeps_scalars = False  # LLVM must not join scalars into vectors: see `cast` and `op`
         self.tasks = 0  # how many loops are handed to workers
-        self.asks = False  # whether some ask for signals
+        self.polls = False  # whether some poll for signals
         self.extent = Extent()
         self.values = count(1)
         self.blocks = count(1)

@@ -136,7 +136,7 @@ class Place(IndexSpace):
 
     def assume(self, condition: Expr, *, holds: bool = True) -> None:
         """Takes for granted that a condition holds, or that it does not."""
-        for fact in self.told(condition, holds=holds):
+        for fact in self.implied(condition, holds=holds):
             self._learn(fact)
 
     def _learn(self, fact: Size) -> None:

@@ -19,7 +19,7 @@ def artifact_of(func: PrimFunc, signature: Signature, lowered: Lowered, objects:
     has_plan = shape_plan(func) is not None
     has_workspace = not lowered.workspace.is_empty
     dims = "q" * len(signature.dims)
-    externs = (*lowered.externs, *[FORK_JOIN] * lowered.needs_pool, *[POLL] * lowered.asks)
+    externs = (*lowered.externs, *[FORK_JOIN] * lowered.needs_pool, *[POLL] * lowered.polls)
     symbols = [symbol for symbol in (lowered.name, lowered.size_name) if symbol]
     return Artifact(
         code=code_of(objects, symbols, externs),

@@ -7,7 +7,7 @@ import pytest
 
 import tirlite as tl
 from tirlite.ir import Allocate, For, statements_of
-from tirlite.rewrite.alike import alike_scalars
+from tirlite.rewrite.uniform import uniform_scalars
 
 n = tl.dim("n")
 
@@ -67,4 +67,4 @@ def f(x: tl.i64[n], y: tl.i64[n], z: tl.i64[m]):
         y[i] = x[i]
 """)
     (loop,) = statements_of(func.body, For)
-    assert sorted(each.name for each in alike_scalars(loop.body, loop.var)) == alike
+    assert sorted(each.name for each in uniform_scalars(loop.body, loop.var)) == alike

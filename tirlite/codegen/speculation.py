@@ -1,4 +1,4 @@
-"""Tells what may be evaluated where the program does not ask for it."""
+"""Tells what may be speculated: evaluated where the program does not ask for it."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ from tirlite.sizes import Proof
 if TYPE_CHECKING:
     from tirlite.analysis.bounds import Bounds
 
-# What is larger is not evaluated in vain, in nodes; and what a load from near the others counts as.
+# What is larger is not speculated, in nodes; and what a load from near the others counts as.
 _LARGEST, _LOAD = 12, 4
-# Operations that cost about as much as an addition, and so may be evaluated in vain.
+# Operations that cost about as much as an addition, and so may be speculated.
 _CHEAP = frozenset({Op.ABS, Op.FLOOR, Op.CEIL, Op.TRUNC, Op.ROUND, Op.ISNAN})
 
 
-def is_harmless(expr: Expr, bounds: Bounds | None) -> bool:
+def may_be_speculated(expr: Expr, bounds: Bounds | None) -> bool:
     """Whether evaluating `expr` where the program does not ask for it is unseen and costs about as much as a branch.
 
     A load might lie outside of its buffer unless `bounds` prove that it does not, and divisions and most calls are
