@@ -25,11 +25,16 @@ arrays have an element twice, or share one though their ranges meet, is for Pyth
 
 from __future__ import annotations
 
+import re
+
 from tirlite.record import record
 
 QUICK_CALL = "tirlite_quick"
 MOST_OPERANDS = 16  # strides, arrays and dims of a kernel together
 API = ("PyEval_SaveThread", "PyEval_RestoreThread", "PyLong_FromLongLong", "Py_IncRef")
+# How the text below says that something is loaded from so many units behind a pointer: `load i64, word 2 of %p`.
+_LOAD_OF = re.compile(r"  (\S+) = load (\S+), (word|byte|pointer) (\S+) of (\S+)")
+_UNITS = {"word": "i64", "byte": "i8", "pointer": "ptr"}
 
 
 @record
@@ -48,7 +53,7 @@ class ArrayOffsets:
 
 def quick_text(at: ArrayOffsets) -> str:
     """The module with that function; the functions of Python's that it calls are those of `API`."""
-    return _TEXT.format(
+    text = _TEXT.format(
         most=MOST_OPERANDS,
         words=at.words,
         type=at.type,
@@ -65,6 +70,14 @@ def quick_text(at: ArrayOffsets) -> str:
         size_calls=_calls("size", "%size.function", "%values", "measured"),
         sizes=_results("size"),
     )
+    return _LOAD_OF.sub(_load_of, text)
+
+
+def _load_of(short: re.Match[str]) -> str:
+    """`%x = load i64, word 2 of %p` in two instructions, the first of which gives the address."""
+    name, dtype, unit, number, start = short.groups()
+    address = f"  {name}.at = getelementptr {_UNITS[unit]}, ptr {start}, i64 {number}"
+    return f"{address}\n  {name} = load {dtype}, ptr {name}.at"
 
 
 def _cases(name: str) -> str:
@@ -103,18 +116,12 @@ entry:
   %writes = alloca [{most} x i64], align 16
   %spec = getelementptr i8, ptr %self, i64 {words}
   %arrays = load i64, ptr %spec
-  %dims.at = getelementptr i64, ptr %spec, i64 1
-  %dims = load i64, ptr %dims.at
-  %kernel.at = getelementptr i64, ptr %spec, i64 2
-  %kernel = load ptr, ptr %kernel.at
-  %ndarray.at = getelementptr i64, ptr %spec, i64 3
-  %ndarray = load ptr, ptr %ndarray.at
-  %strides.at = getelementptr i64, ptr %spec, i64 6
-  %strides = load i64, ptr %strides.at
-  %record.at = getelementptr i64, ptr %spec, i64 7
-  %record = load ptr, ptr %record.at
-  %size.at = getelementptr i64, ptr %spec, i64 8
-  %size.function = load ptr, ptr %size.at
+  %dims = load i64, word 1 of %spec
+  %kernel = load ptr, word 2 of %spec
+  %ndarray = load ptr, word 3 of %spec
+  %strides = load i64, word 6 of %spec
+  %record = load ptr, word 7 of %spec
+  %size.function = load ptr, word 8 of %spec
   %needs.block = icmp ne ptr %record, null
   %facts = getelementptr i64, ptr %spec, i64 10
   %fact.words = mul i64 %dims, 3
@@ -150,53 +157,39 @@ bound.all:
   br i1 %is.meant, label %dim, label %refuse
 
 look:
-  %given.at = getelementptr ptr, ptr %args, i64 %a
-  %given = load ptr, ptr %given.at
-  %type.at = getelementptr i8, ptr %given, i64 {type}
-  %type = load ptr, ptr %type.at
+  %given = load ptr, pointer %a of %args
+  %type = load ptr, byte {type} of %given
   %is.array = icmp eq ptr %type, %ndarray
   br i1 %is.array, label %parts, label %refuse
 
 parts:
   %wanted.dtype = load ptr, ptr %p
-  %dtype.at = getelementptr i8, ptr %given, i64 {dtype}
-  %dtype = load ptr, ptr %dtype.at
+  %dtype = load ptr, byte {dtype} of %given
   %same.dtype = icmp eq ptr %dtype, %wanted.dtype
-  %mask.at = getelementptr i64, ptr %p, i64 1
-  %mask = load i64, ptr %mask.at
-  %flags.at = getelementptr i8, ptr %given, i64 {flags}
-  %flags.bits = load i32, ptr %flags.at
+  %mask = load i64, word 1 of %p
+  %flags.bits = load i32, byte {flags} of %given
   %flags = zext i32 %flags.bits to i64
   %flags.set = and i64 %flags, %mask
   %has.flags = icmp eq i64 %flags.set, %mask
-  %zeros.at = getelementptr i64, ptr %p, i64 2
-  %zeros = load i64, ptr %zeros.at
-  %data.at = getelementptr i8, ptr %given, i64 {data}
-  %data = load i64, ptr %data.at
+  %zeros = load i64, word 2 of %p
+  %data = load i64, byte {data} of %given
   %low.bits = and i64 %data, %zeros
   %is.aligned = icmp eq i64 %low.bits, 0
-  %wanted.rank.at = getelementptr i64, ptr %p, i64 5
-  %wanted.rank = load i64, ptr %wanted.rank.at
-  %rank.at = getelementptr i8, ptr %given, i64 {rank}
-  %rank.bits = load i32, ptr %rank.at
+  %wanted.rank = load i64, word 5 of %p
+  %rank.bits = load i32, byte {rank} of %given
   %rank = zext i32 %rank.bits to i64
   %same.rank = icmp eq i64 %rank, %wanted.rank
   %fits.1 = and i1 %same.dtype, %has.flags
   %fits.2 = and i1 %is.aligned, %same.rank
   %fits = and i1 %fits.1, %fits.2
-  %item.at = getelementptr i64, ptr %p, i64 3
-  %item = load i64, ptr %item.at
-  %write.at = getelementptr i64, ptr %p, i64 4
-  %write = load i64, ptr %write.at
+  %item = load i64, word 3 of %p
+  %write = load i64, word 4 of %p
   %is.read = icmp eq i64 %write, 0
-  %moved.at = getelementptr i64, ptr %p, i64 6
-  %moved = load i64, ptr %moved.at
+  %moved = load i64, word 6 of %p
   %is.strided = icmp ne i64 %moved, 0
   %axes = getelementptr i64, ptr %p, i64 7
-  %shape.at = getelementptr i8, ptr %given, i64 {shape}
-  %shape = load ptr, ptr %shape.at
-  %steps.at = getelementptr i8, ptr %given, i64 {strides}
-  %steps = load ptr, ptr %steps.at
+  %shape = load ptr, byte {shape} of %given
+  %steps = load ptr, byte {strides} of %given
   br i1 %fits, label %axis, label %refuse
 
 axis:
@@ -209,10 +202,8 @@ axis:
 
 axis.look:
   %x.next = sub i64 %x, 1
-  %extent.at = getelementptr i64, ptr %shape, i64 %x.next
-  %extent = load i64, ptr %extent.at
-  %wanted.at = getelementptr i64, ptr %axes, i64 %x.next
-  %wanted = load i64, ptr %wanted.at
+  %extent = load i64, word %x.next of %shape
+  %wanted = load i64, word %x.next of %axes
   %is.some = icmp sge i64 %extent, 1
   %is.fixed = icmp sge i64 %wanted, 0
   br i1 %is.some, label %axis.some, label %refuse
@@ -226,11 +217,9 @@ fixed:
 
 bound:
   %factor.place = add i64 %wanted.rank, %x.next
-  %factor.at = getelementptr i64, ptr %axes, i64 %factor.place
-  %factor = load i64, ptr %factor.at
+  %factor = load i64, word %factor.place of %axes
   %added.place = add i64 %wanted.rank, %factor.place
-  %added.at = getelementptr i64, ptr %axes, i64 %added.place
-  %added = load i64, ptr %added.at
+  %added = load i64, word %added.place of %axes
   %less = sub i64 %extent, %added
   %is.positive = icmp sge i64 %less, 1
   %is.whole.dim = icmp eq i64 %factor, 1
@@ -248,9 +237,8 @@ bound.part:
 bound.value:
   %dim.value = phi i64 [%less, %bound.some], [%part, %bound.part]
   %slot = xor i64 %wanted, -1
-  %value.at = getelementptr i64, ptr %values, i64 %slot
-  %known = load i64, ptr %value.at
-  store i64 %dim.value, ptr %value.at
+  %known = load i64, word %slot of %values
+  store i64 %dim.value, ptr %known.at
   %is.new = icmp slt i64 %known, 0
   %is.same = icmp eq i64 %known, %dim.value
   %agrees = or i1 %is.new, %is.same
@@ -260,8 +248,7 @@ axis.step:
   br i1 %is.strided, label %own.step, label %axis.fits
 
 own.step:
-  %step.at = getelementptr i64, ptr %steps, i64 %x.next
-  %step.given = load i64, ptr %step.at
+  %step.given = load i64, word %x.next of %steps
   %is.single = icmp eq i64 %extent, 1
   %own = select i1 %is.single, i64 0, i64 %step.given
   %elements = sdiv i64 %own, %item
@@ -321,12 +308,9 @@ other:
   br i1 %b.done, label %apart, label %other.look
 
 other.look:
-  %its.begin.at = getelementptr i64, ptr %begins, i64 %b
-  %its.begin = load i64, ptr %its.begin.at
-  %its.end.at = getelementptr i64, ptr %ends, i64 %b
-  %its.end = load i64, ptr %its.end.at
-  %its.write.at = getelementptr i64, ptr %writes, i64 %b
-  %its.write = load i64, ptr %its.write.at
+  %its.begin = load i64, word %b of %begins
+  %its.end = load i64, word %b of %ends
+  %its.write = load i64, word %b of %writes
   %begins.in = icmp ult i64 %low, %its.end
   %ends.in = icmp ult i64 %its.begin, %end
   %either = or i64 %write, %its.write
@@ -354,16 +338,13 @@ dim:
   br i1 %k.done, label %call, label %dim.look
 
 dim.look:
-  %k.at = getelementptr i64, ptr %values, i64 %k
-  %value = load i64, ptr %k.at
+  %value = load i64, word %k of %values
   %least = load i64, ptr %fact
-  %most.at = getelementptr i64, ptr %fact, i64 1
-  %most = load i64, ptr %most.at
+  %most = load i64, word 1 of %fact
   %not.low = icmp sge i64 %value, %least
   %not.high = icmp sle i64 %value, %most
   %in.range = and i1 %not.low, %not.high
-  %multiple.at = getelementptr i64, ptr %fact, i64 2
-  %multiple = load i64, ptr %multiple.at
+  %multiple = load i64, word 2 of %fact
   %is.any = icmp eq i64 %multiple, 1
   br i1 %in.range, label %dim.multiple, label %refuse
 
@@ -390,8 +371,7 @@ measure:
   br i1 %is.known, label %known.size, label %ask.size
 
 known.size:
-  %bytes.at = getelementptr i64, ptr %spec, i64 9
-  %bytes = load i64, ptr %bytes.at
+  %bytes = load i64, word 9 of %spec
   br label %measured
 
 ask.size:
@@ -400,8 +380,7 @@ ask.size:
 {size_calls}
 measured:
   %wanted.bytes = phi i64 [%bytes, %known.size], {sizes}
-  %room.at = getelementptr i64, ptr %record, i64 2
-  %room = load i64, ptr %room.at
+  %room = load i64, word 2 of %record
   %has.room = icmp ule i64 %wanted.bytes, %room
   br i1 %has.room, label %take, label %refuse
 
@@ -411,8 +390,7 @@ take:
   br i1 %is.mine, label %taken, label %refuse
 
 taken:
-  %block.at = getelementptr i64, ptr %record, i64 1
-  %block = load i64, ptr %block.at
+  %block = load i64, word 1 of %record
   %last.at = getelementptr i64, ptr %operands, i64 %total
   store i64 %block, ptr %last.at
   %total.more = add i64 %total, 1
@@ -442,14 +420,12 @@ stopped:
   ret ptr %number
 
 fine:
-  %none.at = getelementptr i64, ptr %spec, i64 5
-  %none = load ptr, ptr %none.at
+  %none = load ptr, word 5 of %spec
   call void @Py_IncRef(ptr %none)
   ret ptr %none
 
 refuse:
-  %no.at = getelementptr i64, ptr %spec, i64 4
-  %no = load ptr, ptr %no.at
+  %no = load ptr, word 4 of %spec
   call void @Py_IncRef(ptr %no)
   ret ptr %no
 
