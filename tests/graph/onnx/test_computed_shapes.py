@@ -210,3 +210,33 @@ def test_extents_are_checked_where_they_are_used() -> None:
     nodes = [node("Greater", ["m", "zero"], ["c"]), node("If", ["c"], ["y"], then_branch=then, else_branch=other)]
     made = typed(model(nodes, {"m": (INT64, [])}, ["y"], zero=np.int64(0), first=ints(1)), FLOAT)
     compare(made, [{"m": np.int64(3)}, {"m": np.int64(-3)}])
+
+
+def test_classes_diagonals_and_borders_of_numbers_of_data() -> None:
+    given = {"x": (FLOAT, ["n", "m"]), "i": (INT64, ["n"]), "k": (INT64, []), "pads": (INT64, [4])}
+    nodes = [
+        node("OneHot", ["i", "k", "values"], ["hot"]),
+        node("Trilu", ["x", "k"], ["upper"]),
+        node("Pad", ["x", "pads", "fill"], ["padded"]),
+    ]
+    outputs = ["hot", "upper", "padded"]
+    weights = {"values": np.array([-1, 1], np.float32), "fill": np.float32(7)}
+    made = typed(model(nodes, given, outputs, **weights), FLOAT, FLOAT, FLOAT)
+    feeds = [(2, ints(0, 1, 2, 0)), (5, ints(0, 0, 0, 0)), (1, ints(3, 0, 0, 2))]
+    compare(made, [{"x": X, "i": ints(0, 2, 1), "k": np.int64(k), "pads": pads} for k, pads in feeds])
+
+
+def test_diagonals_of_dims() -> None:
+    nodes = [
+        node("MatMul", ["x", "y"], ["square"]),
+        node("Einsum", ["square"], ["trace"], equation="bii->b"),
+        node("Einsum", ["square", "square"], ["diagonals"], equation="bii,bij->ij"),
+    ]
+    given = {"x": (FLOAT, ["b", "n", "m"]), "y": (FLOAT, ["b", "m", "n"])}
+    made = typed(model(nodes, given, ["trace", "diagonals"]), FLOAT, FLOAT)
+    rng = np.random.default_rng(0)
+    shapes = [(2, 3, 4), (1, 1, 1)]
+    compare(
+        made,
+        [{"x": rng.random((b, n, m), np.float32), "y": rng.random((b, m, n), np.float32)} for b, n, m in shapes],
+    )

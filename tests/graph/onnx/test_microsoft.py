@@ -177,6 +177,46 @@ def test_a_layer_with_weights_of_8_bits() -> None:
         assert_close(found, 3e-2)
 
 
+ROWS = np.array([[1, 1, 1, 1], [1, 1, 0, 0]], np.int32)
+
+
+@pytest.mark.parametrize(
+    ("mask", "causal"), [(None, 0), (ROWS, 0), (ROWS[:, :1] * 3, 1)], ids=["all", "mask", "causal"]
+)
+def test_attention_of_one_operand(mask: Array | None, causal: int) -> None:
+    given = {"x": normal(2, 4, 8), **({} if mask is None else {"m": mask if mask.shape[1] == 4 else mask[:, 0]})}
+    weights = {"w": normal(8, 24) / 2, "b": normal(24)}
+    inputs = ["x", "w", "b", *(["m"] if mask is not None else [])]
+    assert_close(compared("Attention", inputs, ["y"], given, weights, num_heads=2, unidirectional=causal))
+
+
+def test_attention_behind_a_past() -> None:
+    given = {"x": normal(2, 3, 8), "past": normal(2, 2, 2, 5, 4)}
+    names = ["x", "w", "b", "", "past"]
+    weights = {"w": normal(8, 24) / 2, "b": normal(24)}
+    assert_close(compared("Attention", names, ["y", "present"], given, weights, num_heads=2, unidirectional=1))
+
+
+def test_attention_of_several_operands() -> None:
+    query, key, value = normal(2, 3, 8), normal(2, 4, 8), normal(2, 4, 8)
+    given = {"q": query, "k": key, "v": value}
+    masked = ["q", "k", "v", "bias", "m"]
+    assert_close(compared("MultiHeadAttention", masked, ["y"], {**given, "m": ROWS}, {"bias": normal(24)}, num_heads=2))
+    apart = {"q": query, "k": normal(2, 2, 4, 4), "v": normal(2, 2, 4, 4), "a": normal(2, 2, 3, 4)}
+    names = ["q", "k", "v", "", "", "a"]
+    assert_close(compared("MultiHeadAttention", names, ["y"], apart, num_heads=2, scale=0.3))
+    past = {"pk": normal(2, 2, 5, 4), "pv": normal(2, 2, 5, 4)}
+    names = ["q", "k", "v", "", "", "", "pk", "pv"]
+    assert_close(compared("MultiHeadAttention", names, ["y", "k2", "v2"], {**given, **past}, num_heads=2))
+
+
+@pytest.mark.parametrize("interleaved", [0, 1])
+def test_rotary_positions(interleaved: int) -> None:
+    given = {"x": normal(2, 3, 8), "at": RNG.integers(0, 9, (2, 3))}
+    weights = {"c": normal(9, 2), "s": normal(9, 2)}
+    assert_close(compared("RotaryEmbedding", ["x", "at", "c", "s"], ["y"], given, weights, interleaved=interleaved))
+
+
 def test_what_is_not_read_is_named() -> None:
     node = helper.make_node("QMoE", ["x"], ["y"], domain="com.microsoft")
     given = [helper.make_tensor_value_info("x", TYPES.FLOAT, [2])]

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from tirlite.graph.builder.builder import Builder
 from tirlite.graph.expr import Expr
-from tirlite.graph.extents import product
+from tirlite.graph.extents import is_equal, product
 
 
 def einsum(b: Builder, equation: str, operands: Sequence[Expr]) -> Expr | None:
-    """The result; None for equations that contradict the operands, or take diagonals of dims."""
+    """The result; None for equations that contradict the operands."""
     left, arrow, right = equation.replace(" ", "").partition("->")
     terms = left.split(",")
     letters_alone = all(each.isascii() and (each.isalpha() or each in ".,->") for each in equation.replace(" ", ""))
@@ -40,13 +42,13 @@ def _diagonal(b: Builder, x: Expr, have: str) -> tuple[Expr, str] | None:
     while (twice := next((letter for letter in have if have.count(letter) > 1), None)) is not None:
         first, second = have.index(twice), have.rindex(twice)
         extent = x.shape[first]
-        if not isinstance(extent, int) or extent != x.shape[second]:
+        if not is_equal(extent, x.shape[second]):
             return None
-        rest = [axis for axis in range(len(have)) if axis not in (first, second)]
-        turned = b.transpose(x, [*rest, first, second])
-        flat = b.reshape(turned, (*(x.shape[axis] for axis in rest), extent * extent))
-        x = b.slice(flat, [0], [extent * extent], [len(rest)], [extent + 1])
-        have = "".join(have[axis] for axis in rest) + twice
+        steps = b.range(b.constant(np.int64(0)), b.constant(np.int64(1)), extent)
+        row, column = (b.reshape(steps, (extent, *(1,) * (len(have) - axis - 1))) for axis in (first, second))
+        others = b.cast(b.constant(np.int64(0)), x.dtype)
+        x = b.reduce_sum(b.where(b.equal(row, column), x, others), second)
+        have = have[:second] + have[second + 1 :]
     return x, have
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tirlite.graph.expr import Constant, Expr
+from tirlite.graph.onnx.computed import elements_of, extent_of, scalar
 from tirlite.graph.onnx.dtypes import DTYPES, NUMBERS
 from tirlite.graph.onnx.node import Node, Unsupported
 from tirlite.graph.onnx.translation import Importer, Translation
@@ -43,15 +44,11 @@ def _scatter_elements(t: Translation, node: Node) -> Expr:
 
 
 def _one_hot(t: Translation, node: Node) -> Expr:
-    depth = node.maybe(1)
-    if isinstance(depth, Constant):
-        count = int(depth.value.reshape(-1)[0])
-    else:
-        (count,) = node.sizes(1)  # type: ignore[assignment]
+    (depth,) = elements_of(t, t.fold(t.b.cast(node.x(1), i64)), 1)
     indices = node.first
     if indices.dtype not in (i32, i64):
         indices = t.b.cast(indices, i64)
-    return t.b.one_hot(indices, count, node.x(2), axis=node.axis("axis", -1, rank=node.rank + 1))
+    return t.b.one_hot(indices, extent_of(t, depth), node.x(2), axis=node.axis("axis", -1, rank=node.rank + 1))
 
 
 def _reverse_sequence(t: Translation, node: Node) -> Expr:
@@ -72,11 +69,12 @@ def _reverse_sequence(t: Translation, node: Node) -> Expr:
 
 def _trilu(t: Translation, node: Node) -> Expr:
     *_, rows, columns = node.first.shape
-    (shift, *_) = node.known(1) if node.has(1) else (0,)
+    (shift,) = elements_of(t, node.x(1), 1) if node.has(1) else (0,)
     zero, one = t.b.constant(np.int64(0)), t.b.constant(np.int64(1))
     row = t.b.reshape(t.b.range(zero, one, rows), (rows, 1))
     distance = t.b.subtract(t.b.range(zero, one, columns), row)
-    inside = t.b.greater_equal(distance, shift) if node.flag("upper", 1) else t.b.less_equal(distance, shift)
+    compare = t.b.greater_equal if node.flag("upper", 1) else t.b.less_equal
+    inside = compare(distance, scalar(t, shift))
     false = t.b.cast(t.b.constant(np.int64(0)), node.first.dtype)
     return t.b.where(inside, node.first, false)
 

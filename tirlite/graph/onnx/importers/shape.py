@@ -16,6 +16,7 @@ from tirlite.graph.onnx.importers.selection import BEYOND, reshaped, sliced
 from tirlite.graph.onnx.narrow import NarrowValue
 from tirlite.graph.onnx.node import Node, Unsupported, axis_of
 from tirlite.graph.onnx.translation import Importer, Translation
+from tirlite.graph.run_dims import run_dims
 from tirlite.ir import f64, i64
 from tirlite.sizes import Proof, Size, as_size, ceildiv, maximum, prove_eq
 
@@ -183,7 +184,7 @@ def _stop(stop: Size, step: int) -> Size | None:
 
 def _pad(t: Translation, node: Node) -> Expr:
     x, rank = node.first, node.rank
-    given: Sequence[Size] | None = node.integers("pads") if node.version < 11 else node.sizes(1)
+    given: Sequence[Size] | None = node.integers("pads") if node.version < 11 else sizes_of(t, node, 1)
     if given is None:
         raise Unsupported("its pads are left out")
     axes = [axis_of(axis, rank) for axis in node.known(3)] if node.has(3) else list(range(rank))
@@ -201,7 +202,28 @@ def _pad(t: Translation, node: Node) -> Expr:
             [0 if less else width for width, less in zip(side, gone, strict=True)]
             for side, gone in zip(widths, cut, strict=True)
         ]
-    return t.b.pad(x, *widths, mode=node.text("mode", "constant"), value=fill)
+    mode = node.text("mode", "constant")
+    if mode == "constant":
+        x = _joined_with_borders(t, x, widths, fill)
+    elif run_dims([*widths[0], *widths[1]]):
+        raise Unsupported("its pads are computed from data, and what is beyond the edge is not constant")
+    return t.b.pad(x, *widths, mode=mode, value=fill)
+
+
+def _joined_with_borders(t: Translation, x: Expr, widths: list[list[Size]], fill: float) -> Expr:
+    """The operand with its borders along axes where two widths that are no numbers stand: those are 0 from then on.
+
+    The extents of operand and result do not tell such widths apart.
+    """
+    for axis, (before, after) in enumerate(zip(*widths, strict=True)):
+        if run_dims([before, after]) or not (isinstance(before, int) or isinstance(after, int)):
+            value = t.b.cast(t.b.constant(fill), x.dtype)
+            borders = [
+                t.b.broadcast_to(value, (*x.shape[:axis], each, *x.shape[axis + 1 :])) for each in (before, after)
+            ]
+            x = t.b.concat([borders[0], x, borders[1]], axis)
+            widths[0][axis], widths[1][axis] = 0, 0
+    return x
 
 
 def _fill(node: Node) -> float | int:

@@ -10,6 +10,7 @@ from tirlite.graph.onnx.importers.declared import declared
 from tirlite.graph.onnx.importers.elementwise import ELEMENTWISE
 from tirlite.graph.onnx.importers.indexing import INDEXING, check_indices
 from tirlite.graph.onnx.importers.microsoft import ADDED, MICROSOFT
+from tirlite.graph.onnx.importers.microsoft_attention import ATTENTION
 from tirlite.graph.onnx.importers.microsoft_quantized import MICROSOFT_QUANTIZED
 from tirlite.graph.onnx.importers.normalization import NORMALIZATION
 from tirlite.graph.onnx.importers.quantization import QUANTIZATION
@@ -36,7 +37,10 @@ _DECLARED = {
 }
 _COMPOSED = {("", op): importer for family in _FAMILIES for op, importer in family.items()} | {
     (domain, op): importer
-    for domain, importers in (("com.microsoft", {**MICROSOFT, **MICROSOFT_QUANTIZED}), ("ai.onnx.ml", TREES))
+    for domain, importers in (
+        ("com.microsoft", {**MICROSOFT, **ATTENTION, **MICROSOFT_QUANTIZED}),
+        ("ai.onnx.ml", TREES),
+    )
     for op, importer in importers.items()
 }
 assert not _DECLARED.keys() & _COMPOSED.keys(), "an operator declares itself and is composed"

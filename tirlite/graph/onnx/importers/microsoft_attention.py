@@ -1,0 +1,125 @@
+"""Importers of com.microsoft for attention: written as the standard's own, which has its operands in another form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+
+import numpy as np
+
+from tirlite.graph.expr import Expr
+from tirlite.graph.onnx.node import Node, Unsupported
+from tirlite.graph.onnx.standard import standard_function
+from tirlite.graph.onnx.translation import Importer, Result, Translation
+from tirlite.ir import i64
+
+# The version of the standard whose operators are called.
+_VERSION = 24
+
+
+def _standard(
+    t: Translation, node: Node, op: str, operands: Sequence[Expr | None], outputs: Sequence[str], **attributes: object
+) -> list[Result]:
+    """The results of an operator of the standard, which it defines by others."""
+    names = [f"x{number}" if each is not None else "" for number, each in enumerate(operands)]
+    proto = import_module("onnx.helper").make_node(op, names, outputs, **attributes)
+    made = Node(op, "", _VERSION, node.name, tuple(operands), tuple(outputs), attributes, node.span, proto)
+    return t.function(standard_function(made), made)
+
+
+def _rotary_embedding(t: Translation, node: Node) -> list[Result]:
+    x, positions, cosines, sines = node.all()
+    if positions.tensor.rank != 2 or node.flag("is_packed_batching") or node.number("scale", 1.0) != 1.0:
+        raise Unsupported("its positions are not one for each element of a batch, or it is scaled")
+    kept = {name: node.integer(name) for name in ("interleaved", "num_heads", "rotary_embedding_dim")}
+    if x.tensor.rank == 3 and not kept["num_heads"]:
+        kept["num_heads"] = _number(x.shape[2]) // (2 * _number(cosines.shape[1]))
+    return _standard(t, node, "RotaryEmbedding", (x, cosines, sines, positions), ["y"], **kept)
+
+
+def _number(extent: object) -> int:
+    if not isinstance(extent, int):
+        raise Unsupported("its width is a dim")
+    return extent
+
+
+def _attention(t: Translation, node: Node) -> Sequence[Result]:
+    """Queries, keys and values by one product, which may be of several widths."""
+    total = t.b.matmul(node.x(0), node.x(1))
+    if node.has(2):
+        total = t.b.add(total, node.x(2))
+    widths = node.integers("qkv_hidden_sizes") or (_number(total.shape[2]) // 3,) * 3
+    query, key, value = t.b.split(total, list(widths), 2)
+    past = node.maybe(4)
+    ends = [None, None] if past is None else [t.b.gather(past, np.int64(number), 0) for number in range(2)]
+    mask = None if (given := node.maybe(3)) is None else _filtered(t, node, given, key.shape[1])
+    made, *present = _attended(t, node, query, key, value, _summed(t, mask, node.maybe(5)), ends)
+    both = [t.b.unsqueeze(each, 0) for each in present if isinstance(each, Expr)]
+    return [made, t.b.concat(both, 0) if both and node.wants(1) else None]
+
+
+def _multi_head_attention(t: Translation, node: Node) -> Sequence[Result]:
+    query, key, value = (node.maybe(number) for number in range(3))
+    if query is None or key is None or value is None or query.tensor.rank != 3:
+        raise Unsupported("its queries, keys and values are packed in one operand")
+    if (bias := node.maybe(3)) is not None:
+        parts = [query.shape[2], query.shape[2], bias.shape[0] - 2 * query.shape[2]]
+        shifts = t.b.split(bias, parts, 0)
+        query, key, value = (
+            t.b.add(x, shift) if x.tensor.rank == 3 else x for x, shift in zip((query, key, value), shifts, strict=True)
+        )
+    mask = None if (given := node.maybe(4)) is None else _filtered(t, node, given, key.shape[-2])
+    return _attended(t, node, query, key, value, _summed(t, mask, node.maybe(5)), [node.maybe(6), node.maybe(7)])
+
+
+def _attended(
+    t: Translation,
+    node: Node,
+    query: Expr,
+    key: Expr,
+    value: Expr,
+    bias: Expr | None,
+    past: Sequence[Expr | None],
+) -> list[Result]:
+    """What attention gives, and keys and values behind those of the past."""
+    heads = node.integer("num_heads")
+    if key.tensor.rank == 4:
+        # Keys that were split into heads before: so are the others.
+        apart = t.b.reshape(query, (*query.shape[:2], heads, _number(query.shape[2]) // heads))
+        query = t.b.transpose(apart, (0, 2, 1, 3))
+    scale = {"scale": node.number("scale")} if node.number("scale", 0.0) else {}
+    counts = {} if query.tensor.rank == 4 else {"q_num_heads": heads, "kv_num_heads": heads}
+    causal = int(node.flag("unidirectional"))
+    operands = (query, key, value, bias, *past)
+    made = _standard(t, node, "Attention", operands, ["y", "k", "v"], is_causal=causal, **counts, **scale)
+    if query.tensor.rank == 4 and isinstance(made[0], Expr):
+        turned = t.b.transpose(made[0], (0, 2, 1, 3))
+        made[0] = t.b.reshape(turned, (*turned.shape[:2], turned.shape[2] * turned.shape[3]))
+    return made
+
+
+def _filtered(t: Translation, node: Node, mask: Expr, length: object) -> Expr:
+    """What is added to scores, `[batch, 1, queries or 1, keys]`, for what a mask leaves out or lies beyond a length."""
+    if mask.tensor.rank == 1:
+        zero, one = t.b.constant(np.int64(0)), t.b.constant(np.int64(1))
+        steps = t.b.range(zero, one, length)  # type: ignore[arg-type]
+        mask = t.b.less(steps, t.b.reshape(t.b.cast(mask, i64), (mask.shape[0], 1)))
+    elif mask.tensor.rank in (2, 3):
+        mask = t.b.greater(mask, 0) if not mask.dtype.is_bool else mask
+    else:
+        raise Unsupported(f"its mask has {mask.tensor.rank} axes")
+    kept = t.b.where(mask, np.float32(0), np.float32(node.number("mask_filter_value", -10000.0)))
+    return t.b.unsqueeze(kept, (1, 2) if kept.tensor.rank == 2 else (1,))
+
+
+def _summed(t: Translation, first: Expr | None, second: Expr | None) -> Expr | None:
+    if first is None or second is None:
+        return second if first is None else first
+    return t.b.add(t.b.cast(first, second.dtype), second)
+
+
+ATTENTION: Mapping[str, Importer] = {
+    "Attention": _attention,
+    "MultiHeadAttention": _multi_head_attention,
+    "RotaryEmbedding": _rotary_embedding,
+}
