@@ -277,3 +277,34 @@ def test_a_reduction_of_which_a_copy_has_checks() -> None:
 
     assert "at its loop" in {each.where for each in window.safety}
     assert window(np.arange(5, dtype=np.float32), 1).tolist() == [0, 15, 15, 15, 15]
+
+
+def test_a_loop_whose_end_is_read_is_decided_in_front_of_it_and_not_by_what_hardly_any_array_meets() -> None:
+    m = tl.dim("m")
+
+    @tl.kernel
+    def knapsack(w: tl.i32[n], v: tl.i32[n], best: tl.i32[m]):
+        for i in range(n):
+            for j in range(m - 1, w[i] - 1, -1):
+                best[j] = max(best[j], best[j - w[i]] + v[i])
+
+    @tl.kernel
+    def shifted(w: tl.i32[n], v: tl.i32[n], best: tl.i32[m]):
+        for i in range(n):
+            for j in range(w[i] + 1):
+                best[j + w[i]] += v[i]
+
+    for kernel in (knapsack, shifted):
+        assert {each.where for each in kernel.safety if each.access.startswith("best")} == {"at its loop"}
+        for ends in ((0, 4), (1, 5), (2, 2), (-1, 3), (0, 12), (-(1 << 31), 3), (3, (1 << 31) - 1)):
+            told, left = [], []
+            for run in (kernel, kernel.interpret):
+                best = np.arange(9, dtype=np.int32)
+                try:
+                    run(np.int32([2, *ends, 1]), np.int32([5, 3, 4, 1]), best)
+                    told.append("")
+                except tl.TirliteError as error:
+                    told.append(str(error))
+                left.append(best.tolist())
+            assert told[0] == told[1]
+            assert left[0] == left[1]

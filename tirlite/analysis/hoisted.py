@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import reduce
 
+from tirlite.analysis.bounds import Bounds
 from tirlite.analysis.guarded import Access
 from tirlite.analysis.integers.exactness import is_exact_size
 from tirlite.analysis.integers.index_space import IndexSpace
@@ -13,6 +14,8 @@ from tirlite.ir import (
     Add,
     Allocate,
     And,
+    Buffer,
+    BufferRef,
     Cast,
     Expr,
     FloorDiv,
@@ -28,6 +31,7 @@ from tirlite.ir import (
     Mul,
     Neg,
     Node,
+    PrimFunc,
     Store,
     Sub,
     Var,
@@ -36,10 +40,12 @@ from tirlite.ir import (
     const,
     i64,
     statements,
+    statements_of,
+    substitute,
     walk,
 )
 from tirlite.record import record
-from tirlite.sizes import Size
+from tirlite.sizes import Proof, Size
 from tirlite.sizes.unknown import ends
 
 # What can be computed in front of a loop as well as in it: nothing here faults or takes long.
@@ -66,9 +72,13 @@ class _Inside:
 class Hoisting:
     """Conditions in front of the loops of a function."""
 
-    def __init__(self, space: IndexSpace) -> None:
+    def __init__(self, func: PrimFunc, space: IndexSpace) -> None:
         self.space = space
+        self._bounds = Bounds(space)
         self._inside: dict[For, _Inside | None] = {}
+        shared = {node.buffer for node in walk(func.body) if isinstance(node, Store | BufferRef)}
+        shared |= {stmt.source for stmt in statements_of(func.body, View)}
+        self._unwritten = {param for param in func.params if isinstance(param, Buffer)} - shared
 
     def condition(self, access: Access, axis: int) -> Hoisted | None:
         """What decides about an access along one axis, if its innermost loop has no other loop in it."""
@@ -82,6 +92,8 @@ class Hoisting:
             return None
         if node.indices[axis] is loop.var:
             return self._along(loop, extent, inside)
+        if (turning := self._turning(node.indices[axis], loop, extent, inside)) is not None:
+            return turning
         parts = self._split(node.indices[axis], loop, inside)
         if parts is None or not parts[0]:
             return None
@@ -98,12 +110,40 @@ class Hoisting:
 
     def _along(self, loop: For, extent: Size, inside: _Inside) -> Hoisted | None:
         """The same for an index that is the variable of the loop: its own ends decide, whatever they are."""
-        ends_stay = _stays(loop.start, inside) and _stays(loop.stop, inside)
-        if loop.step != 1 or not ends_stay or not is_exact_size(extent, self.space.extents.arrays):
+        ends_stay = self._stays(loop.start, inside) and self._stays(loop.stop, inside)
+        if not ends_stay or not is_exact_size(extent, self.space.extents.arrays):
             return None
-        within: Expr = LE(loop.stop, self.space.extents.expr(extent))
+        length = self.space.extents.expr(extent)
+        if loop.step < 0:
+            return Hoisted(loop, And(LE(const(-1, i64), loop.stop), LT(loop.start, length)))
+        within: Expr = LE(loop.stop, length)
         starts_inside = isinstance(loop.start, IntImm) and loop.start.value >= 0
         return Hoisted(loop, within if starts_inside else And(LE(const(0, i64), loop.start), within))
+
+    def _turning(self, index: Expr, loop: For, extent: Size, inside: _Inside) -> Hoisted | None:
+        """The same for the variable and what stays, where the loop has ends that nobody knows: `j - k[i]`.
+
+        Its values at both ends decide. Modulo 2**64 the others lie between them, if these are in order.
+        """
+        if self.space.extents.size(loop.start) is not None and self.space.extents.size(loop.stop) is not None:
+            return None
+        ends_stay = self._stays(loop.start, inside) and self._stays(loop.stop, inside)
+        if not ends_stay or not is_exact_size(extent, self.space.extents.arrays):
+            return None
+        if not isinstance(index, Add | Sub):
+            return None
+        if index.a is loop.var and self._stays(index.b, inside):
+            forward = True
+        elif index.b is loop.var and self._stays(index.a, inside):
+            forward = isinstance(index, Add)
+        else:
+            return None
+        one = const(1, i64)
+        near, far = loop.start, Sub(loop.stop, one) if loop.step > 0 else Add(loop.stop, one)
+        low, high = (near, far) if forward is (loop.step > 0) else (far, near)
+        least, most = (substitute(index, {loop.var: end}) for end in (low, high))
+        length = self.space.extents.expr(extent)
+        return Hoisted(loop, And(And(LE(const(0, i64), least), LE(least, most)), LT(most, length)))
 
     def _of(self, loop: For) -> _Inside | None:
         """None where a condition in front of a loop is not worth its code, or cannot stand there."""
@@ -119,6 +159,26 @@ class Hoisting:
             self._inside[loop] = found if is_innermost and loop.kind is not ForKind.THREAD else None
         return self._inside[loop]
 
+    def _stays(self, expr: Expr, inside: _Inside) -> bool:
+        """Whether an expression can stand in front of a loop, and is there what it is in each iteration."""
+        for number, node in enumerate(walk(expr)):
+            if number > _MOST_NODES or not (isinstance(node, _PLAIN) or _divides(node)):
+                return False
+            if isinstance(node, Var) and node in inside.variables:
+                return False
+            if isinstance(node, Load) and (node.buffer.volatile or node.buffer in inside.buffers):
+                return False
+            if isinstance(node, Load) and node.indices and not self._is_steady(node):
+                return False
+        return True
+
+    def _is_steady(self, load: Load) -> bool:
+        """Whether an element of a parameter that nothing stores to is there, whatever is tested around it."""
+        if load.buffer not in self._unwritten:
+            return False
+        pairs = zip(load.indices, load.buffer.shape, strict=True)
+        return all(self._bounds.proof(index, extent) is Proof.YES for index, extent in pairs)
+
     def _split(self, index: Expr, loop: For, inside: _Inside) -> tuple[list[Expr], Size] | None:
         """An index as what stays as it is in a loop, which may be anything, and a sum that has ends."""
         bases: list[Expr] = []
@@ -126,7 +186,7 @@ class Hoisting:
         todo = [(index, True)]
         while todo:
             expr, is_added = todo.pop()
-            if not isinstance(expr, IntImm) and _stays(expr, inside):
+            if not isinstance(expr, IntImm) and self._stays(expr, inside):
                 bases.append(expr if is_added else Neg(expr))
             elif isinstance(expr, Add | Sub):
                 todo += [(expr.b, is_added is isinstance(expr, Add)), (expr.a, is_added)]
@@ -143,15 +203,3 @@ class Hoisting:
 def _divides(node: Node) -> bool:
     """Whether it is a division that always has a value."""
     return isinstance(node, FloorDiv | FloorMod) and isinstance(node.b, IntImm) and node.b.value > 0
-
-
-def _stays(expr: Expr, inside: _Inside) -> bool:
-    """Whether an expression can stand in front of a loop, and is there what it is in each iteration."""
-    for number, node in enumerate(walk(expr)):
-        if number > _MOST_NODES or not (isinstance(node, _PLAIN) or _divides(node)):
-            return False
-        if isinstance(node, Var) and node in inside.variables:
-            return False
-        if isinstance(node, Load) and (node.indices or node.buffer.volatile or node.buffer in inside.buffers):
-            return False
-    return True

@@ -17,7 +17,6 @@ from tirlite.analysis.guarded import Access, guarded_accesses
 from tirlite.analysis.hoisted import Hoisted, Hoisting
 from tirlite.analysis.integers.cells import cells_of
 from tirlite.analysis.integers.exactness import is_exact_size, may_be_anything
-from tirlite.analysis.integers.index_space import IndexSpace
 from tirlite.analysis.integers.known_space import KnownSpace
 from tirlite.ir import (
     Allocate,
@@ -46,6 +45,8 @@ from tirlite.sizes.unknown import Ends, is_nonnegative
 
 # So many conditions are tested at entry: what is left is checked where it stands.
 _MOST_DEMANDS = 32
+# No array of a call is counted on to have so many elements.
+_LARGE = 1 << 30
 
 
 class Verdict(Enum):
@@ -133,12 +134,11 @@ class Judging:
 
     def at_loops(self, safety: Safety) -> Safety:
         """The same with what can be decided in front of loops."""
-        return _hoisted(safety, self._space) if safety.judged else safety
+        return _hoisted(safety, Hoisting(self._facts.func, self._space)) if safety.judged else safety
 
 
-def _hoisted(safety: Safety, space: IndexSpace) -> Safety:
+def _hoisted(safety: Safety, hoisting: Hoisting) -> Safety:
     """The same with what can be decided in front of loops."""
-    hoisting = Hoisting(space)
     found: list[Judged] = []
     for each in safety.judged:
         hoisted = hoisting.condition(each.access, each.axis) if each.verdict is Verdict.CHECKED else None
@@ -272,7 +272,23 @@ class Entry:
         sizes = bounds.demands(goal, access)
         if sizes is None or not all(map(self.is_known, sizes)) or any(map(is_negative, sizes)):
             return None
+        if any(map(self._is_rare, sizes)):
+            return None
         return Demand(sizes, tuple(dict.fromkeys(self._reached(access))))
+
+    def _is_rare(self, size: Size) -> bool:
+        """Whether hardly any call meets that a size is 0 or more, and nearly all would run the loops in order.
+
+        The elements of an array would have to be all alike, or an extent as large as a type that an index wraps in.
+        """
+        terms = terms_of(size)
+        if terms.get((), 0) <= -_LARGE:
+            return True
+        ends = {dim: end for dim in dims_of(size) if (end := self.end_of(dim)) is not None}
+        arrays = [buffer for buffer, _ in ends.values()]
+        is_spread = len(ends) == 2 and arrays[0] is arrays[1]
+        signs = all(terms.get((dim,), 0) * (-1 if is_greatest else 1) > 0 for dim, (_, is_greatest) in ends.items())
+        return is_spread and signs and len(terms.keys() - {()}) == 2
 
     def _reached(self, access: Access) -> Iterator[Size]:
         for fact in (*access.around.known, *map(self._last, access.around.loops)):
