@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tirlite.rewrite.fold_storage import FoldStorage as FoldStorage
     from tirlite.rewrite.fuse_loops import FuseLoops as FuseLoops
     from tirlite.rewrite.lower_callees import LowerCallees as LowerCallees
+    from tirlite.rewrite.narrow_integers import NarrowIntegers as NarrowIntegers
     from tirlite.rewrite.normalize import Normalize as Normalize
     from tirlite.rewrite.observers import (
         DumpFolder as DumpFolder,
@@ -62,6 +63,7 @@ else:
             "fold_storage": "FoldStorage",
             "fuse_loops": "FuseLoops",
             "lower_callees": "LowerCallees",
+            "narrow_integers": "NarrowIntegers",
             "normalize": "Normalize",
             "observers": "DumpFolder PrintAfter verify_after",
             "parallelize_loops": "ParallelizeLoops",

@@ -11,6 +11,7 @@ from tirlite.rewrite.compute_once import ComputeOnce
 from tirlite.rewrite.divide_loops import DivideLoops
 from tirlite.rewrite.find_reductions import FindReductions
 from tirlite.rewrite.lower_callees import LowerCallees
+from tirlite.rewrite.narrow_integers import NarrowIntegers
 from tirlite.rewrite.normalize import Normalize
 from tirlite.rewrite.options import Form, Options
 from tirlite.rewrite.parallelize_loops import ParallelizeLoops
@@ -29,7 +30,14 @@ if TYPE_CHECKING:
     from tirlite.rewrite.options import BesideStrategy
 
 # What becomes of loops where no schedule says it, and what is known of them here is all there is to go by.
-LOOPS: tuple[Pass, ...] = (ComputeOnce(), DivideLoops(), ParallelizeLoops(), PartitionLoops(), VectorizeLoops())
+LOOPS: tuple[Pass, ...] = (
+    ComputeOnce(),
+    DivideLoops(),
+    NarrowIntegers(),
+    ParallelizeLoops(),
+    PartitionLoops(),
+    VectorizeLoops(),
+)
 
 
 def default_pipeline(strategy: str | Strategy = "auto", **choices: Unpack[BesideStrategy]) -> tuple[Pass, ...]:

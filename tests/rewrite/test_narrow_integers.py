@@ -1,0 +1,154 @@
+"""NarrowIntegers: small integers are computed in 16 bits where no value needs more, and else left as they are."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+import pytest
+from effort import effort
+
+import tirlite as tl
+from tirlite.codegen import Effort
+
+n, m = tl.dims("n m")
+
+
+def narrowed(kernel: tl.Kernel) -> str:
+    func = tl.passes.Normalize()(kernel.ir)
+    made = tl.passes.NarrowIntegers()(func)
+    return "" if made is func else str(made).split("]):\n")[1]
+
+
+def test_differences_of_bytes_and_their_sums_take_16_bits() -> None:
+    @tl.kernel
+    def apart(x: tl.u8[n, 64], t: tl.u8[8, 8], y: tl.i32[n]):
+        for i in range(n):
+            total = tl.i32(0)
+            for p in range(8):
+                for q in range(8):
+                    total += abs(tl.i32(x[i, p * 8 + q]) - tl.i32(t[p, q]))
+            y[i] = total
+
+    assert narrowed(apart) == (
+        "    for i in range(n):\n"
+        '        total = tl.alloc(tl.i16[()], scope="local")\n'
+        "        total[()] = tl.i16(0)\n"
+        "        for p in range(8):\n"
+        "            for q in range(8):\n"
+        "                total[()] = total[()] + tl.abs(tl.i16(x[i, p * 8 + q]) - tl.i16(t[p, q]))\n"
+        "        y[i] = tl.i32(total[()])"
+    )
+
+
+def test_a_value_that_needs_17_bits_leaves_the_loop_as_it_is() -> None:
+    @tl.kernel
+    def squares(x: tl.i16[n], y: tl.u8[n]):
+        for i in range(n):
+            y[i] = tl.u8((tl.i32(x[i]) * tl.i32(x[i])) >> 16)
+
+    assert narrowed(squares) == ""
+
+
+def test_sums_of_unknown_length_stay_wide() -> None:
+    @tl.kernel
+    def rows(x: tl.u8[n, m], y: tl.i32[n]):
+        for i in range(n):
+            total = tl.i32(0)
+            for j in range(m):
+                total += x[i, j]
+            y[i] = total
+
+    assert narrowed(rows) == ""
+
+
+def test_what_is_never_negative_takes_u16_where_i16_is_too_small_and_names_become_narrow() -> None:
+    @tl.kernel
+    def grey(x: tl.u8[n, 3], y: tl.u8[n]):
+        for i in range(n):
+            red = tl.i32(x[i, 0])
+            y[i] = tl.u8((77 * red + 150 * tl.i32(x[i, 1]) + 29 * tl.i32(x[i, 2]) + 128) >> 8)
+
+    assert narrowed(grey) == (
+        "    for i in range(n):\n"
+        "        red = x[i, 0]\n"
+        "        y[i] = tl.u8(tl.u16(tl.i16(77) * tl.i16(red)) + tl.u16(150) * tl.u16(x[i, 1])"
+        " + tl.u16(tl.i16(29) * tl.i16(x[i, 2])) + tl.u16(128) >> tl.u16(8))"
+    )
+
+
+def test_the_least_of_i16_has_no_absolute_value_there() -> None:
+    @tl.kernel
+    def size(x: tl.i16[n], y: tl.i32[n]):
+        for i in range(n):
+            y[i] = abs(tl.i32(x[i]))
+
+    assert narrowed(size) == ""
+    y = np.empty(70, np.int32)
+    size(np.full(70, -(1 << 15), np.int16), y)
+    assert (y == 1 << 15).all()
+
+
+ARRAYS = {"a": "u8", "b": "i8", "c": "u16", "d": "i16", "e": "bool_"}
+
+
+def expression(draw: Random, depth: int, names: tuple[str, ...]) -> str:
+    """One over elements of `ARRAYS` and names, as an i32 or i64."""
+    if depth == 0 or draw.random() < 0.15:
+        return draw.choice(
+            [*(f"{{t}}({each}[i])" for each in ARRAYS), "{t}(a[i])", *names, f"{{t}}({draw.randint(-300, 300)})"]
+        )
+    one, other = (expression(draw, depth - 1, names) for _ in range(2))
+    number = f"{{t}}({draw.choice((1, 2, 3, 7, 8, 100, 255))})"
+    kinds = (
+        *(f"({one} {sign} {other})" for sign in "+-*+-"),
+        f"min({one}, {other})",
+        f"max({one}, {other})",
+        f"abs({one})",
+        f"(-{one})",
+        f"({one} // {number})",
+        f"({one} % {number})",
+        f"({one} >> {{t}}({draw.randint(0, 9)}))",
+        f"({one} & {number})",
+        f"({one} if {one} < {other} else {number})",
+        f"tl.select({one} >= {other}, {one}, {other})",
+    )
+    return draw.choice(kinds)
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_random_expressions_keep_their_values(seed: int) -> None:
+    draw = Random(seed)
+    wide = draw.choice(("tl.i32", "tl.i64", "tl.i32"))
+    turns = draw.choice((1, 3, 16))
+    value, term, last = (
+        expression(draw, draw.randint(1, 4), names).replace("{t}", wide) for names in ((), ("v",), ("v", "s"))
+    )
+    given = ", ".join(f"{name}: tl.{kind}[n]" for name, kind in ARRAYS.items())
+    kind = draw.choice(("u8", "i16", "i32", "f32"))
+    text = f"""
+n = tl.dim("n")
+@tl.kernel
+def f({given}, y: tl.{kind}[n]):
+    for i in range(n):
+        v = {value}
+        s = {wide}(0)
+        for q in range({turns}):
+            s {draw.choice("+-")}= {term}
+        y[i] = tl.{kind}({last})
+"""
+    with effort(Effort.NONE):
+        kernel = tl.compile(tl.parse(text))
+        for size in (1, 33, 150):
+            numbers = np.random.default_rng([seed, size])
+            arrays = []
+            for dtype in ARRAYS.values():
+                item = getattr(tl, dtype).numpy
+                ends = (0, 1) if item.kind == "b" else (np.iinfo(item).min, np.iinfo(item).max)
+                spread = numbers.integers(ends[0], ends[1] + 1, size)
+                arrays.append(np.where(numbers.random(size) < 0.3, numbers.choice(ends, size), spread).astype(item))
+            out = np.zeros(size, kernel.ir.params[-1].dtype.numpy)
+            wanted = out.copy()
+            kernel(*arrays, out)
+            kernel.interpret(*arrays, wanted)
+            np.testing.assert_array_equal(out, wanted, text + str(kernel.lowered))
