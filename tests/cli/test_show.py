@@ -8,6 +8,8 @@ import pytest
 
 import tirlite as tl
 from tirlite.cli.main import main
+from tirlite.rewrite.options import Options
+from tirlite.rewrite.pipelines import pipeline
 from tirlite.schedules.auto import auto
 
 SMOOTH = """\
@@ -112,7 +114,7 @@ def test_llvm_and_assembly(folder: Path, capsys: pytest.CaptureFixture[str]) -> 
 def test_dump(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", "smoothing.py:smooth", "--dump", "made/passes"]) == 0
     names = sorted(path.name for path in (folder / "made" / "passes").iterdir())
-    passes = ["input", *(each.name for each in tl.passes.default_pipeline(schedule=auto(tl.Target.host())))]
+    passes = ["input", *(each.name for each in pipeline(Options(), auto=auto(tl.Target.host())))]
     assert names == [f"{number:02}-{name}.py" for number, name in enumerate(passes)]
     assert capsys.readouterr().out.splitlines() == [str(Path("made/passes") / name) for name in names]
 

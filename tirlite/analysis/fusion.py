@@ -64,7 +64,7 @@ class Fusion:
         if aligned is None:
             yield None
             return
-        for allocation in mine.keys() & others.keys():
+        for allocation in (each for each in mine if each in others):
             ones, thens = distinct(mine[allocation], addresses), distinct(others[allocation], addresses)
             pairs = [(a, b) for a in ones for b in thens if writes(a) or writes(b)]
             if len(pairs) > _MOST_PAIRS:
