@@ -112,8 +112,9 @@ class Steps:
             self.refused[name] += 1
             # What passes values on has no other form without these accesses.
             if error.code == "step-breaks-order" and name != "scan" and self.seed % SAMPLE == 0:
-                self.ordered[name] += 1
-                self.harmful[name] += self.harms(name, chain, state)
+                harms = self.harms(name, chain, state)
+                self.ordered[name] += harms is not None
+                self.harmful[name] += harms is True
             return False
         self.accepted[name] += 1
         return True
@@ -141,20 +142,23 @@ class Steps:
         names = [loop.var.name for loop in loops]
         self.handles = {loop: LoopHandle(names[at], names[:at].count(names[at])) for at, loop in enumerate(loops)}
 
-    def harms(self, name: str, chain: list[LoopHandle], state: tuple[object, ...]) -> bool:
-        """Whether the step that was refused, drawn again from this state, would have changed results."""
+    def harms(self, name: str, chain: list[LoopHandle], state: tuple[object, ...]) -> bool | None:
+        """Whether the step that was refused, drawn again from this state, would have changed results.
+
+        None where it is refused for its form, too, once nobody asks for the accesses.
+        """
         kept, before = self.schedule, self.schedule._func
         self.random.setstate(state)
         self.schedule = tl.schedule(before)
         with unproved():
             try:
                 self.apply(name, chain)
-            except tl.KernelError:  # there is no such loop, with or without the accesses
-                after = before
+            except tl.KernelError:
+                after = None
             else:
                 after = self.schedule._func
         self.schedule = kept
-        return is_harmful(self.nests, self.seed, before, after)
+        return None if after is None else is_harmful(self.nests, self.seed, before, after)
 
     def apply(self, name: str, chain: list[LoopHandle]) -> None:
         """A step on loops out of a chain, the outermost first."""
@@ -195,6 +199,9 @@ class Steps:
             loop = loop_named(s._func, chain[-1])
             behind = [each for stmt, each in self.neighbours() if stmt is loop and isinstance(each, For)]
             s.join(chain[-1], self.handles[behind[0]] if behind else outer, behind=draw.choice((0, 0, 1, 2)))
+            own = [each.buffer.name for each in statements_of(s._func.body, Allocate)]
+            if own and draw.random() < 0.5:
+                s.store_at(draw.choice(own), at=chain[-1])
         elif name in ("inline", "store_at"):
             own = [each.buffer.name for each in statements_of(s._func.body, Allocate)]
             if name == "inline":
@@ -270,6 +277,10 @@ def trial(seed: int) -> Steps:
     nests = (Stencils if seed % 4 == 1 else Nests)(seed)
     func = tl.parse(nests.text())
     steps = Steps(seed, nests, func)
+    if seed % SAMPLE == 0:
+        names: dict[str, object] = {"tl": tl, func.name: func}
+        exec(str(steps.schedule), names)
+        assert getattr(names["s"], "steps", None) == steps.schedule.steps, steps.schedule
     draw = Random(f"pair {seed}")
     by_rules = seed % 3 == 0
     with ExitStack() as stack:
