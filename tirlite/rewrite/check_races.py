@@ -14,19 +14,24 @@ from tirlite.rewrite.pipeline import FactsPass
 if TYPE_CHECKING:
     from tirlite.analysis.trials.races import Race
 
+_DECLARE = "the iterations combine values: declare it by `tl.reduce` in place of `tl.parallel`, and workers share them"
+
 
 class ParallelRace(IterationConflict):
     """Two iterations of a parallel loop touch one element at whatever arguments, and one of them writes it.
 
     Example: `total[0] += x[i]` in `for i in tl.parallel(n):`.
-    Fix: Make the loop serial with `range`, or let each iteration write an element of its own.
+    Fix: Where iterations combine values, declare it by `tl.reduce`. Else make the loop serial with `range`, or let each
+    iteration write an element of its own.
     """
 
     code = "parallel-race"
     raises = KernelError
     title = IterationConflict.title + "{sizes}"
+    help = "{advice}"
 
     sizes: str = ""
+    advice: str = IterationConflict.help
 
 
 @record
@@ -46,11 +51,15 @@ class CheckRaces(FactsPass):
 
             race = find_race(facts)
             if race is not None:
-                raise _message(race).error()
+                from tirlite.analysis.regrouping import updates_in
+
+                updates = updates_in(race.loop, facts)
+                combines = isinstance(updates, tuple) and bool(updates)
+                raise _message(race, _DECLARE if combines else IterationConflict.help).error()
         return facts.func
 
 
-def _message(race: Race) -> ParallelRace:
+def _message(race: Race, advice: str) -> ParallelRace:
     first, second = race.first, race.second
     at = ", ".join(f"{name} = {value}" for name, value in race.sizes)
     return ParallelRace(
@@ -61,6 +70,7 @@ def _message(race: Race) -> ParallelRace:
         "written" if second.is_write else "read",
         second.iteration,
         f"; for example at {at}" if at else "",
+        advice,
         span=first.span,
         related=None if second.span == first.span else second.span,
     )
