@@ -1,18 +1,47 @@
-"""Finds the bytes that each buffer of a function never exceeds, where they depend on loops."""
+"""Finds what extents, and the bytes of buffers, never exceed, from the bounds of variables.
+
+What is read from memory is not below what its type holds, and nothing bounds it above but a minimum with something
+else. Sums and products are taken in the integers, though i64 may wrap around: where their bounds fit into i64, which is
+checked before storage of that size is had, so does the extent, and modulo 2**64 it is the same.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from math import prod
-from typing import TYPE_CHECKING
 
 from tirlite.analysis.facts import Facts
-from tirlite.ir import Buffer, Expr
+from tirlite.analysis.integers.definitions import Definition
+from tirlite.analysis.integers.extents import Extents
+from tirlite.analysis.integers.index_space import IndexSpace
+from tirlite.ir import Buffer, Expr, PrimFunc
 from tirlite.sizes import Proof, Size, maximum, prove_le
-from tirlite.sizes.unknown import ends, unknowns_in
+from tirlite.sizes.poly import bare, varies
+from tirlite.sizes.unknown import Ends, ends, linear, unknowns_in
 
-if TYPE_CHECKING:
-    from tirlite.analysis.integers.room import Room
+
+class Room(IndexSpace):
+    """The most that integer expressions of a function can be."""
+
+    def __init__(self, func: PrimFunc, extents: Extents) -> None:
+        super().__init__(func, extents)
+        # What is known on entry is taken as it is: extents made of it are checked there.
+        self._values |= extents.sizes
+
+    def most(self, expr: Expr) -> Size | None:
+        """A size, known on entry to the function, that `expr` never exceeds; None where none is found."""
+        return self.ends(expr)[1]
+
+    def ends(self, expr: Expr) -> Ends:
+        """A size that `expr` never falls below, and one that it never exceeds; None where none is found."""
+        size = self.size(expr)
+        low, high = ends(size)
+        is_any = low is None and varies(size) and bare(size) is None
+        return (None, None) if is_any or linear(size) is None else (low, high)
+
+    def opaque(self, expr: Expr, owner: Definition | None) -> Size:
+        narrow = expr.dtype.is_integer and expr.dtype.bits < 64
+        return self.unknown("a value", expr.dtype.min if narrow else None) + 0
 
 
 class MostBytes:
@@ -45,8 +74,6 @@ class MostBytes:
             yield most if prove_le(0, most) is Proof.YES else maximum(0, most)
 
     def _bound(self, extent: Expr) -> Size | None:
-        from tirlite.analysis.integers.room import Room
-
         if self._room is None:
             self._room = Room(self._facts.func, self._extents)
         size = self._facts.space.size(extent)

@@ -15,7 +15,7 @@ from tirlite.analysis.access import Region, Touch
 from tirlite.analysis.coverage.store_nest import in_the_other_branch, indices_of
 from tirlite.analysis.integers.index_space import IndexSpace
 from tirlite.analysis.regions import child_of, regions_between, root_of
-from tirlite.ir import GE, GT, LE, LT, Expr, For, ForKind, IfThenElse, Load, Max, Min, Store, conjuncts, i64
+from tirlite.ir import Expr, For, ForKind, IfThenElse, Load, Max, Min, Store, conjuncts
 from tirlite.ir.masked import mask_of
 from tirlite.sizes import Size
 from tirlite.sizes.poly import Atom
@@ -121,7 +121,8 @@ def _demands(region: Region, outer: Region, space: IndexSpace) -> Iterator[_Dema
             yield _bounded(value, composite.start, Max, space)
             yield _bounded(value, composite.stop, Min, space)
         elif isinstance(composite, IfThenElse) and each.then is None:
-            yield from _compared(composite.condition, space)
+            sums = map(space.surplus, conjuncts(composite.condition))
+            yield from (() if each is None else ((each,),) for each in sums)
         else:
             yield ()
 
@@ -137,18 +138,6 @@ def _bounded(value: Size, end: Expr, kind: type[Min | Max], space: IndexSpace) -
 
     groups = [[beyond(end)], [beyond(each) for each in space.operands(end, kind)]]
     return tuple(tuple(each for each in group if each is not None) for group in groups if None not in group)
-
-
-def _compared(condition: Expr, space: IndexSpace) -> Iterator[_Demand]:
-    """That a condition holds."""
-    for each in conjuncts(condition):
-        if isinstance(each, LT | LE | GT | GE) and each.a.dtype == i64:
-            a, b = space.size(each.a), space.size(each.b)
-            less, more = (a, b) if isinstance(each, LT | LE) else (b, a)
-            gap = int(isinstance(each, LT | GT))
-            yield ((more - less - gap,),) if space.is_exact(a) and space.is_exact(b) else ()
-        else:
-            yield ()
 
 
 def _sums(demands: Iterable[_Demand]) -> Iterator[Size]:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 
 from tirlite.analysis.access import Region, Touch
-from tirlite.analysis.integers.index_space import IndexSpace
+from tirlite.analysis.integers.index_space import FLIPPED, IndexSpace
 from tirlite.analysis.regions import is_within, regions_between
-from tirlite.ir import GE, GT, LE, LT, Buffer, Compare, Expr, For, ForKind, IfThenElse, Load, Min, Store, conjuncts, i64
+from tirlite.ir import LT, Buffer, Compare, Expr, For, ForKind, IfThenElse, Load, Min, Store, conjuncts
 from tirlite.ir.masked import mask_of
 from tirlite.record import record
 from tirlite.sizes import Proof, Size, ceildiv, maximum, minimum, prove_eq, prove_le
 from tirlite.sizes.poly import Atom, varies
 from tirlite.sizes.unknown import Unknown, linear, terms_in
-
-_OPPOSITE: Mapping[type[Expr], type[Compare]] = {LT: GE, LE: GT, GT: LE, GE: LT}
 
 
 @record
@@ -132,38 +130,24 @@ class StoreNest:
         None where they ask for something else.
         """
         found: list[tuple[list[Size], list[Size]]] = [([], []) for _ in shape]
-        for less, more, gap in self._compared():
-            difference = more - less  # it is `gap` at least
+        for each in (part for condition in self.conditions for part in conjuncts(condition)):
+            surplus = self.space.surplus(each, self.indices)
+            if surplus is None:
+                return None
             for axis, index in enumerate(self.indices):
-                below, above = difference + index, difference - index
-                if not varies(below):
-                    end = below - gap + 1
+                end, begin = surplus + index + 1, index - surplus
+                if not varies(end):
                     if not _at_most(shape[axis], end):
                         found[axis][1].append(end)
                     break
-                if not varies(above):
-                    begin = gap - above
+                if not varies(begin):
                     if not _at_most(begin, 0):
                         found[axis][0].append(begin)
                     break
             else:
-                if varies(difference) or not _at_most(gap, difference):
+                if varies(surplus) or not _at_most(0, surplus):
                     return None
         return found
-
-    def _compared(self) -> Iterator[tuple[Size, Size, int]]:
-        """The conditions as pairs of which the first is less by so much at least; what is none is never so."""
-        for each in (part for condition in self.conditions for part in conjuncts(condition)):
-            if isinstance(each, LT | LE | GT | GE) and each.a.dtype == i64:
-                a, b = self.space.size(each.a), self.space.size(each.b)
-                if self._is_exact(a) and self._is_exact(b):
-                    # On integers `less < more` is `less + 1 <= more`.
-                    yield *((a, b) if isinstance(each, LT | LE) else (b, a)), int(isinstance(each, LT | GT))
-                    continue
-            yield 0, 0, 1
-
-    def _is_exact(self, value: Size) -> bool:
-        return self.space.is_exact(value) or value in self.indices
 
 
 def nest_of(
@@ -201,10 +185,9 @@ def nest_of(
         elif isinstance(composite, IfThenElse):
             condition = composite.condition
             if region.then is not None:
-                opposite = _OPPOSITE.get(type(condition))
-                if opposite is None or not isinstance(condition, Compare):
+                if not isinstance(condition, Compare):
                     return None
-                condition = opposite(condition.a, condition.b)
+                condition = FLIPPED[type(condition)](condition.a, condition.b)
             conditions.append(condition)
         else:
             return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from tirlite.analysis.integers.clamped import converted, is_within
 from tirlite.analysis.integers.definitions import Definition, Definitions, Loop
@@ -176,6 +176,16 @@ class IndexSpace:
             elif isinstance(each, Compare) and each.a.dtype.is_integer and each.a.dtype.lanes == 1:
                 yield from self._compared(type(each) if is_so else FLIPPED[type(each)], each.a, each.b)
 
+    def surplus(self, condition: Expr, exact: Sequence[Size] = ()) -> Size | None:
+        """What is 0 or more just where two integers compare as `<`, `<=`, `>` or `>=` says.
+
+        None for other conditions, and where i64 may have wrapped around in what is not one of the sizes in `exact`.
+        """
+        if not isinstance(condition, LT | LE | GT | GE) or condition.a.dtype != i64:
+            return None
+        sides = self.size(condition.a), self.size(condition.b)
+        return _surplus(type(condition), *sides) if all(s in exact or self.is_exact(s) for s in sides) else None
+
     def _compared(self, kind: type[Compare], first: Expr, second: Expr) -> list[Size]:
         a, b = self.size(first), self.size(second)
         if not (self.is_exact(a) and self.is_exact(b)):
@@ -186,7 +196,7 @@ class IndexSpace:
             return [b - a, a - b]
         if kind is NE:
             return [gap - 1 for gap in (a - b, b - a) if (low := ends(gap)[0]) is not None and is_nonnegative(low)]
-        return [(b - a if kind in (LT, LE) else a - b) - int(kind in (LT, GT))]
+        return [_surplus(kind, a, b)]
 
     def narrowed(self, stmt: Stmt, *, holds: bool) -> Mapping[Atom, Size]:
         """What takes the place of unknowns where the test of a statement holds, or does not."""
@@ -438,6 +448,12 @@ class IndexSpace:
             if self.is_exact(size):
                 found.append(size)
         return found
+
+
+def _surplus(kind: type[Compare], a: Size, b: Size) -> Size:
+    """What is 0 or more just where `a` is less than `b`, or as much, or greater."""
+    # On integers `a < b` is `a + 1 <= b`.
+    return (b - a if kind in (LT, LE) else a - b) - int(kind in (LT, GT))
 
 
 def _branches(expr: Expr) -> tuple[Expr, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import gcd, prod
 
 from tirlite.analysis.integers.extents import Extents
-from tirlite.analysis.integers.room import Room
+from tirlite.analysis.most_bytes import Room
 from tirlite.analysis.shape_plan import ShapePlan
 from tirlite.analysis.storage_check.resident import Bytes, Resident, Root, Wrong
 from tirlite.ir import Buffer, Expr, IntImm, PrimFunc, View
