@@ -60,11 +60,20 @@ def test_two_thousand_nested_loops() -> None:
     ("extent", "effort"),
     [
         (Extent(lines=50_000, longest=1_400, loops=40), Effort.FULL),
+        (Extent(lines=50_000, longest=1_400, loops=40, vectors=40_000), Effort.MOST),
+        (Extent(lines=1_900, longest=700, loops=20, vectors=1_900), Effort.FULL),
         (Extent(lines=50_000, longest=1_400, loops=40, pieces=4), Effort.FULL),
         (Extent(lines=50_000, longest=1_400, loops=40, pieces=35), Effort.SOME),
         (Extent(lines=5_000, longest=1_400, loops=400), Effort.SOME),
     ],
-    ids=["network", "network whose main is cut", "one function in pieces", "loops"],
+    ids=[
+        "network",
+        "network by vectors",
+        "kernel by vectors",
+        "network whose main is cut",
+        "one function in pieces",
+        "loops",
+    ],
 )
 def test_effort_goes_by_the_greatest_function(extent: Extent, effort: Effort) -> None:
     assert effort_for(extent) is effort

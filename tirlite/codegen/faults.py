@@ -183,7 +183,10 @@ class KernelFunction(FunctionText):
             self.allocas.append("  %fault = alloca i64")
             self.lines += [*self._tail, "fail:", "  %code = load i64, ptr %fault", "  ret i64 %code"]
         extent, lines = self.module.extent, len(self.lines)
-        self.module.extent = extent._replace(lines=extent.lines + lines, longest=max(extent.longest, lines))
+        vectors = extent.vectors + lines * self.by_vectors
+        self.module.extent = extent._replace(
+            lines=extent.lines + lines, longest=max(extent.longest, lines), vectors=vectors
+        )
 
 
 def as_bits(out: FunctionText, value: Value) -> Value:

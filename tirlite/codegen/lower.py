@@ -56,12 +56,15 @@ class Lowered:
     externs: tuple[str, ...]  # the extern functions that must exist in the process
     addresses: tuple[tuple[str, int], ...]  # symbols of extern functions that are known by their addresses
     extent: Extent
-    joins_scalars: (
-        bool  # LLVM looks for scalars to join into vectors: a tenth of its time, in vain where they are there
-    )
+    keeps_scalars: bool  # LLVM must not join scalars into vectors
     needs_pool: bool  # the module calls the pool of workers, see `codegen.llvm.pool`
     polls: bool  # the module polls for signals, see `codegen.llvm.signals`
     heap: HeapNeed
+
+    @property
+    def joins_scalars(self) -> bool:
+        """Whether LLVM looks for scalars to join into vectors: a tenth of its time, in vain where they are there."""
+        return not (self.keeps_scalars or self.extent.by_vectors)
 
 
 def lower(
@@ -119,7 +122,7 @@ def lower(
         externs=tuple(module.externs),
         addresses=tuple(module.addresses.items()),
         extent=module.extent,
-        joins_scalars=not (module.keeps_scalars or module.is_by_vectors),
+        keeps_scalars=module.keeps_scalars,
         needs_pool=module.tasks > 0,
         polls=module.polls,
         heap=heap_need(func, storages),

@@ -23,8 +23,11 @@ def parts(module: ModuleText, name: str) -> tuple[str, ...]:
     if not count or module.lines is not None:
         return (module.text(name),)
     bins: list[list[Definition]] = [[] for _ in range(count)]
+    lines = [0] * count
     for function in sorted(large.values(), key=lambda each: -each.lines):
-        min(bins, key=lambda held: sum(each.lines for each in held)).append(function)
+        least = lines.index(min(lines))
+        bins[least].append(function)
+        lines[least] += function.lines
     return tuple(_part(module, name, held, large, inside) for held in (shown, *bins))
 
 

@@ -190,11 +190,11 @@ class Version:
 
     def _objects(self) -> tuple[bytes, ...]:
         """The object files that the function is compiled to."""
-        from tirlite.codegen import Effort, compile_module
+        from tirlite.codegen import compile_module
 
         code = compile_module(self.lowered, self.options.target.name)
         self.stages += code.seconds.items()
-        if code.effort is not Effort.FULL:
+        if not code.effort.vectorizes:
             extent = self.lowered.extent
             self.note = (
                 f"LLVM's effort: {code.effort.name.lower()}, for {extent.lines} lines ({extent.longest} in a function),"

@@ -51,6 +51,12 @@ class Extent(NamedTuple):
     deepest: int = 0  # loops around one another
     nested: int = 0  # blocks inside one another
     pieces: int = 0  # functions that the body of one function was cut into, at most
+    vectors: int = 0  # lines of functions that work with vectors, without LLVM's help
+
+    @property
+    def by_vectors(self) -> bool:
+        """Whether most of it works with vectors."""
+        return 2 * self.vectors > self.lines
 
 
 class ModuleText:
@@ -82,12 +88,6 @@ class ModuleText:
         self.extent = Extent()
         self.values = count(1)
         self.blocks = count(1)
-
-    @property
-    def is_by_vectors(self) -> bool:
-        """Whether most of its lines stand in functions that work with vectors."""
-        lines = sum(each.lines for each in self.functions)
-        return 2 * sum(each.lines for each in self.functions if each.by_vectors) > lines
 
     def node(self, *parts: str, distinct: bool = False) -> str:
         """The name of a new metadata node; a distinct one, equal to no other, has itself as its first part."""
