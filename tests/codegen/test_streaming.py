@@ -80,3 +80,26 @@ def test_results_larger_than_caches_at_all_addresses() -> None:
             found = memory[begin : begin + size]
             fast(numbers[1:], found)
             np.testing.assert_array_equal(found, wanted[1:])
+
+
+@pytest.mark.skipif(not runs_here(TARGET.name), reason="code for another machine")
+def test_rows_that_begin_anywhere_go_past_the_caches_but_for_their_ends() -> None:
+    h, w = tl.dims("h w")
+
+    @tl.kernel
+    def both(x: tl.f32[h, w], y: tl.out[tl.f32[h, w]], z: tl.out[tl.f32[h, w]]):
+        for i in range(h):
+            for j in range(w):
+                y[i, j] = 2 * x[i, j]
+                z[i, j] = x[i, j] + 1
+
+    fast = tl.compile(both, target=TARGET)
+    for width in (1, 255, 256, 257, 259, 262, 515):
+        rows = TARGET.processor.caches[-1] // (8 * width) + 3
+        x = np.arange(rows * width, dtype=np.float32).reshape(rows, width)
+        memory = np.full((2, rows * width + 2), -1, np.float32)
+        y, z = (each[1:-1].reshape(rows, width) for each in memory)
+        fast(x, y, z)
+        np.testing.assert_array_equal(y, 2 * x)
+        np.testing.assert_array_equal(z, x + 1)
+        assert (memory[:, [0, -1]] == -1).all()

@@ -56,6 +56,7 @@ from tirlite.ir.masked import mask_of
 from tirlite.ir.printing import PRINTED, is_print, text_and_values
 
 if TYPE_CHECKING:
+    from tirlite.codegen.streaming import Shifted
     from tirlite.codegen.workspace_layout import WorkerPart
 
 # Iterations of a loop that ends by a condition, after which it polls for signals.
@@ -85,6 +86,7 @@ class Statements:
         self.aliases = aliases
         self.calls = calls
         self.streamed: dict[Store, Value | None] = {}  # what goes past the caches: where a value is true, or always
+        self.shifted: Shifted | None = None  # the loop around, of which most vectors go there
         self.addresses: dict[Buffer, Value] = {}  # in the workspace
         self.parts: dict[For, WorkerPart] = {}  # those of the workspace that the workers of a loop have
         self._sizing: set[Var] = set()  # the lets that extents on the heap are made of
@@ -188,7 +190,7 @@ class Statements:
             if stmt in self.streamed:
                 from tirlite.codegen.streaming import store
 
-                store(self.out, place, first, value, note, self.streamed[stmt])
+                store(self.out, place, first, value, note, self.streamed[stmt], self.shifted)
             else:
                 memory.store(self.out, place, first, value, note)
 
@@ -353,7 +355,7 @@ class Statements:
             yield self._strided(stmt, start, stop)
 
     def _counted(
-        self, stmt: For, start: Value, stop: Value, compare: str, step: str, origin: Value | None = None
+        self, stmt: For, start: Value, stop: Value, compare: str, step: str, origin: Value | Shifted | None = None
     ) -> Steps[None]:
         """A loop by one, as `_stretch` writes it. Of a loop that no array bounds, signals are polled for in between."""
         if self.module.exported or not is_unbound(stmt):
@@ -379,12 +381,12 @@ class Statements:
         out.start(done)
 
     def _stretch(
-        self, stmt: For, start: Value, stop: Value, compare: str, step: str, origin: Value | None
+        self, stmt: For, start: Value, stop: Value, compare: str, step: str, origin: Value | Shifted | None
     ) -> Steps[None]:
         """A loop whose counter goes from `start` to `stop` by one, and so never runs past the ends of i64.
 
         `step` is the flag and the amount of the counter's sum. With an `origin`, the loop variable is that plus the
-        counter times the loop's own step.
+        counter times the loop's own step, or where the origin is Shifted, what that says.
         """
         out = self.out
         polls = not self.module.exported and polls_between(stmt, self._depth)
@@ -395,11 +397,13 @@ class Statements:
         following = out.later(i64)
         counter = out.phi(i64, (start, before), (following, latch))
         variable = counter
-        if origin is not None:
+        if isinstance(origin, Value):
             # From 0 or above, what lies before `stop` is reached without a wrap.
             flags = " nuw nsw" if origin.number is not None and origin.number >= 0 and stmt.step > 0 else ""
             distance = out.op(f"mul{flags}", counter, integer(stmt.step))
             variable = out.op(f"add{flags}", origin, distance)
+        elif origin is not None:
+            variable = origin.variable(counter)
         self.environment.variables[stmt.var] = variable
         if between is not None:
             self.polling.begin(out, stmt, between)
@@ -420,6 +424,14 @@ class Statements:
         from tirlite.codegen.outline import trip_count
 
         count = trip_count(self.out, start, stop, stmt.step)
+        if any(each in self.streamed for each in stmt.body.stmts):
+            from tirlite.codegen.streaming import shifted
+
+            self.shifted = shifted(self.values, stmt, start, count, self.streamed)
+            if self.shifted is not None:
+                yield self._counted(stmt, integer(0), self.shifted.count, "ult", "nuw 1", self.shifted)
+                self.shifted = None
+                return
         yield self._counted(stmt, integer(0), count, "ult", "nuw 1", start)
 
     def _distributed(self, stmt: For, start: Value, stop: Value) -> Steps[None]:

@@ -3,20 +3,40 @@
 An ordinary store reads the line that it writes to first, which for such results is a third of all that memory moves, or
 a half. Whether a result is that large is decided on entry, whether it lies on 16 bytes where vectors are stored: two
 branches that always go the same way. Where `nontemporal` says it of a buffer, its size is not asked.
+
+Rows of an odd number of elements begin anywhere. In such a row, vectors between the ends begin where lines do. No line
+may be stored to in both ways: it would come back from memory, which takes as long as forty lines. So the first two
+vectors of the row and the last two go through the caches, and overlap so that what is between them begins with a line.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from functools import partial, reduce
 
 from tirlite.analysis.streams import PART, held, results
 from tirlite.codegen import memory
+from tirlite.codegen.expressions import Expressions
 from tirlite.codegen.faults import KernelFunction
+from tirlite.codegen.llvm.text import FunctionText
 from tirlite.codegen.llvm.values import Value, integer
 from tirlite.codegen.memory import Place
 from tirlite.codegen.work import goes_over_the_rest
-from tirlite.ir import Allocate, AttrKey, AttrStmt, Buffer, For, Let, PrimFunc, Store, i64, statements_of
+from tirlite.ir import (
+    Allocate,
+    AttrKey,
+    AttrStmt,
+    Buffer,
+    For,
+    Let,
+    PrimFunc,
+    Ramp,
+    Store,
+    i64,
+    run,
+    statements_of,
+    walk,
+)
 from tirlite.ir.masked import mask_of
 
 # The bytes that such an instruction writes at once, at addresses that are multiples of these.
@@ -29,7 +49,7 @@ def streamed_stores(func: PrimFunc, out: KernelFunction, places: Mapping[Buffer,
     """The stores of vectors, one behind the other, to parameters that nothing reads and that may be large.
 
     Where loops stand between two of them, a line would leave the processor in parts. By store, whether its buffer is
-    large; none for one that `nontemporal` stands around.
+    large; shifts for one that `nontemporal` stands around.
     """
     processor = out.module.processor
     if processor.family != "x86-64":
@@ -80,13 +100,23 @@ def _is_whole(store: Store, least: int) -> bool:
     return mask_of(store.indices) is None and not dtype.is_bool and dtype.lanes * store.buffer.dtype.bytes >= least
 
 
-def store(out: KernelFunction, place: Place, pointer: Value, value: Value, note: str, large: Value | None) -> None:
-    """Stores a vector past the caches: always, or where the buffer is large."""
+def store(
+    out: KernelFunction,
+    place: Place,
+    pointer: Value,
+    value: Value,
+    note: str,
+    large: Value | None,
+    shifted: Shifted | None,
+) -> None:
+    """Stores a vector past the caches: always, or where the buffer is large, but for the ends of a row."""
     low = out.op("and", out.cast("ptrtoint", pointer, i64), integer(_ALIGNMENT - 1))
     streams = out.compare("icmp eq", low, integer(0))
     if large is not None:
         streams = out.op("and", large, streams)
     past, through, done = out.label("past"), out.label("through"), out.label("stored")
+    if shifted is not None:
+        streams = out.op("and", streams, shifted.is_between)
     out.branch_if(streams, past, through)
     out.start(past)
     hint = f"{note}, !nontemporal {out.module.node('i32 1')}"
@@ -97,3 +127,68 @@ def store(out: KernelFunction, place: Place, pointer: Value, value: Value, note:
     out.branch(done)
     out.start(done)
     out.streams = True
+
+
+class Shifted:
+    """A loop whose vectors begin where lines do, so many elements further on: it runs once more, `count` times.
+
+    The first vector begins where the row does, and the last one ends there. Where nothing is to be shifted, iterations
+    are what they were.
+    """
+
+    def __init__(self, out: FunctionText, step: int, start: Value, count: Value, shift: Value, shifts: Value) -> None:
+        self.out, self.step, self.start, self.shifts = out, step, start, shifts
+        self.count = out.op("add", count, out.cast("zext", shifts, i64))
+        self.first = out.op("add", start, out.select(shifts, out.op("sub", shift, integer(step)), integer(0)))
+        self.last = out.op("add", start, out.op("mul", out.op("sub", count, integer(1)), integer(step)))
+        self.ends = out.select(shifts, integer(_ENDS), integer(0))
+        self.is_between = shifts
+
+    def variable(self, counter: Value) -> Value:
+        """The loop variable in an iteration, which is the one that the stores that follow are in."""
+        out = self.out
+        begun = out.compare("icmp uge", counter, self.ends)
+        goes_on = out.compare("icmp ult", out.op("add", counter, self.ends), self.count)
+        self.is_between = out.op("and", begun, goes_on)
+        there = out.op("add", self.first, out.op("mul", counter, integer(self.step)))
+        return out.intrinsic("smin", out.intrinsic("smax", there, self.start), self.last)
+
+
+# So many vectors at either end of a row share lines with others, and a loop of few more gains nothing.
+_ENDS = 2
+_FEWEST = 8
+
+
+def shifted(
+    values: Expressions, loop: For, start: Value, count: Value, streamed: Mapping[Store, Value | None]
+) -> Shifted | None:
+    """A loop over vectors that may go past the caches, so that most of them do; None where iterations cannot overlap.
+
+    They can where they write nothing but what nothing reads.
+    """
+    past = {store.buffer for store, large in streamed.items() if large is not None}
+    store = next(stmt for stmt in loop.body.stmts if isinstance(stmt, Store) and stmt in streamed)
+    large = streamed[store]
+    if large is None or not isinstance(store.indices[-1], Ramp) or not _may_overlap(loop, store, past):
+        return None
+    out, place = values.out, values.environment.places[store.buffer]
+    values.environment.variables[loop.var] = start
+    pointer = run(values.pointers(place, store.indices))[0]
+    address = out.cast("ptrtoint", pointer, i64)
+    behind = out.op("and", out.op("sub", integer(0), address), integer(_LINE - 1))
+    shift = out.op("lshr", behind, integer(place.buffer.dtype.bytes.bit_length() - 1))
+    # Where vectors fill rows, what a line lacks comes from the next row in the same way.
+    rest = out.op("urem", place.extents[-1], integer(loop.step))
+    wanted = out.select(out.compare("icmp eq", rest, integer(0)), integer(_ALIGNMENT - 1), integer(_LINE - 1))
+    apart = out.compare("icmp ne", out.op("and", address, wanted), integer(0))
+    shifts = out.op("and", apart, out.compare("icmp uge", count, integer(_FEWEST)))
+    return Shifted(out, loop.step, start, count, shift, out.op("and", shifts, large))
+
+
+def _may_overlap(loop: For, store: Store, past: Container[Buffer]) -> bool:
+    """Whether iterations write only what nothing reads, and the place of the store is known before they do."""
+    nodes = [node for stmt in loop.body.stmts for node in walk(stmt)]
+    own = {node.buffer for node in nodes if isinstance(node, Allocate)}
+    named = {node.var for node in nodes if isinstance(node, Let)}
+    is_apart = all(node.buffer in own or node.buffer in past for node in nodes if isinstance(node, Store))
+    return is_apart and named.isdisjoint(node for index in store.indices for node in walk(index))
