@@ -18,8 +18,7 @@ from tirlite.graph.static_runtime.blocks import BlockRunner, Setup, TensorOperat
 from tirlite.graph.static_runtime.nodes import Kind, graph_of
 from tirlite.graph.static_runtime.planner import MemoryPlanner
 from tirlite.graph.static_runtime.ranges import roots_of
-from tirlite.graph.static_runtime.storage import Array
-from tirlite.graph.static_runtime.values import Arrays, Frame, arrays_of, loaded
+from tirlite.graph.static_runtime.storage import Array, Arrays, Frame, arrays_of, loaded
 from tirlite.ir import run
 
 
