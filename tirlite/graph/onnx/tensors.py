@@ -85,9 +85,10 @@ class TensorReader:
         if proto.data_location == 1:
             return self._external(proto, stored, count).reshape(shape)
         if proto.HasField("raw_data"):
-            if len(proto.raw_data) != count * stored.itemsize:
-                raise _Wrong(f"{len(proto.raw_data)} bytes of data for {count} elements of {dtype}")
-            return np.frombuffer(proto.raw_data, stored.newbyteorder("<")).astype(stored).reshape(shape)
+            raw = proto.raw_data  # a copy, each time that it is asked for
+            if len(raw) != count * stored.itemsize:
+                raise _Wrong(f"{len(raw)} bytes of data for {count} elements of {dtype}")
+            return _elements(raw, stored).reshape(shape)
         data = getattr(proto, _FIELDS.get(dtype.name, "int32_data"))
         if len(data) != count:
             raise _Wrong(f"{len(data)} elements of data for shape {shape}")
@@ -107,7 +108,7 @@ class TensorReader:
             )
         with path.open("rb") as file:
             file.seek(offset)
-            return np.frombuffer(bytearray(file.read(length)), stored.newbyteorder("<")).astype(stored)
+            return _elements(file.read(length), stored)
 
     def _inside(self, location: str) -> Path:
         """The file, once it is found to lie in the folder of the model, links included."""
@@ -124,6 +125,11 @@ class TensorReader:
         if not path.is_file():
             raise _Wrong(f"its data lie in {location!r}, which does not exist")
         return path
+
+
+def _elements(data: bytes, stored: np.dtype[Any]) -> npt.NDArray[Any]:
+    """The elements in some bytes, where these are."""
+    return np.frombuffer(data, stored.newbyteorder("<")).astype(stored, copy=False)
 
 
 class _Wrong(Exception):
