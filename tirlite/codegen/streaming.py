@@ -182,7 +182,24 @@ def shifted(
     wanted = out.select(out.compare("icmp eq", rest, integer(0)), integer(_ALIGNMENT - 1), integer(_LINE - 1))
     apart = out.compare("icmp ne", out.op("and", address, wanted), integer(0))
     shifts = out.op("and", apart, out.compare("icmp uge", count, integer(_FEWEST)))
-    return Shifted(out, loop.step, start, count, shift, out.op("and", shifts, large))
+    shifts = out.op("and", shifts, large)
+    _fetch_end(out, pointer, count, loop.step * place.buffer.dtype.bytes, shifts)
+    return Shifted(out, loop.step, start, count, shift, shifts)
+
+
+def _fetch_end(out: FunctionText, row: Value, count: Value, size: int, shifts: Value) -> None:
+    """Asks for the lines ahead where a row of `count` vectors of `size` bytes ends, and the next one begins."""
+    name = "llvm.prefetch.p0"
+    out.module.declarations[name] = f"declare void @{name}(ptr, i32, i32, i32)"
+    fetch, done = out.label("fetch"), out.label("fetched")
+    out.branch_if(shifts, fetch, done)
+    out.start(fetch)
+    for line in range(-_ENDS * size, (_ENDS + 1) * size, _LINE):
+        place = out.op("add", out.op("mul", count, integer(size)), integer(line))
+        pointer = out.move(row, place, "i8", flags="")
+        out.effect(f"call void @{name}({pointer.typed}, i32 1, i32 3, i32 1)", pointer)
+    out.branch(done)
+    out.start(done)
 
 
 def _may_overlap(loop: For, store: Store, past: Container[Buffer]) -> bool:
