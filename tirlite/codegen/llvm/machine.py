@@ -32,8 +32,8 @@ LARGE = 30_000  # lines of a function that was cut into pieces; functions of a n
 DEEP = 32  # loops around one another
 NESTED = 400  # blocks inside one another
 MANY = 300  # loops of a function
-# Lines of a module that goes by vectors, as a network does, from which on the last level is left out: it unrolls loops
-# and doubles them, which takes a sixth of LLVM's time, and networks run 2 to 4 % longer.
+# Lines of a module that goes by vectors, as a network does, from which on the last level is left out: it writes loops
+# twice where a condition stays the same in them, and networks run 2 to 4 % longer.
 WIDE = 8000
 
 # Instructions for parts of vectors, encoded as those of SSE are: between those of AVX one takes 120 ns on a Zen 3.
