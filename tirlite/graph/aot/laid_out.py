@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 
 from tirlite.graph.expr import Call, Constant, Expr, constant
 from tirlite.graph.op import Array, Attrs, Op
+from tirlite.graph.operators.linear import as_it_lies, transposed
 from tirlite.graph.operators.winograd import WINOGRAD, by_winograd, terms_of
 from tirlite.graph.program import Program
 from tirlite.record import record
@@ -18,16 +19,19 @@ from tirlite.record import record
 class Layout:
     """An operator, the number of its operand that is laid out, by which function, and its attributes for a call.
 
-    These are None where the call is better computed as it is.
+    These are None where the call is better computed as it is. Without an operator it is the call's own.
     """
 
-    op: Op
+    op: Op | None
     operand: int
     function: Callable[[Array], Array]
     attrs: Callable[[Call], Attrs | None]
 
 
-LAYOUTS: Mapping[str, Layout] = {each.op.name: each for each in (Layout(WINOGRAD, 1, terms_of, by_winograd),)}
+LAYOUTS: Mapping[str, Layout] = {
+    WINOGRAD.name: Layout(WINOGRAD, 1, terms_of, by_winograd),
+    "transposed": Layout(None, 1, transposed, as_it_lies),
+}
 
 
 @record(eq=False)
@@ -38,15 +42,15 @@ class LaidOut:
     constants: Mapping[Constant, tuple[str, Constant]]
 
 
-def lay_out(made: Program, folded: Mapping[Expr, Constant]) -> LaidOut:
-    """What pays in a program. The values of what is `folded` are known, as those of constants."""
+def lay_out(made: Program, folded: Mapping[Expr, Constant], *, winograd: bool) -> LaidOut:
+    """What pays in a program, and is permitted. The values of what is `folded` are known, as those of constants."""
     calls: dict[Call, Call] = {}
     found: dict[tuple[str, Constant], Constant] = {}
     for step in made.steps():
         if not isinstance(step, Call) or not isinstance(step.op, Op) or step in folded:
             continue
         for name, layout in LAYOUTS.items():
-            attrs = layout.attrs(step)
+            attrs = layout.attrs(step) if winograd or layout.op is not WINOGRAD else None
             if attrs is None:
                 continue
             given = made.resolved(step.args[layout.operand])
@@ -58,6 +62,6 @@ def lay_out(made: Program, folded: Mapping[Expr, Constant]) -> LaidOut:
                 found[name, source] = constant(layout.function(source.value), source.dtype, name=called)
             args = list(step.args)
             args[layout.operand] = found[name, source]
-            calls[step] = Call(layout.op, tuple(args), attrs, name=step.name, span=step.span)
+            calls[step] = Call(layout.op or step.op, tuple(args), attrs, name=step.name, span=step.span)
             break
     return LaidOut(calls, {made: key for key, made in found.items()})

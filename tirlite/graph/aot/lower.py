@@ -82,8 +82,8 @@ def lower(function: FunctionNode, *, keep: Iterable[Expr] = (), fuse: bool = Fal
     """The function as one of the IR, valid for all values of its dims. Raises GraphError.
 
     Each tensor of `keep` becomes an output besides: it is copied when it is computed, and its storage stays what it is.
-    With `fuse`, operators that go by elements are computed by the function of the one before them; with `winograd`,
-    convolutions by fewer products where that pays.
+    With `fuse`, operators that go by elements are computed by the function of the one before them, and constant weights
+    are transposed once; with `winograd`, convolutions by fewer products where that pays, too.
     """
     return lower_program(program(function), keep, fuse=fuse, winograd=winograd)
 
@@ -127,8 +127,8 @@ class _Lowering:
         self.sources: dict[Buffer, Buffer] = {}
         self.shown: dict[Buffer, TensorType] = {}
         self.count = 0
-        if winograd:
-            functions.lay_out(made, self.folded)
+        if fuse or winograd:
+            functions.lay_out(made, self.folded, winograd=winograd)
         self.grouping = self._grouping() if fuse else NO_GROUPS
         self.behind = self.grouping.behind
 

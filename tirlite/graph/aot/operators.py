@@ -60,9 +60,9 @@ class OperatorFunctions:
         self.layouts: dict[Constant, tuple[str, Constant]] = {}
         self._told = 0
 
-    def lay_out(self, made: Program, folded: Mapping[Expr, Constant]) -> None:
+    def lay_out(self, made: Program, folded: Mapping[Expr, Constant], *, winograd: bool) -> None:
         """Computes calls of a program by others, where that takes less time, with constants laid out for them."""
-        found = lay_out(made, folded)
+        found = lay_out(made, folded, winograd=winograd)
         self._instead |= found.calls
         self.layouts |= found.constants
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from tirlite.graph.builder.calls import CallBuilder, Operand
@@ -12,6 +14,9 @@ from tirlite.graph.operators.broadcast import broadcast, broadcast_into, contrac
 from tirlite.graph.operators.elements import FLOATS, NUMBERS
 from tirlite.graph.types import TensorType
 from tirlite.record import record
+
+# Rows of a matrix that are turned over together, so that lines of memory are filled at once.
+_TOGETHER = 64
 
 
 @record
@@ -69,6 +74,27 @@ def _gemm(attrs: Gemm, a: Array, b: Array, c: Array | None = None) -> Array:
 
 def _gemm_of(node: NodeAttributes) -> Gemm:
     return Gemm(node.number("alpha", 1.0), node.number("beta", 1.0), node.flag("transA"), node.flag("transB"))
+
+
+def as_it_lies(call: Call) -> Gemm | None:
+    """The attributes of a product of rows, where its right operand is turned over before it is called.
+
+    One row takes the columns of that as they lie, in vectors of their own.
+    """
+    attrs = call.attrs
+    is_turned = isinstance(attrs, Gemm) and call.op.name == "gemm" and attrs.trans_b
+    if not is_turned or not call.dtype.is_float or call.shape[0] == 1:
+        return None
+    assert isinstance(attrs, Gemm)
+    return replace(attrs, trans_b=False)
+
+
+def transposed(weights: Array) -> Array:
+    """The transpose of a matrix, row by row in memory."""
+    made = np.empty(weights.shape[::-1], weights.dtype)
+    for first in range(0, len(weights), _TOGETHER):
+        made[:, first : first + _TOGETHER] = weights[first : first + _TOGETHER].T
+    return made
 
 
 class Linear(CallBuilder):

@@ -1,0 +1,48 @@
+"""Weights of products that are turned over once, when a network is compiled."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+import tirlite as tl
+from tirlite.graph import Builder, Function, compile, evaluate  # noqa: A004
+
+RNG = np.random.default_rng(0)
+n = tl.dim("n")
+WEIGHTS, BIAS = RNG.standard_normal((150, 70), np.float32), RNG.standard_normal(150, np.float32)
+
+
+def layer(rows: object, *, is_read: bool = False) -> Function:
+    g = Builder("layer")
+    x, w = g.input("x", tl.f32[rows, 70]), g.constant(WEIGHTS, name="w")
+    made = {"y": g.relu(g.dense(x, w, BIAS))}
+    return g.function(made | {"z": g.add(w, w)} if is_read else made)
+
+
+@pytest.mark.parametrize("rows", [3, 40, n])
+def test_a_product_of_rows_takes_transposed_weights_as_they_lie(rows: object) -> None:
+    net = compile(layer(rows))
+    assert "w_transposed" in str(net.ir)
+    assert "150, 70" not in str(net.ir)
+    x = RNG.standard_normal((40 if rows is n else rows, 70), np.float32)
+    np.testing.assert_allclose(net(x), evaluate(layer(rows), x), rtol=0, atol=1e-4)
+
+
+def test_one_row_takes_them_as_the_model_has_them() -> None:
+    assert "w_transposed" not in str(compile(layer(1)).ir)
+
+
+def test_weights_that_are_read_elsewhere_stay_too() -> None:
+    x = RNG.standard_normal((5, 70), np.float32)
+    y, z = compile(layer(5, is_read=True))(x)
+    np.testing.assert_allclose(y, np.maximum(x @ WEIGHTS.T + BIAS, 0), rtol=0, atol=1e-4)
+    np.testing.assert_array_equal(z, 2 * WEIGHTS)
+
+
+def test_a_pickled_network_has_them_so() -> None:
+    x = RNG.standard_normal((5, 70), np.float32)
+    net = compile(layer(5))
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(net))(x), net(x))
