@@ -54,6 +54,26 @@ def test_a_step_that_changes_a_type_is_refused() -> None:
         g.loop(lambda number, going, carried: (going, [g.concat([x, x], 0)], []), np.int64(3), [x])
 
 
+def test_extents_change_along_axes_that_are_told_to() -> None:
+    """Each step appends a row, and gives it; where there are no steps, what they gave has the shape that is known."""
+    g = tl.graph.Builder("grows")
+    x, limit = g.input("x", tl.f32[n, 3]), g.input("limit", tl.i64)
+
+    def step(number, going, carried):
+        row = g.gather(x, number, 0)
+        return going, [g.concat([carried[0], g.unsqueeze(row, 0)], 0)], [row]
+
+    count, (left,), (rows,) = g.loop(step, limit, [x], most=n, changing={0: (0,)})
+    f = g.function([count, g.exp(left), rows])
+    assert "f32[left, 3]" in str(f)
+    net = tl.graph.compile(f)
+    for steps in (0, 2):
+        found = net(np.ones((2, 3), np.float32), np.int64(steps))
+        assert [each.shape for each in found] == [(), (2 + steps, 3), (2, 3)]
+        for mine, wanted in zip(found, tl.graph.evaluate(f, np.ones((2, 3), np.float32), np.int64(steps)), strict=True):
+            np.testing.assert_allclose(mine, wanted, rtol=1e-6)
+
+
 def test_what_takes_no_loops_refuses_by_name() -> None:
     with pytest.raises(tl.GraphError, match="the loop `loop`"):
         tl.graph.StaticRuntime(running_sums())

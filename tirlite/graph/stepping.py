@@ -11,8 +11,8 @@ import numpy.typing as npt
 from tirlite.diag import KernelRunError, Message
 from tirlite.graph.extents import values as values_at
 from tirlite.graph.loop import LoopFunction
-from tirlite.graph.types import TensorType
-from tirlite.sizes import Dim
+from tirlite.graph.types import TensorType, tensors
+from tirlite.sizes import Dim, dims_of, evaluate
 
 # It yields the operands of each step, is sent the step's results, and returns those of the loop.
 Stepping: TypeAlias = "Generator[list[Any], tuple[Any, ...], tuple[Any, ...]]"
@@ -73,8 +73,13 @@ def stepping(loop: LoopFunction, args: Sequence[Any], binding: Mapping[Dim, int]
                 raise UnlikeResults(loop.name, number + 1, result.shape, row.shape[1:], span=loop.span).error()
             row[number] = result
         number += 1
-    rows = rows or [_room(most, (0,) * each.rank, each) for each in kinds]
+    rows = rows or [_room(most, _told(of, binding), of) for of in tensors(loop.result)[1 + loop.carried :]]
     return np.array(number, np.int64), *carried, *rows
+
+
+def _told(of: TensorType, binding: Mapping[Dim, int]) -> tuple[int, ...]:
+    """The shape of one row as far as the call tells it; extents that steps would have told are 0."""
+    return tuple(evaluate(each, binding) if binding.keys() >= set(dims_of(each)) else 0 for each in of.shape[1:])
 
 
 def _room(most: int, shape: tuple[int, ...], of: TensorType) -> npt.NDArray[Any]:
