@@ -9,8 +9,8 @@ from tirlite.ir.shapes import constant_bytes
 
 # Of a function with more loops than that, each step would take long.
 _MOST_LOOPS = 48
-# So many nests make a step of time.
-_MOST_NESTS = 4
+# So many nests make a step of time, with so many accesses: of each two that may meet the order is asked for.
+_MOST_NESTS, _MOST_ACCESSES = 4, 64
 _PLAIN = (ForKind.SERIAL, ForKind.PARALLEL)
 # So many bytes stay in the second cache.
 _LITTLE = 256 * 1024
@@ -59,7 +59,10 @@ def is_iterated(loop: For) -> bool:
     nodes = [*walk(loop.body)]
     written = {node.buffer for node in nodes if isinstance(node, Store)}
     read = {node.buffer for node in nodes if isinstance(node, Load)}
-    return bool(written & read) and all(len(each.shape) > 1 for each in written) and loop.var not in nodes
+    accesses = sum(isinstance(node, Load | Store) for node in nodes)
+    if accesses > _MOST_ACCESSES or loop.var in nodes:
+        return False
+    return bool(written & read) and all(len(each.shape) > 1 for each in written)
 
 
 def _is_over_rows(loop: For) -> bool:
