@@ -8,16 +8,17 @@ in one, where views are declared. The attribute lists the places that lie apart.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from tirlite.analysis.facts import Facts, of_facts
-from tirlite.analysis.most_bytes import MostBytes
 from tirlite.ir import Allocate, AttrKey, AttrStmt, Buffer, Expr, IntImm, Load, PrimFunc, SeqStmt, Var, View, statements
 from tirlite.ir.demand import of_prim_func
 from tirlite.ir.shapes import least_alignment
-from tirlite.plan import Conditions
 from tirlite.record import record
 from tirlite.sizes import Dim, Size, dims_of, maximum
+
+if TYPE_CHECKING:
+    from tirlite.plan import Conditions
 
 
 @record(eq=False)
@@ -71,6 +72,9 @@ def plan_demands(facts: Facts) -> PlanDemands | None:
     plan = shape_plan(facts.func)
     if plan is None:
         return None
+    from tirlite.analysis.most_bytes import MostBytes
+    from tirlite.plan import Conditions
+
     most = MostBytes(facts)
     count = plan.buffer.shape[0]
     assert isinstance(count, IntImm)
