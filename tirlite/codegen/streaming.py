@@ -191,14 +191,19 @@ def _fetch_end(out: FunctionText, row: Value, count: Value, size: int, shifts: V
     """Asks for the lines ahead where a row of `count` vectors of `size` bytes ends, and the next one begins."""
     name = "llvm.prefetch.p0"
     out.module.declarations[name] = f"declare void @{name}(ptr, i32, i32, i32)"
-    fetch, done = out.label("fetch"), out.label("fetched")
-    out.branch_if(shifts, fetch, done)
+    before, fetch, done = out.label("end"), out.label("fetch"), out.label("fetched")
+    out.branch_if(shifts, before, done)
+    out.start(before)
+    end = out.move(row, out.op("mul", count, integer(size)), flags="")
+    out.branch(fetch)
     out.start(fetch)
-    for line in range(-_ENDS * size, (_ENDS + 1) * size, _LINE):
-        place = out.op("add", out.op("mul", count, integer(size)), integer(line))
-        pointer = out.move(row, place, "i8", flags="")
-        out.effect(f"call void @{name}({pointer.typed}, i32 1, i32 3, i32 1)", pointer)
-    out.branch(done)
+    following = out.later(i64)
+    line = out.phi(i64, (integer(-_ENDS * size), before), (following, fetch))
+    pointer = out.move(end, line, flags="")
+    out.effect(f"call void @{name}({pointer.typed}, i32 1, i32 3, i32 1)", pointer)
+    out.define_later(following, f"add nsw {line.typed}, {_LINE}", line)
+    note = out.loop_metadata('!{!"llvm.loop.unroll.disable"}')
+    out.branch_if(out.compare("icmp slt", following, integer((_ENDS + 1) * size)), fetch, done, note)
     out.start(done)
 
 

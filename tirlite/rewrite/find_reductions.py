@@ -93,7 +93,9 @@ def _nests_of_integers(body: SeqStmt, facts: Facts) -> Iterator[For]:
 
 def _stores_integers(loop: For) -> bool:
     """Whether what the loop writes is integers, and at least one of them an update."""
+    stores = [*statements_of(loop.body, Store)]
+    if any(each.buffer.dtype.is_float for each in stores):
+        return False
     from tirlite.analysis.reductions import update_of
 
-    stores = [*statements_of(loop.body, Store)]
-    return all(not each.buffer.dtype.is_float for each in stores) and any(map(update_of, stores))
+    return any(map(update_of, stores))
