@@ -36,8 +36,8 @@ from tirlite.schedules.vectorize import Vectorize
 
 # What stands in for the iterations of a loop that sizes decide.
 _SOME = 16
-# A shorter vector behind the last whole one is worth its code where it saves more than such a part of all lanes.
-_LEAST_PART = 32
+# Behind so many vectors along columns a shorter last one saves little; with one length alone results may go in place.
+_MANY_VECTORS = 6
 # Processors whose vectors have so many bytes leave lanes out by a mask.
 _MASKED_BYTES = 32
 
@@ -115,7 +115,7 @@ def _widths(nest: Contraction, lanes: int, tiling: Tiling) -> tuple[int, ...]:
     rest, last = count % lanes, lanes
     while rest and last % 2 == 0 and last // 2 >= max(rest, least):
         last //= 2
-    return (lanes, last) if (lanes - last) * _LEAST_PART > count else (lanes,)
+    return (lanes, last) if last < lanes and count < _MANY_VECTORS * lanes else (lanes,)
 
 
 def _panel(

@@ -24,9 +24,10 @@ _LEAST_VECTOR = 16
 TILES_OF_BLOCK = 32
 _MOST_TILES_OF_BLOCK = 128
 _TILES_OF_ALL = 256
-# The copy of a panel takes as long as so many rows of sums. So many panels for each worker are shared out evenly.
+# The copy of a panel takes as long as so many rows of sums. So many panels for each worker are shared out evenly: with
+# rows in one block, results may go in place of what is added to them.
 _COPY = 4
-_MANY_PANELS = 16
+_MANY_PANELS = 4
 
 
 @record
