@@ -171,6 +171,20 @@ def shifted(
     large = streamed[store]
     if large is None or not isinstance(store.indices[-1], Ramp) or not _may_overlap(loop, store, past):
         return None
+    out = values.out
+    before, look, looked = out.block, out.label("look"), out.label("looked")
+    out.branch_if(out.op("and", large, out.compare("icmp uge", count, integer(_FEWEST))), look, looked)
+    out.start(look)
+    shift, apart = _shift(values, loop, store, start, count)
+    behind = out.block
+    out.branch(looked)
+    out.start(looked)
+    shifts = out.phi(apart.dtype, (Value(apart.dtype, "false"), before), (apart, behind))
+    return Shifted(out, loop.step, start, count, out.phi(i64, (integer(0), before), (shift, behind)), shifts)
+
+
+def _shift(values: Expressions, loop: For, store: Store, start: Value, count: Value) -> tuple[Value, Value]:
+    """How many elements behind the beginning of a row a line begins, and whether vectors are to begin there."""
     out, place = values.out, values.environment.places[store.buffer]
     values.environment.variables[loop.var] = start
     pointer = run(values.pointers(place, store.indices))[0]
@@ -181,10 +195,8 @@ def shifted(
     rest = out.op("urem", place.extents[-1], integer(loop.step))
     wanted = out.select(out.compare("icmp eq", rest, integer(0)), integer(_ALIGNMENT - 1), integer(_LINE - 1))
     apart = out.compare("icmp ne", out.op("and", address, wanted), integer(0))
-    shifts = out.op("and", apart, out.compare("icmp uge", count, integer(_FEWEST)))
-    shifts = out.op("and", shifts, large)
-    _fetch_end(out, pointer, count, loop.step * place.buffer.dtype.bytes, shifts)
-    return Shifted(out, loop.step, start, count, shift, shifts)
+    _fetch_end(out, pointer, count, loop.step * place.buffer.dtype.bytes, apart)
+    return shift, apart
 
 
 def _fetch_end(out: FunctionText, row: Value, count: Value, size: int, shifts: Value) -> None:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import reduce
 
+from tirlite.analysis.streams import held as held_by_caches
 from tirlite.analysis.work import widest_computed
 from tirlite.ir import (
     GE,
     Add,
+    And,
+    Buffer,
     Expr,
     For,
     ForKind,
@@ -16,6 +20,8 @@ from tirlite.ir import (
     Let,
     Load,
     Min,
+    Mul,
+    PrimFunc,
     Ramp,
     SeqStmt,
     Stmt,
@@ -40,6 +46,8 @@ _VECTOR_BYTES = 256
 _FEWEST_LANES = 4
 # What is left goes by vectors of a quarter of that.
 _PER_VECTOR = 4
+# Rows of fewer vectors are written through the caches.
+_LONG_ROW = 4
 
 
 class ByVectors:
@@ -116,8 +124,11 @@ class ByVectors:
         return written_out(self.jam(self.lanes(first, lanes).block(self.inside)))
 
 
-def streamed(loop: For, processor: Processor) -> tuple[Stmt, ...] | None:
-    """A loop of independent iterations, which read nothing that they write, by vectors; None where it has none."""
+def streamed(loop: For, func: PrimFunc, processor: Processor) -> tuple[Stmt, ...] | None:
+    """A loop of independent iterations, which read nothing that they write, by vectors; None where it has none.
+
+    It goes so where arrays are large and rows long; else as it is written, by what LLVM makes of it.
+    """
 
     def lanes(first: Expr, count: int) -> Lanes:
         return Lanes(count, {loop.var: Ramp(first, const(1, i64), count)}, neighbours=True)
@@ -125,9 +136,14 @@ def streamed(loop: For, processor: Processor) -> tuple[Stmt, ...] | None:
     widths = widths_of(loop, processor)
     vectors = ByVectors(loop, loop.body, lambda body: body, lanes, widths, is_repeatable=True)
     try:
-        return (*vectors.statements(),)
+        stmts = (*vectors.statements(),)
     except NotVector:
         return None
+    arrays = [param for param in func.params if isinstance(param, Buffer)]
+    sizes = [reduce(Mul, array.shape, const(array.dtype.bytes, i64)) for array in arrays]
+    is_large = GE(folded(reduce(Add, sizes)), const(held_by_caches(processor), i64))
+    is_long = GE(folded(Sub(loop.stop, loop.start)), const(_LONG_ROW * widths[0], i64))
+    return (IfThenElse(And(is_large, is_long), SeqStmt(stmts), SeqStmt((loop,))),)
 
 
 def widths_of(loop: For, processor: Processor) -> tuple[int, int]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.streams import results, stores_past
 from tirlite.analysis.work import asserts_alone, has_much_to_do, reads_neighbours
-from tirlite.ir import For, ForKind, PrimFunc, Stmt, While, statements_of
+from tirlite.ir import FloorDiv, For, ForKind, PrimFunc, Stmt, While, statements_of, walk
 from tirlite.ir.checked import has_check
 from tirlite.record import record
 from tirlite.rewrite.normalize import exchanged
@@ -76,12 +76,14 @@ def _past_caches(func: PrimFunc, made: Mapping[For, object], processor: Processo
     from tirlite.rewrite.by_vectors import streamed
 
     gone = {each for loop in made for each in (loop, *statements_of(loop.body, For))}
-    vectors = ((loop, streamed(loop, processor)) for loop in found if loop not in gone)
+    vectors = ((loop, streamed(loop, func, processor)) for loop in found if loop not in gone)
     return {loop: stmts for loop, stmts in vectors if stmts is not None}
 
 
 def _is_plain(loop: For) -> bool:
-    return loop.kind in (ForKind.SERIAL, ForKind.PARALLEL) and loop.step == 1 and not has_check(loop)
+    """Whether a loop is as an author writes it, not what is left behind whole vectors."""
+    is_left = any(isinstance(node, FloorDiv) for node in walk(loop.start))
+    return loop.kind in (ForKind.SERIAL, ForKind.PARALLEL) and loop.step == 1 and not is_left and not has_check(loop)
 
 
 def _without_counts(func: PrimFunc) -> PrimFunc:
