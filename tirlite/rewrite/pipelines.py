@@ -77,7 +77,9 @@ def pipeline(options: Options, form: Form = Form.USUAL, auto: tuple[Pass, ...] =
     callees = LowerCallees((Normalize(), *found, *first, *prepare, *in_callees, *regroup, of_callees, *last))
     if options.debug or in_order:
         return (Normalize(), *first, *prepare, *regroup, callees, storage, *last)
-    chosen = (CheckBounds(at_entry=form is Form.USUAL, at_loops=True),) if first else ()
+    by_author = isinstance(given, tuple)
+    # A condition in front of a loop would stand between loops that the author's steps take together.
+    chosen = (CheckBounds(at_entry=form is Form.USUAL, at_loops=not by_author),) if first else ()
     loops = given if isinstance(given, tuple) else () if given is None else auto
     return (Normalize(), *found, *chosen, *prepare, *loops, *regroup, callees, storage)
 
