@@ -53,7 +53,7 @@ def f(x: tl.f32[n, m], y: tl.f32[m], z: tl.f32[n, m], at: tl.i32[m], few: tl.f32
         ("y[j] += y[0] * x[i, j]", "range(n)", "range(m)"),  # from another element of the row
         ("z[i, j] += x[i, j]", "range(n)", "range(m)"),  # to rows of their own
         ("y[at[j]] += x[i, j]", "range(n)", "range(m)"),  # to elements that may be the same
-        ("y[j] = x[i, j]", "range(n)", "range(m)"),  # from nothing
+        ("few[j] = x[i, j]", "range(n)", "range(20)"),  # from nothing
         ("y[j] += x[i, j]", "range(n)", "range(k[i])"),  # of lengths of their own
         ("few[j] += x[i, j]", "tl.reduce(n)", "range(20)"),  # blocks of iterations have copies
         ("y[j] += x[i, j]", "range(3)", "range(m)"),  # too few

@@ -31,7 +31,8 @@ def results(func: PrimFunc, processor: Processor) -> frozenset[Buffer]:
     known = [size for size in sizes.values() if size is not None]
     if processor.family != "x86-64" or (len(known) == len(arrays) and sum(known) <= held(processor)):
         return frozenset()
-    found = {param for param in arrays if not param.volatile and _is_part(sizes[param], known)}
+    least = max(sum(known), held(processor))
+    found = {param for param in arrays if not param.volatile and _is_part(sizes[param], least)}
     for node in walk(func.body):
         if not found:
             break
@@ -40,9 +41,9 @@ def results(func: PrimFunc, processor: Processor) -> frozenset[Buffer]:
     return frozenset(found)
 
 
-def _is_part(size: int | None, known: list[int]) -> bool:
-    """Whether a result may be as much of all arrays as counts."""
-    return size is None or PART * size >= sum(known)
+def _is_part(size: int | None, least: int) -> bool:
+    """Whether a result may be as much as counts of all arrays, which take so many bytes or more."""
+    return size is None or PART * size >= least
 
 
 def stores_past(loop: For, past: Container[Buffer]) -> bool:

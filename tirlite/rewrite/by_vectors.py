@@ -134,16 +134,21 @@ def streamed(loop: For, func: PrimFunc, processor: Processor) -> tuple[Stmt, ...
         return Lanes(count, {loop.var: Ramp(first, const(1, i64), count)}, neighbours=True)
 
     widths = widths_of(loop, processor)
+    count, long = folded(Sub(loop.stop, loop.start)), _LONG_ROW * widths[0]
+    is_short = isinstance(count, IntImm) and count.value < long
+    if is_short or any(isinstance(node, Load) for bound in (loop.start, loop.stop) for node in walk(bound)):
+        return None
     vectors = ByVectors(loop, loop.body, lambda body: body, lanes, widths, is_repeatable=True)
     try:
-        stmts = (*vectors.statements(),)
+        stmts = (*vectors.vectors(count, loop.stop),)
     except NotVector:
         return None
     arrays = [param for param in func.params if isinstance(param, Buffer)]
     sizes = [reduce(Mul, array.shape, const(array.dtype.bytes, i64)) for array in arrays]
-    is_large = GE(folded(reduce(Add, sizes)), const(held_by_caches(processor), i64))
-    is_long = GE(folded(Sub(loop.stop, loop.start)), const(_LONG_ROW * widths[0], i64))
-    return (IfThenElse(And(is_large, is_long), SeqStmt(stmts), SeqStmt((loop,))),)
+    is_large: Expr = GE(folded(reduce(Add, sizes)), const(held_by_caches(processor), i64))
+    if not isinstance(count, IntImm):
+        is_large = And(is_large, GE(count, const(long, i64)))
+    return (IfThenElse(is_large, SeqStmt(stmts), SeqStmt((loop,))),)
 
 
 def widths_of(loop: For, processor: Processor) -> tuple[int, int]:
