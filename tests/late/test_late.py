@@ -129,10 +129,13 @@ def test_a_decorator_loads_the_language_alone(tmp_path: Path) -> None:
 
 
 def test_a_call_loads_neither_searches_nor_proofs_nor_tables(tmp_path: Path) -> None:
-    loaded = loaded_by(tmp_path, VECTOR_ADD + "x = np.ones(4, np.float32)\nadd(x, x.copy(), x.copy())")
+    # Results that may be larger than the caches take what writes vectors.
+    small = VECTOR_ADD.replace("tl.f32[n]", "tl.f32[4]").replace("range(n)", "range(4)")
+    loaded = loaded_by(tmp_path, small + "x = np.ones(4, np.float32)\nadd(x, x.copy(), x.copy())")
     assert "tirlite.codegen.lower" in loaded
     unneeded = {
         "sympy",
+        "tirlite.rewrite.narrowed",
         "tirlite.analysis.access",
         "tirlite.analysis.integers.extents",
         "tirlite.rewrite.planned_storage",

@@ -32,8 +32,8 @@ def turned(x: tl.f32[n, m], y: tl.out[tl.f32[m, n]]):
 
 
 @tl.kernel(target=ONE)
-def shifted(x: tl.f32[n], y: tl.out[tl.f32[n]]):
-    for i in range(n):
+def shifted(x: tl.f32[40], y: tl.out[tl.f32[40]]):
+    for i in range(40):
         y[i] = x[i] + 1
 
 

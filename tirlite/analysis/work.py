@@ -10,6 +10,8 @@ from tirlite.ir import (
     Allocate,
     Assert,
     Call,
+    Cast,
+    DType,
     Expr,
     For,
     ForKind,
@@ -139,3 +141,16 @@ def _most_workers(loop: For, workers: int) -> int:
     if loop.kind is not ForKind.PARALLEL:
         return 1
     return workers if loop.values is None else min(workers, len(loop.values))
+
+
+def is_wide(dtype: DType) -> bool:
+    return dtype.is_integer and dtype.bits > 16 and dtype.lanes == 1
+
+
+def is_small(dtype: DType) -> bool:
+    return (dtype.is_integer or dtype.is_bool) and dtype.bits <= 16 and dtype.lanes == 1
+
+
+def widens_integers(loop: For) -> bool:
+    """Whether small integers become wide ones in a loop, of more than 16 bits."""
+    return any(isinstance(e, Cast) and is_wide(e.dtype) and is_small(e.value.dtype) for e in walk(loop.body))

@@ -1,0 +1,365 @@
+"""Writes a loop that makes integers of 32 or 64 bits of small ones with as few bits as their values need."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from math import prod
+from typing import NamedTuple
+
+from tirlite.analysis.work import is_small, is_wide
+from tirlite.ir import (
+    EQ,
+    GE,
+    GT,
+    LE,
+    LT,
+    NE,
+    Add,
+    Allocate,
+    BitAnd,
+    BitOr,
+    BitXor,
+    Buffer,
+    BufferRef,
+    Call,
+    Cast,
+    Compare,
+    DType,
+    Expr,
+    FloorDiv,
+    FloorMod,
+    For,
+    ForKind,
+    IfThenElse,
+    IntImm,
+    Let,
+    LetExpr,
+    Load,
+    Max,
+    Min,
+    Mul,
+    Neg,
+    Node,
+    Op,
+    Rule,
+    Select,
+    SeqStmt,
+    ShiftLeft,
+    ShiftRight,
+    Stmt,
+    Store,
+    Sub,
+    TruncDiv,
+    TruncMod,
+    Var,
+    const,
+    i16,
+    rewrite,
+    statements,
+    u16,
+    walk,
+)
+from tirlite.rewrite.taps import count_of
+
+_SUMS = (Add, Sub, Mul)
+_EXTREMES = (Min, Max)
+_BY_CONSTANTS = (FloorDiv, FloorMod, ShiftRight, BitAnd)
+_COMPARISONS = (EQ, NE, LT, LE, GT, GE)
+_OTHERS = (BitOr, BitXor, ShiftLeft, TruncDiv, TruncMod, Neg, Call, Select)
+_COMPUTING = (*_SUMS, *_EXTREMES, *_BY_CONSTANTS, *_COMPARISONS, *_OTHERS)
+_STATEMENTS = (SeqStmt, For, Store, Let, Allocate, IfThenElse)
+_LOOPS = (ForKind.SERIAL, ForKind.PARALLEL, ForKind.REDUCE, ForKind.UNROLLED)
+
+
+class _Part(NamedTuple):
+    """A value of up to 16 bits, or a constant, that is all of a wider integer; and what it lies between."""
+
+    value: Expr
+    low: int
+    high: int
+
+    def fits(self, dtype: DType) -> bool:
+        return dtype.min <= self.low and self.high <= dtype.max
+
+    def of(self, dtype: DType) -> Expr:
+        """The value in a type of 16 bits, modulo 2**16 where that does not hold it."""
+        if isinstance(self.value, IntImm):
+            return const((self.value.value - dtype.min) % (1 << 16) + dtype.min, dtype)
+        return self.value if self.value.dtype == dtype else Cast(dtype, self.value)
+
+
+def narrowed(loop: For) -> For | None:
+    """The loop with all that it computes of data in 16 bits; None where that cannot be, or nothing is computed."""
+    if not all(isinstance(stmt, _STATEMENTS) for stmt in statements(loop)) or not all(
+        stmt.kind in _LOOPS for stmt in statements(loop) if isinstance(stmt, For)
+    ):
+        return None
+    if any(isinstance(e, LetExpr | BufferRef) or _looks_up(e) for e in walk(loop)):
+        return None
+    values = _Values()
+    body = values.applied(loop.body)
+    scalars = dict(_small_scalars(body, values))
+    if scalars:
+        values.scalars = scalars
+        body = values.applied(body)
+    return None if values.is_refused or not values.count or _has_wide_data(body) else loop.replaced(body=body)
+
+
+def _looks_up(node: Node) -> bool:
+    """Whether an index is computed from data."""
+    indices = node.indices if isinstance(node, Load | Store) else ()
+    return any(isinstance(each, Load | Call) for index in indices for each in walk(index))
+
+
+class _Values:
+    """Rewrites wide integers, from what they are made of up, as casts of narrow ones."""
+
+    def __init__(self) -> None:
+        self.ends: dict[Expr, tuple[int, int]] = {}
+        self.variables: dict[Var, Expr] = {}
+        self.scalars: Mapping[Buffer, tuple[Buffer, tuple[int, int]]] = {}
+        self.count = 0
+        self.is_refused = False
+        self.rules: dict[type[Node], Rule] = {
+            **dict.fromkeys(_SUMS, self.sum),
+            **dict.fromkeys(_EXTREMES, self.extreme),
+            **dict.fromkeys(_BY_CONSTANTS, self.by_constant),
+            **dict.fromkeys(_COMPARISONS, self.comparison),
+            Neg: self.negative,
+            Call: self.call,
+            Select: self.chosen,
+            Cast: self.cast,
+            Var: self.variable,
+            Let: self.let,
+            Load: self.load,
+            Store: self.store,
+            Allocate: self.allocate,
+        }
+
+    def applied(self, body: SeqStmt) -> SeqStmt:
+        return rewrite(body, self.rules)
+
+    def part(self, expr: Expr) -> _Part | None:
+        if isinstance(expr, IntImm):
+            part = _Part(expr, expr.value, expr.value)
+            return part if part.fits(i16) or part.fits(u16) else None
+        if not isinstance(expr, Cast) or not is_wide(expr.dtype) or not is_small(expr.value.dtype):
+            return None
+        own = expr.value.dtype
+        low, high = self.ends.get(expr.value, (own.min, own.max))
+        # What is negative is another number in an unsigned type.
+        return _Part(expr.value, low, high) if low >= expr.dtype.min else None
+
+    def parts(self, *exprs: Expr) -> list[_Part] | None:
+        """Those of all, if they are narrow and there is more to them than constants."""
+        found = [part for expr in exprs if (part := self.part(expr)) is not None]
+        is_computed = any(not isinstance(part.value, IntImm) for part in found)
+        return found if len(found) == len(exprs) and is_computed else None
+
+    def made(self, wide: Expr, narrow: Expr, low: int, high: int) -> Expr:
+        self.ends[narrow] = low, high
+        self.count += 1
+        return Cast(wide.dtype, narrow)
+
+    def sum(self, expr: Add | Sub | Mul) -> Expr:
+        parts = self.parts(expr.a, expr.b) if is_wide(expr.dtype) else None
+        if parts is None:
+            return expr
+        a, b = parts
+        low, high = _ends(expr, a, b)
+        dtype = _type_of(low, high) if low >= expr.dtype.min else None
+        return expr if dtype is None else self.made(expr, type(expr)(a.of(dtype), b.of(dtype)), low, high)
+
+    def extreme(self, expr: Min | Max) -> Expr:
+        parts = self.parts(expr.a, expr.b) if is_wide(expr.dtype) else None
+        dtype = _type_for(*parts) if parts else None
+        if not parts or dtype is None:
+            return expr
+        a, b = parts
+        take = min if isinstance(expr, Min) else max
+        narrow = type(expr)(a.of(dtype), b.of(dtype))
+        return self.made(expr, narrow, take(a.low, b.low), take(a.high, b.high))
+
+    def by_constant(self, expr: FloorDiv | FloorMod | ShiftRight | BitAnd) -> Expr:
+        parts = self.parts(expr.a, expr.b) if is_wide(expr.dtype) else None
+        dtype = _type_for(*parts) if parts else None
+        if not parts or dtype is None or not isinstance(by := parts[1].value, IntImm) or by.value < 0:
+            return expr
+        a, number = parts[0], by.value
+        if isinstance(expr, ShiftRight):
+            if number > 15:
+                return expr
+            low, high = a.low >> number, a.high >> number
+        elif isinstance(expr, BitAnd):
+            low, high = 0, number
+        elif number == 0:
+            return expr
+        elif isinstance(expr, FloorDiv):
+            low, high = a.low // number, a.high // number
+        else:
+            low, high = 0, number - 1
+        return self.made(expr, type(expr)(a.of(dtype), parts[1].of(dtype)), low, high)
+
+    def comparison(self, expr: Compare) -> Expr:
+        parts = self.parts(expr.a, expr.b) if is_wide(expr.a.dtype) else None
+        dtype = _type_for(*parts) if parts else None
+        if not parts or dtype is None:
+            return expr
+        self.count += 1
+        return type(expr)(parts[0].of(dtype), parts[1].of(dtype))
+
+    def negative(self, expr: Neg) -> Expr:
+        part = self.part(expr.a) if is_wide(expr.dtype) and expr.dtype.is_signed else None
+        if part is None or not part.fits(i16) or part.low == i16.min or isinstance(part.value, IntImm):
+            return expr
+        return self.made(expr, Neg(part.of(i16)), -part.high, -part.low)
+
+    def call(self, expr: Call) -> Expr:
+        if not is_wide(expr.dtype):
+            return expr
+        if expr.op is Op.IF_THEN_ELSE and (parts := self.parts(*expr.args[1:])):
+            dtype = _type_for(*parts)
+            if dtype is not None:
+                narrow = Call(dtype, expr.op, (expr.args[0], *(part.of(dtype) for part in parts)))
+                return self.made(expr, narrow, min(p.low for p in parts), max(p.high for p in parts))
+        if expr.op is not Op.ABS or (part := self.part(expr.args[0])) is None or isinstance(part.value, IntImm):
+            return expr
+        if not part.fits(i16) or part.low == i16.min:
+            return expr
+        low = 0 if part.low <= 0 <= part.high else min(abs(part.low), abs(part.high))
+        return self.made(expr, Call(i16, Op.ABS, (part.of(i16),)), low, max(abs(part.low), abs(part.high)))
+
+    def chosen(self, expr: Select) -> Expr:
+        parts = self.parts(expr.if_true, expr.if_false) if is_wide(expr.dtype) else None
+        dtype = _type_for(*parts) if parts else None
+        if not parts or dtype is None:
+            return expr
+        narrow = Select(expr.condition, parts[0].of(dtype), parts[1].of(dtype))
+        return self.made(expr, narrow, min(p.low for p in parts), max(p.high for p in parts))
+
+    def cast(self, expr: Cast) -> Expr:
+        """A cast of a narrow value as a wide one is one of the narrow value itself."""
+        part = self.part(expr.value) if is_wide(expr.value.dtype) and expr.dtype.lanes == 1 else None
+        if part is None or isinstance(part.value, IntImm) or not (expr.dtype.is_integer or expr.dtype.is_float):
+            return expr
+        return part.value if part.value.dtype == expr.dtype else Cast(expr.dtype, part.value)
+
+    def let(self, stmt: Let) -> Stmt:
+        part = self.part(stmt.value)
+        if part is None or isinstance(part.value, IntImm):
+            return stmt
+        var = Var(stmt.var.name, part.value.dtype)
+        self.ends[var] = part.low, part.high
+        self.variables[stmt.var] = Cast(stmt.var.dtype, var)
+        return stmt.replaced(var=var, value=part.value)
+
+    def variable(self, var: Var) -> Expr:
+        return self.variables.get(var, var)
+
+    def load(self, expr: Load) -> Expr:
+        if expr.buffer not in self.scalars:
+            return expr
+        buffer, (low, high) = self.scalars[expr.buffer]
+        return self.made(expr, Load(buffer, expr.indices), low, high)
+
+    def store(self, stmt: Store) -> Stmt:
+        if stmt.buffer not in self.scalars:
+            return stmt
+        buffer, value = self.scalars[stmt.buffer][0], stmt.value
+        part = self.part(value)
+        if part is not None:
+            return stmt.replaced(buffer=buffer, value=part.of(buffer.dtype))
+        # The bounds of a sum are those of all its terms: each step of it is within.
+        parts = self.parts(value.a, value.b) if isinstance(value, Add | Sub) else None
+        if parts is None:
+            self.is_refused = True
+            return stmt
+        assert isinstance(value, Add | Sub)
+        return stmt.replaced(buffer=buffer, value=type(value)(*(each.of(buffer.dtype) for each in parts)))
+
+    def allocate(self, stmt: Allocate) -> Stmt:
+        return stmt.replaced(buffer=self.scalars[stmt.buffer][0]) if stmt.buffer in self.scalars else stmt
+
+
+def _ends(expr: Add | Sub | Mul, a: _Part, b: _Part) -> tuple[int, int]:
+    if isinstance(expr, Add):
+        return a.low + b.low, a.high + b.high
+    if isinstance(expr, Sub):
+        return a.low - b.high, a.high - b.low
+    corners = [first * second for first in (a.low, a.high) for second in (b.low, b.high)]
+    return min(corners), max(corners)
+
+
+def _type_of(low: int, high: int) -> DType | None:
+    """The type of 16 bits that holds all between two numbers."""
+    return next((dtype for dtype in (i16, u16) if dtype.min <= low and high <= dtype.max), None)
+
+
+def _type_for(*parts: _Part) -> DType | None:
+    """The type of 16 bits that holds all of these values."""
+    return _type_of(min(part.low for part in parts), max(part.high for part in parts))
+
+
+def _small_scalars(body: SeqStmt, values: _Values) -> Iterator[tuple[Buffer, tuple[Buffer, tuple[int, int]]]]:
+    """The wide local scalars of a body that never hold more than 16 bits, as narrow ones, and what they lie between."""
+    loops: dict[Buffer, tuple[For, ...]] = {}
+    stores: dict[Buffer, list[tuple[Store, tuple[For, ...]]]] = {}
+    work: list[tuple[Stmt, tuple[For, ...]]] = [(body, ())]
+    while work:
+        stmt, around = work.pop()
+        if isinstance(stmt, Allocate) and is_wide(stmt.buffer.dtype) and not stmt.buffer.shape:
+            if stmt.buffer.scope == "local" and not stmt.buffer.volatile:
+                loops[stmt.buffer] = around
+        elif isinstance(stmt, Store):
+            stores.setdefault(stmt.buffer, []).append((stmt, around))
+        inner = (*around, stmt) if isinstance(stmt, For) else around
+        work += [(child, inner) for child in stmt.children() if isinstance(child, Stmt)]
+    for buffer, outer in loops.items():
+        ends = _ends_of(buffer, [(each, at[len(outer) :]) for each, at in stores.get(buffer, [])], values)
+        dtype = _type_of(*ends) if ends is not None and ends[0] >= buffer.dtype.min else None
+        if ends is not None and dtype is not None:
+            yield buffer, (replace(buffer, dtype=dtype), ends)
+
+
+def _ends_of(buffer: Buffer, stores: list[tuple[Store, tuple[For, ...]]], values: _Values) -> tuple[int, int] | None:
+    """What a scalar lies between: all that is put there, and as much more as its sums can add in all of their turns."""
+    held: list[_Part] = []
+    low = high = 0
+    for store, loops in stores:
+        value = store.value
+        part = values.part(value)
+        if part is not None:
+            held.append(part)
+            continue
+        if not isinstance(value, Add | Sub | Min | Max) or not _is_load(value.a, buffer):
+            return None
+        part = values.part(value.b)
+        counts = [count_of(loop) for loop in loops]
+        if part is None or any(count is None for count in counts):
+            return None
+        if isinstance(value, Min | Max):
+            held.append(part)
+            continue
+        turns = prod(count for count in counts if count is not None)
+        least, most = (part.low, part.high) if isinstance(value, Add) else (-part.high, -part.low)
+        low, high = low + turns * min(least, 0), high + turns * max(most, 0)
+    return (min(p.low for p in held) + low, max(p.high for p in held) + high) if held else None
+
+
+def _is_load(expr: Expr, buffer: Buffer) -> bool:
+    return isinstance(expr, Load) and expr.buffer is buffer
+
+
+def _has_wide_data(body: SeqStmt) -> bool:
+    """Whether something is computed of data in more than 16 bits."""
+    names = {stmt.var for stmt in statements(body) if isinstance(stmt, Let) and any(map(_is_data, walk(stmt.value)))}
+
+    def is_wide_data(operand: Node) -> bool:
+        return isinstance(operand, Expr) and is_wide(operand.dtype) and (_is_data(operand) or operand in names)
+
+    return any(isinstance(node, _COMPUTING) and any(map(is_wide_data, node.children())) for node in walk(body))
+
+
+def _is_data(node: Node) -> bool:
+    return isinstance(node, Load | Cast)
