@@ -50,6 +50,16 @@ def test_a_value_that_needs_17_bits_leaves_the_loop_as_it_is() -> None:
     assert narrowed(squares) == ""
 
 
+def test_a_loop_that_also_computes_of_wide_data_is_left_as_it_is() -> None:
+    @tl.kernel
+    def mixed(x: tl.u8[n], w: tl.i32[n], y: tl.u8[n], z: tl.i32[n]):
+        for i in range(n):
+            y[i] = tl.u8((tl.i32(x[i]) + 1) >> 1)
+            z[i] = w[i] + 1
+
+    assert narrowed(mixed) == ""
+
+
 def test_sums_of_unknown_length_stay_wide() -> None:
     @tl.kernel
     def rows(x: tl.u8[n, m], y: tl.i32[n]):

@@ -144,10 +144,12 @@ def _most_workers(loop: For, workers: int) -> int:
 
 
 def is_wide(dtype: DType) -> bool:
+    """Whether it is an integer of more than 16 bits, and no vector."""
     return dtype.is_integer and dtype.bits > 16 and dtype.lanes == 1
 
 
 def is_small(dtype: DType) -> bool:
+    """Whether it is an integer of up to 16 bits or a bool, and no vector."""
     return (dtype.is_integer or dtype.is_bool) and dtype.bits <= 16 and dtype.lanes == 1
 
 
