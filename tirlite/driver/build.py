@@ -1,4 +1,4 @@
-"""A function and options in; the passes' result, the plan, and native code out, with the seconds of each stage.
+"""Compiles a function with its options, stage by stage: passes, plan, native code, and the seconds that each took.
 
 Each stage loads what it needs itself: a program may define many kernels and compile few.
 """
