@@ -84,6 +84,25 @@ def test_neighbours_are_loaded_anew_by_each_iteration() -> None:
     assert "vector.recur" not in tl.compile(curved, schedule=None).optimised_llvm
 
 
+@pytest.mark.parametrize(
+    ("value", "goes"), [("x[i, j] / s", True), ("y[i, j] + x[i, j]", True), ("y[i, max(j - 1, 0)] + x[i, j]", False)]
+)
+def test_short_rows_go_by_vectors_before_they_are_written_out(value: str, *, goes: bool) -> None:
+    func = tl.parse(
+        f"""
+        n = tl.dim("n")
+
+        @tl.kernel
+        def divided(x: tl.f32[n, 24], y: tl.f32[n, 24], s: tl.f32):
+            for i in range(n):
+                for j in range(24):
+                    y[i, j] = {value}
+        """
+    )
+    *_, inner = statements_of(func.body, For)
+    assert bool(hints_of(inner)) is goes
+
+
 def test_the_options_of_llvm_are_those_of_a_version_that_was_looked_at() -> None:
     assert binding.llvm_version_info[0] <= machine.OPTIONS_OF
 

@@ -66,6 +66,22 @@ def test_a_sum_of_f64_has_32_partial_results() -> None:
     )
 
 
+@pytest.mark.parametrize(("count", "lanes"), [(3, 1), (7, 1), (8, 8), (9, 16), (16, 16)])
+def test_few_terms_take_half_a_vector_if_they_fill_it(count: int, lanes: int) -> None:
+    found = lowered(
+        f"""
+        n = tl.dim("n")
+
+        @tl.kernel
+        def products(x: tl.f32[n, {count}], y: tl.f32[n]):
+            for i in range(n):
+                for p in tl.reduce({count}):
+                    y[i] += x[i, p]
+        """
+    )
+    assert max(store.value.dtype.lanes for store in tl.ir.statements_of(found.body, tl.ir.Store)) == lanes
+
+
 def test_what_is_left_of_lanes_that_lie_anywhere_follows_in_order() -> None:
     expect(
         """

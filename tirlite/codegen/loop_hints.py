@@ -19,6 +19,7 @@ from tirlite.ir import (
     structural_equal,
     walk,
 )
+from tirlite.ir.equal import are_equal
 
 # A loop that is to be unrolled is written out up to so many times.
 _MOST_COPIES = 64
@@ -33,6 +34,9 @@ _ONE_BY_ONE = ('!{!"llvm.loop.vectorize.width", i32 1}',)
 # So many vectors are copied, or terms added to several sums, at a time: what counts them takes its share.
 _MOST_TERMS = 4
 _FEWEST_SUMS = 2
+# So many fill half of a vector of words.
+_HALF = 8
+_NOT_UNROLLED = ('!{!"llvm.loop.unroll.disable"}',)
 _AS_WRITTEN = ('!{!"llvm.loop.unroll.disable"}', '!{!"llvm.loop.vectorize.width", i32 1}')
 
 
@@ -44,7 +48,9 @@ def hints_of(stmt: For) -> tuple[str, ...]:
         return _ONE_BY_ONE
     if (terms := _terms_at_once(stmt)) > 1:
         return (f'!{{!"llvm.loop.unroll.count", i32 {terms}}}', '!{!"llvm.loop.vectorize.width", i32 1}')
-    return _AS_WRITTEN if _goes_by_vectors(stmt) or _is_short(stmt) else ()
+    if _goes_by_vectors(stmt) or _is_short(stmt):
+        return _AS_WRITTEN
+    return _NOT_UNROLLED if _fills_vectors(stmt) else ()
 
 
 def _can_be_unrolled(stmt: For) -> bool:
@@ -118,3 +124,18 @@ def _is_short(stmt: For) -> bool:
     if isinstance(stop, IntImm) and isinstance(stmt.start, IntImm):
         return isinstance(stmt.stop, Min) and stop.value - stmt.start.value <= _LANES
     return isinstance(stop, Add) and stop.a is stmt.start and isinstance(stop.b, IntImm) and stop.b.value <= _LANES
+
+
+def _fills_vectors(stmt: For) -> bool:
+    """Whether a loop of a few iterations fills as much of rows as a vector holds, with what does not depend on itself.
+
+    LLVM would write all of them out before it looks for vectors.
+    """
+    stores = [each for each in stmt.body.stmts if isinstance(each, Store)]
+    if not stores or len(stores) < len(stmt.body.stmts) or stmt.values is None or stmt.step != 1:
+        return False
+    if not _HALF <= len(stmt.values) <= _LANES or not all(each.indices[-1:] == (stmt.var,) for each in stores):
+        return False
+    loads = [node for each in stores for node in walk(each.value) if isinstance(node, Load)]
+    written = {each.buffer: each.indices for each in stores}
+    return all(are_equal(load.indices, written.get(load.buffer, load.indices)) for load in loads)

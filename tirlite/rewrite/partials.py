@@ -180,11 +180,11 @@ def _moves(update: AnyUpdate, loop: For, stmts: Sequence[Stmt]) -> bool:
 
 
 def is_short(loop: For) -> bool:
-    """Whether a reduction is known to have fewer iterations than a vector has lanes: they follow in order."""
+    """Whether a reduction is known to have fewer iterations than half a vector has lanes: they follow in order."""
     count = iterations(loop)
     if loop.kind is not ForKind.REDUCE or not isinstance(count, IntImm):
         return False
-    return count.value < vector_lanes(_width(loop)) // _PER_VECTOR
+    return count.value < vector_lanes(_width(loop)) // _PER_VECTOR // 2
 
 
 def _width(loop: For) -> int:
@@ -201,9 +201,13 @@ class _Loops:
         self.width = _width(loop)
         lanes = vector_lanes(self.width)
         self.few = lanes // _PER_VECTOR
+        count = iterations(loop)
+        is_half = isinstance(count, IntImm) and count.value <= self.few // 2
+        if is_half:
+            self.few //= 2
         # Several results share the registers that there are for one.
         results = sum(len(update.stores) for update in updates)
-        self.most = max(self.few, lanes >> (results - 1).bit_length())
+        self.most = self.few if is_half else max(self.few, lanes >> (results - 1).bit_length())
         self.partials = {most: [Partials(update, most) for update in updates] for most in (self.most, self.few)}
 
     def statements(self) -> Iterator[Stmt]:
