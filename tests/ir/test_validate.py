@@ -236,7 +236,7 @@ ILL_FORMED: list[tuple[str, ir.PrimFunc]] = [
     ("duplicate-parameter", func(params=(x, k, k))),
     ("output-not-parameter", ir.PrimFunc("f", PARAMS, EMPTY, (local,))),
     ("wrong-default", ir.PrimFunc("f", PARAMS, EMPTY, (), (None,) * len(PARAMS) + (1,))),
-    ("undetermined-dim", func(params=(buffer(ir.Add(n, ONE)),))),
+    ("undetermined-dim", func(params=(buffer(ir.Mul(n, n)),))),
     ("shape-not-fixed", func(params=(x, buffer(ir.Cast(i64, ir.Load(x, (ZERO,))))))),
     ("undefined", value(v)),
     ("undefined", func(ir.Store(local, (ZERO,), HALF))),

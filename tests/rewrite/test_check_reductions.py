@@ -74,6 +74,9 @@ def test_these_are_reductions(body: str) -> None:
         ("reduction-carried", "y[0] = x[i]"),
         ("reduction-carried", "y[i] = x[i]\ntotal[0] += y[0]"),
         ("reduction-carried", "total[0] = x[i] - total[0]"),
+        ("reduction-converted", "total[0] += tl.f64(x[i])"),
+        ("reduction-converted", "total[0] = tl.f32(max(tl.f64(x[i]), tl.f64(total[0])))"),
+        ("reduction-converted", "total[0] = tl.f32(tl.f64(total[0]) - x[i])"),
     ],
 )
 def test_these_are_not(code: str, body: str) -> None:

@@ -1,4 +1,4 @@
-"""Outputs that are left out where no array has their dims as an extent by itself: `h + 2` of an input tells `h`."""
+"""Dims that no array has as an extent by itself: `h + 2` tells `h`, with outputs that are left out and without."""
 
 import numpy as np
 import pytest
@@ -54,3 +54,45 @@ def halved(x: tl.f32[h // 2], y: tl.out[tl.f32[h]]):
 def test_what_no_dim_makes_is_refused(run: tl.Kernel, shapes: list[int], text: str) -> None:
     with pytest.raises(tl.CallError, match=text):
         run(*(np.zeros(shape, np.float32) for shape in shapes))
+
+
+@tl.kernel
+def lengths(starts: tl.i64[h + 1], total: tl.i64[1]):
+    total[0] = 0
+    for i in range(h):
+        total[0] += starts[i + 1] - starts[i]
+
+
+def test_no_extent_has_to_be_the_dim_alone() -> None:
+    starts, total = np.array([2, 3, 7]), np.zeros(1, np.int64)
+    for run in (lengths, lengths.interpret):
+        run(starts, total)
+        assert total.tolist() == [5]
+    lengths(starts[:1], total)
+    assert total.tolist() == [0]
+    with pytest.raises(tl.CallError, match="axis 0 of `starts` must be `h [+] 1`, and is 0"):
+        lengths(starts[:0], total)
+
+
+limited = tl.dim("limited", max=2)
+
+
+@tl.kernel
+def shifted(y: tl.out[tl.i64[2 * limited + 1]]):
+    for i in range(limited):
+        y[i] = i
+
+
+def test_a_dim_that_a_sum_tells_keeps_its_facts() -> None:
+    with pytest.raises(tl.CallError, match="`limited`.*axis 0 of `y`"):
+        shifted(np.zeros(7, np.int64))
+    with pytest.raises(tl.CallError, match="`y` was left out, and `limited` in its shape is known from no other"):
+        shifted()
+
+
+def test_a_call_inside_a_kernel_takes_the_dim_alone() -> None:
+    with pytest.raises(tl.KernelError, match="no argument tells the value of dim `h`"):
+
+        @tl.kernel
+        def twice(starts: tl.i64[k], total: tl.i64[1]):
+            lengths(starts, total)

@@ -16,6 +16,7 @@ from tirlite.ir import (
     BitAnd,
     BitOr,
     BitXor,
+    Cast,
     DType,
     Expr,
     FloatImm,
@@ -143,6 +144,16 @@ def update_of(store: Store) -> Update | None:
             assert isinstance(mine, Load)
             return Update(store, operation, mine, other)
     return None
+
+
+def converted_update(store: Store) -> Binary | None:
+    """The operation by which a store combines its element in another type, before it converts the result back."""
+    value = store.value.value if isinstance(store.value, Cast) else None
+    if not isinstance(value, Sub) and (not isinstance(value, Binary) or type(value) not in SPELLING):
+        return None
+    operands = (value.a,) if isinstance(value, Sub) else (value.a, value.b)
+    is_update = any(isinstance(each, Cast) and _is_element(each.value, store) for each in operands)
+    return value if is_update else None
 
 
 def _is_element(expr: Expr, store: Store) -> bool:

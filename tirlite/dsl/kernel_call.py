@@ -19,6 +19,7 @@ from tirlite.ir.printer import text
 from tirlite.ir.rewrite import Rule, rewrite
 from tirlite.ir.stmt import Allocate, Assert, For, Let, SeqStmt, Stmt, View
 from tirlite.ir.substitute import Substitution, substitute
+from tirlite.ir.validate_buffers import UndeterminedDim
 from tirlite.ir.walk import walk
 from tirlite.record import record
 from tirlite.sizes import Proof
@@ -109,7 +110,11 @@ class _Call:
         self.buffers[param] = value
 
     def bind_dims(self) -> None:
-        for dim, (param, axis) in self.func.sources.items():
+        sources = self.func.sources
+        for dim in self.func.dims:
+            if dim not in sources:
+                raise UndeterminedDim(dim.name, span=self.span).error()
+            param, axis = sources[dim]
             self.variables[dim] = self.buffers[param].shape[axis]
 
     def check_extents(self) -> None:

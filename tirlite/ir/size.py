@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import TypeAlias
 
@@ -28,12 +28,15 @@ from tirlite.ir.expr import (
     const,
 )
 from tirlite.ir.walk import walk
-from tirlite.sizes import Dim, Proof, Size, SizeLike, as_size, dims_of, maximum, minimum, prove_le
+from tirlite.sizes import Dim, Proof, Scalar, Size, SizeLike, as_size, dims_of, maximum, minimum, prove_le
 from tirlite.sizes.extrema import Maximum, Minimum
 from tirlite.sizes.poly import Atom, Poly, Quotient, Remainder, Terms, inside_out, is_of_sympy, terms_of
+from tirlite.sizes.terms import Origin
 
 # An operation, and its operands; the second one of a negation and of a cast is 0.
 Combination: TypeAlias = tuple[type[Expr], Size, Size]
+# Numbers in extents that are not larger leave sums and products with an extent below the end of i64.
+_LARGE = 1 << 30
 
 
 def _truncated(a: int, b: int) -> int:
@@ -105,6 +108,25 @@ def value_of(expr: Expr, values: Mapping[Var, int]) -> int | None:
     found = size_of_expr(expr, values, {})
     assert not isinstance(found, Poly)
     return found
+
+
+def times_and_plus(extent: Expr, dims: Sequence[Var]) -> tuple[Var, int, int] | None:
+    """One of `dims`, and the numbers by which the extent is a multiple of it plus a constant; None for other extents.
+
+    The multiple is from 1 on, so that the extent tells the dim, and both numbers are small enough not to wrap around.
+    """
+    origin = Origin()
+    atoms = {Scalar(var.name, origin=origin): var for var in dims}
+    size = size_of_expr(extent, {var: atom + 0 for atom, var in atoms.items()}, {})
+    if size is None or isinstance(size, int):
+        return None
+    terms = dict(terms_of(size))
+    added = terms.pop((), 0)
+    ((product, factor),) = terms.items() if len(terms) == 1 else [((), 0)]
+    if len(product) != 1 or not 1 <= factor <= _LARGE or abs(added) > _LARGE:
+        return None
+    var = next((var for atom, var in atoms.items() if atom == product[0]), None)
+    return None if var is None else (var, factor, added)
 
 
 def size_of_expr(expr: Expr, known: Mapping[Var, Size], combined: dict[Combination, Size | None]) -> Size | None:

@@ -90,15 +90,15 @@ class OutputNotParameter(Message):
 
 
 class UndeterminedDim(Message):
-    """A dim occurs in a function, and no extent of a parameter is that dim alone.
+    """A dim occurs in a function, and no extent of a parameter tells it, as `2 * n + 1` would.
 
-    Example: `def f(x: tl.f32[2 * n]):`.
+    Example: `def f(x: tl.f32[n * m]):`.
     Fix: Make the dim an extent of some parameter, or a scalar parameter.
     """
 
     code = "undetermined-dim"
     title = "no argument tells the value of dim `{name}`"
-    help = "let `{name}` alone be an extent of some parameter, or make it a parameter"
+    help = "let `{name}`, or a multiple of it plus a constant, be an extent of a parameter, or make it a parameter"
 
     name: str
 
@@ -218,13 +218,19 @@ def function_violations(func: PrimFunc) -> Iterator[Message]:
                 yield ShapeNotFixed(buffer.name, type(node).__name__)
     bare = {extent for buffer in buffers for extent in buffer.shape}
     for dim in func.dims:
-        if dim not in bare:
+        if dim not in bare and not _is_told(dim, buffers):
             yield UndeterminedDim(dim.name)
     wrong_body = bodies(func)
     if wrong_body is not None:
         yield wrong_body
     yield from _wrong_strides(func)
     yield from _wrong_defaults(func)
+
+
+def _is_told(dim: Var, buffers: list[Buffer]) -> bool:
+    from tirlite.ir.size import times_and_plus
+
+    return any(times_and_plus(extent, (dim,)) for buffer in buffers for extent in buffer.shape)
 
 
 def _wrong_strides(func: PrimFunc) -> Iterator[Message]:

@@ -16,6 +16,7 @@ from tirlite.ir.node import Node
 from tirlite.ir.op import INTERLEAVES, Op
 from tirlite.ir.printing import is_print, prints_in
 from tirlite.ir.stmt import For, ForKind
+from tirlite.ir.validate_buffers import UndeterminedDim
 from tirlite.ir.validate_types import Rule, is_number
 
 ACCESS_MASKS = ("r", "w", "rw")
@@ -308,6 +309,12 @@ def arity(node: KernelCall) -> Message | None:
     return None if wanted == count else KernelCallArity(node.callee.name, wanted, count)
 
 
+def dims(node: KernelCall) -> Message | None:
+    """A caller in the IR takes each dim of the callee from an axis that is the dim alone."""
+    sources = node.callee.sources
+    return next((UndeterminedDim(dim.name) for dim in node.callee.dims if dim not in sources), None)
+
+
 def arguments(node: KernelCall) -> Message | None:
     for param, arg in zip(node.callee.params, node.args, strict=False):
         if isinstance(param, Buffer):
@@ -364,4 +371,4 @@ def _given(arg: Expr) -> str:
     return "a text" if isinstance(arg, StringImm) else f"a number of type {arg.dtype}"
 
 
-KERNEL_CALL_RULES: tuple[Rule, ...] = (arity, arguments, extents)
+KERNEL_CALL_RULES: tuple[Rule, ...] = (arity, dims, arguments, extents)

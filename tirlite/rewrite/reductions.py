@@ -88,6 +88,26 @@ class ReductionCarried(Message):
     loop: str
 
 
+class ReductionConverted(Message):
+    """A reduction combines in another type than that of the buffer: each iteration converts what is there so far.
+
+    Example: `total += tl.f64(x[i])` in `for i in tl.reduce(n):`, where `total` is f32.
+    Fix: Convert the operand, `total += tl.f32(...)`, or combine into a buffer of the other type, which is converted
+    behind the loop.
+    """
+
+    code = "reduction-converted"
+    raises = KernelError
+    title = "`{buffer}` is {own}, and the iterations of `{loop}` combine it as {other}"
+    label = "converted to {own} by each iteration"
+    help = "convert the operand to {own}, or let `{buffer}` be {other} and convert it behind the loop"
+
+    buffer: str
+    loop: str
+    own: str
+    other: str
+
+
 @record
 class CheckReductions(FactsPass):
     """Refuses a function in normal form with a `tl.reduce` loop that may not be regrouped, telling the accesses."""
@@ -107,6 +127,7 @@ class CheckReductions(FactsPass):
 
 
 def message_of(found: Obstacle, loop: str) -> Message:
+    from tirlite.analysis.reductions import converted_update
     from tirlite.analysis.regrouping import Mixture, Reading
 
     if isinstance(found, Reading):
@@ -117,7 +138,11 @@ def message_of(found: Obstacle, loop: str) -> Message:
         return ReductionMixture(
             first.buffer.name, loop, _told(first), _told(second), span=second.span, related=first.span
         )
-    return ReductionCarried(found.buffer.name, loop, span=found.stmt.span)
+    name, span = found.buffer.name, found.stmt.span
+    combined = converted_update(found.stmt) if isinstance(found.stmt, Store) else None
+    if combined is not None:
+        return ReductionConverted(name, loop, str(found.buffer.dtype), str(combined.dtype), span=span)
+    return ReductionCarried(name, loop, span=span)
 
 
 def _told(stmt: Stmt) -> str:

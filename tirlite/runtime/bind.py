@@ -141,7 +141,7 @@ class Binder:
         for name, value in by_name.items():
             slot = self._slots[name]
             dims[slot] = explain.dim_by_name(self.signature, slot, value, dims[slot])
-        if omitted and -1 in dims and self._has_computed:
+        if -1 in dims and self._has_computed:
             self._solve(given, operands, dims)
         is_empty = self._check_facts(dims, omitted)
         if self._has_computed or omitted:

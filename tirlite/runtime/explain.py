@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tirlite.diag import hint
-from tirlite.ir import TypeCode
+from tirlite.ir import TypeCode, walk
 from tirlite.ir.printer import text
 from tirlite.runtime.foreign import as_array
 from tirlite.runtime.messages import (
@@ -145,8 +145,9 @@ def refuse_fact(signature: Signature, slot: int, value: int, fact: str) -> NoRet
 
 def refuse_unbound(signature: Signature, omitted: list[ArrayParam], dims: list[int]) -> NoReturn:
     slot = dims.index(-1)
-    param = next(p for p in omitted if any(number == slot for _, number in p.bare))
-    raise UnboundDim(param.name, signature.dims[slot].name).error()
+    dim = signature.dims[slot]
+    param = next(param for param in omitted if any(dim in walk(extent) for extent in param.buffer.shape))
+    raise UnboundDim(param.name, dim.name).error()
 
 
 def refuse_count(signature: Signature, given: int) -> NoReturn:
@@ -181,7 +182,9 @@ def _source(signature: Signature, slot: int) -> tuple[str, int]:
         for axis, number in param.bare:
             if number == slot:
                 return param.name, axis
-    raise AssertionError("the validator demands a bare axis for each dim")
+    dim = signature.dims[slot]
+    axes = ((param.name, axis) for param in signature.arrays for axis, extent in param.computed if dim in walk(extent))
+    return next(axes)
 
 
 def _kind(given: object) -> str:

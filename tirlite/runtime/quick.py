@@ -18,7 +18,7 @@ import numpy as np
 
 from tirlite.codegen.llvm.quick_call import API, MOST_OPERANDS, QUICK_CALL, ArrayOffsets, quick_text
 from tirlite.gate import GATE
-from tirlite.ir import Expr, IntImm, Var
+from tirlite.ir import IntImm, Var
 from tirlite.record import record
 from tirlite.runtime.artifact.artifact import library_of
 from tirlite.runtime.cache.entries import code_called
@@ -27,8 +27,6 @@ from tirlite.runtime.workspace import QUICK_ALIGNMENT, quick_block
 
 if TYPE_CHECKING:
     from tirlite.runtime.artifact.artifact import Code
-    from tirlite.sizes import Size
-    from tirlite.sizes.poly import Atom
 
 # Gives None, the number of a fault, or NotImplemented where the arguments have to be looked at otherwise.
 QuickCall: TypeAlias = Callable[..., object]
@@ -36,8 +34,6 @@ QuickCall: TypeAlias = Callable[..., object]
 _METH_FASTCALL = 0x80
 _C_CONTIGUOUS, _ALIGNED, _WRITEABLE = 0x1, 0x100, 0x400
 _LARGEST = (1 << 63) - 1
-# Numbers in extents that are not larger leave sums and products with an extent below the end of i64.
-_MOST = 1 << 30
 # On 64 bits, in builds of CPython with a lock and without debugging.
 _OFFSETS = ArrayOffsets(
     words=bytes.__basicsize__ - 1, type=8, data=16, rank=24, shape=32, strides=40, dtype=56, flags=64
@@ -125,40 +121,17 @@ def _array(array: ArrayParam) -> list[int]:
 
 def _axes(array: ArrayParam, signature: Signature) -> list[tuple[int, int, int]] | None:
     """The three words of each axis: `h + 2` is the number of `h` with all bits turned over, 1 and 2."""
+    from tirlite.ir.size import times_and_plus
+
     axes = {axis: (extent, 1, 0) for axis, extent in array.fixed}
     axes |= {axis: (~slot, 1, 0) for axis, slot in array.bare}
     for axis, extent in array.computed:
-        found = _times_and_plus(extent, signature.dims)
+        found = times_and_plus(extent, signature.dims)
         if found is None:
             return None
-        axes[axis] = found
+        var, factor, added = found
+        axes[axis] = ~signature.dims.index(var), factor, added
     return [axes[axis] for axis in range(array.rank)]
-
-
-def _times_and_plus(extent: Expr, dims: tuple[Var, ...]) -> tuple[int, int, int] | None:
-    """An extent as one dim times a number from 1 on, plus another one; None for others."""
-    from tirlite.ir.size import size_of_expr
-    from tirlite.sizes import Scalar
-    from tirlite.sizes.poly import terms_of
-    from tirlite.sizes.terms import Origin
-
-    origin = Origin()
-    atoms: dict[Atom, int] = {}
-    sizes: dict[Var, Size] = {}
-    for slot, var in enumerate(dims):
-        atom = Scalar(var.name, origin=origin)
-        atoms[atom], sizes[var] = slot, atom + 0
-    size = size_of_expr(extent, sizes, {})
-    if size is None or isinstance(size, int):
-        return None
-    terms = dict(terms_of(size))
-    added = terms.pop((), 0)
-    if len(terms) != 1:
-        return None
-    ((product, factor),) = terms.items()
-    if len(product) != 1 or product[0] not in atoms or not 1 <= factor <= _MOST or abs(added) > _MOST:
-        return None
-    return ~atoms[product[0]], factor, added
 
 
 def _moved(array: ArrayParam) -> int:
