@@ -168,7 +168,7 @@ class Steps:
         some = sorted(draw.sample(range(len(chain)), min(len(chain), draw.choice((1, 2, 2, 3)))))
         outer, inner = chain[some[0]], chain[some[-1]]
         if name == "split":
-            tail = draw.choice(("short", "short", "guarded", "peeled", "overlapped"))
+            tail = draw.choice(("short", "short", "guarded", "masked", "peeled", "overlapped"))
             s.split(inner, draw.choice((1, 2, 3, 4, 8, 16)), tail=tail)
         elif name == "reorder":
             within = chain[some[0] : some[-1] + 1]

@@ -106,6 +106,64 @@ def test_what_is_written_is_not_copied() -> None:
         tl.schedule(product).cache_read("y", at="i")
 
 
+def test_what_a_tile_updates_is_stored_when_it_is_done() -> None:
+    def by_tiles(s: tl.Schedule) -> None:
+        s.split("j", 8)
+        s.reorder("j.outer", "i", "j.inner")
+        s.distribute("p", out_of="i")
+        s.cache_write("y", at="j.outer")
+
+    s = tl.Schedule.by(by_tiles, product.ir)
+    assert body_of(s) == (
+        "for j_outer in range(0, m, 8):\n"
+        "    y_cached = tl.alloc(tl.f32[n, 8])\n"
+        "    for i_before in range(n):\n"
+        "        for j_inner_before in range(j_outer, min(j_outer + 8, m)):\n"
+        "            y_cached[i_before, j_inner_before - j_outer] = tl.f32(0.0)\n"
+        "    for i in range(n):\n"
+        "        for j_inner in range(j_outer, min(j_outer + 8, m)):\n"
+        "            for p in tl.reduce(k):\n"
+        "                y_cached[i, j_inner - j_outer] = y_cached[i, j_inner - j_outer] + a[i, p] * b[p, j_inner]\n"
+        "    for y_axis0_stored in range(n):\n"
+        "        for y_axis1_stored in range(j_outer, min(j_outer + 8, m)):\n"
+        "            y[y_axis0_stored, y_axis1_stored] = y_cached[y_axis0_stored, y_axis1_stored - j_outer]"
+    )
+    kernel = tl.compile(product, schedule=by_tiles)
+    numbers = np.random.default_rng(0)
+    for rows, columns, terms in ((1, 1, 1), (3, 20, 5), (4, 8, 2)):
+        a, b = numbers.normal(size=(rows, terms)).astype("f"), numbers.normal(size=(terms, columns)).astype("f")
+        np.testing.assert_array_equal(kernel(a, b), tl.compile(product, schedule=None)(a, b))
+
+
+def test_a_tile_of_which_the_body_sets_a_part_is_loaded_first() -> None:
+    @tl.kernel
+    def evens(x: tl.f32[n], y: tl.f32[n]):
+        for i in tl.parallel(n // 4):
+            y[4 * i] = x[i]
+            y[4 * i + 2] = y[4 * i] + 1
+
+    s = tl.schedule(evens)
+    s.cache_write("y", at="i")
+    assert "y_cached[y_axis0 - i * 4] = y[y_axis0]\n    y_cached[0] = x[i]\n    y_cached[2] = " in body_of(s)
+    x, y, wanted = np.arange(9, dtype="f"), np.full(9, 7, "f"), np.full(9, 7, "f")
+    evens(x, wanted)
+    for debug in (False, True):
+        tl.compile(evens, schedule=s, debug=debug)(x, y)
+        np.testing.assert_array_equal(y, wanted)
+
+
+def test_workers_store_nothing_that_others_have_in_their_tiles() -> None:
+    @tl.kernel
+    def apart(x: tl.f32[n], y: tl.f32[n]):
+        for i in tl.parallel(n // 2 - 1):
+            y[2 * i] = x[i]
+            y[2 * i + 3] = x[i]
+
+    with pytest.raises(tl.KernelError) as error:
+        tl.schedule(apart).cache_write("y", at="i")
+    assert error.value.code == "step-breaks-order"
+
+
 def test_conditions_on_dims() -> None:
     s = tl.schedule(smooth)
     s.specialize("i", {"m": 64, "n * m": 4096})
@@ -144,7 +202,7 @@ def test_what_is_read_again_stays_in_the_caches() -> None:
         tl.schedule(product).nontemporal("y", at="i")
 
 
-@pytest.mark.parametrize("tail", ["guarded", "peeled", "overlapped"])
+@pytest.mark.parametrize("tail", ["guarded", "masked", "peeled", "overlapped"])
 def test_blocks_that_are_all_as_long(tail: str) -> None:
     s = tl.schedule(smooth)
     s.split("j", 4, tail=tail)
@@ -158,6 +216,39 @@ def test_iterations_beyond_the_end_do_nothing() -> None:
     assert body_of(s).startswith(
         "for i_outer in range(0, n, 4):\n    for i_inner in range(i_outer, i_outer + 4):\n        if i_inner < n:\n"
     )
+
+
+def test_the_last_block_alone_is_a_vector_under_a_mask() -> None:
+    s = tl.schedule(smooth)
+    s.split("j", 8, tail="masked")
+    assert body_of(s).endswith(
+        "    if m // 8 * 8 < m:\n"
+        "        for j_rest in range(m // 8 * 8, m // 8 * 8 + 8):\n"
+        "            if j_rest < m:\n"
+        "                y[i, j_rest] = x[i, max(j_rest - 1, 0)] + x[i, min(j_rest + 1, m - 1)]"
+    )
+
+    @tl.kernel
+    def doubled(x: tl.f32[n], y: tl.out[tl.f32[n]]):
+        for i in range(n):
+            y[i] = 2 * x[i]
+
+    s = tl.schedule(doubled)
+    s.split("i", 8, tail="masked")
+    s.vectorize("i.inner", 8)
+    s.vectorize("i.rest", 8)
+    assert body_of(s) == (
+        "for i_outer in range(0, n // 8 * 8, 8):\n"
+        "    y[tl.ramp(i_outer, 1, 8)] = tl.broadcast(tl.f32(2.0), 8) * x[tl.ramp(i_outer, 1, 8)]\n"
+        "if n // 8 * 8 < n:\n"
+        "    i_rest = n // 8 * 8\n"
+        "    holds = tl.ramp(i_rest, 1, 8) < tl.broadcast(n, 8)\n"
+        "    y[tl.masked(tl.ramp(i_rest, 1, 8), holds)] = "
+        "tl.broadcast(tl.f32(2.0), 8) * x[tl.masked(tl.ramp(i_rest, 1, 8), holds)]"
+    )
+    for size in (1, 8, 21):
+        x = np.arange(size, dtype="f")
+        np.testing.assert_array_equal(tl.compile(doubled, schedule=s)(x), 2 * x)
 
 
 def test_the_last_block_goes_back_where_there_are_as_many_iterations() -> None:

@@ -344,7 +344,7 @@ def test_what_stands_before_a_loop_stays_where_the_loop_feeds_it() -> None:
         (lambda s: s.pack("y", at="i", axes=["j"]), "step-does-not-fit"),
         (lambda s: s.pack("b", at="i", axes=["i"]), "step-does-not-fit"),
         (lambda s: s.pack("b", at="j", axes=["p", "j"]), "step-does-not-fit"),
-        (lambda s: s.cache_write("y", at="i"), "step-does-not-fit"),
+        (lambda s: s.cache_write("a", at="i"), "step-does-not-fit"),
         (lambda s: s.vectorize("j", 8, padded=True), "step-does-not-fit"),
         (lambda s: s.vectorize("i", 8), "step-does-not-fit"),
         (lambda s: s.unroll_jam("p", 4), "step-does-not-fit"),

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from tirlite.analysis.dependence import writes
 from tirlite.analysis.facts import Facts
-from tirlite.ir import Allocate, Buffer, For, Load, Max, Min, PrimFunc, SeqStmt, Store, Sub, Var, const, i64, rewrite
+from tirlite.ir import Allocate, Buffer, For, Load, PrimFunc, SeqStmt, rewrite
 from tirlite.record import record
-from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.pipeline import FactsPass
 from tirlite.schedules.handle import LoopName, buffer_named, chain_to, handle_of
 from tirlite.schedules.step import defined_in, demand_any_order, does_not_fit, with_loop
-from tirlite.schedules.windows import MOST_ELEMENTS, Window, window
+from tirlite.schedules.windows import tile
 
 
 @record
@@ -37,31 +36,9 @@ class CacheRead(FactsPass):
         at = around[-1]
         demand_any_order(self, at)
         loads = self._loads(facts, buffer, at)
-        windows = [
-            window([facts.addresses.of(load).indices[axis] for load in loads], around, facts.space)
-            for axis in range(len(buffer.shape))
-        ]
-        for found in windows:
-            if found is not None and found.extent > MOST_ELEMENTS:
-                raise does_not_fit(self, f"the copy would have {found.extent} elements along an axis")
-        extents = [
-            extent if found is None else const(found.extent, i64)
-            for extent, found in zip(buffer.shape, windows, strict=True)
-        ]
-        cached = Buffer(f"{buffer.name}.cached", buffer.dtype, tuple(extents))
-        wanted = {*loads}
-
-        def moved(load: Load) -> Load:
-            if load not in wanted:
-                return load
-            indices = (
-                index if found is None else folded(Sub(index, found.begin))
-                for index, found in zip(load.indices, windows, strict=True)
-            )
-            return load.replaced(buffer=cached, indices=tuple(indices))
-
-        body = rewrite(at.body, {Load: moved})
-        made = (Allocate(cached, span=at.span), *_copy(buffer, cached, windows).stmts, *body.stmts)
+        part = tile(self, facts, buffer, loads, around)
+        body = rewrite(at.body, {Load: part.moved})
+        made = (Allocate(part.cached, span=at.span), *part.loaded().stmts, *body.stmts)
         return with_loop(facts, at, (at.replaced(body=SeqStmt(made)),))
 
     def _loads(self, facts: Facts, buffer: Buffer, at: For) -> list[Load]:
@@ -79,18 +56,3 @@ class CacheRead(FactsPass):
         if not loads or buffer.volatile or buffer.dtype.lanes > 1 or buffer in defined_in(at.body):
             raise does_not_fit(self, f"the loop over `{at.var.name}` does not read `{buffer.name}` from outside of it")
         return loads
-
-
-def _copy(buffer: Buffer, cached: Buffer, windows: list[Window | None]) -> SeqStmt:
-    """The loops that fill the copy with those elements that there are."""
-    places = [Var(f"{buffer.name}.axis{axis}") for axis in range(len(windows))]
-    within = tuple(
-        place if found is None else folded(Sub(place, found.begin))
-        for place, found in zip(places, windows, strict=True)
-    )
-    body = SeqStmt((Store(cached, within, Load(buffer, tuple(places))),))
-    for place, found, extent in reversed([*zip(places, windows, buffer.shape, strict=True)]):
-        none = const(0, i64)
-        start, stop = (none, extent) if found is None else (Max(found.begin, none), Min(found.end, extent))
-        body = SeqStmt((For(place, start, stop, body),))
-    return body

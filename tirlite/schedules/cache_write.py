@@ -1,22 +1,57 @@
-"""CacheWrite keeps the element that a loop's body updates in a local scalar, so that it stays in a register."""
+"""CacheWrite keeps what a loop's body updates of a buffer in a copy: a local scalar, or a tile."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
+from tirlite.analysis.access import Touch
+from tirlite.analysis.dependence import writes
 from tirlite.analysis.facts import Facts
-from tirlite.ir import Buffer, Load, PrimFunc, SeqStmt, Store, statements, structural_equal, walk
+from tirlite.ir import (
+    Allocate,
+    Buffer,
+    For,
+    ForKind,
+    Load,
+    Node,
+    PrimFunc,
+    Rule,
+    SeqStmt,
+    Store,
+    Var,
+    rewrite,
+    statements_of,
+    structural_equal,
+    walk,
+)
 from tirlite.record import record
 from tirlite.rewrite.local_elements import in_scalars
 from tirlite.rewrite.pipeline import FactsPass
 from tirlite.schedules.handle import LoopName, buffer_named, chain_to, handle_of
-from tirlite.schedules.step import defined_in, demand_any_order, does_not_fit, is_in_bounds, is_steady, with_loop
+from tirlite.schedules.step import (
+    defined_in,
+    demand_any_order,
+    demand_independent,
+    does_not_fit,
+    is_in_bounds,
+    is_steady,
+    mentions,
+    with_loop,
+)
+from tirlite.schedules.windows import Tile, tile
 
 
 @record
 class CacheWrite(FactsPass):
-    """The element of a buffer that the body of `at` touches, in a local scalar: loaded before, and stored after.
+    """What the body of `at` touches of a buffer that it writes, in a copy: loaded before, and stored after.
 
-    It is not loaded where the body begins by storing it. Refused where the body touches more than one element, and
-    where it is not proved that there is that element.
+    One element becomes a local scalar, so that it stays in a register. Of more the copy is a tile, `y.cached`, which
+    the storage planner places: along each axis what lies around the variable of a loop, so many elements, where that is
+    a constant; else all of the axis. The loops that load it are `y.axis0` and so on, those that store it
+    `y.axis0.stored`. Nothing is loaded where the body begins by storing all of it.
+
+    Refused where the body touches the buffer by other names or by vectors, where one element is not proved to be there
+    (of a tile those alone are copied that are), and where workers around would store what others have in their tiles.
     """
 
     buffer: str
@@ -31,37 +66,56 @@ class CacheWrite(FactsPass):
         around = chain_to(facts.func, self.at)
         at = around[-1]
         demand_any_order(self, at)
-        first = self._element(facts, buffer, at.body)
+        accesses = [*self._accesses(facts, buffer, at)]
+        first = next(node for node in accesses if isinstance(node, Store))
+        inside = defined_in(at.body)
+        if any(not structural_equal(_element(node), _element(first)) for node in accesses) or any(
+            not is_steady(index) or mentions(index, inside) for index in first.indices
+        ):
+            return self._tiled(facts, buffer, accesses, around)
         if not is_in_bounds(facts.func, around, first):
             raise does_not_fit(self, f"the element of `{buffer.name}` is not proved to be in bounds")
         begun = (buffer,) if _is_set_first(at.body, buffer) else ()
         return with_loop(facts, at, (at.replaced(body=in_scalars(at.body, {buffer: first}, begun)),))
 
-    def _element(self, facts: Facts, buffer: Buffer, body: SeqStmt) -> Store:
-        """A store of the one element that a body touches."""
-        stores = [stmt for stmt in statements(body) if isinstance(stmt, Store) and stmt.buffer is buffer]
-        if not stores or buffer.volatile or buffer.dtype.lanes > 1:
-            raise does_not_fit(self, f"the body does not write `{buffer.name}`, element by element")
-        first = stores[0]
-        defined = defined_in(body)
-        if buffer in defined:
-            raise does_not_fit(self, f"`{buffer.name}` is each iteration's own")
-        if any(not is_steady(index) or any(node in defined for node in walk(index)) for index in first.indices):
-            raise does_not_fit(self, f"which element of `{buffer.name}` is written is decided inside")
-        wanted = Load(buffer, first.indices)
+    def _accesses(self, facts: Facts, buffer: Buffer, at: For) -> Iterator[Load | Store]:
+        """What the body does with the buffer. Raises KernelError for more than loads and stores of its elements."""
         root = facts.definitions.root(buffer)
-        for allocation in (*facts.sequence.params, *facts.sequence.allocations):
-            if allocation.buffer is not root:
-                continue
-            inside = {*statements(body)}
-            for touch in allocation.touches:
-                node = touch.node
-                if touch.stmt not in inside:
-                    continue
-                is_same = isinstance(node, Load | Store) and structural_equal(Load(node.buffer, node.indices), wanted)
-                if not is_same:
-                    raise does_not_fit(self, f"the body touches {touch} too")
-        return first
+        touches: list[Touch] = next(
+            (each for allocation, each in facts.touches_in.get(at, {}).items() if allocation.buffer is root), []
+        )
+        if buffer in defined_in(at.body):
+            raise does_not_fit(self, f"`{buffer.name}` is each iteration's own")
+        if not any(map(writes, touches)) or buffer.volatile or buffer.dtype.lanes > 1:
+            raise does_not_fit(self, f"the body does not write `{buffer.name}`, element by element")
+        for touch in touches:
+            node = touch.node
+            if not isinstance(node, Load | Store) or touch.buffer is not buffer:
+                raise does_not_fit(self, f"{touch} touches `{buffer.name}` by another name")
+            if any(index.dtype.lanes > 1 for index in node.indices):
+                raise does_not_fit(self, f"{touch} touches `{buffer.name}` by vectors")
+            yield node
+
+    def _tiled(
+        self, facts: Facts, buffer: Buffer, accesses: Sequence[Load | Store], around: tuple[For, ...]
+    ) -> PrimFunc:
+        """The function with a tile of the buffer in the body of the innermost loop."""
+        at, part = around[-1], tile(self, facts, buffer, accesses, around)
+        rules: dict[type[Node], Rule] = {Load: part.moved, Store: part.moved}
+        body = rewrite(at.body, rules)
+        loaded = () if _is_filled_first(facts, at.body, part) else part.loaded().stmts
+        made = (Allocate(part.cached, span=at.span), *loaded, *body.stmts, *part.stored().stmts)
+        result = with_loop(facts, at, (at.replaced(body=SeqStmt(made)),))
+        shared = {loop.var for loop in around if loop.kind is ForKind.PARALLEL}
+        after = Facts(result)
+        for loop in statements_of(result.body, For) if shared else ():
+            if loop.var in shared:
+                demand_independent(self, after, loop)
+        return result
+
+
+def _element(node: Load | Store) -> Load:
+    return Load(node.buffer, node.indices)
 
 
 def _is_set_first(body: SeqStmt, buffer: Buffer) -> bool:
@@ -69,3 +123,30 @@ def _is_set_first(body: SeqStmt, buffer: Buffer) -> bool:
     if not isinstance(first, Store) or first.buffer is not buffer:
         return False
     return not any(isinstance(node, Load) and node.buffer is buffer for node in walk(first.value))
+
+
+def _is_filled_first(facts: Facts, body: SeqStmt, part: Tile) -> bool:
+    """Whether a body begins with a nest that sets each element of a tile before it reads that."""
+    nest: list[For] = []
+    stmt = body.stmts[0]
+    while isinstance(stmt, For) and stmt.step == 1 and stmt.body.stmts:
+        nest.append(stmt)
+        stmt = stmt.body.stmts[0]
+    if not isinstance(stmt, Store) or stmt.buffer is not part.buffer:
+        return False
+    loops = {loop.var: loop for loop in nest}
+    if any(loop.var not in stmt.indices for loop in nest):
+        return False
+    for axis, index in enumerate(stmt.indices):
+        start, stop = part.ends(axis)
+        loop = loops.pop(index, None) if isinstance(index, Var) else None
+        first, behind = (index, None) if loop is None else (loop.start, loop.stop)
+        if facts.space.size(first) != facts.space.size(start):
+            return False
+        if (facts.space.size(first) + 1 if behind is None else facts.space.size(behind)) != facts.space.size(stop):
+            return False
+    wanted = _element(stmt)
+    found = [node for node in walk(nest[0] if nest else stmt) if isinstance(node, Load) and node.buffer is part.buffer]
+    return all(structural_equal(node, wanted) for node in found) and not any(
+        isinstance(node, Load) and node.buffer is part.buffer for node in walk(stmt.value)
+    )

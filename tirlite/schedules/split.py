@@ -39,7 +39,7 @@ from tirlite.schedules.step import (
     with_loop,
 )
 
-_TAILS = ("short", "guarded", "peeled", "overlapped")
+_TAILS = ("short", "guarded", "masked", "peeled", "overlapped")
 
 
 @record
@@ -51,9 +51,10 @@ class Split(FactsPass):
     results.
 
     With another `tail` all blocks have so many iterations: `guarded`, those beyond the end do nothing (which is a mask
-    where the loop goes by vectors); `peeled`, what is left stands in a loop `j.rest` behind; `overlapped`, the last
-    block goes back over some that were done before, where there are as many. That is refused where one iteration may
-    touch what another one writes, or reads what it writes: it would be done twice.
+    where the loop goes by vectors); `masked`, that is so of the last block alone, in `j.rest` behind; `peeled`, what is
+    left stands in a loop `j.rest` of as many iterations as that; `overlapped`, the last block goes back over some that
+    were done before, where there are as many. That is refused where one iteration may touch what another one writes, or
+    reads what it writes: it would be done twice.
     """
 
     loop: LoopName
@@ -86,13 +87,21 @@ class Split(FactsPass):
             block = For(inner, start, end, body, kind, span=loop.span)
             return loop.replaced(var=outer, stop=stop, step=self.by, body=SeqStmt((*before, block)))
 
+        def guarded(body: SeqStmt, var: Var) -> SeqStmt:
+            return SeqStmt((IfThenElse(LT(var, loop.stop), body, span=loop.span),))
+
         if self.tail == "guarded":
-            guard = IfThenElse(LT(inner, loop.stop), body, span=loop.span)
-            yield blocks(outer, Add(outer, count), SeqStmt((guard,)))
-        elif self.tail == "peeled":
+            yield blocks(outer, Add(outer, count), guarded(body, inner))
+        elif self.tail in ("masked", "peeled"):
             whole = last_whole(loop, iterations(loop), self.by)
             yield blocks(outer, Add(outer, count), body, stop=whole)
-            yield named(loop.replaced(start=whole), ".rest")
+            if self.tail == "peeled":
+                yield named(loop.replaced(start=whole), ".rest")
+                return
+            kind = ForKind.SERIAL if loop.kind is ForKind.PARALLEL else loop.kind
+            last = loop.replaced(start=whole, stop=folded(Add(whole, count)), kind=kind)
+            rest = named(last.replaced(body=guarded(loop.body, loop.var)), ".rest")
+            yield IfThenElse(LT(whole, loop.stop), SeqStmt((rest,)), SeqStmt(), span=loop.span)
         elif self.tail == "overlapped":
             first = Var(f"{loop.var.name}.first")
             begin = Let(first, Min(outer, folded(Sub(loop.stop, count))), span=loop.span)

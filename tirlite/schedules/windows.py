@@ -1,13 +1,17 @@
-"""Finds which part of a buffer one iteration of a loop reads: so many elements from a loop's variable on."""
+"""Finds which part of a buffer one iteration of a loop touches, so many elements from a loop's variable on, and copies
+it as it lies there.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from tirlite.analysis.facts import Facts
 from tirlite.analysis.integers.index_space import IndexSpace
-from tirlite.ir import Expr, For, Mul, Var, const, i64
+from tirlite.ir import Buffer, Expr, For, Load, Max, Min, Mul, SeqStmt, Store, Sub, Var, const, i64
 from tirlite.record import record
-from tirlite.rewrite.affine_exprs import shifted
+from tirlite.rewrite.affine_exprs import folded, shifted
+from tirlite.schedules.step import does_not_fit
 from tirlite.sizes import Size, lower_bound, upper_bound
 from tirlite.sizes.extrema import Maximum, Minimum
 from tirlite.sizes.unknown import ends, terms_in
@@ -46,6 +50,67 @@ class Window:
     @property
     def extent(self) -> int:
         return self.high - self.low + 1
+
+
+@record(eq=False)
+class Tile:
+    """A part of a buffer, and the buffer that it is copied to: of each axis a window, or all where there is none."""
+
+    buffer: Buffer
+    windows: tuple[Window | None, ...]
+    cached: Buffer
+
+    def ends(self, axis: int) -> tuple[Expr, Expr]:
+        """The first index along an axis that there is in the part, and what comes behind the last one."""
+        found, extent, none = self.windows[axis], self.buffer.shape[axis], const(0, i64)
+        return (none, extent) if found is None else (Max(found.begin, none), Min(found.end, extent))
+
+    def moved(self, node: Load | Store) -> Load | Store:
+        """The access of the copy in the place of one of the buffer; of another buffer the access as it is."""
+        if node.buffer is not self.buffer:
+            return node
+        return node.replaced(buffer=self.cached, indices=self._within(node.indices))
+
+    def loaded(self) -> SeqStmt:
+        """The loops that fill the copy with those elements that there are."""
+        places = self._places("")
+        return self._over(places, Store(self.cached, self._within(places), Load(self.buffer, places)))
+
+    def stored(self) -> SeqStmt:
+        """The loops that put those elements that there are back."""
+        places = self._places(".stored")
+        return self._over(places, Store(self.buffer, places, Load(self.cached, self._within(places))))
+
+    def _within(self, indices: Iterable[Expr]) -> tuple[Expr, ...]:
+        """Where an element of the buffer stands in the copy."""
+        pairs = zip(indices, self.windows, strict=True)
+        return tuple(index if found is None else folded(Sub(index, found.begin)) for index, found in pairs)
+
+    def _places(self, suffix: str) -> tuple[Var, ...]:
+        return tuple(Var(f"{self.buffer.name}.axis{axis}{suffix}") for axis in range(len(self.windows)))
+
+    def _over(self, places: Sequence[Var], store: Store) -> SeqStmt:
+        body = SeqStmt((store,))
+        for axis in range(len(places) - 1, -1, -1):
+            body = SeqStmt((For(places[axis], *self.ends(axis), body),))
+        return body
+
+
+def tile(step: object, facts: Facts, buffer: Buffer, accesses: Iterable[Load | Store], around: Sequence[For]) -> Tile:
+    """The part of a buffer that holds all of these accesses, whichever iteration of the loops around it is.
+
+    Raises KernelError where it would be larger than an array may be.
+    """
+    indices = [facts.addresses.of(node).indices for node in accesses]
+    windows = [window([each[axis] for each in indices], around, facts.space) for axis in range(len(buffer.shape))]
+    for found in windows:
+        if found is not None and found.extent > MOST_ELEMENTS:
+            raise does_not_fit(step, f"the copy would have {found.extent} elements along an axis")
+    extents = (
+        extent if found is None else const(found.extent, i64)
+        for extent, found in zip(buffer.shape, windows, strict=True)
+    )
+    return Tile(buffer, (*windows,), Buffer(f"{buffer.name}.cached", buffer.dtype, tuple(extents)))
 
 
 def window(indices: Iterable[Size], around: Sequence[For], space: IndexSpace) -> Window | None:
