@@ -82,6 +82,78 @@ def test_few_terms_take_half_a_vector_if_they_fill_it(count: int, lanes: int) ->
     assert max(store.value.dtype.lanes for store in tl.ir.statements_of(found.body, tl.ir.Store)) == lanes
 
 
+def test_partial_results_are_kept_for_a_nest() -> None:
+    expect(
+        """
+        n = tl.dim("n")
+
+        @tl.kernel
+        def forms(x: tl.f64[8], m: tl.f64[n, 8, 8], y: tl.f64[n]):
+            for i in range(n):
+                y[i] = 0
+                for p in tl.reduce(8):
+                    weight = x[p]
+                    for q in tl.reduce(8):
+                        y[i] += weight * m[i, p, q]
+        """,
+        """
+        n = tl.dim("n")
+
+        @tl.kernel
+        def forms(x: tl.f64[8], m: tl.f64[n, 8, 8], y: tl.f64[n]):
+            for i in range(n):
+                y[i] = 0
+                partial = tl.alloc(tl.f64[8], scope="local")
+                partial[tl.ramp(0, 1, 8)] = tl.broadcast(tl.f64(-0.0), 8)
+                for p in range(8):
+                    weight = x[p]
+                    for q in range(0, 8, 8):
+                        partial[tl.ramp(0, 1, 8)] = (
+                            partial[tl.ramp(0, 1, 8)] + tl.broadcast(weight, 8) * m[i, p, tl.ramp(q, 1, 8)]
+                        )
+                partial[tl.ramp(0, 1, 4)] = partial[tl.ramp(0, 1, 4)] + partial[tl.ramp(4, 1, 4)]
+                partial[tl.ramp(0, 1, 2)] = partial[tl.ramp(0, 1, 2)] + partial[tl.ramp(2, 1, 2)]
+                partial[0] = partial[0] + partial[1]
+                y[i] = y[i] + partial[0]
+        """,
+    )
+
+
+@pytest.mark.parametrize("shape", [(0, 5), (5, 0), (1, 1), (3, 7), (2, 64), (5, 100), (100, 3)])
+def test_nests_of_any_extents(shape: tuple[int, int]) -> None:
+    @tl.kernel
+    def both(x: tl.i32[n, m], y: tl.i32[2]):
+        total = tl.i32(7)
+        most = tl.i32(-5)
+        for i in tl.reduce(n):
+            for j in tl.reduce(m):
+                total += x[i, j] * x[i, j]
+                most = max(most, x[i, j])
+        y[0] = total
+        y[1] = most
+
+    x = np.random.default_rng(1).integers(-100, 100, shape, dtype=np.int32)
+    y = np.zeros(2, np.int32)
+    both(x, y)
+    assert y.tolist() == [7 + int((x.astype(np.int64) ** 2).sum()), max([-5, *x.ravel()])]
+
+
+def test_a_nest_whose_elements_may_not_be_there_combines_row_by_row() -> None:
+    """Where it has no iteration, there may be no `y[0]`."""
+    made = lowered(
+        """
+        n, m, k = tl.dims("n m k")
+
+        @tl.kernel
+        def total(x: tl.f64[n, m], y: tl.f64[k]):
+            for i in tl.reduce(n):
+                for j in tl.reduce(m):
+                    y[0] += x[i, j]
+        """
+    )
+    assert isinstance(made.body.stmts[0], tl.ir.For)
+
+
 def test_what_is_left_of_lanes_that_lie_anywhere_follows_in_order() -> None:
     expect(
         """

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from typing import TypeAlias
 
 from tirlite.analysis.bounds import Bounds
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.reductions import AnyUpdate, PairUpdate
+from tirlite.analysis.reductions import AnyUpdate, PairUpdate, Update
 from tirlite.analysis.regrouping import updates_in
 from tirlite.ir import (
     GE,
@@ -34,6 +35,7 @@ from tirlite.ir import (
     i32,
     i64,
     statements,
+    statements_of,
     walk,
 )
 from tirlite.ir.checked import has_check
@@ -115,26 +117,88 @@ def _halves(lanes: int, left: int) -> Iterator[tuple[Expr, Expr]]:
         yield (ramp(0, lanes), ramp(lanes, lanes)) if lanes > 1 else (const(0, i64), const(1, i64))
 
 
-def split(loop: For, facts: Facts) -> Stmt | tuple[Stmt, ...]:
-    """A reduction as serial loops, those over vectors first where it has a vector form; any other loop as it is."""
-    if loop.kind is not ForKind.REDUCE:
-        return loop
-    serial = loop.replaced(kind=ForKind.SERIAL)
-    stmts = [*statements(loop.body)]
-    if loop.step != 1 or has_check(loop) or not all(isinstance(each, _TAKEN) for each in stmts):
-        return serial
-    updates = updates_in(loop, facts)
-    if not isinstance(updates, tuple) or not updates or any(_moves(update, loop, stmts) for update in updates):
-        return serial
-    top = {*loop.body.stmts}
-    if any(store not in top and not _is_certain(store, loop, facts) for update in updates for store in update.stores):
-        return serial
+def splitting(facts: Facts) -> Callable[[For], Stmt | tuple[Stmt, ...]]:
+    """The rule that writes reductions as serial loops: those over vectors first where they have a vector form.
+
+    What a nest of reductions combines into the same elements throughout is kept in vectors for all of the nest.
+    """
+    nests = _nests(facts)
+    begun: dict[Var, _Loops] = {}
+
+    def rule(loop: For) -> Stmt | tuple[Stmt, ...]:
+        serial = loop.replaced(kind=ForKind.SERIAL)
+        if loop.kind is not ForKind.REDUCE:
+            return loop
+        if loop.var in begun:
+            return (*begun[loop.var].around(serial),)
+        try:
+            if loop in nests:
+                vectors = _Loops(loop, *nests[loop][1:])
+                inside = (*vectors.inside(),)
+                begun[nests[loop][0].var] = vectors
+                return inside
+            return _split(loop, facts)
+        except NotVector:
+            return serial
+
+    return rule
+
+
+def _split(loop: For, facts: Facts) -> Stmt | tuple[Stmt, ...]:
+    """A reduction as loops over vectors, and what is left. Raises NotVector."""
+    updates = _updates(loop, facts)
     inside = partial(is_inside, Bounds(facts.space))
     search = search_in(loop, updates[0]) if len(updates) == 1 and isinstance(updates[0], PairUpdate) else None
-    try:
-        return (*(_Loops(loop, updates, inside).statements() if search is None else _searched(search, inside)),)
-    except NotVector:
-        return serial
+    return (*(_Loops(loop, updates, inside).statements() if search is None else _searched(search, inside)),)
+
+
+def _updates(loop: For, facts: Facts) -> tuple[AnyUpdate, ...]:
+    """What a reduction combines into elements that stay the same throughout. Raises NotVector for what has no lanes."""
+    stmts = [*statements(loop.body)]
+    if loop.step != 1 or has_check(loop) or not all(isinstance(each, _TAKEN) for each in stmts):
+        raise NotVector
+    updates = updates_in(loop, facts)
+    if not isinstance(updates, tuple) or not updates or any(_moves(update, [loop], stmts) for update in updates):
+        raise NotVector
+    top = {*loop.body.stmts}
+    if any(store not in top and not _is_certain(store, loop, facts) for update in updates for store in update.stores):
+        raise NotVector
+    return updates
+
+
+_Inside: TypeAlias = Callable[[Load], bool]
+
+
+def _nests(facts: Facts) -> dict[For, tuple[For, tuple[AnyUpdate, ...], _Inside]]:
+    """The innermost loops of nests of reductions, with the outermost, around which there are the elements for sure."""
+    found: dict[For, tuple[For, tuple[AnyUpdate, ...], _Inside]] = {}
+    done: set[For] = set()
+    for loop in statements_of(facts.func.body, For):
+        loops = [] if loop in done else _nest(loop)
+        done.update(loops)
+        if len(loops) < 2 or is_short(loops[-1]):
+            continue
+        stmts = [*statements(loop.body)]
+        try:
+            updates = _updates(loops[-1], facts)
+        except NotVector:
+            continue
+        is_one = all(isinstance(update, Update) and not _moves(update, loops, stmts) for update in updates)
+        if is_one and all(_is_certain(update.store, loop, facts) for update in updates):
+            found[loops[-1]] = (loop, updates, partial(is_inside, Bounds(facts.space)))
+    return found
+
+
+def _nest(loop: For) -> list[For]:
+    """A reduction and those of which each is all that the one around does, but for values with names."""
+    found: list[For] = []
+    stmt: Stmt = loop
+    while isinstance(stmt, For) and stmt.kind is ForKind.REDUCE and not has_check(stmt):
+        found.append(stmt)
+        *lets, stmt = stmt.body.stmts or (stmt.body,)
+        if not all(isinstance(each, Let) for each in lets):
+            break
+    return found
 
 
 def _searched(search: Search, inside: Callable[[Load], bool]) -> Iterator[Stmt]:
@@ -167,9 +231,9 @@ def _is_certain(store: Store, loop: For, facts: Facts) -> bool:
     return False
 
 
-def _moves(update: AnyUpdate, loop: For, stmts: Sequence[Stmt]) -> bool:
+def _moves(update: AnyUpdate, loops: Sequence[For], stmts: Sequence[Stmt]) -> bool:
     """Whether iterations combine into different elements, or into one that is volatile."""
-    inside = {loop.var, *(stmt.var for stmt in stmts if isinstance(stmt, Let))}
+    inside = {*(loop.var for loop in loops), *(stmt.var for stmt in stmts if isinstance(stmt, Let))}
     written = {stmt.buffer for stmt in stmts if isinstance(stmt, Store)}
     for store in update.stores:
         nodes = [node for index in store.indices for node in walk(index)]
@@ -255,6 +319,35 @@ class _Loops:
         for each, narrow in zip(wide, self.partials[self.few], strict=True):
             yield from each.halved(self.few)
             yield from narrow.set_to(each)
+
+    def inside(self) -> Iterator[Stmt]:
+        """What the loop becomes in a nest, for all of which `around` starts and ends what it combines into."""
+        loop = self.loop
+        count = yield from held(iterations(loop), "count", loop)
+        if isinstance(count, IntImm) and count.value < self.most:
+            self.most = self.few
+        begin, whole = loop.start, last_whole(loop, count, self.few)
+        if self.most > self.few:
+            begin = last_whole(loop, count, self.most)
+            yield self.over_vectors(self.most, loop.start, begin)
+        yield self.over_vectors(self.few, begin, whole)
+        rest = self.rest(count, whole)
+        yield from (loop.replaced(kind=ForKind.SERIAL, start=whole),) if rest is None else rest
+
+    def around(self, nest: For) -> Iterator[Stmt]:
+        """A nest with the loop inside, between the start and the end of what it combines into."""
+        wide = self.partials[self.most] if self.most > self.few else []
+        few = self.partials[self.few]
+        for each in (*wide, *few):
+            yield from each.start()
+        yield nest
+        for each, narrow in zip(wide, few, strict=False):
+            yield from each.halved(self.few)
+            place = ramp(0, self.few)
+            yield from narrow.update.combined(each.at(place), narrow.at(place))
+        for each in few:
+            yield from each.halved(1)
+            yield from each.ended()
 
     def over_vectors(self, lanes: int, begin: Expr, end: Expr) -> Stmt:
         """The loop from `begin` to `end`, so many iterations at a time."""

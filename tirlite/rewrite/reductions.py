@@ -202,10 +202,11 @@ class SplitReductions(FactsPass):
 
     A loop that combines values into elements that stay the same throughout becomes a loop over vectors of partial
     results, which are combined pairwise at its end; the last few iterations are a vector with lanes that are off, or
-    follow in order where they have no such form. Of a loop with nothing but an update by `tl.argmax` or `tl.argmin`
-    with the iteration as its place, the value is found alone, and then where it stands first. Loops with other
-    statements than stores and lets, of other steps than 1, or with what has no vector form go on in order as they are
-    written. For functions in normal form (see `Normalize`) that `CheckReductions` lets pass; the result is in it too.
+    follow in order where they have no such form. A nest of such loops combines them once, at its own end. Of a loop
+    with nothing but an update by `tl.argmax` or `tl.argmin` with the iteration as its place, the value is found alone,
+    and then where it stands first. Loops with other statements than stores and lets, of other steps than 1, or with
+    what has no vector form go on in order as they are written. For functions in normal form (see `Normalize`) that
+    `CheckReductions` lets pass; the result is in it too.
     """
 
     name: str = "split-reductions"
@@ -215,8 +216,8 @@ class SplitReductions(FactsPass):
         if not any(loop.kind is ForKind.REDUCE for loop in statements_of(func.body, For)):
             return func
         from tirlite.ir import rewrite
-        from tirlite.rewrite.partials import split
+        from tirlite.rewrite.partials import splitting
 
-        result = rewrite(func, {For: lambda loop: split(loop, facts)})
+        result = rewrite(func, {For: splitting(facts)})
         # The statements stand there once for each length of vectors.
         return Normalize()(result)
