@@ -6,6 +6,10 @@ import numpy as np
 import pytest
 
 import tirlite as tl
+from tirlite.driver.build import Version, version_of
+from tirlite.driver.front import Front
+from tirlite.rewrite.options import Form
+from tirlite.runtime import Binder
 from tirlite.target.processor import runs_here
 
 n = tl.dim("n")
@@ -42,12 +46,58 @@ def few(x: tl.f32[4096], y: tl.out[tl.f32[4096]]):
         y[i] = tl.exp(x[i])
 
 
+def version_past_caches(kernel: tl.Kernel) -> str:
+    """The LLVM text of the version for large arrays."""
+    made = tl.compile(kernel, target=TARGET)
+    return version_of(Front(made.ir), made.options, is_empty=False, form=Form.PAST_CACHES).lowered.text
+
+
 def test_what_is_read_or_fits_into_caches_is_stored_there() -> None:
     for kernel, streams in ((grown, True), (doubled, True), (rounded, False), (grown_in_place, False), (few, False)):
-        text = tl.compile(kernel, target=TARGET).llvm
+        text = version_past_caches(kernel)
         assert ("!nontemporal" in text) is streams
         assert ("sfence" in text) is streams
     assert "!nontemporal" not in tl.compile(grown, target=tl.Target("aarch64")).llvm
+
+
+def test_plain_loops_go_past_the_caches_in_a_version_of_their_own() -> None:
+    assert "!nontemporal" not in tl.compile(doubled, target=TARGET).llvm
+    assert "!nontemporal" in tl.compile(grown, target=TARGET).llvm
+
+
+@pytest.mark.skipif(not runs_here(TARGET.name), reason="code for another machine")
+def test_the_version_for_large_arrays_is_made_when_some_come_and_serves_no_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    held, ran = TARGET.processor.caches[-1] * 3 // 4, []
+    run = Version.run
+    monkeypatch.setattr(Version, "run", lambda self, binding: ran.append(self.form) or run(self, binding))
+    kernel = tl.compile(doubled, target=TARGET)
+    small, large = (np.ones(size, np.float32) for size in (held // 8 - 1, held // 8))
+    wide = np.ones((held // 8, 2), np.float32)[:, 0]
+    for x in (small, large, wide, large[:0], small):
+        np.testing.assert_array_equal(kernel(x), 2 * x)
+    assert ran == [Form.USUAL, Form.PAST_CACHES, Form.PAST_CACHES, Form.USUAL, Form.USUAL]
+    assert kernel.profile(large) is not None
+
+
+@pytest.mark.skipif(not runs_here(TARGET.name), reason="code for another machine")
+def test_quick_calls_find_the_version_for_large_arrays_whichever_came_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    size = TARGET.processor.caches[-1] * 3 // 32
+    for first, second in ((size, 100), (100, size)):
+        kernel = tl.compile(doubled, target=TARGET)
+        for count in (first, second):
+            x, y = np.ones(count, np.float32), np.empty(count, np.float32)
+            for _ in range(4):
+                kernel(x, y)
+        forms = [version.form for _, version in kernel._quick_versions]
+        assert forms == [Form.USUAL, Form.PAST_CACHES]
+        with monkeypatch.context() as patched:
+            patched.setattr(Binder, "bind", None)
+            for count in (first, second):
+                x, y = np.ones(count, np.float32), np.zeros(count, np.float32)
+                kernel(x, y)
+                np.testing.assert_array_equal(y, 2 * x)
 
 
 def test_all_arrays_together_decide_and_a_result_that_is_a_part_of_them() -> None:

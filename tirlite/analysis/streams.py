@@ -11,7 +11,24 @@ from __future__ import annotations
 from collections.abc import Container
 
 from tirlite.analysis.work import mentions, widest_computed
-from tirlite.ir import Add, Buffer, Expr, For, Let, Load, PrimFunc, Store, Sub, Var, walk
+from tirlite.ir import (
+    Add,
+    Buffer,
+    Expr,
+    FloorDiv,
+    For,
+    ForKind,
+    Let,
+    Load,
+    PrimFunc,
+    Store,
+    Sub,
+    Var,
+    calls_in,
+    statements_of,
+    walk,
+)
+from tirlite.ir.checked import has_check
 from tirlite.ir.shapes import constant_bytes
 from tirlite.target import Processor
 
@@ -41,6 +58,20 @@ def results(func: PrimFunc, processor: Processor) -> frozenset[Buffer]:
     return frozenset(found)
 
 
+def large_from(func: PrimFunc, processor: Processor) -> int:
+    """The bytes of all arrays from which a version of a function that stores past the caches serves a call; else 0.
+
+    None serves where sizes are known, where loops go by vectors as it is, and where other functions are called: that is
+    too much to compile twice.
+    """
+    past = results(func, processor)
+    if not past or not any(stores_past(loop, past) for loop in statements_of(func.body, For)):
+        return 0
+    is_known = all(constant_bytes(param) is not None for param in func.params if isinstance(param, Buffer))
+    has_vectors = any(loop.step > 1 for loop in statements_of(func.body, For))
+    return 0 if is_known or has_vectors or calls_in(func.body) else held(processor)
+
+
 def _is_part(size: int | None, least: int) -> bool:
     """Whether a result may be as much as counts of all arrays, which take so many bytes or more."""
     return size is None or PART * size >= least
@@ -49,10 +80,11 @@ def _is_part(size: int | None, least: int) -> bool:
 def stores_past(loop: For, past: Container[Buffer]) -> bool:
     """Whether a loop without others inside stores nothing but these results, each once, along its iterations.
 
-    Those are independent then, as nothing reads what they write. Where what is loaded, or computed on the way, is wider
-    than a result, less is saved than LLVM knows to do better.
+    It is one as an author writes it, not what is left behind whole vectors. Iterations are independent then, as nothing
+    reads what they write. Where what is loaded, or computed on the way, is wider than a result, less is saved than LLVM
+    knows to do better.
     """
-    if not all(isinstance(stmt, Store | Let) for stmt in loop.body.stmts):
+    if not all(isinstance(stmt, Store | Let) for stmt in loop.body.stmts) or not _is_plain(loop):
         return False
     stores = [stmt for stmt in loop.body.stmts if isinstance(stmt, Store)]
     if not all(each.buffer in past and each.indices and mentions(each.indices[-1], loop.var) for each in stores):
@@ -62,6 +94,11 @@ def stores_past(loop: For, past: Container[Buffer]) -> bool:
         return False
     narrowest = min(each.buffer.dtype.bytes for each in stores)
     return widest_computed(loop) <= narrowest and all(_is_along(each.indices, loop.var) for each in accesses)
+
+
+def _is_plain(loop: For) -> bool:
+    is_left = any(isinstance(node, FloorDiv) for node in walk(loop.start))
+    return loop.kind in (ForKind.SERIAL, ForKind.PARALLEL) and loop.step == 1 and not is_left and not has_check(loop)
 
 
 def _is_along(indices: tuple[Expr, ...], var: Var) -> bool:

@@ -104,7 +104,8 @@ class Version:
         passes = pipeline(options, self.form, auto(options.target))
         func = run_pipeline(self.func, passes, (steps.append, *self.options.observers))
         self.stages += [(step.name, step.seconds) for step in steps]
-        return Rewritten(func, next((step.plan for step in reversed(steps) if step.plan is not None), None))
+        plan = next((step.plan for step in reversed(steps) if step.plan is not None), None)
+        return Rewritten(func, plan, large_from=max(step.large_from for step in steps))
 
     @cached_property
     def plan(self) -> Plan | ByShape:
@@ -205,7 +206,7 @@ class Version:
     def _linked(self, signature: Signature, objects: tuple[bytes, ...]) -> Artifact:
         from tirlite.runtime.artifact.build import artifact_of
 
-        return artifact_of(self.final, signature, self.lowered, objects)
+        return artifact_of(self.final, signature, self.lowered, objects, large_from=self.rewritten.large_from)
 
     def _shape_plans(self, signature: Signature) -> ShapePlans | None:
         """Who makes a plan for each shape that the function is called with, if it takes one."""
@@ -255,7 +256,7 @@ def _is_repeatable(plan: Plan | ByShape | None) -> bool:
     return not isinstance(plan, Plan) or plan.deterministic
 
 
-def version_of(func: PrimFunc, options: Options, *, is_empty: bool, form: Form) -> Version:
+def version_of(front: Front, options: Options, *, is_empty: bool, form: Form) -> Version:
     """Another version than the usual one, which nobody observes.
 
     With `is_empty` dims may be 0 that are declared to be at least 1. What takes storage away may need loops in another
@@ -267,6 +268,6 @@ def version_of(func: PrimFunc, options: Options, *, is_empty: bool, form: Form) 
     if is_empty:
         from tirlite.rewrite.fit_callees import allowing_zero
 
-        func = allowing_zero(func)
+        front = Front(allowing_zero(front.func))
         options = options if options.schedule == "auto" else replace(options, schedule=None)
-    return Version(Front(func), options, form)
+    return Version(front, options, form)

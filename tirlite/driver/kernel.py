@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from importlib import import_module
@@ -70,8 +70,8 @@ class Kernel:
 
     Native code is made at the first call, once, for all sizes. Dims are at least 1 unless declared otherwise, and
     storage is planned on that ground; at the first call with an empty array, where such a dim is 0, a second version
-    is made without it. Any other fact of a dim that a call breaks is refused. Kernels may be called from several
-    threads at a time, and let other Python threads run.
+    is made without it, and for arrays that no cache holds another one of element-wise loops. Any other fact of a dim
+    that a call breaks is refused. Several threads may call a kernel at a time, and it lets other Python threads run.
 
     No access leaves its array: what is not proved is checked, see docs/safety.md. Where conditions on dims and numbers
     decide that, a call that breaks them is run by a version in which loops go in order, with checks.
@@ -112,7 +112,7 @@ class Kernel:
         self.fixed = fixed
         self._binder = Binder(self._front.signature, fixed, self._front)
         self._version = Version(self._front, options)
-        self._others: dict[tuple[PrimFunc, bool, Form], Version] = {}
+        self._others: dict[tuple[Front, bool, Form], Version] = {}
         self._quick: QuickCall | None = None
         self._quick_versions: tuple[tuple[QuickCall, Version], ...] = ()
 
@@ -124,29 +124,45 @@ class Kernel:
             if self._called_quickly(fault, args) or self._called_with_others(args):
                 return None
         try:
-            binding = self._binder.bind(args, named)
-            form = None
-            if binding.strides is not None:
-                form = self._strided.of(binding)
-                binding = form.called(binding)
-            version = self._version
-            if binding.is_empty or form is not None:
-                version = self._in_form(binding.is_empty, Form.USUAL, form)
+            binding, form = self._bound(args, named)
+            usual = self._in_form(binding.is_empty, Form.USUAL, form)
+            version = self._serving(usual, binding, form)
             if not version.run(binding):
                 self._in_form(binding.is_empty, Form.IN_ORDER, form).run(binding)
         except TirliteError:
             # A boundary around the whole would cost each call that goes well a good part of its time.
             with boundary:
                 raise
-        if self.fixed is None and version.calls < _OFTEN and not binding.is_empty:
+        if version.calls < _OFTEN and self.fixed is None and not binding.is_empty:
             version.calls += 1
             if version.calls == _OFTEN:
-                with GATE.inside():
-                    made = version.executable.quick(form.count if form is not None else 0)
-                if made is not None:
-                    self._quick = self._quick or made
-                    self._quick_versions += ((made, version),)
+                # The usual one leaves large arrays to others, which do not ask how large arrays are.
+                for each in dict.fromkeys((usual, version)):
+                    self._make_quick(each, form.count if form is not None else 0)
         return _returned(binding)
+
+    def _bound(self, args: Sequence[object], named: Mapping[str, object]) -> tuple[Binding, StridedForm | None]:
+        """A call that has passed all checks, as the function for arrays of these strides takes it."""
+        binding = self._binder.bind(args, named)
+        if binding.strides is None:
+            return binding, None
+        form = self._strided.of(binding)
+        return form.called(binding), form
+
+    def _serving(self, usual: Version, binding: Binding, form: StridedForm | None) -> Version:
+        """The usual version, or the one for large arrays where a call has these."""
+        large_from = usual.executable.large_from
+        if not large_from or binding.bytes < large_from:
+            return usual
+        return self._in_form(binding.is_empty, Form.PAST_CACHES, form)
+
+    def _make_quick(self, version: Version, strides: int) -> None:
+        version.calls = _OFTEN
+        with GATE.inside():
+            made = version.executable.quick(strides)
+        if made is not None and all(each is not version for _, each in self._quick_versions):
+            self._quick = self._quick or made
+            self._quick_versions += ((made, version),)
 
     def _called_quickly(self, fault: object, args: tuple[object, ...]) -> bool:
         """Whether another quick call has served a call that gave the first of them `fault`. Raises what stopped it."""
@@ -180,8 +196,8 @@ class Kernel:
 
         With `background` a thread compiles, and a future is returned whose result is the kernel; a call that comes
         before it is done waits for it. A process that is forked meanwhile compiles for itself. Versions for empty
-        arrays and for arrays with strides are made at the first call that needs them. Raises KernelError, or has the
-        future raise it, for what cannot be compiled.
+        arrays, for large ones and for arrays with strides are made at the first call that needs them. Raises
+        KernelError, or has the future raise it, for what cannot be compiled.
         """
         if background:
             from tirlite.driver.ahead import Compilation
@@ -202,11 +218,8 @@ class Kernel:
         from tirlite.interp import interpret
 
         with boundary:
-            binding = self._binder.bind(args, named)
-            func = self.ir
-            if binding.strides is not None:
-                form = self._strided.of(binding)
-                func, binding = form.func, form.called(binding)
+            binding, form = self._bound(args, named)
+            func = self.ir if form is None else form.func
             arguments: dict[Var | Buffer, object] = dict(zip(func.params, binding.arguments, strict=True))
             arguments |= zip(func.dims, binding.dims, strict=True)
             interpret(func, arguments)
@@ -228,14 +241,9 @@ class Kernel:
         """Calls with these arguments whose loops are timed: what `profile` goes by."""
         from tirlite.driver.timed_calls import TimedCalls
 
-        binding = self._binder.bind(args, dict(named))
-        form = None
-        if binding.strides is not None:
-            form = self._strided.of(binding)
-            binding = form.called(binding)
-        is_empty = binding.is_empty
-        version = self._in_form(is_empty, Form.USUAL, form)
-        return TimedCalls.of(version, binding, lambda: self._in_form(is_empty, Form.IN_ORDER, form))
+        binding, form = self._bound(args, named)
+        version = self._serving(self._in_form(binding.is_empty, Form.USUAL, form), binding, form)
+        return TimedCalls.of(version, binding, lambda: self._in_form(binding.is_empty, Form.IN_ORDER, form))
 
     def arguments(self, *args: object, **named: object) -> dict[str, object]:
         """What a call with these arguments works on, by name: outputs that are left out are allocated.
@@ -384,7 +392,7 @@ class Kernel:
             machine = target or own.name
             demand_options(called, machine, embed=embed and bool(self.fixed))
             options = replace(self.options, debug=False, target=replace(own, name=machine))
-            version = version_of(self.ir, options, is_empty=False, form=Form.ALONE)
+            version = version_of(self._front, options, is_empty=False, form=Form.ALONE)
             return version.export(Path(folder), called, self.fixed or {}, embed=embed)
 
     def show(self, mark: Node | Buffer | None = None) -> None:
@@ -442,12 +450,12 @@ class Kernel:
         """The version of a form, for arrays that may be empty or not, dense or not: made when it is first needed."""
         if not is_empty and form is Form.USUAL and strided is None:
             return self._version
-        func = self.ir if strided is None else strided.func
-        key = func, is_empty, form
+        front = self._front if strided is None else strided.front
+        key = front, is_empty, form
         if key not in self._others:
             with GATE.inside(self):
                 if key not in self._others:
-                    self._others[key] = version_of(func, self.options, is_empty=is_empty, form=form)
+                    self._others[key] = version_of(front, self.options, is_empty=is_empty, form=form)
         return self._others[key]
 
     def __repr__(self) -> str:

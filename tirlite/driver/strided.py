@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
+from tirlite.driver.front import Front
 from tirlite.ir import Buffer, Var
 from tirlite.record import record
 from tirlite.rewrite.strided import with_strides
@@ -23,8 +24,12 @@ _MOST_PATTERNS = 4
 class StridedForm:
     """A function for arrays of any strides, but for those of the last axes that are 1 by `pattern`."""
 
-    func: PrimFunc
+    front: Front
     pattern: Pattern
+
+    @property
+    def func(self) -> PrimFunc:
+        return self.front.func
 
     @property
     def count(self) -> int:
@@ -58,5 +63,5 @@ class StridedForms:
         if pattern not in self._forms:
             params = (param.buffer for param in self._layouts.params)
             func = with_strides(self._func, dict(zip(params, pattern, strict=True)))
-            self._forms.setdefault(pattern, StridedForm(func, pattern))
+            self._forms.setdefault(pattern, StridedForm(Front(func), pattern))
         return self._forms[pattern]

@@ -54,13 +54,15 @@ _OF_THE_PASS = ("webs", "check")
 class Form(Enum):
     """Which version of a function is made.
 
-    The usual one leaves calls that break its conditions on accesses to the one that runs `IN_ORDER`, as it is written.
-    One that stands `ALONE`, in a program in C, checks all that is not proved in its place.
+    The usual one leaves calls that break its conditions on accesses to the one that runs `IN_ORDER`, as it is written,
+    and may leave those with large arrays to the one that stores `PAST_CACHES`. One that stands `ALONE`, in a program in
+    C, checks all that is not proved in its place, and serves arrays of all sizes.
     """
 
     USUAL = "usual"
     ALONE = "alone"
     IN_ORDER = "in order"
+    PAST_CACHES = "past the caches"
 
 
 class UnknownOption(Message):

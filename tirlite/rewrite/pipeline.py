@@ -33,11 +33,13 @@ class Rewritten:
     """What a pass has made of a function, and the storage plan that it followed, or what makes one for each call.
 
     `plan` is None where nothing was planned. `facts` are those of the function, where the pass has asked for some.
+    Calls whose arrays take `large_from` bytes or more in all are for another version; 0 where all are for this one.
     """
 
     func: PrimFunc
     plan: Plan | ByShape | None = None
     facts: Facts | None = None
+    large_from: int = 0
 
     def facts_after(self, given: Facts) -> Facts:
         """The facts of the function, where the pass was given these."""
@@ -69,7 +71,10 @@ class FactsPass(ABC):
 
 @record
 class Step:
-    """One pass that has run. `number` counts from 1; `plan` is the storage plan that the pass followed, if any."""
+    """One pass that has run. `number` counts from 1; `plan` is the storage plan that the pass followed, if any.
+
+    For `large_from` see `Rewritten`.
+    """
 
     number: int
     name: str
@@ -77,6 +82,7 @@ class Step:
     after: PrimFunc
     seconds: float
     plan: Plan | ByShape | None = None
+    large_from: int = 0
 
     @property
     def changed(self) -> bool:
@@ -95,7 +101,8 @@ def run_pipeline(func: PrimFunc, passes: Iterable[Pass], observers: Iterable[Obs
         start = perf_counter()
         with collection_paused():
             made = _made(each, facts)
-            step = Step(number, each.name, facts.func, made.func, perf_counter() - start, made.plan)
+            seconds = perf_counter() - start
+            step = Step(number, each.name, facts.func, made.func, seconds, made.plan, made.large_from)
             # What was known of the function before is freed here, not walked over by the collector first.
             facts = made.facts_after(facts)
         with GATE.outside():

@@ -79,8 +79,9 @@ def pipeline(options: Options, form: Form = Form.USUAL, auto: tuple[Pass, ...] =
         return (Normalize(), *first, *prepare, *regroup, callees, storage, *last)
     by_author = isinstance(given, tuple)
     # A condition in front of a loop would stand between loops that the author's steps take together.
-    chosen = (CheckBounds(at_entry=form is Form.USUAL, at_loops=not by_author),) if first else ()
+    chosen = (CheckBounds(at_entry=form is not Form.ALONE, at_loops=not by_author),) if first else ()
     loops = given if isinstance(given, tuple) else () if given is None else auto
+    loops = tuple(replace(each, form=form) if isinstance(each, VectorizeLoops) else each for each in loops)
     return (Normalize(), *found, *chosen, *prepare, *loops, *regroup, callees, storage)
 
 

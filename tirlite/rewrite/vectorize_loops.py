@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.streams import results, stores_past
+from tirlite.analysis.streams import large_from, results, stores_past
 from tirlite.analysis.work import asserts_alone, has_much_to_do, reads_neighbours
-from tirlite.ir import FloorDiv, For, ForKind, PrimFunc, Stmt, While, statements_of, walk
-from tirlite.ir.checked import has_check
+from tirlite.ir import For, ForKind, PrimFunc, Stmt, While, statements_of
 from tirlite.record import record
 from tirlite.rewrite.normalize import exchanged
-from tirlite.rewrite.pipeline import FactsPass
+from tirlite.rewrite.options import Form
+from tirlite.rewrite.pipeline import FactsPass, Rewritten
 from tirlite.target.processor import HOST, Processor, processor_called
 
 
@@ -33,6 +33,11 @@ class VectorizeLoops(FactsPass):
 
     A loop that does no more than add one row after the other to a row of results takes in four at once.
 
+    Other loops that write results which no cache holds go by vectors too, where rows are long: those are stored past
+    the caches, see `analysis.streams`. The `form` of the function tells where arrays are that large. One of all sizes,
+    `ALONE`, has such loops twice. The `USUAL` one leaves calls with large arrays to another version, `PAST_CACHES`,
+    where no vectors serve any of its loops; so what serves small arrays alone is compiled in half the time.
+
     With `called`, for functions that others call, no vector overlaps another where an iteration reads the element of a
     parameter at the place at which it writes: so the two parameters may still be one array.
 
@@ -45,45 +50,45 @@ class VectorizeLoops(FactsPass):
 
     called: bool = False
     target: str = HOST
+    form: Form = Form.ALONE
     name: str = "vectorize-loops"
 
     def rewritten(self, facts: Facts) -> PrimFunc:
-        body = facts.func.body
-        loops = statements_of(body, For)
-        searches = any(True for _ in statements_of(body, While))
-        serves = any(map(_may_serve, loops))
-        if searches and (func := _without_counts(facts.func)) is not facts.func:
-            return self.rewritten(Facts(func))
+        return self.on(facts).func
+
+    def on(self, facts: Facts) -> Rewritten:
+        searches = next(statements_of(facts.func.body, While), None) is not None
+        if searches and (counted := _without_counts(facts.func)) is not facts.func:
+            facts = Facts(counted)
+        func, processor = facts.func, processor_called(self.target)
         made: dict[For, tuple[Stmt, ...]] = {}
-        processor = processor_called(self.target)
-        if searches or serves:
+        if searches or any(map(_may_serve, statements_of(func.body, For))):
             from tirlite.rewrite.nests import Rules, by_vectors
 
             made = by_vectors(facts, Rules(self.called, processor))
-        ahead = _ahead(facts.func, made) if searches else {}
-        past = {} if self.called else _past_caches(facts.func, made, processor)
+        ahead = _ahead(func, made) if searches else {}
+        if self.form is Form.USUAL and not (made or ahead or self.called):
+            large = large_from(func, processor)
+            if large:
+                return Rewritten(func, facts=facts, large_from=large)
+        past = {} if self.called else self._past_caches(func, made, processor)
         if not made and not ahead and not past:
-            return facts.func
-        return exchanged(facts.func, {**made, **past, **{loop: (before, loop) for loop, before in ahead.items()}})
+            return Rewritten(func, facts=facts)
+        led = {loop: (before, loop) for loop, before in ahead.items()}
+        return Rewritten(exchanged(func, {**made, **past, **led}))
 
+    def _past_caches(self, func: PrimFunc, made: Iterable[For], processor: Processor) -> dict[For, tuple[Stmt, ...]]:
+        """What stands in the place of other loops that write results which may go past the caches by vectors."""
+        past = results(func, processor)
+        found = [loop for loop in statements_of(func.body, For) if past and stores_past(loop, past)]
+        if not found:
+            return {}
+        from tirlite.rewrite.by_vectors import streamed
 
-def _past_caches(func: PrimFunc, made: Mapping[For, object], processor: Processor) -> dict[For, tuple[Stmt, ...]]:
-    """What stands in the place of other loops that write results which may go past the caches: so may vectors alone."""
-    past = results(func, processor)
-    found = [loop for loop in statements_of(func.body, For) if past and _is_plain(loop) and stores_past(loop, past)]
-    if not found:
-        return {}
-    from tirlite.rewrite.by_vectors import streamed
-
-    gone = {each for loop in made for each in (loop, *statements_of(loop.body, For))}
-    vectors = ((loop, streamed(loop, func, processor)) for loop in found if loop not in gone)
-    return {loop: stmts for loop, stmts in vectors if stmts is not None}
-
-
-def _is_plain(loop: For) -> bool:
-    """Whether a loop is as an author writes it, not what is left behind whole vectors."""
-    is_left = any(isinstance(node, FloorDiv) for node in walk(loop.start))
-    return loop.kind in (ForKind.SERIAL, ForKind.PARALLEL) and loop.step == 1 and not is_left and not has_check(loop)
+        gone = {each for loop in made for each in (loop, *statements_of(loop.body, For))}
+        is_large = self.form is Form.PAST_CACHES
+        vectors = ((loop, streamed(loop, func, processor, is_large=is_large)) for loop in found if loop not in gone)
+        return {loop: stmts for loop, stmts in vectors if stmts is not None}
 
 
 def _without_counts(func: PrimFunc) -> PrimFunc:

@@ -55,6 +55,11 @@ class Binding:
     is_empty: bool
     strides: Strides | None = None
 
+    @property
+    def bytes(self) -> int:
+        """Those of all arrays together."""
+        return sum(each.nbytes for each in self.arguments if isinstance(each, np.ndarray))
+
 
 class Body(Protocol):
     """What binding asks of a function's body, seldom."""

@@ -41,6 +41,7 @@ class Executable:
     def __init__(self, artifact: Artifact, signature: Signature, plans: ShapePlans | None = None) -> None:
         """`signature` is that of the callers, who know nothing of `plans`. Raises KernelError for a missing extern."""
         self._artifact = artifact
+        self.large_from = artifact.large_from
         self._signature = signature
         self._plans = plans
         known: dict[str, int] = {}
@@ -78,7 +79,8 @@ class Executable:
         if artifact.has_workspace:
             size = self._library.address(artifact.size_entry) if artifact.size_entry else 0
             temporaries = Temporaries(size, artifact.workspace_bytes, artifact.alignment)
-        return quick_call(self._signature, self._library.address(artifact.entry), strides, temporaries)
+        entry = self._library.address(artifact.entry)
+        return quick_call(self._signature, entry, strides, temporaries, self.large_from)
 
     def run(self, binding: Binding, made: Made) -> bool:
         """False where the call is for the version that runs in order, and nothing has been done.

@@ -64,12 +64,13 @@ class Temporaries:
 
 
 def quick_call(
-    signature: Signature, kernel: int, strides: int, temporaries: Temporaries | None = None
+    signature: Signature, kernel: int, strides: int, temporaries: Temporaries | None = None, large_from: int = 0
 ) -> QuickCall | None:
     """What calls the kernel at the address `kernel`, which takes the arrays and the dims of `signature` and no more.
 
     With `strides` the kernel takes so many parameters before these: those that `rewrite.strided` puts there, which
-    callers do not give. With `temporaries` it takes their address behind these. None where a parameter is not an array
+    callers do not give. With `temporaries` it takes their address behind these. Arrays that take `large_from` bytes or
+    more in all are refused, unless it is 0. None where a parameter is not an array
     or has an extent other than a number or a dim, times a number and plus another; where there are too many; and where
     Python or NumPy lay out their objects in unknown ways. The code at `kernel` must stay as long as the result is used.
     """
@@ -93,18 +94,21 @@ def quick_call(
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype = ctypes.py_object
     make.argtypes = (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
-    words = _description(signature, kernel, strides, temporaries)
+    words = _description(signature, kernel, strides, temporaries, large_from)
     for array, axes in zip(signature.arrays, shapes, strict=True):
         words += [*_array(array), *(number for part in zip(*(axes or ()), strict=True) for number in part)]
     made: QuickCall = make(ctypes.addressof(method), pack(f"={len(words)}q", *words), None)
     return made
 
 
-def _description(signature: Signature, kernel: int, strides: int, temporaries: Temporaries | None) -> list[int]:
+def _description(
+    signature: Signature, kernel: int, strides: int, temporaries: Temporaries | None, large_from: int
+) -> list[int]:
     """The words that `codegen.llvm.quick_call` tells of."""
     words = [len(signature.arrays), len(signature.dims), kernel, id(np.ndarray), id(NotImplemented), id(None)]
     words.append(strides)
     words += [0, 0, 0] if temporaries is None else [quick_block().address, temporaries.size, temporaries.bytes]
+    words.append(large_from - 1 if large_from else _LARGEST)
     for var in signature.dims:
         # An empty array is for the version of the kernel for those.
         low, high, multiple = (1, None, 1) if var.dim is None else (var.dim.min, var.dim.max, var.dim.multiple_of)

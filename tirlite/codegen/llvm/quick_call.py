@@ -12,11 +12,11 @@ uses it: calls that come meanwhile, or ask for more, are for Python to serve.
 The words of the description: the number of arrays, that of dims, the addresses of the kernel, of the type ndarray, of
 NotImplemented and of None, and the number of strides that the kernel takes; the address of the record of that block,
 or 0, that of the function that says from the dims how many bytes the kernel asks for, or 0, and else how many these
-are; for each dim its least and its largest
-value and what divides it; for each array the address of its dtype object, the flags that it needs, the bits of its
-address that are 0, the bytes of an element, whether it is written, its rank, how many of its axes have a stride that
-the kernel takes, for each axis its extent, or the number of its dim with all bits turned over, and then for each axis
-what that dim is multiplied by there, and what is added.
+are; the most bytes of all arrays together; for each dim its least and its largest value and what divides it; for each
+array the address of its dtype object, the flags that it needs, the bits of its address that are 0, the bytes of an
+element, whether it is written, its rank, how many of its axes have a stride that the kernel takes, for each axis its
+extent, or the number of its dim with all bits turned over, and then for each axis what that dim is multiplied by there,
+and what is added.
 
 A kernel that takes strides takes them first, in elements. An axis behind those with a stride has stride 1, and not all
 arrays are dense: those are for another version. What is written has each axis outside of those behind it; whether other
@@ -123,7 +123,8 @@ entry:
   %record = load ptr, word 7 of %spec
   %size.function = load ptr, word 8 of %spec
   %needs.block = icmp ne ptr %record, null
-  %facts = getelementptr i64, ptr %spec, i64 10
+  %most.bytes = load i64, word 10 of %spec
+  %facts = getelementptr i64, ptr %spec, i64 11
   %fact.words = mul i64 %dims, 3
   %first = getelementptr i64, ptr %facts, i64 %fact.words
   %pointers = getelementptr i64, ptr %operands, i64 %strides
@@ -147,13 +148,16 @@ array:
   %p = phi ptr [%first, %clear], [%p.next, %apart]
   %q = phi ptr [%operands, %clear], [%q.next, %apart]
   %dense = phi i64 [1, %clear], [%dense.next, %apart]
+  %all.bytes = phi i64 [0, %clear], [%all.bytes.next, %apart]
   %a.done = icmp eq i64 %a, %arrays
   br i1 %a.done, label %bound.all, label %look
 
 bound.all:
   %takes.none = icmp eq i64 %strides, 0
   %has.any = icmp eq i64 %dense, 0
-  %is.meant = or i1 %takes.none, %has.any
+  %is.meant.1 = or i1 %takes.none, %has.any
+  %is.small = icmp sle i64 %all.bytes, %most.bytes
+  %is.meant = and i1 %is.meant.1, %is.small
   br i1 %is.meant, label %dim, label %refuse
 
 look:
@@ -194,6 +198,7 @@ parts:
 
 axis:
   %x = phi i64 [%wanted.rank, %parts], [%x.next, %axis.fits]
+  %size = phi i64 [%item, %parts], [%size.next, %axis.fits]
   %reach = phi i64 [%item, %parts], [%reach.next, %axis.fits]
   %low = phi i64 [%data, %parts], [%low.next, %axis.fits]
   %high = phi i64 [%data, %parts], [%high.next, %axis.fits]
@@ -279,6 +284,7 @@ unit.step:
 
 axis.fits:
   %step = phi i64 [%reach, %axis.step], [%own, %hand.over], [%own, %unit.step]
+  %size.next = mul i64 %size, %extent
   %others = sub i64 %extent, 1
   %move = mul i64 %step, %others
   %goes.down = icmp slt i64 %move, 0
@@ -325,6 +331,7 @@ other.fits:
 
 apart:
   %a.next = add i64 %a, 1
+  %all.bytes.next = add i64 %all.bytes, %size
   %axis.words = mul i64 %wanted.rank, 3
   %p.next = getelementptr i64, ptr %axes, i64 %axis.words
   %q.next = getelementptr i64, ptr %q, i64 %moved

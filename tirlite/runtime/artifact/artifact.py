@@ -22,7 +22,8 @@ class Artifact:
     `parameters` are the types of the entry's parameters by the letters of `struct`: those of the function, its dims,
     and the workspace if it has one. The function `size_entry`, if there is one, computes the bytes of the workspace
     from the numbers among the parameters, as `codegen.Workspace` says; else they are `workspace_bytes`. `plan_at` is
-    the position of the plan among the parameters, or -1. `addresses` are those of externs without a name.
+    the position of the plan among the parameters, or -1. Calls whose arrays take `large_from` bytes or more in all are
+    for another version; where it is 0, all are for this one. `addresses` are those of externs without a name.
     """
 
     code: Code
@@ -34,6 +35,7 @@ class Artifact:
     workspace_bytes: int
     alignment: int
     plan_at: int
+    large_from: int
     addresses: tuple[tuple[str, int], ...] = ()
 
     def loaded(self, known: Mapping[str, int]) -> Library:
@@ -45,7 +47,8 @@ class Artifact:
         if self.addresses or not isinstance(self.code, Image):
             return None
         called = (self.entry, self.parameters, self.size_entry, self.size_parameters)
-        return self.code.plain(), *called, *(self.has_workspace, self.workspace_bytes, self.alignment, self.plan_at)
+        numbers = (self.has_workspace, self.workspace_bytes, self.alignment, self.plan_at, self.large_from)
+        return self.code.plain(), *called, *numbers
 
     @classmethod
     def of_plain(cls, plain: Any) -> Artifact:
@@ -64,6 +67,7 @@ class Artifact:
         fits = fits and not (set(self.parameters) | set(self.size_parameters)) - set("PbhiqBHIQfd")
         fits = fits and self.has_workspace == (self.workspace_bytes > 0 or self.size_entry != "")
         fits = fits and 0 <= self.workspace_bytes < 1 << 62 and -1 <= self.plan_at < len(self.parameters)
+        fits = fits and self.large_from >= 0
         if not fits or self.alignment <= 0 or self.alignment & (self.alignment - 1):
             raise Damaged
 

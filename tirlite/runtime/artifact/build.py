@@ -14,7 +14,9 @@ from tirlite.runtime.signature import Signature
 from tirlite.target.convention import FORK_JOIN, POLL
 
 
-def artifact_of(func: PrimFunc, signature: Signature, lowered: Lowered, objects: Sequence[bytes]) -> Artifact:
+def artifact_of(
+    func: PrimFunc, signature: Signature, lowered: Lowered, objects: Sequence[bytes], *, large_from: int = 0
+) -> Artifact:
     """What `func` was compiled to; `signature` is that of its callers, who know nothing of a plan."""
     has_plan = shape_plan(func) is not None
     has_workspace = not lowered.workspace.is_empty
@@ -31,6 +33,7 @@ def artifact_of(func: PrimFunc, signature: Signature, lowered: Lowered, objects:
         workspace_bytes=lowered.workspace.bytes,
         alignment=lowered.alignment,
         plan_at=len(func.params) - 1 if has_plan else -1,
+        large_from=large_from,
         addresses=lowered.addresses,
     )
 
