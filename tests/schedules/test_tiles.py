@@ -206,3 +206,34 @@ def test_iterated_stencils_give_the_same_bits(kernel: tl.Kernel, shape: tuple[in
     tl.compile(kernel, schedule=None)(*wanted, steps)
     tl.compile(kernel, target=tl.Target.host(workers=1))(*found, steps)
     np.testing.assert_array_equal(found, wanted)
+
+
+@tl.kernel
+def shifted(x: tl.f32[n], y: tl.f32[n + 4]):
+    for t in range(4):
+        for i in tl.parallel(n):
+            y[i - t + 4] = x[i] * t
+
+
+@tl.kernel
+def added(x: tl.f32[4, n], y: tl.f32[n]):
+    for t in range(4):
+        for i in tl.parallel(n):
+            y[i] = y[i] + x[t, i]
+
+
+@pytest.mark.parametrize("step", ["reorder", "tile"])
+def test_a_parallel_loop_runs_in_order_where_a_loop_that_was_around_it_carries_what_it_writes(step: str) -> None:
+    s = tl.schedule(shifted)
+    if step == "reorder":
+        s.reorder("i", "t")
+        assert body_of(s).splitlines()[0] == "for i in range(n):"
+    else:
+        s.tile({"t": 0, "i": 8})
+        assert body_of(s).splitlines()[0] == "for i_outer in range(0, n, 8):"
+
+
+def test_a_parallel_loop_stays_parallel_outside_of_a_loop_that_carries_nothing_across_it() -> None:
+    s = tl.schedule(added)
+    s.reorder("i", "t")
+    assert body_of(s).splitlines()[0] == "for i in tl.parallel(n):"

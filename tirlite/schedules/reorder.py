@@ -10,7 +10,16 @@ from tirlite.ir import For, ForKind, PrimFunc, SeqStmt
 from tirlite.record import record
 from tirlite.rewrite.pipeline import FactsPass
 from tirlite.schedules.handle import LoopName, chain_to, handle_of
-from tirlite.schedules.step import breaks_order, carried, demand_any_order, does_not_fit, is_steady, mentions, with_loop
+from tirlite.schedules.step import (
+    breaks_order,
+    carried,
+    demand_any_order,
+    does_not_fit,
+    is_steady,
+    mentions,
+    moved_out,
+    with_loop,
+)
 
 
 @record
@@ -18,7 +27,8 @@ class Reorder(FactsPass):
     """The loops in the order in which they are given, from the outside in.
 
     They stand one inside of the other, with nothing beside. Refused where an access would come before one that it must
-    come after, but for what reductions combine: these may be regrouped.
+    come after, but for what reductions combine: these may be regrouped. A parallel loop runs in order where its
+    iterations depend on each other across a loop that comes inside of it.
     """
 
     loops: tuple[LoopName, ...]
@@ -46,8 +56,9 @@ class Reorder(FactsPass):
                 if _is_turned(each, loops):
                     raise breaks_order(self, each)
         body = nest[-1].body
-        for loop in reversed(loops):
-            body = SeqStmt((loop.replaced(body=body),))
+        for place, loop in reversed([*enumerate(loops)]):
+            passed = [each for each in nest[: nest.index(loop)] if each in loops[place + 1 :]]
+            body = SeqStmt((moved_out(facts, loop, passed).replaced(body=body),))
         return with_loop(facts, nest[0], body.stmts)
 
     def _demand_bounds(self, loops: list[For]) -> None:

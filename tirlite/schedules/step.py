@@ -19,6 +19,7 @@ from tirlite.ir import (
     Cast,
     Expr,
     For,
+    ForKind,
     IfThenElse,
     IntImm,
     Load,
@@ -123,6 +124,19 @@ def carried(facts: Facts, loop: For) -> Iterator[Dependence]:
     touched = facts.touches_in.get(loop, {}).values()
     if not all(_has_own_axis(each, loop) for each in touched if any(map(writes, each))):
         yield from facts.carried_by(loop)
+
+
+def moved_out(facts: Facts, loop: For, of: Iterable[For]) -> For:
+    """The loop as it runs outside of loops that were around it: in order where its iterations are independent in one
+    iteration of these, but not across them.
+    """
+    if loop.kind not in (ForKind.PARALLEL, ForKind.VECTORIZED):
+        return loop
+    for around in of:
+        for each in carried(facts, around):
+            if dict(zip(each.loops, each.steps, strict=True))[loop].direction != "=":
+                return loop.replaced(kind=ForKind.SERIAL)
+    return loop
 
 
 def demand_independent(step: object, facts: Facts, loop: For) -> None:

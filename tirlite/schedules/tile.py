@@ -35,6 +35,7 @@ from tirlite.schedules.step import (
     demand_plain,
     does_not_fit,
     mentions,
+    moved_out,
     with_loop,
 )
 
@@ -50,7 +51,8 @@ class Tile(FactsPass):
     The loops hold nothing but each other. The bounds of one may be sums of the variables of those around it, as `skew`
     makes them: then the blocks are cut where all of a block around begins, and each iteration takes its part of them.
     Refused where an access would come before one that it must come after, which never happens where both lie in later
-    iterations, or the same, of all of these loops.
+    iterations, or the same, of all of these loops. The outermost blocks of a parallel loop are parallel where its
+    iterations do not depend on each other across the loops around it, too.
     """
 
     sizes: tuple[tuple[LoopName, int], ...]
@@ -78,23 +80,27 @@ class Tile(FactsPass):
             for each in carried(facts, loop):
                 if turns(each, nest):
                     raise breaks_order(self, each)
-        return with_loop(facts, nest[0], self._tiled(nest).stmts)
+        return with_loop(facts, nest[0], self._tiled(facts, nest).stmts)
 
-    def _tiled(self, nest: list[For]) -> SeqStmt:
+    def _tiled(self, facts: Facts, nest: list[For]) -> SeqStmt:
         """The loops over blocks, around those through one."""
         blocks: list[For] = []
         within: list[For] = []
         least: dict[Var, Expr] = {}  # of the variable of each loop in a block
         most: dict[Var, Expr] = {}
         inner: dict[Var, Expr] = {}
-        for loop, (_, by) in zip(nest, self.sizes, strict=True):
+        for place, (loop, (_, by)) in enumerate(zip(nest, self.sizes, strict=True)):
             is_moving = mentions(loop.start, least) or mentions(loop.stop, least)
             first, behind = self._end(loop.start, least, most), self._end(loop.stop, most, least)
             start, stop = (substitute(bound, inner) if is_moving else bound for bound in (loop.start, loop.stop))
             var = Var(f"{loop.var.name}.inner") if by else Var(loop.var.name)
             if by:
                 outer = Var(f"{loop.var.name}.outer")
-                kind = ForKind.SERIAL if loop.kind is ForKind.PARALLEL and blocks else loop.kind
+                kind = (
+                    ForKind.SERIAL
+                    if loop.kind is ForKind.PARALLEL and blocks
+                    else moved_out(facts, loop, nest[:place]).kind
+                )
                 blocks.append(For(outer, first, behind, SeqStmt(()), kind, step=by, span=loop.span))
                 first, end = outer, Add(outer, const(by, i64))
                 behind, start, stop = Min(end, behind), Max(outer, start) if is_moving else outer, Min(end, stop)
