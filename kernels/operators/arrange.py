@@ -1,15 +1,16 @@
-"""Operators that put elements elsewhere: transposed, sliced, spread, repeated, between depth and space."""
+"""Operators that put elements elsewhere: transposed, sliced, padded, joined, divided, between depth and space."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import reduce
 
-from tirlite.ir import Builder, Min, PrimFunc, TensorType, Var
+from tirlite.ir import And, Builder, Call, Expr, Max, Min, Op, PrimFunc, TensorType, Var, const
 from tirlite.kernels.operators.elementwise import spread
 from tirlite.kernels.operators.factory import factory
 from tirlite.kernels.operators.nest import nest, seen
-from tirlite.kernels.operators.shapes import Extent, as_expr, extents, is_one, is_same, product
+from tirlite.kernels.operators.shapes import Extent, around, as_expr, extents, is_one, is_same, product
 
 SQUARE = 16  # elements of a side of the squares that are transposed together
 
@@ -96,3 +97,94 @@ def tile(X: TensorType, Y: TensorType, *, repeats: tuple[Extent, ...]) -> PrimFu
     source = [each for extent in extents(X) for each in (1, extent)]
     target = [each for pair in zip(repeats, extents(X), strict=True) for each in pair]
     return spread("tile", (X, Y), lambda value: value, shapes=(source, target))
+
+
+@factory
+def concat(*types: TensorType, axis: int) -> PrimFunc:
+    """All operands one behind the other along an axis, in the last of `types`."""
+    *given, result = types
+    b = Builder("concat")
+    sources = [b.param(f"x{number}", each) for number, each in enumerate(given)]
+    y = b.param("y", result, out=True)
+    outer, length, inner = around(result, axis)
+    rows = seen(b, y, (outer, length * inner))
+    parts = [seen(b, source, (outer, _width(each, axis))) for source, each in zip(sources, given, strict=True)]
+    with b.parallel("i", 0, outer) as i:
+        start: Extent = 0
+        for part, each in zip(parts, given, strict=True):
+            width = _width(each, axis)
+            with b.for_("j", 0, width) as j:
+                b.store(rows, (i, j + start), part[i, j])
+            start = width + start
+    return b.build()
+
+
+@factory
+def split(X: TensorType, *types: TensorType, axis: int) -> PrimFunc:
+    """The operand cut along an axis into parts of `types`."""
+    b = Builder("split")
+    x = b.param("x", X)
+    results = [b.param(f"y{number}", each, out=True) for number, each in enumerate(types)]
+    outer, length, inner = around(X, axis)
+    rows = seen(b, x, (outer, length * inner))
+    parts = [seen(b, result, (outer, _width(each, axis))) for result, each in zip(results, types, strict=True)]
+    with b.parallel("i", 0, outer) as i:
+        start: Extent = 0
+        for part, each in zip(parts, types, strict=True):
+            width = _width(each, axis)
+            with b.for_("j", 0, width) as j:
+                b.store(part, (i, j), rows[i, j + start])
+            start = width + start
+    return b.build()
+
+
+def _width(tensor: TensorType, axis: int) -> Extent:
+    _, length, inner = around(tensor, axis)
+    return length * inner
+
+
+@factory
+def pad(
+    X: TensorType,
+    Y: TensorType,
+    *,
+    before: tuple[Extent, ...],
+    after: tuple[Extent, ...],
+    mode: str = "constant",
+    value: float = 0,
+) -> PrimFunc:
+    """x with elements added before and behind each axis; `mode` is "constant", "edge", "reflect" or "wrap"."""
+    b = Builder("pad")
+    x, y = b.param("x", X), b.param("y", Y, out=True)
+    shape = [as_expr(extent) for extent in extents(X)]
+    with nest(b, extents(Y)) as indices:
+        moved = [
+            b.let(f"at{axis}", index - start) for axis, (index, start) in enumerate(zip(indices, before, strict=True))
+        ]
+        if mode == "constant":
+            filler = const(value if X.dtype.is_float else int(value), X.dtype)
+            inside = [part for at, extent in zip(moved, shape, strict=True) for part in (at >= 0, at < extent)]
+            element = x[tuple(moved)]
+            if inside:
+                element = Call(X.dtype, Op.IF_THEN_ELSE, (reduce(And, inside), element, filler))
+            b.store(y, indices, element)
+        else:
+            b.store(y, indices, x[tuple(_inside(at, extent, mode) for at, extent in zip(moved, shape, strict=True))])
+    return b.build()
+
+
+def _inside(at: Expr, extent: Expr, mode: str) -> Expr:
+    """The index of the element that stands for the one at `at`."""
+    last = extent - 1
+    if mode == "edge":
+        return Min(Max(at, as_expr(0)), last)
+    if mode == "wrap":
+        return at % extent
+    # A mirror at each end: the image has a period of twice the way between them.
+    period = Max(last * 2, as_expr(1))
+    folded = at % period
+    return Min(folded, period - folded) if not _is_one(extent) else as_expr(0)
+
+
+def _is_one(extent: Expr) -> bool:
+    return getattr(extent, "value", None) == 1

@@ -1,4 +1,4 @@
-"""What depends on the order of elements along an axis: the place of an extreme, the first few, running sums."""
+"""What depends on the order of elements along an axis: the place of an extreme, the first few, sums, nonzeros."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tirlite.kernels.operators.elementwise import computed_in
 from tirlite.kernels.operators.factory import factory
 from tirlite.kernels.operators.heap import sinking
 from tirlite.kernels.operators.rows import added, multiplied
-from tirlite.kernels.operators.shapes import around
+from tirlite.kernels.operators.shapes import around, elements, extents, product
 
 BLOCK = 64  # columns that are gone through together
 
@@ -160,3 +160,30 @@ def _running(
                     results[i, j, first + q] = y.dtype(before if tl.static(exclusive) else totals[q])
 
     return running.ir.replaced(name=name)
+
+
+@factory
+def nonzero(X: TensorType, Y: TensorType) -> PrimFunc:
+    """y[axis, k] = the index along each axis of element k that is not zero, in order; y has room for all of them."""
+    shape, found = extents(X), extents(Y)[1]
+    count = elements(X)
+    inner = tuple(product(shape[axis + 1 :]) for axis in range(len(shape)))
+
+    @tl.inline
+    def put(y, at, t, axis=0):
+        if tl.static(axis < len(shape)):
+            y[axis, at] = t // tl.static(inner[axis]) % tl.static(shape[axis])
+            put(y, at, t, tl.static(axis + 1))
+
+    @tl.kernel
+    def nonzero(x: X, y: tl.out[Y]):
+        flat = tl.view(x, x.dtype[count])
+        at = 0
+        for t in range(count):
+            if flat[t] != 0:
+                assert at < found, f"more than {found} elements are not zero"
+                put(y, at, t)
+                at += 1
+        assert at == found, f"{at} elements are not zero, and {found} were said to be"
+
+    return nonzero.ir

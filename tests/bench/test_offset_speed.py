@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tirlite.bench import symbolic_quality as measuring
-from tirlite.bench.symbolic_quality import offset_speed
+from tirlite.bench import plans as measuring
+from tirlite.bench.plans import offset_speed
 from tirlite.diag import InternalError
 from tirlite.plan import Plan, Problem, Request, offset_evaluator, solve
 from tirlite.sizes import Dim

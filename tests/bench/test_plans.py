@@ -13,8 +13,21 @@ from tirlite.bench import plans as bench_plans
 from tirlite.bench.main import main
 from tirlite.bench.plan_figures import overall, plans_json, plans_text
 from tirlite.bench.plan_instances import Instance, cut, generated, instances_in, network, trace, transformer
-from tirlite.bench.plans import Arrival, Failure, Fresh, How, Row, SymbolicRow, measured
-from tirlite.bench.symbolic_quality import OffsetSpeed, Quality, Replanned, bindings, quality, replanned
+from tirlite.bench.plans import (
+    Arrival,
+    Failure,
+    Fresh,
+    How,
+    OffsetSpeed,
+    Quality,
+    Replanned,
+    Row,
+    SymbolicRow,
+    bindings,
+    measured,
+    quality,
+    replanned,
+)
 from tirlite.plan import Plan, Problem, Request, lower_bound
 from tirlite.plan.search.engine import Progress, PythonEngine
 from tirlite.sizes import Dim

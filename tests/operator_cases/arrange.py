@@ -6,10 +6,8 @@ import numpy as np
 
 import tirlite as tl
 from tirlite.ir import DType
-from tirlite.kernels.operators.arrange import broadcast_to, slice_, tile, transpose
+from tirlite.kernels.operators.arrange import broadcast_to, concat, pad, slice_, split, tile, transpose
 from tirlite.kernels.operators.case import Case, normal
-from tirlite.kernels.operators.join import concat, split
-from tirlite.kernels.operators.pad import pad
 
 n, m, k = tl.dims("n m k")
 SIZES = {n: 3, m: 5, k: 2}

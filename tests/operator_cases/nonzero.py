@@ -1,4 +1,4 @@
-"""Cases of the kernels of `tirlite.kernels.operators.nonzero`."""
+"""Cases of the kernels of `tirlite.kernels.operators.order`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 import tirlite as tl
 from tirlite.kernels.operators.case import Case, integers
-from tirlite.kernels.operators.nonzero import nonzero
+from tirlite.kernels.operators.order import nonzero
 
 n = tl.dim("n")
 

@@ -7,9 +7,8 @@ from random import Random
 import tirlite.plan as plan
 from tirlite.plan import Problem, Request
 from tirlite.sizes import Dim, Proof, Size, ceildiv, evaluate, maximum, prove_eq, prove_le, round_up
-from tirlite.sizes.covering import covered_minimum
 from tirlite.sizes.poly import terms_of
-from tirlite.sizes.search import best_lower_bound
+from tirlite.sizes.search import best_lower_bound, covered_minimum
 
 DIMS = tuple(Dim(f"d{number}") for number in range(20))
 

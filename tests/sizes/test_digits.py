@@ -7,8 +7,8 @@ import random
 import pytest
 
 from tirlite.sizes import Dim, Proof, Size, evaluate, prove_le
-from tirlite.sizes.digits import minimum_by_digits
 from tirlite.sizes.poly import terms_of
+from tirlite.sizes.search import minimum_by_digits
 
 h, w = Dim("h", min=0), Dim("w", min=0)
 n = Dim("n")

@@ -1,6 +1,6 @@
 """Splicing: procedures over cells become one kernel."""
 
-from tirlite.solver.splice import kernel_text
+from tirlite.solver.engine import kernel_text
 
 LIMIT = 10
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tirlite.tune.agreement import disagreement
+from tirlite.tune.contest import disagreement
 
 nan, inf = np.nan, np.inf
 

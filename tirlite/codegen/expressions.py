@@ -40,8 +40,7 @@ from tirlite.ir import (
     i64,
     run,
 )
-from tirlite.ir.checked import bare, checked, is_checked
-from tirlite.ir.masked import mask_of, masked as masked_index, unmasked
+from tirlite.ir.checked import bare, checked, is_checked, mask_of, masked as masked_index, unmasked
 from tirlite.record import cached_property
 
 if TYPE_CHECKING:

@@ -50,9 +50,8 @@ from tirlite.ir import (
     statements_of,
     walk,
 )
-from tirlite.ir.checked import has_check, is_checked
+from tirlite.ir.checked import has_check, is_checked, mask_of
 from tirlite.ir.loop_values import counted_by
-from tirlite.ir.masked import mask_of
 from tirlite.ir.printing import PRINTED, is_print, text_and_values
 
 if TYPE_CHECKING:

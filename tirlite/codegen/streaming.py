@@ -37,7 +37,7 @@ from tirlite.ir import (
     statements_of,
     walk,
 )
-from tirlite.ir.masked import mask_of
+from tirlite.ir.checked import mask_of
 
 # The bytes that such an instruction writes at once, at addresses that are multiples of these.
 _ALIGNMENT = 16

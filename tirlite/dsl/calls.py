@@ -11,10 +11,10 @@ from tirlite.dsl.operators import OperandType
 from tirlite.dsl.parameters import described
 from tirlite.dsl.vocabulary import DECLARATIONS, LEN, LOOPS, MAX, MIN, PRINT, RANGE, Word
 from tirlite.ir import expr as e
+from tirlite.ir.checked import fits_mask, masked
 from tirlite.ir.dot import dot, dot_lanes, fits_dot
 from tirlite.ir.dtype import DType, bool_, dtype_of, f64, handle, i32, i64
 from tirlite.ir.expr import Buffer, BufferRef, Call, Expr, IntImm, Load, StringImm, widened
-from tirlite.ir.masked import fits_mask, masked
 from tirlite.ir.op import Op
 from tirlite.record import record
 

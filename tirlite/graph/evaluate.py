@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ from tirlite.diag.argument import demand_kind
 from tirlite.graph.arguments import bind
 from tirlite.graph.bfloat import bfloat_bits, bfloat_values
 from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Let, Tuple, TupleGetItem, Var
+from tirlite.graph.extents import values as extents
 from tirlite.graph.loop import LoopFunction
 from tirlite.graph.op import Op
 from tirlite.graph.program import Block, Program, extents_found, program
@@ -21,13 +22,7 @@ from tirlite.graph.run_dims import RunDim, check_extent
 from tirlite.graph.stepping import stepping
 from tirlite.graph.types import TensorType, TupleType, Type
 from tirlite.ir import DType, Steps, TypeCode, run
-from tirlite.late import LateModule
 from tirlite.sizes import Dim
-
-if TYPE_CHECKING:
-    from tirlite.graph import definition
-else:
-    definition = LateModule("tirlite.graph.definition")
 
 Array: TypeAlias = npt.NDArray[Any]
 Value: TypeAlias = "Array | tuple[Value, ...]"
@@ -179,11 +174,22 @@ def apply(call: Call, args: Sequence[Value], binding: Mapping[Dim, int]) -> Valu
     demand_kind("apply", op, Op)
     assert isinstance(op, Op)
     if op.meaning is None:
-        came: Value = definition.defined(call, args, binding)
-        return came
+        return _defined(call, args, binding)
     wide = [_widened(value, arg.type) for value, arg in zip(args, call.args, strict=True)]
     with np.errstate(all="ignore"):
         return _rounded(op.means(call.attrs.at(binding), *wide), call.type)
+
+
+def _defined(call: Call, args: Sequence[Any], binding: Mapping[Dim, int]) -> Value:
+    """The value of an operator without a NumPy meaning: by its kernel, compiled for the given shapes."""
+    from tirlite.driver import Kernel
+    from tirlite.graph.aot.operators import OperatorFunctions
+    from tirlite.rewrite.options import Options
+
+    types = (TensorType(extents(arg.tensor.shape, binding), arg.tensor.dtype) for arg in call.args)
+    known = Call(call.op, tuple(Var("", of) for of in types), call.attrs.at(binding), name=call.name, span=call.span)
+    came: Any = Kernel(OperatorFunctions().of(known), Options())(*args)
+    return came  # type: ignore[no-any-return]
 
 
 def _widened(value: Value, of: Type) -> Value:

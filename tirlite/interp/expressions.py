@@ -42,7 +42,7 @@ from tirlite.ir import (
     Var,
 )
 from tirlite.ir.arithmetic import FUNCTIONS, Function
-from tirlite.ir.masked import mask_of, unmasked
+from tirlite.ir.checked import mask_of, unmasked
 from tirlite.ir.op import INTERLEAVES
 from tirlite.ir.traps import Trap, trap_of
 

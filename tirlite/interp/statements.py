@@ -1,13 +1,20 @@
-"""Adds the steps and blocks that run a statement at the end of the program so far."""
+"""Adds the steps and blocks that run a statement at the end of the program so far.
+
+A function that is called is translated once. No function calls itself, so each has one frame of registers for all of
+its calls, and where a call goes on is kept in a register of that frame.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 import numpy as np
 
-from tirlite.interp.code import Code, Rule
+from tirlite.analysis import GIVEN, Demand, Extents, ParamUses, Use, demands_of
+from tirlite.interp.code import Code, Rule, Subroutine
 from tirlite.interp.expressions import expression, indices_of, only
 from tirlite.interp.iterations import begin_iteration, close_iterations, open_iterations, watch_iterations
-from tirlite.interp.kernel_calls import enter, leave
 from tirlite.interp.memory import fresh, owner_of, size_of, view
 from tirlite.interp.place import element, extents
 from tirlite.interp.poison import refuse
@@ -24,19 +31,96 @@ from tirlite.ir import (
     IfThenElse,
     KernelCall,
     Let,
+    PrimFunc,
     SeqStmt,
     Steps,
     Stmt,
     Store,
+    Var,
     View,
     While,
     failure,
     shown,
 )
-from tirlite.ir.faults import OutOfMemory, ViewOutOfBounds
+from tirlite.ir.faults import CallExtent, OutOfMemory, ViewOutOfBounds
 from tirlite.ir.loop_values import counted_by
 from tirlite.ir.printing import PRINTED, is_print, printed, put, text_and_values
 from tirlite.ir.thread_tag import ThreadRole, thread_role
+
+
+def enter(code: Code, call: KernelCall) -> Steps[Subroutine | None]:
+    """Translate the call up to the callee's body; a Subroutine where that is to be translated now.
+
+    Its end is then told to `leave`.
+    """
+    program, around = code.program, code.program.registers
+    uses = ParamUses().of(call.callee)
+    for param, given in call.buffers():
+        if uses[param] & Use.WRITE:
+            program.written[code.root(given)] = None
+    scalars: dict[Var, int] = {}
+    for scalar, value in call.scalars():
+        scalars[scalar] = yield expression(code, value)
+    buffers = {param: program.register_of(given) for param, given in call.buffers()}
+    key = (call.callee, code.thread_loops > 0, tuple(code.parallel_loops))
+    known = code.subroutines.get(key)
+    routine = known or Subroutine(Block(), program.new_register(), {})
+    program.registers = routine.registers
+    for scalar, register in scalars.items():
+        code.copy(register, program.register_of(scalar))
+    _bind(code, buffers, call)
+    for demand in demands_of(call, Extents(PrimFunc("nobody", (), SeqStmt()))):
+        yield _check(code, demand, call)
+    program.registers = around
+    after = Block()
+
+    def jump(values: Values, _marks: Marks) -> None:
+        values[routine.follower] = after
+
+    code.emit(jump)
+    code.goto(routine.entry)
+    code.block = after
+    code.subroutines[key] = routine
+    return routine if known is None else None
+
+
+def leave(code: Code, routine: Subroutine) -> None:
+    """End the body of a function: its caller goes on."""
+    code.block.exit = lambda values, _marks: values[routine.follower]
+
+
+def _bind(code: Code, sources: Mapping[Buffer, int], call: KernelCall) -> None:
+    """Emit what lays the parameters on the arguments' memory and takes the dims from their shapes."""
+    windows = [(register, code.program.register_of(param), param) for param, register in sources.items()]
+    dims = [(sources[param], axis, code.program.register_of(dim)) for dim, (param, axis) in call.callee.sources.items()]
+
+    def step(values: Values, _marks: Marks) -> None:
+        for source, target, param in windows:
+            values[target] = replace(values[source], buffer=param)
+        for source, axis, target in dims:
+            values[target] = np.int64(values[source].shape[axis])
+
+    code.emit(step)
+
+
+def _check(code: Code, demand: Demand, call: KernelCall) -> Steps[None]:
+    """Emit the check of an extent, in registers of the callee."""
+    window, given = code.program.register_of(demand.param), code.program.register_of(GIVEN)
+    span, problem = code.span, demand.told(call.callee.name)
+
+    def extent(values: Values, _marks: Marks) -> None:
+        values[given] = np.int64(values[window].shape[demand.axis])
+
+    code.emit(extent)
+    condition = yield expression(code, demand.condition)
+    held, failed = Block(), Block()
+    code.branch(condition, f"a scalar that `{call.callee.name}` takes for an extent", held, failed)
+
+    def fail(_values: Values, _marks: Marks) -> None:
+        raise CallExtent(problem, span=span).error()
+
+    failed.steps.append(fail)
+    code.block = held
 
 
 def statement(code: Code, node: Stmt) -> Steps[None]:

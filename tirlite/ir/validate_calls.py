@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 
 from tirlite.diag import KernelError, Message
 from tirlite.ir.callees import closure_of
+from tirlite.ir.checked import fits_mask
 from tirlite.ir.dot import dot_lanes, fits_dot
 from tirlite.ir.dtype import DType, bool_, handle, i32, i64
 from tirlite.ir.expr import Buffer, BufferRef, Call, Expr, IntImm, Load, StringImm, Var
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.kernel_call import KernelCall
-from tirlite.ir.masked import fits_mask
 from tirlite.ir.node import Node
 from tirlite.ir.op import INTERLEAVES, Op
 from tirlite.ir.printing import is_print, prints_in

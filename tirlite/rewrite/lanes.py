@@ -52,9 +52,9 @@ from tirlite.ir import (
     run,
     walk,
 )
+from tirlite.ir.checked import masked
 from tirlite.ir.dot import dot
 from tirlite.ir.equal import are_equal
-from tirlite.ir.masked import masked
 from tirlite.ir.shapes import constant_shape
 from tirlite.ir.traps import SHIFTS, trap_of
 from tirlite.rewrite.affine_exprs import folded

@@ -4,17 +4,55 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
+from threading import get_ident
 from typing import TYPE_CHECKING
 
 from tirlite.gate import GATE
+from tirlite.ir.dtype import DType, dtype_of
+from tirlite.ir.printing import printed, put
 from tirlite.record import record
 from tirlite.runtime.artifact.artifact import library_of
 from tirlite.runtime.cache.entries import code_called
+from tirlite.runtime.fault_record import number_of
 from tirlite.target.convention import POLL, PRINT, PRINTER, RAISE, STOP
 
 if TYPE_CHECKING:
     from tirlite.runtime.artifact.artifact import Code
+
+# What printing raised in a thread, until the kernel that it ended has come back there.
+_FAILED: dict[int, BaseException] = {}
+
+
+def print_values(at: int, length: int, values: int) -> bool:
+    """Prints the text in these bytes, see `codegen.printing`, with the values at this address; whether that failed.
+
+    It goes to `sys.stdout`, as it is at that moment.
+    """
+    try:
+        types, text = _parts(ctypes.string_at(at, length))
+        bits = (ctypes.c_int64 * len(types)).from_address(values) if types else ()
+        put(printed(text, [number_of(each, dtype) for each, dtype in zip(bits, types, strict=True)], types))
+    except BaseException as error:
+        _FAILED[get_ident()] = error
+        return True
+    return False
+
+
+def raise_own() -> None:
+    """Raises what printing has raised in this thread, if anything."""
+    error = _FAILED.pop(get_ident(), None)
+    if error is not None:
+        raise error
+
+
+@lru_cache(256)
+def _parts(data: bytes) -> tuple[tuple[DType, ...], str]:
+    types, _, text = data.partition(b"\0")
+    names = types.decode().split(",") if types else []
+    found = tuple(dtype for name in names if (dtype := dtype_of(name)) is not None)
+    return found, text.decode("utf-8", "surrogatepass")
+
 
 _API = (
     "PyGILState_GetThisThreadState",
@@ -44,8 +82,6 @@ def signal_addresses() -> dict[str, int]:
 
 def raise_kept() -> None:
     """Raises the exception of the handler that interrupted a kernel, or of what it printed to."""
-    from tirlite.runtime.printing import raise_own
-
     raise_own()
     _signals().raise_kept()
 
@@ -63,8 +99,6 @@ def _loaded() -> _Signals:
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(library))
     # With the lock held, and what it leaves behind as an error raised.
     raises = ctypes.PYFUNCTYPE(ctypes.c_int64)(library.address(RAISE))
-    from tirlite.runtime.printing import print_values
-
     ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.py_object)(library.address(PRINTER))(print_values)
     return _Signals({name: library.address(name) for name in (POLL, STOP, PRINT)}, raises)
 

@@ -43,7 +43,7 @@ from tirlite.ir import (
     substitute,
     walk,
 )
-from tirlite.ir.masked import masked
+from tirlite.ir.checked import masked
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.lanes import Lanes, NotVector, iterations

@@ -2,11 +2,18 @@
 
 Atoms are first taken as independent variables in their bounds (`box`). Where that is not enough they are replaced, one
 at a time, by simpler sizes that bound them, or by each of the sizes that they may equal.
+
+Digits: `h//4` is `2*(h//8)` and a digit, which is 0 or 1. So `h//4 - 2*(h//8)` is that digit, and not below 0, which
+bounds of each quotient alone do not tell.
+
+Covers: where a sum has many unrelated dims, each negative term is covered by a positive one of its own. That is how a
+slot in a row of many ends where the row ends, or before. Each cover is a small proof about few dims, where a search
+through the whole sum would try all ways to bound all of its terms together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import combinations
 from typing import TypeVar
@@ -15,12 +22,149 @@ from tirlite.diag import KernelError
 from tirlite.record import record
 from tirlite.sizes.bounds import Bounds
 from tirlite.sizes.box import minimum_in_box
-from tirlite.sizes.covering import MANY_DIMS, covered_minimum, telling_bindings
-from tirlite.sizes.digits import minimum_by_digits
+from tirlite.sizes.dim import Dim
 from tirlite.sizes.division import divisor_of
 from tirlite.sizes.evaluate import dims_of, evaluate, sample_bindings
-from tirlite.sizes.poly import Atom, Product, Relaxation, Terms, inside_out, of_terms, terms_of, varies
+from tirlite.sizes.poly import Atom, Product, Quotient, Relaxation, Terms, inside_out, of_terms, terms_of, varies
 from tirlite.sizes.terms import Factor, accumulate, multiply, replace, without
+
+# A sum over more dims than this is looked at in this way.
+MANY_DIMS = 2
+# Of fewer terms none is left out of a cover.
+_FEWEST = 3
+# Covers that may turn out to be none, and negative terms of which the sum is sampled.
+_FAILURES, _SAMPLED = 64, 8
+_LARGE = 1000
+
+# A lower bound of a sum that reaches 0 if one is found that does.
+Bound = Callable[[Terms], "int | None"]
+
+
+def covered_minimum(terms: Terms, bound: Bound) -> int | None:
+    """A number that the sum never falls below, or None where some negative term is not seen to be covered.
+
+    Negative terms over the same dims are covered together, by one term or by all that are over the same dims: of
+    `round_up(96 * n, 64)` there are two, `64 * n` and `64 * ((n + 1) // 2)`.
+    """
+    if sum(map(bool, terms)) < _FEWEST or any(not atom.bounds.nonnegative for product in terms for atom in product):
+        return None
+    dims = {product: dims_of(of_terms({product: 1})) for product in terms if product}
+    free = _Free({product: over for product, over in dims.items() if terms[product] > 0})
+    negative: dict[tuple[Dim, ...], list[Product]] = {}
+    for product in dims:
+        if terms[product] < 0:
+            negative.setdefault(dims[product], []).append(product)
+    failures = 0
+    for over, needed in sorted(negative.items(), key=lambda each: len(free.meeting(each[0]))):
+        for cover in free.covers(over):
+            if failures > _FAILURES or len(needed) + len(cover) == len(dims):
+                return None
+            found = bound({product: terms[product] for product in (*needed, *cover)})
+            if found is not None and found >= 0:
+                free.take(cover)
+                break
+            failures += 1
+        else:
+            return None
+    return terms.get((), 0) + (minimum_in_box({product: terms[product] for product in free.products}) or 0)
+
+
+class _Free:
+    """Positive terms that cover nothing yet, those over the fewest dims first."""
+
+    def __init__(self, dims: Mapping[Product, tuple[Dim, ...]]) -> None:
+        self._dims = dims
+        self.products = {product: place for place, product in enumerate(sorted(dims, key=lambda each: len(dims[each])))}
+        self._over: dict[Dim, list[Product]] = {}
+        for product in self.products:
+            for dim in dims[product]:
+                self._over.setdefault(dim, []).append(product)
+
+    def meeting(self, over: tuple[Dim, ...]) -> list[Product]:
+        """The terms that have some of these dims."""
+        found = {product for dim in over for product in self._over.get(dim, ()) if product in self.products}
+        return sorted(found, key=self.products.__getitem__)
+
+    def covers(self, over: tuple[Dim, ...]) -> list[list[Product]]:
+        """What may cover a term over these dims: each term that meets it, then all of those over the same dims."""
+        found = self.meeting(over)
+        groups: dict[tuple[Dim, ...], list[Product]] = {}
+        for product in found:
+            groups.setdefault(self._dims[product], []).append(product)
+        return [*([product] for product in found), *(group for group in groups.values() if len(group) > 1)]
+
+    def take(self, cover: Sequence[Product]) -> None:
+        for product in cover:
+            del self.products[product]
+
+
+def telling_bindings(terms: Terms) -> Iterator[Mapping[Dim, int]]:
+    """Bindings at which one negative term each is large, and what is of other dims is small: there a sum is least."""
+    dims = dims_of(of_terms(terms))
+    negative = [product for product, coefficient in terms.items() if product and coefficient < 0]
+    for product in negative[:_SAMPLED]:
+        large = set(dims_of(of_terms({product: 1})))
+        yield {dim: dim.nth(_LARGE if dim in large else 0) for dim in dims}
+
+
+@record
+class _Digit(Factor):
+    """What a quotient by a number is above that by a multiple of it, times that multiple."""
+
+    ident: int
+    bounds: Bounds
+    divisor: int = 1
+
+
+@record
+class _Part:
+    """An atom as `(size + constant) // by`; `size` are the terms of what several of them divide."""
+
+    atom: Atom
+    size: frozenset[tuple[Product, int]]
+    constant: int
+    by: int
+
+
+def minimum_by_digits(terms: Terms) -> int | None:
+    """A number that the sum never falls below, or None; None as well where no two atoms divide one size."""
+    parts = list(dict.fromkeys(_part(atom) for product in terms for atom in product))
+    digits = list(_digits(parts))
+    if not digits:
+        return None
+    # Atoms and digits are factors alike to the box.
+    sum_of: Mapping[tuple[Factor, ...], int] = {(*product,): coefficient for product, coefficient in terms.items()}
+    try:
+        for atom, written in digits:
+            sum_of = replace(sum_of, {atom: written})
+    except KernelError:  # of too many terms
+        return None
+    return minimum_in_box(sum_of)
+
+
+def _part(atom: Atom) -> _Part:
+    if not isinstance(atom, Quotient) or not isinstance(atom.by, int):
+        return _Part(atom, frozenset({((atom,), 1)}), 0, 1)
+    size = {**terms_of(atom.dividend)}
+    constant = size.pop((), 0)
+    return _Part(atom, frozenset(size.items()), constant, atom.by)
+
+
+def _digits(parts: list[_Part]) -> Iterator[tuple[Factor, Mapping[tuple[Factor, ...], int]]]:
+    """What each atom is in terms of one that is divided by a multiple, those of the smallest divisors first."""
+    ordered = sorted(parts, key=lambda part: (part.by, part.constant))
+    for place, fine in enumerate(ordered):
+        coarse = next(
+            (each for each in ordered[place + 1 :] if each.size == fine.size and each.by % fine.by == 0), None
+        )
+        if coarse is not None:
+            times = coarse.by // fine.by
+            # With other constants, the sizes that are divided are `whole` or one more of the smaller divisors apart.
+            whole, rest = divmod(coarse.constant - fine.constant, fine.by)
+            digit = _Digit(-1 - place, Bounds(0, times - 1 + (rest > 0)))
+            written = {(coarse.atom,): times, (digit,): 1, (): -whole - (rest > 0)}
+            yield fine.atom, {product: c for product, c in written.items() if c}
+
 
 # Sums that are looked into further. Proofs that matter take a handful; the limit keeps hopeless ones cheap.
 # It bounds the recursion as well. A sum counts once for each hundred terms.

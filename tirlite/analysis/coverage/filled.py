@@ -16,7 +16,7 @@ from tirlite.analysis.coverage.store_nest import in_the_other_branch, indices_of
 from tirlite.analysis.integers.index_space import IndexSpace
 from tirlite.analysis.regions import child_of, regions_between, root_of
 from tirlite.ir import Expr, For, ForKind, IfThenElse, Load, Max, Min, Store, conjuncts
-from tirlite.ir.masked import mask_of
+from tirlite.ir.checked import mask_of
 from tirlite.sizes import Size
 from tirlite.sizes.poly import Atom
 from tirlite.sizes.unknown import Unknown, follows, linear, terms_in, unknowns_in

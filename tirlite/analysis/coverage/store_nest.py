@@ -8,7 +8,7 @@ from tirlite.analysis.access import Region, Touch
 from tirlite.analysis.integers.index_space import FLIPPED, IndexSpace
 from tirlite.analysis.regions import is_within, regions_between
 from tirlite.ir import LT, Buffer, Compare, Expr, For, ForKind, IfThenElse, Load, Min, Store, conjuncts
-from tirlite.ir.masked import mask_of
+from tirlite.ir.checked import mask_of
 from tirlite.record import record
 from tirlite.sizes import Proof, Size, ceildiv, maximum, minimum, prove_eq, prove_le
 from tirlite.sizes.poly import Atom, varies

@@ -19,8 +19,7 @@ from tirlite.codegen.faults import require_inside
 from tirlite.codegen.llvm.values import FALSE, Value, integer, undefined, zero
 from tirlite.codegen.memory import demand_plain
 from tirlite.ir import DType, Load, Steps, Store, bool_
-from tirlite.ir.checked import bare, is_checked
-from tirlite.ir.masked import mask_of, unmasked
+from tirlite.ir.checked import bare, is_checked, mask_of, unmasked
 
 
 class CheckedAccesses(Expressions):

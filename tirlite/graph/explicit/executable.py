@@ -1,18 +1,219 @@
-"""Executables: routines that can be run, printed, and written as JSON."""
+"""Executables: routines that are checked, and can be run, printed, and written as JSON."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
 import numpy.typing as npt
 
-from tirlite.diag import public
+from tirlite.diag import GraphError, Message, public
 from tirlite.diag.argument import demand_kind
 from tirlite.graph.explicit.execute import Run, Value, execute
-from tirlite.graph.explicit.instructions import Routine
-from tirlite.graph.explicit.printer import text
+from tirlite.graph.explicit.instructions import (
+    AllocStorage,
+    AllocTensor,
+    Body,
+    Branch,
+    Instruction,
+    Invoke,
+    InvokeOperator,
+    InvokeRoutine,
+    LetSize,
+    LoadConstant,
+    ReadSize,
+    ReshapeTensor,
+    Result,
+    Routine,
+    sizes_in,
+    tensor_named,
+    tensors_read,
+)
 from tirlite.graph.explicit.serialise import from_text, text_of
-from tirlite.graph.explicit.verify import verify
 from tirlite.graph.out_variants import NUMPY, Library, OutVariants
+from tirlite.graph.types import TensorType
+from tirlite.ir import Steps, run
 from tirlite.record import record
+from tirlite.sizes import Dim, Size, dims_of
+from tirlite.sizes.poly import atom_of
+
+
+class UnnamedOperand(Message):
+    """An instruction of a program with explicit allocation uses what is not there.
+
+    Example: `alloc_tensor(s, ...)` in one branch, where only the other branch allocates `s`.
+    Fix: Allocate it before, in the same body or one around it.
+    """
+
+    code = "no-such-operand"
+    raises = GraphError
+    title = "the {kind} `{name}` is not there where `{routine}` uses it"
+    help = "allocate it before, in the same body or in one around it"
+
+    kind: str
+    name: str
+    routine: str
+
+
+class NamedTwice(Message):
+    """Two instructions of a program with explicit allocation give a value to one name.
+
+    Example: Two `alloc_storage` with the name `s`.
+    Fix: Each name has one value: take another name.
+    """
+
+    code = "named-twice"
+    raises = GraphError
+    title = "`{routine}` gives `{name}` a value twice"
+    help = "each name has one value: take another name"
+
+    name: str
+    routine: str
+
+
+def verify(routines: Sequence[Routine]) -> None:
+    """Raises GraphError where a name is used that has no value there, or where one is given a value twice."""
+    known: set[str] = set()
+    for routine in routines:
+        if routine.name in known:
+            raise NamedTwice(routine.name, routine.name).error()
+        run(_Walk(routine, known).routine())
+        known.add(routine.name)
+
+
+class _Walk:
+    """One routine. `taken` are all names so far, `scopes` what each open body has given values to."""
+
+    def __init__(self, routine: Routine, routines: Iterable[str]) -> None:
+        self.name = routine.name
+        self.of = routine
+        self.taken: set[object] = set()
+        self.visible: set[tuple[str, object]] = {("routine", name) for name in routines}
+        self.scopes: list[list[tuple[str, object]]] = [[]]
+
+    def routine(self) -> Steps[None]:
+        for param in self.of.params:
+            for name, of in param.leaves:
+                self.define("tensor", name)
+                for extent in of.shape:
+                    self.visible.update(("size", dim) for dim in atom_of(extent, Dim))
+        yield self.body(self.of.body)
+        self.use("tensor", self.of.results)
+
+    def body(self, body: Body) -> Steps[None]:
+        for step in body:
+            self.step(step)
+            if isinstance(step, Branch):
+                for part in (step.then, step.other):
+                    self.scopes.append([])
+                    yield self.body(part)
+                    self.visible.difference_update(self.scopes.pop())
+
+    def step(self, step: Instruction) -> None:
+        for size in sizes_in(step):
+            self.use("size", dims_of(size))
+        self.use("tensor", tensors_read(step))
+        if isinstance(step, Invoke):
+            self.use("tensor", step.outs)
+        if isinstance(step, InvokeRoutine):
+            self.use("routine", (step.routine,))
+        if isinstance(step, AllocTensor):
+            self.use("storage", (step.storage,))
+        if isinstance(step, AllocStorage):
+            self.define("storage", step.name)
+        elif isinstance(step, LetSize | ReadSize):
+            self.define("size", step.dim)
+        elif (name := tensor_named(step)) is not None:
+            self.define("tensor", name)
+
+    def use(self, kind: str, names: Iterable[object]) -> None:
+        for name in names:
+            if (kind, name) not in self.visible:
+                raise UnnamedOperand(kind, _text(name), self.name).error()
+
+    def define(self, kind: str, name: object) -> None:
+        if name in self.taken:
+            raise NamedTwice(_text(name), self.name).error()
+        self.taken.add(name)
+        self.visible.add((kind, name))
+        self.scopes[-1].append((kind, name))
+
+
+def _text(name: object) -> str:
+    return name.name if isinstance(name, Dim) else str(name)
+
+
+_INDENT = "    "
+_SHOWN = 8  # elements of a constant
+
+
+def text(routines: Iterable[Routine]) -> str:
+    """The text of several routines."""
+    return "\n\n".join("\n".join(_routine(each)) for each in routines)
+
+
+def _routine(routine: Routine) -> Iterator[str]:
+    params = ", ".join(f"{name}: {of}" for param in routine.params for name, of in param.leaves)
+    yield f"{'primitive def' if routine.primitive else 'def'} {routine.name}({params}) -> {_result(routine.result)}:"
+    yield from _body(routine.body)
+
+
+def _body(body: Body) -> Iterator[str]:
+    stack: list[tuple[Iterator[Instruction | str], int]] = [(iter(body), 1)]
+    while stack:
+        rest, level = stack[-1]
+        top = next(rest, None)
+        if top is None:
+            stack.pop()
+        elif isinstance(top, str):
+            yield _INDENT * (level - 1) + top
+        elif isinstance(top, Branch):
+            yield f"{_INDENT * level}if {top.condition}:"
+            stack.append((iter(("else:", *(top.other or ("    pass",)))), level + 1))
+            stack.append((iter(top.then or ("    pass",)), level + 1))
+        else:
+            yield _INDENT * level + _line(top)
+
+
+def _line(top: Instruction) -> str:
+    match top:
+        case AllocStorage():
+            size = f"size={top.size}, alignment={top.alignment}"
+            return f"{top.name} = alloc_storage({size}, dtype={top.dtype}, device={top.device})"
+        case AllocTensor():
+            kind = f"shape={_shape(top.shape)}, dtype={top.dtype}"
+            return f"{top.name} = alloc_tensor({top.storage}, offset={top.offset}, {kind})"
+        case ReshapeTensor():
+            return f"{top.name} = reshape_tensor({top.source}, shape={_shape(top.shape)})"
+        case LoadConstant():
+            return f"{top.name}: {TensorType(top.value.shape, top.dtype)} = constant({_elements(top)})"
+        case LetSize():
+            return f"{top.dim.name} = {top.value}"
+        case ReadSize():
+            return f"{top.dim.name} = read_size({top.tensor})"
+        case InvokeOperator():
+            attrs = f", {top.attrs}" if str(top.attrs) else ""
+            return f"invoke {top.op}({', '.join(top.args)}{attrs}) -> {', '.join(top.outs)}"
+        case InvokeRoutine():
+            return f"invoke def {top.routine}({', '.join(top.args)}) -> {', '.join(top.outs)}"
+        case Branch():
+            raise AssertionError("branches have lines of their own")
+
+
+def _result(result: Result) -> str:
+    if isinstance(result, str):
+        return result
+    return f"({', '.join(map(_result, result))}{',' if len(result) == 1 else ''})"
+
+
+def _shape(shape: tuple[Size, ...]) -> str:
+    return f"({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
+
+
+def _elements(step: LoadConstant) -> str:
+    if step.value.size > _SHOWN:
+        return "..."
+    return np.array2string(step.value, separator=", ", max_line_width=1000).replace("\n", "")
 
 
 @record(eq=False, repr=False)

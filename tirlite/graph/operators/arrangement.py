@@ -343,7 +343,7 @@ class Arrangement(CallBuilder):
             "slice", value, attrs=Slice(*map(tuple, zip(*every, strict=True))) if every else Slice((), (), ())
         )
 
-    @operator(_pad_type, _pad, "pad.pad", attrs=Pad)
+    @operator(_pad_type, _pad, "arrange.pad", attrs=Pad)
     def pad(
         self,
         x: Operand,
@@ -358,12 +358,12 @@ class Arrangement(CallBuilder):
         last = first if after is None else shape_of(after, span)
         return self.call("pad", x, attrs=Pad(first, last, mode, value))
 
-    @operator(_concat_type, _concat, "join.concat", most=None, attrs=Axis)
+    @operator(_concat_type, _concat, "arrange.concat", most=None, attrs=Axis)
     def concat(self, parts: Sequence[Operand], axis: int = 0) -> Call:
         """The parts one behind the other along an axis."""
         return self.call("concat", *parts, attrs=Axis(axis))
 
-    @operator(_split_type, _split, Lowering("join.split", said=("sizes",)), attrs=Split)
+    @operator(_split_type, _split, Lowering("arrange.split", said=("sizes",)), attrs=Split)
     def split(self, x: Operand, parts: int | Sequence[Extent], axis: int = 0) -> list[TupleGetItem]:
         """The parts along an axis: of the given extents, or so many equal ones and the last of what is left."""
         (value,) = self._operands([x], span := self._here())

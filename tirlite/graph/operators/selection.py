@@ -158,7 +158,7 @@ class Selection(CallBuilder):
         call = self.call("topk", x, attrs=TopK(size_of(count, self._here()), axis, largest))
         return self.item(call, 0), self.item(call, 1)
 
-    @operator(_nonzero_type, _nonzero, Lowering("nonzero.nonzero", said=("count",)), attrs=Count)
+    @operator(_nonzero_type, _nonzero, Lowering("order.nonzero", said=("count",)), attrs=Count)
     def nonzero(self, x: Operand, count: Extent) -> Call:
         """The indices of the `count` elements that are not zero, in order: a row for each axis; numpy.nonzero.
 

@@ -1,4 +1,4 @@
-"""Computes log, log2, log10, log1p and pow of f64 Terms, as an f64 Term."""
+"""Computes log, log2, log10, log1p, pow and rsqrt of f64 Terms, as an f64 Term."""
 
 from __future__ import annotations
 
@@ -148,3 +148,17 @@ def power_at_edges(x: Term, y: Term, result: Term) -> Term:
     result = (((x < 0.0) & (x > -inf) & (is_whole ^ True)) | x.differs(x)).where(nan, result)
     is_one = x.equals(1.0) | y.equals(0.0) | (abs(x).equals(1.0) & abs(y).equals(inf))
     return is_one.where(1.0, result)
+
+
+def rsqrt(x: Term) -> Term:
+    """1 / sqrt(x); both roundings are made good for."""
+    is_tiny, is_huge = x < 2.0**-500, x > 2.0**500
+    moved = x * is_tiny.where(x.like(2.0**600), is_huge.where(x.like(2.0**-600), 1.0))
+    root = moved.sqrt()
+    square = product_of(root, root)
+    lacking = ((moved - square.high) - square.low) / (2.0 * root)
+    inverse = 1.0 / root
+    back = product_of(inverse, root)
+    rest = (((1.0 - back.high) - back.low) - inverse * lacking) * inverse
+    result = inverse + rest.equals(rest).where(rest, 0.0)
+    return result * is_tiny.where(x.like(2.0**300), is_huge.where(x.like(2.0**-300), 1.0))

@@ -15,7 +15,6 @@ from tirlite.ir.functions import (
     fast_single,
     inverse,
     logarithm,
-    root,
     single,
     single_angles,
     trigonometry,
@@ -45,7 +44,7 @@ _FORMULAS: dict[Op, Formula] = {
     Op.ATAN: inverse.atan,
     Op.ATAN2: inverse.atan2,
     Op.ERF: error_function.erf,
-    Op.RSQRT: root.rsqrt,
+    Op.RSQRT: logarithm.rsqrt,
 }
 _OF_F32: dict[Op, Formula] = {
     Op.EXP: single.exp,

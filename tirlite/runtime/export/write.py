@@ -1,4 +1,4 @@
-"""Writes the files of an exported function into a folder."""
+"""Writes the files of an exported function into a folder: object, C header, CMake snippet."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from tirlite.analysis import shape_plan
 from tirlite.codegen import MACHINES, Lowered, compile_exported, lower
 from tirlite.codegen.reports import AssertTold, IndexReport
 from tirlite.diag import CallValueError, KernelError, Message
+from tirlite.ir import Buffer, DType, TypeCode, Var
 from tirlite.ir.assertion import filled
 from tirlite.ir.printer import text as printed
-from tirlite.runtime.export.header import C_WORDS, Exported, cmake_text, header_text
-from tirlite.runtime.export.wrapper import Weights, arena_need, wrapper_text
+from tirlite.record import record
+from tirlite.runtime.export.wrapper import ABI, BAD_CONTEXT, BAD_SIZE, NO_ARENA, Weights, arena_need, wrapper_text
 from tirlite.runtime.signature import Signature
+from tirlite.runtime.signature_text import kind_text
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -23,6 +25,179 @@ if TYPE_CHECKING:
     from tirlite.ir import PrimFunc
 
     Array: TypeAlias = npt.NDArray[Any]
+
+_INTERFACE = f"""\
+#ifndef TIRLITE_ABI
+#define TIRLITE_ABI {ABI}
+
+/* Runs iterations [first, end) as the given worker, and returns 0 or what stopped it. */
+typedef int64_t (*tirlite_task)(void *closure, int64_t first, int64_t end, int64_t worker);
+
+/* What a function needs of the program around it. Null, or one without `parallel`: loops run in the calling thread.
+
+   `parallel` cuts iterations [0, count) into at most `chunks` stretches, runs the task on each, and returns when all
+   are done: 0, or the result of the first stretch whose result is not 0. At a time, no two threads are the same
+   worker; workers are numbered from 0 to below `workers`. */
+typedef struct tirlite_ctx {{
+  uint32_t abi; /* TIRLITE_ABI */
+  int64_t (*parallel)(void *pool, tirlite_task task, void *closure, int64_t count, int64_t workers, int64_t chunks);
+  void *pool; /* handed to `parallel` */
+}} tirlite_ctx;
+
+enum {{
+  TIRLITE_DONE = 0,
+  TIRLITE_BAD_SIZE = {BAD_SIZE},
+  TIRLITE_BAD_CONTEXT = {BAD_CONTEXT},
+  TIRLITE_NO_ARENA = {NO_ARENA}
+}};
+#elif TIRLITE_ABI != {ABI}
+#error "this header goes with version {ABI} of the interface"
+#endif
+"""
+
+
+@record
+class Exported:
+    """What the header tells beside the parameters; bytes of the weights, `-1` where the object has them or none are."""
+
+    name: str
+    alignment: int  # of the arena, in bytes
+    has_arena: bool
+    workers: int
+    constants: frozenset[str]
+    weight_bytes: int
+
+
+def header_text(signature: Signature, made: Exported) -> str:
+    """The C header."""
+    guard = f"{made.name.upper()}_H"
+    told = [*_params_told(signature, made.constants), *_dims_told(signature)]
+    return "\n".join(
+        [
+            f"/* {made.name}: compiled by tirlite.",
+            "",
+            *(f"   {line}" for line in told),
+            "",
+            "   Arrays are contiguous, their last axis fastest, but for those with strides, which count elements.",
+            "   They are aligned for their type; those that are written overlap no other. f16 and bf16 arrays hold",
+            "   the bits as uint16_t, bool ones bytes of 0 or 1. */",
+            f"#ifndef {guard}",
+            f"#define {guard}",
+            "#include <stdint.h>",
+            "",
+            "#ifdef __cplusplus",
+            'extern "C" {',
+            "#endif",
+            "",
+            _INTERFACE,
+            *_numbers(made),
+            "",
+            *_functions(signature, made),
+            "",
+            "#ifdef __cplusplus",
+            "}",
+            "#endif",
+            "#endif",
+            "",
+        ]
+    )
+
+
+def _numbers(made: Exported) -> list[str]:
+    """What a program asks of the function when it is compiled."""
+    name = made.name.upper()
+    lines = [
+        f"/* The most workers that a parallel loop asks for; {made.name}_arena_bytes counts them. */",
+        f"#define {name}_WORKERS {made.workers}",
+    ]
+    if made.weight_bytes >= 0:
+        lines += [
+            f"/* The constants: the file {made.name}.weights, at an address that is a multiple of 64. */",
+            f"#define {name}_WEIGHT_BYTES {made.weight_bytes}",
+        ]
+    if made.has_arena:
+        lines += [
+            "/* What the address of the arena is a multiple of. */",
+            f"#define {name}_ARENA_ALIGN {made.alignment}",
+        ]
+    return lines
+
+
+def _functions(signature: Signature, made: Exported) -> list[str]:
+    name, written = made.name, {array.buffer for array in signature.arrays if array.is_written}
+    given = [param for param in signature.func.params if param.name not in made.constants]
+    dims = [f"int64_t {_in_c(var.name)}" for var in signature.dims]
+    params = ["const tirlite_ctx *ctx", *(_declared(each, is_written=each in written) for each in given), *dims]
+    params += ["const void *weights"] * (made.weight_bytes >= 0) + ["void *arena"] * made.has_arena
+    numbers = [*(_declared(each, is_written=False) for each in given if isinstance(each, Var)), *dims]
+    return [
+        "/* 0, or a status that the function below puts into words. May be called by several threads, each with an",
+        "   arena of its own; the content of the arena does not matter. */",
+        f"int32_t {name}({', '.join(params)});",
+        "",
+        "/* The bytes that the arena must have; -1 where they, or the sizes, are impossible. */",
+        f"int64_t {name}_arena_bytes({', '.join(numbers) or 'void'});",
+        "",
+        f"const char *{name}_message(int32_t status);",
+    ]
+
+
+def _params_told(signature: Signature, constants: frozenset[str]) -> list[str]:
+    written = {array.buffer for array in signature.arrays if array.is_written}
+    params = [param for param in signature.func.params if param.name not in constants]
+    return [f"{each.name}: {kind_text(each)}{', written' if each in written else ''}" for each in params]
+
+
+def cmake_text(name: str) -> str:
+    """What CMakeLists.txt includes, for a target to link `NAME`."""
+    return f"""\
+add_library({name} OBJECT IMPORTED GLOBAL)
+set_target_properties({name} PROPERTIES
+  IMPORTED_OBJECTS "${{CMAKE_CURRENT_LIST_DIR}}/{name}.o"
+  INTERFACE_INCLUDE_DIRECTORIES "${{CMAKE_CURRENT_LIST_DIR}}"
+  INTERFACE_LINK_LIBRARIES m)
+"""
+
+
+def _declared(param: Var | Buffer, *, is_written: bool) -> str:
+    name = _in_c(param.name)
+    if isinstance(param, Var):
+        return f"{_c_type(param.dtype, is_number=True)} {name}"
+    return f"{'' if is_written else 'const '}{_c_type(param.dtype, is_number=False)} *{name}"
+
+
+def _c_type(dtype: DType, *, is_number: bool) -> str:
+    if dtype.is_float:
+        return {64: "double", 32: "float"}.get(dtype.bits, "float" if is_number else "uint16_t")
+    if dtype.is_bool:
+        return "uint8_t"
+    return f"{'' if dtype.code is TypeCode.INT else 'u'}int{dtype.bits}_t"
+
+
+def _dims_told(signature: Signature) -> list[str]:
+    lines = []
+    for var in signature.dims:
+        low, high, multiple = (1, None, 1) if var.dim is None else (var.dim.min, var.dim.max, var.dim.multiple_of)
+        most = "" if high is None else f", at most {high}"
+        lines.append(f"{var.name}: at least {low}{most}{'' if multiple == 1 else f', a multiple of {multiple}'}")
+    return lines
+
+
+_C_AND_CPP = """
+alignas alignof auto bool break case char class const constexpr continue default delete do double else enum explicit
+extern float for friend goto if inline int long mutable namespace new nullptr operator private protected public register
+restrict return short signed sizeof static struct switch template this throw try typedef typename typeof union unsigned
+using virtual void volatile while
+"""
+C_WORDS = frozenset(_C_AND_CPP.split())
+_TAKEN = frozenset(("ctx", "weights", "arena"))
+
+
+def _in_c(name: str) -> str:
+    """A parameter's name in C; in prototypes alone, so that letters that C does not have may be replaced."""
+    plain = "".join(letter if letter.isascii() and letter.isalnum() else "_" for letter in name)
+    return f"{plain}_" if plain in C_WORDS or plain in _TAKEN else plain
+
 
 _LINE = 64  # bytes that constants are aligned to
 
