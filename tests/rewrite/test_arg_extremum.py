@@ -112,3 +112,27 @@ def test_rows_find_the_value_first_and_then_where_it_stands(size: int) -> None:
     x[3], x[4], x[5] = -inf, inf, nan
     for run in (rows_of_floats, rows_of_floats.interpret, tl.compile(rows_of_floats.lowered).interpret):
         np.testing.assert_array_equal(run(x), np.stack([x.argmax(1), x.argmin(1)], 1))
+
+
+@tl.kernel
+def matrix(x: tl.f32[n, m], y: tl.out[tl.i64[1]]):
+    top, at = tl.f32(-inf), tl.i64(0)
+    for i in tl.reduce(n):
+        for j in tl.reduce(m):
+            if x[i, j] != 3:
+                top, at = tl.argmax((top, at), (x[i, j], i * m + j))
+    y[0] = at
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (3, 50), (50, 3), (300, 200)])
+def test_loops_in_a_row_find_one_pair(shape: tuple[int, int]) -> None:
+    rng = np.random.default_rng(0)
+    plain = rng.integers(-40, 3, shape).astype(np.float32)
+    one_nan = plain.copy()
+    one_nan[shape[0] // 2, shape[1] // 2] = nan
+    for x in (plain, one_nan):
+        for workers in (1, 2):
+            kernel = tl.compile(matrix, target=tl.Target.host(workers=workers))
+            assert kernel(x)[0] == np.argmax(x)
+        if x.size < 1000:
+            assert matrix.interpret(x)[0] == tl.compile(matrix.lowered).interpret(x)[0] == np.argmax(x)

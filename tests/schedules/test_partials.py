@@ -65,6 +65,25 @@ def test_iterations_of_one_loop_get_a_partial_result_each() -> None:
     assert "for p in range(k):\n            y_partial[p] = y_partial[p] + a[i, p] * b[p, j]" in body_of(s)
 
 
+def test_pairs_have_partial_results_of_both() -> None:
+    @tl.kernel
+    def highest(x: tl.f32[n], best: tl.f32[1], place: tl.i64[1]):
+        top, at = tl.f32(float("-inf")), tl.i64(0)
+        for i in tl.reduce(n):
+            top, at = tl.argmax((top, at), (x[i], i))
+        best[0], place[0] = top, at
+
+    kernel = tl.compile(highest, schedule=by_lanes)
+    assert "top_partial[i_inner_begun] = tl.f32(-inf)" in str(kernel.schedule.func).replace('"', "")
+    assert "at_partial = tl.alloc(tl.i64[8])" in str(kernel.schedule.func)
+    for values in ([], [2], [1, 3] * 9, [4, np.nan, 7, np.nan], [-np.inf] * 11):
+        best, place = np.zeros(1, "f"), np.zeros(1, np.int64)
+        x = np.array(values, "f")
+        kernel(x, best, place)
+        wanted = (x[x.argmax()], x.argmax()) if len(x) else (-np.inf, 0)
+        np.testing.assert_array_equal((best[0], place[0]), wanted)
+
+
 def test_what_is_no_reduction_is_refused_with_its_accesses() -> None:
     @tl.kernel
     def in_order(x: tl.f32[n], y: tl.f32[1]):

@@ -21,7 +21,6 @@ from tirlite.ir import (
     Expr,
     FloatImm,
     For,
-    IfThenElse,
     IntImm,
     Let,
     Load,
@@ -161,14 +160,12 @@ def _is_element(expr: Expr, store: Store) -> bool:
 
 
 def pair_updates(loop: For) -> Iterator[PairUpdate]:
-    """The pair updates that a loop's body makes itself or in branches, each written as the language writes it."""
+    """The pair updates in a loop, those of branches and of loops inside too, each as the language writes it."""
     bodies = [loop.body]
     while bodies:
         body = bodies.pop()
         yield from _pairs_in(body)
-        for stmt in body.stmts:
-            if isinstance(stmt, IfThenElse):
-                bodies += (stmt.then_body, stmt.else_body)
+        bodies += (inside for stmt in body.stmts for inside in stmt.bodies)
 
 
 def _pairs_in(body: SeqStmt) -> Iterator[PairUpdate]:

@@ -42,7 +42,7 @@ from tirlite.ir.shapes import constant_bytes
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.first_place import Search, search_in
 from tirlite.rewrite.lanes import Lanes, held, is_at, iterations
-from tirlite.rewrite.partials import vector_lanes
+from tirlite.rewrite.partials import Partials, vector_lanes
 
 # So many blocks at most. The copies of an array, one for each block, take so many bytes at most.
 _MOST_BLOCKS = 64
@@ -149,7 +149,7 @@ class Cells:
         self.update = update
         self.buffer, self.span = update.store.buffer, update.store.span
         self.own = [Buffer(each.buffer.name, each.buffer.dtype, (), "local") for each in update.stores]
-        self.all = [Buffer("blocks", each.buffer.dtype, (const(_MOST_BLOCKS, i64),)) for each in update.stores]
+        self.all = Partials(update, const(_MOST_BLOCKS, i64), "blocks")
         # Where there is no iteration, there may be no such element.
         self.is_certain = all(map(_is_there, update.stores))
 
@@ -162,7 +162,7 @@ class Cells:
         return self._scalar(access) is not None
 
     def declared(self) -> Iterator[Stmt]:
-        return (Allocate(each, span=self.span) for each in self.all)
+        return self.all.declared()
 
     def begun(self, _block: Var) -> Iterator[Stmt]:
         for own, first in zip(self.own, self.update.neutral, strict=True):
@@ -173,12 +173,12 @@ class Cells:
         return access.replaced(buffer=self._scalar(access), indices=())
 
     def ended(self, block: Var) -> Iterator[Stmt]:
-        pairs = zip(self.own, self.all, strict=True)
+        pairs = zip(self.own, self.all.buffers, strict=True)
         return (Store(each, (block,), own[()], span=self.span) for own, each in pairs)
 
     def combined(self, block: Var) -> Iterator[Stmt]:
         """Takes in what a block has found."""
-        yield from self.update.combined([each[block] for each in self.all], self.update.elements)
+        yield from self.all.ended(block)
 
 
 class Copies:
@@ -302,7 +302,7 @@ class _Searched(_Blocks):
         super().__init__(values, kind, [self.total])
 
     def together(self, loop: For, count: Expr, number: Var, length: Var) -> Iterator[Stmt]:
-        (of_blocks,) = self.total.all
+        (of_blocks,) = self.total.all.buffers
         best = Buffer("best", of_blocks.dtype, (), "local")
         found = Buffer("found", i64, (), "local")
         yield Allocate(best, span=loop.span)

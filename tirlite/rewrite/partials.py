@@ -57,18 +57,44 @@ _TAKEN = (Store, Let, IfThenElse, SeqStmt)
 
 
 class Partials:
-    """Partial results of an update, in so many lanes: a buffer for each element that it combines into."""
+    """Partial results of an update, so many of each element that it combines into, in buffers of their own.
 
-    def __init__(self, update: AnyUpdate, lanes: int) -> None:
+    These are called `name`; without one after what they are of, as `y.partial`.
+    """
+
+    def __init__(self, update: AnyUpdate, count: Expr, name: str = "", scope: str = "global") -> None:
         self.update = update
-        self.lanes = lanes
-        dtypes = (store.buffer.dtype for store in update.stores)
-        self.buffers = [Buffer("partial", dtype, (const(lanes, i64),), "local") for dtype in dtypes]
+        own = [store.buffer for store in update.stores]
+        self.buffers = [Buffer(name or f"{each.name}.partial", each.dtype, (count,), scope) for each in own]
         self.replaced: tuple[Stmt, ...] = (*update.stores, *update.values)
 
     def at(self, place: Expr) -> list[Load]:
-        """Those of some lanes."""
+        """Those of an iteration, or of some lanes."""
         return [each[place] for each in self.buffers]
+
+    def declared(self) -> Iterator[Stmt]:
+        return (Allocate(each, span=self.update.store.span) for each in self.buffers)
+
+    def begun(self, place: Expr) -> Iterator[Stmt]:
+        """Sets them to what changes nothing."""
+        for buffer, value in zip(self.buffers, self.update.neutral, strict=True):
+            yield Store(buffer, (place,), value)
+
+    def taken(self, place: Expr) -> Iterator[Stmt]:
+        """Combines with those at a place what an iteration computes."""
+        yield from self.update.combined(self.update.operands, self.at(place))
+
+    def ended(self, place: Expr) -> Iterator[Stmt]:
+        """Combines those at a place with what was there before the loop."""
+        yield from self.update.combined(self.at(place), self.update.elements)
+
+
+class LanePartials(Partials):
+    """Partial results in the lanes of vectors."""
+
+    def __init__(self, update: AnyUpdate, lanes: int) -> None:
+        super().__init__(update, const(lanes, i64), "partial", "local")
+        self.lanes = lanes
 
     def start(self) -> Iterator[Stmt]:
         """Declares them and sets them to what changes nothing."""
@@ -76,7 +102,7 @@ class Partials:
             yield Allocate(buffer)
             yield Store(buffer, (ramp(0, self.lanes),), Broadcast(value, self.lanes))
 
-    def taken(self, vectors: Lanes) -> Iterator[Stmt]:
+    def taken_by(self, vectors: Lanes) -> Iterator[Stmt]:
         """Combines with them what iterations compute."""
         operands = [vectors.spread(vectors.of(each)) for each in self.update.operands]
         if len(operands) > 1:  # each is asked for more than once
@@ -90,15 +116,11 @@ class Partials:
         for low, high in _halves(self.lanes, left):
             yield from self.update.combined(self.at(high), self.at(low))
 
-    def set_to(self, wider: Partials) -> Iterator[Stmt]:
+    def set_to(self, wider: LanePartials) -> Iterator[Stmt]:
         """Takes over what is left of more of them."""
         place = ramp(0, self.lanes)
         for source, buffer in zip(wider.buffers, self.buffers, strict=True):
             yield Store(buffer, (place,), source[place])
-
-    def ended(self) -> Iterator[Stmt]:
-        """Combines the one that is left with what was there before the loop."""
-        yield from self.update.combined(self.at(const(0, i64)), self.update.elements)
 
 
 def vector_lanes(element: int) -> int:
@@ -272,7 +294,7 @@ class _Loops:
         # Several results share the registers that there are for one.
         results = sum(len(update.stores) for update in updates)
         self.most = self.few if is_half else max(self.few, lanes >> (results - 1).bit_length())
-        self.partials = {most: [Partials(update, most) for update in updates] for most in (self.most, self.few)}
+        self.partials = {most: [LanePartials(update, most) for update in updates] for most in (self.most, self.few)}
 
     def statements(self) -> Iterator[Stmt]:
         """The loops over vectors, and what is left: a vector with lanes that are off, or a serial loop.
@@ -308,7 +330,7 @@ class _Loops:
         yield from rest
         for each in few:
             yield from each.halved(1)
-            yield from each.ended()
+            yield from each.ended(const(0, i64))
 
     def wide(self, end: Expr) -> Iterator[Stmt]:
         """The loop over vectors of the most lanes, and what they give as one of few."""
@@ -347,7 +369,7 @@ class _Loops:
             yield from narrow.update.combined(each.at(place), narrow.at(place))
         for each in few:
             yield from each.halved(1)
-            yield from each.ended()
+            yield from each.ended(const(0, i64))
 
     def over_vectors(self, lanes: int, begin: Expr, end: Expr) -> Stmt:
         """The loop from `begin` to `end`, so many iterations at a time."""
@@ -391,13 +413,13 @@ def _gathers(stmt: Stmt) -> bool:
 class _Updates(Lanes):
     """Lanes in which partial results take in what updates combine."""
 
-    replaced: Mapping[Stmt, Partials]
+    replaced: Mapping[Stmt, LanePartials]
 
     def statement(self, stmt: Stmt) -> Stmt:
         made = self.replaced.get(stmt)
         if made is None:
             return super().statement(stmt)
-        return SeqStmt((*made.taken(self),)) if stmt is made.replaced[0] else SeqStmt()
+        return SeqStmt((*made.taken_by(self),)) if stmt is made.replaced[0] else SeqStmt()
 
 
 class _Rest(_Updates):

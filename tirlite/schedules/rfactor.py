@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.reductions import Update, neutral
+from tirlite.analysis.reductions import AnyUpdate, Update
 from tirlite.analysis.regrouping import updates_in
 from tirlite.ir import (
-    Allocate,
-    Buffer,
     Expr,
     For,
     ForKind,
     IfThenElse,
+    Let,
     PrimFunc,
     SeqStmt,
+    Stmt,
     Store,
     Sub,
     Var,
@@ -27,6 +27,7 @@ from tirlite.ir import (
 )
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
+from tirlite.rewrite.partials import Partials
 from tirlite.rewrite.pipeline import FactsPass
 from tirlite.rewrite.reductions import message_of
 from tirlite.schedules.handle import LoopName, chain_to, handle_of
@@ -47,10 +48,11 @@ from tirlite.schedules.step import (
 class Rfactor(FactsPass):
     """What the `tl.reduce` loops from `at` on combine, by iterations of `loop`, one of them: partial results.
 
-    They are an allocation, `y.partial`, begun in a loop `p.begun` before `at` and combined in `p.combined` behind it.
-    In between `loop` is a `range` whose iterations are independent, for vectors or workers. The grouping stands in the
-    IR; results are those of a reduction, which may be regrouped. Refused where the loops do not combine values into the
-    same elements throughout, with the accesses, and where it is not proved that there are these elements.
+    They are an allocation, `y.partial`, or two of the pair that `tl.argmax` or `tl.argmin` keeps, begun in a loop
+    `p.begun` before `at` and combined in `p.combined` behind it. In between `loop` is a `range` whose iterations are
+    independent, for vectors or workers. The grouping stands in the IR; results are those of a reduction, which may be
+    regrouped. Refused where the loops do not combine values into the same elements throughout, with the accesses, and
+    where it is not proved that there are these elements.
     """
 
     loop: LoopName
@@ -75,21 +77,29 @@ class Rfactor(FactsPass):
         count = trips(facts, loop)
         if count is None or mentions(count, defined_in(at.body)) or mentions(count, (at.var,)):
             raise does_not_fit(self, f"how often the loop over `{loop.var.name}` runs is decided inside")
-        partials = {each.store: _Partial(each, count, loop) for each in self._updates(facts, at, around)}
+        partials = [Partials(each, count) for each in self._updates(facts, at, around)]
+        place = folded(Sub(loop.var, loop.start))
+        made = {
+            stmt: (() if number else (*each.taken(place),))
+            for each in partials
+            for number, stmt in enumerate(each.replaced)
+        }
 
-        def taken(store: Store) -> Store:
-            return partials[store].taken() if store in partials else store
+        def taken(stmt: Store | Let) -> Stmt | tuple[Stmt, ...]:
+            return made.get(stmt, stmt)
 
         def independent(each: For) -> For:
             return each.replaced(kind=ForKind.SERIAL) if each.var is loop.var else each
 
-        between = rewrite(SeqStmt((at,)), {Store: taken, For: independent})
-        begun = _over(count, loop, ".begun", ForKind.SERIAL, [each.begun for each in partials.values()])
-        combined = _over(count, loop, ".combined", ForKind.REDUCE, [each.combined for each in partials.values()])
-        allocated = (Allocate(each.buffer, span=loop.span) for each in partials.values())
-        return with_loop(facts, at, (*allocated, begun, *between.stmts, combined))
+        between = rewrite(SeqStmt((at,)), {Store: taken, Let: taken, For: independent})
+        begun = _over(count, loop, ".begun", [each.begun for each in partials])
+        combined = _over(count, loop, ".combined", [each.ended for each in partials])
+        if all(isinstance(each.update, Update) for each in partials):
+            combined = combined.replaced(kind=ForKind.REDUCE)
+        declared = (stmt for each in partials for stmt in each.declared())
+        return with_loop(facts, at, (*declared, begun, *between.stmts, combined))
 
-    def _updates(self, facts: Facts, at: For, around: tuple[For, ...]) -> Iterator[Update]:
+    def _updates(self, facts: Facts, at: For, around: tuple[For, ...]) -> Iterator[AnyUpdate]:
         """What the iterations combine. Raises KernelError where these are not updates of the same elements."""
         found = updates_in(at, facts)
         if not isinstance(found, tuple):
@@ -97,41 +107,23 @@ class Rfactor(FactsPass):
         inside = {at.var, *defined_in(at.body)}
         if not found:
             raise does_not_fit(self, f"the loop over `{at.var.name}` combines nothing")
+        branches = (stmt for stmt in statements(at) if isinstance(stmt, IfThenElse | While))
+        uncertain = {stmt for branch in branches for stmt in statements(branch)}
         for update in found:
-            store = update.store
-            if not isinstance(update, Update) or store.value.dtype.lanes > 1 or store.buffer.volatile:
-                raise does_not_fit(self, f"`{store.buffer.name}` is not combined by one operation, value by value")
-            if any(not is_steady(index) or mentions(index, inside) for index in store.indices):
-                raise does_not_fit(self, f"which element of `{store.buffer.name}` is combined is decided inside")
-            branches = (stmt for stmt in statements(at) if isinstance(stmt, IfThenElse | While))
-            if any(store in {*statements(stmt)} for stmt in branches):
-                raise does_not_fit(self, f"whether `{store.buffer.name}` is combined is decided by a branch")
-            if not is_in_bounds(facts.func, around[:-1], store):
-                raise does_not_fit(self, f"the element of `{store.buffer.name}` is not proved to be in bounds")
+            for store in update.stores:
+                if store.value.dtype.lanes > 1 or store.buffer.volatile:
+                    raise does_not_fit(self, f"`{store.buffer.name}` is not combined value by value")
+                if any(not is_steady(index) or mentions(index, inside) for index in store.indices):
+                    raise does_not_fit(self, f"which element of `{store.buffer.name}` is combined is decided inside")
+                if store in uncertain:
+                    raise does_not_fit(self, f"whether `{store.buffer.name}` is combined is decided by a branch")
+                if not is_in_bounds(facts.func, around[:-1], store):
+                    raise does_not_fit(self, f"the element of `{store.buffer.name}` is not proved to be in bounds")
             yield update
 
 
-class _Partial:
-    """What the iterations of a loop combine into one element, each for itself."""
-
-    def __init__(self, update: Update, count: Expr, loop: For) -> None:
-        self.update = update
-        self.buffer = Buffer(f"{update.store.buffer.name}.partial", update.store.buffer.dtype, (count,))
-        self.place = folded(Sub(loop.var, loop.start))
-
-    def taken(self) -> Store:
-        """The update, of the partial result of an iteration."""
-        value = self.update.operation(self.buffer[self.place], self.update.operand)
-        return Store(self.buffer, (self.place,), value, span=self.update.store.span)
-
-    def begun(self, place: Var) -> Store:
-        return Store(self.buffer, (place,), neutral(self.update.operation, self.buffer.dtype))
-
-    def combined(self, place: Var) -> Store:
-        return self.update.store.replaced(value=self.update.operation(self.update.element, self.buffer[place]))
-
-
-def _over(count: Expr, loop: For, suffix: str, kind: ForKind, stores: list[Callable[[Var], Store]]) -> For:
+def _over(count: Expr, loop: For, suffix: str, stmts: list[Callable[[Var], Iterator[Stmt]]]) -> For:
     """A loop over partial results."""
     var = Var(loop.var.name + suffix)
-    return For(var, const(0, i64), count, SeqStmt(tuple(each(var) for each in stores)), kind, span=loop.span)
+    body = SeqStmt(tuple(stmt for each in stmts for stmt in each(var)))
+    return For(var, const(0, i64), count, body, span=loop.span)
