@@ -26,7 +26,24 @@ from small_tiles import small_tiles
 
 import tirlite as tl
 from tirlite.codegen import Effort
-from tirlite.ir import Allocate, Call, FloorDiv, For, ForKind, Load, SeqStmt, Stmt, Store, Var, statements_of, walk
+from tirlite.ir import (
+    Allocate,
+    Buffer,
+    Call,
+    FloorDiv,
+    For,
+    ForKind,
+    Load,
+    SeqStmt,
+    Stmt,
+    Store,
+    Var,
+    const,
+    i64,
+    rewrite,
+    statements_of,
+    walk,
+)
 from tirlite.schedules import LoopHandle
 from tirlite.schedules.auto import auto, chains
 from tirlite.schedules.handle import loop_named, loops_around
@@ -47,6 +64,10 @@ STEPS = (
         "lanes",
         "inline",
         "store_at",
+        "shrink",
+        "shrink",
+        "tensorize",
+        "tensorize",
     ),
 )
 LAST = ("vectorize", "vectorize", "unroll_jam", "unroll_jam", "parallel", "nontemporal")
@@ -129,8 +150,15 @@ class Steps:
             return loop.kind is ForKind.SERIAL and not any(isinstance(each, For) for each in loop.body.stmts)
         if name == "precompute":
             return any(isinstance(node, Call) and node.op.takes_fast for node in walk(loop.body))
-        if name in ("join", "store_at"):
-            return any(stmt is loop and isinstance(behind, For) for stmt, behind in self.neighbours())
+        if name == "tensorize":
+            return not any(isinstance(each, For) for each in loop.body.stmts)
+        if name in ("store_at", "shrink"):
+            own = {each.buffer for each in statements_of(self.schedule._func.body, Allocate)}
+            if own.isdisjoint(each.buffer for each in statements_of(loop, Store)):
+                return False
+        if name in ("join", "store_at", "shrink"):
+            pairs = ((stmt, each) for stmt, each in self.neighbours() if stmt is loop and isinstance(each, For))
+            return any(each.kind is loop.kind is not ForKind.REDUCE for _, each in pairs)
         return True
 
     def neighbours(self) -> Iterator[tuple[Stmt, Stmt]]:
@@ -204,12 +232,21 @@ class Steps:
         elif name == "inline":
             own = [each.buffer.name for each in statements_of(s._func.body, Allocate)]
             s.inline(draw.choice(own or ["x0"]))
-        elif name == "store_at":
+        elif name in ("store_at", "shrink"):
             loop = loop_named(s._func, chain[-1])
-            filled = [each.buffer.name for each in statements_of(loop, Store)]
+            own = {each.buffer for each in statements_of(s._func.body, Allocate)}
+            filled = [each.buffer.name for each in statements_of(loop, Store) if each.buffer in own]
             for behind in [each for stmt, each in self.neighbours() if stmt is loop and isinstance(each, For)]:
-                s.join(chain[-1], self.handles[behind], behind=draw.choice((0, 1, 2, 2)))
-            s.store_at(draw.choice(filled or ["x0"]), at=chain[-1])
+                s.join(chain[-1], self.handles[behind], behind=0 if name == "shrink" else draw.choice((0, 1, 2, 2)))
+            buffer = draw.choice(filled or ["x0"])
+            s.shrink(buffer) if name == "shrink" else s.store_at(buffer, at=chain[-1])
+        elif name == "tensorize":
+            s.split(chain[-1], 4, tail="peeled")
+            inner = f"{chain[-1].path}.inner"
+            definition = defined(loop_named(s._func, inner))
+            written_out = tl.schedule(definition)
+            written_out.unroll("k")
+            s.tensorize(inner, definition, written_out.func)
         elif name == "time_tiles":
             self.time_tiles(chain)
         elif name == "lanes":
@@ -272,6 +309,32 @@ class Steps:
         axes = [each for each in chain[1:] if each.path in deciding]
         self.random.shuffle(axes)
         self.schedule.pack(name, at=chain[0], axes=axes, whole=self.random.choice((1, 4)))
+
+
+def defined(loop: For) -> tl.PrimFunc:
+    """A kernel that does what a loop does, which takes a part of an array for each of its accesses that differ.
+
+    Of a loop whose values depend on other loops it is a kernel that does nothing.
+    """
+    counter, params = Var("k"), dict[str, Buffer]()
+    own: set[object] = {getattr(node, name) for node in walk(loop.body) for name in node.DEFINES}
+
+    def taken(access: Load | Store) -> Load | Store:
+        if access.buffer in own or not access.indices:
+            return access
+        moves = any(node is loop.var for node in walk(access.indices[-1]))
+        shape = (const(4 if moves else 1, i64),)
+        key = str(Load(access.buffer, access.indices))
+        part = params.setdefault(key, Buffer(f"part{len(params)}", access.buffer.dtype, shape))
+        return access.replaced(buffer=part, indices=(counter if moves else const(0, i64),))
+
+    body = rewrite(loop.body, {Load: taken, Store: taken})
+    used = (getattr(node, name) for node in walk(body) for name in node.USES)
+    variables = (node for node in walk(body) if isinstance(node, Var))
+    if any(each not in {counter, *own, *params.values()} for each in (*used, *variables)):
+        body = SeqStmt()
+    count = loop.replaced(var=counter, start=const(0, i64), stop=const(4, i64), body=body)
+    return tl.PrimFunc("part", tuple(params.values()), SeqStmt((count,)))
 
 
 def trial(seed: int) -> Steps:

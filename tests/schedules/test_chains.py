@@ -8,6 +8,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 from effort import effort
+from schedules.test_steps import body_of
 
 import tirlite as tl
 from tirlite.codegen import Effort
@@ -230,3 +231,41 @@ def test_a_temporary_of_which_some_elements_are_not_set_is_kept() -> None:
 
     with pytest.raises(tl.KernelError, match=r"t\[i\] \(line \d+\) does not set all elements of `t`"):
         tl.schedule(partly).inline("t")
+
+
+def test_little_is_left_of_a_temporary_that_loops_in_one_fill_and_read() -> None:
+    @tl.kernel
+    def normed(x: tl.f32[n, m], y: tl.out[tl.f32[n, m]]):
+        twice = tl.alloc(tl.f32[n, m])
+        total = tl.alloc(tl.f32[n])
+        for i in range(n):
+            total[i] = 0
+            for j in range(m):
+                twice[i, j] = 2 * x[i, j]
+                total[i] += twice[i, j]
+        for i in range(n):
+            for j in range(m):
+                y[i, j] = twice[i, j] / total[i]
+
+    s = tl.schedule(normed)
+    with pytest.raises(tl.KernelError, match="all of `twice` is touched in the body that it is allocated in"):
+        s.shrink("twice")
+    s.join(s.loop("i", 0), s.loop("i", 1))
+    s.shrink("twice")
+    s.shrink("total")
+    assert body_of(s) == (
+        "for i in range(n):\n"
+        '    total = tl.alloc(tl.f32[1], scope="local")\n'
+        "    twice = tl.alloc(tl.f32[1, m])\n"
+        "    total[0] = tl.f32(0.0)\n"
+        "    for j in range(m):\n"
+        "        twice[0, j] = tl.f32(2.0) * x[i, j]\n"
+        "        total[0] = total[0] + twice[0, j]\n"
+        "    for j in range(m):\n"
+        "        y[i, j] = twice[0, j] / total[0]"
+    )
+    assert str(s).endswith("s.shrink('twice')\ns.shrink('total')")
+    x = np.random.default_rng(0).uniform(1, 2, size=(9, 12)).astype("f")
+    np.testing.assert_array_equal(tl.compile(normed, schedule=s)(x), normed.interpret(x))
+    with pytest.raises(tl.KernelError, match="`x` is no temporary"):
+        s.shrink("x")

@@ -6,7 +6,7 @@ from _blake2 import blake2b
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tirlite.ir import Node
+from tirlite.ir import Node, PrimFunc
 from tirlite.record import parts_of
 from tirlite.runtime.cache.stamp import compiler_stamp
 
@@ -72,6 +72,10 @@ def _spelled(value: object) -> str:
         return f"({', '.join(map(_spelled, value))})"
     if isinstance(value, Mapping):
         return f"{{{', '.join(f'{_spelled(name)}: {_spelled(each)}' for name, each in value.items())}}}"
+    if isinstance(value, PrimFunc):
+        from tirlite.ir.equal import content_digest
+
+        return content_digest(value).hex()
     kind = type(value)
     if not kind.__module__.startswith("tirlite.") or not hasattr(kind, "__parts__") or isinstance(value, Node):
         raise _Foreign

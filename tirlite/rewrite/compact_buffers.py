@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from tirlite.analysis.access import Allocation, Touch
@@ -37,12 +37,17 @@ class CompactBuffers(FactsPass):
     name: str = "compact-buffers"
 
     def rewritten(self, facts: Facts) -> PrimFunc:
-        accesses = Accesses()
-        for allocation in temporaries(facts):
-            spans = _worthwhile(allocation, facts)
-            if any(spans):
-                _compact(allocation, spans, facts, accesses)
-        return accesses.apply(facts.func)
+        return compacted(temporaries(facts), facts).apply(facts.func)
+
+
+def compacted(allocations: Iterable[Allocation], facts: Facts) -> Accesses:
+    """What becomes of these temporaries and of their accesses, where less is touched than they have."""
+    accesses = Accesses()
+    for allocation in allocations:
+        spans = _worthwhile(allocation, facts)
+        if any(spans):
+            _compact(allocation, spans, facts, accesses)
+    return accesses
 
 
 def _worthwhile(allocation: Allocation, facts: Facts) -> list[Span | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from tirlite.analysis.access import AccessKind, Allocation
@@ -25,18 +26,23 @@ class ContractTemporaries(FactsPass):
     name: str = "contract-temporaries"
 
     def rewritten(self, facts: Facts) -> PrimFunc:
-        single = [each for each in temporaries(facts) if has_one_element(each.buffer)]
-        if not single:
-            return facts.func
-        blocks = Blocks(facts.func)
-        contraction = _Contraction()
-        for allocation in single:
-            store = _only_store(allocation, blocks)
-            if store is not None:
-                contraction.variables[allocation.buffer] = Var(allocation.buffer.name, allocation.buffer.dtype)
-            elif allocation.buffer.scope == "global":
-                contraction.registers[allocation.buffer] = replace(allocation.buffer, scope="local")
-        return contraction.apply(facts.func)
+        return contracted(temporaries(facts), facts)
+
+
+def contracted(allocations: Iterable[Allocation], facts: Facts) -> PrimFunc:
+    """The function with those of these temporaries that have one element as scalars."""
+    single = [each for each in allocations if has_one_element(each.buffer)]
+    if not single:
+        return facts.func
+    blocks = Blocks(facts.func)
+    contraction = _Contraction()
+    for allocation in single:
+        store = _only_store(allocation, blocks)
+        if store is not None:
+            contraction.variables[allocation.buffer] = Var(allocation.buffer.name, allocation.buffer.dtype)
+        elif allocation.buffer.scope == "global":
+            contraction.registers[allocation.buffer] = replace(allocation.buffer, scope="local")
+    return contraction.apply(facts.func)
 
 
 def _only_store(allocation: Allocation, blocks: Blocks) -> Store | None:

@@ -50,14 +50,19 @@ class SinkAllocations(FactsPass):
     name: str = "sink-allocations"
 
     def rewritten(self, facts: Facts) -> PrimFunc:
-        moves = _Moves()
-        for allocation in temporaries(facts):
-            if is_sized_by_load(allocation.buffer):
-                continue
-            home = _sunk_home(allocation, facts)
-            if home is not allocation.home:
-                moves.add(allocation.buffer, home)
-        return moves.apply(facts.func)
+        return sunk(temporaries(facts), facts)
+
+
+def sunk(allocations: Iterable[Allocation], facts: Facts) -> PrimFunc:
+    """The function with each of these temporaries in the innermost body that holds all of its uses."""
+    moves = _Moves()
+    for allocation in allocations:
+        if is_sized_by_load(allocation.buffer):
+            continue
+        home = _sunk_home(allocation, facts)
+        if home is not allocation.home:
+            moves.add(allocation.buffer, home)
+    return moves.apply(facts.func)
 
 
 def _sunk_home(allocation: Allocation, facts: Facts) -> Region:

@@ -28,10 +28,12 @@ if TYPE_CHECKING:
     from tirlite.schedules.rfactor import Rfactor as Rfactor
     from tirlite.schedules.scan import Scan as Scan
     from tirlite.schedules.schedule import Schedule as Schedule, schedule as schedule
+    from tirlite.schedules.shrink import Shrink as Shrink
     from tirlite.schedules.skew import Skew as Skew
     from tirlite.schedules.specialize import Specialize as Specialize
     from tirlite.schedules.split import Split as Split
     from tirlite.schedules.store_at import StoreAt as StoreAt
+    from tirlite.schedules.tensorize import Tensorize as Tensorize
     from tirlite.schedules.tile import Tile as Tile
     from tirlite.schedules.unroll import Unroll as Unroll
     from tirlite.schedules.unroll_jam import UnrollJam as UnrollJam
@@ -63,10 +65,12 @@ else:
             "rfactor": "Rfactor",
             "scan": "Scan",
             "schedule": "Schedule schedule",
+            "shrink": "Shrink",
             "skew": "Skew",
             "specialize": "Specialize",
             "split": "Split",
             "store_at": "StoreAt",
+            "tensorize": "Tensorize",
             "tile": "Tile",
             "unroll": "Unroll",
             "unroll_jam": "UnrollJam",

@@ -20,7 +20,6 @@ from tirlite.ir import (
     Store,
     Var,
     rewrite,
-    statements_of,
     structural_equal,
     walk,
 )
@@ -31,11 +30,11 @@ from tirlite.schedules.handle import LoopName, buffer_named, chain_to, handle_of
 from tirlite.schedules.step import (
     defined_in,
     demand_any_order,
-    demand_independent,
     does_not_fit,
     is_in_bounds,
     is_steady,
     mentions,
+    settled,
     with_loop,
 )
 from tirlite.schedules.windows import Tile, tile
@@ -72,11 +71,12 @@ class CacheWrite(FactsPass):
         if any(not structural_equal(_element(node), _element(first)) for node in accesses) or any(
             not is_steady(index) or mentions(index, inside) for index in first.indices
         ):
-            return self._tiled(facts, buffer, accesses, around)
+            return settled(self, self._tiled(facts, buffer, accesses, around), around)
         if not is_in_bounds(facts.func, around, first):
             raise does_not_fit(self, f"the element of `{buffer.name}` is not proved to be in bounds")
         begun = (buffer,) if _is_set_first(at.body, buffer) else ()
-        return with_loop(facts, at, (at.replaced(body=in_scalars(at.body, {buffer: first}, begun)),))
+        made = with_loop(facts, at, (at.replaced(body=in_scalars(at.body, {buffer: first}, begun)),))
+        return settled(self, made, [loop for loop in around if loop.kind is ForKind.REDUCE])
 
     def _accesses(self, facts: Facts, buffer: Buffer, at: For) -> Iterator[Load | Store]:
         """What the body does with the buffer. Raises KernelError for more than loads and stores of its elements."""
@@ -105,13 +105,7 @@ class CacheWrite(FactsPass):
         body = rewrite(at.body, rules)
         loaded = () if _is_filled_first(facts, at.body, part) else part.loaded().stmts
         made = (Allocate(part.cached, span=at.span), *loaded, *body.stmts, *part.stored().stmts)
-        result = with_loop(facts, at, (at.replaced(body=SeqStmt(made)),))
-        shared = {loop.var for loop in around if loop.kind is ForKind.PARALLEL}
-        after = Facts(result)
-        for loop in statements_of(result.body, For) if shared else ():
-            if loop.var in shared:
-                demand_independent(self, after, loop)
-        return result
+        return with_loop(facts, at, (at.replaced(body=SeqStmt(made)),))
 
 
 def _element(node: Load | Store) -> Load:

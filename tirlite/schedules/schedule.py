@@ -32,10 +32,12 @@ from tirlite.schedules.precompute import Precompute
 from tirlite.schedules.reorder import Reorder
 from tirlite.schedules.rfactor import Rfactor
 from tirlite.schedules.scan import Scan
+from tirlite.schedules.shrink import Shrink
 from tirlite.schedules.skew import Skew
 from tirlite.schedules.specialize import Specialize
 from tirlite.schedules.split import Split
 from tirlite.schedules.store_at import StoreAt
+from tirlite.schedules.tensorize import Tensorize
 from tirlite.schedules.tile import Tile
 from tirlite.schedules.unroll import Unroll
 from tirlite.schedules.unroll_jam import UnrollJam
@@ -121,7 +123,7 @@ class Schedule:
     def split(self, loop: LoopName, by: int, *, tail: str = "short") -> None:
         """Makes two loops of one: `i.outer` by blocks of so many iterations, `i.inner` through one.
 
-        The last block is shorter, or as long as the others where `tail` is guarded, peeled or overlapped.
+        The last block is shorter, or as long as the others where `tail` is guarded, masked, peeled or overlapped.
         """
         self.apply(Split(loop, by, tail))
 
@@ -164,6 +166,10 @@ class Schedule:
         """Keeps of a temporary the lines that an iteration of `at` sees, which are used in turn."""
         self.apply(StoreAt(_name(buffer), at))
 
+    def shrink(self, buffer: Buffer | str) -> None:
+        """Allocates a temporary in the innermost body that holds all of its uses, with what is touched there."""
+        self.apply(Shrink(_name(buffer)))
+
     def inline(self, buffer: Buffer | str) -> None:
         """Computes the elements of a temporary where they are read, and keeps none."""
         self.apply(Inline(_name(buffer)))
@@ -203,12 +209,17 @@ class Schedule:
         """Sums up products of narrow integers by groups of terms, of copies made in `outside` and `at`."""
         self.apply(Dots(outside, at, tuple(axes), whole, types))
 
+    def tensorize(self, loop: LoopName, definition: PrimFunc | HasIr, implementation: PrimFunc | HasIr) -> None:
+        """Does what a loop does, which is what the kernel `definition` says, as the kernel `implementation` says."""
+        with boundary:
+            self.apply(Tensorize(loop, _func(definition), _func(implementation)))
+
     def cache_read(self, buffer: Buffer | str, *, at: LoopName) -> None:
         """Copies what an iteration of `at` reads of a buffer, as it lies there."""
         self.apply(CacheRead(_name(buffer), at))
 
     def cache_write(self, buffer: Buffer | str, *, at: LoopName) -> None:
-        """Keeps the element of a buffer that the body of `at` updates in a local scalar meanwhile."""
+        """Keeps what the body of `at` updates of a buffer in a local scalar meanwhile, or in a tile."""
         self.apply(CacheWrite(_name(buffer), at))
 
     def vectorize(self, loop: LoopName, *lanes: int, padded: bool = False, masked: bool = False) -> None:
@@ -273,7 +284,12 @@ def _text(step: Pass) -> str:
 def schedule(kernel: PrimFunc | HasIr) -> Schedule:
     """A schedule of a kernel, or of a PrimFunc, without steps. Raises CallTypeError for anything else."""
     with boundary:
-        ir = getattr(kernel, "ir", kernel)
-        demand_prim_func(ir, "schedule()")
-        assert isinstance(ir, PrimFunc)
-        return Schedule(ir)
+        return Schedule(_func(kernel))
+
+
+def _func(kernel: PrimFunc | HasIr) -> PrimFunc:
+    """The function of a kernel. Raises CallTypeError for anything else."""
+    ir = getattr(kernel, "ir", kernel)
+    demand_prim_func(ir, "schedule()")
+    assert isinstance(ir, PrimFunc)
+    return ir

@@ -14,6 +14,7 @@ from tirlite.ir import (
     For,
     ForKind,
     IfThenElse,
+    IntImm,
     Let,
     Min,
     PrimFunc,
@@ -93,8 +94,11 @@ class Split(FactsPass):
         if self.tail == "guarded":
             yield blocks(outer, Add(outer, count), guarded(body, inner))
         elif self.tail in ("masked", "peeled"):
-            whole = last_whole(loop, iterations(loop), self.by)
+            found = iterations(loop)
+            whole = last_whole(loop, found, self.by)
             yield blocks(outer, Add(outer, count), body, stop=whole)
+            if isinstance(found, IntImm) and found.value % self.by == 0:
+                return
             if self.tail == "peeled":
                 yield named(loop.replaced(start=whole), ".rest")
                 return

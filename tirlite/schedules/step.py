@@ -34,6 +34,7 @@ from tirlite.ir import (
     const,
     i32,
     i64,
+    rewrite,
     statements_of,
     substitute,
     walk,
@@ -143,6 +144,26 @@ def demand_independent(step: object, facts: Facts, loop: For) -> None:
     """Raises KernelError, with the accesses, where an iteration of a loop may touch what another one writes."""
     for each in carried(facts, loop):
         raise breaks_order(step, each)
+
+
+def settled(step: object, made: PrimFunc, around: Sequence[For]) -> PrimFunc:
+    """What a step has made, in which reductions that are none any more run in order.
+
+    `around` are the loops around it, whose variables are those of the function that it has made, too. Raises
+    KernelError, with the accesses, where workers touch there what others write.
+    """
+    asked = {loop.var for loop in around if loop.kind in (ForKind.PARALLEL, ForKind.REDUCE)}
+    if not asked:
+        return made
+    from tirlite.analysis.regrouping import updates_in
+
+    facts, in_order = Facts(made), set[Var]()
+    for loop in statements_of(made.body, For):
+        if loop.var in asked and loop.kind is ForKind.PARALLEL:
+            demand_independent(step, facts, loop)
+        elif loop.var in asked and not isinstance(updates_in(loop, facts), tuple):
+            in_order.add(loop.var)
+    return rewrite(made, {For: lambda loop: loop.replaced(kind=ForKind.SERIAL) if loop.var in in_order else loop})
 
 
 def _has_own_axis(touches: Iterable[Touch], loop: For) -> bool:

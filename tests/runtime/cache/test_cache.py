@@ -62,6 +62,26 @@ def test_each_option_has_entries_of_its_own(folder: Path) -> None:
     assert was_found(tl.compile(doubled(), debug=True))
 
 
+def test_kernels_in_a_schedule_are_told_apart_by_what_they_do(folder: Path) -> None:
+    @tl.kernel
+    def twice(x: tl.i64[1], y: tl.i64[1]):
+        for i in range(1):
+            y[i] = 2 * x[i]
+
+    def one(text: str) -> tl.PrimFunc:
+        return tl.parse(f"@tl.kernel\ndef fast(x: tl.i64[1], y: tl.i64[1]):\n    y[0] = {text}\n")
+
+    def scheduled(text: str) -> tl.Kernel:
+        s = tl.schedule(doubled())
+        s.split("i", 1, tail="peeled")
+        s.tensorize("i.inner", twice, one(text))
+        return tl.compile(doubled(), schedule=s)
+
+    assert not was_found(scheduled("x[0] + x[0]"))
+    assert not was_found(scheduled("x[0] << tl.i64(1)"))
+    assert was_found(scheduled("x[0] + x[0]"))
+
+
 def test_what_another_one_watches_or_plans_is_compiled_each_time(folder: Path) -> None:
     steps: list[object] = []
     for _ in range(2):

@@ -1,0 +1,296 @@
+"""Tensorize puts another way to compute the same in the place of a nest of loops: instructions on vectors, say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tirlite.analysis.dependence import writes
+from tirlite.analysis.facts import Facts
+from tirlite.diag import KernelRunError
+from tirlite.ir import (
+    Add,
+    Allocate,
+    Buffer,
+    Expr,
+    For,
+    ForKind,
+    Load,
+    Node,
+    PrimFunc,
+    Ramp,
+    Rule,
+    SeqStmt,
+    Store,
+    Sub,
+    Var,
+    rewrite,
+    statements_of,
+    structural_equal,
+    substitute,
+    walk,
+)
+from tirlite.ir.shapes import constant_shape
+from tirlite.record import record
+from tirlite.rewrite.affine_exprs import folded, index_expr
+from tirlite.rewrite.normalize import Normalize
+from tirlite.rewrite.pipeline import FactsPass
+from tirlite.schedules.handle import LoopName, chain_to, handle_of
+from tirlite.schedules.step import (
+    defined_in,
+    demand_any_order,
+    does_not_fit,
+    is_in_bounds,
+    mentions,
+    settled,
+    with_loop,
+)
+from tirlite.sizes import Size
+
+_Array = npt.NDArray[Any]
+# The implementation is tried on so many arrays of numbers drawn anew, and on those of the least and the most.
+_TRIALS = 6
+# Sums of integers as small as this are exact in each type of floats, in any grouping.
+_SMALL = 5
+
+
+@record
+class Tensorize(FactsPass):
+    """A loop that does what the kernel `definition` says, done as the kernel `implementation` says.
+
+    Both take the same arrays, of constant shapes. The definition is one loop, with what is in it. The loop in the
+    schedule must be the same, on parts of its own arrays: of each the last axes, as many as the kernel's array has,
+    from some element on, which is proved to lie in bounds with all of its part. So what a processor has instructions
+    for is said once: `tl.dot` in the implementation is one instruction where the target has it.
+
+    That the implementation does what the definition says is tried by the interpreter, to the last bit, on numbers that
+    are drawn, the least and the most; of floats that a `tl.reduce` combines on integers, which any grouping adds up to
+    the same. Refused where one of these differs, where the loops differ, and where an array that is written is another
+    one too, as the kernels' arrays do not overlap.
+    """
+
+    loop: LoopName
+    definition: PrimFunc
+    implementation: PrimFunc
+    name: str = "tensorize"
+
+    def __str__(self) -> str:
+        return f"s.tensorize({handle_of(self.loop)}, {self.definition.name}, {self.implementation.name})"
+
+    def rewritten(self, facts: Facts) -> PrimFunc:
+        around = chain_to(facts.func, self.loop)
+        loop = around[-1]
+        demand_any_order(self, loop)
+        definition, implementation = (Normalize()(each) for each in (self.definition, self.implementation))
+        self._demand_same_arrays(definition, implementation)
+        parts = _Match(self, facts, around, definition).parts()
+        self._demand_apart(facts, loop, parts)
+        if wrong := _difference(definition, implementation):
+            raise does_not_fit(self, f"`{implementation.name}` does not do what `{definition.name}` says: {wrong}")
+        own = dict(zip(implementation.params, definition.params, strict=True))
+
+        def placed(node: Load | Store) -> Node:
+            part = parts.get(own.get(node.buffer))  # type: ignore[arg-type]
+            return node if part is None else node.replaced(buffer=part.buffer, indices=part.places(self, node.indices))
+
+        rules: dict[type[Node], Rule] = {Load: placed, Store: placed}
+        return settled(self, with_loop(facts, loop, rewrite(implementation.body, rules).stmts), around[:-1])
+
+    def _demand_same_arrays(self, *funcs: PrimFunc) -> None:
+        """Raises KernelError where the two kernels do not take the same arrays, or do more than load and store."""
+        taken: list[list[object]] = []
+        for func in funcs:
+            params = [param for param in func.params if isinstance(param, Buffer)]
+            taken.append([(each.dtype, constant_shape(each)) for each in params])
+            if len(params) < len(func.params) or None in map(constant_shape, params):
+                raise does_not_fit(self, f"`{func.name}` takes more than arrays of constant shapes")
+            own = {*params, *(stmt.buffer for stmt in statements_of(func.body, Allocate))}
+            for node in walk(func.body):
+                used = [each for name in node.USES if isinstance(each := getattr(node, name), Buffer)]
+                if used and (not isinstance(node, Load | Store) or used[0] not in own):
+                    raise does_not_fit(self, f"`{func.name}` does more with its arrays than load and store elements")
+        if taken[0] != taken[1]:
+            raise does_not_fit(self, f"`{funcs[0].name}` and `{funcs[1].name}` take different arrays")
+
+    def _demand_apart(self, facts: Facts, loop: For, parts: Mapping[Buffer, _Part]) -> None:
+        """Raises KernelError where two arrays of the kernels would be one, and one of them is written."""
+        root = facts.definitions.root
+        touched = facts.touches_in.get(loop, {})
+        written = {each.buffer for each, touches in touched.items() if any(map(writes, touches))}
+        seen: dict[Buffer, Buffer] = {}
+        for param, part in parts.items():
+            base = root(part.buffer)
+            other = seen.setdefault(base, param)
+            if other is not param and base in written:
+                raise does_not_fit(
+                    self, f"`{other.name}` and `{param.name}` would both be `{base.name}`, which is written"
+                )
+
+
+@record(eq=False)
+class _Part:
+    """The part of a buffer that a kernel's array stands for: its first element."""
+
+    buffer: Buffer
+    first: tuple[Expr, ...]
+
+    def places(self, step: Tensorize, indices: Sequence[Expr]) -> tuple[Expr, ...]:
+        """The indices in the buffer of an element of the array, or of several by a ramp."""
+        outer = len(self.first) - len(indices)
+        moved = (_moved(step, first, index) for first, index in zip(self.first[outer:], indices, strict=True))
+        return (*self.first[:outer], *moved)
+
+
+def _moved(step: Tensorize, first: Expr, index: Expr) -> Expr:
+    if index.dtype.lanes == 1:
+        return folded(Add(first, index))
+    if not isinstance(index, Ramp):
+        raise does_not_fit(step, "vectors of the implementation lie side by side, as `tl.ramp` says")
+    return Ramp(folded(Add(first, index.base)), index.stride, index.lanes)
+
+
+class _Match:
+    """A loop beside the one of a definition."""
+
+    def __init__(self, step: Tensorize, facts: Facts, around: tuple[For, ...], definition: PrimFunc) -> None:
+        self.step, self.facts, self.around, self.loop = step, facts, around, around[-1]
+        self.params = [param for param in definition.params if isinstance(param, Buffer)]
+        stmts = definition.body.stmts
+        if len(stmts) != 1 or not isinstance(stmts[0], For):
+            raise does_not_fit(step, f"`{definition.name}` is not one loop")
+        self.wanted = stmts[0]
+        self.inside = {self.loop.var, *defined_in(self.loop.body)}
+
+    def parts(self) -> dict[Buffer, _Part]:
+        """What the definition's arrays stand for. Raises KernelError where the loops differ."""
+        self._demand_same_loops()
+        pairs = [*zip(_accesses(self.wanted), _accesses(self.loop), strict=False)]
+        found: dict[Buffer, _Part] = {}
+        kept: dict[Node, Load | Store] = {}
+        for wanted, mine in pairs:
+            if wanted.buffer in self.params and type(wanted) is type(mine):
+                first = self._first(wanted, mine)
+                known = found.setdefault(wanted.buffer, _Part(mine.buffer, first))
+                if known.buffer is not mine.buffer or not all(map(structural_equal, known.first, first)):
+                    raise does_not_fit(self.step, f"`{wanted.buffer.name}` would be several parts of arrays")
+                kept[mine] = wanted
+        self._demand_equal(kept)
+        for param in self.params:
+            if param not in found:
+                raise does_not_fit(self.step, f"the definition does not use `{param.name}`")
+            self._demand_bounds(param, found[param])
+        return found
+
+    def _demand_same_loops(self) -> None:
+        """Pairs the variables of the loops, which must have the same constant numbers of iterations."""
+        space, self.values = self.facts.space, dict[Var, Expr]()
+        ones, others = ([root, *statements_of(root.body, For)] for root in (self.wanted, self.loop))
+        for wanted, mine in zip(ones, others, strict=False):
+            count, values = space.size(mine.stop) - space.size(mine.start), wanted.values
+            if wanted.kind is not mine.kind or wanted.step != mine.step:
+                raise does_not_fit(self.step, f"the loop over `{mine.var.name}` is of another kind than that defined")
+            if values is None or not isinstance(count, int) or -(-count // mine.step) != len(values):
+                raise does_not_fit(
+                    self.step, f"the loop over `{mine.var.name}` has not always as many iterations as that defined"
+                )
+            self.values[wanted.var] = folded(Add(folded(Sub(mine.var, mine.start)), wanted.start))
+        self.loops: dict[Node, For] = dict(zip(others, ones, strict=False))
+
+    def _first(self, wanted: Load | Store, mine: Load | Store) -> tuple[Expr, ...]:
+        """Where the definition's array begins in the buffer of an access: as far from it as in the definition."""
+        space, outer = self.facts.space, len(mine.indices) - len(wanted.indices)
+        if outer < 0 or wanted.buffer.dtype != mine.buffer.dtype or any(i.dtype.lanes > 1 for i in mine.indices):
+            raise does_not_fit(self.step, f"`{mine}` does not fit to `{wanted}`")
+        first: list[Expr] = []
+        for axis, index in enumerate(mine.indices):
+            size: Size = space.size(index)
+            if axis >= outer:
+                size = size - space.size(substitute(wanted.indices[axis - outer], self.values))
+            place = index_expr(size, space)
+            if place is None or mentions(place, self.inside):
+                raise does_not_fit(self.step, f"`{mine}` is not where `{wanted}` is in a part of `{mine.buffer.name}`")
+            first.append(place)
+        return tuple(first)
+
+    def _demand_equal(self, kept: Mapping[Node, Load | Store]) -> None:
+        """Raises KernelError where the loops differ in more than in where their arrays lie."""
+        entered: list[Node] = []
+
+        def replaced(node: Load | Store) -> Node:
+            other = kept.get(entered.pop())
+            return node if other is None else node.replaced(buffer=other.buffer, indices=other.indices)
+
+        def ranged(loop: For) -> Node:
+            wanted = self.loops.get(entered.pop())
+            if wanted is None:
+                return loop
+            value = folded(Add(folded(Sub(wanted.var, wanted.start)), loop.start))
+            body = substitute(loop.body, {loop.var: value})
+            return loop.replaced(var=wanted.var, start=wanted.start, stop=wanted.stop, body=body)
+
+        rules: dict[type[Node], Rule] = {Load: replaced, Store: replaced, For: ranged}
+        mine = rewrite(SeqStmt((self.loop,)), rules, enter=dict.fromkeys(rules, entered.append))
+        difference = structural_equal(SeqStmt((self.wanted,)), mine)
+        if not difference:
+            raise does_not_fit(self.step, f"the loop is another one than that defined: {difference.difference}")
+
+    def _demand_bounds(self, param: Buffer, part: _Part) -> None:
+        """Raises KernelError where a part is not proved to lie in its buffer, from its first element to its last."""
+        shape = constant_shape(param)
+        assert shape is not None
+        ends = (*(0 for _ in range(len(part.first) - len(shape))), *(extent - 1 for extent in shape))
+        for far in (tuple(0 for _ in ends), ends):
+            corner = Load(part.buffer, tuple(folded(first + step) for first, step in zip(part.first, far, strict=True)))
+            if not is_in_bounds(self.facts.func, self.around[:-1], corner):
+                raise does_not_fit(self.step, f"the part of `{part.buffer.name}` is not proved to lie in bounds")
+
+
+def _accesses(loop: For) -> Iterator[Load | Store]:
+    return (node for node in walk(loop) if isinstance(node, Load | Store))
+
+
+def _difference(definition: PrimFunc, implementation: PrimFunc) -> str:
+    """Where the two were seen to give different bits, or to fail; nothing where they were not."""
+    from tirlite.interp import interpreter
+
+    runs = [interpreter(each) for each in (definition, implementation)]
+    is_regrouped = any(loop.kind is ForKind.REDUCE for loop in statements_of(definition.body, For))
+    for given in _arrays(definition, is_regrouped):
+        results: list[list[_Array]] = []
+        for func, interpret in zip((definition, implementation), runs, strict=True):
+            results.append([each.copy() for each in given])
+            try:
+                interpret(dict(zip(func.params, results[-1], strict=True)))
+            except KernelRunError as error:
+                return f"`{func.name}` fails: {str(error).splitlines()[0]}"
+        for param, one, other in zip(definition.params, *results, strict=True):
+            bits = [each.ravel().view(np.uint8).reshape(each.size, -1) for each in (one, other)]
+            places = np.argwhere((bits[0] != bits[1]).any(axis=1))
+            if len(places):
+                at = np.unravel_index(int(places[0][0]), one.shape)
+                return f"`{param.name}[{', '.join(map(str, at))}]` is {other[at]}, not {one[at]}"
+    return ""
+
+
+def _arrays(definition: PrimFunc, is_regrouped: bool) -> Iterator[list[_Array]]:
+    """Arguments to try: numbers that are drawn, the least and the most."""
+    from tirlite.interp.bfloat import is_bfloat, to_bfloat
+
+    draw = np.random.default_rng(0)
+    for number in range(_TRIALS + 2):
+        made: list[_Array] = []
+        for param in definition.params:
+            assert isinstance(param, Buffer)
+            kind, shape = param.dtype, constant_shape(param)
+            assert shape is not None
+            if kind.is_float:
+                drawn = draw.integers(-_SMALL, _SMALL + 1, shape) if is_regrouped else draw.normal(size=shape) * 9
+            elif number < 2:
+                drawn = np.full(shape, (kind.min, kind.max)[number], kind.numpy)
+            else:
+                drawn = draw.integers(kind.min, kind.max, shape, kind.numpy, endpoint=True)
+            made.append(to_bfloat(drawn) if is_bfloat(kind) else np.asarray(drawn).astype(kind.numpy))
+        yield made
