@@ -20,8 +20,8 @@ from tirlite.sizes.poly import bare, varies
 from tirlite.sizes.unknown import Ends, ends, linear, unknowns_in
 
 
-class Room(IndexSpace):
-    """The most that integer expressions of a function can be."""
+class ExtentBounds(IndexSpace):
+    """Bounds of integer expressions of a function, by sizes that are known on entry."""
 
     def __init__(self, func: PrimFunc, extents: Extents) -> None:
         super().__init__(func, extents)
@@ -50,7 +50,7 @@ class MostBytes:
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
         self._extents = facts.extents
-        self._room: Room | None = None
+        self._bounds: ExtentBounds | None = None
 
     def of(self, buffer: Buffer) -> Size | None:
         """The bytes of a buffer if they are known on entry, else a size that they never exceed; None without one.
@@ -74,11 +74,11 @@ class MostBytes:
             yield most if prove_le(0, most) is Proof.YES else maximum(0, most)
 
     def _bound(self, extent: Expr) -> Size | None:
-        if self._room is None:
-            self._room = Room(self._facts.func, self._extents)
+        if self._bounds is None:
+            self._bounds = ExtentBounds(self._facts.func, self._extents)
         size = self._facts.space.size(extent)
         low, high = ends(size)
-        least, checked = self._room.ends(extent)
+        least, checked = self._bounds.ends(extent)
         if not all(each.counts for each in unknowns_in(size)):
             high = checked  # which knows of no types
         if high is None or checked is None or not any(_is_no_less(each, 0) for each in (low, least)):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import gcd, prod
 
 from tirlite.analysis.integers.extents import Extents
-from tirlite.analysis.most_bytes import Room
+from tirlite.analysis.most_bytes import ExtentBounds
 from tirlite.analysis.shape_plan import ShapePlan
 from tirlite.analysis.storage_check.resident import Bytes, Resident, Root, Wrong
 from tirlite.ir import Buffer, Expr, IntImm, PrimFunc, View
@@ -20,7 +20,7 @@ class Places:
     def __init__(self, func: PrimFunc) -> None:
         self._func = func
         self._extents: Extents | None = None
-        self._room: Room | None = None
+        self._bounds: ExtentBounds | None = None
         self._proved: dict[tuple[Size, Size], bool] = {}
         self._products: dict[tuple[int, tuple[Size, ...]], Size] = {}
 
@@ -111,11 +111,11 @@ class Places:
             return constant
         extents = [self._size(expr) for expr in buffer.shape]
         if None in extents:
-            if self._room is None:
+            if self._bounds is None:
                 assert self._extents is not None
-                self._room = Room(self._func, self._extents)
+                self._bounds = ExtentBounds(self._func, self._extents)
             extents = [
-                self._room.most(e) if size is None else size for e, size in zip(buffer.shape, extents, strict=True)
+                self._bounds.most(e) if size is None else size for e, size in zip(buffer.shape, extents, strict=True)
             ]
         return self._product(buffer, extents)
 
