@@ -25,7 +25,7 @@ PARTS = (
     "after        16*m*n bytes in 4 allocations",
     "lower bound  16*m*n bytes",
     "gap          0 %",
-    "takes over the place of its source",
+    "overwrites its source in place",
     "Which bytes hold what, over time",
     "A gray",
     "The check against NumPy",

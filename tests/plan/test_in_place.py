@@ -149,7 +149,7 @@ def test_changed_pairs_are_rejected(seed):
 def test_a_pair_in_place_is_explained_from_both_sides():
     problem = Problem((Request("a", 64, (0, 3)), Request("b", 64, (2, 5))), in_place=(("b", "a"),))
     plan = solve(problem, "share")
-    told = "`b` takes over the place of `a`: a is live [0, 3), b [2, 5)"
+    told = "`b` overwrites `a` in place: a is live [0, 3), b [2, 5)"
     assert [plan.explain("a", "b"), plan.explain("b", "a")] == [told, told]
 
 
@@ -161,4 +161,4 @@ def test_charts_and_explanations_count_a_handover_once():
     assert plan.explain().splitlines()[-1] == "peak of global: 64 bytes at time 0: a"
     later = solve(Problem((*requests, Request("d", 8, (1, 2))), in_place=(("b", "a"), ("c", "b"))), "pack")
     assert "peak: 72 bytes live at time 1" in later.to_svg()
-    assert later.explain().splitlines()[-1] == "peak of global: 72 bytes at time 1: a, b in the place of a, d"
+    assert later.explain().splitlines()[-1] == "peak of global: 72 bytes at time 1: a, b in place of a, d"

@@ -81,7 +81,7 @@ def test_it_tells_who_shares_and_why():
     assert solve(PROBLEM).explain().splitlines()[:3] == [
         "a: 120 bytes in global, shared by 2",
         "    a: 100 bytes, live [0, 2); gets new storage: no free storage fits",
-        "    c: 120 bytes, live [2, 5); takes free storage of 100 bytes, which grows",
+        "    c: 120 bytes, live [2, 5); reuses free storage of 100 bytes, which grows",
     ]
     assert solve(PROBLEM).explain("d").startswith("b: 60 bytes in global, shared by 2")
 
@@ -108,7 +108,7 @@ def test_a_plan_by_hand_needs_placements_alone():
     plan = Plan.of(PROBLEM, {"a": ("x", 0), "b": ("x", 120), "c": ("x", 0), "d": ("x", 120)}, strategy="mine")
     assert check(PROBLEM, plan)
     assert (plan.total, plan.strategy, plan.pools["x"].memory) == (180, "mine", "global")
-    assert "was placed there by whoever made the plan" in plan.explain("a")
+    assert "was placed there by the author of the plan" in plan.explain("a")
 
 
 def test_a_pool_of_the_name_of_a_memory_lies_in_it():
@@ -245,7 +245,7 @@ def test_pairs_in_place_count_once_in_what_does_not_fit():
         solve(pair, "share")
     assert "holds 90 bytes, and the plan needs 96" in str(caught.value)
     beside = Problem((*requests[:2], Request("c", 32, (1, 2))), (Pool("global", capacity=63),), in_place=(("b", "a"),))
-    with pytest.raises(CapacityError, match="at time 1, when these are live: `a`, `b`, `c`; `b` in the place of `a`"):
+    with pytest.raises(CapacityError, match="at time 1, when these are live: `a`, `b`, `c`; `b` in place of `a`"):
         solve(beside, "share")
 
 

@@ -21,7 +21,7 @@ def mirrored(x: tl.f32[n], y: tl.f32[n]):
 
 def test_a_refused_pair_comes_with_the_condition_that_failed() -> None:
     text = mirrored.plan.explain("a", "b")
-    assert "`b` cannot take over the place of `a`: `b[i]` may be written before `a[n - 1 - i]` is read" in text
+    assert "`b` cannot overwrite `a` in place: `b[i]` may be written before `a[n - 1 - i]` is read" in text
     assert mirrored.plan.explain("b", "a").endswith(text.splitlines()[-1])
 
 
@@ -29,7 +29,7 @@ def test_a_pair_that_was_allowed_and_not_taken_is_told() -> None:
     problem = tl.plan.Problem(
         (tl.plan.Request("a", 8, ((0, 2),)), tl.plan.Request("b", 8, ((1, 3),))), in_place=(("b", "a"),)
     )
-    assert "`b` might take over the place of `a`" in tl.plan.solve(problem, "none").explain("a", "b")
+    assert "`b` could overwrite `a` in place" in tl.plan.solve(problem, "none").explain("a", "b")
 
 
 def test_each_pair_is_told_without_being_asked_for_where_they_are_few() -> None:

@@ -71,7 +71,7 @@ def _three(name: str, before: str, other: str) -> Counterexample:
 
 
 def _fault(pair: tuple[str, str], what: str) -> Counterexample:
-    return Counterexample(Fault.IN_PLACE, f"`{pair[0]}` is in the place of `{pair[1]}`, and {what}", pair)
+    return Counterexample(Fault.IN_PLACE, f"`{pair[0]}` is in place of `{pair[1]}`, and {what}", pair)
 
 
 def takeover(dst: Sequence[Interval], src: Sequence[Interval]) -> Interval | None:

@@ -37,14 +37,14 @@ _TEXTS = {
     Choice.ALONE: "has storage of its own: this strategy shares nothing",
     Choice.REGISTER: "has storage of its own: it is taken for a register, or cannot be shared by this strategy",
     Choice.OPENS: "gets new storage: no free storage fits",
-    Choice.SAME: "takes free storage of its own size",
-    Choice.ROOM: "takes free storage of {before} bytes, which has room",
-    Choice.GROWS: "takes free storage of {before} bytes, which grows",
-    Choice.FIRST: "takes the symbolic storage that has been free for longest",
-    Choice.FIXED: "stands at the offset that it demands",
-    Choice.PACKED: "stands above or below all that is live with it",
-    Choice.IN_PLACE: "takes over the place of its source, which dies where it is born",
-    Choice.GIVEN: "was placed there by whoever made the plan",
+    Choice.SAME: "reuses free storage of its own size",
+    Choice.ROOM: "reuses free storage of {before} bytes, which is large enough",
+    Choice.GROWS: "reuses free storage of {before} bytes, which grows",
+    Choice.FIRST: "reuses the symbolic storage that has been free for longest",
+    Choice.FIXED: "is at its fixed offset",
+    Choice.PACKED: "is above or below all that is live at the same time",
+    Choice.IN_PLACE: "overwrites its source in place, whose lifetime ends where its own begins",
+    Choice.GIVEN: "was placed there by the author of the plan",
 }
 
 

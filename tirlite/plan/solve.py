@@ -283,7 +283,7 @@ def _over_capacity(problem: Problem, plan: Plan, verdict: Counterexample) -> Mes
     live = live_at(inside, most.time)
     names = ", ".join(f"`{r.id}`" for r in live)
     alive = {r.id for r in live}
-    once = [f"`{dst}` in the place of `{src}`" for dst, src in pairs if alive.issuperset((dst, src))]
+    once = [f"`{dst}` in place of `{src}`" for dst, src in pairs if alive.issuperset((dst, src))]
     told = f"; {', '.join(once)}" if once else ""
     largest = largest_of(live)
     span = problem.spans.get(largest)

@@ -21,14 +21,14 @@ def reason(middle: str) -> str:
 
 def test_a_proof_names_the_buffers_and_the_line() -> None:
     assert texts(kernel(RIGHT["one loop"])) == [
-        "`b` may take the place of `a` at <text>:10:5: "
-        "each element of `b` is written after the last use of the element of `a` in its place"
+        "`b` may overwrite `a` in place at <text>:10:5: "
+        "each element of `b` is written after the last use of the element of `a` at the same place"
     ]
 
 
 def test_a_refusal_names_the_accesses_and_the_loop() -> None:
     assert texts(kernel(WRONG["an outer loop comes back"])) == [
-        "`b` may not take the place of `a` at <text>:10:5: "
+        "`b` may not overwrite `a` in place at <text>:10:5: "
         "`b[i]` may be written before `a[i]` is read at the same place, in an earlier iteration of `t`"
     ]
 

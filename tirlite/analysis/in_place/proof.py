@@ -88,12 +88,12 @@ class InPlaceProof:
         if self.obstacle is not None:
             return str(self.obstacle)
         one, other = self.destination.name, self.source.name
-        return f"each element of `{one}` is written after the last use of the element of `{other}` in its place"
+        return f"each element of `{one}` is written after the last use of the element of `{other}` at the same place"
 
     def __str__(self) -> str:
         where = "" if self.at.span is None else f" at {self.at.span}"
         may = "may" if self.allowed else "may not"
-        return f"`{self.destination.name}` {may} take the place of `{self.source.name}`{where}: {self.reason}"
+        return f"`{self.destination.name}` {may} overwrite `{self.source.name}` in place{where}: {self.reason}"
 
 
 def _access(touch: Touch) -> str:

@@ -111,7 +111,7 @@ def _peaks(layout: Layout) -> list[str]:
         }
         # What takes over from another at that time has its bytes.
         told = [
-            f"{name} in the place of {sources[name]}" if sources.get(name) in live else name
+            f"{name} in place of {sources[name]}" if sources.get(name) in live else name
             for name in layout.problem.by_id
             if name in live
         ]
@@ -175,16 +175,16 @@ def _no_handover(layout: Layout, first: str, second: str) -> str:
     """Why neither takes over the place of the other one, where that was a question."""
     for new, old in ((first, second), (second, first)):
         if (new, old) in layout.problem.in_place:
-            return f"\n    `{new}` might take over the place of `{old}`, but other choices were preferred"
+            return f"\n    `{new}` could overwrite `{old}` in place, but other choices were preferred"
         if (reason := layout.problem.refusals.get((new, old))) is not None:
-            return f"\n    `{new}` cannot take over the place of `{old}`: {reason}"
+            return f"\n    `{new}` cannot overwrite `{old}` in place: {reason}"
     return ""
 
 
 def _in_place(layout: Layout, destination: str, source: str) -> str:
     """What is told of a pair in place."""
     old, new = layout.problem.by_id[source], layout.problem.by_id[destination]
-    return f"`{new.id}` takes over the place of `{old.id}`: {old.id} is live {old.spans}, {new.id} {new.spans}"
+    return f"`{new.id}` overwrites `{old.id}` in place: {old.id} is live {old.spans}, {new.id} {new.spans}"
 
 
 def _whereabouts(layout: Layout, request: Request) -> str:

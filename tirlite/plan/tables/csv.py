@@ -50,7 +50,7 @@ _COLUMN_OF = {
 class NotUtf8(Message):
     """A table is not text in UTF-8.
 
-    Example: A spreadsheet's own file in the place of its CSV.
+    Example: A spreadsheet's own file instead of a CSV.
     Fix: Export the table as CSV in UTF-8.
     """
 

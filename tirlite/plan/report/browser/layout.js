@@ -84,7 +84,7 @@ function layout() {
   return { plan, exact, size, bottom, lines, bound, first, last, top: Math.max(height, bound, 1), live: liveBytes(plan, size) };
 }
 
-/** Steps [time, bytes live from there on]: where one buffer takes over the place of another, the place counts once. */
+/** Steps [time, bytes live from there on]: where one buffer overwrites another in place, the bytes count once. */
 function liveBytes(plan, size) {
   const changes = new Map();
   const change = (time, bytes) => changes.set(time, (changes.get(time) || 0) + bytes);

@@ -38,7 +38,7 @@ function explained(a, b) {
   const taken = plan.pairs.find(([to, from]) => (to === a && from === b) || (to === b && from === a));
   if (taken) {
     const [to, from] = taken;
-    return `\`${name(to)}\` takes over the place of \`${name(from)}\`: ${name(from)} is live ${spansOf(from)}, ${name(to)} ${spansOf(to)}`;
+    return `\`${name(to)}\` overwrites \`${name(from)}\` in place: ${name(from)} is live ${spansOf(from)}, ${name(to)} ${spansOf(to)}`;
   }
   const common = meeting(a, b);
   if (common !== null) {
@@ -78,8 +78,8 @@ function noHandover(a, b) {
     if (!found) continue;
     const [into, out] = [buffers.id[to], buffers.id[from]];
     return found[2] === null
-      ? `\n\`${into}\` might take over the place of \`${out}\`, but other choices were preferred`
-      : `\n\`${into}\` cannot take over the place of \`${out}\`: ${found[2]}`;
+      ? `\n\`${into}\` could overwrite \`${out}\` in place, but other choices were preferred`
+      : `\n\`${into}\` cannot overwrite \`${out}\` in place: ${found[2]}`;
   }
   return "";
 }
