@@ -79,6 +79,35 @@ def reads_neighbours(loop: For) -> bool:
     return False
 
 
+def meets_itself(loop: For) -> bool:
+    """Whether an iteration, of stores and lets alone, stores an element and loads one that lies at no fixed distance."""
+    if abs(loop.step) != 1 or not all(isinstance(stmt, Store | Let) for stmt in loop.body.stmts):
+        return False
+    stores = [stmt for stmt in loop.body.stmts if isinstance(stmt, Store) and stmt.indices]
+    written = {store.buffer: store.indices[-1] for store in stores}
+    for node in walk(loop.body) if written else ():
+        if not isinstance(node, Load | Store) or node.buffer not in written:
+            continue
+        one, other = written[node.buffer], node.indices[-1]
+        if one is other:
+            continue
+        moves = moved_by(one, loop.var), moved_by(other, loop.var)
+        is_fixed = are_equal((_parted(one)[0],), (_parted(other)[0],))
+        if moves in ((1, -1), (-1, 1)) or (moves == (1, 1) and not is_fixed):
+            return True
+    return False
+
+
+def moved_by(index: Expr, var: Var) -> int | None:
+    """By how much an index changes from one iteration to the next, where it is a sum with the loop's variable."""
+    if index is var:
+        return 1
+    if isinstance(index, Add | Sub):
+        a, b = moved_by(index.a, var), moved_by(index.b, var)
+        return None if a is None or b is None else a + b if isinstance(index, Add) else a - b
+    return None if mentions(index, var) else 0
+
+
 def widest_computed(loop: For) -> int:
     """The bytes of the widest element that an iteration loads, or computes on the way, but for indices."""
     todo: list[Node] = [stmt.value for stmt in loop.body.stmts if isinstance(stmt, Store | Let)]

@@ -297,6 +297,10 @@ class Expressions:
                 first = yield self.address(place, (*indices[:-1], indices[-1].base))
                 note = self.environment.notes.get(place.buffer, "")
                 return memory.load_strided(self.out, place, first, stride, expr.dtype, note)
+            if memory.is_turned(place, indices[-1]):
+                assert isinstance(indices[-1], Ramp)
+                first = yield self.address(place, (*indices[:-1], indices[-1].base))
+                return memory.load_turned(self.out, place, first, expr.dtype, self.environment.notes.get(place.buffer, ""))
             first, *others = yield self.pointers(place, indices)
             if others:
                 return memory.gather(self.out, place, [first, *others], expr.dtype)

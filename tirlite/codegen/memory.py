@@ -146,6 +146,34 @@ def stride_between(place: Place, index: Expr) -> int | None:
     return index.stride.value if is_plain and 2 <= index.stride.value <= _MOST_APART and index.lanes > 1 else None
 
 
+def is_turned(place: Place, index: Expr) -> bool:
+    """Whether lanes lie side by side, the last one first."""
+    is_back = isinstance(index, Ramp) and isinstance(index.stride, IntImm) and index.stride.value == -1
+    is_plain = place.buffer.dtype.lanes == 1 and not place.buffer.volatile
+    return is_back and is_plain and place.strides[-1].number == 1
+
+
+def load_turned(out: FunctionText, place: Place, first: Value, dtype: DType, note: str = "") -> Value:
+    """The elements from a pointer back."""
+    return _turned(out, load(out, place, _end(out, place, first, dtype), dtype, note))
+
+
+def store_turned(out: FunctionText, place: Place, first: Value, value: Value, note: str = "") -> None:
+    store(out, place, _end(out, place, first, value.dtype), _turned(out, value), note)
+
+
+def _end(out: FunctionText, place: Place, first: Value, dtype: DType) -> Value:
+    """Where the last lane lies, which is in front of all others."""
+    return out.move(first, integer(1 - dtype.lanes), element_type(place.buffer.dtype))
+
+
+def _turned(out: FunctionText, vector: Value) -> Value:
+    """The lanes of a vector from the last one on."""
+    lanes = vector.dtype.lanes
+    mask = ", ".join(f"i32 {lane}" for lane in reversed(range(lanes)))
+    return out.value(vector.dtype, f"shufflevector {vector.typed}, {vector.typed}, <{lanes} x i32> <{mask}>", vector)
+
+
 def load_strided(out: FunctionText, place: Place, first: Value, stride: int, dtype: DType, note: str = "") -> Value:
     """The elements from a pointer on, each so many behind the one before.
 

@@ -36,6 +36,7 @@ from tirlite.ir import (
     KernelCall,
     Let,
     Node,
+    Ramp,
     SeqStmt,
     Steps,
     Stmt,
@@ -179,6 +180,11 @@ class Statements:
         if mask_of(indices) is not None:
             pointer, on = run(values.masked_pointer(place, indices))
             memory.store_lanes(self.out, place, pointer, on, value, self.environment.notes.get(stmt.buffer, ""))
+            return
+        if indices and memory.is_turned(place, indices[-1]):
+            assert isinstance(indices[-1], Ramp)
+            last = run(values.address(place, (*indices[:-1], indices[-1].base)))
+            memory.store_turned(self.out, place, last, value, self.environment.notes.get(stmt.buffer, ""))
             return
         first, *others = run(values.pointers(place, indices))
         values.is_alone = False

@@ -145,7 +145,7 @@ class Lanes:
         if indices is stmt.indices:
             # All iterations write one element: which is last is not said.
             raise NotVector
-        if self.neighbours and stmt.buffer not in self.wide and not _is_dense(indices[-1]):
+        if self.neighbours and stmt.buffer not in self.wide and not _is_dense(indices[-1], either=True):
             raise NotVector
         value, wide = self.spread(self.of(stmt.value)), self.wide.get(stmt.buffer)
         self._note(stmt)
@@ -413,8 +413,9 @@ def is_same_element(store: Store, touch: Touch) -> bool:
     return isinstance(node, Load | Store) and not _is_from_memory(store) and is_at(store, node)
 
 
-def _is_dense(index: Expr) -> bool:
-    return isinstance(index, Ramp) and _stride(index) == 1
+def _is_dense(index: Expr, *, either: bool = False) -> bool:
+    """Whether lanes lie side by side, from the first on, or also in the order from the last on."""
+    return isinstance(index, Ramp) and _stride(index) in ((1, -1) if either else (1,))
 
 
 def _stride(ramp: Ramp) -> int | None:
@@ -422,8 +423,9 @@ def _stride(ramp: Ramp) -> int | None:
 
 
 def _is_near(index: Expr) -> bool:
-    """Whether lanes load what lies side by side, or few elements apart."""
-    return isinstance(index, Ramp) and isinstance(index.stride, IntImm) and 1 <= index.stride.value <= MOST_APART
+    """Whether lanes load what lies side by side, in either order, or few elements apart."""
+    stride = _stride(index) if isinstance(index, Ramp) else None
+    return stride is not None and (stride == -1 or 1 <= stride <= MOST_APART)
 
 
 def _moved_ramp(expr: Add | Sub | Mul, a: Expr, b: Expr) -> Expr | None:

@@ -10,7 +10,7 @@ from tirlite.analysis.access import Allocation, Touch
 from tirlite.analysis.bounds import Bounds
 from tirlite.analysis.dependence import writes
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.work import asserts_alone, has_much_to_do, reads_neighbours
+from tirlite.analysis.work import asserts_alone, has_much_to_do, meets_itself, reads_neighbours
 from tirlite.ir import (
     Buffer,
     DType,
@@ -37,6 +37,7 @@ from tirlite.ir import (
 from tirlite.ir.checked import has_check
 from tirlite.ir.equal import are_equal
 from tirlite.record import record
+from tirlite.rewrite.at_distance import at_distance
 from tirlite.rewrite.by_vectors import (
     MOST_LANES,
     ByVectors,
@@ -143,9 +144,16 @@ def _nest(chain: list[For], facts: Facts, rules: Rules) -> tuple[Stmt, ...] | No
     made = next((made for made in found if made is not None), None)
     if made is None and not rules.called:
         made = _rows_together(chain, facts)
+    if made is None and meets_itself(innermost) and _is_in_order(innermost):
+        apart = at_distance(innermost, facts, rules.processor)
+        made = None if apart is None else _within(chain[:-1], apart)
     if made is None and (steady := with_steady_loads(innermost, facts)) is not None:
         made = _within(chain[:-1], (steady,))
     return made
+
+
+def _is_in_order(loop: For) -> bool:
+    return loop.kind is ForKind.SERIAL and not has_check(loop) and not _goes_by_vectors(loop)
 
 
 def _rows_together(chain: list[For], facts: Facts) -> tuple[Stmt, ...] | None:

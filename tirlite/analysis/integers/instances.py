@@ -104,6 +104,9 @@ class Instances:
             yield self._value(atom, 0), mine - other
         elif other == 0:
             yield self._value(atom, 1), mine
+        elif mine == -other:  # a sum of both: bounds tell more of it than of a distance and twice one of them
+            yield self._value(atom, 1), mine
+            yield self._value(atom, 0), mine
         else:
             if mine != 0:
                 yield self.distance(atom), mine

@@ -1,0 +1,126 @@
+"""Loops that store where they load go by vectors, where no vector holds what meets."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tirlite as tl
+from tirlite.ir import IfThenElse, Store, statements_of
+from tirlite.rewrite import Normalize, VectorizeLoops
+
+n, m, k = tl.dims("n m k")
+SIZES = (0, 1, 2, 31, 32, 33, 64, 127, 128, 129, 130, 255, 256, 257, 1000)
+
+
+def lanes_of(body: str) -> set[int]:
+    func = VectorizeLoops()(
+        Normalize()(
+            tl.parse(f"""
+n, m = tl.dims("n m")
+
+@tl.kernel
+def f(x: tl.f32[n], y: tl.f32[n], at: tl.i64[n], w: tl.i64, far: tl.f32[2 * n]):
+{body}
+""")
+        )
+    )
+    return {store.value.dtype.lanes for store in statements_of(func.body, Store)}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "    for i in range(n // 2):\n        x[i], x[n - 1 - i] = x[n - 1 - i], x[i]",
+        "    for i in range(w, n):\n        x[i] += x[i - w]",
+        "    for i in range(n - 1, w - 1, -1):\n        x[i] = max(x[i], x[i - w] + y[i])",
+        "    for i in range(n - w):\n        x[i] = (x[i] + x[i + w]) / 2",
+    ],
+)
+def test_vectors_hold_what_does_not_meet(body: str) -> None:
+    assert max(lanes_of(body)) == 64
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "    for i in range(n):\n        x[i] = x[n - 1 - i]",  # the second half is made of the first
+        "    for i in range(n):\n        x[i] += x[at[i]]",  # anywhere
+        "    for i in range(w, n):\n        y[i] = x[i - w]\n        x[i] = 1\n        x[i - 1] += 2",  # two stores
+        "    for i in range(w, n):\n        x[i] = 1\n        y[i] = x[i - w]",  # loaded behind the store
+        "    for i in range(n - 1):\n        x[i] += x[i + 1]",  # LLVM sees as much
+        "    for i in range(1, n):\n        x[i] += x[i - 1]",
+    ],
+)
+def test_other_loops_stay(body: str) -> None:
+    assert lanes_of(body) == {1}
+
+
+def test_a_distance_is_looked_at_in_front_of_the_loop() -> None:
+    func = VectorizeLoops()(
+        Normalize()(
+            tl.parse("""
+n = tl.dim("n")
+
+@tl.kernel
+def f(x: tl.f32[n], w: tl.i64):
+    for i in range(w, n):
+        x[i] += x[i - w]
+""")
+        )
+    )
+    (branch,) = statements_of(func.body, IfThenElse)
+    assert tl.ir.text(branch.condition) == "0 - w >= 0 or 0 - w <= -64"
+
+
+@tl.kernel
+def turned(x: tl.i16[n]):
+    for i in range(n // 2):
+        x[i], x[n - 1 - i] = x[n - 1 - i], x[i]
+
+
+@tl.kernel
+def turned_copy(x: tl.bool_[n], y: tl.out[tl.bool_[n]]):
+    for i in range(n):
+        y[i] = x[n - 1 - i]
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_arrays_are_turned_in_place(size: int) -> None:
+    x = np.arange(size, dtype=np.int16)
+    for run in (turned, turned.interpret, tl.compile(turned.lowered)):
+        y = x.copy()
+        run(y)
+        np.testing.assert_array_equal(y, x[::-1])
+    flags = x % 3 == 0
+    np.testing.assert_array_equal(turned_copy(flags), flags[::-1])
+
+
+@tl.kernel
+def packed_down(weights: tl.i32[k], values: tl.i32[k], best: tl.i32[m]):
+    for i in range(k):
+        for j in range(m - 1, weights[i] - 1, -1):
+            best[j] = max(best[j], best[j - weights[i]] + values[i])
+
+
+@tl.kernel
+def packed_up(weights: tl.i32[k], values: tl.i32[k], best: tl.i32[m]):
+    for i in range(k):
+        for j in range(weights[i], m):
+            best[j] = max(best[j], best[j - weights[i]] + values[i])
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("heaviest", [2, 20, 300])
+def test_what_meets_at_any_distance_is_taken_in_order(size: int, heaviest: int) -> None:
+    random = np.random.default_rng(size)
+    weights = random.integers(0, heaviest, 9, dtype=np.int32)
+    values = random.integers(-5, 100, 9, dtype=np.int32)
+    for kernel in (packed_down, packed_up):
+        best, wanted = np.zeros(size, np.int32), np.zeros(size, np.int32)
+        kernel(weights, values, best)
+        for weight, value in zip(weights, values, strict=True):
+            places = range(int(weight), size)
+            for j in places if kernel is packed_up else reversed(places):
+                wanted[j] = max(wanted[j], wanted[j - weight] + value)
+        np.testing.assert_array_equal(best, wanted)
