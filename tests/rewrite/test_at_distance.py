@@ -50,6 +50,7 @@ def test_vectors_hold_what_does_not_meet(body: str) -> None:
         "    for i in range(w, n):\n        x[i] = 1\n        y[i] = x[i - w]",  # loaded behind the store
         "    for i in range(n - 1):\n        x[i] += x[i + 1]",  # LLVM sees as much
         "    for i in range(1, n):\n        x[i] += x[i - 1]",
+        "    for i in range(w, n):\n        j = i - w\n        far[i + j] += far[i + j - w]",  # by twice the number
     ],
 )
 def test_other_loops_stay(body: str) -> None:

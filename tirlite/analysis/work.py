@@ -80,10 +80,11 @@ def reads_neighbours(loop: For) -> bool:
 
 
 def meets_itself(loop: For) -> bool:
-    """Whether an iteration, of stores and lets alone, stores an element and loads one that lies at no fixed distance."""
+    """Whether an iteration, of stores and lets alone, loads where it stores, at no fixed distance."""
     if abs(loop.step) != 1 or not all(isinstance(stmt, Store | Let) for stmt in loop.body.stmts):
         return False
     stores = [stmt for stmt in loop.body.stmts if isinstance(stmt, Store) and stmt.indices]
+    stores = [store for store in stores if not store.buffer.volatile]
     written = {store.buffer: store.indices[-1] for store in stores}
     for node in walk(loop.body) if written else ():
         if not isinstance(node, Load | Store) or node.buffer not in written:

@@ -26,6 +26,7 @@ from tirlite.ir import (
     DType,
     Expr,
     FloatImm,
+    For,
     IntImm,
     LetExpr,
     Load,
@@ -37,10 +38,11 @@ from tirlite.ir import (
     StringImm,
     Unary,
     Var,
+    While,
     i64,
     run,
 )
-from tirlite.ir.checked import bare, checked, is_checked, mask_of, masked as masked_index, unmasked
+from tirlite.ir.checked import bare, checked, has_check, is_checked, mask_of, masked as masked_index, unmasked
 from tirlite.record import cached_property
 
 if TYPE_CHECKING:
@@ -59,14 +61,15 @@ class Side(NamedTuple):
 class Expressions:
     """Writes the instructions of expressions to `out`, with what `environment` says of variables and buffers.
 
-    What `is_alone` is in no loop that goes by vectors. By `facts` of the function, loads are known that are in bounds
-    whatever is tested around them.
+    What `is_alone` is in no loop that goes by vectors, nor is what stands in an `innermost` loop with checks. By
+    `facts` of the function, loads are known that are in bounds whatever is tested around them.
     """
 
     def __init__(self, out: FunctionText, environment: Environment, facts: Facts | None = None) -> None:
         self.out = out
         self.environment = environment
         self.is_alone = False
+        self.innermost: For | While | None = None
         self.facts = facts
 
     @cached_property
@@ -137,7 +140,8 @@ class Expressions:
             from tirlite.codegen.arithmetic.saturation import to_integer
 
             fits = is_within(expr.value, expr.dtype)
-            found = to_integer(self.out, value, expr.dtype, is_within=fits, is_alone=self.is_alone)
+            is_alone = self.is_alone or (self.innermost is not None and has_check(self.innermost))
+            found = to_integer(self.out, value, expr.dtype, is_within=fits, is_alone=is_alone)
             return self.computed(found, value)
         return self.computed(convert(self.out, value, expr.dtype), value)
 
@@ -300,7 +304,8 @@ class Expressions:
             if memory.is_turned(place, indices[-1]):
                 assert isinstance(indices[-1], Ramp)
                 first = yield self.address(place, (*indices[:-1], indices[-1].base))
-                return memory.load_turned(self.out, place, first, expr.dtype, self.environment.notes.get(place.buffer, ""))
+                note = self.environment.notes.get(place.buffer, "")
+                return memory.load_turned(self.out, place, first, expr.dtype, note)
             first, *others = yield self.pointers(place, indices)
             if others:
                 return memory.gather(self.out, place, [first, *others], expr.dtype)

@@ -92,7 +92,6 @@ class Statements:
         self._sizing: set[Var] = set()  # the lets that extents on the heap are made of
         self._wrapped: dict[Node, Value] = {}  # for some of those, whether a value on the way to it wrapped around
         self._count(loops=max(self.module.extent.loops, weights.loops))
-        self.innermost: For | While | None = None
         self._pieces = 0
         self._depth = 0
         self.polling = Polling()
@@ -176,7 +175,7 @@ class Statements:
         values.is_alone = mask_of(indices) is None and any(map(_asks_floats, indices))
         if any(map(has_check, indices)):  # first, as in the interpreter: what is told is the first fault
             indices = tuple(map(values.computed_index, indices))
-        value = values.value(carried_last(stmt.value, self.innermost))
+        value = values.value(carried_last(stmt.value, self.values.innermost))
         if mask_of(indices) is not None:
             pointer, on = run(values.masked_pointer(place, indices))
             memory.store_lanes(self.out, place, pointer, on, value, self.environment.notes.get(stmt.buffer, ""))
@@ -218,7 +217,7 @@ class Statements:
             if flags:
                 self._wrapped[stmt.var] = any_of(self.out, flags)
         else:
-            variables[stmt.var] = self.values.value(carried_last(stmt.value, self.innermost))
+            variables[stmt.var] = self.values.value(carried_last(stmt.value, self.values.innermost))
 
     def allocate(self, stmt: Allocate) -> None:
         buffer = stmt.buffer
@@ -317,14 +316,14 @@ class Statements:
 
     def iteration(self, loop: For | While) -> Steps[None]:
         """The block of a loop."""
-        around, outer = self.environment.loops, self.innermost
-        self.environment.loops, self.innermost = (*around, *counted_by(loop)), loop
+        around, outer = self.environment.loops, self.values.innermost
+        self.environment.loops, self.values.innermost = (*around, *counted_by(loop)), loop
         self._depth += 1
         if self._depth > self.module.extent.deepest:
             self._count(deepest=self._depth)
         yield self.block(loop.body)
         self._depth -= 1
-        self.environment.loops, self.innermost = around, outer
+        self.environment.loops, self.values.innermost = around, outer
 
     def while_loop(self, stmt: While) -> Steps[None]:
         out = self.out

@@ -20,6 +20,7 @@ from tirlite.ir import (
     FloorDiv,
     For,
     IfThenElse,
+    Let,
     Load,
     Max,
     Min,
@@ -55,15 +56,18 @@ def at_distance(loop: For, facts: Facts, processor: Processor) -> tuple[Stmt, ..
         condition: Expr | None = None
     else:
         distances = _distances(loop, facts)
-        if distances is None:
+        if not distances:
             return None
-        none, lanes = const(0, i64), const(-most, i64)
-        condition = reduce(And, (Or(GE(each, none), LE(each, lanes)) for each in distances))
+        condition = reduce(And, [_is_apart(each, most) for each in distances])
     try:
         vectors = (*_vectors(loop, (most, few)),)
     except NotVector:
         return None
     return vectors if condition is None else (IfThenElse(condition, SeqStmt(vectors), SeqStmt((loop,))),)
+
+
+def _is_apart(distance: Expr, lanes: int) -> Expr:
+    return Or(GE(distance, const(0, i64)), LE(distance, const(-lanes, i64)))
 
 
 def _distances(loop: For, facts: Facts) -> list[Expr] | None:
@@ -79,9 +83,8 @@ def _distances(loop: For, facts: Facts) -> list[Expr] | None:
         assert isinstance(store.node, Store)
         assert isinstance(load.node, Load)
         distance = _distance(loop, store.node, load.node)
-        nodes = () if distance is None else walk(distance)
-        is_steady = all(not isinstance(node, Load) or facts.definitions.root(node.buffer) not in written for node in nodes)
-        if distance is None or not is_steady:
+        loads = [] if distance is None else [node for node in walk(distance) if isinstance(node, Load)]
+        if distance is None or any(facts.definitions.root(node.buffer) in written for node in loads):
             return None
         if not any(are_equal((distance,), (other,)) for other in found):
             found.append(distance)
@@ -94,7 +97,10 @@ def _distance(loop: For, store: Store, load: Load) -> Expr | None:
         return None
     ends = load.indices[-1], store.indices[-1]
     rows = [node for index in load.indices[:-1] for node in walk(index)]
-    if loop.var in rows or any(moved_by(end, loop.var) != 1 or end.dtype != i64 for end in ends):
+    inside = {stmt.var for stmt in loop.body.stmts if isinstance(stmt, Let)}
+    if loop.var in rows or any(node in inside for index in (*ends, *load.indices) for node in walk(index)):
+        return None
+    if any(moved_by(end, loop.var) != 1 or end.dtype != i64 for end in ends):
         return None
     mine, its = (substitute(end, {loop.var: const(0, i64)}) for end in ends)
     return folded(Sub(mine, its) if loop.step > 0 else Sub(its, mine))

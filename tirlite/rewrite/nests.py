@@ -144,7 +144,7 @@ def _nest(chain: list[For], facts: Facts, rules: Rules) -> tuple[Stmt, ...] | No
     made = next((made for made in found if made is not None), None)
     if made is None and not rules.called:
         made = _rows_together(chain, facts)
-    if made is None and meets_itself(innermost) and _is_in_order(innermost):
+    if made is None and not rules.called and meets_itself(innermost) and _is_in_order(innermost):
         apart = at_distance(innermost, facts, rules.processor)
         made = None if apart is None else _within(chain[:-1], apart)
     if made is None and (steady := with_steady_loads(innermost, facts)) is not None:

@@ -31,6 +31,9 @@ class VectorizeLoops(FactsPass):
     that writes the same again; else the last iterations follow one by one. Four iterations of a loop around go together
     where they share what loops inside load, by as many vectors as the registers of `target` hold.
 
+    A loop that stores where it loads goes by vectors where none of these holds two iterations that meet, as when an
+    array is turned over in place; a number that decides that is looked at in front of it.
+
     A loop that does no more than add one row after the other to a row of results takes in four at once.
 
     Other loops that write results which no cache holds go by vectors too, where rows are long: those are stored past

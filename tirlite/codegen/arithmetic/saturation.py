@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from tirlite.codegen.llvm.text import FunctionText
 from tirlite.codegen.llvm.values import Value, constant, suffix
-from tirlite.ir import DType, i32
+from tirlite.ir import DType, i32, i64
 
 
 def to_integer(
@@ -19,7 +19,7 @@ def to_integer(
     `is_within` if all but nan rounds to a number that there is, `is_alone` if no loop takes this into vectors.
     """
     is_narrow = target.bits < 32
-    if not is_within and (is_alone or not (is_narrow or target.scalar == i32)):
+    if not is_within and (is_alone or not (is_narrow or target.scalar in (i32, i64))):
         kind = "s" if target.is_signed else "u"
         return out.call(target, f"llvm.fpto{kind}i.sat.{suffix(target)}.{suffix(value.dtype)}", value)
     between = i32.with_lanes(target.lanes) if is_narrow else target
