@@ -197,13 +197,13 @@ def allow(*permissions: str) -> Any:
     """What passes may do in a block, `with tl.allow("contract"):`, or in a kernel, as a decorator under its own."""
 
 def unchecked() -> AbstractContextManager[None]:
-    """A block in which no access is checked, which the author answers for: `with tl.unchecked():`."""
+    """A block in which no access is checked, at the author's own risk: `with tl.unchecked():`."""
 
 def static(value: _T) -> _T:
-    """`value`, evaluated by Python before the kernel runs; loops over it are written out, branches on it decided."""
+    """`value`, evaluated by Python at compile time; loops over it are unrolled, branches on it resolved."""
 
 def alloc(of: TensorType, *, scope: str = "global", alignment: int = 0, volatile: bool = False) -> _Array:
-    """A temporary: `t = tl.alloc(tl.f32[n, m])`. `alignment` is in bytes. Its elements have no value yet."""
+    """A temporary: `t = tl.alloc(tl.f32[n, m])`. `alignment` is in bytes. Its elements are uninitialised."""
 
 def view(
     source: Buffer | _Array,
@@ -214,19 +214,19 @@ def view(
     volatile: bool = False,
     fresh: bool = False,
 ) -> _Array:
-    """Another window on the bytes of `source`: `v = tl.view(t, tl.u8[4 * n])`.
+    """The bytes of `source` with another type or shape: `v = tl.view(t, tl.u8[4 * n])`.
 
-    A fresh one stands for an allocation in these bytes: what was written before is not to be read through it.
+    A fresh view stands for an allocation in these bytes: what was written before must not be read through it.
     """
 
 def parallel(start: Number, stop: Number = ..., step: int = 1, /) -> Iterator[_Number]:
-    """A range whose iterations may run at the same time, and may not conflict."""
+    """A range whose iterations may run at the same time, and must not conflict."""
 
 def vectorized(start: Number, stop: Number = ..., step: int = 1, /) -> Iterator[_Number]:
-    """A range whose iterations are one vector operation, where that is possible."""
+    """A range whose iterations become lanes of a vector, where that is possible."""
 
 def unroll(start: Number, stop: Number = ..., step: int = 1, /) -> Iterator[_Number]:
-    """A range that the compiler writes out."""
+    """A range that the compiler unrolls."""
 
 def reduce(start: Number, stop: Number = ..., step: int = 1, /) -> Iterator[_Number]:
     """A range whose iterations combine values, and may be regrouped: `for i in tl.reduce(n): total += x[i]`."""
@@ -247,7 +247,7 @@ def barrier(memory: str) -> _Number:
     """All threads wait here: `tl.barrier("shared")`."""
 
 def attr(*about: Buffer | Number | str) -> AbstractContextManager[None]:
-    """Says something about a buffer or a block: `with tl.attr(x, "double_buffer"):`."""
+    """An attribute of a buffer or a block: `with tl.attr(x, "double_buffer"):`."""
 
 def let(name: Number, value: Number, body: Number) -> _Number:
     """`body` with `name` for `value`, which is computed once."""
@@ -256,7 +256,7 @@ def select(condition: Number, if_true: Number, if_false: Number) -> _Number:
     """One of two values, both of which are computed; takes vectors."""
 
 def if_then_else(condition: Number, if_true: Number, if_false: Number) -> _Number:
-    """One of two values, the other is not computed: `if_true if condition else if_false`."""
+    """One of two values; the other is not evaluated: `if_true if condition else if_false`."""
 
 def ramp(base: Number, stride: Number, lanes: int) -> _Number:
     """The vector base, base + stride, ..."""
@@ -280,7 +280,7 @@ def access_ptr(of: Buffer | _Array, offset: Number, extent: Number, mask: str) -
     """The address of `extent` elements from `offset` on, which are read or written: "r", "w" or "rw"."""
 
 def call(kernel: Kernel | PrimFunc, *args: Number | Buffer, **named: Number | Buffer) -> None:
-    """Calls a kernel that stays a function of its own: `tl.call(smooth, x, y)`. Plain `smooth(x, y)` splices it in."""
+    """Calls a kernel without inlining it: `tl.call(smooth, x, y)`. Plain `smooth(x, y)` inlines it."""
 
 def call_extern(dtype: str | DType, function: str | int | Callable[..., Any], *args: Number | Buffer | str) -> _Number:
     """A call of a C function, by name, by address or as a function of ctypes."""

@@ -18,7 +18,7 @@ class Report(Protocol):
 
 
 class TirliteError(Exception):
-    """Whatever tirlite has to complain about. Carries one report or several, in source order."""
+    """The base of all errors of tirlite. Carries one report or several, in source order."""
 
     def __init__(self, *messages: Report) -> None:
         super().__init__(*messages)
@@ -74,7 +74,7 @@ class CallValueError(CallError, ValueError):
 
 
 class KernelRunError(TirliteError):
-    """The kernel did, while running, what it must not do: its author or its caller must act."""
+    """A fault of the kernel while it ran: its author or its caller must act."""
 
 
 class KernelIndexError(KernelRunError, IndexError):
@@ -94,4 +94,4 @@ class CapacityError(PlanError):
 
 
 class InternalError(TirliteError):
-    """tirlite broke a promise of its own: its developers must act."""
+    """An internal error of tirlite: its developers must act."""

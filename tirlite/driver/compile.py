@@ -69,13 +69,13 @@ class Compiler:
 
         - `strategy`: how storage is planned, by name ("auto", "share", "pack", "exact", "none" and others) or by a
           function of your own from a `plan.Problem` to a `plan.Plan`;
-        - `in_place`: whether a buffer may take over the bytes of one that dies where it is born;
+        - `in_place`: whether a buffer may overwrite one whose lifetime ends where its own begins;
         - `target`: the machine, as in `tl.Target.host(workers=2)`;
         - `debug`: whether the code checks itself as it runs;
         - `unchecked`: whether accesses that are not proved go unchecked;
         - `passes`: what runs before storage is planned, as in `passes=tl.passes.CONTRACTION`;
-        - `schedule`: what becomes of loops: a `tl.schedule`, its steps, or a function that applies them; "auto" leaves
-          it to tirlite, None runs loops as they are written;
+        - `schedule`: how loops are transformed: a `tl.schedule`, its steps, or a function that applies them; "auto"
+          leaves it to tirlite, None runs loops as written;
         - `observers`: functions that are called with each pass's `Step`;
         - `exact_dtype`: whether only buffers of one element type share storage;
         - `match_range`: for "share", up to how many times larger or smaller a shared slot may be;
@@ -110,7 +110,7 @@ class Compiler:
     ) -> Kernel | Callable[[Function], Kernel]:
         """The decorator that makes a kernel of a Python function: `@tl.kernel` or `@tl.kernel(strategy="none")`.
 
-        The function is translated here and now, so that its mistakes are reported where it stands; it is never run. The
+        The function is translated when it is decorated, so that errors are reported there; Python never runs it. The
         options are those of `tl.compile`: `strategy`, `in_place`, `target`, `debug`, `unchecked`, `passes`, `schedule`,
         `observers`, `exact_dtype`, `match_range`, `capacity`, `budget`, `time_limit`, and `allow`. Raises KernelError.
         """

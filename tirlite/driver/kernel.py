@@ -68,13 +68,13 @@ class Kernel:
     those are allocated and returned, one array or a tuple in the order of the parameters. Those that are given are
     filled and not returned.
 
-    Native code is made at the first call, once, for all sizes. Dims are at least 1 unless declared otherwise, and
-    storage is planned on that ground; at the first call with an empty array, where such a dim is 0, a second version
-    is made without it, and for arrays that no cache holds another one of element-wise loops. Any other fact of a dim
-    that a call breaks is refused. Several threads may call a kernel at a time, and it lets other Python threads run.
+    Native code is made at the first call, once, for all sizes. Storage is planned for dims of at least 1 unless
+    declared otherwise; the first call in which such a dim is 0 makes a second version, and for arrays that no cache
+    holds there is another one of element-wise loops. A call that breaks any other fact of a dim is refused. Several
+    threads may call a kernel at a time, and it lets other Python threads run.
 
-    No access leaves its array: what is not proved is checked, see docs/safety.md. Where conditions on dims and numbers
-    decide that, a call that breaks them is run by a version in which loops go in order, with checks.
+    No access is out of bounds: what is not proved is checked, see docs/safety.md. Where conditions on dims and numbers
+    decide that, a call that does not meet them runs another version, with checks and with loops in order.
 
     Raises CallTypeError and CallValueError for arguments that do not fit, KernelAssertionError for an assert that does
     not hold, KernelError at the first call for what cannot be compiled.

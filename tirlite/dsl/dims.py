@@ -48,7 +48,7 @@ def dim(name: str, **facts: int | None) -> Var:
     """A symbolic extent called `name`: an i64 that is known when the kernel is called.
 
     Facts that hold at every call help the planner: `min` (inclusive, 1 if not given), `max` (inclusive), `multiple_of`.
-    Raises KernelError for facts that no integer obeys.
+    Raises KernelError for facts that no integer satisfies.
     """
     called = as_python_reads(name) if isinstance(name, str) else ""
     if not is_name(called):

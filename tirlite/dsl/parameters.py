@@ -108,14 +108,14 @@ class ParamType:
 
 
 class array:  # noqa: N801
-    """What type checkers take a parameter for that is an array: `x: Annotated[tl.array, tl.f32[n, m]]`.
+    """The type of an array parameter for type checkers: `x: Annotated[tl.array, tl.f32[n, m]]`.
 
     The second part is its type; for checkers, elements of the first are numbers.
     """
 
 
 class Out:
-    """`tl.out[tl.f32[n]]` or `tl.out(tl.f32[n])`: an array that the caller may omit, and is then given back."""
+    """`tl.out[tl.f32[n]]` or `tl.out(tl.f32[n])`: an array that is allocated and returned if the caller omits it."""
 
     def __getitem__(self, kind: TensorType | ParamType) -> ParamType:
         return output(kind, None)
@@ -148,10 +148,9 @@ def buffer(
 ) -> ParamType:
     """The type of an array parameter that promises more than its element type and shape, or has strides of its own.
 
-    `alignment` is in bytes. `strides` are elements, one for each axis: integers, or parameters of type i64 that stand
-    before this one, in an annotation that is a text. With `below`, which may be a dim, all elements are at least
-    `least` and less than `below`, which each call looks at before it does anything else. Raises KernelError for a scope
-    that does not exist.
+    `alignment` is in bytes. `strides` are in elements, one for each axis: integers, or i64 parameters before this one,
+    in an annotation that is a string. With `below`, which may be a dim, all elements must be at least `least` and less
+    than `below`, which each call checks first. Raises KernelError for a scope that does not exist.
     """
     if not isinstance(tensor, TensorType):
         raise BadAnnotation("buffer", described(tensor)).error()

@@ -56,8 +56,8 @@ def structural_equal(a: Node, b: Node) -> Equality:
 
     Definitions are compared with their types, shapes, strides, scopes, alignments and facts. A variable or a buffer
     that is not defined inside equals only itself; the dims of two functions are paired where they are first met in the
-    shapes of the parameters. Constants are compared bit by bit, save that every nan is the same. Functions that are
-    called count by their structure, shared or not. Spans and the names of functions do not count.
+    shapes of the parameters. Constants are compared bit by bit, except that all nans are equal. Called functions are
+    compared by their structure, shared or not. Spans and the names of functions are ignored.
 
     The difference reads `body[2].value.b: IntImm 3 against IntImm 4`.
     """

@@ -16,10 +16,10 @@ from tirlite.ir.stmt import SeqStmt
 class PrimFunc(Function):
     """A kernel. Buffers among `params` are arrays of the caller, variables are scalars.
 
-    The dims in the shapes of the parameters are bound by the arguments. `outputs` are those parameters that the
-    caller may omit, and is then given back. `defaults` are what scalar parameters are where a caller leaves them out,
-    in the order of `params`, with None for those that are to be given; it may be shorter. `is_normal` says that it is
-    known to be in normal form: the pass `Normalize` marks what it has looked at, which never changes.
+    The dims in the shapes of the parameters are bound by the arguments. `outputs` are the parameters that the caller
+    may omit; they are then allocated and returned. `defaults` are the values of scalar parameters that the caller
+    omits, in the order of `params`, with None for those that are required; it may be shorter. `is_normal` says that
+    the function is known to be in normal form, as the pass `Normalize` returns it.
     """
 
     CHILDREN: ClassVar = ("body",)

@@ -103,7 +103,7 @@ class StorageOptions:
     """How the storage of a function is planned: the options of the pass `StorageRewrite`.
 
     `strategy` is the name of a strategy of `tirlite.plan`, or a function of your own from a `plan.Problem` to a
-    `plan.Plan`. With `in_place` a buffer may take over the bytes of one that dies where it is born, where that is
+    `plan.Plan`. With `in_place` a buffer may overwrite one whose lifetime ends where its own begins, where that is
     proved to be safe. Tagged memory is planned as `target` describes it. With `exact_dtype` only buffers of one element
     type, lanes included, share storage, but for tagged memory, which is one allocation anyway. With a `match_range`, an
     option of strategy `share`, free storage is taken only of 1 / match_range to match_range times the size that is
@@ -162,9 +162,9 @@ class Options(StorageOptions):
 
     With `debug` the code checks itself as it runs, see docs/debugging.md. With `unchecked` it does not even make sure
     that it stays in its arrays, see docs/safety.md. `passes` run before storage is planned, as in
-    `tl.compile(f, passes=tl.passes.CONTRACTION)`. `schedule` says what becomes of loops: "auto", a `tl.schedule`, its
-    steps alone, or a function that is given a schedule and applies them; None runs loops as they are written. Each of
-    `observers` is called with every pass's `Step`.
+    `tl.compile(f, passes=tl.passes.CONTRACTION)`. `schedule` says how loops are transformed: "auto", a `tl.schedule`,
+    its steps alone, or a function that is given a schedule and applies them; None runs loops as they are written. Each
+    of `observers` is called with every pass's `Step`.
     Raises PlanError for an unknown strategy, and a match range without `share`.
     """
 

@@ -44,10 +44,10 @@ class BadThreads(Message):
 
 @public
 def set_num_threads(count: int) -> None:
-    """Lets at most so many threads, the calling one included, run a parallel loop, in this process from now on.
+    """Limits the number of threads, the calling one included, that run a parallel loop in this process.
 
-    No more do in any case than the target of a kernel has workers, and than there are processors that the caller may
-    use; results do not depend on it. Before the first call, TIRLITE_NUM_THREADS in the environment says how many.
+    There are never more than the target of a kernel has workers, and than there are processors that the caller may use;
+    results do not depend on it. Until the first call, the environment variable TIRLITE_NUM_THREADS sets the limit.
     Raises CallValueError for less than one.
     """
     if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= MOST_WORKERS:

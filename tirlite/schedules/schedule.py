@@ -55,12 +55,12 @@ class HasIr(Protocol):
 
 
 class Schedule:
-    """What becomes of a function, step by step. Made by `tl.schedule(kernel)`.
+    """A function and the steps that transform its loops. Made by `tl.schedule(kernel)`.
 
-    Each method applies a step to `func`, or raises KernelError and leaves it as it is: where the result might change,
-    with the accesses that forbid it. Loops and buffers go by their names; steps name the loops that they make.
-    `steps` are those applied, and `str` of a schedule is the Python that applies them. Of one that tirlite has chosen
-    `notes` tell the figures that decided it, and which loops stay in order and why; they are printed as comments.
+    Each method applies a step to `func`, or raises KernelError and leaves `func` unchanged if results might change,
+    with the accesses that forbid the step. Loops and buffers are given by name; steps name the loops that they make.
+    `steps` are those applied, and `str` of a schedule is the Python code that applies them. If tirlite has chosen the
+    schedule, `notes` give the figures behind it, and which loops stay in order and why; they print as comments.
 
     >>> import tirlite as tl
     >>> n, m = tl.dims("n m")
@@ -73,9 +73,7 @@ class Schedule:
     >>> s.split("i", 16)
     >>> s.reorder("i.outer", "j", "i.inner")
     >>> print(s)
-    s = tl.schedule(turned)
-    s.split('i', 16)
-    s.reorder('i.outer', 'j', 'i.inner')
+    s = tl.schedule(turned) s.split('i', 16) s.reorder('i.outer', 'j', 'i.inner')
     """
 
     def __init__(self, func: PrimFunc, steps: Iterable[Pass] = ()) -> None:

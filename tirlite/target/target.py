@@ -87,9 +87,9 @@ MOST_WORKERS = 1024
 class MemoryInfo:
     """What is known of a tagged memory, in bits.
 
-    `unit_bits` is the smallest that can be addressed, `max_simd_bits` the alignment of all that is placed there, and
-    `max_num_bits` the capacity. `head_address` is the byte where it begins, if that is fixed: plans count from it, and
-    their offsets are aligned there if it is, so that it has to be. Code for the host puts this memory elsewhere.
+    `unit_bits` is the smallest addressable unit, `max_simd_bits` the alignment of all that is placed there, and
+    `max_num_bits` the capacity. `head_address` is the address of its first byte, if that is fixed: offsets of plans
+    count from it, so it must itself be aligned. Code for the host puts this memory elsewhere.
     """
 
     unit_bits: int
@@ -112,9 +112,9 @@ class MemoryInfo:
 class Target:
     """A machine by name, with its tagged memories by scope.
 
-    The names are "host", "x86-64", "x86-64-v2", "-v3", "-v4" and "aarch64". Code for a named one uses what every such
-    processor has, and can be looked at, and exported, on any machine. `workers` is how many threads run a parallel
-    loop, the calling one included. Raises PlanError for an unknown name.
+    The names are "host", "x86-64", "x86-64-v2", "-v3", "-v4" and "aarch64". Code for a named one uses the features that
+    every such processor has, and can be inspected and exported on any machine. `workers` is how many threads run a
+    parallel loop, the calling one included. Raises PlanError for an unknown name.
     """
 
     name: str

@@ -116,22 +116,22 @@ def autotune(
     rounds: int = 7,
     map: Map | None = None,  # noqa: A002
 ) -> Tuned:
-    """The quickest schedule of a kernel that was found, for calls with arguments as `args`: to be given to `schedule=`.
+    """The fastest schedule found for a kernel, for calls with arguments like `args`; pass it as `schedule=`.
 
-    Candidates are the schedule that the kernel has, those that differ from it in one number or lack one of its steps,
-    loops as written, and nests by tiles; then what is around the quickest, as long as one is quicker. With `space`
-    those alone that it lists, in the forms of `schedule=`. They are compiled and called in the same order each time,
-    in turns of `rounds`, and medians count.
+    Candidates are the kernel's own schedule, those that differ from it in one number or lack one of its steps, loops as
+    written, and tiled nests; then the neighbours of the fastest, as long as one of them is faster. With `space`, only
+    the candidates that it lists, in the forms of `schedule=`. They are compiled and called in the same order each time,
+    alternating for `rounds` calls, and compared by medians.
 
-    What each computes is compared with the first one: the same bits, but where the kernel says reductions or has
-    permissions, floats that are off by no more than the square root of epsilon times the largest. What differs more,
-    or cannot be compiled, is refused; `refused` of the result counts reasons, `report` tells all. The arrays given are
-    not changed: the kernel writes to copies.
+    The results of each are compared with those of the first: the same bits, or with `tl.reduce` or permissions, floats
+    that differ by no more than the square root of epsilon times the largest. Candidates that differ more, or cannot be
+    compiled, are refused; `refused` of the result counts the reasons, `report` tells all. The arrays that are passed
+    are not changed: the kernel writes to copies.
 
-    No candidate is begun after so many `seconds`, and Ctrl-C ends the search; both return the best so far. `map`
-    spreads candidates over places, as `Executor.map` does, each beside the one to beat: see docs/cluster.md.
+    No candidate is started after so many `seconds`, and Ctrl-C ends the search; both return the best so far. `map`
+    distributes candidates, as `Executor.map` does, each beside the best so far: see docs/cluster.md.
 
-    Raises CallTypeError and CallValueError for arguments that do not fit, and where no candidate was any good.
+    Raises CallTypeError and CallValueError for arguments that do not fit, and if no candidate is valid.
     """
     with boundary:
         if not isinstance(kernel, Kernel):

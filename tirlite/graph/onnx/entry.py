@@ -27,15 +27,15 @@ def from_onnx(
 ) -> Function:
     """The model as a function: its inputs are parameters, its initializers constants, its outputs the result.
 
-    `source` is a path, a model's bytes, or an onnx.ModelProto. Named extents become dims, one for each name; unnamed
-    ones dims of their own; what operators demand to be equal becomes one dim, or a number. `outputs` picks other values
-    than the model's outputs, by their names; `shapes` gives inputs other extents; `constants` gives the values of
-    inputs, which then are not parameters. Constants and what is computed from shapes are folded. `dims` makes named
-    extents numbers, `{"batch": 4}`, or dims of which more is known, `{"s": tl.dim("s", max=512)}`. What operators ask
-    of extents beyond that is checked at each call: `demands` of the function lists it.
+    `source` is a path, a model's bytes, or an onnx.ModelProto. Named extents become dims, one for each name, and
+    unnamed extents dims of their own; extents that operators require to be equal become one dim, or a number. `outputs`
+    selects other values than the model's outputs, by name; `shapes` gives inputs other extents; `constants` gives
+    inputs fixed values, so that they are no parameters. Constants and computations on shapes are folded. `dims`
+    replaces named extents by numbers, `{"batch": 4}`, or by dims with facts, `{"s": tl.dim("s", max=512)}`. Other
+    conditions on extents that operators require are checked at each call; `demands` of the function lists them.
 
     Raises GraphError: for a file that is not a model, for tensors that contradict themselves or lie outside of the
-    model's folder, and, naming all of them at once, for nodes that have no counterpart.
+    model's folder, and for nodes that are not supported, naming all of them at once.
     """
     told = Told(outputs, shapes or {}, constants or {}, dims or {})
     known = None
