@@ -308,3 +308,48 @@ def test_a_loop_whose_end_is_read_is_decided_in_front_of_it_and_not_by_what_hard
                 left.append(best.tolist())
             assert told[0] == told[1]
             assert left[0] == left[1]
+
+
+def test_numbers_that_count_up_are_decided_in_front_of_their_loop() -> None:
+    m = tl.dim("m")
+
+    @tl.kernel
+    def repeated(counts: tl.i32[n], y: tl.i32[m], at: tl.i64):
+        to = at
+        for v in range(n):
+            for _ in range(counts[v]):
+                y[to] = v
+                to += 1
+
+    @tl.kernel
+    def chosen(counts: tl.i32[n], y: tl.i32[m], at: tl.i64):
+        to = at
+        for v in range(n):
+            for i in range(1, counts[v]):
+                if i % 2 == 0:
+                    y[to] += v
+                    to += 1
+
+    @tl.kernel
+    def behind(counts: tl.i32[n], y: tl.i32[m], at: tl.i64):
+        to = at
+        for v in range(n):
+            for _ in range(counts[v]):
+                to += 1
+                y[to] = v
+
+    for kernel, where in ((repeated, "at its loop"), (chosen, "at its loop"), (behind, "where it stands")):
+        assert {each.where for each in kernel.safety if each.access == "y[to]"} == {where}
+        for first in (0, 3, -1, 9, 10, -(1 << 63), (1 << 63) - 1):
+            for counts in ([2, 3, 1], [2, -7, 8], [9, 0, 1], [0, 0, 0], [1, 2**31 - 1, 1]):
+                told, left = [], []
+                for run in (kernel, kernel.interpret):
+                    y = np.arange(9, dtype=np.int32)
+                    try:
+                        run(np.int32(counts), y, first)
+                        told.append("")
+                    except tl.TirliteError as error:
+                        told.append(str(error))
+                    left.append(y.tolist())
+                assert told[0] == told[1]
+                assert left[0] == left[1]

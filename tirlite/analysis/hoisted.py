@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import reduce
+from itertools import islice
 
 from tirlite.analysis.bounds import Bounds
 from tirlite.analysis.guarded import Access
@@ -32,6 +33,7 @@ from tirlite.ir import (
     Neg,
     Node,
     PrimFunc,
+    Stmt,
     Store,
     Sub,
     Var,
@@ -76,9 +78,11 @@ class Hoisting:
         self.space = space
         self._bounds = Bounds(space)
         self._inside: dict[For, _Inside | None] = {}
-        shared = {node.buffer for node in walk(func.body) if isinstance(node, Store | BufferRef)}
+        stored = {node.buffer for node in walk(func.body) if isinstance(node, Store)}
+        shared = {node.buffer for node in walk(func.body) if isinstance(node, BufferRef)}
         shared |= {stmt.source for stmt in statements_of(func.body, View)}
-        self._unwritten = {param for param in func.params if isinstance(param, Buffer)} - shared
+        self._unwritten = {param for param in func.params if isinstance(param, Buffer)} - stored - shared
+        self._local = {stmt.buffer for stmt in statements_of(func.body, Allocate)} - shared
 
     def condition(self, access: Access, axis: int) -> Hoisted | None:
         """What decides about an access along one axis, if its innermost loop has no other loop in it."""
@@ -94,6 +98,8 @@ class Hoisting:
             return self._along(loop, extent, inside)
         if (turning := self._turning(node.indices[axis], loop, extent, inside)) is not None:
             return turning
+        if (counted := self._counted(access, node.indices[axis], loop, extent)) is not None:
+            return counted
         parts = self._split(node.indices[axis], loop, inside)
         if parts is None or not parts[0]:
             return None
@@ -145,6 +151,29 @@ class Hoisting:
         length = self.space.extents.expr(extent)
         return Hoisted(loop, And(And(LE(const(0, i64), least), LE(least, most)), LT(most, length)))
 
+    def _counted(self, access: Access, index: Expr, loop: For, extent: Size) -> Hoisted | None:
+        """The same for a local number that each iteration adds 1 to, at most, once it has been the index.
+
+        What it is in front of the loop decides, and how often that runs.
+        """
+        if not isinstance(index, Load) or index.indices or index.buffer not in self._local or loop.step != 1:
+            return None
+        changes = [
+            stmt for stmt in statements(loop.body) if isinstance(stmt, Store | Allocate) and stmt.buffer is index.buffer
+        ]
+        if len(changes) != 1 or not _counts_up(changes[0]) or not _comes_before(loop, access.stmt, changes[0]):
+            return None
+        is_plain = self._is_plain(loop.start) and self._is_plain(loop.stop)
+        if not is_plain or not is_exact_size(extent, self.space.extents.arrays):
+            return None
+        none, length, start = const(0, i64), self.space.extents.expr(extent), loop.start
+        begins = And(LE(none, index), LE(index, length))
+        # Nothing wraps around, since all numbers that are subtracted lie between 0 and the length.
+        count = loop.stop
+        if not isinstance(start, IntImm) or start.value != 0:
+            begins, count = And(LE(none, start), begins), Sub(Max(loop.stop, start), start)
+        return Hoisted(loop, And(begins, LE(count, Sub(length, index))))
+
     def _of(self, loop: For) -> _Inside | None:
         """None where a condition in front of a loop is not worth its code, or cannot stand there."""
         if loop not in self._inside:
@@ -172,10 +201,18 @@ class Hoisting:
                 return False
         return True
 
+    def _is_plain(self, end: Expr) -> bool:
+        """Whether an end of a loop can be computed once more in front of it."""
+        nodes = [*islice(walk(end), _MOST_NODES + 1)]
+        plain = all(isinstance(node, _PLAIN) or _divides(node) for node in nodes)
+        loads = [node for node in nodes if isinstance(node, Load)]
+        return plain and len(nodes) <= _MOST_NODES and all(map(self._is_there, loads))
+
     def _is_steady(self, load: Load) -> bool:
         """Whether an element of a parameter that nothing stores to is there, whatever is tested around it."""
-        if load.buffer not in self._unwritten:
-            return False
+        return load.buffer in self._unwritten and self._is_there(load)
+
+    def _is_there(self, load: Load) -> bool:
         pairs = zip(load.indices, load.buffer.shape, strict=True)
         return all(self._bounds.proof(index, extent) is Proof.YES for index, extent in pairs)
 
@@ -203,3 +240,18 @@ class Hoisting:
 def _divides(node: Node) -> bool:
     """Whether it is a division that always has a value."""
     return isinstance(node, FloorDiv | FloorMod) and isinstance(node.b, IntImm) and node.b.value > 0
+
+
+def _counts_up(store: Stmt) -> bool:
+    """Whether a statement adds 1 to a local number."""
+    value = store.value if isinstance(store, Store) else None
+    if not isinstance(store, Store) or not isinstance(value, Add) or store.buffer.volatile:
+        return False
+    old, by = value.a, value.b
+    return isinstance(old, Load) and old.buffer is store.buffer and isinstance(by, IntImm) and by.value == 1
+
+
+def _comes_before(loop: For, stmt: Stmt, other: Stmt) -> bool:
+    """Whether a statement of an innermost loop stands before another one."""
+    order = {each: place for place, each in enumerate(statements(loop.body))}
+    return stmt in order and order[stmt] < order[other]
