@@ -5,17 +5,21 @@ from typing import TYPE_CHECKING
 from tirlite.late import late_names
 
 if TYPE_CHECKING:
+    from tirlite.codegen.callees import Callees as Callees, written_ahead as written_ahead
     from tirlite.codegen.llvm.machine import (
         MACHINES as MACHINES,
         Effort as Effort,
-        ObjectCode as ObjectCode,
         Optimised as Optimised,
         compile_exported as compile_exported,
-        compile_module as compile_module,
         compile_text as compile_text,
         optimised as optimised,
     )
     from tirlite.codegen.llvm.pool import pool_text as pool_text
+    from tirlite.codegen.llvm.side_by_side import (
+        ObjectCode as ObjectCode,
+        SideBySide as SideBySide,
+        compile_module as compile_module,
+    )
     from tirlite.codegen.llvm.signals import signals_text as signals_text
     from tirlite.codegen.lower import Lowered as Lowered, lower as lower
     from tirlite.codegen.reports import Told as Told
@@ -24,10 +28,10 @@ else:
     __getattr__, __all__ = late_names(
         __name__,
         {
-            "llvm.machine": (
-                "MACHINES Effort ObjectCode Optimised compile_exported compile_module compile_text optimised"
-            ),
+            "callees": "Callees written_ahead",
+            "llvm.machine": "MACHINES Effort Optimised compile_exported compile_text optimised",
             "llvm.pool": "pool_text",
+            "llvm.side_by_side": "ObjectCode SideBySide compile_module",
             "llvm.signals": "signals_text",
             "lower": "Lowered lower",
             "reports": "Told",

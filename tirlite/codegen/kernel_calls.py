@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from tirlite.analysis import ParamUses, Use
+from tirlite.analysis.facts import Facts
 from tirlite.codegen.expressions import Expressions
 from tirlite.codegen.faults import KernelFunction
 from tirlite.codegen.llvm.text import FunctionText
@@ -21,7 +22,6 @@ from tirlite.record import cached_property, record
 
 if TYPE_CHECKING:
     from tirlite.analysis import ByteRange
-    from tirlite.analysis.facts import Facts
 
 # A function that is called more often is not copied into its callers: LLVM's time would grow with their number.
 _MOST_COPIES = 3
@@ -42,20 +42,36 @@ class Version:
 
 
 class Versions:
-    """The functions that a module needs beside its kernel, each with a name; those in `pending` are not yet written."""
+    """The functions that a module needs beside its kernel, each with a name.
 
-    def __init__(self, facts: Facts, prefix: str) -> None:
-        func, self.facts = facts.func, facts
+    Those in `pending` are not yet written; those in `called` are called by what is.
+    """
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix
+        self.pending: deque[Version] = deque()
+        self.called: set[Version] = set()
+        self._kernel: Facts | None = None
+        self._facts: dict[Function, Facts] = {}
         self._uses = ParamUses()
         self._changed: dict[PrimFunc, frozenset[Buffer]] = {}
-        self.pending: deque[Version] = deque()
-        self._prefix = prefix
         self._names: dict[Version, str] = {}
-        self._calls = Counter(call.callee for each in (*callees(func), func) for call in calls_in(each.body))
+        self._calls: Counter[Function] = Counter()
+
+    def receive(self, facts: Facts) -> None:
+        """What is known of the module's kernel, which calls all others, itself or through these."""
+        func, self._kernel = facts.func, facts
+        self._calls.update(call.callee for each in (*callees(func), func) for call in calls_in(each.body))
+
+    def facts_of(self, func: PrimFunc) -> Facts:
+        """What is known of a function, found once."""
+        if func not in self._facts:
+            self._facts[func] = Facts(func) if self._kernel is None else self._kernel.of(func)
+        return self._facts[func]
 
     def name(self, version: Version) -> str:
         if version not in self._names:
-            self._names[version] = f"{self._prefix}_callee{len(self._names) + 1}"
+            self._names[version] = f"{self.prefix}_callee{len(self._names) + 1}"
             self.pending.append(version)
         return self._names[version]
 
@@ -74,7 +90,7 @@ class Calls:
     """Writes the calls in one function."""
 
     def __init__(self, func: PrimFunc, versions: Versions) -> None:
-        self.facts = versions.facts.of(func)
+        self.facts = versions.facts_of(func)
         self.versions = versions
         self._apart: dict[tuple[ByteRange, ByteRange], bool] = {}
 
@@ -92,6 +108,7 @@ class Calls:
             known[dim] = places[buffers[source]].extents[axis]
         self.check(call, buffers, known, values, out)
         version, operands = self.version(call, buffers, known, values)
+        self.versions.called.add(version)
         code = out.invoke(i64, self.versions.name(version), operands, "fastcc ")
         out.check(code)
 

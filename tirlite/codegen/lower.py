@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
 from tirlite.analysis import shape_plan
 from tirlite.analysis.facts import Facts
 from tirlite.codegen.aliases import Aliases
+from tirlite.codegen.callees import Callees, legal, write_versions, written_ahead
 from tirlite.codegen.doubtful import OnEntry, doubtful_buffers
 from tirlite.codegen.expressions import Expressions
 from tirlite.codegen.faults import KernelFunction
-from tirlite.codegen.kernel_calls import Calls, Versions, dim_parameters
+from tirlite.codegen.kernel_calls import Versions, dim_parameters
 from tirlite.codegen.llvm.text import Extent, FunctionText, ModuleText, define_entry
 from tirlite.codegen.llvm.values import Value, constant, integer, is_half
 from tirlite.codegen.memory import Environment, Place, alignment_of, natural_alignment
-from tirlite.codegen.parts import parts
+from tirlite.codegen.parts import Part, parts
 from tirlite.codegen.pieces import Weights
 from tirlite.codegen.refused import NotCompiled, Refused
 from tirlite.codegen.statements import Statements
 from tirlite.codegen.storage import HeapNeed, Home, Storage, assign_homes, heap_need, stack_shares
 from tirlite.codegen.workspace import Workspace
 from tirlite.diag import Message
-from tirlite.ir import AttrStmt, Buffer, DType, For, Function, PrimFunc, Var, f32, handle, statements_of, u8
+from tirlite.ir import AttrStmt, Buffer, DType, For, PrimFunc, Var, f32, handle, statements_of, u8
 from tirlite.record import record
 from tirlite.target.processor import HOST, processor_called
 
@@ -46,7 +46,7 @@ class Lowered:
     """
 
     text: str
-    parts: tuple[str, ...]  # modules that together are the same, which LLVM may compile side by side
+    parts: tuple[Part, ...]  # modules that together are the same, which LLVM may compile side by side
     name: str
     size_name: str
     workspace: Workspace
@@ -75,12 +75,14 @@ def lower(
     exported: bool = False,
     target: str = HOST,
     lines: bool = False,
+    ahead: Callees | None = None,
 ) -> Lowered:
     """The module of one function, whose parallel loops are run by so many workers at most, for a target by its name.
 
     With `debug` the code checks itself, and parallel loops run in order. If it is `exported`, a fault is a number
     alone, and memory comes from what surrounds the module, see `runtime.export.wrapper`. Raises KernelError for what
-    native code cannot do. With `lines` the code tells debuggers where it comes from.
+    native code cannot do. With `lines` the code tells debuggers where it comes from. `ahead` are the functions that it
+    calls, if they are written already, which changes nothing of what is made.
     """
     facts = Facts(func)
     shares, runners = stack_shares(func), 1 if debug else workers
@@ -88,35 +90,48 @@ def lower(
     storage = assign_homes(func, runners, shares[func], on_entry)
     storage = storage.on_heap() if debug else storage
     workspace = Workspace.of(storage, () if debug else doubtful_buffers(facts, on_entry))
-    name, module = "tirlite_" + _legal(func.name), ModuleText(processor_called(target), exported=exported, lines=lines)
+    name, own = legal(func.name), () if debug or exported or lines else written_ahead(func)
+    is_written = ahead is not None and ahead.written == own
+    if ahead is None or not is_written:
+        ahead = Callees(ModuleText(processor_called(target), exported=exported, lines=lines), name, runners)
+    module, versions, storages = ahead.module, ahead.versions, ahead.storages
     module.span = func.span
-    versions = Versions(facts, name)
-    statements_of = _checked_statements(func, versions, module) if debug else _plain_statements(versions, module)
-    statements = statements_of(func, name, storage)
-    storages: dict[Function, Storage] = {func: storage}
+    versions.receive(facts)
+    statements_of = _checked_statements(func, versions, module) if debug else ahead.statements
 
     def storage_of(callee: PrimFunc) -> Storage:
         # A function may run several times at once: its temporaries lie on the stack or on the heap.
-        storages[callee] = assign_homes(callee, runners, shares[callee]).on_heap()
+        if callee not in storages:
+            storages[callee] = assign_homes(callee, runners, shares[callee]).on_heap()
         return storages[callee]
 
     try:
+        for callee in () if is_written else own:
+            ahead.write(callee)
+        storages[func] = storage
+        statements = statements_of(func, name, storage)
         _write_kernel(func, statements, workspace)
         kernel = statements.out
-        _write_versions(versions, module, lambda each, name: statements_of(each, name, storage_of(each)))
+        write_versions(versions, module, lambda each, name: statements_of(each, name, storage_of(each)))
     except Refused as refused:
         raise NotCompiled(refused.what, refused.instead, span=module.span).error() from None
     define_entry(kernel, name)
     size_name = "" if workspace.is_constant else f"{name}_workspace"
     if size_name:
         _write_size_function(func, size_name, workspace, storage.line, module)
+    return _told(func, name, size_name, workspace, storage.line, ahead)
+
+
+def _told(func: PrimFunc, name: str, size_name: str, workspace: Workspace, line: int, own: Callees) -> Lowered:
+    """What was written, and what a caller must know of it."""
+    module, units = own.module, own.units()
     return Lowered(
         text=module.text(name),
-        parts=parts(module, name),
+        parts=parts(module, name, units),
         name=name,
         size_name=size_name,
         workspace=workspace,
-        alignment=storage.line,
+        alignment=line,
         faults=tuple(module.messages),
         told=module.told,
         externs=tuple(module.externs),
@@ -125,37 +140,8 @@ def lower(
         keeps_scalars=module.keeps_scalars,
         needs_pool=module.tasks > 0,
         polls=module.polls,
-        heap=heap_need(func, storages),
+        heap=heap_need(func, own.storages),
     )
-
-
-def _write_versions(
-    versions: Versions, module: ModuleText, statements_of: Callable[[PrimFunc, str], Statements]
-) -> None:
-    """Writes what the kernel calls, and what that calls."""
-    while versions.pending:
-        version = versions.pending.popleft()
-        module.span = version.func.span
-        statements = statements_of(version.func, versions.name(version))
-        statements.receive(version)
-        statements.write(version.func.body)
-        statements.out.define(statements.name, versions.attributes(version), result="fastcc i64")
-
-
-def _legal(name: str) -> str:
-    """`name` in letters that LLVM takes."""
-    return name if name.isascii() and name.isidentifier() else re.sub(r"\W", "_", name, flags=re.ASCII)
-
-
-def _plain_statements(versions: Versions, module: ModuleText) -> _Maker:
-    def statements(func: PrimFunc, name: str, storage: Storage) -> Statements:
-        out = KernelFunction(module, storage.line)
-        facts = versions.facts.of(func)
-        aliases = Aliases(facts, storage.of(Home.WORKSPACE), module)
-        values = Expressions(out, Environment(), facts=facts)
-        return Statements(out, values, name, storage, Weights(func.body), aliases, Calls(func, versions))
-
-    return statements
 
 
 def _checked_statements(kernel: PrimFunc, versions: Versions, module: ModuleText) -> _Maker:
@@ -167,7 +153,7 @@ def _checked_statements(kernel: PrimFunc, versions: Versions, module: ModuleText
     def statements(func: PrimFunc, name: str, storage: Storage) -> Statements:
         out = KernelFunction(module, storage.line)
         heap = storage.of(Home.HEAP) if func is kernel else ()
-        facts = versions.facts.of(func)
+        facts = versions.facts_of(func)
         aliases = (Aliases(facts, heap, module), Aliases(facts, heap, module))
         calls = CheckedCalls(func, versions)
         return CheckedStatements(out, shadows, name, storage, Weights(func.body), aliases, calls)

@@ -7,28 +7,69 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from tirlite.codegen.llvm.text import Definition, ModuleText
+from tirlite.codegen.llvm.text import Definition, Extent, ModuleText
+from tirlite.record import record
 
 # A part costs some milliseconds; a function that is small is copied to where it is called.
 _PART, _LARGE = 400, 200  # lines
 _MOST = 16
 
 
-def parts(module: ModuleText, name: str) -> tuple[str, ...]:
-    """The texts of modules that together are the whole one: each large function is in one, small ones where needed."""
+@record
+class Part:
+    """The text of a module that LLVM compiles by itself, and what decides how hard it tries."""
+
+    text: str
+    extent: Extent = Extent()
+    joins_scalars: bool = True
+    is_unit: bool = False
+
+    @classmethod
+    def of(cls, text: str, extent: Extent, *, keeps_scalars: bool, is_unit: bool = False) -> Part:
+        """Scalars are joined into vectors, a tenth of LLVM's time, unless most of it goes by vectors already."""
+        return cls(text, extent, not (keeps_scalars or extent.by_vectors), is_unit)
+
+
+@record
+class Unit:
+    """A function that others call, with what was part of it, as a part of its own."""
+
+    functions: tuple[Definition, ...]  # that one last
+    part: Part
+
+
+def unit(module: ModuleText, name: str, functions: Sequence[Definition]) -> Unit | None:
+    """What has been written last, as a part of its own, if it is large enough for that."""
+    if sum(each.lines for each in functions) < _LARGE:
+        return None
+    *inner, called = functions
+    seen = (*inner, called._replace(linkage="hidden "))
+    text = module.with_functions(name, seen)
+    return Unit(tuple(functions), Part.of(text, module.extent, keeps_scalars=module.keeps_scalars, is_unit=True))
+
+
+def parts(module: ModuleText, name: str, units: Sequence[Unit] = ()) -> tuple[Part, ...]:
+    """Modules that together are the whole one, units last: each large function is in one, small ones where needed."""
+    extent, apart = module.extent, {function.name for each in units for function in each.functions}
+
+    def part(text: str) -> Part:
+        return Part.of(text, extent, keeps_scalars=module.keeps_scalars)
+
     shown = [each for each in module.functions if not each.linkage]
     inside = {each.name: each for each in module.functions if each.linkage}
-    large = {each.name: each for each in inside.values() if each.lines >= _LARGE}
+    large = {each.name: each for each in inside.values() if each.lines >= _LARGE and each.name not in apart}
     count = min(_MOST, len(large), sum(each.lines for each in large.values()) // _PART)
-    if not count or module.lines is not None:
-        return (module.text(name),)
+    if module.lines is not None or not (count or units):
+        return (part(module.text(name)),)
     bins: list[list[Definition]] = [[] for _ in range(count)]
     lines = [0] * count
-    for function in sorted(large.values(), key=lambda each: -each.lines):
+    for function in sorted(large.values(), key=lambda each: -each.lines) if count else ():
         least = lines.index(min(lines))
         bins[least].append(function)
         lines[least] += function.lines
-    return tuple(_part(module, name, held, large, inside) for held in (shown, *bins))
+    elsewhere = {each.functions[-1].name: each.functions[-1] for each in units} | (large if count else {})
+    cut = (part(_part(module, name, held, elsewhere, inside)) for held in (shown, *bins))
+    return (*cut, *(each.part for each in units))
 
 
 def _part(

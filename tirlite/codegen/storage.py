@@ -131,6 +131,11 @@ def stack_shares(func: PrimFunc) -> Mapping[Function, int]:
     return {each: STACK_BYTES // (above[each] + length) for each, length in below.items()}
 
 
+def share_of_leaf() -> int:
+    """The share of a function that calls none, where what calls it is called by none and calls no others."""
+    return STACK_BYTES // 2
+
+
 def assign_homes(
     func: PrimFunc, workers: int = 1, stack: int = STACK_BYTES, on_entry: OnEntry | None = None
 ) -> Storage:

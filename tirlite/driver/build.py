@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from tirlite.codegen import Lowered, Optimised
+    from tirlite.codegen import Callees, Lowered, Optimised, SideBySide
     from tirlite.ir import PrimFunc
     from tirlite.plan import Plan
     from tirlite.rewrite import Step
@@ -90,7 +90,9 @@ class Version:
                     self._rewritten = self._rewrite()
         return self._rewritten
 
-    def _rewrite(self) -> Rewritten:
+    def _rewrite(self, ahead: Callees | None = None) -> Rewritten:
+        """Runs the passes; `ahead` writes the functions that are called as they are lowered."""
+        from tirlite.rewrite.lower_callees import LowerCallees
         from tirlite.rewrite.pipeline import Rewritten, run_pipeline
         from tirlite.rewrite.pipelines import pipeline
         from tirlite.schedules.auto import auto
@@ -102,8 +104,13 @@ class Version:
             options = replace(options, schedule=Schedule.by(options.schedule, self.func).steps)
         steps: list[Step] = []
         passes = pipeline(options, self.form, auto(options.target))
+        if ahead is not None:
+            told = (ahead.write,)
+            passes = tuple(replace(e, observers=told) if isinstance(e, LowerCallees) else e for e in passes)
         func = run_pipeline(self.func, passes, (steps.append, *self.options.observers))
-        self.stages += [(step.name, step.seconds) for step in steps]
+        for step in steps:
+            written = ahead.seconds if ahead is not None and step.name == LowerCallees.name else 0.0
+            self.stages.append((step.name, step.seconds - written))
         plan = next((step.plan for step in reversed(steps) if step.plan is not None), None)
         return Rewritten(func, plan, large_from=max(step.large_from for step in steps))
 
@@ -129,15 +136,14 @@ class Version:
                     self._lowered = self._lower()
         return self._lowered
 
-    def _lower(self) -> Lowered:
+    def _lower(self, ahead: Callees | None = None) -> Lowered:
         from tirlite.codegen import lower
 
         func = self.rewritten.func
-        start = perf_counter()
+        start = perf_counter() - (ahead.seconds if ahead is not None else 0.0)
         with collection_paused():
-            workers = 1 if self.form is Form.IN_ORDER else self.options.target.workers
             debug, machine = self.options.debug, self.options.target.name
-            lowered = lower(func, workers, debug=debug, target=machine, lines=lines_are_wanted())
+            lowered = lower(func, self._workers, debug=debug, target=machine, lines=lines_are_wanted(), ahead=ahead)
         self.stages.append(("codegen", perf_counter() - start))
         return lowered
 
@@ -190,10 +196,14 @@ class Version:
         return executable
 
     def _objects(self) -> tuple[bytes, ...]:
-        """The object files that the function is compiled to."""
-        from tirlite.codegen import compile_module
+        """The object files that the function is compiled to; of functions that it calls, while others are lowered."""
+        from tirlite.codegen import SideBySide
 
-        code = compile_module(self.lowered, self.options.target.name)
+        with SideBySide(self.options.target.name) as beside:
+            if self._rewritten is None and (ahead := self._ahead(beside)) is not None:
+                self._rewritten = self._rewrite(ahead)
+                self._lowered = self._lower(ahead)
+            code = beside.finished(self.lowered.parts)
         self.stages += code.seconds.items()
         if not code.effort.vectorizes:
             extent = self.lowered.extent
@@ -202,6 +212,23 @@ class Version:
                 f" {extent.loops} loops ({extent.deepest} deep), blocks {extent.nested} deep"
             )
         return code.objects
+
+    def _ahead(self, beside: SideBySide) -> Callees | None:
+        """Who writes the functions that the function calls before the rest of it is lowered, where that pays.
+
+        Not where anybody else's code runs in between, which might fork while other threads compile.
+        """
+        from tirlite.codegen import Callees, written_ahead
+
+        options = self.options
+        is_own = isinstance(options.strategy, str) and not (options.passes or options.observers)
+        if not is_own or options.debug or lines_are_wanted() or not written_ahead(self.func):
+            return None
+        return Callees.of(self.func.name, self._workers, options.target.name, beside.begin)
+
+    @property
+    def _workers(self) -> int:
+        return 1 if self.form is Form.IN_ORDER else self.options.target.workers
 
     def _linked(self, signature: Signature, objects: tuple[bytes, ...]) -> Artifact:
         from tirlite.runtime.artifact.build import artifact_of

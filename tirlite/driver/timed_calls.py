@@ -17,6 +17,7 @@ from tirlite.rewrite.time_loops import Clock, ClockKind, TimeLoops, outermost
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from tirlite.codegen import Callees
     from tirlite.ir import PrimFunc
     from tirlite.rewrite.pipeline import Rewritten
     from tirlite.runtime import Binding
@@ -29,8 +30,8 @@ class _Timed(Version):
 
     untimed: PrimFunc
 
-    def _rewrite(self) -> Rewritten:
-        found = super()._rewrite()
+    def _rewrite(self, ahead: Callees | None = None) -> Rewritten:
+        found = super()._rewrite(ahead)
         self.untimed = found.func
         return replace(found, func=TimeLoops(_clock())(found.func), facts=None)
 

@@ -7,7 +7,7 @@ counts and places the scratch of all.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from tirlite.analysis.facts import Facts
@@ -42,7 +42,9 @@ from tirlite.rewrite.pipeline import Pass, after
 SMALL_BYTES = 1024
 
 
-def with_callees_lowered(func: PrimFunc, passes: Sequence[Pass]) -> PrimFunc:
+def with_callees_lowered(
+    func: PrimFunc, passes: Sequence[Pass], observers: Sequence[Callable[[PrimFunc], object]] = ()
+) -> PrimFunc:
     """`func` with `passes` run on each function that is called, callees first, and their scratch allocated by it."""
     func = fit_callees(func)
     lowered: dict[Function, _Lowered] = {}
@@ -52,6 +54,8 @@ def with_callees_lowered(func: PrimFunc, passes: Sequence[Pass]) -> PrimFunc:
         for each in passes:
             facts = after(each, facts)
         lowered[callee] = _lifted(facts.func)
+        for observer in observers:
+            observer(lowered[callee].lifted)
     return _with_scratch(func, lowered)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tirlite.ir import PrimFunc, calls_in
 from tirlite.ir.demand import pass_call
 from tirlite.record import record
@@ -17,6 +19,8 @@ class LowerCallees:
 
     passes: tuple[Pass, ...] = ()
     name: str = "lower-callees"
+    # Told of each function when it is lowered: code may be made of it while others still are.
+    observers: tuple[Callable[[PrimFunc], object], ...] = ()
 
     @pass_call
     def __call__(self, func: PrimFunc) -> PrimFunc:
@@ -24,4 +28,4 @@ class LowerCallees:
             return func
         from tirlite.rewrite.lifted_scratch import with_callees_lowered
 
-        return with_callees_lowered(func, self.passes)
+        return with_callees_lowered(func, self.passes, self.observers)

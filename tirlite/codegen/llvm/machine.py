@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from enum import Enum
 from functools import cache
-from threading import Thread
 from time import perf_counter
 from typing import TYPE_CHECKING, TypeAlias
 
 from tirlite.codegen.llvm.unlocked import emit_object, run_passes
 from tirlite.gate import GATE
 from tirlite.record import record
-from tirlite.target.processor import HOST, processors
+from tirlite.target.processor import HOST
 
 if TYPE_CHECKING:
     from llvmlite.binding import ContextRef, ModuleRef, TargetMachine
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from tirlite.codegen.lower import Lowered
 
 from tirlite.codegen.llvm.text import Extent
+from tirlite.codegen.parts import Part
 
 Seconds: TypeAlias = dict[str, float]
 Compiled: TypeAlias = tuple[bytes, Seconds]  # object code, and the seconds of each stage
@@ -61,15 +61,6 @@ class Effort(Enum):
 
 
 @record
-class ObjectCode:
-    """Relocatable objects for this machine, and how they came about: the seconds of each stage."""
-
-    objects: tuple[bytes, ...]  # of the module's parts
-    effort: Effort
-    seconds: dict[str, float]
-
-
-@record
 class Optimised:
     """The text of a module as LLVM's passes leave it, and the machine's assembly of it."""
 
@@ -89,65 +80,21 @@ def effort_for(extent: Extent) -> Effort:
     return Effort.MOST if extent.by_vectors and extent.lines > WIDE else Effort.FULL
 
 
-def compile_module(lowered: Lowered, target: str = HOST) -> ObjectCode:
-    """The object code of a module, optimised for a target by its name; its parts go side by side."""
-    effort = effort_for(lowered.extent)
-    start = perf_counter()
-    machine = _machine(effort, target)
-    loaded, is_whole = perf_counter(), len(lowered.parts) == 1
-
-    def compiled(part: str, own: TargetMachine) -> Compiled:
-        return _compiled(part, own, effort, joins_scalars=lowered.joins_scalars, locked=is_whole)
-
-    with _SETTINGS.held(machine):
-        if is_whole:
-            made = [compiled(lowered.text, machine)]
-        else:
-            made = _side_by_side(lowered.parts, lambda: _new_machine(effort.value[1], target), compiled)
-    total = {stage: sum(seconds[stage] for _, seconds in made) for stage in made[0][1]}
-    share = (perf_counter() - loaded) / sum(total.values())
-    seconds = {"llvm load": loaded - start, **{stage: each * share for stage, each in total.items()}}
-    return ObjectCode(tuple(data for data, _ in made), effort, seconds)
+def effort_of(part: Part) -> Effort:
+    """That for a part; of a unit as for the module that it is of, which is a network as a rule."""
+    effort, is_wide = effort_for(part.extent), part.is_unit and part.extent.by_vectors
+    return Effort.MOST if is_wide and effort is Effort.FULL else effort
 
 
-def _side_by_side(
-    parts: Sequence[str], new_machine: Callable[[], TargetMachine], compiled: Callable[[str, TargetMachine], Compiled]
-) -> list[Compiled]:
-    """What is made of each part, the longest first, by as many threads as there are processors, this one among them."""
-    waiting = iter(sorted(enumerate(parts), key=lambda numbered: -len(numbered[1])))
-    made: dict[int, Compiled] = {}
-    failures: list[BaseException] = []
-
-    def work() -> None:
-        try:
-            own = new_machine()  # LLVM lets threads share nothing that it works with
-            for number, part in waiting:
-                if not failures:
-                    made[number] = compiled(part, own)
-        except BaseException as failure:
-            failures.append(failure)
-
-    others = [Thread(target=work) for _ in range(min(len(parts), processors()) - 1)]
-    for thread in others:
-        thread.start()
-    work()
-    for thread in others:
-        thread.join()
-    if failures:
-        raise failures[0]
-    return [made[number] for number in range(len(parts))]
-
-
-def _compiled(
-    text: str, machine: TargetMachine, effort: Effort, *, joins_scalars: bool, locked: bool = True
-) -> Compiled:
+def compiled(part: Part, machine: TargetMachine, effort: Effort, *, locked: bool = True) -> Compiled:
+    """The object code of a part. Not `locked`, other threads may be in LLVM meanwhile, with machines of their own."""
     from llvmlite import binding
 
     seconds: Seconds = {}
     start = perf_counter()
-    module = _parsed(text, machine, binding.create_context())
+    module = _parsed(part.text, machine, binding.create_context())
     start = _lap(seconds, "llvm parse", start)
-    _optimise(module, machine, effort, joins_scalars=joins_scalars, locked=locked)
+    _optimise(module, machine, effort, joins_scalars=part.joins_scalars, locked=locked)
     start = _lap(seconds, "llvm optimise", start)
     data = emit_object(machine, module, locked=locked)
     _lap(seconds, "llvm emit", start)
@@ -172,7 +119,7 @@ def compile_exported(lowered: Lowered, wrapper: str, names: Collection[str], mac
     from llvmlite import binding
 
     effort = effort_for(lowered.extent)
-    target = _machine(effort, machine)
+    target = machine_for(effort, machine)
     binding.initialize_native_asmparser()
     module = _parsed(lowered.text, target)
     for function in module.functions:
@@ -182,24 +129,24 @@ def compile_exported(lowered: Lowered, wrapper: str, names: Collection[str], mac
     for function in module.functions:
         if not function.is_declaration and function.name not in names:
             function.linkage = "internal"
-    with _SETTINGS.held(target):
+    with SETTINGS.held(target):
         _optimise(module, target, effort, joins_scalars=lowered.joins_scalars)
         return bytes(target.emit_object(module))
 
 
 def compile_text(text: str, effort: Effort = Effort.SOME) -> bytes:
     """The object code of a module that is written out in LLVM's assembly, for the host."""
-    machine = _machine(effort)
-    with _SETTINGS.held(machine):
-        return _compiled(text, machine, effort, joins_scalars=True)[0]
+    machine = machine_for(effort)
+    with SETTINGS.held(machine):
+        return compiled(Part(text), machine, effort)[0]
 
 
 def optimised(lowered: Lowered, target: str = HOST) -> Optimised:
     """A module after LLVM's passes, which run once for all that is shown of it: each run leaves memory behind."""
     effort = effort_for(lowered.extent)
-    machine = _machine(effort, target)
+    machine = machine_for(effort, target)
     module = _parsed(lowered.text, machine)
-    with _SETTINGS.held(machine):
+    with SETTINGS.held(machine):
         _optimise(module, machine, effort, joins_scalars=lowered.joins_scalars)
         return Optimised(str(module), str(machine.emit_assembly(module)))
 
@@ -216,6 +163,7 @@ class _Settings:
 
     def __init__(self) -> None:
         self._holders = 0
+        self._off: list[str] = []
 
     @contextmanager
     def held(self, machine: TargetMachine) -> Iterator[None]:
@@ -226,18 +174,20 @@ class _Settings:
         off = off if binding.llvm_version_info[0] <= OPTIONS_OF else ()
         with GATE.inside(self):
             self._holders += 1
-            for option in off:
+            # Who compiles in another thread reads them meanwhile.
+            for option in [each for each in off if each not in self._off]:
                 binding.set_option("", f"-{option}=false")
+                self._off.append(option)
         try:
             yield
         finally:
             with GATE.inside(self):
                 self._holders -= 1
-                for option in off if not self._holders else ():
-                    binding.set_option("", f"-{option}=true")
+                while self._off and not self._holders:
+                    binding.set_option("", f"-{self._off.pop()}=true")
 
 
-_SETTINGS = _Settings()
+SETTINGS = _Settings()
 
 
 def _lap(seconds: Seconds, stage: str, start: float) -> float:
@@ -246,17 +196,17 @@ def _lap(seconds: Seconds, stage: str, start: float) -> float:
     return now
 
 
-def _machine(effort: Effort, target: str = HOST) -> TargetMachine:
+def machine_for(effort: Effort, target: str = HOST) -> TargetMachine:
     return _machine_at(effort.value[1], target)
 
 
 @cache
 def _machine_at(level: int, name: str) -> TargetMachine:
     """A target, for code at a level of the code generator. LLVM works out anew for each what its features imply."""
-    return _new_machine(level, name)
+    return new_machine(level, name)
 
 
-def _new_machine(level: int, name: str) -> TargetMachine:
+def new_machine(level: int, name: str) -> TargetMachine:
     from llvmlite import binding
 
     if name == HOST:

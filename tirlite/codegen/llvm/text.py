@@ -38,6 +38,10 @@ class Definition(NamedTuple):
     def lines(self) -> int:
         return self.body.count("\n")
 
+    def with_attributes(self, attributes: str) -> Definition:
+        """The same with more attributes."""
+        return self._replace(head=f"{self.head} {attributes}") if attributes else self
+
     def __str__(self) -> str:
         return f"define {self.linkage}{self.head} {{\n{self.body}\n}}"
 
@@ -57,6 +61,11 @@ class Extent(NamedTuple):
     def by_vectors(self) -> bool:
         """Whether most of it works with vectors."""
         return 2 * self.vectors > self.lines
+
+    def joined(self, other: Extent) -> Extent:
+        """That of the functions of both."""
+        most = map(max, self, other)
+        return Extent(*most)._replace(lines=self.lines + other.lines, vectors=self.vectors + other.vectors)
 
 
 class ModuleText:

@@ -1,0 +1,178 @@
+"""Functions that a function calls are written, and LLVM begins with them, before that one is lowered."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from importlib import import_module
+
+import numpy as np
+import pytest
+
+import tirlite as tl
+from tirlite.codegen import SideBySide, compile_module, lower, parts
+from tirlite.codegen.lower import Lowered
+from tirlite.codegen.parts import Part
+
+n = tl.dim("n")
+
+
+@tl.kernel
+def doubled(x: tl.f32[n], y: tl.f32[n]):
+    for i in range(n):
+        y[i] = 2 * x[i]
+
+
+@tl.kernel
+def squared(x: tl.f32[n], y: tl.f32[n]):
+    for i in range(n):
+        y[i] = x[i] * x[i]
+
+
+@tl.kernel
+def reversed_(x: tl.f32[n], y: tl.f32[n]):
+    for i in range(n):
+        y[i] = x[n - 1 - i]
+
+
+@tl.kernel
+def rooted(x: tl.f32[n], y: tl.f32[n]):
+    for i in range(n):
+        assert x[i] >= 0, "negative"
+        y[i] = tl.sqrt(x[i])
+
+
+@tl.kernel
+def all_four(x: tl.f32[n], y: tl.f32[n]):
+    a = tl.alloc(tl.f32[n])
+    b = tl.alloc(tl.f32[n])
+    c = tl.alloc(tl.f32[n])
+    tl.call(doubled, x, a)
+    tl.call(reversed_, a, b)
+    tl.call(squared, b, c)
+    tl.call(rooted, c, y)
+
+
+@tl.kernel
+def roots_alone(x: tl.f32[n], y: tl.f32[n]):
+    tl.call(rooted, x, y)
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "_LARGE", 10)
+    monkeypatch.setenv("TIRLITE_CACHE", "0")
+
+
+@pytest.fixture
+def begun(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Part, bool]]:
+    """The parts that were handed over, in order, and whether the whole module was there."""
+    found: list[tuple[Part, bool]] = []
+    begin, finished = SideBySide.begin, SideBySide.finished
+    whole: list[object] = []
+
+    def noted(self: SideBySide, part: Part) -> None:
+        found.append((part, bool(whole)))
+        begin(self, part)
+
+    def last(self: SideBySide, all_parts: tuple[Part, ...]) -> object:
+        whole.append(all_parts)
+        return finished(self, all_parts)
+
+    monkeypatch.setattr(SideBySide, "begin", noted)
+    monkeypatch.setattr(SideBySide, "finished", last)
+    return found
+
+
+def called(kernel: tl.Kernel) -> None:
+    x = np.arange(1, 6, dtype=np.float32)
+    y = np.empty_like(x)
+    kernel(x, y)
+    np.testing.assert_array_equal(y, 2 * x[::-1])
+    with pytest.raises(tl.KernelAssertionError, match="negative"):
+        tl.compile(roots_alone.ir)(-x, y)
+
+
+def test_functions_that_are_called_are_handed_to_llvm_before_the_module_is_whole(
+    begun: list[tuple[Part, bool]],
+) -> None:
+    called(tl.compile(all_four.ir, schedule=None))
+    assert sum(not is_whole for _, is_whole in begun) == 4
+
+
+def test_few_functions_wait_for_the_whole_module(begun: list[tuple[Part, bool]]) -> None:
+    called(tl.compile(all_four.ir, schedule=None))
+    begun.clear()
+    x = np.ones(3, np.float32)
+    tl.compile(roots_alone.ir, schedule=None)(x, x.copy())
+    assert all(is_whole for _, is_whole in begun)
+
+
+def test_a_module_is_the_same_whenever_its_functions_are_written() -> None:
+    at_once, asked_before = (tl.compile(all_four.ir, schedule=None) for _ in range(2))
+    at_once.compile()
+    assert str(asked_before.plan)
+    asked_before.compile()
+    assert at_once._version.lowered.parts == asked_before._version.lowered.parts
+    objects = [compile_module(each._version.lowered).objects for each in (at_once, asked_before)]
+    assert objects[0] == objects[1]
+
+
+def test_a_result_in_the_place_of_an_operand_takes_another_form_of_its_function() -> None:
+    # `c` lies where `b` does: what was written for arguments that lie apart is in no part.
+    module = lower(tl.compile(all_four.ir, schedule=None, in_place=True).lowered)
+    apart = lower(tl.compile(all_four.ir, schedule=None, in_place=False).lowered)
+    for each in (module, apart):
+        assert len(heads(each)) == len(set(heads(each))) == 4
+    assert any("ptr align" in head for head in heads(module))
+    assert not any("ptr align" in head for head in heads(apart))
+    called(tl.compile(all_four.ir, schedule=None, in_place=True))
+
+
+def heads(module: Lowered) -> list[str]:
+    """The first lines of the functions that the parts of a module define for its kernel to call."""
+    lines = [line for part in module.parts for line in part.text.splitlines()]
+    return [line for line in lines if line.startswith("define") and "_callee" in line]
+
+
+def test_what_cannot_be_compiled_is_told_as_elsewhere() -> None:
+    @tl.kernel
+    def absolute(x: tl.f16[8], y: tl.f16[8]):
+        for i in range(8):
+            y[i] = tl.f16(tl.call_extern("f32", "fabsf", x[i]))
+
+    @tl.kernel
+    def with_it(x: tl.f32[n], y: tl.f32[n], u: tl.f16[8], v: tl.f16[8]):
+        tl.call(doubled, x, y)
+        tl.call(squared, x, y)
+        tl.call(reversed_, x, y)
+        tl.call(absolute, u, v)
+
+    told = []
+    for asks in (lambda kernel: kernel.llvm, lambda kernel: kernel.compile()):
+        with pytest.raises(tl.KernelError) as failed:
+            asks(tl.compile(with_it.ir))
+        told.append(str(failed.value))
+    assert told[0] == told[1]
+    assert "16-bit floating point cannot be compiled" in told[0]
+
+
+def test_threads_end_and_settings_are_as_before_where_lowering_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = tl.compile(all_four.ir, schedule=None)
+    storage = import_module("tirlite.rewrite.storage_rewrite")
+    running, interval = threading.active_count(), sys.getswitchinterval()
+    rewritten: Callable[..., object] = storage.StorageRewrite.on
+
+    def interrupted(self: object, facts: object) -> object:
+        if getattr(facts, "func").name == "all_four":  # noqa: B009
+            raise KeyboardInterrupt
+        return rewritten(self, facts)
+
+    monkeypatch.setattr(storage.StorageRewrite, "on", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        kernel.compile()
+    monkeypatch.undo()
+    assert threading.active_count() == running
+    assert sys.getswitchinterval() == interval
+    called(kernel)

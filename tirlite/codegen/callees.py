@@ -1,0 +1,124 @@
+"""Writes the functions that a function calls before that one is known, so that LLVM may begin with them.
+
+A network is made of dozens of functions, each of which is lowered by itself; the plan of its storage comes last. A
+function is therefore written as most callers need it: its arguments lie apart and are aligned. Where the plan puts a
+result in the place of an operand, it is written again, and what was written before is left out. In which order all this
+stands in a module follows from the functions alone, whenever they are written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from time import perf_counter
+
+from tirlite.codegen.aliases import Aliases
+from tirlite.codegen.expressions import Expressions
+from tirlite.codegen.faults import KernelFunction
+from tirlite.codegen.kernel_calls import Calls, Version, Versions
+from tirlite.codegen.llvm.text import Definition, Extent, ModuleText
+from tirlite.codegen.memory import Environment
+from tirlite.codegen.parts import Part, Unit, unit
+from tirlite.codegen.pieces import Weights
+from tirlite.codegen.refused import NotCompiled, Refused
+from tirlite.codegen.statements import Statements
+from tirlite.codegen.storage import Home, Storage, assign_homes, share_of_leaf
+from tirlite.ir import Buffer, Function, PrimFunc, callees, calls_in
+from tirlite.target.processor import processor_called
+
+# LLVM is at so many functions for long enough.
+_MANY = 4
+
+
+def written_ahead(func: PrimFunc) -> tuple[PrimFunc, ...]:
+    """The functions that `func` calls, if they are many that call no others; else none."""
+    called = callees(func)
+    return called if len(called) >= _MANY and not any(calls_in(each.body) for each in called) else ()
+
+
+class Callees:
+    """The functions of a module so far, each a unit of its own if it is large enough, and how long that took.
+
+    The parts of units are handed to `begin` when they are written.
+    """
+
+    def __init__(
+        self, module: ModuleText, name: str, workers: int, begin: Callable[[Part], None] | None = None
+    ) -> None:
+        self.module = module
+        self._begin = begin
+        self.versions = Versions(name)
+        self.storages: dict[Function, Storage] = {}
+        self.seconds = 0.0
+        self._workers = workers
+        self._functions: dict[Version, tuple[Definition, ...]] = {}
+        self._units: dict[Version, Unit] = {}
+
+    @classmethod
+    def of(cls, name: str, workers: int, target: str, begin: Callable[[Part], None]) -> Callees:
+        """Those of the function of this name, so far none, for a target by its name."""
+        return cls(ModuleText(processor_called(target)), legal(name), workers, begin)
+
+    @property
+    def written(self) -> tuple[PrimFunc, ...]:
+        """The functions that were written, in order."""
+        return tuple(version.func for version in self._functions)
+
+    def statements(self, func: PrimFunc, name: str, storage: Storage) -> Statements:
+        """Who writes the statements of a function."""
+        out, facts = KernelFunction(self.module, storage.line), self.versions.facts_of(func)
+        aliases = Aliases(facts, storage.of(Home.WORKSPACE), self.module)
+        values = Expressions(out, Environment(), facts=facts)
+        return Statements(out, values, name, storage, Weights(func.body), aliases, Calls(func, self.versions))
+
+    def write(self, func: PrimFunc) -> None:
+        """Writes a function, for arguments that lie apart and are aligned. Raises KernelError as `lower` does."""
+        start, module = perf_counter(), self.module
+        before, module.extent = module.extent, Extent()
+        held, module.keeps_scalars = module.keeps_scalars, False
+        count, is_buffer = len(module.functions), tuple(isinstance(param, Buffer) for param in func.params)
+        version = Version(func, is_buffer, is_buffer)
+        self.versions.name(version)
+        self.storages[func] = assign_homes(func, self._workers, share_of_leaf()).on_heap()
+        try:
+            write_versions(self.versions, module, lambda each, name: self.statements(each, name, self.storages[each]))
+        except Refused as refused:
+            raise NotCompiled(refused.what, refused.instead, span=module.span).error() from None
+        self._functions[version] = written = tuple(module.functions[count:])
+        if (found := unit(module, self.versions.prefix, written)) is not None:
+            self._units[version] = found
+            if self._begin is not None:
+                self._begin(found.part)
+        module.extent, module.keeps_scalars = module.extent.joined(before), held or module.keeps_scalars
+        self.seconds += perf_counter() - start
+
+    def units(self) -> tuple[Unit, ...]:
+        """Those that are called, now that all is written; what nobody calls is taken out of the module."""
+        called = self.versions.called
+        unused = {each for version, own in self._functions.items() if version not in called for each in own}
+        # What is no unit may be copied into its callers, unless these are many.
+        marked = {
+            own[-1]: own[-1].with_attributes(self.versions.attributes(version))
+            for version, own in self._functions.items()
+            if version not in self._units
+        }
+        self.module.functions = [marked.get(each, each) for each in self.module.functions if each not in unused]
+        return tuple(unit for version, unit in self._units.items() if version in called)
+
+
+def write_versions(
+    versions: Versions, module: ModuleText, statements_of: Callable[[PrimFunc, str], Statements]
+) -> None:
+    """Writes what is called so far, and what that calls."""
+    while versions.pending:
+        version = versions.pending.popleft()
+        module.span = version.func.span
+        statements = statements_of(version.func, versions.name(version))
+        statements.receive(version)
+        statements.write(version.func.body)
+        statements.out.define(statements.name, versions.attributes(version), result="fastcc i64")
+
+
+def legal(name: str) -> str:
+    """What a function is called in LLVM: `name` in letters that it takes."""
+    return "tirlite_" + (name if name.isascii() and name.isidentifier() else re.sub(r"\W", "_", name, flags=re.ASCII))

@@ -1,0 +1,178 @@
+"""Compiles the parts of a module side by side, from the first on while others are still being written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from queue import Empty, SimpleQueue
+from sys import getswitchinterval, setswitchinterval
+from threading import Thread
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from tirlite.codegen.llvm.machine import SETTINGS, Compiled, Effort, compiled, effort_of, machine_for, new_machine
+from tirlite.gate import GATE
+from tirlite.record import record
+from tirlite.target.processor import HOST, processors
+
+if TYPE_CHECKING:
+    from llvmlite.binding import TargetMachine
+
+    from tirlite.codegen.lower import Lowered
+    from tirlite.codegen.parts import Part
+
+_SOON = 0.0002  # seconds
+
+
+@record
+class ObjectCode:
+    """Relocatable objects for this machine, and how they came about: the seconds of each stage.
+
+    `effort` is that for the part which LLVM was held back most for. What threads did before all parts were there is
+    not among the seconds: nobody waited for it.
+    """
+
+    objects: tuple[bytes, ...]  # of the module's parts
+    effort: Effort
+    seconds: dict[str, float]
+
+
+def compile_module(lowered: Lowered, target: str = HOST) -> ObjectCode:
+    """The object code of a module, optimised for a target by its name; its parts go side by side."""
+    with SideBySide(target) as beside:
+        return beside.finished(lowered.parts)
+
+
+class SideBySide:
+    """Threads that compile parts as they are handed over, as many as there are processors, the calling one included.
+
+    A context: at its end no thread is at work any more, so that a fork which waits for the calling one finds none in
+    LLVM. Parts are known by their texts.
+    """
+
+    def __init__(self, target: str = HOST) -> None:
+        self._target = target
+        self._waiting: SimpleQueue[Part | None] = SimpleQueue()
+        self._begun: set[str] = set()
+        self._made: dict[str, Compiled] = {}
+        self._failures: list[BaseException] = []
+        self._threads: list[Thread] = []
+        self._settings = ExitStack()
+
+    def __enter__(self) -> SideBySide:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._failures += [each for each in error if isinstance(each, BaseException)]
+        self._joined()
+        self._settings.close()
+
+    def begin(self, part: Part) -> None:
+        """Hands a part to the other threads; where there is one processor alone, it is compiled at the end."""
+        if part.text in self._begun:
+            return
+        if not self._begun:
+            self._settings.enter_context(SETTINGS.held(machine_for(effort_of(part), self._target)))
+            self._settings.enter_context(_HANDOVER.held())
+        self._begun.add(part.text)
+        self._waiting.put(part)
+        if len(self._threads) < processors() - 1:
+            self._threads.append(Thread(target=self._work_beside))
+            self._threads[-1].start()
+
+    def finished(self, parts: Sequence[Part]) -> ObjectCode:
+        """The objects of all parts; those that nobody has begun are shared out now, the longest first."""
+        start = perf_counter()
+        efforts = [effort_of(part) for part in parts]
+        machine = machine_for(efforts[0], self._target)
+        loaded = perf_counter()
+        if not self._begun and len(parts) == 1:
+            with SETTINGS.held(machine):
+                made = [compiled(parts[0], machine, efforts[0], locked=True)]
+        else:
+            made = self._shared_out(parts)
+        total = {stage: sum(seconds[stage] for _, seconds in made) for stage in made[0][1]}
+        share = (perf_counter() - loaded) / sum(total.values())
+        seconds = {"llvm load": loaded - start, **{stage: each * share for stage, each in total.items()}}
+        return ObjectCode(tuple(data for data, _ in made), max(efforts, key=[*Effort].index), seconds)
+
+    def _shared_out(self, parts: Sequence[Part]) -> list[Compiled]:
+        for part in sorted(parts, key=lambda each: -len(each.text)):
+            self.begin(part)
+        self._work()
+        self._joined()
+        if self._failures:
+            raise self._failures[0]
+        return [self._made[part.text] for part in parts]
+
+    def _joined(self) -> None:
+        for _ in self._threads:
+            self._waiting.put(None)
+        for thread in self._threads:
+            thread.join()
+        self._threads = []
+
+    def _work_beside(self) -> None:
+        try:
+            machines = _Machines(self._target)
+            while part := self._waiting.get():
+                self._compile(part, machines)
+        except BaseException as failure:
+            self._failures.append(failure)
+
+    def _work(self) -> None:
+        machines = _Machines(self._target)
+        with suppress(Empty):
+            while True:
+                if part := self._waiting.get_nowait():
+                    self._compile(part, machines)
+
+    def _compile(self, part: Part, machines: _Machines) -> None:
+        if self._failures:
+            return
+        effort = effort_of(part)
+        self._made[part.text] = compiled(part, machines.of(effort), effort, locked=False)
+
+
+class _Handover:
+    """How soon a thread that runs Python lets another one go on: at once, as far as that goes, while LLVM is at work.
+
+    A thread that compiles a part comes back to Python a dozen times, and each time would wait for the 5 ms that Python
+    grants whoever writes the next part: as long as LLVM takes for a small one.
+    """
+
+    def __init__(self) -> None:
+        self._holders = 0
+        self._usual = 0.0
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        with GATE.inside(self):
+            self._holders += 1
+            if self._holders == 1:
+                self._usual = getswitchinterval()
+                setswitchinterval(min(self._usual, _SOON))
+        try:
+            yield
+        finally:
+            with GATE.inside(self):
+                self._holders -= 1
+                if not self._holders:
+                    setswitchinterval(self._usual)
+
+
+_HANDOVER = _Handover()
+
+
+class _Machines:
+    """The target machines of one thread: LLVM lets threads share nothing that it works with."""
+
+    def __init__(self, target: str) -> None:
+        self._target = target
+        self._made: dict[int, TargetMachine] = {}
+
+    def of(self, effort: Effort) -> TargetMachine:
+        level = effort.value[1]
+        if level not in self._made:
+            self._made[level] = new_machine(level, self._target)
+        return self._made[level]
