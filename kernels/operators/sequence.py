@@ -2,7 +2,9 @@
 
 `sums` are `[time, batch, gates * width]`, `recurrence` is `[width, gates * width]`, states are `[batch, width]`; the
 gates come in ONNX's order. The rows of `recurrence` are gone through some at a time, so that all sums of a gate grow
-together, in vectors. Gates go to workers, each of which has its part of the weights in its own cache.
+together, in vectors. Sequences of a batch go together by blocks, which take the weights from the cache once, and have a
+worker each from the first step to the last. Of a sequence alone gates go to workers, each of which has its part of the
+weights in its own cache.
 """
 
 from __future__ import annotations
@@ -16,6 +18,8 @@ from tirlite.kernels.operators.shapes import Extent, extents
 
 # Rows that go together: their sums are read and written once.
 _ROWS = 4
+# Sequences of a batch that go together.
+_BLOCK = 4
 # From so many products in a step on gates go to workers: some microseconds.
 _SHARED = 1 << 17
 
@@ -24,22 +28,33 @@ def _is_shared(width: Extent, gates: int) -> bool:
     return not isinstance(width, int) or gates * width * width >= _SHARED
 
 
+def _blocks(batches: Extent) -> tuple[int, bool]:
+    """How many blocks of sequences go together, and whether there are others; blocks are for known numbers alone."""
+    return divmod(batches, _BLOCK) if isinstance(batches, int) else (0, True)
+
+
 def _adding(width: Extent) -> Inline:
-    """`add(gates, g, state, b, recurrence, column)`: sums of a gate, plus a state's product with the weights there."""
+    """`add(gates, g, state, first, rows, recurrence, column)`: sums of a gate, plus states' products with the weights.
+
+    Row `r` of `rows` in `gates` belongs to row `first + r` of `state`.
+    """
 
     @tl.inline
-    def add(gates, g, state, b, recurrence, column):
+    def add(gates, g, state, first, rows, recurrence, column):
         with tl.allow("contract"):
             for part in range(width // _ROWS):
                 for j in range(width):
-                    total = gates[g, j]
-                    for row in tl.static(range(_ROWS)):
-                        k = part * _ROWS + row
-                        total += gates.dtype(state[b, k]) * gates.dtype(recurrence[k, column, j])
-                    gates[g, j] = total
+                    for r in tl.static(range(rows)):
+                        total = gates[r, g, j]
+                        for row in tl.static(range(_ROWS)):
+                            k = part * _ROWS + row
+                            total += gates.dtype(state[first + r, k]) * gates.dtype(recurrence[k, column, j])
+                        gates[r, g, j] = total
             for k in range(width // _ROWS * _ROWS, width):
                 for j in range(width):
-                    gates[g, j] = gates[g, j] + gates.dtype(state[b, k]) * gates.dtype(recurrence[k, column, j])
+                    for r in tl.static(range(rows)):
+                        more = gates.dtype(state[first + r, k]) * gates.dtype(recurrence[k, column, j])
+                        gates[r, g, j] = gates[r, g, j] + more
 
     return add
 
@@ -60,39 +75,54 @@ def lstm(
     kind = computed_in(G.dtype)
     time, batches, _ = extents(G)
     width = extents(R)[0]
-    add, is_shared = _adding(width), _is_shared(width, 4)
+    add, is_shared, (blocks, rest) = _adding(width), _is_shared(width, 4), _blocks(batches)
 
     @tl.inline
-    def fill(gates, of_gates, last, weights, t, b, g):
-        for j in range(width):
-            gates[g, j] = kind(of_gates[t, b, g, j])
-        add(gates, g, last, b, weights, g)
+    def fill(gates, of_gates, last, weights, t, first, rows, g):
+        for r in range(rows):
+            for j in range(width):
+                gates[r, g, j] = kind(of_gates[t, first + r, g, j])
+        add(gates, g, last, first, rows, weights, g)
+
+    @tl.inline
+    def end(gates, last_cell, last_hidden, y, t, first, rows):
+        for r in range(rows):
+            for j in range(width):
+                kept = tl.sigmoid(gates[r, 2, j], fast=True) * kind(last_cell[first + r, j])
+                state = kept + tl.sigmoid(gates[r, 0, j], fast=True) * tl.tanh(gates[r, 3, j], fast=True)
+                output = tl.sigmoid(gates[r, 1, j], fast=True) * tl.tanh(state, fast=True)
+                last_cell[first + r, j] = last_cell.dtype(state)
+                last_hidden[first + r, j] = last_hidden.dtype(output)
+                y[t, first + r, j] = y.dtype(output)
 
     @tl.kernel
     def lstm(sums: G, recurrence: R, hidden: H, cell: C, y: tl.out[Y], last_hidden: tl.out[LH], last_cell: tl.out[LC]):
         of_gates = tl.view(sums, sums.dtype[time, batches, 4, width])
         weights = tl.view(recurrence, recurrence.dtype[width, 4, width])
-        gates = tl.alloc(kind[4, width])
         for b in range(batches):
             for j in range(width):
                 last_hidden[b, j] = hidden[b, j]
                 last_cell[b, j] = cell[b, j]
-        for step in range(time):
-            t = time - 1 - step if tl.static(reverse) else step
-            for b in range(batches):
-                if tl.static(is_shared):
-                    for g in tl.parallel(4):
-                        fill(gates, of_gates, last_hidden, weights, t, b, g)
-                else:
+        if tl.static(blocks > 0):
+            for block in tl.parallel(blocks):
+                several = tl.alloc(kind[_BLOCK, 4, width])
+                for step in range(time):
+                    t = time - 1 - step if tl.static(reverse) else step
                     for g in range(4):
-                        fill(gates, of_gates, last_hidden, weights, t, b, g)
-                for j in range(width):
-                    kept = tl.sigmoid(gates[2, j], fast=True) * kind(last_cell[b, j])
-                    state = kept + tl.sigmoid(gates[0, j], fast=True) * tl.tanh(gates[3, j], fast=True)
-                    output = tl.sigmoid(gates[1, j], fast=True) * tl.tanh(state, fast=True)
-                    last_cell[b, j] = last_cell.dtype(state)
-                    last_hidden[b, j] = last_hidden.dtype(output)
-                    y[t, b, j] = y.dtype(output)
+                        fill(several, of_gates, last_hidden, weights, t, block * _BLOCK, _BLOCK, g)
+                    end(several, last_cell, last_hidden, y, t, block * _BLOCK, _BLOCK)
+        if tl.static(rest):
+            gates = tl.alloc(kind[1, 4, width])
+            for step in range(time):
+                t = time - 1 - step if tl.static(reverse) else step
+                for b in range(blocks * _BLOCK, batches):
+                    if tl.static(is_shared):
+                        for g in tl.parallel(4):
+                            fill(gates, of_gates, last_hidden, weights, t, b, 1, g)
+                    else:
+                        for g in range(4):
+                            fill(gates, of_gates, last_hidden, weights, t, b, 1, g)
+                    end(gates, last_cell, last_hidden, y, t, b, 1)
 
     return lstm.ir
 
@@ -116,46 +146,64 @@ def gru(
     kind = computed_in(G.dtype)
     time, batches, _ = extents(G)
     width = extents(R)[0]
-    add, is_shared = _adding(width), _is_shared(width, 2)
+    add, is_shared, (blocks, rest) = _adding(width), _is_shared(width, 2), _blocks(batches)
 
     @tl.inline
-    def fill(gates, of_gates, biases, last, weights, t, b, g):
-        for j in range(width):
-            gates[g, j] = kind(biases[g, j])
-        add(gates, g, last, b, weights, g)
-        for j in range(width):
-            gates[g, j] = tl.sigmoid(gates[g, j] + kind(of_gates[t, b, g, j]), fast=True)
+    def fill(gates, of_gates, biases, last, weights, t, first, rows, g):
+        for r in range(rows):
+            for j in range(width):
+                gates[r, g, j] = kind(biases[g, j])
+        add(gates, g, last, first, rows, weights, g)
+        for r in range(rows):
+            for j in range(width):
+                gates[r, g, j] = tl.sigmoid(gates[r, g, j] + kind(of_gates[t, first + r, g, j]), fast=True)
+
+    @tl.inline
+    def end(gates, state, of_gates, biases, last, weights, y, t, first, rows):
+        for r in range(rows):
+            for j in range(width):
+                reset = kind(1) if tl.static(linear_before_reset) else gates[r, 1, j]
+                state[r, j] = reset * kind(last[first + r, j])
+                gates[r, 2, j] = kind(biases[2, j])
+        add(gates, 2, state, 0, rows, weights, 2)
+        for r in range(rows):
+            for j in range(width):
+                after = gates[r, 1, j] if tl.static(linear_before_reset) else kind(1)
+                candidate = tl.tanh(kind(of_gates[t, first + r, 2, j]) + after * gates[r, 2, j], fast=True)
+                output = (1 - gates[r, 0, j]) * candidate + gates[r, 0, j] * kind(last[first + r, j])
+                last[first + r, j] = last.dtype(output)
+                y[t, first + r, j] = y.dtype(output)
 
     @tl.kernel
     def gru(sums: G, recurrence: R, bias: B, hidden: H, y: tl.out[Y], last: tl.out[LH]):
         of_gates = tl.view(sums, sums.dtype[time, batches, 3, width])
         weights = tl.view(recurrence, recurrence.dtype[width, 3, width])
         biases = tl.view(bias, bias.dtype[3, width])
-        gates = tl.alloc(kind[3, width])
-        state = tl.alloc(kind[1, width])
         for b in range(batches):
             for j in range(width):
                 last[b, j] = hidden[b, j]
-        for step in range(time):
-            t = time - 1 - step if tl.static(reverse) else step
-            for b in range(batches):
-                if tl.static(is_shared):
-                    for g in tl.parallel(2):
-                        fill(gates, of_gates, biases, last, weights, t, b, g)
-                else:
+        if tl.static(blocks > 0):
+            for block in tl.parallel(blocks):
+                several = tl.alloc(kind[_BLOCK, 3, width])
+                states = tl.alloc(kind[_BLOCK, width])
+                for step in range(time):
+                    t = time - 1 - step if tl.static(reverse) else step
                     for g in range(2):
-                        fill(gates, of_gates, biases, last, weights, t, b, g)
-                for j in range(width):
-                    reset = kind(1) if tl.static(linear_before_reset) else gates[1, j]
-                    state[0, j] = reset * kind(last[b, j])
-                    gates[2, j] = kind(biases[2, j])
-                add(gates, 2, state, 0, weights, 2)
-                for j in range(width):
-                    after = gates[1, j] if tl.static(linear_before_reset) else kind(1)
-                    candidate = tl.tanh(kind(of_gates[t, b, 2, j]) + after * gates[2, j], fast=True)
-                    output = (1 - gates[0, j]) * candidate + gates[0, j] * kind(last[b, j])
-                    last[b, j] = last.dtype(output)
-                    y[t, b, j] = y.dtype(output)
+                        fill(several, of_gates, biases, last, weights, t, block * _BLOCK, _BLOCK, g)
+                    end(several, states, of_gates, biases, last, weights, y, t, block * _BLOCK, _BLOCK)
+        if tl.static(rest):
+            gates = tl.alloc(kind[1, 3, width])
+            state = tl.alloc(kind[1, width])
+            for step in range(time):
+                t = time - 1 - step if tl.static(reverse) else step
+                for b in range(blocks * _BLOCK, batches):
+                    if tl.static(is_shared):
+                        for g in tl.parallel(2):
+                            fill(gates, of_gates, biases, last, weights, t, b, 1, g)
+                    else:
+                        for g in range(2):
+                            fill(gates, of_gates, biases, last, weights, t, b, 1, g)
+                    end(gates, state, of_gates, biases, last, weights, y, t, b, 1)
 
     return gru.ir
 
@@ -168,23 +216,36 @@ def rnn(
     kind = computed_in(G.dtype)
     time, batches, _ = extents(G)
     width = extents(R)[0]
-    add = _adding(width)
+    add, (blocks, rest) = _adding(width), _blocks(batches)
+
+    @tl.inline
+    def advance(gates, sums, last, weights, y, t, first, rows):
+        for r in range(rows):
+            for j in range(width):
+                gates[r, 0, j] = kind(sums[t, first + r, j])
+        add(gates, 0, last, first, rows, weights, 0)
+        for r in range(rows):
+            for j in range(width):
+                last[first + r, j] = last.dtype(tl.tanh(gates[r, 0, j], fast=True))
+                y[t, first + r, j] = last[first + r, j]
 
     @tl.kernel
     def rnn(sums: G, recurrence: R, hidden: H, y: tl.out[Y], last: tl.out[LH]):
         weights = tl.view(recurrence, recurrence.dtype[width, 1, width])
-        gates = tl.alloc(kind[1, width])
         for b in range(batches):
             for j in range(width):
                 last[b, j] = hidden[b, j]
-        for step in range(time):
-            t = time - 1 - step if tl.static(reverse) else step
-            for b in range(batches):
-                for j in range(width):
-                    gates[0, j] = kind(sums[t, b, j])
-                add(gates, 0, last, b, weights, 0)
-                for j in range(width):
-                    last[b, j] = last.dtype(tl.tanh(gates[0, j], fast=True))
-                    y[t, b, j] = last[b, j]
+        if tl.static(blocks > 0):
+            for block in tl.parallel(blocks):
+                several = tl.alloc(kind[_BLOCK, 1, width])
+                for step in range(time):
+                    t = time - 1 - step if tl.static(reverse) else step
+                    advance(several, sums, last, weights, y, t, block * _BLOCK, _BLOCK)
+        if tl.static(rest):
+            gates = tl.alloc(kind[1, 1, width])
+            for step in range(time):
+                t = time - 1 - step if tl.static(reverse) else step
+                for b in range(blocks * _BLOCK, batches):
+                    advance(gates, sums, last, weights, y, t, b, 1)
 
     return rnn.ir
