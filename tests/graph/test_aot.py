@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from graph.random_graphs import random_graph
 
 import tirlite as tl
 from tirlite.graph import Builder, Function, compile, evaluate, lower  # noqa: A004
+from tirlite.runtime.workspace import process_workspaces
 
 
 def test_a_network_has_as_many_threads_as_it_is_told() -> None:
@@ -21,6 +24,29 @@ def test_a_network_has_as_many_threads_as_it_is_told() -> None:
     np.testing.assert_array_equal(one(values), two(values))
     with pytest.raises(tl.PlanError, match="0 workers"):
         compile(net, threads=0)
+
+
+def test_networks_of_all_sizes_are_called_in_turns_and_by_several_threads() -> None:
+    g = Builder("narrow")
+    x = g.input("x", tl.f32[64, 64])
+    narrow = g.function(g.matmul(g.tanh(g.matmul(x, x)), x))
+    g = Builder("wide")
+    x = g.input("x", tl.f32[512, 512])
+    wide = g.function(g.softmax(g.matmul(g.relu(g.matmul(x, x)), x)))
+    cases = []
+    for function, extent in ((narrow, 64), (wide, 512)):
+        values = np.random.default_rng(extent).standard_normal((extent, extent)).astype(np.float32)
+        wanted = compile(function, threads=1)(values)
+        cases += [(compile(function, threads=threads), values, wanted) for threads in (1, 2, None)]
+
+    def calls(_: int) -> bool:
+        return all(np.array_equal(net(values), wanted) for net, values, wanted in cases * 3)
+
+    assert calls(0)
+    with ThreadPoolExecutor(4) as threads:
+        assert all(threads.map(calls, range(8)))
+    # What networks need for a call they share: one block for each of the calls that ran at one time.
+    assert process_workspaces().idle_bytes < 6 * sum(int(net.plan.total) for net, _, _ in cases[::3])
 
 
 def test_calls_take_names_and_arrays_for_results() -> None:

@@ -19,7 +19,7 @@ def test_memory_is_added_without_changing_the_workers() -> None:
     assert list(target.memories) == ["local.UB"]
 
 
-@pytest.mark.parametrize("workers", [0, -1, 1.5, 100_000])
+@pytest.mark.parametrize("workers", [0, -1, 1.5, True, 100_000])
 def test_impossible_numbers_of_workers_are_refused(workers: int) -> None:
     with pytest.raises(tl.PlanError, match="cannot have"):
         tl.Target.host(workers=workers)

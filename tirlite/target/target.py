@@ -143,7 +143,7 @@ class Target:
 
     def with_workers(self, workers: int) -> Target:
         """This target with so many threads for a parallel loop. Raises PlanError for less than one."""
-        if not isinstance(workers, int) or not 1 <= workers <= MOST_WORKERS:
+        if not isinstance(workers, int) or isinstance(workers, bool) or not 1 <= workers <= MOST_WORKERS:
             raise BadWorkers(shown(workers), MOST_WORKERS).error()
         return replace(self, workers=workers)
 
