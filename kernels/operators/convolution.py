@@ -8,6 +8,7 @@ are full however short rows are. What a line has between two rows is not stored.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import tirlite as tl
@@ -121,36 +122,44 @@ def convolution(types: tuple[TensorType | None, ...], window: Window, groups: in
     kind, outputs = computed_in(X.dtype), extents(W)[0] // groups
     store = storing(kind, groups, has_bias=B is not None)
     window = window if len(window.size) > 1 else window.with_one_row()
-    sweep = _sweep(window, kind, extents(X)[0] * groups, (groups, outputs, extents(W)[1]), store)
+    sweep = sweeping(window, kind, extents(X)[0] * groups, (groups, outputs, extents(W)[1]), store)
 
     if B is None:
 
         @tl.kernel
         def conv(x: X, w: W, y: tl.out[Y]):
-            sweep(x, w, x, y)
+            sweep(x, 0, w, x, y)
 
     else:
 
         @tl.kernel
         def conv(x: X, w: W, b: B, y: tl.out[Y]):
             biases = tl.view(b, b.dtype[groups, outputs])
-            sweep(x, w, biases, y)
+            sweep(x, 0, w, biases, y)
 
     return conv.ir
 
 
-def _sweep(
-    window: Window, kind: DType, planes: Extent, weights: tuple[Extent, Extent, Extent], store: Inline
+def sweeping(
+    window: Window,
+    kind: DType,
+    planes: Extent,
+    weights: tuple[Extent, Extent, Extent],
+    store: Inline,
+    given: DType | None = None,
 ) -> Inline:
-    """`sweep(x, w, bias, y)` stores all results by `store`, those of a block together, in parallel."""
+    """`sweep(x, beyond, w, bias, y)` stores all results by `store`, those of a block together, in parallel.
+
+    The padding is `beyond`. Rows are held in the type of `kind`, or first as they are `given`: so bytes are moved by
+    rows, and converted, and put apart by phases of columns, in whole vectors.
+    """
     groups, outputs, taken = weights
     by_rows = _goes_by_rows(window, taken, outputs)
     block = Block.of(window, taken, by_rows=by_rows)
     deep, (height, width) = product(window.inputs[:-2]), window.inputs[-2:]
     outer, (rows, columns) = product(window.places[:-2]), window.places[-2:]
     layers, (down, across) = product(window.size[:-2]), window.size[-2:]
-    under, last = row_under(window.without_last()), len(window.size) - 3
-    fill = filling(window, block, kind, whole=is_same(block.columns, window.places[-1]))
+    hold = holding(window, block, kind, taken, given)
     high, wide, lines, (row_step, step) = block.rows, block.columns, block.held, window.strides[-2:]
     bands, parts = (rows + high - 1) // high, (columns + wide - 1) // wide
     together, shares, runs = spread(outputs, planes * outer * bands * parts)
@@ -160,7 +169,7 @@ def _sweep(
         compute = _lines_of(window, block, kind, weights, (together, runs), store)
 
     @tl.inline
-    def sweep(x, w, bias, y):
+    def sweep(x, beyond, w, bias, y):
         images = tl.view(x, x.dtype[planes, taken, deep, height, width])
         factors = tl.view(w, w.dtype[groups, outputs, taken, layers, down, across])
         results = tl.view(y, y.dtype[planes, outputs, outer, rows, columns])
@@ -172,13 +181,46 @@ def _sweep(
                 column = piece // shares % parts * wide
                 share = piece % shares
                 held = tl.alloc(kind[taken, layers, row_step, step, lines])
-                for c in range(taken):
-                    for d in range(layers):
-                        # No plane is behind the last; the bound says so where that is not seen.
-                        fill(held, images, t, c, min(under(place, d, tl.static(last)), deep - 1), d, row, column)
+                hold(held, images, beyond, t, place, row, column)
                 compute(results, held, factors, bias, t, share, place, row, column)
 
     return sweep
+
+
+def holding(window: Window, block: Block, kind: DType, taken: Extent, given: DType | None = None) -> Inline:
+    """`hold(held, images, beyond, t, place, row, column)`: what lies under a block, of all channels of plane t.
+
+    With `given`, the type of the image, rows are moved as they lie, then converted and put apart by phases of columns.
+    """
+    deep, lines, (row_step, step) = product(window.inputs[:-2]), block.held, window.strides[-2:]
+    layers, last = product(window.size[:-2]), len(window.size) - 3
+    under, whole = row_under(window.without_last()), is_same(block.columns, window.places[-1])
+    fill = filling(window, block, kind, whole=whole)
+    move = None if given is None else _moving(window, block, given, whole=whole)
+
+    @tl.inline
+    def fill_all(fill, held, images, beyond, t, c, place, row, column):
+        for d in range(layers):
+            # No plane is behind the last; the bound says so where that is not seen.
+            plane = min(under(place, d, tl.static(last)), deep - 1)
+            fill(held, images, beyond, t, c, plane, d, row, column)
+
+    @tl.inline
+    def hold(held, images, beyond, t, place, row, column):
+        if tl.static(given is None):
+            for c in range(taken):
+                fill_all(fill, held, images, beyond, t, c, place, row, column)
+        else:
+            plain = tl.alloc(given[taken, layers, row_step, 1, lines * step])
+            for c in range(taken):
+                fill_all(move, plain, images, beyond, t, c, place, row, column * step)
+                for d in range(layers):
+                    for a in range(row_step):
+                        for b in tl.static(range(step)):
+                            for v in range(lines):
+                                held[c, d, a, b, v] = kind(plain[c, d, a, 0, v * step + b])
+
+    return hold
 
 
 def _goes_by_rows(window: Window, taken: Extent, outputs: Extent) -> bool:
@@ -284,21 +326,31 @@ def adding(
     return add_up
 
 
-def spread(outputs: Extent, pieces: Extent) -> tuple[Extent, Extent, Extent]:
+def spread(outputs: Extent, pieces: Extent, most: int = _OUTPUTS) -> tuple[Extent, Extent, Extent]:
     """How many outputs are summed up together, on how many workers' shares they are spread, and how often for each."""
     if not isinstance(outputs, int):
-        return _OUTPUTS, 1, (outputs + _OUTPUTS - 1) // _OUTPUTS
-    runs = -(-outputs // _OUTPUTS)
+        return most, 1, (outputs + most - 1) // most
+    runs = -(-outputs // most)
     wanted = -(-_PIECES // max(1, pieces)) if isinstance(pieces, int) else 1
     # No share has runs behind the last output.
     shares = next((each for each in range(wanted, runs) if runs % each == 0), runs)
     return -(-outputs // runs), shares, runs // shares
 
 
-def filling(window: Window, block: Block, kind: DType, *, whole: bool) -> Inline:
-    """`fill(held, x, t, c, plane, d, row, column)`: what lies under a block in a plane, or zeros where that is -1.
+def _moving(window: Window, block: Block, kind: DType, *, whole: bool) -> Inline:
+    """What `filling` gives where columns of all phases lie as they do in the image."""
+    step = window.strides[-1]
+    plain = replace(window, strides=(*window.strides[:-1], 1))
+    wide = block._replace(
+        apart=block.apart * step, line=block.line * step, beyond=(block.beyond[0], block.beyond[1] * step)
+    )
+    return filling(plain, wide, kind, whole=whole)
 
-    A block is as wide as all results where it is `whole`: then the padding is known.
+
+def filling(window: Window, block: Block, kind: DType, *, whole: bool) -> Inline:
+    """`fill(held, x, beyond, t, c, plane, d, row, column)`: what lies under a block in a plane, if that is not -1.
+
+    Elsewhere it is `beyond`. A block is as wide as all results where it is `whole`: then the padding is known.
     """
     (height, width), (row_step, step), (above, left) = window.inputs[-2:], window.strides[-2:], window.before[-2:]
     copied, apart, lines = block.copied, block.apart, block.held
@@ -310,37 +362,37 @@ def filling(window: Window, block: Block, kind: DType, *, whole: bool) -> Inline
         behind = [max(each, min(-((b - left - width) // step), apart)) for b, each in enumerate(first)]
 
     @tl.inline
-    def clear(held, c, d, a, b, start, stop):
+    def clear(held, beyond, c, d, a, b, start, stop):
         for v in range(start, stop):
-            held[c, d, a, b, v] = kind(0)
+            held[c, d, a, b, v] = kind(beyond)
 
     @tl.inline
-    def copy(held, x, t, c, plane, d, a, r, u, column):
+    def copy(held, x, beyond, t, c, plane, d, a, r, u, column):
         if tl.static(is_known):
             for b in tl.static(range(step)):
-                clear(held, c, d, a, b, r * apart, r * apart + tl.static(first[b]))
+                clear(held, beyond, c, d, a, b, r * apart, r * apart + tl.static(first[b]))
                 for v in range(tl.static(first[b]), tl.static(behind[b])):
                     held[c, d, a, b, r * apart + v] = kind(x[t, c, plane, u, v * step + b - left])
-                clear(held, c, d, a, b, r * apart + tl.static(behind[b]), r * apart + apart)
+                clear(held, beyond, c, d, a, b, r * apart + tl.static(behind[b]), r * apart + apart)
         else:
             for b in range(step):
                 for v in range(apart):
                     at = (column + v) * step + b - left
                     inside = at >= 0 and at < width
-                    held[c, d, a, b, r * apart + v] = kind(x[t, c, plane, u, at]) if inside else kind(0)
+                    held[c, d, a, b, r * apart + v] = kind(x[t, c, plane, u, at]) if inside else kind(beyond)
 
     @tl.inline
-    def fill(held, x, t, c, plane, d, row, column):
+    def fill(held, x, beyond, t, c, plane, d, row, column):
         for a in range(row_step):
             for r in range(copied):
                 u = (row + r) * row_step + a - above
                 if plane >= 0 and u >= 0 and u < height:
-                    copy(held, x, t, c, plane, d, a, r, u, column)
+                    copy(held, x, beyond, t, c, plane, d, a, r, u, column)
                 else:
                     for b in range(step):
-                        clear(held, c, d, a, b, r * apart, r * apart + apart)
+                        clear(held, beyond, c, d, a, b, r * apart, r * apart + apart)
             for b in range(step):
-                clear(held, c, d, a, b, copied * apart, lines)
+                clear(held, beyond, c, d, a, b, copied * apart, lines)
 
     return fill
 

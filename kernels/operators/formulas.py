@@ -15,6 +15,7 @@ from tirlite.ir import (
     And,
     BitAnd,
     Call,
+    DType,
     Expr,
     FloorMod,
     LetExpr,
@@ -29,6 +30,8 @@ from tirlite.ir import (
     Var,
     bool_,
     const,
+    f32,
+    i32,
 )
 
 Formula = Callable[..., Expr]
@@ -189,3 +192,21 @@ def isnan(x: Expr) -> Expr:
 
 def isinf(x: Expr) -> Expr:
     return EQ(absolute(x), number(inf, x))
+
+
+def quantized(x: Expr, scale: Expr, zero: Expr | None = None, *, dtype: DType, axis: int = 1) -> Expr:
+    """x / scale rounded to nearest even, plus a zero point, saturated."""
+    rounded = Call(f32, Op.ROUND, (x.astype(f32) / scale.astype(f32),))
+    return (rounded if zero is None else rounded + zero.astype(f32)).astype(dtype)
+
+
+def dequantized(x: Expr, scale: Expr, zero: Expr | None = None, *, dtype: DType, axis: int = 1) -> Expr:
+    """(x - zero point) * scale."""
+    distance = x.astype(i32) if zero is None else x.astype(i32) - zero.astype(i32)
+    return distance.astype(f32) * scale.astype(f32)
+
+
+def requantized(total: Expr, factor: Expr, zero: Expr, *, dtype: DType) -> Expr:
+    """total * factor rounded to nearest even, plus a zero point, saturated."""
+    rounded = Call(f32, Op.ROUND, (total.astype(f32) * factor.astype(f32),))
+    return (rounded + zero.astype(f32)).astype(dtype)

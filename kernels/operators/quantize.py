@@ -1,44 +1,45 @@
-"""Between floats and small integers: quantized and dequantized tensors, and products of matrices of 8-bit integers."""
+"""Between floats and small integers: quantized and dequantized tensors, and sums of products of 8-bit integers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import tirlite as tl
-from tirlite.ir import Call, Expr, Op, PrimFunc, TensorType, f32, i32
+from tirlite.ir import DType, Expr, PrimFunc, TensorType, f32, i32
+from tirlite.kernels.operators.conv import conv
 from tirlite.kernels.operators.elementwise import spread
 from tirlite.kernels.operators.factory import factory
-from tirlite.kernels.operators.formulas import clip
+from tirlite.kernels.operators.formulas import dequantized, quantized, requantized
 from tirlite.kernels.operators.matmul import Product
 from tirlite.kernels.operators.multiplication import multiplication
 from tirlite.kernels.operators.product import plain
-from tirlite.kernels.operators.shapes import Extent, elements, extents
+from tirlite.kernels.operators.shapes import Extent, elements, extents, product
 
 
 @factory
-def quantize_linear(X: TensorType, S: TensorType, Z: TensorType | None, Y: TensorType, *, axis: int = 1) -> PrimFunc:
+def quantize_linear(
+    X: TensorType, S: TensorType, Z: TensorType | None, Y: TensorType, *, dtype: DType, axis: int = 1
+) -> PrimFunc:
     """y = x / scale rounded to nearest even, plus a zero point, saturated.
 
     Scale and zero point are one number each, or one for each index along an axis of x.
     """
-
-    def formula(x: Expr, scale: Expr, zero: Expr | None = None) -> Expr:
-        rounded = Call(f32, Op.ROUND, (x.astype(f32) / scale.astype(f32),))
-        shifted = rounded if zero is None else rounded + zero.astype(f32)
-        return clip(shifted, low=Y.dtype.min, high=Y.dtype.max)
-
-    return _along("quantize_linear", X, S, Z, Y, axis, formula)
+    return _along("quantize_linear", X, S, Z, Y, axis, partial(quantized, dtype=dtype))
 
 
 @factory
-def dequantize_linear(X: TensorType, S: TensorType, Z: TensorType | None, Y: TensorType, *, axis: int = 1) -> PrimFunc:
+def dequantize_linear(
+    X: TensorType, S: TensorType, Z: TensorType | None, Y: TensorType, *, dtype: DType, axis: int = 1
+) -> PrimFunc:
     """y = (x - zero point) * scale, where both are as for `quantize_linear`."""
+    return _along("dequantize_linear", X, S, Z, Y, axis, partial(dequantized, dtype=f32))
 
-    def formula(x: Expr, scale: Expr, zero: Expr | None = None) -> Expr:
-        distance = x.astype(i32) if zero is None else x.astype(i32) - zero.astype(i32)
-        return distance.astype(f32) * scale.astype(f32)
 
-    return _along("dequantize_linear", X, S, Z, Y, axis, formula)
+@factory
+def requantize(T: TensorType, F: TensorType, Z: TensorType, Y: TensorType, *, dtype: DType) -> PrimFunc:
+    """y = total * factor rounded to nearest even, plus a zero point, saturated; factors spread over the totals."""
+    return spread("requantize", (T, F, Z, Y), partial(requantized, dtype=dtype))
 
 
 def _along(
@@ -92,3 +93,40 @@ def matmul_integer(A: TensorType, B: TensorType, ZA: TensorType, ZB: TensorType,
         multiply(lefts, rights, results, results)
 
     return matmul_integer.ir
+
+
+@factory
+def conv_integer(
+    X: TensorType,
+    W: TensorType,
+    ZX: TensorType,
+    ZW: TensorType,
+    Y: TensorType,
+    *,
+    strides: tuple[int, ...],
+    pads: tuple[int, ...],
+    dilations: tuple[int, ...],
+    groups: int = 1,
+) -> PrimFunc:
+    """The convolution of (x - its zero point) with (w - its zero point, one number or one for each output), in i32."""
+    outputs, taps, count, zeros = extents(W)[0], product(extents(W)[1:]), elements(X), elements(ZW)
+    kinds = TensorType(i32, X.shape), TensorType(i32, W.shape)
+    convolve = conv(*kinds, None, Y, strides=strides, pads=pads, dilations=dilations, groups=groups)
+
+    @tl.kernel
+    def conv_integer(x: X, w: W, zero_x: ZX, zero_w: ZW, y: tl.out[Y]):
+        image = tl.view(x, x.dtype[count])
+        weights = tl.view(w, w.dtype[outputs, taps])
+        points = tl.view(zero_w, zero_w.dtype[zeros])
+        lefts = tl.alloc(tl.i32[count])
+        rights = tl.alloc(tl.i32[outputs, taps])
+        for i in range(count):
+            lefts[i] = tl.i32(image[i]) - tl.i32(zero_x[()])
+        for o in range(outputs):
+            for p in range(taps):
+                rights[o, p] = tl.i32(weights[o, p]) - tl.i32(points[o % zeros])
+        distances = tl.view(lefts, kinds[0])
+        factors = tl.view(rights, kinds[1])
+        convolve(distances, factors, y)
+
+    return conv_integer.ir

@@ -102,7 +102,7 @@ def _sweep(
                 top, start = row + (phase_i + above) // row_step, column + (phase_j + before) // step
                 held = tl.alloc(kind[taken, 1, 1, 1, lines])
                 for c in range(taken):
-                    fill(held, images, t, c, 0, 0, top, start)
+                    fill(held, images, 0, t, c, 0, 0, top, start)
                 for run in range(runs):
                     first = (share * runs + run) * together
                     sums = tl.alloc(kind[together, line])

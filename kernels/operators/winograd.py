@@ -119,7 +119,7 @@ def _sweep(
     @tl.inline
     def terms_of(terms, planes, t, row, c):
         held = tl.alloc(kind[1, 1, 2, 2, lines])
-        fill(held, planes, t * taken + c, 0, 0, 0, row, 0)
+        fill(held, planes, 0, t * taken + c, 0, 0, 0, row, 0)
         transform(terms, held, c)
 
     @tl.inline

@@ -270,14 +270,15 @@ class Lowering:
 
     The factory is a function, or the name of one in `tirlite.kernels.operators`, which is loaded when it is needed.
     Where each element of the result is made of one of each operand, `formula` makes it of these, widened, and of the
-    attributes. Operands broadcast; those of fewer axes have the last ones of the result, or those from `aligned` on.
+    attributes. Operands broadcast; those of fewer axes have the last ones of the result, or those from `aligned` on,
+    which may be an attribute.
     """
 
     factory: str | Callable[..., PrimFunc]
     first: tuple[object, ...] = ()
     said: tuple[str, ...] = ()
     formula: Callable[..., Any] | None = None
-    aligned: int | None = None
+    aligned: int | str | None = None
 
     def make(self) -> Callable[..., PrimFunc]:
         """The factory."""

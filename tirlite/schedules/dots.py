@@ -23,6 +23,7 @@ from tirlite.ir import (
     For,
     ForKind,
     IfThenElse,
+    IntImm,
     Let,
     Load,
     Min,
@@ -60,6 +61,7 @@ from tirlite.schedules.step import (
     demand_plain,
     does_not_fit,
     is_block_of,
+    is_dense,
     is_in_bounds,
     is_steady,
     mentions,
@@ -74,7 +76,8 @@ class Dots(FactsPass):
 
     `axes` are the loops over terms, of which the last goes by groups, and then the one over columns. The operand that
     varies with columns is copied as `at` begins, so that the group of a column lies together, and those of neighbours
-    side by side; columns to the next multiple of `whole` are 0. The other one is copied before `outside`, all of it.
+    side by side; columns to the next multiple of `whole` are 0. The other one is copied before `outside`, all of it, or
+    read where it lies, if its terms are neighbours there, fill groups and are of the first type.
     `types` are those of the copies: of 8 bits, or of 16. Where the first has another sign than what it copies it is off
     by 128, and 128 times the sum of each column puts that right, in integers that wrap around as the sums do. What
     makes up a group at the end is 0.
@@ -132,7 +135,8 @@ class _Made:
         self.counts = [self._trips(loop) for loop in terms]
         groups = folded(FloorDiv(Add(self.counts[-1], const(self.group - 1, i64)), const(self.group, i64)))
         self.groups = [*self.counts[:-1], groups]
-        self.rows = self._rows()
+        self.is_in_place = self._lies_by_groups()
+        self.rows = {} if self.is_in_place else self._rows()
         rows = [self._count(start, stop) for start, stop in self.rows.values()]
         long = folded(Mul(groups, const(self.group, i64)))
         name, other = self.left.buffer.name, self.right.buffer.name
@@ -166,6 +170,13 @@ class _Made:
             raise does_not_fit(self.step, f"how many rows `{self.left.buffer.name}` has is not known")
         return most
 
+    def _lies_by_groups(self) -> bool:
+        """Whether the left operand needs no copy: whole groups of neighbours, in the type of the first."""
+        last, count = self.terms[-1], self.counts[-1]
+        is_whole = isinstance(count, IntImm) and count.value % self.group == 0
+        is_of_last = is_dense(self.left.indices, last.var) and not mentions(last.start, defined_in(self.outside.body))
+        return is_whole and is_of_last and self.left.dtype == self.kinds[0]
+
     def _rows(self) -> dict[For, tuple[Expr, Expr]]:
         """The loops that decide where the left operand is read, with all values that their variables take."""
         own = SeqStmt((self.outside,))
@@ -194,7 +205,8 @@ class _Made:
         panel = self.at.replaced(body=SeqStmt(copied))
         nest = rewrite(self.outside, {For: lambda loop: panel if loop is self.at else loop})
         assert isinstance(nest, For)
-        return with_loop(self.facts, self.outside, (Allocate(self.lefts, span=self.outside.span), *self._lefts(), nest))
+        before = () if self.is_in_place else (Allocate(self.lefts, span=self.outside.span), *self._lefts())
+        return with_loop(self.facts, self.outside, (*before, nest))
 
     def _demand_readable(self) -> None:
         """Raises KernelError where a copy of an operand would not be what the loops read."""
@@ -209,7 +221,7 @@ class _Made:
         if self.left.buffer.volatile or not all(map(is_steady, self.left.indices)):
             raise does_not_fit(self.step, f"`{self.left.buffer.name}` is read where memory decides")
         inside = (*self.around, *self.rows, *loops)
-        for load in (self.left, self.right):
+        for load in (self.right,) if self.is_in_place else (self.left, self.right):
             if not is_in_bounds(self.facts.func, tuple(dict.fromkeys(inside)), load):
                 raise does_not_fit(self.step, f"an index of `{load.buffer.name}` is not proved to be in bounds")
 
@@ -345,10 +357,8 @@ class _Made:
         own = {loop.var: Var(loop.var.name) for loop in self.terms}
         places = [own[loop.var] for loop in self.terms]
         column = folded(Sub(self.columns.var, self.columns.start))
-        lefts = [folded(Sub(loop.var, start)) for loop, (start, _) in self.rows.items()]
-        first = Ramp(folded(Mul(places[-1], const(self.group, i64))), const(1, i64), self.group)
         second = Ramp(folded(Mul(column, const(self.group, i64))), const(1, i64), self.group)
-        a = Load(self.lefts, (*lefts, *places[:-1], first))
+        a = self._left(own, places)
         b = Load(self.rights, (*places, second))
         body = SeqStmt((self.store.replaced(value=dot(element, a, b)),))
         for loop, groups in reversed([*zip(self.terms, self.groups, strict=True)]):
@@ -357,6 +367,17 @@ class _Made:
             return body.stmts
         corrected = self.store.replaced(value=Add(element, Load(self.sums, (column,))))
         return (corrected, *body.stmts)
+
+    def _left(self, own: dict[Var, Var], places: list[Var]) -> Load:
+        """The group of the left operand at places of terms: of its copy, or where it lies."""
+        top = folded(Mul(places[-1], const(self.group, i64)))
+        if self.is_in_place:
+            whole = dict(zip(self.terms, (*places[:-1], top), strict=True))
+            starts = {loop.var: folded(Add(loop.start, place)) for loop, place in whole.items()}
+            *indices, first = (folded(substitute(each, starts)) for each in self.left.indices)
+            return Load(self.left.buffer, (*indices, Ramp(first, const(1, i64), self.group)))
+        lefts = [folded(Sub(loop.var, start)) for loop, (start, _) in self.rows.items()]
+        return Load(self.lefts, (*lefts, *places[:-1], Ramp(top, const(1, i64), self.group)))
 
 
 def operands(product: Expr) -> list[Load]:

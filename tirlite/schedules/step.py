@@ -217,6 +217,17 @@ def defined_in(body: SeqStmt) -> set[object]:
     return {getattr(node, name) for node in walk(body) for name in node.DEFINES}
 
 
+def is_dense(indices: tuple[Expr, ...], var: Var) -> bool:
+    """Whether neighbouring values of a variable are neighbouring elements."""
+    last, others = indices[-1], indices[:-1]
+    while isinstance(last, Add | Sub):
+        a, b = (any(node is var for node in walk(each)) for each in (last.a, last.b))
+        if a is b or (b and isinstance(last, Sub)):
+            return False
+        last = last.a if a else last.b
+    return last is var and not any(node is var for index in others for node in walk(index))
+
+
 def is_steady(expr: Expr) -> bool:
     """Whether an expression has one value wherever its variables have theirs: no memory decides."""
     return not any(isinstance(node, Load) for node in walk(expr))

@@ -45,6 +45,7 @@ def compile(  # noqa: A001
     keep: Iterable[Expr] | Literal["all"] = (),
     fuse: bool = True,
     winograd: bool = True,
+    integers: bool = True,
     threads: int | None = None,
     **choices: Unpack[Choices],
 ) -> CompiledGraph:
@@ -56,8 +57,10 @@ def compile(  # noqa: A001
     `keep` names tensors between operators that `trace` gives besides the result, or `"all"` that can be kept.
     With `fuse`, operators that go by elements are computed by the function of the one before them, where nobody else
     uses what that makes: `groups` tells which. With `winograd`, convolutions of constant weights by windows of 3 x 3
-    take fewer products where that pays, and other terms are rounded. `threads` is how many run parallel loops
-    at most, the calling one included; left out, as many as the target has workers.
+    take fewer products where that pays, and other terms are rounded. With `integers`, sums of products of dequantized
+    tensors are those of integers, unless tensors are kept: results that are quantized differ by one step at most.
+    `threads` is how many run parallel loops at most, the calling one included; left out, as many as the target has
+    workers.
     Raises GraphError for what has no kernel, or cannot be kept, and PlanError for less than one thread.
     """
     with boundary:
@@ -68,7 +71,7 @@ def compile(  # noqa: A001
         if threads is not None:
             choices["target"] = default_options(choices).target.with_workers(threads)
         options = default_options(choices)
-        how = _How(_is_by_memory(order), fuse, winograd)
+        how = _How(_is_by_memory(order), fuse, winograd, integers)
         start = perf_counter()
         demand_function(function)
         is_plain = keep != "all" and not (keep := tuple(keep))
@@ -94,11 +97,12 @@ def compile(  # noqa: A001
 
 @record
 class _How:
-    """In which way a function is lowered: by the order of least memory, with groups, by Winograd's convolutions."""
+    """How a function is lowered: by the order of least memory, with groups, by Winograd's convolutions, in integers."""
 
     by_memory: bool
     fuse: bool
     winograd: bool
+    integers: bool
 
 
 def _lowered(
@@ -124,7 +128,9 @@ def _lowered(
 
 def _compiled_again(function: FunctionNode, how: _How, kept: Sequence[Expr], choices: Choices) -> CompiledGraph:
     order: Literal["program", "memory"] = "memory" if how.by_memory else "program"
-    return compile(function, order=order, keep=kept, fuse=how.fuse, winograd=how.winograd, **choices)
+    return compile(
+        function, order=order, keep=kept, fuse=how.fuse, winograd=how.winograd, integers=how.integers, **choices
+    )
 
 
 class _Front:
@@ -154,23 +160,25 @@ class _Front:
 
     @cached_property
     def _chosen(self) -> tuple[Lowered, Ordered | None]:
+        from tirlite.graph.aot.integers import in_integers
         from tirlite.graph.aot.lower import lower_program
 
         how = self._how
-        plain = lower_program(self.program, self.keep, fuse=how.fuse, winograd=how.winograd)
+        made = self.program if self.keep or not how.integers else in_integers(self.program)
+        plain = lower_program(made, self.keep, fuse=how.fuse, winograd=how.winograd)
         if not how.by_memory:
             return plain, None
         from tirlite.graph.aot.smaller_plan import is_smaller
         from tirlite.graph.order.memory_order import memory_order
         from tirlite.graph.sample_arguments import dims_in
 
-        ordered = memory_order(self.program)
+        ordered = memory_order(made)
         if ordered.peak < ordered.program_peak:
-            made = lower_program(ordered.program, self.keep, fuse=how.fuse, winograd=how.winograd)
-            if is_smaller(made, plain, dims_in(self.program.function), self._options):
-                return made, ordered
+            lowered = lower_program(ordered.program, self.keep, fuse=how.fuse, winograd=how.winograd)
+            if is_smaller(lowered, plain, dims_in(self.program.function), self._options):
+                return lowered, ordered
         is_proved = ordered.proved and ordered.peak == ordered.program_peak
-        return plain, replace(ordered, program=self.program, peak=ordered.program_peak, proved=is_proved)
+        return plain, replace(ordered, program=made, peak=ordered.program_peak, proved=is_proved)
 
 
 def _is_by_memory(order: str) -> bool:

@@ -17,14 +17,18 @@ _SMALL_BYTES = 1 << 16
 
 
 def folded_calls(made: Program) -> dict[Expr, Constant]:
-    """The value of each call of an operator with one tensor as its result, all of whose operands are known."""
+    """The value of each call of an operator with one tensor as its result, all of whose operands are known.
+
+    Weights that stay floats are dequantized here, whatever that takes: each call would do it anew.
+    """
     found: dict[Expr, Constant] = {}
     for step in made.steps():
         if not isinstance(step, Call) or not isinstance(step.op, Op) or not isinstance(step.type, TensorType):
             continue
         args = [_known(made.resolved(arg), found) for arg in step.args]
         operands = [arg for arg in args if arg is not None]
-        if len(operands) == len(args) and not step.attrs.symbolic_sizes() and _is_small(step.type.bytes, operands):
+        is_small = step.op.name == "dequantize_linear" or _is_small(step.type.bytes, operands)
+        if len(operands) == len(args) and not step.attrs.symbolic_sizes() and is_small:
             try:
                 value = applied(step, [each.value for each in operands], {})
             except KernelRunError:  # which tells of it if it is ever computed

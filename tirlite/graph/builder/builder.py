@@ -28,6 +28,7 @@ from tirlite.graph.operators.indexing import Indexing
 from tirlite.graph.operators.linear import Linear
 from tirlite.graph.operators.normalization import Normalization
 from tirlite.graph.operators.pooling import Pooling
+from tirlite.graph.operators.quantization import Quantization
 from tirlite.graph.operators.recurrence import Recurrence
 from tirlite.graph.operators.reduction import Reduction
 from tirlite.graph.operators.sampling import Sampling
@@ -81,6 +82,7 @@ class Builder(
     Indexing,
     Normalization,
     Pooling,
+    Quantization,
     Recurrence,
     Reduction,
     Sampling,

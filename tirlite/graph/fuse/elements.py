@@ -32,7 +32,9 @@ def elements_of(call: Call) -> Elements | None:
     lowering = call.op.lowering
     if lowering is None or lowering.formula is None or call.attrs.symbolic_sizes():
         return None
-    axes = tuple(_axes(arg.tensor, call.type, lowering.aligned) for arg in call.args)
+    aligned = lowering.aligned
+    first = getattr(call.attrs, aligned) if isinstance(aligned, str) else aligned
+    axes = tuple(_axes(arg.tensor, call.type, first) for arg in call.args)
     found = tuple(each for each in axes if each is not None)
     if len(found) < len(axes):
         return None
@@ -42,7 +44,7 @@ def elements_of(call: Call) -> Elements | None:
 
 def _axes(of: TensorType, result: TensorType, aligned: int | None) -> tuple[int | None, ...] | None:
     """The axes of the result that an operand has: the last ones, or from `aligned` on, for one of fewer axes."""
-    first = result.rank - of.rank if aligned is None or of.rank == result.rank else aligned
+    first = result.rank - of.rank if aligned is None or of.rank == result.rank else aligned % result.rank
     made: list[int | None] = []
     for number, extent in enumerate(of.shape, first):
         if extent == 1:

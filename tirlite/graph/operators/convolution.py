@@ -12,6 +12,7 @@ import numpy as np
 from tirlite.graph.builder.calls import CallBuilder, Operand
 from tirlite.graph.builder.declare import operator
 from tirlite.graph.expr import Call
+from tirlite.graph.extents import Shape
 from tirlite.graph.op import Array, Attrs, ShapeMismatch, Site
 from tirlite.graph.operators.broadcast import contracted
 from tirlite.graph.operators.elements import NUMBERS
@@ -57,6 +58,11 @@ class ConvTranspose(Conv):
 
 def _weights(site: Site, attrs: Conv) -> TensorType:
     NUMBERS.shared(site)
+    return weights(site, attrs)
+
+
+def weights(site: Site, attrs: Conv) -> TensorType:
+    """The second operand, once it is found to have as many axes as the first, and groups to be possible."""
     weight = site.tensor(1)
     if weight.rank != site.tensor(0).rank:
         raise site.mismatch("operands 0 and 1 must have as many axes")
@@ -73,13 +79,19 @@ def _check_bias(site: Site, outputs: Size) -> None:
 
 
 def _conv_type(site: Site, attrs: Conv) -> TensorType:
-    x, weight = windowed(site, attrs), _weights(site, attrs)
-    contracted(site, x.shape[1], weight.shape[1] * attrs.groups)
-    outputs = weight.shape[0]
+    weight = _weights(site, attrs)
+    made = convolved(site, attrs, *weight.shape)
+    _check_bias(site, weight.shape[0])
+    return TensorType(made, site.tensor(0).dtype)
+
+
+def convolved(site: Site, attrs: Conv, outputs: Size, taken: Size, *window: Size) -> Shape:
+    """The shape of a convolution of the first operand by windows that take so many channels of a group."""
+    x = windowed(site, attrs)
+    contracted(site, x.shape[1], taken * attrs.groups)
     if isinstance(outputs, int) and outputs % attrs.groups:
         raise site.mismatch(f"{outputs} channels do not divide into {attrs.groups} groups")
-    _check_bias(site, outputs)
-    return TensorType((x.shape[0], outputs, *slid(site, x.shape[2:], weight.shape[2:], attrs)), x.dtype)
+    return (x.shape[0], outputs, *slid(site, x.shape[2:], window, attrs))
 
 
 def _conv_transpose_type(site: Site, attrs: ConvTranspose) -> TensorType:
@@ -102,7 +114,8 @@ def _conv_transpose_type(site: Site, attrs: ConvTranspose) -> TensorType:
     return TensorType((x.shape[0], outputs, *spatial), x.dtype)
 
 
-def _conv(attrs: Conv, x: Array, weight: Array, bias: Array | None = None) -> Array:
+def conv(attrs: Conv, x: Array, weight: Array, bias: Array | None = None) -> Array:
+    """The convolution of arrays."""
     padded = np.pad(x, pairs(pads_of(attrs, x.shape[2:], weight.shape[2:])))
     seen = windows(padded, weight.shape[2:], attrs.strides, attrs.dilations)
     axes = x.ndim - 2
@@ -130,7 +143,7 @@ def _conv_transpose(attrs: ConvTranspose, x: Array, weight: Array, bias: Array |
     extra = attrs.output_padding or (0,) * axes
     reach = [d * (k - 1) for k, d in zip(weight.shape[2:], attrs.dilations, strict=True)]
     wide = (*reach, *(r + e for r, e in zip(reach, extra, strict=True)))
-    full = _conv(Conv((1,) * axes, wide, attrs.dilations, attrs.groups), spaced, kernel)
+    full = conv(Conv((1,) * axes, wide, attrs.dilations, attrs.groups), spaced, kernel)
     cuts = zip(pairs(attrs.pads), full.shape, strict=True)
     return _with_bias(full[tuple(slice(before, end - behind) for (before, behind), end in cuts)], bias)
 
@@ -142,7 +155,7 @@ class Convolution(CallBuilder):
     added before each of them, and then what is added behind each.
     """
 
-    @operator(_conv_type, _conv, "conv.conv", least=2, most=3, attrs=Conv)
+    @operator(_conv_type, conv, "conv.conv", least=2, most=3, attrs=Conv)
     def conv(
         self,
         x: Operand,

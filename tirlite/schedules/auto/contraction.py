@@ -20,7 +20,6 @@ from tirlite.ir import (
     Load,
     Stmt,
     Store,
-    Sub,
     Var,
     structural_equal,
     walk,
@@ -31,6 +30,7 @@ from tirlite.schedules.dots import operands, types_of
 from tirlite.schedules.handle import loops_around
 from tirlite.schedules.inline_lets import without_lets
 from tirlite.schedules.pack_padded import is_choice_of
+from tirlite.schedules.step import is_dense
 
 _KINDS = (ForKind.SERIAL, ForKind.PARALLEL, ForKind.REDUCE)
 # Nests of more loops than that are left alone: no product has as many axes.
@@ -53,7 +53,8 @@ class Contraction:
     over terms it `is_perfect`, once what stands before `cut` is put into a nest of its own. Of narrow integers `dots`
     are the types of the copies that dot products take. Where all that is done with `packed` is to convert it to the
     type of the sums, `kind`, that is `cast`, else none. `halves` is the other operand, if it has floats of 16 bits,
-    which take long to convert. What the kernel has `laid` together itself, in a loop around, is not copied once more.
+    which take long to convert. What the kernel has `laid` together itself, in a loop around, is not copied once more,
+    but by groups.
     """
 
     loops: tuple[For, ...]
@@ -259,17 +260,6 @@ def _tile_last(rows: list[For], tiling: Tiling) -> tuple[For, ...]:
 
 def names(load: Load, var: Var) -> bool:
     return any(node is var for index in load.indices for node in walk(index))
-
-
-def is_dense(indices: tuple[Expr, ...], var: Var) -> bool:
-    """Whether neighbouring values of a variable are neighbouring elements."""
-    last, others = indices[-1], indices[:-1]
-    while isinstance(last, Add | Sub):
-        a, b = (any(node is var for node in walk(each)) for each in (last.a, last.b))
-        if a is b or (b and isinstance(last, Sub)):
-            return False
-        last = last.a if a else last.b
-    return last is var and not any(node is var for index in others for node in walk(index))
 
 
 def least_sizes(nest: Contraction, tiling: Tiling) -> tuple[tuple[str, int], ...] | None:

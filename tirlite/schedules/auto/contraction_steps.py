@@ -16,7 +16,7 @@ from tirlite.analysis.facts import Facts
 from tirlite.ir import For
 from tirlite.ir.printer_names import identifier
 from tirlite.rewrite.pipeline import Pass
-from tirlite.schedules.auto.contraction import Contraction, contractions, is_dense, least_sizes, names
+from tirlite.schedules.auto.contraction import Contraction, contractions, least_sizes, names
 from tirlite.schedules.auto.tiling import TILES_OF_BLOCK, Tiling, count_of, is_known
 from tirlite.schedules.auto.trace import Trace
 from tirlite.schedules.cache_write import CacheWrite
@@ -31,6 +31,7 @@ from tirlite.schedules.parallel import Parallel
 from tirlite.schedules.reorder import Reorder
 from tirlite.schedules.specialize import Specialize
 from tirlite.schedules.split import Split
+from tirlite.schedules.step import is_dense
 from tirlite.schedules.unroll_jam import UnrollJam
 from tirlite.schedules.vectorize import Vectorize
 
@@ -81,7 +82,7 @@ def steps(nest: Contraction, facts: Facts, tiling: Tiling) -> Iterator[Pass]:
     order = (*map(named, (*batches, *blocks)), outer, *map(named, rows), within, *(terms if nest.is_perfect else ()))
     yield Reorder(order)
     has_masks = tiling.vector_bytes >= _MASKED_BYTES
-    if nest.dots is not None and not nest.is_laid:
+    if nest.dots is not None:
         if inside != nest.terms and not nest.is_perfect:
             yield Reorder((*terms,))
         yield Dots(order[0], outer, (*terms, within), lanes, nest.dots)
@@ -104,7 +105,8 @@ def _lanes(nest: Contraction, tiling: Tiling) -> int:
     """The lanes in a row of a tile. Without a copy there is nothing to read behind the last column."""
     lanes, count = tiling.lanes(nest.element, nest.columns), count_of(nest.columns)
     whole = count & -count  # the largest power of two that divides it
-    return min(lanes, whole) if nest.is_laid and is_known(nest.columns) and whole > 1 else lanes
+    is_read = nest.is_laid and nest.dots is None
+    return min(lanes, whole) if is_read and is_known(nest.columns) and whole > 1 else lanes
 
 
 def _widths(nest: Contraction, lanes: int, tiling: Tiling) -> tuple[int, ...]:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import reduce
-from math import prod
 
 import numpy as np
 
 from tirlite.graph.expr import Expr
 from tirlite.graph.onnx.dtypes import DTYPES
 from tirlite.graph.onnx.importers.convolution import conv_attrs
-from tirlite.graph.onnx.importers.exact_sums import in_floats
 from tirlite.graph.onnx.narrow import NARROW, NarrowType, NarrowValue, narrowed, widened
 from tirlite.graph.onnx.node import Node, Unsupported
 from tirlite.graph.onnx.translation import Importer, Translation
@@ -113,45 +110,12 @@ def _conv_integer(t: Translation, node: Node) -> Expr:
 def _conv_of_distances(
     t: Translation, node: Node, operands: tuple[Expr, Expr], zeros: tuple[Expr, Expr], bias: Expr | None = None
 ) -> Expr:
-    """The convolution of the distances from the zero points, in i32: in floats, where these are exact.
-
-    A product of matrices where windows are points.
-    """
+    """The convolution of the distances from the zero points, in i32."""
     x, weight = operands
-    attrs = conv_attrs(node, weight)
-    extents = (*weight.shape[2:], *attrs.strides, attrs.groups)
-    if all(each == 1 for each in extents) and not any(attrs.pads) and all(zero.tensor.rank < 2 for zero in zeros):
-        if zeros[0].tensor.rank and zeros[0].shape[0] != 1:
-            raise Unsupported("the zero point of its operand is not a single number")
-        outputs, channels = weight.shape[:2]
-        images = t.b.reshape(x, (x.shape[0], channels, prod(x.shape[2:])))
-        product = t.b.matmul_integer(t.b.reshape(weight, (outputs, channels)), images, zeros[1], _single(t, zeros[0]))
-        total = t.b.reshape(product, (x.shape[0], outputs, *x.shape[2:]))
-        return total if bias is None else t.b.add(total, t.b.reshape(bias, (outputs, *(1 for _ in x.shape[2:]))))
-    points = [_channels(t, zero, each, number) for number, (each, zero) in enumerate(zip(operands, zeros, strict=True))]
-    parts = in_floats(operands, points, attrs.groups)
-    if parts is None:
-        distances = [
-            t.b.subtract(t.b.cast(each, i32), t.b.cast(zero, i32)) for each, zero in zip(operands, points, strict=True)
-        ]
-        return t.b.call("conv", *distances, *([] if bias is None else [bias]), attrs=attrs)
-    image, sums = t.b.subtract(t.b.cast(x, f32), t.b.cast(points[0], f32)), list[Expr]()
-    for first, end, weights in parts:
-        seen = image if len(parts) == 1 else t.b.slice(image, [first], [end], [1])
-        sums.append(t.b.cast(t.b.call("conv", seen, t.b.constant(weights), attrs=attrs), i32))
-    added: Expr = reduce(t.b.add, sums)
-    return added if bias is None else t.b.add(added, t.b.reshape(bias, (weight.shape[0], *(1 for _ in x.shape[2:]))))
-
-
-def _channels(t: Translation, each: Expr, x: Expr, number: int) -> Expr:
-    """One number, or for weights one for each output."""
-    if each.tensor.rank == 0:
-        return each
-    if each.shape[0] == 1:
-        return t.b.reshape(each, ())
-    if number == 0:
-        raise Unsupported("the zero point of its operand is not a single number")
-    return t.b.reshape(each, (each.shape[0], *(1 for _ in x.shape[1:])))
+    _check_single(zeros[0])
+    points = [_single(t, zero) if prove_eq(zero.tensor.elements, 1) is Proof.YES else zero for zero in zeros]
+    total = t.b.call("conv_integer", x, weight, *points, attrs=conv_attrs(node, weight))
+    return total if bias is None else t.b.add(total, t.b.reshape(bias, (weight.shape[0], *(1 for _ in x.shape[2:]))))
 
 
 def _qlinear_matmul(t: Translation, node: Node) -> Expr:
@@ -187,8 +151,7 @@ def _requantized(t: Translation, total: Expr, factor: Expr, scale: Expr, zero: E
     They are multiplied by the quotient of the two, as the standard has it: another order rounds other halves up.
     """
     quotient = t.b.divide(t.b.cast(factor, f32), t.b.cast(_single(t, scale), f32))
-    real = t.b.multiply(t.b.cast(total, f32), quotient)
-    return t.b.quantize_linear(real, t.b.constant(np.float32(1)), _single(t, zero), axis=0, dtype=zero.dtype)
+    return t.b.requantize(total, quotient, _single(t, zero), dtype=zero.dtype)
 
 
 def _dynamic_quantize(t: Translation, node: Node) -> list[Expr]:

@@ -1,0 +1,195 @@
+"""Sums of products of small integers, in i32: convolutions and products of matrices whose weights are known.
+
+Of weights the distances from their zero point are taken, of the other operand the bytes as they are: what the zero
+point of these adds is the same for all sums of an output, and one number for each puts it right. So bytes are
+multiplied, by the dot products that processors have for them. Convolutions of a channel each, which have none, are
+summed up in f32, exactly: 2^24 is more than any sum of so few terms.
+"""
+
+from __future__ import annotations
+
+import tirlite as tl
+from tirlite.dsl import Inline
+from tirlite.ir import DType, PrimFunc, TensorType, f32, i32
+from tirlite.kernels.operators.convolution import Block, holding, left_of, spread, storing, sweeping
+from tirlite.kernels.operators.factory import factory
+from tirlite.kernels.operators.matmul import Product
+from tirlite.kernels.operators.multiplication import multiplication
+from tirlite.kernels.operators.shapes import Extent, extents, product
+from tirlite.kernels.operators.window import Window
+
+_OUTPUTS = 64  # of which sums are held together
+
+
+@factory
+def conv_bytes(
+    X: TensorType,
+    Z: TensorType,
+    W: TensorType,
+    B: TensorType,
+    Y: TensorType,
+    *,
+    strides: tuple[int, ...],
+    pads: tuple[int, ...],
+    dilations: tuple[int, ...],
+    groups: int = 1,
+) -> PrimFunc:
+    """y[n, o, i] = sum of x[n, c, i * strides - pads + p * dilations] * w[o, p, c] over c and p, plus b[o].
+
+    Where x is looked at outside, its elements are z. The weights w have the axes outputs, the window, and the inputs of
+    a group; where these are one, they are floats.
+    """
+    (batches, _, *inputs), (_, _, *places) = map(extents, (X, Y))
+    rows, *size, taken = extents(W)
+    outputs = rows // groups
+    window = Window(*map(tuple, (inputs, places, size, strides, pads[: len(size)], dilations)))
+    planes, weights = batches * groups, (groups, outputs, taken)
+    if window.is_point:
+        sweep = _products(planes, weights, product(places))
+    else:
+        window = window if len(size) > 1 else window.with_one_row()
+        if W.dtype.is_float:
+            sweep = sweeping(window, f32, planes, weights, _whole(groups), X.dtype)
+        else:
+            sweep = _sweep(window, X.dtype, planes, weights)
+
+    @tl.kernel
+    def conv_bytes(x: X, z: Z, w: W, b: B, y: tl.out[Y]):
+        beyond = tl.view(z, z.dtype[1])
+        offsets = tl.view(b, b.dtype[groups, outputs])
+        sweep(x, beyond[0], w, offsets, y)
+
+    return conv_bytes.ir
+
+
+@factory
+def matmul_bytes(A: TensorType, W: TensorType, B: TensorType, Y: TensorType) -> PrimFunc:
+    """y = a @ w + b of integers in i32, broadcast as `matmul`; b has one number for each column."""
+    form = Product.of(A, W, Y)
+    (batches, n, terms, m), count_a, count_w = form.shape, form.count_a, form.count_b
+
+    @tl.inline
+    def store(y, t, i, j, total, offsets):
+        y[t, i, j] = total + offsets[j]
+
+    multiply = multiplication(i32, form.shape, store, form.index_a, form.index_b)
+
+    @tl.kernel
+    def matmul_bytes(a: A, w: W, b: B, y: tl.out[Y]):
+        rows = tl.view(a, a.dtype[count_a, n, terms])
+        columns = tl.view(w, w.dtype[count_w, terms, m])
+        results = tl.view(y, tl.i32[batches, n, m])
+        multiply(rows, columns, results, b)
+
+    return matmul_bytes.ir
+
+
+def _products(planes: Extent, weights: tuple[Extent, Extent, Extent], places: Extent) -> Inline:
+    """`sweep(x, beyond, w, offsets, y)` for a window of a single element: channels lie as they are multiplied."""
+    groups, outputs, taken = weights
+
+    @tl.inline
+    def store(y, t, o, place, total, offsets):
+        y[t, o, place] = total + offsets[t % groups, o]
+
+    @tl.inline
+    def group(t):
+        return t % groups
+
+    @tl.inline
+    def same(t):
+        return t
+
+    multiply = multiplication(i32, (planes, outputs, taken, places), store, group, same)
+
+    @tl.inline
+    def sweep(x, beyond, w, offsets, y):
+        images = tl.view(x, x.dtype[planes, taken, places])
+        factors = tl.view(w, w.dtype[groups, outputs, taken])
+        results = tl.view(y, tl.i32[planes, outputs, places])
+        multiply(factors, images, results, offsets)
+
+    return sweep
+
+
+def _whole(groups: Extent) -> Inline:
+    """`store` of what is whole, in f32, as an integer."""
+
+    @tl.inline
+    def store(y, t, o, place, i, j, total, offsets):
+        y[t, o, place, i, j] = tl.i32(total) + offsets[t % groups, o]
+
+    return store
+
+
+def _sweep(window: Window, kind: DType, planes: Extent, weights: tuple[Extent, Extent, Extent]) -> Inline:
+    """`sweep(x, beyond, w, offsets, y)` of more channels than one, over copies of some rows of each."""
+    groups, outputs, taken = weights
+    block = Block.of(window, taken, by_rows=False)
+    deep, (height, width) = product(window.inputs[:-2]), window.inputs[-2:]
+    outer, (rows, columns) = product(window.places[:-2]), window.places[-2:]
+    layers, (down, across) = product(window.size[:-2]), window.size[-2:]
+    high, wide, lines, (row_step, step) = block.rows, block.columns, block.held, window.strides[-2:]
+    bands, parts = (rows + high - 1) // high, (columns + wide - 1) // wide
+    together, shares, runs = spread(outputs, planes * outer * bands * parts, _OUTPUTS)
+    hold, pieces = holding(window, block, kind, taken), outer * bands * parts * shares
+    compute = _sums_of(window, block, weights, (together, runs))
+
+    @tl.inline
+    def sweep(x, beyond, w, offsets, y):
+        images = tl.view(x, x.dtype[planes, taken, deep, height, width])
+        factors = tl.view(w, w.dtype[groups, outputs, layers, down, across, taken])
+        results = tl.view(y, tl.i32[planes, outputs, outer, rows, columns])
+        for piece in tl.parallel(planes * pieces):
+            t = piece // pieces
+            share, place = piece % shares, piece // (bands * parts * shares) % outer
+            row, column = piece // (parts * shares) % bands * high, piece // shares % parts * wide
+            held = tl.alloc(kind[taken, layers, row_step, step, lines])
+            hold(held, images, beyond, t, place, row, column)
+            compute(results, held, factors, offsets, t, share, place, row, column)
+
+    return sweep
+
+
+def _sums_of(
+    window: Window, block: Block, weights: tuple[Extent, Extent, Extent], run: tuple[Extent, Extent]
+) -> Inline:
+    """`compute(y, held, w, offsets, t, share, place, row, column)`: runs of so many outputs, by whole lines."""
+    (groups, outputs, taken), (together, runs) = weights, run
+    high, apart, line, (rows, columns) = block.rows, block.apart, block.line, window.places[-2:]
+    layers, (down, across) = product(window.size[:-2]), window.size[-2:]
+    (row_step, step), (row_gap, gap) = window.strides[-2:], window.dilations[-2:]
+    columns_left, store = left_of(block.columns, columns), storing(i32, groups, has_bias=True)
+
+    @tl.inline
+    def under(held, c, d, r, p, q):
+        at = q + r * row_gap // row_step * apart + p * gap // step
+        return held[c, d, r * row_gap % row_step, p * gap % step, at]
+
+    @tl.inline
+    def weight(w, t, o, d, r, p, c):
+        # Said so that it is seen to be inside wherever weights are copied.
+        return w[t % groups, max(0, min(o, outputs - 1)), d, r, p, c]
+
+    @tl.inline
+    def compute(y, held, w, offsets, t, share, place, row, column):
+        for run in range(runs):
+            first = (share * runs + run) * together
+            sums = tl.alloc(tl.i32[together, line])
+            for k in range(together):
+                for q in range(line):
+                    total = tl.i32(0)
+                    for d in range(layers):
+                        for r in range(down):
+                            for p in range(across):
+                                for c in range(taken):
+                                    total += tl.i32(weight(w, t, first + k, d, r, p, c)) * tl.i32(
+                                        under(held, c, d, r, p, q)
+                                    )
+                    sums[k, q] = total
+            for k in range(min(together, outputs - first)):
+                for i in range(min(high, rows - row)):
+                    for j in range(columns_left(column)):
+                        store(y, t, first + k, place, row + i, column + j, sums[k, i * apart + j], offsets)
+
+    return compute

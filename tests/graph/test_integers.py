@@ -1,0 +1,145 @@
+"""Sums of products of dequantized tensors are computed in integers: exactly, and quantized in one step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tirlite as tl
+from tirlite.graph import Builder, Function, compile  # noqa: A004
+
+Array = np.ndarray[Any, Any]
+
+
+def extremes(rng: np.random.Generator, dtype: tl.ir.DType, shape: tuple[int, ...]) -> Array:
+    """Bytes of all sizes, and many of the least and of the largest."""
+    made = rng.integers(dtype.min, dtype.max, shape, dtype.numpy, endpoint=True)
+    return np.where(rng.random(shape) < 0.5, made, np.where(rng.random(shape) < 0.7, dtype.min, dtype.max)).astype(
+        dtype.numpy
+    )
+
+
+def layer(
+    kind: tl.ir.DType, weight: tl.ir.DType, shape: tuple[int, ...], of: tuple[int, ...], **attrs: Any
+) -> Function:
+    """A convolution between dequantized tensors, quantized: scales for each output, weights with zero points."""
+    rng = np.random.default_rng(len(shape) + of[0])
+    g = Builder("layer")
+    x = g.input("x", kind[shape])
+    scales = rng.uniform(0.001, 0.01, of[0]).astype(np.float32)
+    zeros = np.full(of[0], 128 if weight == tl.u8 else 0, weight.numpy)
+    zero = np.asarray(kind.max - 100, kind.numpy)
+    wide = g.dequantize_linear(x, np.float32(0.02), zero)
+    bias = g.dequantize_linear(rng.integers(-9999, 9999, of[0], np.int32), np.float32(0.02) * scales, axis=0)
+    weights = g.dequantize_linear(extremes(rng, weight, of), scales, zeros, axis=0)
+    made = g.conv(wide, weights, bias, **attrs)
+    return g.function(g.quantize_linear(made, np.float32(0.7), zero, dtype=kind))
+
+
+def by_definition(f: Function, x: Array) -> Array:
+    """The sums in 64 bits, times one factor, as QLinearConv has it."""
+    quantize = f.body
+    conv = quantize.args[0]
+    (x_of, w_of, b_of), attrs = conv.args, conv.attrs
+    distance = x.astype(np.int64) - x_of.args[2].value
+    weights = w_of.args[0].value.astype(np.int64) - w_of.args[2].value.reshape(-1, *(1,) * (x.ndim - 2), 1)
+    (above, left, below, right), (down, across) = attrs.pads, attrs.strides
+    padded = np.pad(distance, ((0, 0), (0, 0), (above, below), (left, right)))
+    seen = np.lib.stride_tricks.sliding_window_view(padded, weights.shape[2:], (2, 3))[:, :, ::down, ::across]
+    taken = weights.shape[1]
+    parts = [
+        np.einsum("nchwij,ocij->nohw", seen[:, g * taken : (g + 1) * taken], each)
+        for g, each in enumerate(np.split(weights, attrs.groups))
+    ]
+    total = np.concatenate(parts, 1) + b_of.args[0].value.reshape(-1, 1, 1)
+    factor = (x_of.args[1].value * w_of.args[1].value).astype(np.float32) / quantize.args[1].value
+    made = np.rint(total.astype(np.float32) * factor.reshape(-1, 1, 1)) + quantize.args[2].value.astype(np.float32)
+    return np.clip(made, quantize.dtype.min, quantize.dtype.max).astype(quantize.dtype.numpy)
+
+
+LAYERS = {
+    "points": ((2, 8, 7, 7), (70, 8, 1, 1), {}),
+    "windows": ((1, 16, 14, 14), (24, 16, 3, 3), {"pad": 1}),
+    "steps": ((1, 3, 20, 20), (16, 3, 3, 3), {"pad": 1, "stride": 2}),
+    "groups": ((1, 32, 9, 9), (32, 8, 3, 3), {"pad": 1, "groups": 4}),
+    "channels": ((1, 24, 17, 17), (24, 1, 3, 3), {"pad": 1, "groups": 24}),
+    "channels in steps": ((2, 5, 33, 30), (5, 1, 5, 5), {"pad": 2, "groups": 5, "stride": 2}),
+    "every other point": ((1, 16, 14, 14), (32, 16, 1, 1), {"stride": 2}),
+}
+
+
+@pytest.mark.parametrize("target", ["host", "x86-64-v3"])
+@pytest.mark.parametrize("name", LAYERS)
+def test_sums_are_exact(name: str, target: str) -> None:
+    shape, of, attrs = LAYERS[name]
+    for kind, weight in ((tl.u8, tl.i8), (tl.i8, tl.i8), (tl.u8, tl.u8)):
+        f = layer(kind, weight, shape, of, **attrs)
+        x = extremes(np.random.default_rng(1), kind, shape)
+        wanted = by_definition(f, x)
+        for threads in (1, 2):
+            made = compile(f, threads=threads, target=tl.Target.host() if target == "host" else tl.Target(target))
+            np.testing.assert_array_equal(made(x), wanted)
+        # Code for the graph as it is written rounds sums of floats.
+        plain = compile(f, integers=False)(x)
+        assert np.abs(plain.astype(int) - wanted.astype(int)).max() <= 1
+
+
+def test_one_function_computes_a_layer() -> None:
+    net = compile(layer(tl.u8, tl.i8, *LAYERS["windows"][:2], **LAYERS["windows"][2]))
+    assert [[call.op.name for call in group.calls] for group in net.groups.groups.values()] == [
+        ["conv_bytes", "requantize"]
+    ]
+    assert net.plan.total == 0
+
+
+def test_products_of_matrices() -> None:
+    rng = np.random.default_rng(5)
+    g = Builder("dense")
+    x = g.input("x", tl.u8[9, 33])
+    wide = g.dequantize_linear(x, np.float32(0.03), np.uint8(131))
+    scales = rng.uniform(0.001, 0.01, 40).astype(np.float32)
+    weights, bias = extremes(rng, tl.i8, (40, 33)), rng.integers(-999, 999, 40, np.int32)
+    of = g.dequantize_linear(weights, scales, np.zeros(40, np.int8), axis=0)
+    made = g.dense(wide, of, g.dequantize_linear(bias, np.float32(0.03) * scales, axis=0))
+    f = g.function(g.quantize_linear(g.relu(made), np.float32(0.2), np.uint8(3)))
+    given = extremes(rng, tl.u8, (9, 33))
+    total = (given.astype(np.int64) - 131) @ weights.T.astype(np.int64) + bias
+    real = total.astype(np.float32) * (np.float32(0.03) * scales)
+    wanted = np.clip(np.rint(np.maximum(real, 0) / np.float32(0.2)) + 3, 0, 255).astype(np.uint8)
+    np.testing.assert_array_equal(compile(f)(given), wanted)
+    assert "matmul_bytes" in str(compile(f).groups)
+
+
+def test_the_zero_point_of_a_run() -> None:
+    rng = np.random.default_rng(6)
+    g = Builder("dynamic")
+    x, zero = g.input("x", tl.u8[1, 6, 9, 9]), g.input("zero", tl.u8)
+    weights = extremes(rng, tl.i8, (8, 6, 3, 3))
+    f = g.function(g.conv_integer(x, weights, zero, np.int8(0), pad=1))
+    given = extremes(rng, tl.u8, (1, 6, 9, 9))
+    net = compile(f)
+    for point in (0, 7, 255):
+        distance = np.pad(given.astype(np.int64) - point, ((0, 0), (0, 0), (1, 1), (1, 1)))
+        seen = np.lib.stride_tricks.sliding_window_view(distance, (3, 3), (2, 3))
+        wanted = np.einsum("nchwij,ocij->nohw", seen, weights.astype(np.int64))
+        np.testing.assert_array_equal(net(given, np.array(point, np.uint8)), wanted)
+
+
+def test_what_does_not_fit_stays_as_it_is_written() -> None:
+    g = Builder("floats")
+    x, w = g.input("x", tl.u8[4, 8]), g.input("w", tl.f32[8, 3])
+    wide = g.dequantize_linear(x, np.float32(0.5), np.uint8(3))
+    f = g.function(g.matmul(wide, w))
+    given = np.arange(32, dtype=np.uint8).reshape(4, 8), np.ones((8, 3), np.float32)
+    np.testing.assert_array_equal(compile(f)(*given), compile(f, integers=False)(*given))
+
+
+def test_what_is_kept_is_computed_as_it_is_written() -> None:
+    shape, of, attrs = LAYERS["points"]
+    f = layer(tl.u8, tl.i8, shape, of, **attrs)
+    kept = f.body.args[0]
+    net = compile(f, keep=[kept])
+    x = extremes(np.random.default_rng(1), tl.u8, shape)
+    np.testing.assert_allclose(net.trace(x)[kept], tl.graph.trace(f, x)[kept], rtol=1e-5, atol=1e-3)

@@ -1,0 +1,312 @@
+"""Computes sums of products of dequantized tensors in integers, and quantizes them in one step.
+
+Small integers stand for floats, by a scale and a zero point. A product of two tensors of these is one of integers,
+times both scales: the sums are exact, and only what is done with them is rounded. So results are within one step of
+those of the graph as it is written, wherever they are quantized again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tirlite.graph.expr import Call, Constant, Expr, If, constant
+from tirlite.graph.op import Attrs, Op
+from tirlite.graph.operators.convolution import Conv
+from tirlite.graph.operators.elementwise import Cast
+from tirlite.graph.operators.linear import Gemm
+from tirlite.graph.operators.quantization import CONV_BYTES, MATMUL_BYTES, Quantize, Requantize
+from tirlite.graph.program import Block, Branches, Part, Program
+from tirlite.graph.registry import OPS
+from tirlite.ir import DType, f32, i8, i16, i32, u8
+from tirlite.record import record
+
+Array = npt.NDArray[Any]
+_NONE = Attrs()
+
+
+def in_integers(made: Program) -> Program:
+    """The program with sums of products of small integers, wherever their weights are known."""
+    wanted = ("dequantize_linear", "conv_integer", "matmul_integer")
+    if not any(_is(step, *wanted) for step in made.steps()):
+        return made
+    return _Rewriting(made).program()
+
+
+@record(eq=False)
+class _Small:
+    """Small integers that stand for floats: (x - zero) * scale, of which both are numbers."""
+
+    x: Expr
+    scale: Array
+    zero: Array
+
+
+class _Rewriting:
+    """The way to the other program. `instead` has the expression that is computed in the place of another."""
+
+    def __init__(self, made: Program) -> None:
+        self.made = made
+        self.instead: dict[Expr, Expr] = {}
+        self.scaled: dict[Expr, tuple[Expr, Array]] = {}  # of a product its sums, and what they are times
+        self.added: dict[Expr, tuple[Call, ...]] = {}  # what is computed where a step stood
+        self._new: list[Call] = []
+
+    def program(self) -> Program:
+        for step in self.made.steps():
+            if isinstance(step, Call) and isinstance(step.op, Op) and not step.sources:
+                self._new = []
+                found = self._of(step, step.op.name)
+                if found is not None:
+                    self.instead[step], self.added[step] = found, tuple(self._new)
+        if not self.instead:
+            return self.made
+        parts = self._parts()
+        made = replace(self.made, parts=MappingProxyType(parts))
+        return _without_unused(_Blocks(self.added).program(made))
+
+    def _parts(self) -> dict[Expr, tuple[Part, ...]]:
+        """The tensors of all expressions, old and new."""
+        found = {
+            part: Part(self.instead[part.step], 0)
+            for parts in self.made.parts.values()
+            for part in parts
+            if part.step in self.instead
+        }
+        parts = {expr: tuple(found.get(part, part) for part in own) for expr, own in self.made.parts.items()}
+        for calls in self.added.values():
+            for call in calls:
+                parts[call] = (Part(call, 0),)
+                parts |= {arg: (Part(arg, 0),) for arg in call.args if isinstance(arg, Constant)}
+        return parts
+
+    def _of(self, step: Call, name: str) -> Expr | None:
+        """What is computed instead of a call; None where that is the call itself."""
+        if name == "conv":
+            return self._conv(step)
+        if name in ("matmul", "gemm"):
+            return self._product(step)
+        if name == "quantize_linear":
+            return self._quantized(step)
+        if name == "conv_integer":
+            x, weight, zero_x, zero_w = step.args
+            return self._conv_sums(step, x, self._known(weight), zero_x, self._known(zero_w), None)
+        if name == "matmul_integer":
+            a, b, zero_a, zero_b = step.args
+            return self._sums(step, a, self._known(b), zero_a, self._known(zero_b), None)
+        return None
+
+    def _conv(self, step: Call) -> Expr | None:
+        """The convolution of a dequantized tensor and weights."""
+        assert isinstance(step.attrs, Conv)
+        x, weight = self._small(step.args[0]), self._small(step.args[1], axis=0)
+        if x is None or weight is None or x.scale.size > 1:
+            return None
+        scale = np.asarray(x.scale * weight.scale).reshape(-1)
+        bias = self._bias(step.args[2], scale) if len(step.args) > 2 else None
+        if len(step.args) > 2 and bias is None:
+            return None
+        zero = constant(x.zero.reshape(()), x.x.dtype)
+        total = self._conv_sums(step, x.x, self._known(weight.x), zero, constant(weight.zero, weight.x.dtype), bias)
+        axes = (-1, *(1 for _ in step.shape[2:]))
+        return None if total is None else self._scaled(step, total, scale.reshape(axes if scale.size > 1 else ()))
+
+    def _product(self, step: Call) -> Expr | None:
+        """The product of a dequantized matrix and weights."""
+        attrs = step.attrs if isinstance(step.attrs, Gemm) else Gemm()
+        if attrs.trans_a or (attrs.alpha, attrs.beta) != (1, 1):
+            return None
+        a, b = self._small(step.args[0]), self._small(step.args[1], axis=0 if attrs.trans_b else -1)
+        if a is None or b is None or a.scale.size > 1 or b.x.tensor.rank != 2 or a.x.tensor.rank < 2:
+            return None
+        weight = self._known(b.x)
+        scale = np.asarray(a.scale * b.scale).reshape(-1)
+        bias = self._bias(step.args[2], scale) if len(step.args) > 2 else None
+        if weight is None or (len(step.args) > 2 and bias is None):
+            return None
+        if attrs.trans_b:
+            weight = constant(np.ascontiguousarray(weight.value.T), weight.dtype, name=weight.name)
+        zeros = constant(a.zero.reshape(()), a.x.dtype), constant(b.zero, weight.dtype)
+        total = self._sums(step, a.x, weight, zeros[0], zeros[1], bias)
+        return None if total is None else self._scaled(step, total, scale if scale.size > 1 else scale.reshape(()))
+
+    def _scaled(self, step: Call, total: Expr, scale: Array) -> Expr:
+        """Sums in the units of `scale`, as floats."""
+        factor = scale.astype(np.float32)
+        wide = self._call("cast", step, total, attrs=Cast(f32))
+        made = self._call("multiply", step, wide, constant(factor, f32))
+        self.scaled[step] = total, factor
+        return made
+
+    def _quantized(self, step: Call) -> Expr | None:
+        """Sums that are quantized, by one factor: as QLinearConv has it."""
+        assert isinstance(step.attrs, Quantize)
+        sums = self.scaled.get(self.made.resolved(step.args[0]))
+        scale, zero = self._number(step.args[1]), self._point(step, step.attrs.dtype)
+        if sums is None or scale is None or zero is None or scale.size > 1:
+            return None
+        total, factor = sums
+        quotient = np.asarray(factor / scale.reshape(()).astype(np.float32), np.float32)
+        args = constant(quotient, f32), constant(zero.reshape(()), step.attrs.dtype)
+        return self._call("requantize", step, total, *args, attrs=Requantize(step.attrs.dtype))
+
+    def _conv_sums(
+        self, step: Call, x: Expr, weight: Constant | None, zero_x: Expr, zero_w: Constant | None, bias: Array | None
+    ) -> Expr | None:
+        """The sums of products of a convolution, where weights are known."""
+        assert isinstance(step.attrs, Conv)
+        if weight is None or zero_w is None or not _is_byte(x.dtype) or zero_x.tensor.rank:
+            return None
+        points = zero_w.value.reshape(-1, *(1,) * (weight.tensor.rank - 1))
+        distances = np.moveaxis(weight.value.astype(np.int32) - points, 1, -1)
+        in_floats = weight.shape[1] == 1 and not _is_point(step.attrs, weight) and _is_exact_in_floats(distances)
+        if x.dtype == i8 and not in_floats and not _is_point(step.attrs, weight):
+            x, zero_x = self._unsigned(step, x), self._unsigned(step, zero_x)
+        made = _floats(distances) if in_floats else _bytes(distances)
+        sums = distances.reshape(len(distances), -1).sum(1, dtype=np.int64)
+        offsets = self._offsets(step, sums, zero_x, bias)
+        return self._call(CONV_BYTES, step, x, zero_x, made, offsets, attrs=step.attrs)
+
+    def _sums(
+        self, step: Call, a: Expr, b: Constant | None, zero_a: Expr, zero_b: Constant | None, bias: Array | None
+    ) -> Expr | None:
+        """The sums of products of matrices, where the second one is known."""
+        if b is None or zero_b is None or zero_a.tensor.rank or not _is_byte(a.dtype) or b.tensor.rank != 2:
+            return None
+        distances = b.value.astype(np.int32) - zero_b.value
+        offsets = self._offsets(step, distances.sum(0, dtype=np.int64), zero_a, bias)
+        return self._call(MATMUL_BYTES, step, a, _bytes(distances), offsets)
+
+    def _offsets(self, step: Call, sums: Array, zero: Expr, bias: Array | None) -> Expr:
+        """What each output adds to sums of what is not yet a distance from a zero point."""
+        added = np.zeros(len(sums), np.int64) if bias is None else bias.astype(np.int64)
+        point = self._known(zero)
+        if point is not None:
+            return constant((added - sums * point.value.astype(np.int64)).astype(np.int32), i32)
+        wide = self._call("cast", step, zero, attrs=Cast(i32))
+        made = self._call("multiply", step, wide, constant((-sums).astype(np.int32), i32))
+        return made if bias is None else self._call("add", step, made, constant(bias.astype(np.int32), i32))
+
+    def _unsigned(self, step: Call, x: Expr) -> Expr:
+        """Bytes with a sign, 128 more."""
+        known = self._known(x)
+        if known is not None:
+            return constant(np.asarray(known.value.astype(np.int16) + 128, np.uint8), u8)
+        wide = self._call("cast", step, x, attrs=Cast(u8))
+        return self._call("add", step, wide, constant(np.asarray(128, np.uint8), u8))
+
+    def _small(self, expr: Expr, axis: int | None = None) -> _Small | None:
+        """What a dequantized tensor of bytes is made of; along no axis but this one."""
+        call = self.made.resolved(expr)
+        if not _is(call, "dequantize_linear"):
+            return None
+        assert isinstance(call, Call)
+        assert isinstance(call.attrs, Quantize)
+        scale, zero = self._number(call.args[1]), self._point(call, call.args[0].dtype)
+        rank = call.tensor.rank
+        is_along = axis is not None and call.attrs.axis % max(rank, 1) == axis % max(rank, 1)
+        if scale is None or zero is None or not _is_byte(call.args[0].dtype) or call.dtype != f32:
+            return None
+        if max(scale.size, zero.size) > 1 and not is_along:
+            return None
+        return _Small(call.args[0], scale, zero)
+
+    def _point(self, call: Call, dtype: DType) -> Array | None:
+        """The zero point of a call, where it is known."""
+        return self._number(call.args[2]) if len(call.args) > 2 else np.zeros((), dtype.numpy)
+
+    def _bias(self, expr: Expr, scale: Array) -> Array | None:
+        """A bias in units of a scale, where it is one of integers in just these."""
+        call = self.made.resolved(expr)
+        if not _is(call, "dequantize_linear") or not isinstance(call, Call) or call.args[0].dtype != i32:
+            return None
+        known, own, zero = self._known(call.args[0]), self._number(call.args[1]), self._point(call, i32)
+        if known is None or own is None or zero is None or zero.any():
+            return None
+        return known.value if np.allclose(own.reshape(-1), scale, rtol=1e-6, atol=0) else None
+
+    def _known(self, expr: Expr) -> Constant | None:
+        found = self.made.resolved(expr)
+        return found if isinstance(found, Constant) else None
+
+    def _number(self, expr: Expr) -> Array | None:
+        found = self._known(expr)
+        return None if found is None else found.value.reshape(-1) if found.value.size > 1 else found.value.reshape(())
+
+    def _call(self, op: str | Op, step: Call, *args: Expr, attrs: Attrs = _NONE) -> Call:
+        made = Call(OPS[op] if isinstance(op, str) else op, args, attrs, name=step.name, span=step.span)
+        self._new.append(made)
+        return made
+
+
+class _Blocks:
+    """Puts steps in the place of others."""
+
+    def __init__(self, added: Mapping[Expr, tuple[Call, ...]]) -> None:
+        self.added = added
+
+    def program(self, made: Program) -> Program:
+        branches = {step: Branches(*map(self._block, pair)) for step, pair in made.branches.items()}
+        return replace(made, body=self._block(made.body), branches=MappingProxyType(branches))
+
+    def _block(self, block: Block) -> Block:
+        return Block(tuple(each for step in block.steps for each in self.added.get(step, (step,))), block.result)
+
+
+def _without_unused(made: Program) -> Program:
+    """The program without the calls whose results nothing uses."""
+    used = {part.step for part in made.parts[made.function.body]}
+    used |= {part.step for pair in made.branches.values() for block in pair for part in made.parts[block.result]}
+    kept: set[Expr] = set()
+    for step in reversed([*made.steps()]):
+        if isinstance(step, Call) and step not in used:
+            continue
+        kept.add(step)
+        used |= {part.step for each in _uses(step) for part in made.parts[each]}
+
+    def block(old: Block) -> Block:
+        return Block(tuple(step for step in old.steps if step in kept), old.result)
+
+    branches = {step: Branches(*map(block, pair)) for step, pair in made.branches.items()}
+    return replace(made, body=block(made.body), branches=MappingProxyType(branches))
+
+
+def _uses(step: Expr) -> Iterator[Expr]:
+    if isinstance(step, Call):
+        yield from step.operands
+    elif isinstance(step, If):
+        yield from (step.condition, *step.sources)
+
+
+def _is(expr: Expr, *names: str) -> bool:
+    return isinstance(expr, Call) and isinstance(expr.op, Op) and expr.op.name in names
+
+
+def _is_byte(dtype: DType) -> bool:
+    return dtype.is_integer and dtype.bits == 8
+
+
+def _is_point(attrs: Conv, weight: Constant) -> bool:
+    """Whether all that a window sees is one element, at the same place."""
+    return all(each == 1 for each in (*weight.shape[2:], *attrs.strides)) and not any(attrs.pads)
+
+
+def _is_exact_in_floats(distances: Array) -> bool:
+    """Whether f32 has all sums of some of the products of these weights and bytes, for each output."""
+    sums = np.abs(distances).reshape(len(distances), -1).sum(1, dtype=np.int64)
+    return bool((sums * 255 < 1 << 24).all())
+
+
+def _bytes(distances: Array) -> Constant:
+    """Distances of weights, in 8 bits where these hold them."""
+    kind = i8 if distances.size == 0 or -128 <= distances.min() <= distances.max() <= 127 else i16
+    return constant(np.ascontiguousarray(distances.astype(kind.numpy)), kind)
+
+
+def _floats(distances: Array) -> Constant:
+    return constant(np.ascontiguousarray(distances.astype(np.float32)), f32)
