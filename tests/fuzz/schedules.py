@@ -12,6 +12,7 @@ import traceback
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from itertools import pairwise
 from random import Random
 from unittest.mock import patch
@@ -99,6 +100,7 @@ class Steps:
         self.seed, self.nests = seed, nests
         self.random = Random(f"steps {seed}")
         self.schedule = tl.schedule(func)
+        self.kernels: dict[str, tl.PrimFunc] = {}  # those that steps name
         self.accepted: Counter[str] = Counter()
         self.refused: Counter[str] = Counter()
         self.ordered: Counter[str] = Counter()
@@ -243,10 +245,12 @@ class Steps:
         elif name == "tensorize":
             s.split(chain[-1], 4, tail="peeled")
             inner = f"{chain[-1].path}.inner"
-            definition = defined(loop_named(s._func, inner))
+            definition = defined(loop_named(s._func, inner), f"part{len(self.kernels)}")
             written_out = tl.schedule(definition)
             written_out.unroll("k")
-            s.tensorize(inner, definition, written_out.func)
+            implementation = replace(written_out.func, name=f"{definition.name}_written_out")
+            self.kernels |= {each.name: each for each in (definition, implementation)}
+            s.tensorize(inner, definition, implementation)
         elif name == "time_tiles":
             self.time_tiles(chain)
         elif name == "lanes":
@@ -311,7 +315,7 @@ class Steps:
         self.schedule.pack(name, at=chain[0], axes=axes, whole=self.random.choice((1, 4)))
 
 
-def defined(loop: For) -> tl.PrimFunc:
+def defined(loop: For, name: str) -> tl.PrimFunc:
     """A kernel that does what a loop does, which takes a part of an array for each of its accesses that differ.
 
     Of a loop whose values depend on other loops it is a kernel that does nothing.
@@ -334,7 +338,7 @@ def defined(loop: For) -> tl.PrimFunc:
     if any(each not in {counter, *own, *params.values()} for each in (*used, *variables)):
         body = SeqStmt()
     count = loop.replaced(var=counter, start=const(0, i64), stop=const(4, i64), body=body)
-    return tl.PrimFunc("part", tuple(params.values()), SeqStmt((count,)))
+    return tl.PrimFunc(name, tuple(params.values()), SeqStmt((count,)))
 
 
 def trial(seed: int) -> Steps:
@@ -343,7 +347,7 @@ def trial(seed: int) -> Steps:
     func = tl.parse(nests.text())
     steps = Steps(seed, nests, func)
     if seed % SAMPLE == 0:
-        names: dict[str, object] = {"tl": tl, func.name: func}
+        names: dict[str, object] = {"tl": tl, func.name: func, **steps.kernels}
         exec(str(steps.schedule), names)
         assert getattr(names["s"], "steps", None) == steps.schedule.steps, steps.schedule
     draw = Random(f"pair {seed}")

@@ -481,6 +481,22 @@ def test_columns_do_what_is_written(rows: int, columns: int) -> None:
                 np.testing.assert_array_equal(ours, other)
 
 
+def test_lanes_that_are_off_ask_for_no_condition_of_a_while() -> None:
+    @tl.kernel
+    def doubled(x: tl.i64[n], y: tl.out[tl.i64[n]]):
+        for i in range(n):
+            y[i] = 0
+            if x[i] > 3:
+                c = tl.i64(0)
+                while c < x[i]:
+                    c = 2 * c + 1
+                y[i] = c
+
+    assert "while tl.any(" in str(doubled.lowered)
+    x = np.arange(37)
+    np.testing.assert_array_equal(doubled(x), tl.compile(doubled.lowered, schedule=None).interpret(x))
+
+
 @tl.kernel
 def escaped(x: tl.f32[n], limit: tl.i64[m], y: tl.i64[n, m]):
     for i in range(n):

@@ -189,7 +189,8 @@ class Lanes:
         if condition is stmt.condition and self.on is None:
             return stmt.replaced(body=self._uncertain(stmt.body))
         around, vector = self.on, self.spread(condition)
-        holds = vector if around is None else BitAnd(around, vector)
+        # Of a lane that is off the condition may be of what was never written.
+        holds = vector if around is None else Select(around, vector, self.spread(const(False, bool_)))
         self.on = Var("holds", vector.dtype)
         body = SeqStmt((Let(self.on, holds, span=stmt.span), self._uncertain(stmt.body)))
         self.on = around
