@@ -36,6 +36,8 @@ def test_text_grants_as_the_decorator_does() -> None:
         parsed('@tl.allow("contract")\n@tl.kernel')
     with pytest.raises(tl.KernelError, match='one of "approximate"'):
         parsed('@tl.kernel(allow="fast")')
+    with pytest.raises(tl.KernelError, match='one of "approximate", "contract", "reassociate", "rescale"'):
+        parsed('@tl.kernel(allow="low_precision_dot")')
 
 
 def test_a_function_that_is_spliced_in_has_its_callers_permissions() -> None:

@@ -198,7 +198,7 @@ def _distinct(allocation: Allocation, addresses: Addresses) -> list[Touch]:
 
 @record(eq=False)
 class Alignment:
-    """Two loops in a row, of step 1, as one with a counter of its own, from which theirs lie at fixed distances."""
+    """Two loops in a row, of one step, as one with a counter of its own, from which theirs lie at fixed distances."""
 
     first: For
     counter: Unknown
@@ -206,11 +206,15 @@ class Alignment:
 
     @classmethod
     def of(cls, space: IndexSpace, first: For, second: For, shift: int) -> Alignment | None:
-        """The second one stays `shift` iterations behind the first; None where their distance is not fixed."""
+        """The second one stays `shift` iterations behind the first; None where their distance is not fixed.
+
+        Loops that go by blocks begin at one value.
+        """
         one, other = space.counter(first), space.counter(second)
-        behind = (space.size(first.var) - one) - (space.size(second.var) - other) - shift
-        if varies(behind):
+        apart = (space.size(first.var) - first.step * one) - (space.size(second.var) - second.step * other)
+        if varies(apart) or first.step != second.step or (first.step != 1 and apart != 0):
             return None
+        behind = apart - shift
         high = None if one.high is None or other.high is None else maximum(one.high, other.high - behind)
         joint = Unknown(space.extents.origin, first.var.name, minimum(0, -behind), high, first, counts=True)
         return cls(first, joint, ({one: joint + 0}, {other: joint + behind}))

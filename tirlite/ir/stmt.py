@@ -205,14 +205,12 @@ class Permission(Enum):
     """What passes may do that changes the last bits of floats; the value is its name in `tl.allow`.
 
     `approximate`: functions in their fast forms, up to 4 ULP. `contract`: a product and a sum as one operation that
-    rounds once, `tl.fma`. `reassociate`: loops that only combine values as reductions, see `FindReductions`. No pass
-    makes use of the others so far. `low_precision_dot`: dot products of bfloat16. `rescale`: exp(a) * exp(b) as
-    exp(a + b).
+    rounds once, `tl.fma`. `reassociate`: loops that only combine values as reductions, see `FindReductions`.
+    `rescale`: exp(a + b) as exp(a) * exp(b), which the step `rescale` of a schedule asks for.
     """
 
     APPROXIMATE = "approximate"
     CONTRACT = "contract"
-    LOW_PRECISION_DOT = "low_precision_dot"
     REASSOCIATE = "reassociate"
     RESCALE = "rescale"
 

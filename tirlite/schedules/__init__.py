@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from tirlite.schedules.peel import Peel as Peel
     from tirlite.schedules.precompute import Precompute as Precompute
     from tirlite.schedules.reorder import Reorder as Reorder
+    from tirlite.schedules.rescale import Rescale as Rescale
     from tirlite.schedules.rfactor import Rfactor as Rfactor
     from tirlite.schedules.scan import Scan as Scan
     from tirlite.schedules.schedule import Schedule as Schedule, schedule as schedule
@@ -62,6 +63,7 @@ else:
             "peel": "Peel",
             "precompute": "Precompute",
             "reorder": "Reorder",
+            "rescale": "Rescale",
             "rfactor": "Rfactor",
             "scan": "Scan",
             "schedule": "Schedule schedule",

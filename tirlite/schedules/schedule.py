@@ -30,6 +30,7 @@ from tirlite.schedules.parallel import Parallel
 from tirlite.schedules.peel import Peel
 from tirlite.schedules.precompute import Precompute
 from tirlite.schedules.reorder import Reorder
+from tirlite.schedules.rescale import Rescale
 from tirlite.schedules.rfactor import Rfactor
 from tirlite.schedules.scan import Scan
 from tirlite.schedules.shrink import Shrink
@@ -227,6 +228,10 @@ class Schedule:
     def rfactor(self, loop: LoopName, *, at: LoopName | None = None) -> None:
         """Gives each iteration of a reduction a partial result of what the reductions from `at` on combine."""
         self.apply(Rfactor(loop, at))
+
+    def rescale(self, first: LoopName, *others: LoopName) -> None:
+        """Sums up terms of exp(x - maximum) in the loop that looks for the maximum, and scales the sums as it grows."""
+        self.apply(Rescale(first, others))
 
     def scan(self, loop: LoopName, by: int) -> None:
         """Has a loop that sums up as it goes go by independent blocks."""

@@ -1,0 +1,376 @@
+"""Rescale sums up terms of exp(x - top) while it looks for the maximum `top`: what is there is scaled when it grows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import inf
+
+from tirlite.analysis.facts import Facts
+from tirlite.analysis.fusion import Fusion, can_be_reordered
+from tirlite.analysis.reductions import Update, neutral
+from tirlite.analysis.regrouping import updates_in
+from tirlite.ir import (
+    EQ,
+    LT,
+    NE,
+    Add,
+    Allocate,
+    AttrKey,
+    AttrStmt,
+    Buffer,
+    Call,
+    Div,
+    Expr,
+    For,
+    ForKind,
+    IfThenElse,
+    Let,
+    Load,
+    Max,
+    Mul,
+    Neg,
+    Node,
+    Op,
+    Permission,
+    PrimFunc,
+    Select,
+    SeqStmt,
+    Stmt,
+    Store,
+    Sub,
+    Var,
+    While,
+    const,
+    rewrite,
+    statements,
+    statements_of,
+    structural_equal,
+    substitute,
+    walk,
+)
+from tirlite.record import record
+from tirlite.rewrite.affine_exprs import folded
+from tirlite.rewrite.normalize import exchanged
+from tirlite.rewrite.pipeline import FactsPass
+from tirlite.rewrite.reductions import message_of
+from tirlite.schedules.handle import LoopName, chain_to, handle_of
+from tirlite.schedules.step import (
+    breaks_order,
+    defined_in,
+    demand_any_order,
+    does_not_fit,
+    is_in_bounds,
+    is_steady,
+    mentions,
+    trips,
+)
+
+_EXP = (Op.EXP, Op.FAST_EXP, Op.EXP2, Op.FAST_EXP2)
+
+
+@record
+class Rescale(FactsPass):
+    """One loop for `first`, which combines a maximum, and for those behind, which sum up terms of exp(x - maximum).
+
+    Each sum is kept apart, as `y.scaled`, for the maximum so far: where that grows from m to m', it is scaled by
+    exp(m - m'). Behind the place of its loop it is added to what is there. A maximum of nothing, which is -inf, counts
+    as 0 until there is another one. So softmax and attention go over what they read once, and the scores that they
+    keep for a second time are those of a block. Sums differ from those written within `c * n * eps` of the sum of what
+    they are of, as each iteration may scale them.
+
+    Only under `tl.allow("rescale")`. All are `tl.reduce` loops of one range in one block. Refused where a term is not a
+    multiple of one such exp, of what the maximum is of, so that no sum so far is too large for its type; and where the
+    loops may not go together for another reason than the maximum.
+    """
+
+    first: LoopName
+    others: tuple[LoopName, ...]
+    name: str = "rescale"
+
+    def __str__(self) -> str:
+        return f"s.rescale({', '.join(str(handle_of(each)) for each in (self.first, *self.others))})"
+
+    def rewritten(self, facts: Facts) -> PrimFunc:
+        around = chain_to(facts.func, self.first)
+        first, others = around[-1], [chain_to(facts.func, each)[-1] for each in self.others]
+        self._demand_permission(facts.func, first)
+        self._demand_one_range(facts, first, others)
+        maximum = self._maximum(facts, first, others)
+        best = maximum.element
+        sums = [_Sum(self, facts, loop, maximum, around[:-1]) for loop in others]
+        self._demand_order(facts, first, others, best, sums)
+        made: dict[Stmt, tuple[Stmt, ...]] = {first: (*_joined(first, best, sums),)}
+        for loop, each in zip(others, sums, strict=True):
+            made[loop] = (*each.ended(best),)
+        return exchanged(facts.func, made)
+
+    def _demand_permission(self, func: PrimFunc, first: For) -> None:
+        granted = [stmt for stmt in statements_of(func.body, AttrStmt) if stmt.key is AttrKey.ALLOW]
+        for stmt in granted:
+            if isinstance(stmt.value, tuple) and Permission.RESCALE in stmt.value and first in {*statements(stmt.body)}:
+                return
+        raise does_not_fit(self, 'it changes how sums are rounded: grant tl.allow("rescale")')
+
+    def _demand_one_range(self, facts: Facts, first: For, others: Sequence[For]) -> None:
+        """Raises KernelError where the loops are not of one kind and one range, one behind the other in a block."""
+        space = facts.space
+        block = next(each for each in walk(facts.func.body) if isinstance(each, SeqStmt) and first in each.stmts)
+        places = [block.stmts.index(each) if each in block.stmts else -1 for each in (first, *others)]
+        if not others or places != sorted({*places}):
+            raise does_not_fit(self, "the loops do not follow each other in one block")
+        for loop in (first, *others):
+            demand_any_order(self, loop)
+            is_same = loop.step == first.step and all(
+                space.size(a) == space.size(b) for a, b in ((loop.start, first.start), (loop.stop, first.stop))
+            )
+            if loop.kind is not ForKind.REDUCE or not is_same or not is_steady(loop.start) or not is_steady(loop.stop):
+                raise does_not_fit(self, f"the loop over `{loop.var.name}` is no `tl.reduce` of the range of the first")
+            if not can_be_reordered(loop):
+                raise does_not_fit(self, f"the loop over `{loop.var.name}` does more than load and store")
+
+    def _maximum(self, facts: Facts, first: For, others: Sequence[For]) -> _Maximum:
+        """What the first loop combines and the others read. Raises KernelError where that is no maximum."""
+        found = updates_in(first, facts)
+        if not isinstance(found, tuple):
+            raise message_of(found, first.var.name).error()
+        read = {node.buffer for loop in others for node in walk(loop) if isinstance(node, Load)}
+        best = [each for each in found if not read.isdisjoint(store.buffer for store in each.stores)]
+        update = best[0] if len(best) == 1 else None
+        wrong = does_not_fit(self, f"the loop over `{first.var.name}` combines no one maximum that the others read")
+        if not isinstance(update, Update) or update.operation is not Max or not update.store.buffer.dtype.is_float:
+            raise wrong
+        inside = {first.var, *defined_in(first.body)}
+        if any(not is_steady(index) or mentions(index, inside) for index in update.store.indices):
+            raise wrong
+        root = facts.definitions.root
+        of = {root(node.buffer) for node in walk(update.operand) if isinstance(node, Load)}
+        place = next(k for k, stmt in enumerate(first.body.stmts) if update.store in {*statements(stmt)})
+        for stmt in first.body.stmts[place:]:
+            for store in statements_of(stmt, Store):
+                if root(store.buffer) in of and store is not update.store:
+                    raise does_not_fit(self, f"`{store}` writes what the maximum is of")
+        within = next(chain for each, chain in _loops_to(first) if each is update.store)
+        return _Maximum(update.element, _without_lets(update.operand, first), (first, *within))
+
+    def _demand_order(self, facts: Facts, first: For, others: Sequence[For], best: Load, sums: Sequence[_Sum]) -> None:
+        """Raises KernelError where one of the loops may not go with the first one."""
+        root = facts.definitions.root
+        combined = {root(update.store.buffer) for each in sums for update in each.updates}
+        block = next(each for each in walk(facts.func.body) if isinstance(each, SeqStmt) and first in each.stmts)
+        written = set[Buffer]()
+        for stmt in block.stmts[block.stmts.index(first) + 1 : block.stmts.index(others[-1])]:
+            if stmt in others or isinstance(stmt, Allocate):
+                continue
+            stored = {root(each.buffer) for each in statements_of(stmt, Store)}
+            if not can_be_reordered(stmt) or root(best.buffer) in stored:
+                raise does_not_fit(self, "what stands between the loops does more than load and store other elements")
+            written |= stored
+        for loop, each in zip(others, sums, strict=True):
+            for read in each.read:
+                if root(read.buffer) in written | combined:
+                    raise does_not_fit(self, f"`{read}` is written between the loops, or summed up by one of them")
+            for against in Fusion(facts).against(first, loop, 0):
+                if against is None:
+                    raise does_not_fit(self, "how the loops lie to each other is not known, or they access too much")
+                if root(against.source.buffer) is not root(best.buffer):
+                    raise breaks_order(self, against)
+
+
+@record(eq=False)
+class _Maximum:
+    """The element that holds a maximum, what that is of, and the loops around that: the one that is joined first."""
+
+    element: Load
+    operand: Expr
+    loops: tuple[For, ...]
+
+    def is_of(self, value: Expr, loops: Sequence[For]) -> bool:
+        """Whether a value in other loops is one that the maximum is of, so that it is never greater."""
+        same: dict[Var, Expr] = {}
+        for mine, other in zip(self.loops, loops, strict=False):
+            ends = ((mine.start, other.start), (mine.stop, other.stop)) if same else ()
+            if mine.step != other.step or not all(structural_equal(a, substitute(b, same)) for a, b in ends):
+                return False
+            same[other.var] = mine.var
+        return len(loops) >= len(self.loops) and bool(structural_equal(self.operand, substitute(value, same)))
+
+
+def _without_lets(value: Expr, loop: For) -> Expr:
+    """A value in a loop with what names in the loop stand for."""
+    values: dict[Var, Expr] = {}
+    for let in statements_of(loop.body, Let):
+        values[let.var] = substitute(let.value, values)
+    return substitute(value, values)
+
+
+def _joined(first: For, best: Load, sums: Sequence[_Sum]) -> Iterator[Stmt]:
+    """The loop that does what all of them do, in order."""
+    kind = best.dtype
+    before, now, shift = (Var(name, kind) for name in ("before", "now", "shift"))
+    factors = {each.exp: Var("factor", kind) for each in sums}
+    scaled: list[Stmt] = [Let(var, Call(kind, exp, (Sub(before, now),))) for exp, var in factors.items()]
+    inside: list[Stmt] = []
+    for each in sums:
+        yield from each.begun()
+        scaled += each.scaled(factors[each.exp])
+        inside += each.body(first.var, shift)
+    grows = IfThenElse(NE(now, before), SeqStmt(tuple(scaled)), SeqStmt(), span=first.span)
+    around = (Let(before, best), *first.body.stmts, Let(now, best), grows, Let(shift, _shift(now)))
+    yield first.replaced(kind=ForKind.SERIAL, body=SeqStmt((*around, *inside)))
+
+
+def _shift(best: Expr) -> Expr:
+    """The maximum; 0 where it is that of nothing, so that exp(-inf - 0) is 0."""
+    return Select(EQ(best, const(-inf, best.dtype)), const(0.0, best.dtype), best)
+
+
+class _Sum:
+    """What one of the loops sums up."""
+
+    def __init__(self, step: Rescale, facts: Facts, loop: For, maximum: _Maximum, around: tuple[For, ...]) -> None:
+        self.step, self.loop, self.maximum, self.best = step, loop, maximum, maximum.element
+        self.ops: set[Op] = set()
+        self.seen: set[Node] = set()
+        found = updates_in(loop, facts)
+        if not isinstance(found, tuple):
+            raise message_of(found, loop.var.name).error()
+        self.updates = [each for each in found if isinstance(each, Update) and each.operation is Add]
+        if not found or len(self.updates) < len(found):
+            raise does_not_fit(step, f"the loop over `{loop.var.name}` does not sum up all that it combines")
+        own = {stmt.buffer for stmt in statements_of(loop.body, Allocate)}
+        kept = {each.store: each for each in self.updates}
+        self.powers: dict[Node, int | None] = {}  # of names, and of the stores that sum up
+        for stmt, within in _loops_to(loop):
+            if isinstance(stmt, Let):
+                self.powers[stmt.var] = self._power(stmt.value, within)
+            elif isinstance(stmt, Store) and stmt in kept:
+                self.powers[stmt] = self._power(kept[stmt].operand, within)
+            elif isinstance(stmt, Store) and stmt.buffer not in own:
+                raise does_not_fit(step, f"the loop over `{loop.var.name}` writes `{stmt.buffer.name}`, too")
+        elements = {each.element for each in self.updates}
+        self.read = [node for node in walk(loop.body) if isinstance(node, Load) and node not in elements]
+        self.parts = [_Part(self, facts, each, around) for each in self.updates]
+        if len(self.ops) != 1 or any(self._is_best(node) and node not in self.seen for node in self.read):
+            raise does_not_fit(step, f"`{self.best}` is read for more than one kind of `exp(x - {self.best})`")
+        (self.exp,) = self.ops
+
+    def _power(self, value: Expr, within: Sequence[For]) -> int | None:
+        """How often a value is multiplied by exp(-best); None where it depends on that in another way."""
+        if isinstance(value, Call) and value.op in _EXP and isinstance(value.args[0], Sub):
+            less, top = _without_lets(value.args[0].a, self.loop), value.args[0].b
+            if structural_equal(top, self.best) and self.maximum.is_of(less, (self.loop, *within)):
+                self.ops.add(value.op)
+                self.seen.add(top)
+                return 1
+        if isinstance(value, Mul | Div):
+            a, b = self._power(value.a, within), self._power(value.b, within)
+            if a is None or b is None or (isinstance(value, Div) and b):
+                return None
+            return a + b
+        if isinstance(value, Neg):
+            return self._power(value.a, within)
+        if isinstance(value, Var):
+            return self.powers.get(value, 0)
+        is_free = not any(self.powers.get(node, 0) != 0 or self._is_best(node) for node in walk(value))
+        return 0 if is_free else None
+
+    def _is_best(self, node: Node) -> bool:
+        return isinstance(node, Load) and node.buffer is self.best.buffer
+
+    def begun(self) -> Iterator[Stmt]:
+        for part in self.parts:
+            yield Allocate(part.scaled, span=self.loop.span)
+            yield from part.set_to(neutral(Add, part.scaled.dtype))
+
+    def scaled(self, factor: Var) -> Iterator[Stmt]:
+        for part in self.parts:
+            yield from part.set_to(Mul(part.scaled[part.places], factor))
+
+    def body(self, var: Var, shift: Var) -> tuple[Stmt, ...]:
+        """The loop's body for the maximum so far."""
+        kept = {part.update.store: part for part in self.parts}
+
+        def summed(store: Store) -> Store:
+            part = kept.get(store)
+            return store if part is None else part.summed()
+
+        def shifted(load: Load) -> Expr:
+            return shift if self._is_best(load) else load
+
+        made = rewrite(rewrite(self.loop.body, {Store: summed}), {Load: shifted})
+        return substitute(made, {self.loop.var: var}).stmts
+
+    def ended(self, best: Load) -> Iterator[Stmt]:
+        """What adds the sums to what was there, for the maximum of all, where there was an iteration."""
+        kind = best.dtype
+        shift, last = Var("shift", kind), Var("last", kind)
+        same = const(1.0, kind)
+        factor = Select(EQ(shift, best), same, Call(kind, self.exp, (Sub(shift, best),)))
+        taken = [stmt for part in self.parts for stmt in part.taken(last)]
+        body = SeqStmt((Let(shift, _shift(best)), Let(last, factor), *taken))
+        yield IfThenElse(LT(self.loop.start, self.loop.stop), body, SeqStmt(), span=self.loop.span)
+
+
+class _Part:
+    """What one update sums up, for the maximum so far: an element for each that it is of."""
+
+    def __init__(self, own: _Sum, facts: Facts, update: Update, around: tuple[For, ...]) -> None:
+        step, loop, store = own.step, own.loop, update.store
+        self.update = update
+        name, inside = store.buffer.name, {loop.var, *defined_in(loop.body)}
+        within = next(chain for each, chain in _loops_to(loop) if each is store)
+        self.loops = [each for each in within if any(mentions(index, (each.var,)) for index in store.indices)]
+        branches = (stmt for stmt in statements(loop) if isinstance(stmt, IfThenElse | While))
+        moving = inside - {each.var for each in self.loops}
+        counts: list[Expr] = []
+        if any(not is_steady(index) or mentions(index, moving) for index in store.indices):
+            raise does_not_fit(step, f"which element of `{name}` is summed up is decided inside")
+        for each in self.loops:
+            count = trips(facts, each)
+            if each.step != 1 or count is None or any(mentions(i, inside) for i in (each.start, each.stop, count)):
+                raise does_not_fit(step, f"how often the loop over `{each.var.name}` runs is decided inside")
+            counts.append(count)
+        if any(store in {*statements(stmt)} for stmt in branches) or store.buffer.volatile:
+            raise does_not_fit(step, f"whether `{name}` is summed up is decided by a branch")
+        if not is_in_bounds(facts.func, (*around, *self.loops), store):
+            raise does_not_fit(step, f"the elements of `{name}` are not proved to be in bounds")
+        if own.powers[store] != 1 or store.buffer.dtype != own.best.dtype or store.value.dtype.lanes > 1:
+            reason = (
+                f"what is added to `{name}` is no multiple of one `exp(x - {own.best})` of what that is the maximum of"
+            )
+            raise does_not_fit(step, reason)
+        self.scaled = Buffer(f"{name}.scaled", store.buffer.dtype, tuple(counts), "global" if counts else "local")
+        self.places = tuple(folded(Sub(each.var, each.start)) for each in self.loops)
+
+    def summed(self) -> Store:
+        """The update of the sum so far."""
+        value = Add(self.scaled[self.places], self.update.operand)
+        return Store(self.scaled, self.places, value, span=self.update.store.span)
+
+    def taken(self, last: Var) -> Iterator[Stmt]:
+        """What adds the sums to the elements that they are of."""
+        value = Add(self.update.element, Mul(self.scaled[self.places], last))
+        yield from self._inside(self.update.store.replaced(value=value))
+
+    def set_to(self, value: Expr) -> Iterator[Stmt]:
+        """Sets each of the sums."""
+        yield from self._inside(Store(self.scaled, self.places, value))
+
+    def _inside(self, stmt: Stmt) -> Iterator[Stmt]:
+        body = SeqStmt((stmt,))
+        for loop in reversed(self.loops):
+            body = SeqStmt((loop.replaced(kind=ForKind.SERIAL, body=body),))
+        yield from body.stmts
+
+
+def _loops_to(loop: For) -> Iterator[tuple[Stmt, tuple[For, ...]]]:
+    """Each statement in a loop, in program order, with the loops inside that are around it."""
+    stack: list[tuple[Stmt, tuple[For, ...]]] = [(loop.body, ())]
+    while stack:
+        stmt, around = stack.pop()
+        if isinstance(stmt, SeqStmt):
+            stack += ((each, around) for each in reversed(stmt.stmts))
+            continue
+        yield stmt, around
+        inner = (*around, stmt) if isinstance(stmt, For) else around
+        stack += ((body, inner) for body in reversed(stmt.bodies))
