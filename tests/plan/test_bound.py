@@ -48,6 +48,13 @@ def brute_force(problem):
     )
 
 
+def test_of_many_sums_one_counts_that_is_largest_where_a_dim_is_ten_times_the_other():
+    n, m = Dim("n"), Dim("m")
+    alike = [Request(f"r{i}", 256 * n * m + 4 * i * m, (2 * i, 2 * i + 1)) for i in range(20)]
+    bound = lower_bound(Problem((*alike, Request("square", 20 * n * n, (50, 51)))))
+    assert evaluate(bound, {n: 100, m: 1}) == 20 * 100 * 100
+
+
 @pytest.mark.parametrize("seed", range(30))
 def test_against_all_points_in_time(seed):
     random = Random(seed)

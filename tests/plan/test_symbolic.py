@@ -158,3 +158,18 @@ def test_a_pair_in_place_that_splits_what_is_free_is_left_out() -> None:
     pairs = tuple((f"r{i + 1}", f"r{i}") for i in (0, 1, 2, 4, 5, 6, 7))
     plan = solve(Problem(requests, in_place=pairs), "pack")
     assert plan.total == 256 * n
+
+
+def test_an_order_is_found_that_needs_the_least_at_every_binding() -> None:
+    """Four corners of each point of an image, gathered with weights: sizes over its height and width, padded or not."""
+    b, h, w = Dim("b"), Dim("h"), Dim("w")
+    line, padded = 8 * b * h * w, 8 * b * h * w + 16 * b * h
+    half = line // 2
+    rows = [(8 * h * w, 13, 17), (line, 16, 28), (half, 18, 25), (half, 24, 37), (half, 27, 34), (half, 33, 37)]
+    rows += [(line, 36, 39), (line, 38, 41), (padded + 16 * b * w + 32 * b, 40, 77)]
+    for low in (42, 59, 76):
+        rows += [(padded, low, low + 13), *((line, low + at, low + at + 3) for at in (2, 7, 12))]
+        rows += [(half, low + at, 93) for at in (4, 9, 14)]
+    problem = Problem(tuple(Request(f"r{i}", size, (low, high), align=4) for i, (size, low, high) in enumerate(rows)))
+    plan = solve(problem, "pack")
+    assert all(evaluate(plan.total, at) == evaluate(plan.lower_bound, at) for at in drawn(problem.dims, 100))

@@ -12,7 +12,7 @@ from tirlite.diag import public
 from tirlite.plan.arguments import demand
 from tirlite.plan.in_place import Handover, grouped, possible
 from tirlite.plan.layout import total_of
-from tirlite.plan.order import samples
+from tirlite.plan.order import drawn, samples
 from tirlite.plan.problem import Problem, pairs_in_place
 from tirlite.plan.request import Interval, Request
 from tirlite.record import record
@@ -20,6 +20,8 @@ from tirlite.sizes import Dim, Size, evaluate, maximum, minimum
 
 _SAMPLES = 8
 _FEW = 16
+# Of so many parts at most, so many values of the dims more are looked at.
+_SEVERAL, _DRAWN = 2000, 24
 
 
 @record
@@ -86,11 +88,11 @@ def stretches(problem: Problem, taken: Sequence[Handover]) -> list[Stretch]:
     """What the requests of a problem need over time where these pairs are taken in place."""
     if not taken:
         return [Stretch(request.live, request.size, request.memories, request.align) for request in problem.requests]
-    return [
-        Stretch((interval,), size, group.memories, group.align)
-        for group in grouped(problem.requests, taken)
-        for interval, size in group.pieces
-    ]
+    found = list[Stretch]()
+    for group in grouped(problem.requests, taken):
+        memories, align = group.memories, group.align  # once for a group, which may have as many pieces as members
+        found += [Stretch((interval,), size, memories, align) for interval, size in group.pieces]
+    return found
 
 
 def peak(problem: Problem, requests: Sequence[Request]) -> Peak:
@@ -153,11 +155,13 @@ def _peak(dims: Sequence[Dim], parts: Sequence[Stretch]) -> Peak:
     if len(sizes) == len(parts):
         return _constant_peak(lives, sizes)
     bindings = samples(dims, _SAMPLES)
+    if len(parts) <= _SEVERAL:
+        bindings = (*bindings, *drawn(dims, _DRAWN))
     value = {size: [evaluate(size, each) for each in bindings] for size in dict.fromkeys(part.size for part in parts)}
     points = list(maximal_points(lives, [value[part.size] for part in parts]))
     if len(points) > _FEW:
         best = [max(points, key=lambda point: (point[1][i], -point[0])) for i in range(len(bindings))]
-        points = list(dict(best).items())
+        points = list(dict(best).items())[:_FEW]
     times = [time for time, _ in points]
     nominal = max(points, key=lambda point: (point[1][0], -point[0]))[0]
     return Peak(maximum(*_sums_at(times, parts)), nominal)

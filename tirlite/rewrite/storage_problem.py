@@ -25,7 +25,7 @@ from tirlite.diag import KernelError, Message, PlanError, Span
 from tirlite.ir import Allocate, Buffer, DType, For, PrimFunc, TypeCode, Var, calls_in, statements_of
 from tirlite.ir.shapes import least_alignment
 from tirlite.plan import Plan, Pool, Problem, Rank, Request, StorageScope
-from tirlite.plan.order import samples
+from tirlite.plan.order import drawn, samples
 from tirlite.record import record
 from tirlite.sizes import Proof, Size, evaluate, prove_divides, prove_le, round_up, upper_bound
 from tirlite.target import MemoryInfo, Target
@@ -284,13 +284,16 @@ def weaker_problems(func: PrimFunc, found: StorageProblem, *, at_any_price: bool
             yield _with_alignment(found, lined, align)
 
 
+# Values of the dims at which plans are compared, beside the samples.
+_DRAWN = 40
+
+
 def is_smaller(plan: Plan, other: Plan) -> bool:
-    """Whether `plan` is proved to take no more bytes than `other`, and takes fewer at some sample of the dims."""
-    if prove_le(plan.total, other.total) is not Proof.YES and not plan.proved_optimal:
-        return False
+    """Whether `plan` takes fewer bytes than `other` at some of many values of the dims, and more at none of them."""
     dims = plan.problem.dims
-    bindings = (*samples(dims, 2), *samples(dims, 2, 1))
-    return any(evaluate(plan.total, each) < evaluate(other.total, each) for each in bindings)
+    bindings = (*samples(dims, 2), *samples(dims, 2, 1), *drawn(dims, _DRAWN))
+    pairs = [(evaluate(plan.total, each), evaluate(other.total, each)) for each in bindings]
+    return all(one <= two for one, two in pairs) and any(one < two for one, two in pairs)
 
 
 def _is_lined(found: StorageProblem, request: Request) -> bool:

@@ -89,6 +89,43 @@ class Trials:
         worst = max(float(ratios.max()) - _GOOD, 0.0)
         return round(float(ratios.mean()) + _WORST * worst + _BEYOND * float(beyond.max() + beyond.sum()), 9)
 
+    def worse(self, tops: Values) -> list[int]:
+        """The columns in which more is needed than must be, or than the limits allow."""
+        import numpy as np
+
+        is_worse = tops > self.limits + 1e-9 * self.floors
+        is_worse[: self.count] |= (tops > _ENOUGH * self.floors)[: self.count]
+        found: list[int] = np.flatnonzero(is_worse).tolist()
+        return found
+
+    def pile(self, order: Iterable[int], column: int) -> list[int]:
+        """The blocks that make up what is needed in a column: the highest one, what that rests on, and so on."""
+        heights, tops = [0.0] * self.sections, [-1] * self.sections
+        rests: dict[int, int] = {}
+        for number in order:
+            rows, sizes, align = self.spans[number], self.values[number], self.aligns[number]
+            at = max((place for low, high, _ in rows for place in range(low, high)), key=heights.__getitem__)
+            offset, rests[number] = heights[at], tops[at]
+            if align > 1 and column < self.count:
+                offset = -(-offset // align) * align
+            for (low, high, _), size in zip(rows, sizes, strict=True):
+                heights[low:high] = [offset + float(size[column])] * (high - low)
+                tops[low:high] = [number] * (high - low)
+        found, number = list[int](), tops[max(range(self.sections), key=heights.__getitem__)]
+        while number >= 0:
+            found.append(number)
+            number = rests[number]
+        return found
+
+    def beside(self, block: int) -> list[int]:
+        """The other blocks that live when it does; itself where there is none."""
+        spans = self.spans[block]
+        return [
+            number
+            for number, rows in enumerate(self.spans)
+            if number != block and any(a < d and c < b for a, b, _ in rows for c, d, _ in spans)
+        ] or [block]
+
 
 Order = tuple[int, ...]
 
@@ -105,9 +142,11 @@ _RATE = 2.0
 # Sizes of blocks are whole numbers up to this where they are packed.
 _UNITS = 1_000_000
 # Blocks that are placed anew in all moves together, at first and again; moves for each block at most.
-_PLACED, _PER_BLOCK = (24_000, 10_000), 12
+_PLACED, _PER_BLOCK = (24_000, 10_000), 24
+# The shares of moves, added up, that swap two blocks, and that put one anywhere; others put one beside another.
+_SWAPS, _APART = 0.2, 0.6
 # As good as the bound.
-_ENOUGH = 1.0005
+_ENOUGH = 1 + 1e-6
 
 
 def robust_orders(trials: Trials, starts: Sequence[Order], count: int, *, is_first: bool = True) -> list[Order]:
@@ -131,7 +170,8 @@ def robust_orders(trials: Trials, starts: Sequence[Order], count: int, *, is_fir
             break
     best = min(found, key=found.__getitem__)
     if found[best] > _ENOUGH:
-        order, cost = _moved(trials, best, found[best], _PLACED[0 if is_first else 1])
+        moves = min(_PER_BLOCK * len(best), _PLACED[0 if is_first else 1] // len(best))
+        order, cost = _moved(trials, best, found[best], moves)
         found[order] = cost
     return sorted(found, key=found.__getitem__)[:count]
 
@@ -167,19 +207,32 @@ def _packed(trials: Trials, weights: Values) -> Order:
     return tuple(sorted(range(len(blocks)), key=lambda number: (offsets[number], number)))
 
 
-def _moved(trials: Trials, order: Order, cost: float, placed: int) -> tuple[Order, float]:
-    """The order, improved on by moving single blocks to other places in it."""
+def _moved(trials: Trials, order: Order, cost: float, moves: int) -> tuple[Order, float]:
+    """The order, improved on by moves of single blocks that have to do with what is highest at some binding.
+
+    What is needed there is the sum of a few blocks, each of which rests on the next. An order that needs less takes
+    one of these away, or puts one that lives with it elsewhere; other moves change nothing.
+    """
     count = len(order)
     random = Random(count)
-    for _ in range(min(_PER_BLOCK * count, placed // count)):
-        moved = list(order)
+    tops = trials.tops(order)
+    worse: list[int] = []
+    for _ in range(moves):
+        worse = worse or trials.worse(tops) or [int((tops / trials.floors).argmax())]
+        block = random.choice(trials.pile(order, random.choice(worse)))
+        moved, kind = list(order), random.random()
         place = random.randrange(count)
-        number = moved.pop(place)
-        near = max(place + random.randrange(-8, 9), 0)
-        moved.insert(near if random.random() < 0.5 else random.randrange(count), number)
-        found = trials.cost(trials.tops(moved))
+        if kind < _SWAPS:
+            at = moved.index(block)
+            moved[at], moved[place] = moved[place], moved[at]
+        else:
+            other = block if kind < _APART else random.choice(trials.beside(block))
+            moved.remove(other)
+            moved.insert(place if other == block else moved.index(block) + random.randrange(2), other)
+        heights = trials.tops(moved)
+        found = trials.cost(heights)
         if found <= cost:
-            order, cost = tuple(moved), found
+            order, cost, tops, worse = tuple(moved), found, heights, []
             if cost <= _ENOUGH:
                 break
     return order, cost
