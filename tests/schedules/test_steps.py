@@ -138,6 +138,34 @@ def test_vectors_and_rows_together() -> None:
     ) in body_of(s)
 
 
+@pytest.mark.parametrize("rows", [4, 5, 6, 7, 9, 13])
+def test_rows_that_are_left_go_by_twos(rows: int) -> None:
+    def jammed(s: tl.Schedule) -> None:
+        s.cache_write("y", at="j")
+        s.vectorize("j", 8)
+        s.unroll_jam("i", 4)
+
+    by_fours = tl.compile(product, schedule=jammed)
+    assert "for i in range(n // 4 * 4, n, 2):" in str(by_fours.lowered)
+    assert "a[min(i + 1, n - 1), p]" in str(by_fours.lowered)
+    numbers = np.random.default_rng(rows)
+    a, b = numbers.normal(size=(rows, 5)).astype("f"), numbers.normal(size=(5, 19)).astype("f")
+    np.testing.assert_array_equal(by_fours(a, b), product.interpret(a, b))
+
+
+def test_rows_that_may_not_go_twice_follow_one_by_one() -> None:
+
+    @tl.kernel
+    def grown(y: tl.f32[n, m], x: tl.f32[m]):
+        for i in range(n):
+            for j in range(m):
+                y[i, j] += x[j]
+
+    s = tl.schedule(grown)
+    s.unroll_jam("i", 4)
+    assert "for i in range(n // 4 * 4, n):" in body_of(s)
+
+
 @tl.kernel
 def small(a: tl.f32[8, 3], b: tl.f32[3, 11], y: tl.out[tl.f32[8, 11]]):
     for i in range(8):

@@ -7,9 +7,12 @@ each element of that row is loaded and stored once for all of them, in the same 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 
+from tirlite.analysis.access import Allocation, Touch
+from tirlite.analysis.dependence import writes
 from tirlite.analysis.facts import Facts
 from tirlite.ir import (
     Add,
@@ -22,6 +25,7 @@ from tirlite.ir import (
     IntImm,
     Let,
     Load,
+    Min,
     Node,
     SeqStmt,
     Stmt,
@@ -35,17 +39,22 @@ from tirlite.ir import (
     walk,
 )
 from tirlite.ir.checked import has_check
-from tirlite.rewrite.lanes import NotVector, held, is_at, iterations, last_whole, may_fault
+from tirlite.rewrite.lanes import NotVector, held, is_at, is_same_element, iterations, last_whole, may_fault
 
 # Rows of fewer elements than this are known to take too little.
 _SHORTEST = 16
 
 
 class Jam:
-    """So many iterations of a loop over `var`, from its value on. The iterations must be independent."""
+    """So many iterations of a loop over `var`, from its value on. The iterations must be independent.
 
-    def __init__(self, var: Var, iterations: int) -> None:
+    Those behind the `last` one, if that is given, are the last one once more.
+    """
+
+    def __init__(self, var: Var, iterations: int, last: Expr | None = None) -> None:
         images: list[Expr] = [var, *(Add(var, const(place, i64)) for place in range(1, iterations))]
+        if last is not None:
+            images[1:] = [Min(image, last) for image in images[1:]]
         self.copies = [Substitution({var: image}, {}) for image in images]
         # What may differ between the iterations.
         self.differing: set[Var | Buffer] = {var}
@@ -105,6 +114,21 @@ class Jam:
             copy.variables[made.var] = var
             made = made.replaced(var=var)
         return made
+
+
+def is_repeatable(loop: For, touches: Mapping[Allocation, Sequence[Touch]]) -> bool:
+    """Whether an iteration that runs again writes the same: it reads what it writes only once that is set anew."""
+    always = {*loop.body.stmts}
+    for found in touches.values():
+        if not any(map(writes, found)):
+            continue
+        fresh: list[Store] = []
+        for stmt, group in groupby(found, lambda touch: touch.stmt):
+            if any(not writes(touch) and not any(is_same_element(store, touch) for store in fresh) for touch in group):
+                return False
+            if isinstance(stmt, Store) and stmt in always:
+                fresh.append(stmt)
+    return True
 
 
 def rows_together(loop: For, inner: For, rows: int, facts: Facts) -> tuple[Stmt, ...] | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
 from functools import partial
-from itertools import groupby
 
 from tirlite.analysis.access import Allocation, Touch
 from tirlite.analysis.bounds import Bounds
@@ -47,8 +46,8 @@ from tirlite.rewrite.by_vectors import (
     window_widths_of,
 )
 from tirlite.rewrite.columns import IN_ORDER, TURNED, Columns, lanes_of, takes_rows_of_lanes
-from tirlite.rewrite.jam import Jam, by_rows, rows_together
-from tirlite.rewrite.lanes import Lanes, NotVector, is_inside, is_same_element, iterations
+from tirlite.rewrite.jam import Jam, by_rows, is_repeatable, rows_together
+from tirlite.rewrite.lanes import Lanes, NotVector, is_inside, iterations
 from tirlite.rewrite.local_elements import with_local_elements, with_scalars, with_steady_loads
 from tirlite.rewrite.search_ahead import asserted_by_vectors
 from tirlite.rewrite.strips import in_strips, where_many
@@ -182,7 +181,7 @@ def _at(
     touches = facts.touches_in.get(loop, {})
     body = with_local_elements(loop, touches)
     in_place = rules.called and _may_be_in_place(touches)
-    is_repeatable = _is_repeatable(loop, touches) and not in_place
+    repeats = is_repeatable(loop, touches) and not in_place
     if has_rows and in_place:
         return None
     if has_rows:
@@ -212,7 +211,7 @@ def _at(
         elif not has_much_to_do(loop):
             widths = stencil_widths_of(loop, rules.processor)
     try:
-        plain = (*ByVectors(loop, body, lambda each: each, lanes, widths, is_repeatable=is_repeatable).statements(),)
+        plain = (*ByVectors(loop, body, lambda each: each, lanes, widths, is_repeatable=repeats).statements(),)
     except NotVector:
         return None
     if around is None:
@@ -221,7 +220,7 @@ def _at(
     level, outer = around
     jam = partial(_jam, outer)
     try:
-        together = (*ByVectors(loop, body, jam, lanes, widths, is_repeatable=is_repeatable).statements(),)
+        together = (*ByVectors(loop, body, jam, lanes, widths, is_repeatable=repeats).statements(),)
     except NotVector:
         return _within(chain[:place], plain)
     between = chain[level + 1 : place]
@@ -322,21 +321,6 @@ def _factor(product: Mul, var: Var) -> int:
 
 def _mentions(touch: Touch, loop: For) -> bool:
     return any(node is loop.var for node in walk(touch.node))
-
-
-def _is_repeatable(loop: For, touches: Mapping[Allocation, Sequence[Touch]]) -> bool:
-    """Whether an iteration that runs again writes the same: it reads what it writes only once that is set anew."""
-    always = {*loop.body.stmts}
-    for found in touches.values():
-        if not any(map(writes, found)):
-            continue
-        fresh: list[Store] = []
-        for stmt, group in groupby(found, lambda touch: touch.stmt):
-            if any(not writes(touch) and not any(is_same_element(store, touch) for store in fresh) for touch in group):
-                return False
-            if isinstance(stmt, Store) and stmt in always:
-                fresh.append(stmt)
-    return True
 
 
 def _may_be_in_place(touches: Mapping[Allocation, Sequence[Touch]]) -> bool:

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
+from tirlite.analysis.access import Allocation, Touch
 from tirlite.analysis.facts import Facts
-from tirlite.ir import For, ForKind, IntImm, Let, PrimFunc, Stmt, Var
+from tirlite.ir import For, ForKind, IntImm, Let, PrimFunc, Stmt, Sub, Var, const, i64
 from tirlite.record import record
-from tirlite.rewrite.jam import Jam
+from tirlite.rewrite.affine_exprs import folded
+from tirlite.rewrite.jam import Jam, is_repeatable
 from tirlite.rewrite.lanes import NotVector, iterations, last_whole
 from tirlite.rewrite.pipeline import FactsPass
 from tirlite.schedules.handle import LoopName, handle_of, loop_named
 from tirlite.schedules.step import demand_any_order, demand_independent, demand_plain, does_not_fit, with_loop
+
+# Of so many iterations at once, what is left goes by twos.
+_FEW = 4
 
 
 @record
 class UnrollJam(FactsPass):
     """So many iterations of a loop at once, each statement for all of them before the next.
 
-    What is left goes at once, too, where its number is known, else one by one. Loops inside stay one loop each, and
-    what they load serves all of these iterations. Refused where one iteration may touch what another one writes, and
-    where loops inside do not run alike in all of them.
+    What is left goes at once, too, where its number is known. Else it goes by twos, so that sums wait less for one
+    another, with the last one once more if need be, where an iteration may run again; or one by one. Loops inside stay
+    one loop each, and what they load serves all of these iterations. Refused where one iteration may touch what another
+    one writes, and where loops inside do not run alike in all of them.
     """
 
     loop: LoopName
@@ -38,12 +44,12 @@ class UnrollJam(FactsPass):
         demand_any_order(self, loop)
         demand_independent(self, facts, loop)
         try:
-            return with_loop(facts, loop, (*self._together(loop),))
+            return with_loop(facts, loop, (*self._together(loop, facts.touches_in.get(loop, {})),))
         except NotVector:
             reason = f"loops inside of the one over `{loop.var.name}` differ between iterations, or branch"
             raise does_not_fit(self, reason) from None
 
-    def _together(self, loop: For) -> Iterator[Stmt]:
+    def _together(self, loop: For, touches: Mapping[Allocation, Sequence[Touch]]) -> Iterator[Stmt]:
         count = iterations(loop)
         if not isinstance(count, IntImm | Var):
             var = Var("count")
@@ -52,7 +58,10 @@ class UnrollJam(FactsPass):
         middle = last_whole(loop, count, self.by)
         yield loop.replaced(stop=middle, step=self.by, body=Jam(loop.var, self.by).block(loop.body))
         rest = count.value % self.by if isinstance(count, IntImm) else None
-        if rest is None or rest == 1:
+        if rest is None and self.by >= _FEW and is_repeatable(loop, touches):
+            last = folded(Sub(loop.stop, const(1, i64)))
+            yield loop.replaced(start=middle, step=2, body=Jam(loop.var, 2, last).block(loop.body))
+        elif rest is None or rest == 1:
             yield loop.replaced(start=middle)
         elif rest:
             yield loop.replaced(start=middle, step=rest, body=Jam(loop.var, rest).block(loop.body))
