@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 import tirlite as tl
+from tirlite.driver.build import version_of
+from tirlite.driver.front import Front
 from tirlite.rewrite import FindReductions, Normalize
+from tirlite.rewrite.options import Form, Options
 
 HEADER = """
 n = tl.dim("n")
@@ -143,5 +146,12 @@ def test_a_count_is_shared_by_workers_unless_loops_run_as_written() -> None:
     x = np.random.default_rng(1).uniform(0, 1, 300_000).astype(np.float32)
     as_written = tl.compile(above, schedule=None)
     assert above(x) == as_written(x) == np.count_nonzero(x > 0.5)
-    assert "tl.parallel" in str(above.lowered)
+    target = tl.Target("x86-64-v3", workers=2)
+
+    def lowered(form: Form) -> str:
+        return str(version_of(Front(above.ir), Options(target=target), is_empty=False, form=form).rewritten.func)
+
+    assert "tl.parallel" in lowered(Form.LARGE)
+    assert "tl.parallel" not in lowered(Form.USUAL)
+    assert version_of(Front(above.ir), Options(target=target), is_empty=False, form=Form.USUAL).large_from > 0
     assert "tl.parallel" not in str(as_written.lowered)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from tirlite.rewrite.shape_rewrite import ByShape
     from tirlite.runtime import Binding, Executable, ShapePlans, Signature
     from tirlite.runtime.artifact.artifact import Artifact
+    from tirlite.runtime.quick import QuickCall
 
     Array: TypeAlias = npt.NDArray[Any]
 
@@ -103,7 +104,7 @@ class Version:
 
             options = replace(options, schedule=Schedule.by(options.schedule, self.func).steps)
         steps: list[Step] = []
-        passes = pipeline(options, self.form, auto(options.target))
+        passes = pipeline(options, self.form, auto(options.target, self.form))
         if ahead is not None:
             told = (ahead.write,)
             passes = tuple(replace(e, observers=told) if isinstance(e, LowerCallees) else e for e in passes)
@@ -112,7 +113,8 @@ class Version:
             written = ahead.seconds if ahead is not None and step.name == LowerCallees.name else 0.0
             self.stages.append((step.name, step.seconds - written))
         plan = next((step.plan for step in reversed(steps) if step.plan is not None), None)
-        return Rewritten(func, plan, large_from=max(step.large_from for step in steps))
+        large = [step.large_from for step in steps if step.large_from]
+        return Rewritten(func, plan, large_from=min(large, default=0))
 
     @cached_property
     def plan(self) -> Plan | ByShape:
@@ -166,6 +168,12 @@ class Version:
         """Runs a checked call, see `Executable.run`."""
         return self.executable.run(binding, self)
 
+    def quick(self, large_from: int, strides: int) -> QuickCall | None:
+        """What runs calls of the sizes that are for this version in a hundredth of the time, see `Executable.quick`."""
+        if self.form is Form.LARGE:
+            return self.executable.quick(strides, least=large_from)
+        return self.executable.quick(strides, most=large_from - 1) if large_from else self.executable.quick(strides)
+
     def message(self, fault: int) -> Message:
         """What a fault of this number, which the code has returned, is about."""
         return self.executable.message(fault, self)
@@ -173,18 +181,11 @@ class Version:
     def _compile(self) -> Executable:
         if not runs_here(self.options.target.name):
             raise ForeignTarget(self.func.name, self.options.target.name).error()
-        from tirlite.driver.content import content_key
         from tirlite.runtime import Executable
-        from tirlite.runtime.cache.entries import find_artifact, folder, keep_artifact
+        from tirlite.runtime.cache.entries import keep_artifact
 
         signature = self.front.signature
-        start = perf_counter()
-        # Where the lines of a function are is not part of its content.
-        is_kept = folder() is not None and not lines_are_wanted()
-        key = content_key(self.front.content, self.options, self.form.value) if is_kept else None
-        found = find_artifact(key) if key is not None else None
-        if found is not None:
-            self.stages.append(("cache", perf_counter() - start))
+        key, found = self._kept
         objects = () if found is not None else self._objects()
         start = perf_counter()
         artifact = found or self._linked(self.signature, objects)
@@ -194,6 +195,37 @@ class Version:
         if key is not None and found is None and _is_repeatable(self.rewritten.plan):
             keep_artifact(key, artifact)
         return executable
+
+    @cached_property
+    def _kept(self) -> tuple[bytes | None, Artifact | None]:
+        """The key in the cache on disk, if it is to be there, and what the cache has under it."""
+        from tirlite.driver.content import content_key
+        from tirlite.runtime.cache.entries import find_artifact, folder
+
+        start = perf_counter()
+        # Where the lines of a function are is not part of its content.
+        if folder() is None or lines_are_wanted():
+            return None, None
+        key = content_key(self.front.content, self.options, self.form.value)
+        if key is None:
+            return None, None
+        found = find_artifact(key)
+        if found is not None:
+            self.stages.append(("cache", perf_counter() - start))
+        return key, found
+
+    @cached_property
+    def large_from(self) -> int:
+        """The bytes of all arrays from which on calls are for the version `LARGE`; 0 where all are for this one.
+
+        Functions that call others have no such version, and are rewritten when they are compiled.
+        """
+        from tirlite.ir import calls_in
+
+        with collection_paused():
+            if self._kept[1] is not None:
+                return self._kept[1].large_from
+            return 0 if calls_in(self.func.body) else self.rewritten.large_from
 
     def _objects(self) -> tuple[bytes, ...]:
         """The object files that the function is compiled to; of functions that it calls, while others are lowered."""

@@ -136,9 +136,11 @@ class Kernel:
         if version.calls < _OFTEN and self.fixed is None and not binding.is_empty:
             version.calls += 1
             if version.calls == _OFTEN:
-                # The usual one leaves large arrays to others, which do not ask how large arrays are.
-                for each in dict.fromkeys((usual, version)):
-                    self._make_quick(each, form.count if form is not None else 0)
+                with GATE.inside():
+                    made = version.quick(usual.large_from, form.count if form is not None else 0)
+                if made is not None:
+                    self._quick = self._quick or made
+                    self._quick_versions += ((made, version),)
         return _returned(binding)
 
     def _bound(self, args: Sequence[object], named: Mapping[str, object]) -> tuple[Binding, StridedForm | None]:
@@ -151,18 +153,10 @@ class Kernel:
 
     def _serving(self, usual: Version, binding: Binding, form: StridedForm | None) -> Version:
         """The usual version, or the one for large arrays where a call has these."""
-        large_from = usual.executable.large_from
+        large_from = usual.large_from
         if not large_from or binding.bytes < large_from:
             return usual
-        return self._in_form(binding.is_empty, Form.PAST_CACHES, form)
-
-    def _make_quick(self, version: Version, strides: int) -> None:
-        version.calls = _OFTEN
-        with GATE.inside():
-            made = version.executable.quick(strides)
-        if made is not None and all(each is not version for _, each in self._quick_versions):
-            self._quick = self._quick or made
-            self._quick_versions += ((made, version),)
+        return self._in_form(binding.is_empty, Form.LARGE, form)
 
     def _called_quickly(self, fault: object, args: tuple[object, ...]) -> bool:
         """Whether another quick call has served a call that gave the first of them `fault`. Raises what stopped it."""

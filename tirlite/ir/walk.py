@@ -67,6 +67,13 @@ def statements(root: Stmt) -> Iterator[Stmt]:
                 stack.append(stmt.body)
 
 
+def composites(body: SeqStmt) -> tuple[Stmt, ...]:
+    """The statements of a block that hold others, in order. Where there are none, that takes one look."""
+    if _COMPOSITES.isdisjoint(body.kinds):
+        return ()
+    return tuple([each for each in body.stmts if type(each) in _COMPOSITES])
+
+
 def statements_of(root: Stmt, *kinds: type[S]) -> Iterator[S]:
     """Those of `statements(root)` that are of these very classes, in the same order.
 

@@ -124,11 +124,10 @@ class ByVectors:
         return written_out(self.jam(self.lanes(first, lanes).block(self.inside)))
 
 
-def streamed(loop: For, func: PrimFunc, processor: Processor, *, is_large: bool) -> tuple[Stmt, ...] | None:
+def streamed(loop: For, func: PrimFunc, processor: Processor) -> tuple[Stmt, ...] | None:
     """A loop of independent iterations, which read nothing that they write, by vectors; None where it has none.
 
-    It goes so where arrays are large, which `is_large` says of all calls, and rows long; else as it is written, by what
-    LLVM makes of it.
+    It goes so where arrays are large and rows long; else as it is written, by what LLVM makes of it.
     """
 
     def lanes(first: Expr, count: int) -> Lanes:
@@ -146,12 +145,10 @@ def streamed(loop: For, func: PrimFunc, processor: Processor, *, is_large: bool)
         return None
     arrays = [param for param in func.params if isinstance(param, Buffer)]
     sizes = [reduce(Mul, array.shape, const(array.dtype.bytes, i64)) for array in arrays]
-    conditions: list[Expr] = [] if is_large else [GE(folded(reduce(Add, sizes)), const(held_by_caches(processor), i64))]
+    is_large: Expr = GE(folded(reduce(Add, sizes)), const(held_by_caches(processor), i64))
     if not isinstance(count, IntImm):
-        conditions.append(GE(count, const(long, i64)))
-    if not conditions:
-        return stmts
-    return (IfThenElse(reduce(And, conditions), SeqStmt(stmts), SeqStmt((loop,))),)
+        is_large = And(is_large, GE(count, const(long, i64)))
+    return (IfThenElse(is_large, SeqStmt(stmts), SeqStmt((loop,))),)
 
 
 def widths_of(loop: For, processor: Processor) -> tuple[int, int]:

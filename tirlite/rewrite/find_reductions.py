@@ -11,15 +11,19 @@ from tirlite.ir import (
     For,
     ForKind,
     IfThenElse,
+    Load,
     Permission,
     PrimFunc,
     SeqStmt,
-    Stmt,
     Store,
+    calls_in,
+    statements,
     statements_of,
+    walk,
 )
+from tirlite.ir.walk import composites
 from tirlite.record import record
-from tirlite.rewrite.pipeline import FactsPass
+from tirlite.rewrite.pipeline import FactsPass, Rewritten
 
 if TYPE_CHECKING:
     from tirlite.analysis.facts import Facts
@@ -32,27 +36,34 @@ class FindReductions(FactsPass):
     That is done for loops whose iterations combine values as those of a reduction may, see `CheckReductions`, and which
     hold no other loops than reductions: of `y[i] += a[i, p] * b[p]` the one over `p`, not those around it. Without the
     permission, and with `integers`, it is done where nothing but integers is combined, which come out the same in any
-    order, and no other loop is around: workers can share it.
+    order, and no other loop is around: workers can share it. With `large_from`, functions whose work is to go over
+    arrays so stay as they are, and calls with arrays of so many bytes or more are for the version `LARGE`.
     For functions in normal form (see `Normalize`), before reductions are split.
     """
 
     integers: bool = False
+    large_from: int = 0
     name: str = "find-reductions"
 
     def rewritten(self, facts: Facts) -> PrimFunc:
+        return self.on(facts).func
+
+    def on(self, facts: Facts) -> Rewritten:
         body = facts.func.body
         granted = [stmt for stmt in statements_of(body, AttrStmt) if may_regroup(stmt)]
         chosen = {loop.var for stmt in granted for loop in _reductions(stmt.body, facts)}
-        if self.integers:
-            chosen |= {loop.var for loop in _nests_of_integers(body, facts)}
+        integers = set(_nests_of_integers(body, facts)) if self.integers else set()
+        if self.large_from and integers and not chosen and _goes_over_arrays(facts.func, integers):
+            return Rewritten(facts.func, facts=facts, large_from=self.large_from)
+        chosen |= {loop.var for loop in integers}
         if not chosen:
-            return facts.func
+            return Rewritten(facts.func, facts=facts)
         from tirlite.ir import rewrite
 
         def reduced(loop: For) -> For:
             return loop.replaced(kind=ForKind.REDUCE) if loop.var in chosen else loop
 
-        return rewrite(facts.func, {For: reduced})
+        return Rewritten(rewrite(facts.func, {For: reduced}))
 
 
 def may_regroup(stmt: AttrStmt) -> bool:
@@ -78,17 +89,36 @@ def _reductions(body: SeqStmt, facts: Facts) -> set[For]:
 
 def _nests_of_integers(body: SeqStmt, facts: Facts) -> Iterator[For]:
     """The loops of nests that combine nothing but integers, each with those inside."""
-    stack: list[Stmt] = [body]
+    stack = [*composites(body)]
     while stack:
         stmt = stack.pop()
-        if isinstance(stmt, SeqStmt):
-            stack += (each for each in stmt.stmts if isinstance(each, For | IfThenElse | AttrStmt))
-        elif not isinstance(stmt, For):
-            stack += stmt.bodies
-        elif stmt.kind is ForKind.SERIAL and _stores_integers(stmt):
+        if isinstance(stmt, IfThenElse | AttrStmt):
+            stack += (each for inside in stmt.bodies for each in composites(inside))
+        elif isinstance(stmt, For) and stmt.kind is ForKind.SERIAL and _stores_integers(stmt):
             found = _reductions(SeqStmt((stmt,)), facts)
             if stmt in found:
                 yield from found
+
+
+def _goes_over_arrays(func: PrimFunc, nests: set[For]) -> bool:
+    """Whether each of these nests loads an element of a parameter in each iteration, and other loops hold none.
+
+    So the bytes of all arrays tell how long a call takes, and there is little to compile.
+    """
+    if calls_in(func.body):
+        return False
+    arrays = {*func.params}
+    for outer in statements_of(func.body, For):
+        inside = [*statements_of(outer.body, For)]
+        if outer in nests:
+            moving = {outer.var, *(each.var for each in inside)}
+            nodes = (node for stmt in statements(outer) for node in walk(stmt))
+            loads = (node for node in nodes if isinstance(node, Load) and node.buffer in arrays)
+            if not any(moving <= {node for index in load.indices for node in walk(index)} for load in loads):
+                return False
+        elif inside:
+            return False
+    return True
 
 
 def _stores_integers(loop: For) -> bool:

@@ -55,14 +55,14 @@ class Form(Enum):
     """Which version of a function is made.
 
     The usual one leaves calls that break its conditions on accesses to the one that runs `IN_ORDER`, as it is written,
-    and may leave those with large arrays to the one that stores `PAST_CACHES`. One that stands `ALONE`, in a program in
-    C, checks all that is not proved in its place, and serves arrays of all sizes.
+    and may leave those with large arrays to the `LARGE` one, for which more is done. One that stands `ALONE`, in a
+    program in C, checks all that is not proved in its place, and serves arrays of all sizes.
     """
 
     USUAL = "usual"
     ALONE = "alone"
     IN_ORDER = "in order"
-    PAST_CACHES = "past the caches"
+    LARGE = "large arrays"
 
 
 class UnknownOption(Message):

@@ -33,7 +33,7 @@ class Rewritten:
     """What a pass has made of a function, and the storage plan that it followed, or what makes one for each call.
 
     `plan` is None where nothing was planned. `facts` are those of the function, where the pass has asked for some.
-    Calls whose arrays take `large_from` bytes or more in all are for another version; 0 where all are for this one.
+    Calls whose arrays take `large_from` bytes or more in all are for the version `LARGE`; 0 where all are for this one.
     """
 
     func: PrimFunc

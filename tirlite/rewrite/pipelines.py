@@ -66,7 +66,8 @@ def pipeline(options: Options, form: Form = Form.USUAL, auto: tuple[Pass, ...] =
     # Blocks take storage, which loops as they are written do not.
     blocks = () if options.schedule is None else (BlockReductions(serial=options.debug),)
     # Loops that look at index arrays before others stay as they are: they are short work.
-    found = (FindReductions(integers=True),) if given == "auto" else ()
+    large_from = options.target.processor.caches[1] if form is Form.USUAL else 0
+    found = (FindReductions(integers=options.target.workers > 1, large_from=large_from),) if given == "auto" else ()
     split = () if in_order else (*(() if found else (FindReductions(),)), *blocks, SplitReductions())
     regroup = (*split, UsePermissions())
     # What differs by shape is planned by the outermost function, with the scratch of the others in it.

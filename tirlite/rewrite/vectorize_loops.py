@@ -37,9 +37,9 @@ class VectorizeLoops(FactsPass):
     A loop that does no more than add one row after the other to a row of results takes in four at once.
 
     Other loops that write results which no cache holds go by vectors too, where rows are long: those are stored past
-    the caches, see `analysis.streams`. The `form` of the function tells where arrays are that large. One of all sizes,
-    `ALONE`, has such loops twice. The `USUAL` one leaves calls with large arrays to another version, `PAST_CACHES`,
-    where no vectors serve any of its loops; so what serves small arrays alone is compiled in half the time.
+    the caches, see `analysis.streams`. Such loops stand there twice, for smaller arrays as they are written. Where no
+    vectors serve any other loop, a function of the `USUAL` form leaves calls with large arrays to the `LARGE` one: so
+    what serves small arrays is compiled in half the time.
 
     With `called`, for functions that others call, no vector overlaps another where an iteration reads the element of a
     parameter at the place at which it writes: so the two parameters may still be one array.
@@ -74,24 +74,24 @@ class VectorizeLoops(FactsPass):
             large = large_from(func, processor)
             if large:
                 return Rewritten(func, facts=facts, large_from=large)
-        past = {} if self.called else self._past_caches(func, made, processor)
+        past = {} if self.called else _past_caches(func, made, processor)
         if not made and not ahead and not past:
             return Rewritten(func, facts=facts)
         led = {loop: (before, loop) for loop, before in ahead.items()}
         return Rewritten(exchanged(func, {**made, **past, **led}))
 
-    def _past_caches(self, func: PrimFunc, made: Iterable[For], processor: Processor) -> dict[For, tuple[Stmt, ...]]:
-        """What stands in the place of other loops that write results which may go past the caches by vectors."""
-        past = results(func, processor)
-        found = [loop for loop in statements_of(func.body, For) if past and stores_past(loop, past)]
-        if not found:
-            return {}
-        from tirlite.rewrite.by_vectors import streamed
 
-        gone = {each for loop in made for each in (loop, *statements_of(loop.body, For))}
-        is_large = self.form is Form.PAST_CACHES
-        vectors = ((loop, streamed(loop, func, processor, is_large=is_large)) for loop in found if loop not in gone)
-        return {loop: stmts for loop, stmts in vectors if stmts is not None}
+def _past_caches(func: PrimFunc, made: Iterable[For], processor: Processor) -> dict[For, tuple[Stmt, ...]]:
+    """What stands in the place of other loops that write results which may go past the caches: so may vectors alone."""
+    past = results(func, processor)
+    found = [loop for loop in statements_of(func.body, For) if past and stores_past(loop, past)]
+    if not found:
+        return {}
+    from tirlite.rewrite.by_vectors import streamed
+
+    gone = {each for loop in made for each in (loop, *statements_of(loop.body, For))}
+    vectors = ((loop, streamed(loop, func, processor)) for loop in found if loop not in gone)
+    return {loop: stmts for loop, stmts in vectors if stmts is not None}
 
 
 def _without_counts(func: PrimFunc) -> PrimFunc:

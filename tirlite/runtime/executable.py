@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from tirlite.runtime.workspace import Workspaces
 
 
+LARGEST = (1 << 63) - 1  # more bytes than there are
+
+
 class Made(Protocol):
     """What an artifact was made of, for who is to say what went wrong."""
 
@@ -41,7 +44,6 @@ class Executable:
     def __init__(self, artifact: Artifact, signature: Signature, plans: ShapePlans | None = None) -> None:
         """`signature` is that of the callers, who know nothing of `plans`. Raises KernelError for a missing extern."""
         self._artifact = artifact
-        self.large_from = artifact.large_from
         self._signature = signature
         self._plans = plans
         known: dict[str, int] = {}
@@ -66,10 +68,11 @@ class Executable:
         """How many calls found a plan for their shape, and how many had to make one."""
         return (0, 0) if self._plans is None else self._plans.kept
 
-    def quick(self, strides: int = 0) -> QuickCall | None:
+    def quick(self, strides: int = 0, least: int = 0, most: int = LARGEST) -> QuickCall | None:
         """What calls the kernel on plain arrays that fit, in a hundredth of the time; None where it needs more.
 
-        So many `strides` of the arrays go before them, see `quick_call`.
+        So many `strides` of the arrays go before them. Arrays that take less or more bytes in all do not fit. See
+        `quick_call`.
         """
         if self._artifact.plan_at >= 0:
             return None
@@ -80,7 +83,7 @@ class Executable:
             size = self._library.address(artifact.size_entry) if artifact.size_entry else 0
             temporaries = Temporaries(size, artifact.workspace_bytes, artifact.alignment)
         entry = self._library.address(artifact.entry)
-        return quick_call(self._signature, entry, strides, temporaries, self.large_from)
+        return quick_call(self._signature, entry, strides, temporaries, (least, most))
 
     def run(self, binding: Binding, made: Made) -> bool:
         """False where the call is for the version that runs in order, and nothing has been done.

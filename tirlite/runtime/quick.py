@@ -34,6 +34,7 @@ QuickCall: TypeAlias = Callable[..., object]
 _METH_FASTCALL = 0x80
 _C_CONTIGUOUS, _ALIGNED, _WRITEABLE = 0x1, 0x100, 0x400
 _LARGEST = (1 << 63) - 1
+_ANY = (0, _LARGEST)
 # On 64 bits, in builds of CPython with a lock and without debugging.
 _OFFSETS = ArrayOffsets(
     words=bytes.__basicsize__ - 1, type=8, data=16, rank=24, shape=32, strides=40, dtype=56, flags=64
@@ -64,15 +65,19 @@ class Temporaries:
 
 
 def quick_call(
-    signature: Signature, kernel: int, strides: int, temporaries: Temporaries | None = None, large_from: int = 0
+    signature: Signature,
+    kernel: int,
+    strides: int,
+    temporaries: Temporaries | None = None,
+    sizes: tuple[int, int] = _ANY,
 ) -> QuickCall | None:
     """What calls the kernel at the address `kernel`, which takes the arrays and the dims of `signature` and no more.
 
     With `strides` the kernel takes so many parameters before these: those that `rewrite.strided` puts there, which
-    callers do not give. With `temporaries` it takes their address behind these. Arrays that take `large_from` bytes or
-    more in all are refused, unless it is 0. None where a parameter is not an array
-    or has an extent other than a number or a dim, times a number and plus another; where there are too many; and where
-    Python or NumPy lay out their objects in unknown ways. The code at `kernel` must stay as long as the result is used.
+    callers do not give. With `temporaries` it takes their address behind these. Arrays are refused that take less or
+    more bytes in all than `sizes` say. None where a parameter is not an array or has an extent other than a number or a
+    dim, times a number and plus another; where there are too many; and where Python or NumPy lay out their objects in
+    unknown ways. The code at `kernel` must stay as long as the result is used.
     """
     count = strides + len(signature.arrays) + len(signature.dims) + (temporaries is not None)
     if temporaries is not None and (temporaries.alignment > QUICK_ALIGNMENT or (temporaries.size and strides)):
@@ -94,7 +99,7 @@ def quick_call(
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype = ctypes.py_object
     make.argtypes = (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
-    words = _description(signature, kernel, strides, temporaries, large_from)
+    words = _description(signature, kernel, strides, temporaries, sizes)
     for array, axes in zip(signature.arrays, shapes, strict=True):
         words += [*_array(array), *(number for part in zip(*(axes or ()), strict=True) for number in part)]
     made: QuickCall = make(ctypes.addressof(method), pack(f"={len(words)}q", *words), None)
@@ -102,13 +107,13 @@ def quick_call(
 
 
 def _description(
-    signature: Signature, kernel: int, strides: int, temporaries: Temporaries | None, large_from: int
+    signature: Signature, kernel: int, strides: int, temporaries: Temporaries | None, sizes: tuple[int, int]
 ) -> list[int]:
     """The words that `codegen.llvm.quick_call` tells of."""
     words = [len(signature.arrays), len(signature.dims), kernel, id(np.ndarray), id(NotImplemented), id(None)]
     words.append(strides)
     words += [0, 0, 0] if temporaries is None else [quick_block().address, temporaries.size, temporaries.bytes]
-    words.append(large_from - 1 if large_from else _LARGEST)
+    words += sizes
     for var in signature.dims:
         # An empty array is for the version of the kernel for those.
         low, high, multiple = (1, None, 1) if var.dim is None else (var.dim.min, var.dim.max, var.dim.multiple_of)

@@ -12,11 +12,11 @@ uses it: calls that come meanwhile, or ask for more, are for Python to serve.
 The words of the description: the number of arrays, that of dims, the addresses of the kernel, of the type ndarray, of
 NotImplemented and of None, and the number of strides that the kernel takes; the address of the record of that block,
 or 0, that of the function that says from the dims how many bytes the kernel asks for, or 0, and else how many these
-are; the most bytes of all arrays together; for each dim its least and its largest value and what divides it; for each
-array the address of its dtype object, the flags that it needs, the bits of its address that are 0, the bytes of an
-element, whether it is written, its rank, how many of its axes have a stride that the kernel takes, for each axis its
-extent, or the number of its dim with all bits turned over, and then for each axis what that dim is multiplied by there,
-and what is added.
+are; the least and the most bytes of all arrays together; for each dim its least and its largest value and what divides
+it; for each array the address of its dtype object, the flags that it needs, the bits of its address that are 0, the
+bytes of an element, whether it is written, its rank, how many of its axes have a stride that the kernel takes, for each
+axis its extent, or the number of its dim with all bits turned over, and then for each axis what that dim is multiplied
+by there, and what is added.
 
 A kernel that takes strides takes them first, in elements. An axis behind those with a stride has stride 1, and not all
 arrays are dense: those are for another version. What is written has each axis outside of those behind it; whether other
@@ -123,8 +123,9 @@ entry:
   %record = load ptr, word 7 of %spec
   %size.function = load ptr, word 8 of %spec
   %needs.block = icmp ne ptr %record, null
-  %most.bytes = load i64, word 10 of %spec
-  %facts = getelementptr i64, ptr %spec, i64 11
+  %least.bytes = load i64, word 10 of %spec
+  %most.bytes = load i64, word 11 of %spec
+  %facts = getelementptr i64, ptr %spec, i64 12
   %fact.words = mul i64 %dims, 3
   %first = getelementptr i64, ptr %facts, i64 %fact.words
   %pointers = getelementptr i64, ptr %operands, i64 %strides
@@ -156,8 +157,10 @@ bound.all:
   %takes.none = icmp eq i64 %strides, 0
   %has.any = icmp eq i64 %dense, 0
   %is.meant.1 = or i1 %takes.none, %has.any
+  %is.large = icmp sge i64 %all.bytes, %least.bytes
   %is.small = icmp sle i64 %all.bytes, %most.bytes
-  %is.meant = and i1 %is.meant.1, %is.small
+  %is.sized = and i1 %is.large, %is.small
+  %is.meant = and i1 %is.meant.1, %is.sized
   br i1 %is.meant, label %dim, label %refuse
 
 look:

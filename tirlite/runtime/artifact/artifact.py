@@ -23,7 +23,7 @@ class Artifact:
     and the workspace if it has one. The function `size_entry`, if there is one, computes the bytes of the workspace
     from the numbers among the parameters, as `codegen.Workspace` says; else they are `workspace_bytes`. `plan_at` is
     the position of the plan among the parameters, or -1. Calls whose arrays take `large_from` bytes or more in all are
-    for another version; where it is 0, all are for this one. `addresses` are those of externs without a name.
+    for the version `LARGE`; where it is 0, all are for this one. `addresses` are those of externs without a name.
     """
 
     code: Code

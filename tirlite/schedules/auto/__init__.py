@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tirlite.rewrite.find_reductions import FindReductions
+from tirlite.rewrite.options import Form
 from tirlite.rewrite.pipeline import Pass
 from tirlite.rewrite.pipelines import LOOPS
 from tirlite.rewrite.vectorize_loops import VectorizeLoops
@@ -18,13 +19,13 @@ if TYPE_CHECKING:
     from tirlite.target import Target
 
 
-def auto(target: Target) -> tuple[Pass, ...]:
-    """What becomes of loops where no schedule says it, for a target."""
-    return (*_rules(target), *_loops(target))
+def auto(target: Target, form: Form = Form.USUAL) -> tuple[Pass, ...]:
+    """What becomes of loops where no schedule says it, for a target, in a version of this form."""
+    return (*_rules(target, form), *_loops(target))
 
 
-def _rules(target: Target) -> tuple[ScheduleStencils, ScheduleChains, ScheduleRows, ScheduleContractions]:
-    return ScheduleStencils(target), ScheduleChains(target), ScheduleRows(target), ScheduleContractions(target)
+def _rules(target: Target, form: Form) -> tuple[ScheduleStencils, ScheduleChains, ScheduleRows, ScheduleContractions]:
+    return ScheduleStencils(target), ScheduleChains(target, form), ScheduleRows(target), ScheduleContractions(target)
 
 
 def _loops(target: Target) -> tuple[Pass, ...]:
@@ -49,7 +50,7 @@ def schedule_of(func: PrimFunc, given: object, target: Target) -> Schedule:
     normal, found = Normalize()(func), FindReductions(integers=True)
     facts = Facts(found(normal))
     steps, figures = list[Pass](() if facts.func is normal else (found,)), list[str]()
-    for rules in _rules(target):
+    for rules in _rules(target, Form.USUAL):
         trace = rules.scheduled(facts)
         if trace is not None:
             facts = trace.facts

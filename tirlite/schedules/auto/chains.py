@@ -13,10 +13,29 @@ from functools import partial
 from math import inf, prod
 
 from tirlite.analysis.facts import Facts
+from tirlite.analysis.streams import held, results
 from tirlite.diag import KernelError
-from tirlite.ir import Buffer, Cast, For, ForKind, Let, Load, Max, Min, SeqStmt, Stmt, Store, Var, statements, walk
+from tirlite.ir import (
+    Buffer,
+    Cast,
+    For,
+    ForKind,
+    Let,
+    Load,
+    Max,
+    Min,
+    SeqStmt,
+    Stmt,
+    Store,
+    Var,
+    calls_in,
+    statements,
+    walk,
+)
+from tirlite.ir.shapes import constant_bytes
 from tirlite.record import record
 from tirlite.rewrite.by_vectors import MOST_LANES
+from tirlite.rewrite.options import Form
 from tirlite.schedules.auto.candidates import large_temporaries
 from tirlite.schedules.auto.trace import Trace
 from tirlite.schedules.compute_at import ComputeAt
@@ -51,7 +70,7 @@ class Chain:
     fills: tuple[Var, ...]
 
 
-def scheduled(facts: Facts, processor: Processor) -> Trace:
+def scheduled(facts: Facts, processor: Processor, form: Form) -> Trace:
     """The steps that schedule the chains of a function."""
     trace = Trace(facts)
     while any(_inlined(trace, chain) for chain in [*chains(trace.facts)]):
@@ -60,7 +79,7 @@ def scheduled(facts: Facts, processor: Processor) -> Trace:
     # The last nest first: it takes in those before it.
     while left := [chain for chain in chains(trace.facts) if chain.nest not in done]:
         done.add(left[-1].nest)
-        _tile(trace, left[-1], processor)
+        _tile(trace, left[-1], processor, form)
     return trace
 
 
@@ -118,14 +137,14 @@ def _inlined(trace: Trace, chain: Chain) -> bool:
     return False
 
 
-def _tile(trace: Trace, chain: Chain, processor: Processor) -> None:
+def _tile(trace: Trace, chain: Chain, processor: Processor, form: Form) -> None:
     """The nest by tiles, each after what it reads: higher ones, where too much lies around these."""
     for rows in (_ROWS, 2 * _ROWS):
-        if trace.attempt(partial(_in_tiles, trace, chain, _sizes(trace, chain, rows, processor), processor.line)):
+        if trace.attempt(partial(_in_tiles, trace, chain, _sizes(trace, chain, rows, processor), processor, form)):
             return
 
 
-def _in_tiles(trace: Trace, chain: Chain, sizes: tuple[int, int], line: int) -> bool:
+def _in_tiles(trace: Trace, chain: Chain, sizes: tuple[int, int], processor: Processor, form: Form) -> bool:
     """Has the nest go by tiles; whether it can, and elements are not computed too often."""
     loops = _loops(trace.loop(chain.nest))
     read = {buffer for var in chain.fills for buffer in _written(trace.loop(var))}
@@ -149,9 +168,8 @@ def _in_tiles(trace: Trace, chain: Chain, sizes: tuple[int, int], line: int) -> 
     computed = [each for first in reversed(chain.fills) if (each := _moved(trace, first, blocks)) is not None]
     with suppress(KernelError):
         trace.apply(Parallel(trace.name(next(iter(blocks)))))
-    if widths := _widths(trace, inner[-1], line):
-        with suppress(KernelError):
-            trace.apply(Vectorize(trace.name(inner[-1]), widths))
+    if widths := _widths(trace, inner[-1], processor):
+        _by_vectors(trace, Vectorize(trace.name(inner[-1]), widths), processor, form)
     most = max(computed, default=inf)
     trace.figures.append(
         f"tiles of at most {sizes[0]} x {sizes[1]} of temporaries that take {bytes_of_all} bytes for each of their "
@@ -160,7 +178,22 @@ def _in_tiles(trace: Trace, chain: Chain, sizes: tuple[int, int], line: int) -> 
     return most <= _MUCH
 
 
-def _widths(trace: Trace, innermost: Var, line: int) -> tuple[int, ...]:
+def _by_vectors(trace: Trace, step: Vectorize, processor: Processor, form: Form) -> None:
+    """Has results go past the caches: in a version for large arrays, where others may come.
+
+    In the caches, rows of 16 by these vectors and what they leave took 1.5 times as long as by what LLVM makes of them.
+    """
+    func = trace.facts.func
+    is_known = all(constant_bytes(param) is not None for param in func.params if isinstance(param, Buffer))
+    if form is Form.USUAL and not is_known and not calls_in(func.body):
+        trace.large_from = held(processor)
+        trace.figures.append(f"{step} too, for arrays that no cache holds")
+        return
+    with suppress(KernelError):
+        trace.apply(step)
+
+
+def _widths(trace: Trace, innermost: Var, processor: Processor) -> tuple[int, ...]:
     """The lanes that fill lines of results which nothing reads: those go past the caches that do not hold them.
 
     What is left of two lines is one, and then quarters, so that short rows have little to do one by one.
@@ -168,8 +201,9 @@ def _widths(trace: Trace, innermost: Var, line: int) -> tuple[int, ...]:
     func, body = trace.facts.func, trace.loop(innermost).body
     written = _written(body)
     stores_alone = all(isinstance(stmt, Store | Let) for stmt in body.stmts)
-    if not written or not stores_alone or not written <= {*func.params} or written & _read(func.body):
+    if not written or not stores_alone or not written <= results(func, processor):
         return ()
+    line = processor.line
     lanes = line // min(each.dtype.bytes for each in written)
     computed = (node.dtype.bytes for node in walk(body) if isinstance(node, Load | Cast))
     widest = max(computed, default=1)

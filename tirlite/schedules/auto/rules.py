@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from tirlite.analysis.facts import Facts
 from tirlite.ir import For, PrimFunc, Store, statements_of
 from tirlite.record import record
-from tirlite.rewrite.pipeline import FactsPass
+from tirlite.rewrite.options import Form
+from tirlite.rewrite.pipeline import FactsPass, Rewritten
 from tirlite.schedules.auto.candidates import has_chains, has_rows, has_stencils
 from tirlite.target import Target
 
@@ -27,15 +28,25 @@ class Rules(FactsPass):
         """The steps that are taken; None where there is no loop for them."""
 
     def rewritten(self, facts: Facts) -> PrimFunc:
+        return self.on(facts).func
+
+    def on(self, facts: Facts) -> Rewritten:
         trace = self.scheduled(facts)
-        return facts.func if trace is None else trace.facts.func
+        if trace is None:
+            return Rewritten(facts.func)
+        return Rewritten(trace.facts.func, facts=trace.facts, large_from=trace.large_from)
 
 
 @record
 class ScheduleChains(Rules):
-    """Nests that fill temporaries, inside of tiles of the nests that read them: so a tile stays in the cache."""
+    """Nests that fill temporaries, inside of tiles of the nests that read them: so a tile stays in the cache.
+
+    Results that no cache holds are written by vectors, which go past the caches: not in the `USUAL` form, where the
+    `LARGE` one does so.
+    """
 
     target: Target = field(default_factory=Target.host)
+    form: Form = Form.USUAL
     name: str = "schedule-chains"
 
     def scheduled(self, facts: Facts) -> Trace | None:
@@ -43,7 +54,7 @@ class ScheduleChains(Rules):
             return None
         from tirlite.schedules.auto.chains import scheduled
 
-        return scheduled(facts, self.target.processor)
+        return scheduled(facts, self.target.processor, self.form)
 
 
 @record

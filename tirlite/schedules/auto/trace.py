@@ -14,12 +14,16 @@ from tirlite.schedules.split import Split
 
 
 class Trace:
-    """The facts of a function after the steps that were `taken`, and `figures` for its author that decided them."""
+    """The facts of a function after the steps that were `taken`, and `figures` for its author that decided them.
+
+    With `large_from`, calls whose arrays take so many bytes or more in all are for a version that takes more steps.
+    """
 
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
         self.taken: list[Pass] = []
         self.figures: list[str] = []
+        self.large_from = 0
 
     def apply(self, step: Pass) -> None:
         """Applies a step. Raises KernelError, and changes nothing, where it is refused."""
@@ -35,13 +39,13 @@ class Trace:
 
     def attempt(self, change: Callable[[], bool]) -> bool:
         """Whether `change` took its steps, and says that they are worth it; else all is as it was before."""
-        known = self.facts, [*self.taken], [*self.figures]
+        known = self.facts, [*self.taken], [*self.figures], self.large_from
         try:
             is_kept = change()
         except KernelError:
             is_kept = False
         if not is_kept:
-            self.facts, self.taken, self.figures = known
+            self.facts, self.taken, self.figures, self.large_from = known
         return is_kept
 
     def loop(self, var: Var) -> For:
