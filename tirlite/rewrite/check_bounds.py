@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from tirlite.analysis.facts import Facts
 from tirlite.ir import (
     Allocate,
     AttrKey,
     AttrStmt,
+    Binary,
     Buffer,
     Expr,
     FloatImm,
@@ -19,13 +22,14 @@ from tirlite.ir import (
     Var,
     View,
     calls_in,
-    walk,
 )
 from tirlite.record import record
 from tirlite.rewrite.pipeline import FactsPass
 
 # What most programs are made of, and what no access stands below.
 _ATOMS: frozenset[type[Node]] = frozenset((IntImm, FloatImm, Var, Allocate))
+# So few buffers are looked through as quickly as a set of them.
+_FEW = 8
 
 
 @record
@@ -74,17 +78,18 @@ def is_plainly_inside(func: PrimFunc) -> bool:
     while stack:
         node = stack.pop()
         if isinstance(node, (Load, Store)):
-            shape = node.buffer.shape
-            for axis, index in enumerate(node.indices):
-                if not _is_inside(index, shape[axis], ends):
-                    return False
+            if not _are_inside(node, ends):
+                return False
             if isinstance(node, Load):
                 loaded.add(node.buffer)
-            else:
-                if node.buffer not in stored and not _loads(node.value, node.buffer):
-                    stored.add(node.buffer)
-                if type(node.value) not in _ATOMS:
-                    stack.append(node.value)
+                continue
+            found = _loaded_by(node.value, ends)
+            if found is None:
+                return False
+            loaded.update(found)
+            # What a value takes part of gets no first value by it.
+            if node.buffer not in found:
+                stored.add(node.buffer)
             continue
         stack += [each for each in node.children() if type(each) not in _ATOMS]
         if isinstance(node, For):
@@ -95,9 +100,31 @@ def is_plainly_inside(func: PrimFunc) -> bool:
     return loaded <= stored
 
 
-def _loads(value: Expr, buffer: Buffer) -> bool:
-    """Whether a value takes part of what is stored in `buffer`: then a store of it there gives no first value."""
-    return type(value) not in _ATOMS and any(type(each) is Load and each.buffer is buffer for each in walk(value))
+def _loaded_by(value: Expr, ends: dict[Var, tuple[Expr, ...]]) -> Collection[Buffer] | None:
+    """The buffers that a value takes elements of; None where an index takes more than a look."""
+    found: list[Buffer] = []
+    stack: list[Node] = [value]
+    while stack:
+        node = stack.pop()
+        kind = type(node)
+        if kind in _ATOMS:
+            continue
+        if isinstance(node, Load):
+            if not _are_inside(node, ends):
+                return None
+            found.append(node.buffer)
+        elif isinstance(node, Binary):
+            stack += (node.a, node.b)
+        else:
+            stack += node.children()
+    return found if len(found) < _FEW else set(found)
+
+
+def _are_inside(access: Load | Store, ends: dict[Var, tuple[Expr, ...]]) -> bool:
+    for index, extent in zip(access.indices, access.buffer.shape, strict=True):
+        if not _is_inside(index, extent, ends):
+            return False
+    return True
 
 
 def _says_unchecked(node: Node) -> bool:

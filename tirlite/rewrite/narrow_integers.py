@@ -5,6 +5,7 @@ from __future__ import annotations
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.work import widens_integers
 from tirlite.ir import For, PrimFunc, Stmt
+from tirlite.ir.walk import composites
 from tirlite.record import record
 from tirlite.rewrite.normalize import exchanged
 from tirlite.rewrite.pipeline import FactsPass
@@ -27,16 +28,16 @@ class NarrowIntegers(FactsPass):
 
     def rewritten(self, facts: Facts) -> PrimFunc:
         made: dict[For, tuple[Stmt, ...]] = {}
-        work: list[tuple[Stmt, int]] = [(facts.func.body, 0)]
+        work = [(facts.func.body, 0)]
         while work:
-            stmt, depth = work.pop()
-            if isinstance(stmt, For) and not widens_integers(stmt):
-                continue
-            if isinstance(stmt, For) and (narrow := _narrowed(stmt)) is not None:
-                made[stmt] = (narrow,)
-            elif depth < _DEEPEST:
-                deeper = depth + isinstance(stmt, For)
-                work += [(child, deeper) for child in stmt.children() if isinstance(child, Stmt)]
+            body, depth = work.pop()
+            for stmt in composites(body):
+                if isinstance(stmt, For) and not widens_integers(stmt):
+                    continue
+                if isinstance(stmt, For) and (narrow := _narrowed(stmt)) is not None:
+                    made[stmt] = (narrow,)
+                elif depth < _DEEPEST:
+                    work += [(inside, depth + isinstance(stmt, For)) for inside in stmt.bodies]
         return exchanged(facts.func, made) if made else facts.func
 
 
