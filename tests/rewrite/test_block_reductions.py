@@ -201,3 +201,16 @@ def test_rows_that_are_summed_together() -> None:
     x = np.random.default_rng(0).integers(-9, 9, (300, 70)).astype(float)
     assert norm(x)[0] == (x * x).sum()
     assert "tl.parallel" in str(norm.lowered)
+
+
+def test_where_a_condition_says_that_there_are_few_they_stay_together() -> None:
+    few = """
+    if n >= 64 and n >= 6:
+        y[0] = 0
+    else:
+        for i in tl.reduce(n):
+            y[0] += x[i, 0]
+        """
+    assert str(blocked(source(few))) == str(Normalize()(tl.parse(source(few))))
+    for many in ("n >= 10000", "m >= 64", "n >= 64 and m >= 64"):
+        assert "tl.parallel" in str(blocked(source(few.replace("n >= 64 and n >= 6", many))))

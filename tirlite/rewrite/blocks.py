@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.integers.definitions import Definitions
@@ -56,8 +56,11 @@ _PLAIN = (Store, Let, For, IfThenElse, Allocate, SeqStmt)
 _INSIDE = (ForKind.REDUCE, ForKind.SERIAL, ForKind.UNROLLED)
 
 
-def in_blocks(loop: For, kind: ForKind, facts: Facts) -> tuple[Stmt, ...] | None:
-    """What stands in the place of a reduction; None where it is to stay. The loop over blocks is of this kind."""
+def in_blocks(loop: For, kind: ForKind, facts: Facts, bounds: Mapping[Expr, int]) -> tuple[Stmt, ...] | None:
+    """What stands in the place of a reduction; None where it is to stay. The loop over blocks is of this kind.
+
+    `bounds` are what some numbers are at most there.
+    """
     if loop.step != 1 or not all(map(_is_plain, statements(loop.body))):
         return None
     updates = updates_in(loop, facts)
@@ -75,6 +78,7 @@ def in_blocks(loop: For, kind: ForKind, facts: Facts) -> tuple[Stmt, ...] | None
     most = blocks.count.value if isinstance(blocks.count, IntImm) else None
     if isinstance(blocks.count, Var) and blocks.count.dim is not None:
         most = blocks.count.dim.high
+    most = bounds.get(blocks.count, most)
     if most is not None and most < 2 * blocks.least:
         return None
     return (*blocks.statements(),)

@@ -5,31 +5,33 @@ What rewrites them is loaded for functions that have some: `blocks.py`, and `par
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from tirlite.analysis.facts import Facts
 from tirlite.diag import KernelError, Message
 from tirlite.ir import (
-    AttrStmt,
+    GE,
+    Expr,
     For,
     ForKind,
     IfThenElse,
+    IntImm,
     PrimFunc,
     SeqStmt,
     Stmt,
     Store,
-    While,
+    Var,
     statements_of,
 )
 from tirlite.ir.checked import has_check
+from tirlite.ir.walk import composites, conjuncts
 from tirlite.record import record
 from tirlite.rewrite.normalize import Normalize, exchanged
 from tirlite.rewrite.pipeline import FactsPass
 
 if TYPE_CHECKING:
     from tirlite.analysis.regrouping import Obstacle
-
-_COMPOSITES: frozenset[type[Stmt]] = frozenset((For, While, IfThenElse, AttrStmt))
 
 
 class ReductionRead(Message):
@@ -174,26 +176,37 @@ class BlockReductions(FactsPass):
         from tirlite.rewrite.blocks import in_blocks
 
         kind = ForKind.SERIAL if self.serial else ForKind.PARALLEL
-        made = {loop: stmts for loop in candidates if (stmts := in_blocks(loop, kind, facts))}
+        made = {loop: stmts for loop, most in candidates if (stmts := in_blocks(loop, kind, facts, most))}
         if not made:
             return facts.func
         return exchanged(facts.func, made)
 
 
-def _outermost(body: SeqStmt) -> list[For]:
-    """The reductions that no parallel loop and no other reduction is around."""
-    found: list[For] = []
-    stack: list[Stmt] = [body]
+def _outermost(body: SeqStmt) -> list[tuple[For, Mapping[Expr, int]]]:
+    """The reductions that no parallel loop and no other reduction is around, each with what conditions bound there."""
+    found: list[tuple[For, Mapping[Expr, int]]] = []
+    stack: list[tuple[Stmt, Mapping[Expr, int]]] = [(stmt, {}) for stmt in reversed(composites(body))]
     while stack:
-        stmt = stack.pop()
-        if isinstance(stmt, SeqStmt):
-            if not _COMPOSITES.isdisjoint(stmt.kinds):
-                stack += [each for each in stmt.stmts[::-1] if type(each) in _COMPOSITES]
-        elif isinstance(stmt, For) and stmt.kind is ForKind.REDUCE:
-            found += () if has_check(stmt) else (stmt,)
+        stmt, most = stack.pop()
+        if isinstance(stmt, For) and stmt.kind is ForKind.REDUCE:
+            found += () if has_check(stmt) else ((stmt, most),)
+        elif isinstance(stmt, IfThenElse):
+            less = {**most, **_most_else(stmt.condition)}
+            stack += ((each, less) for each in reversed(composites(stmt.else_body)))
+            stack += ((each, most) for each in reversed(composites(stmt.then_body)))
         elif not isinstance(stmt, For) or stmt.kind is ForKind.SERIAL:
-            stack += stmt.bodies[::-1]
+            stack += ((each, most) for inside in stmt.bodies for each in reversed(composites(inside)))
     return found
+
+
+def _most_else(condition: Expr) -> Mapping[Expr, int]:
+    """What a number is at most where it is not as large as a condition asks for, as in front of a schedule for many."""
+    least: dict[Expr, int] = {}
+    for each in conjuncts(condition):
+        if not isinstance(each, GE) or not isinstance(each.a, Var) or not isinstance(each.b, IntImm):
+            return {}
+        least[each.a] = max(each.b.value, least.get(each.a, each.b.value))
+    return {number: value - 1 for number, value in least.items()} if len(least) == 1 else {}
 
 
 @record
