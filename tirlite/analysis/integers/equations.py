@@ -103,7 +103,10 @@ class _Solver:
         low, high = _total(constant, parts.values())
         if (low is not None and is_positive(low)) or (high is not None and is_positive(-high)):
             return False
-        return all(self._pin(name, equation, parts) for name in terms if name not in self.known)
+        # A variable is pinned by the bounds of all others.
+        unbound = [name for name, (least, most) in parts.items() if least is None or most is None]
+        pinned = terms if not unbound else unbound if len(unbound) == 1 else ()
+        return all(self._pin(name, equation, parts) for name in pinned if name not in self.known)
 
     def _pin(self, name: Name, equation: Equation, parts: dict[Name, Ends]) -> bool:
         """Give the variable its value where the bounds of the rest leave it one."""

@@ -107,6 +107,7 @@ class IndexSpace:
         self._values: dict[Var, Size] = {}
         self._counters: dict[For, Unknown] = {}
         self._forms: dict[Size, list[Linear]] = {}
+        self._unknowns: dict[Atom, tuple[Unknown, ...]] = {}
         self.choices: dict[Atom, Choice] = {}  # what some unknowns are one of two of
 
     def size(self, expr: Expr, lane: Unknown | None = None) -> Size:
@@ -122,6 +123,12 @@ class IndexSpace:
         if size not in self._forms:
             self._forms[size] = [form for each in forms_of(size) if (form := linear(each)) is not None]
         return self._forms[size]
+
+    def unknowns_of(self, atom: Atom) -> tuple[Unknown, ...]:
+        """The unknowns that an atom is made of, each once."""
+        if atom not in self._unknowns:
+            self._unknowns[atom] = (*unknowns_in(atom + 0),)
+        return self._unknowns[atom]
 
     def counter(self, loop: For) -> Unknown:
         """How many iterations of `loop` lie behind."""

@@ -9,7 +9,7 @@ from tirlite.analysis.integers.equations import Equation, Name, System
 from tirlite.analysis.integers.index_space import IndexSpace
 from tirlite.sizes import Size
 from tirlite.sizes.poly import Atom
-from tirlite.sizes.unknown import Linear, Unknown, ends_of, linear, relation_of, unknowns_in
+from tirlite.sizes.unknown import Linear, Unknown, ends_of, linear, relation_of
 
 
 class Instances:
@@ -30,6 +30,7 @@ class Instances:
         self.distances: dict[Atom, Name] = {}
         self.directed: list[Unknown] = []
         self.met: dict[Atom, None] = {}
+        self._same: dict[Atom, bool] = {}
 
     def direct(self, counter: Unknown, sign: int) -> None:
         """Demand that the first instance is in a later iteration of a loop for `sign` 1, in an earlier one for -1."""
@@ -136,12 +137,14 @@ class Instances:
 
     def _is_same(self, atom: Atom) -> bool:
         """Whether both instances see the same value."""
-        return all(
-            each.steady
-            and each.owner not in self.inner
-            and (each.owner is None or self.levels.get(each.owner, -1) < self.level)
-            for each in unknowns_in(atom + 0)
-        )
+        if atom not in self._same:
+            self._same[atom] = all(
+                each.steady
+                and each.owner not in self.inner
+                and (each.owner is None or self.levels.get(each.owner, -1) < self.level)
+                for each in self.space.unknowns_of(atom)
+            )
+        return self._same[atom]
 
 
 def _directed(sign: int | None) -> tuple[int | None, int | None]:
