@@ -136,3 +136,16 @@ def test_loops_in_a_row_find_one_pair(shape: tuple[int, int]) -> None:
             assert kernel(x)[0] == np.argmax(x)
         if x.size < 1000:
             assert matrix.interpret(x)[0] == tl.compile(matrix.lowered).interpret(x)[0] == np.argmax(x)
+
+
+def test_two_kinds_of_pairs_are_named() -> None:
+    @tl.kernel
+    def ends(x: tl.f32[n], y: tl.f32[1]):
+        top, at = tl.f32(0), tl.i64(0)
+        for i in tl.reduce(n):
+            top, at = tl.argmax((top, at), (x[i], i))
+            top, at = tl.argmin((top, at), (x[i], i))
+        y[0] = top
+
+    with pytest.raises(tl.KernelError, match="`top` is combined over `i` by `tl.argmax`, and `tl.argmin` here"):
+        _ = ends.lowered

@@ -28,10 +28,11 @@ class Reading:
 
 @record(eq=False)
 class Mixture:
-    """Two statements write one buffer, and are not both updates by one operation."""
+    """Two statements write one buffer, and are not both updates by one operation: the second may be none."""
 
-    first: Store
+    first: AnyUpdate
     second: Stmt
+    update: AnyUpdate | None = None
 
 
 @record(eq=False)
@@ -57,9 +58,9 @@ def updates_in(loop: For, facts: Facts) -> tuple[AnyUpdate, ...] | Obstacle:
         update = (pairs.get(touch.node) or update_of(touch.node)) if isinstance(touch.node, Store) else None
         others = found.setdefault(key, [])
         if update is None:
-            return Mixture(others[0].store, touch.stmt) if others else Carried(touch.buffer, touch.stmt)
+            return Mixture(others[0], touch.stmt) if others else Carried(touch.buffer, touch.stmt)
         if others and (type(others[0]), others[0].operation) != (type(update), update.operation):
-            return Mixture(others[0].store, touch.stmt)
+            return Mixture(others[0], touch.stmt, update)
         others.append(update)
     # Copies of a body share what they load.
     own: Counter[Node] = Counter(

@@ -31,6 +31,7 @@ from tirlite.rewrite.normalize import Normalize, exchanged
 from tirlite.rewrite.pipeline import FactsPass
 
 if TYPE_CHECKING:
+    from tirlite.analysis.reductions import AnyUpdate
     from tirlite.analysis.regrouping import Obstacle
 
 
@@ -84,7 +85,7 @@ class ReductionCarried(Message):
     raises = KernelError
     title = "`{buffer}` is written by the iterations of `{loop}`, and not combined"
     label = "other iterations may touch the same element"
-    help = "update it by one of + - * min max & | ^, index it by `{loop}`, or write range"
+    help = "update it by one of + - * min max & | ^, or by tl.argmax; index it by `{loop}`, or write range"
 
     buffer: str
     loop: str
@@ -136,10 +137,9 @@ def message_of(found: Obstacle, loop: str) -> Message:
         store = found.update.store
         return ReductionRead(store.buffer.name, loop, span=found.stmt.span, related=store.span)
     if isinstance(found, Mixture):
-        first, second = found.first, found.second
-        return ReductionMixture(
-            first.buffer.name, loop, _told(first), _told(second), span=second.span, related=first.span
-        )
+        first, second = found.first.store, found.second
+        told, other = _told(found.first), _told(found.update)
+        return ReductionMixture(first.buffer.name, loop, told, other, span=second.span, related=first.span)
     name, span = found.buffer.name, found.stmt.span
     combined = converted_update(found.stmt) if isinstance(found.stmt, Store) else None
     if combined is not None:
@@ -147,11 +147,13 @@ def message_of(found: Obstacle, loop: str) -> Message:
     return ReductionCarried(name, loop, span=span)
 
 
-def _told(stmt: Stmt) -> str:
-    from tirlite.analysis.reductions import SPELLING, update_of
+def _told(update: AnyUpdate | None) -> str:
+    from tirlite.analysis.reductions import SPELLING, Update
 
-    update = update_of(stmt) if isinstance(stmt, Store) else None
-    return "assigned" if update is None else f"`{SPELLING[update.operation]}`"
+    if update is None:
+        return "assigned"
+    name = SPELLING[update.operation]
+    return f"`{name}`" if isinstance(update, Update) else f"`tl.arg{name}`"
 
 
 @record
