@@ -41,3 +41,17 @@ def test_the_ratio_is_to_the_best_peer() -> None:
     row = Row("w", 1, {"tirlite": 3.0, "numpy": 4.0, "numba": 2.0, "opencv": None}, {}, 1.0, "bytes")
     assert row.best_peer == "numba"
     assert row.ratio == 1.5
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--peers", "numpy,nmpy"), "`nmpy` is no peer: take some of numpy, numba, scipy, opencv"),
+        (("--only", "matmull"), "no workload has `matmull` in its name: they are matmul 512, "),
+    ],
+)
+def test_what_is_no_peer_and_no_workload_is_told(
+    options: tuple[str, str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["bench", "kernels", *options]) == 2
+    assert told in capsys.readouterr().err

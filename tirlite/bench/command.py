@@ -71,14 +71,40 @@ def _add_kernels(benches: argparse._SubParsersAction[argparse.ArgumentParser]) -
     kernels.add_argument(
         "--threads", metavar="T,T", type=_counts, default="1,2", help="numbers of threads (%(default)s)"
     )
-    kernels.add_argument("--peers", metavar="NAME,NAME", default="", help="compare with these peers only")
-    kernels.add_argument("--only", metavar="NAME", default="", help="measure only workloads with this in their name")
+    kernels.add_argument("--peers", metavar="NAME,NAME", type=_peers, default="", help="compare with these peers only")
+    kernels.add_argument(
+        "--only", metavar="NAME", type=_workload, default="", help="measure only workloads with this in their name"
+    )
     _finish(kernels, run_kernels, "small arrays and one run")
 
 
 def _counts(text: str) -> list[int]:
     """Numbers of threads, with commas between them."""
     return [whole(1, 1024)(each) for each in text.split(",")]
+
+
+def _peers(text: str) -> str:
+    """Names of peers that are installed, with commas between them."""
+    from importlib.util import find_spec
+
+    from tirlite.bench.peers import PEERS
+
+    for name in filter(None, text.split(",")):
+        if name not in PEERS:
+            raise argparse.ArgumentTypeError(f"`{name}` is no peer: take some of {', '.join(PEERS)}")
+        if find_spec(PEERS[name][0]) is None:
+            raise argparse.ArgumentTypeError(f"`{name}` is not installed")
+    return text
+
+
+def _workload(text: str) -> str:
+    """A part of the name of a workload."""
+    from tirlite.bench.workloads import workloads
+
+    names = {name: None for quick in (False, True) for name in workloads(quick=quick)}
+    if not any(text in name for name in names):
+        raise argparse.ArgumentTypeError(f"no workload has `{text}` in its name: they are {', '.join(names)}")
+    return text
 
 
 def _add_parallel(benches: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
