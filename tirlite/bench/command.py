@@ -3,17 +3,55 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tirlite.cli.model_options import add_constant, add_facts
 from tirlite.cli.numbers import seconds, whole
 from tirlite.cli.progress import printed
 from tirlite.show.environment import without_cache
 
-if TYPE_CHECKING:
-    from tirlite.bench.figures import Figure
+# What gives figures one by one: help, description, what is less in a quick run, and MODULE:FUNCTION.
+_FIGURES = {
+    "compile": (
+        "the speed of the compiler: import, first result, calls, passes, extreme programs",
+        "Measures the speed of the compiler, in a minute or so. Leave the machine idle meanwhile.",
+        "small programs and few runs",
+        "compile:compiler_figures",
+    ),
+    "debug": (
+        "the price of checked code: how much slower each kernel of the gallery is with debug=True",
+        "Calls each kernel of the gallery with and without checks in turn, and prints the ratio.",
+        "small arrays and few runs",
+        "gallery:debug_figures",
+    ),
+    "safety": (
+        "the price of safety: how much slower each kernel of the gallery is than with unchecked=True",
+        "Calls each kernel of the gallery as it is and unchecked in turn; counts accesses, and code.",
+        "small arrays and few runs, without bars on time",
+        "safety:safety_figures",
+    ),
+    "math": (
+        "the elementary functions: the worst error against mpmath, and the time of an element beside NumPy",
+        "Tries each elementary function on a sample with corners, and times it and NumPy in turn.",
+        "small samples and few runs",
+        "math:math_figures",
+    ),
+    "parallel": (
+        "parallel loops: each kernel of the gallery on one worker and on several, and the cost of a fork",
+        "Calls each kernel with parallel loops on one worker and on several in turn, and prints the ratio.",
+        "small arrays and few runs",
+        "gallery:parallel_figures",
+    ),
+    "passes": (
+        "the passes that take storage away: bytes and times of the gallery's kernels with and without them",
+        "Calls kernels without these passes, with all, and with all but one in turn: the ratios.",
+        "small arrays and few runs",
+        "gallery:passes_figures",
+    ),
+}
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -24,40 +62,15 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         description="Measures tirlite on this machine, and prints each figure with its bar.",
     )
     benches = parser.add_subparsers(title="what is measured", metavar="WHAT", required=True)
-    compiler = benches.add_parser(
-        "compile",
-        help="the speed of the compiler: import, first result, calls, passes, extreme programs",
-        description="Measures the speed of the compiler, in a minute or so. Leave the machine idle meanwhile.",
-    )
-    _finish(compiler, run_compile, "small programs and few runs")
-    debug = benches.add_parser(
-        "debug",
-        help="the price of checked code: how much slower each kernel of the gallery is with debug=True",
-        description="Calls each kernel of the gallery with and without checks in turn, and prints the ratio.",
-    )
-    _finish(debug, run_debug, "small arrays and few runs")
-    safety = benches.add_parser(
-        "safety",
-        help="the price of safety: how much slower each kernel of the gallery is than with unchecked=True",
-        description="Calls each kernel of the gallery as it is and unchecked in turn; counts accesses, and code.",
-    )
-    safety.add_argument("files", nargs="*", type=Path, metavar="FILE.py", help="count the accesses of its kernels, too")
-    _finish(safety, run_safety, "small arrays and few runs, without bars on time")
-    math = benches.add_parser(
-        "math",
-        help="the elementary functions: the worst error against mpmath, and the time of an element beside NumPy",
-        description="Tries each elementary function on a sample with corners, and times it and NumPy in turn.",
-    )
-    _finish(math, run_math, "small samples and few runs")
+    for name, (help_text, description, quick, figures) in _FIGURES.items():
+        bench = benches.add_parser(name, help=help_text, description=description)
+        if name == "safety":
+            bench.add_argument("files", nargs="*", type=Path, metavar="FILE.py", help="count accesses of its kernels")
+        if name == "parallel":
+            bench.add_argument("--workers", metavar="N", type=whole(1, 1024), default=2, help="how many (%(default)d)")
+        _finish(bench, partial(_run_figures, figures), quick)
     _add_kernels(benches)
-    _add_parallel(benches)
     _add_graphs(benches)
-    passes = benches.add_parser(
-        "passes",
-        help="the passes that take storage away: bytes and times of the gallery's kernels with and without them",
-        description="Calls kernels without these passes, with all, and with all but one in turn: the ratios.",
-    )
-    _finish(passes, run_passes, "small arrays and few runs")
     _add_plans(benches)
     _add_storage(benches)
 
@@ -105,16 +118,6 @@ def _workload(text: str) -> str:
     if not any(text in name for name in names):
         raise argparse.ArgumentTypeError(f"no workload has `{text}` in its name: they are {', '.join(names)}")
     return text
-
-
-def _add_parallel(benches: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parallel = benches.add_parser(
-        "parallel",
-        help="parallel loops: each kernel of the gallery on one worker and on several, and the cost of a fork",
-        description="Calls each kernel with parallel loops on one worker and on several in turn, and prints the ratio.",
-    )
-    parallel.add_argument("--workers", metavar="N", type=whole(1, 1024), default=2, help="how many (%(default)d)")
-    _finish(parallel, run_parallel, "small arrays and few runs")
 
 
 def _add_graphs(benches: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -182,34 +185,6 @@ def _finish(bench: argparse.ArgumentParser, run: Callable[[argparse.Namespace], 
     bench.set_defaults(run=run_without_cache)
 
 
-def run_compile(arguments: argparse.Namespace) -> int:
-    """Measures and prints."""
-    from tirlite.bench.compile import compiler_figures
-
-    return _told(compiler_figures(quick=arguments.quick), as_json=arguments.json)
-
-
-def run_safety(arguments: argparse.Namespace) -> int:
-    """Measures and prints."""
-    from tirlite.bench.safety import safety_figures
-
-    return _told(safety_figures(arguments.files, quick=arguments.quick), as_json=arguments.json)
-
-
-def run_debug(arguments: argparse.Namespace) -> int:
-    """Measures and prints."""
-    from tirlite.bench.gallery import debug_figures
-
-    return _told(debug_figures(quick=arguments.quick), as_json=arguments.json)
-
-
-def run_math(arguments: argparse.Namespace) -> int:
-    """Measures and prints."""
-    from tirlite.bench.math import math_figures
-
-    return _told(math_figures(quick=arguments.quick), as_json=arguments.json)
-
-
 def run_kernels(arguments: argparse.Namespace) -> int:
     """Measures and prints."""
     from tirlite.bench.kernels import kernel_rows, kernels_json, kernels_text
@@ -217,13 +192,6 @@ def run_kernels(arguments: argparse.Namespace) -> int:
     options = (arguments.only, arguments.peers, "quick" if arguments.quick else "")
     rows = kernel_rows(arguments.threads, options)
     return printed(rows, lambda row: row.workload, kernels_json if arguments.json else kernels_text)
-
-
-def run_parallel(arguments: argparse.Namespace) -> int:
-    """Measures and prints."""
-    from tirlite.bench.gallery import parallel_figures
-
-    return _told(parallel_figures(arguments.workers, quick=arguments.quick), as_json=arguments.json)
 
 
 def run_graphs(arguments: argparse.Namespace) -> int:
@@ -245,18 +213,14 @@ def run_graphs(arguments: argparse.Namespace) -> int:
     return printed(measured, lambda row: row.name, graphs_json if arguments.json else graphs_text)
 
 
-def run_passes(arguments: argparse.Namespace) -> int:
-    """Measures and prints."""
-    from tirlite.bench.gallery import passes_figures
-
-    return _told(passes_figures(quick=arguments.quick), as_json=arguments.json)
-
-
-def _told(measured: Iterable[Figure], *, as_json: bool) -> int:
-    """Prints figures once all of them are measured, or Ctrl-C has come."""
+def _run_figures(figures: str, arguments: argparse.Namespace) -> int:
+    """Prints the figures of MODULE:FUNCTION once all of them are measured, or Ctrl-C has come."""
     from tirlite.bench.figures import figures_json, figures_text
 
-    return printed(measured, lambda figure: figure.name.strip(), figures_json if as_json else figures_text)
+    module, _, function = figures.partition(":")
+    own = [value for name, value in vars(arguments).items() if name in ("files", "workers")]
+    measured = getattr(import_module(f"tirlite.bench.{module}"), function)(*own, quick=arguments.quick)
+    return printed(measured, lambda figure: figure.name.strip(), figures_json if arguments.json else figures_text)
 
 
 def run_plans(arguments: argparse.Namespace) -> int:

@@ -11,9 +11,8 @@ from functools import partial
 from importlib.util import find_spec
 from math import log
 from pathlib import Path
-from statistics import fmean, median
+from statistics import linear_regression, median
 from tempfile import TemporaryDirectory
-from time import perf_counter
 from typing import TypeAlias
 
 import numpy as np
@@ -22,6 +21,7 @@ import tirlite
 from tirlite import driver
 from tirlite.bench.figures import Figure
 from tirlite.bench.programs import SHAPES
+from tirlite.cli.turns import medians
 from tirlite.ir import Builder, PrimFunc, Var, f32, i64
 from tirlite.rewrite import default_pipeline, run_pipeline
 from tirlite.sizes import Dim
@@ -133,11 +133,11 @@ def _calls(runs: int) -> Iterator[Figure]:
             kernel(*arrays)
 
     few, many = 20, 2_000
-    new = _median_time(partial(batch, few), runs) / few
+    (new,) = medians([partial(batch, few)], runs)
     batch(many)
-    often = _median_time(partial(batch, many), runs) / many
-    yield Figure("call with three arrays, all checks, of a new kernel", 1e6 * new, "us", _CALL_BAR)
-    yield Figure("call with three arrays, all checks, after some hundreds", 1e6 * often, "us", _CALL_BAR)
+    (often,) = medians([partial(batch, many)], runs)
+    yield Figure("call with three arrays, all checks, of a new kernel", 1e6 * new / few, "us", _CALL_BAR)
+    yield Figure("call with three arrays, all checks, after some hundreds", 1e6 * often / many, "us", _CALL_BAR)
 
 
 def _passes(sizes: Sequence[int], runs: int) -> Iterator[Figure]:
@@ -145,7 +145,7 @@ def _passes(sizes: Sequence[int], runs: int) -> Iterator[Figure]:
     for shape, make in SHAPES.items():
         seconds = []
         for size in sizes:
-            seconds.append(_median_time(partial(run_pipeline, make(size), default_pipeline("share")), runs))
+            seconds += medians([partial(run_pipeline, make(size), default_pipeline("share"))], runs)
         for size, each in zip(sizes[:-1], seconds, strict=False):
             yield Figure(f"passes, {shape}, {size:,} temporaries", each, "s")
         yield Figure(f"passes, {shape}, {sizes[-1]:,} temporaries", seconds[-1], "s", _PASS_BARS[shape])
@@ -184,18 +184,6 @@ def _fresh(settings: Mapping[str, str], *arguments: str, more: Mapping[str, str]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
 
 
-def _median_time(action: Callable[[], object], runs: int) -> float:
-    seconds = []
-    for _ in range(runs):
-        start = perf_counter()
-        action()
-        seconds.append(perf_counter() - start)
-    return median(seconds)
-
-
 def _exponent(sizes: Sequence[int], seconds: Sequence[float]) -> float:
     """The slope of a straight line through the points, both axes logarithmic."""
-    x, y = [log(size) for size in sizes], [log(each) for each in seconds]
-    middle, height = fmean(x), fmean(y)
-    rise = sum((a - middle) * (b - height) for a, b in zip(x, y, strict=True))
-    return rise / sum((a - middle) ** 2 for a in x)
+    return linear_regression(list(map(log, sizes)), list(map(log, seconds))).slope

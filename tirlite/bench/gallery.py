@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from math import prod
+from statistics import geometric_mean
 
 import numpy as np
 
@@ -133,7 +133,7 @@ def passes_figures(*, quick: bool = False) -> Iterator[Figure]:
     for name, values in ratios.items():
         if name != "none":
             label = "all passes" if name == "all" else f"without {name}"
-            yield Figure(label, prod(values) ** (1 / len(values)), "x", None, "mean of these kernels")
+            yield Figure(label, geometric_mean(values), "x", None, "mean of these kernels")
 
 
 def _by_passes(case: Case) -> dict[str, driver.Kernel]:
