@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from tirlite.late import late_names
 
 if TYPE_CHECKING:
-    from tirlite.codegen.callees import Callees as Callees, written_ahead as written_ahead
+    from tirlite.codegen.callees import Callees as Callees, offered_ahead as offered_ahead
     from tirlite.codegen.llvm.machine import (
         MACHINES as MACHINES,
         Effort as Effort,
@@ -28,7 +28,7 @@ else:
     __getattr__, __all__ = late_names(
         __name__,
         {
-            "callees": "Callees written_ahead",
+            "callees": "Callees offered_ahead",
             "llvm.machine": "MACHINES Effort Optimised compile_exported compile_text optimised",
             "llvm.pool": "pool_text",
             "llvm.side_by_side": "ObjectCode SideBySide compile_module",

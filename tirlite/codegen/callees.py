@@ -1,16 +1,19 @@
 """Writes the functions that a function calls before that one is known, so that LLVM may begin with them.
 
 A network is made of dozens of functions, each of which is lowered by itself; the plan of its storage comes last. A
-function is therefore written as most callers need it: its arguments lie apart and are aligned. Where the plan puts a
-result in the place of an operand, it is written again, and what was written before is left out. In which order all this
-stands in a module follows from the functions alone, whenever they are written.
+function is therefore written as most callers need it: its arguments are aligned and lie apart. Where the plan puts a
+result in the place of an operand, it is written again, and what was written before is left out. What may well come to
+that, as a sum that goes element by element, waits for the plan. In which order all this stands in a module follows from
+the functions alone, whenever they are written.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable
 from time import perf_counter
+from typing import TypeAlias
 
 from tirlite.codegen.aliases import Aliases
 from tirlite.codegen.expressions import Expressions
@@ -23,14 +26,15 @@ from tirlite.codegen.pieces import Weights
 from tirlite.codegen.refused import NotCompiled, Refused
 from tirlite.codegen.statements import Statements
 from tirlite.codegen.storage import Home, Storage, assign_homes, share_of_leaf
-from tirlite.ir import Buffer, Function, PrimFunc, callees, calls_in
+from tirlite.ir import Buffer, Expr, Function, Load, PrimFunc, Store, Var, View, callees, calls_in, walk
 from tirlite.target.processor import processor_called
 
+_Place: TypeAlias = tuple[tuple[object, ...], tuple[object, ...]]  # the form of a buffer's shape, and that of indices
 # LLVM is at so many functions for long enough.
 _MANY = 4
 
 
-def written_ahead(func: PrimFunc) -> tuple[PrimFunc, ...]:
+def offered_ahead(func: PrimFunc) -> tuple[PrimFunc, ...]:
     """The functions that `func` calls, if they are many that call no others; else none."""
     called = callees(func)
     return called if len(called) >= _MANY and not any(calls_in(each.body) for each in called) else ()
@@ -39,7 +43,8 @@ def written_ahead(func: PrimFunc) -> tuple[PrimFunc, ...]:
 class Callees:
     """The functions of a module so far, each a unit of its own if it is large enough, and how long that took.
 
-    The parts of units are handed to `begin` when they are written.
+    The parts of units are handed to `begin` when they are written. `offered` are the functions that were to be written,
+    in order.
     """
 
     def __init__(
@@ -51,6 +56,7 @@ class Callees:
         self.storages: dict[Function, Storage] = {}
         self.seconds = 0.0
         self._workers = workers
+        self.offered: list[PrimFunc] = []
         self._functions: dict[Version, tuple[Definition, ...]] = {}
         self._units: dict[Version, Unit] = {}
 
@@ -58,11 +64,6 @@ class Callees:
     def of(cls, name: str, workers: int, target: str, begin: Callable[[Part], None]) -> Callees:
         """Those of the function of this name, so far none, for a target by its name."""
         return cls(ModuleText(processor_called(target)), legal(name), workers, begin)
-
-    @property
-    def written(self) -> tuple[PrimFunc, ...]:
-        """The functions that were written, in order."""
-        return tuple(version.func for version in self._functions)
 
     def statements(self, func: PrimFunc, name: str, storage: Storage) -> Statements:
         """Who writes the statements of a function."""
@@ -72,7 +73,10 @@ class Callees:
         return Statements(out, values, name, storage, Weights(func.body), aliases, Calls(func, self.versions))
 
     def write(self, func: PrimFunc) -> None:
-        """Writes a function, for arguments that lie apart and are aligned. Raises KernelError as `lower` does."""
+        """Writes a function for arguments that lie apart and are aligned. Raises KernelError as `lower` does."""
+        self.offered.append(func)
+        if may_go_in_place(func, self.versions.changed(func)):
+            return
         start, module = perf_counter(), self.module
         before, module.extent = module.extent, Extent()
         held, module.keeps_scalars = module.keeps_scalars, False
@@ -104,6 +108,34 @@ class Callees:
         }
         self.module.functions = [marked.get(each, each) for each in self.module.functions if each not in unused]
         return tuple(unit for version, unit in self._units.items() if version in called)
+
+
+def may_go_in_place(func: PrimFunc, results: Collection[Buffer]) -> bool:
+    """Whether a result has an operand of its type of which nothing is read but what is stored there."""
+    operands = [param for param in func.params if isinstance(param, Buffer) and param not in results]
+    pairs = [(x, y) for x in operands for y in results if _type(x) == _type(y)]
+    if not pairs:
+        return False
+    roots: dict[Buffer, Buffer] = {each: each for pair in pairs for each in pair}
+    loaded: defaultdict[Buffer, set[_Place]] = defaultdict(set)
+    stored: defaultdict[Buffer, set[_Place]] = defaultdict(set)
+    for node in walk(func.body):
+        if isinstance(node, View) and node.source in roots:
+            roots[node.buffer] = roots[node.source]
+        elif isinstance(node, Store | Load) and node.buffer in roots:
+            touched = stored if isinstance(node, Store) else loaded
+            touched[roots[node.buffer]].add((_form(node.buffer.shape), _form(node.indices)))
+    return any(loaded[x] and loaded[x] <= stored[y] for x, y in pairs)
+
+
+def _type(buffer: Buffer) -> tuple[object, ...]:
+    return buffer.dtype, *_form(buffer.shape)
+
+
+def _form(exprs: Iterable[Expr]) -> tuple[object, ...]:
+    """What expressions are made of: equal for equal ones."""
+    nodes = (node for expr in exprs for node in walk(expr))
+    return tuple(each if isinstance(each, Var) else (type(each), getattr(each, "value", None)) for each in nodes)
 
 
 def write_versions(

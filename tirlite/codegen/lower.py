@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from tirlite.analysis import shape_plan
 from tirlite.analysis.facts import Facts
 from tirlite.codegen.aliases import Aliases
-from tirlite.codegen.callees import Callees, legal, write_versions, written_ahead
+from tirlite.codegen.callees import Callees, legal, offered_ahead, write_versions
 from tirlite.codegen.doubtful import OnEntry, doubtful_buffers
 from tirlite.codegen.expressions import Expressions
 from tirlite.codegen.faults import KernelFunction
@@ -90,8 +90,8 @@ def lower(
     storage = assign_homes(func, runners, shares[func], on_entry)
     storage = storage.on_heap() if debug else storage
     workspace = Workspace.of(storage, () if debug else doubtful_buffers(facts, on_entry))
-    name, own = legal(func.name), () if debug or exported or lines else written_ahead(func)
-    is_written = ahead is not None and ahead.written == own
+    name, own = legal(func.name), () if debug or exported or lines else offered_ahead(func)
+    is_written = ahead is not None and (*ahead.offered,) == own
     if ahead is None or not is_written:
         ahead = Callees(ModuleText(processor_called(target), exported=exported, lines=lines), name, runners)
     module, versions, storages = ahead.module, ahead.versions, ahead.storages

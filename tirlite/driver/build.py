@@ -250,11 +250,11 @@ class Version:
 
         Not where anybody else's code runs in between, which might fork while other threads compile.
         """
-        from tirlite.codegen import Callees, written_ahead
+        from tirlite.codegen import Callees, offered_ahead
 
         options = self.options
         is_own = isinstance(options.strategy, str) and not (options.passes or options.observers)
-        if not is_own or options.debug or lines_are_wanted() or not written_ahead(self.func):
+        if not is_own or options.debug or lines_are_wanted() or not offered_ahead(self.func):
             return None
         return Callees.of(self.func.name, self._workers, options.target.name, beside.begin)
 
