@@ -48,7 +48,7 @@ from tirlite.rewrite.by_vectors import (
 from tirlite.rewrite.columns import IN_ORDER, TURNED, Columns, lanes_of, takes_rows_of_lanes
 from tirlite.rewrite.jam import Jam, by_rows, is_repeatable, rows_together
 from tirlite.rewrite.lanes import Lanes, NotVector, is_inside, iterations
-from tirlite.rewrite.local_elements import with_local_elements, with_scalars, with_steady_loads
+from tirlite.rewrite.local_elements import with_followed_loads, with_local_elements, with_scalars, with_steady_loads
 from tirlite.rewrite.search_ahead import asserted_by_vectors
 from tirlite.rewrite.strips import in_strips, where_many
 from tirlite.rewrite.taps import by_window_rows, count_of
@@ -148,6 +148,8 @@ def _nest(chain: list[For], facts: Facts, rules: Rules) -> tuple[Stmt, ...] | No
         made = None if apart is None else _within(chain[:-1], apart)
     if made is None and (steady := with_steady_loads(innermost, facts)) is not None:
         made = _within(chain[:-1], (steady,))
+    if made is None and (followed := with_followed_loads(innermost, facts)) is not None:
+        made = _within(chain[:-1], (followed,))
     return made
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.streams import large_from, results, stores_past
-from tirlite.analysis.work import asserts_alone, has_much_to_do, meets_itself, reads_neighbours
+from tirlite.analysis.work import asserts_alone, follows_a_place, has_much_to_do, meets_itself, reads_neighbours
 from tirlite.ir import For, ForKind, PrimFunc, Stmt, While, statements_of
 from tirlite.record import record
 from tirlite.rewrite.normalize import exchanged
@@ -104,8 +104,8 @@ def _without_counts(func: PrimFunc) -> PrimFunc:
 
 def _may_serve(loop: For) -> bool:
     """Whether vectors may serve a loop."""
-    serves = has_much_to_do(loop) or asserts_alone(loop) or reads_neighbours(loop) or meets_itself(loop)
-    return loop.kind is ForKind.VECTORIZED or serves
+    serves = has_much_to_do(loop) or asserts_alone(loop) or reads_neighbours(loop)
+    return loop.kind is ForKind.VECTORIZED or serves or meets_itself(loop) or follows_a_place(loop)
 
 
 def _ahead(func: PrimFunc, made: Mapping[For, object]) -> dict[While, Stmt]:
