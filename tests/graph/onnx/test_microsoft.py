@@ -224,3 +224,37 @@ def test_what_is_not_read_is_named() -> None:
     domains = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
     with pytest.raises(tl.GraphError, match=r"there is no operator com\.microsoft\.QMoE here"):
         tl.from_onnx(helper.make_model(graph, opset_imports=domains))
+
+
+def grouped(steps: int, past: int | None, total: int, ends: list[int], **attributes: object) -> None:
+    """Four queries for two keys of 16 elements, for a batch whose last tokens stand at these places."""
+    batch, given, inputs = len(ends), dict[str, Array](), ["q", "k", "v", "", ""]
+    for name, width in (("q", 64), ("k", 32), ("v", 32)):
+        given[name] = normal(batch, steps, width)
+    if past is not None:
+        given.update(pk=normal(batch, 2, past, 16), pv=normal(batch, 2, past, 16))
+        inputs[3:] = ["pk", "pv"]
+    weights: dict[str, Array | np.generic] = {"total": np.int32(total), "c": normal(32, 8), "s": normal(32, 8)}
+    given["ends"] = np.array(ends, np.int32)
+    operands = [*inputs, "ends", "total", *(("c", "s") if "do_rotary" in attributes else ())]
+    heads = {"num_heads": 4, "kv_num_heads": 2}
+    assert_close(compared("GroupQueryAttention", operands, ["y", "k2", "v2"], given, weights, **heads, **attributes))
+
+
+def test_queries_in_groups_see_a_prompt() -> None:
+    grouped(4, None, 4, [3, 3])
+    grouped(4, None, 4, [3, 1], do_rotary=1)
+    grouped(4, 0, 4, [3], local_window_size=2)
+
+
+def test_queries_in_groups_see_the_past() -> None:
+    grouped(1, 3, 4, [3, 1], do_rotary=1, rotary_interleaved=1)
+    grouped(1, 8, 5, [4, 2], local_window_size=3)
+    grouped(2, 3, 5, [4], softcap=5.0, scale=0.3)
+
+
+def test_queries_in_groups_stand_packed_with_their_keys() -> None:
+    given = {"qkv": normal(2, 3, 128), "ends": np.array([2, 2], np.int32)}
+    operands = ["qkv", "", "", "", "", "ends", "total"]
+    heads = {"num_heads": 4, "kv_num_heads": 2}
+    assert_close(compared("GroupQueryAttention", operands, ["y", "", ""], given, {"total": np.int32(3)}, **heads))

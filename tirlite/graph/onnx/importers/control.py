@@ -203,7 +203,8 @@ def _repeated(
             found = {place: _changed(a, b) for place, (a, b) in enumerate(zip(carried, made, strict=True))}
             more = {place: axes | changing.get(place, set()) for place, axes in found.items() if axes}
             if not more or more == changing:
-                raise Unsupported(f"a step of it {steps[0].why}") from None
+                why = f"a step of it {steps[0].why}, and what steps carry keeps its type and its number of axes"
+                raise Unsupported(why) from None
             t.back_to(before)
             changing |= more
 

@@ -8,10 +8,12 @@ from importlib import import_module
 import numpy as np
 
 from tirlite.graph.expr import Expr
+from tirlite.graph.onnx.computed import scalar
 from tirlite.graph.onnx.node import Node, Unsupported
 from tirlite.graph.onnx.standard import standard_function
 from tirlite.graph.onnx.translation import Importer, Result, Translation
 from tirlite.ir import i64
+from tirlite.sizes import Size, maximum
 
 # The version of the standard whose operators are called.
 _VERSION = 24
@@ -72,6 +74,80 @@ def _multi_head_attention(t: Translation, node: Node) -> Sequence[Result]:
     return _attended(t, node, query, key, value, _summed(t, mask, node.maybe(5)), [node.maybe(6), node.maybe(7)])
 
 
+def _grouped_query_attention(t: Translation, node: Node) -> Sequence[Result]:
+    """Attention in which several queries share a key, over keys behind those of the past, as many as each batch has."""
+    if node.flag("smooth_softmax") or node.has(11) or node.wants(3) or any(map(node.has, (12, 13))):
+        raise Unsupported("its softmax has a sink, or its keys are quantized, or it gives its scores")
+    b, counts = t.b, [node.integer(name) for name in ("num_heads", "kv_num_heads", "kv_num_heads")]
+    heads, groups = counts[:2]
+    query, batch, steps = node.x(0), node.x(0).shape[0], node.x(0).shape[1]
+    size = _number(query.shape[2]) // (heads if node.has(1) else heads + 2 * groups)
+    packed = [query, node.maybe(1), node.maybe(2)] if node.has(1) else b.split(query, [n * size for n in counts], 2)
+    apart: list[Expr] = [
+        b.transpose(b.reshape(each, (batch, steps, count, size)), (0, 2, 1, 3))
+        for each, count in zip(packed, counts, strict=True)
+        if each is not None
+    ]
+    query, key, value = apart
+    ends = b.add(b.reshape(b.cast(node.x(5), i64), (batch, 1)), 1)
+    begins = b.maximum(b.subtract(ends, scalar(t, steps)), 0)
+    own = b.add(begins, _numbers(t, steps))
+    if node.flag("do_rotary"):
+        query, key = (_turned(t, node, each, node.maybe(9) or own) for each in (query, key))
+    keys, values = (_behind(t, node, past, new, begins) for past, new in ((node.maybe(3), key), (node.maybe(4), value)))
+    length = keys.shape[2]
+    rows = b.reshape(query, (batch, groups, heads // groups * steps, size))
+    scores: Expr = b.reshape(b.matmul(rows, b.transpose(keys, (0, 1, 3, 2))), (batch, heads, steps, length))
+    scores = b.multiply(scores, node.number("scale", 0.0) or size**-0.5)
+    if cap := node.number("softcap", 0.0):
+        scores = b.multiply(b.tanh(b.divide(scores, cap)), cap)
+    if (bias := node.maybe(10)) is not None:
+        scores = b.add(scores, bias)
+    # Queries that stand for no token, behind those of a short prompt, see what the last one sees.
+    last, places = b.unsqueeze(b.minimum(own, b.subtract(ends, 1)), 2), b.unsqueeze(_numbers(t, length), (0, 1))
+    seen = b.less_equal(places, last)
+    if (window := node.integer("local_window_size", -1)) >= 0:
+        seen = b.logical_and(seen, b.greater(places, b.subtract(last, window)))
+    scores = b.where(b.unsqueeze(seen, 1), scores, float(np.finfo(np.float16).min))
+    shares = b.reshape(b.softmax(scores), (batch, groups, heads // groups * steps, length))
+    made = b.transpose(b.reshape(b.matmul(shares, values), (batch, heads, steps, size)), (0, 2, 1, 3))
+    return [b.reshape(made, (batch, steps, heads * size)), keys, values]
+
+
+def _numbers(t: Translation, count: Size) -> Expr:
+    return t.b.range(np.int64(0), np.int64(1), count)
+
+
+def _turned(t: Translation, node: Node, x: Expr, positions: Expr) -> Expr:
+    """Queries or keys turned by their positions."""
+    cosines, sines = node.x(7), node.x(8)
+    width = 2 * _number(cosines.shape[1])
+    partial = {} if x.shape[3] == width else {"rotary_embedding_dim": width}
+    operands = (x, cosines, sines, t.b.cast(positions, i64))
+    made = _standard(
+        t, node, "RotaryEmbedding", operands, ["y"], interleaved=node.integer("rotary_interleaved"), **partial
+    )
+    assert isinstance(made[0], Expr)
+    return made[0]
+
+
+def _behind(t: Translation, node: Node, past: Expr | None, new: Expr, begins: Expr) -> Expr:
+    """What is new behind as many rows of the past as each batch has, in as many rows as there are or come to be."""
+    if past is None:
+        return new
+    (batch, groups, steps, size), before = new.shape, past.shape[2]
+    length = maximum(before, t.extent(node.x(6), None))
+    places = t.b.unsqueeze(_numbers(t, length), 0)
+    number = t.b.subtract(places, begins)  # of each row among the new ones
+    is_old = t.b.less(number, 0)
+    row = t.b.where(is_old, places, t.b.add(t.b.minimum(number, scalar(t, steps - 1)), scalar(t, before)))
+    shape = (batch, groups, length, size)
+    rows = t.b.broadcast_to(t.b.reshape(row, (batch, 1, length, 1)), shape)
+    joined = t.b.gather_elements(t.b.concat([past, new], 2), rows, 2)
+    is_there = t.b.less(number, scalar(t, steps))
+    return t.b.where(t.b.reshape(is_there, (batch, 1, length, 1)), joined, 0.0)
+
+
 def _attended(
     t: Translation,
     node: Node,
@@ -120,6 +196,7 @@ def _summed(t: Translation, first: Expr | None, second: Expr | None) -> Expr | N
 
 ATTENTION: Mapping[str, Importer] = {
     "Attention": _attention,
+    "GroupQueryAttention": _grouped_query_attention,
     "MultiHeadAttention": _multi_head_attention,
     "RotaryEmbedding": _rotary_embedding,
 }

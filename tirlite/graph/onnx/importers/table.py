@@ -8,6 +8,7 @@ from tirlite.graph.onnx.importers.control import CONTROL
 from tirlite.graph.onnx.importers.convolution import CONVOLUTION
 from tirlite.graph.onnx.importers.declared import declared
 from tirlite.graph.onnx.importers.elementwise import ELEMENTWISE
+from tirlite.graph.onnx.importers.features import FEATURES, VECTORIZER
 from tirlite.graph.onnx.importers.indexing import INDEXING, check_indices
 from tirlite.graph.onnx.importers.microsoft import ADDED, MICROSOFT
 from tirlite.graph.onnx.importers.microsoft_attention import ATTENTION
@@ -27,7 +28,7 @@ from tirlite.graph.registry import OPS
 
 _FAMILIES = (
     *(ELEMENTWISE, BINARY, SHAPE, CONVOLUTION, NORMALIZATION, REDUCTION, INDEXING),
-    *(RESIZING, QUANTIZATION, RECURRENCE, CONTROL, SAMPLING, SELECTION, SPECTRAL, ADDED),
+    *(RESIZING, QUANTIZATION, RECURRENCE, CONTROL, SAMPLING, SELECTION, SPECTRAL, VECTORIZER, ADDED),
 )
 _BY_INDEX = ("Gather", "GatherElements", "GatherND", "ScatterND")
 _DECLARED = {
@@ -39,7 +40,7 @@ _COMPOSED = {("", op): importer for family in _FAMILIES for op, importer in fami
     (domain, op): importer
     for domain, importers in (
         ("com.microsoft", {**MICROSOFT, **ATTENTION, **MICROSOFT_QUANTIZED}),
-        ("ai.onnx.ml", TREES),
+        ("ai.onnx.ml", {**TREES, **FEATURES}),
     )
     for op, importer in importers.items()
 }

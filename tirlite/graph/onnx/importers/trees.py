@@ -74,7 +74,7 @@ def _regressor(t: Translation, node: Node) -> Expr:
     forest = _named_forest(node, "target", count)
     scores = _scores(t, node.first, forest, node.text("aggregate_function", "SUM"))
     total = scores.with_base(t, _numbers(node, "base_values"), everywhere=count == 1)
-    return t.b.cast(_transformed(t, total, node.text("post_transform", "NONE")), f32)
+    return t.b.cast(transformed(t, total, node.text("post_transform", "NONE")), f32)
 
 
 def _classifier(t: Translation, node: Node) -> list[Expr]:
@@ -94,7 +94,7 @@ def _classifier(t: Translation, node: Node) -> list[Expr]:
     total = scores.with_base(t, base, everywhere=True)
     known = total if len(base) or scores.told is None else t.b.where(scores.told, total, -np.inf)
     best = t.b.gather(t.b.constant(labels), t.b.argmax(known, 1), 0)
-    return [best, t.b.cast(_transformed(t, total, node.text("post_transform", "NONE")), f32)]
+    return [best, t.b.cast(transformed(t, total, node.text("post_transform", "NONE")), f32)]
 
 
 def _binary(t: Translation, node: Node, forest: Forest, score: Expr, labels: Array, base: Array) -> list[Expr]:
@@ -108,7 +108,7 @@ def _binary(t: Translation, node: Node, forest: Forest, score: Expr, labels: Arr
     if forest.counts[:, 1].any():
         # As in onnxruntime: what no leaf tells of is 0.
         pair = t.b.concat([t.b.multiply(score, 0.0), score], 1)
-        return [best, t.b.cast(_transformed(t, pair, transform), f32)]
+        return [best, t.b.cast(transformed(t, pair, transform), f32)]
     parts: list[Expr]
     if transform == "LOGISTIC":
         parts = [t.b.sigmoid(t.b.negative(score)), t.b.sigmoid(score)]
@@ -123,7 +123,7 @@ def _ensemble(t: Translation, node: Node) -> Expr:
     forest = _numbered_forest(node)
     aggregate = _AGGREGATES[node.integer("aggregate_function", 1)]
     scores = _scores(t, node.first, forest, aggregate).values
-    return t.b.cast(_transformed(t, scores, _TRANSFORMS[node.integer("post_transform", 0)]), node.dtype)
+    return t.b.cast(transformed(t, scores, _TRANSFORMS[node.integer("post_transform", 0)]), node.dtype)
 
 
 def _scores(t: Translation, x: Expr, forest: Forest, aggregate: str) -> Scores:
@@ -176,7 +176,8 @@ def _leaves(t: Translation, x: Expr, forest: Forest, start: Expr) -> Expr:
     return places
 
 
-def _transformed(t: Translation, scores: Expr, transform: str) -> Expr:
+def transformed(t: Translation, scores: Expr, transform: str) -> Expr:
+    """Scores as the attribute `post_transform` wants them."""
     if transform == "NONE" or (scores.shape[1] == 1 and transform != "PROBIT"):
         # As in onnxruntime: a single number is given as it is.
         return scores
