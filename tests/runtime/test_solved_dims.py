@@ -68,6 +68,11 @@ def test_no_extent_has_to_be_the_dim_alone() -> None:
     for run in (lengths, lengths.interpret):
         run(starts, total)
         assert total.tolist() == [5]
+    called_quickly = lengths._version.executable.quick()
+    assert called_quickly is not None
+    assert called_quickly(starts[:2], total) is None
+    assert total.tolist() == [1]
+    assert called_quickly(starts[:1], total) is NotImplemented
     lengths(starts[:1], total)
     assert total.tolist() == [0]
     with pytest.raises(tl.CallError, match="axis 0 of `starts` must be `h [+] 1`, and is 0"):

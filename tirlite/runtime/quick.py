@@ -87,8 +87,8 @@ def quick_call(
     if sum(map(_moved, signature.arrays)) != strides:
         return None
     shapes = [_axes(array, signature) for array in signature.arrays]
-    given = {slot for array in signature.arrays for _, slot in array.bare}
-    if len(given) < len(signature.dims) or None in shapes:
+    dims = {~slot for slot in range(len(signature.dims))}
+    if None in shapes or {extent for axes in shapes for extent, _, _ in axes or () if extent < 0} != dims:
         return None
     # What all kernels of the process share is made by one thread: what a second one made would be freed while in use.
     with GATE.inside(quick_call):
