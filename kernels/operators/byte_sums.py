@@ -1,4 +1,4 @@
-"""Sums of products of small integers, in i32: convolutions and products of matrices whose weights are known.
+"""Sums of products of small integers: convolutions and products of matrices whose weights are known.
 
 Of weights the distances from their zero point are taken, of the other operand the bytes as they are: what the zero
 point of these adds is the same for all sums of an output, and one number for each puts it right. So bytes are
@@ -37,21 +37,21 @@ def conv_bytes(
     """y[n, o, i] = sum of x[n, c, i * strides - pads + p * dilations] * w[o, p, c] over c and p, plus b[o].
 
     Where x is looked at outside, its elements are z. The weights w have the axes outputs, the window, and the inputs of
-    a group; where these are one, they are floats.
+    a group, and perhaps more that are 0. Where these are one, they are floats, and so is y.
     """
-    (batches, _, *inputs), (_, _, *places) = map(extents, (X, Y))
-    rows, *size, taken = extents(W)
-    outputs = rows // groups
+    (batches, taken, *inputs), (_, _, *places) = map(extents, (X, Y))
+    rows, *size, terms = extents(W)
+    outputs, channels = rows // groups, taken // groups
     window = Window(*map(tuple, (inputs, places, size, strides, pads[: len(size)], dilations)))
-    planes, weights = batches * groups, (groups, outputs, taken)
+    planes, weights = batches * groups, (groups, outputs, terms)
     if window.is_point:
         sweep = _products(planes, weights, product(places))
     else:
         window = window if len(size) > 1 else window.with_one_row()
         if W.dtype.is_float:
-            sweep = sweeping(window, f32, planes, weights, _whole(groups), X.dtype)
+            sweep = sweeping(window, f32, planes, weights, storing(f32, groups, has_bias=True), X.dtype)
         else:
-            sweep = _sweep(window, X.dtype, planes, weights)
+            sweep = _sweep(window, X.dtype, planes, channels, weights)
 
     @tl.kernel
     def conv_bytes(x: X, z: Z, w: W, b: B, y: tl.out[Y]):
@@ -112,40 +112,39 @@ def _products(planes: Extent, weights: tuple[Extent, Extent, Extent], places: Ex
     return sweep
 
 
-def _whole(groups: Extent) -> Inline:
-    """`store` of what is whole, in f32, as an integer."""
+def _sweep(
+    window: Window, kind: DType, planes: Extent, channels: Extent, weights: tuple[Extent, Extent, Extent]
+) -> Inline:
+    """`sweep(x, beyond, w, offsets, y)` of more channels than one, over copies of some rows of each.
 
-    @tl.inline
-    def store(y, t, o, place, i, j, total, offsets):
-        y[t, o, place, i, j] = tl.i32(total) + offsets[t % groups, o]
-
-    return store
-
-
-def _sweep(window: Window, kind: DType, planes: Extent, weights: tuple[Extent, Extent, Extent]) -> Inline:
-    """`sweep(x, beyond, w, offsets, y)` of more channels than one, over copies of some rows of each."""
-    groups, outputs, taken = weights
-    block = Block.of(window, taken, by_rows=False)
+    Weights may have more, which are 0: so that groups are whole. The rows of these are 0 too.
+    """
+    (groups, outputs, all_taken), taken = weights, channels
+    block = Block.of(window, all_taken, by_rows=False, each=kind.bytes)
     deep, (height, width) = product(window.inputs[:-2]), window.inputs[-2:]
     outer, (rows, columns) = product(window.places[:-2]), window.places[-2:]
     layers, (down, across) = product(window.size[:-2]), window.size[-2:]
     high, wide, lines, (row_step, step) = block.rows, block.columns, block.held, window.strides[-2:]
     bands, parts = (rows + high - 1) // high, (columns + wide - 1) // wide
     together, shares, runs = spread(outputs, planes * outer * bands * parts, _OUTPUTS)
-    hold, pieces = holding(window, block, kind, taken), outer * bands * parts * shares
+    hold = holding(window, block, kind, taken, kind if window.strides[-1] > 1 else None)
+    pieces, size = outer * bands * parts * shares, layers * row_step * step * lines
     compute = _sums_of(window, block, weights, (together, runs))
 
     @tl.inline
     def sweep(x, beyond, w, offsets, y):
         images = tl.view(x, x.dtype[planes, taken, deep, height, width])
-        factors = tl.view(w, w.dtype[groups, outputs, layers, down, across, taken])
+        factors = tl.view(w, w.dtype[groups, outputs, layers, down, across, all_taken])
         results = tl.view(y, tl.i32[planes, outputs, outer, rows, columns])
         for piece in tl.parallel(planes * pieces):
             t = piece // pieces
             share, place = piece % shares, piece // (bands * parts * shares) % outer
             row, column = piece // (parts * shares) % bands * high, piece // shares % parts * wide
-            held = tl.alloc(kind[taken, layers, row_step, step, lines])
+            held = tl.alloc(kind[all_taken, layers, row_step, step, lines])
             hold(held, images, beyond, t, place, row, column)
+            whole = tl.view(held, kind[all_taken * size])
+            for v in range(taken * size, all_taken * size):
+                whole[v] = kind(0)
             compute(results, held, factors, offsets, t, share, place, row, column)
 
     return sweep

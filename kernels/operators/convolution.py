@@ -20,7 +20,7 @@ from tirlite.kernels.operators.window import Window, row_under
 
 _COLUMNS = 512  # of results that are computed together, at most
 _LINE = 512  # elements of a line, about: what is read ahead while others are summed up
-_HELD = 1 << 15  # elements of all lines, about: 128 KiB of f32 stay in the second cache beside weights and sums
+_HELD = 1 << 17  # bytes of all lines, about: so many stay in the second cache beside weights and sums
 _ROWS = 4  # that go together: in a line where the width is known at a call alone, and of one channel
 _LANES = 16  # a line ends with a whole vector
 _LEAST = 8  # columns of a row that goes by vectors of its own
@@ -45,8 +45,8 @@ class Block(NamedTuple):
     by_rows: bool
 
     @classmethod
-    def of(cls, window: Window, channels: Extent, *, by_rows: bool) -> Block:
-        """Of the last two axes of a window over so many channels."""
+    def of(cls, window: Window, channels: Extent, *, by_rows: bool, each: int = 4) -> Block:
+        """Of the last two axes of a window over so many channels, whose elements are held in so many bytes each."""
         rows, columns = window.places[-2:]
         below, aside = (
             (size - 1) * dilation // stride
@@ -61,10 +61,13 @@ class Block(NamedTuple):
         lines = _lines(window, channels)
         if not known or not isinstance(rows, int) or not isinstance(lines, int):
             return made[0]
-        return min(known, key=lambda each: each.cost(rows, lines))
+        return min(known, key=lambda block: block.cost(rows, lines * each))
 
     def cost(self, rows: int, lines: int) -> float:
-        """What a block takes longer than its results: by what is computed or copied in vain, or does not fit."""
+        """What a block takes longer than its results: by what is computed or copied in vain, or does not fit.
+
+        Of all elements of one line, `lines` bytes are held.
+        """
         assert isinstance(self.rows, int)
         assert isinstance(self.columns, int)
         assert isinstance(self.line, int)
@@ -113,7 +116,7 @@ def pays(window: Window, channels: Extent, outputs: Extent) -> bool:
     if not (isinstance(places, int) and isinstance(lines, int) and isinstance(window.places[-2], int)) or not places:
         return outputs <= _FEW_OUTPUTS
     panels = -(-places // _LANES) * _LANES / places * (1 + _COPY / outputs)
-    return block.cost(window.places[-2], lines) <= panels
+    return block.cost(window.places[-2], 4 * lines) <= panels
 
 
 def convolution(types: tuple[TensorType | None, ...], window: Window, groups: int) -> PrimFunc:

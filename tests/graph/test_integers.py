@@ -127,6 +127,21 @@ def test_the_zero_point_of_a_run() -> None:
         np.testing.assert_array_equal(net(given, np.array(point, np.uint8)), wanted)
 
 
+def test_a_bias_is_one_with_the_zero_point() -> None:
+    rng = np.random.default_rng(7)
+    g = Builder("bias")
+    x = g.input("x", tl.u8[1, 6, 9, 9])
+    weights, bias = extremes(rng, tl.i8, (6, 1, 3, 3)), rng.integers(-9999, 9999, (6, 1, 1), np.int32)
+    sums = g.conv_integer(x, weights, np.uint8(9), np.int8(0), pad=1, groups=6)
+    f = g.function(g.requantize(g.add(sums, bias), np.float32(0.001), np.uint8(100)))
+    net = compile(f)
+    assert [[call.op.name for call in group.calls] for group in net.groups.groups.values()] == [
+        ["conv_bytes", "requantize"]
+    ]
+    given = extremes(rng, tl.u8, (1, 6, 9, 9))
+    np.testing.assert_array_equal(net(given), tl.graph.evaluate(f, given))
+
+
 def test_what_does_not_fit_stays_as_it_is_written() -> None:
     g = Builder("floats")
     x, w = g.input("x", tl.u8[4, 8]), g.input("w", tl.f32[8, 3])

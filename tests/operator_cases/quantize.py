@@ -98,7 +98,7 @@ def bytes_case(
 ) -> Case:
     """Of the largest and the least bytes, many of them at the edges."""
     kind, weight = like
-    axes = len(x) - 2
+    axes, result = len(x) - 2, tl.f32 if weight.is_float else tl.i32
     steps, pads = attrs.get("strides", (1,) * axes), attrs.get("pads", (0,) * 2 * axes)
     given = {"strides": steps, "pads": pads, "dilations": (1,) * axes, "groups": x[1] // w[-1]}
 
@@ -112,9 +112,9 @@ def bytes_case(
 
     def reference(image: np.ndarray, zero: np.ndarray, weights: np.ndarray, offsets: np.ndarray) -> np.ndarray:
         total = summed(image, int(zero), weights, steps, pads)
-        return (total + offsets.reshape(-1, *(1,) * axes)).astype(np.int32)
+        return (total + offsets.reshape(-1, *(1,) * axes)).astype(result.numpy)
 
-    types = (kind[x], kind[()], weight[w], tl.i32[w[0]], tl.i32[y])
+    types = (kind[x], kind[()], weight[w], tl.i32[w[0]], result[y])
     return Case(f"conv_bytes-{name}", lambda: conv_bytes(*types, **given), inputs, reference)
 
 

@@ -34,13 +34,18 @@ from tirlite.ir.equal import are_equal
 # Of so many loads at most it is asked which are neighbours.
 _MOST_LOADS = 32
 _WORD = 4
+_FEW = 16
 
 # What most programs are made of, and what is not a loop.
 _LEAVES: frozenset[type[Stmt]] = frozenset((Allocate, Store))
 
 
 def has_much_to_do(loop: For) -> bool:
-    """Whether an iteration has loops inside, or computes elementary functions."""
+    """Whether an iteration has loops inside, or computes elementary functions.
+
+    Of few iterations, which LLVM writes out one by one, those that round floats to integers have much to do as well.
+    """
+    is_few = loop.values is not None and len(loop.values) <= _FEW
     todo = [*loop.body.stmts]
     while todo:
         stmt = todo.pop()
@@ -48,7 +53,9 @@ def has_much_to_do(loop: For) -> bool:
             return True
         if isinstance(stmt, IfThenElse):
             todo += (each for body in stmt.bodies for each in body.stmts)
-        elif isinstance(stmt, Store | Let) and any(map(_is_elementary, walk(stmt.value))):
+        elif isinstance(stmt, Store | Let) and any(
+            _is_elementary(node) or (is_few and _rounds(node)) for node in walk(stmt.value)
+        ):
             return True
     return False
 
@@ -163,6 +170,10 @@ def asserts_alone(loop: For) -> bool:
 
 def _is_elementary(node: Node) -> bool:
     return isinstance(node, Call) and node.op.takes_fast
+
+
+def _rounds(node: Node) -> bool:
+    return isinstance(node, Cast) and node.value.dtype.is_float and node.dtype.is_integer
 
 
 def distributed_loops(func: PrimFunc, workers: int) -> dict[For, int]:

@@ -7,7 +7,8 @@ those of the graph as it is written, wherever they are quantized again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -25,9 +26,11 @@ from tirlite.graph.program import Block, Branches, Part, Program
 from tirlite.graph.registry import OPS
 from tirlite.ir import DType, f32, i8, i16, i32, u8
 from tirlite.record import record
+from tirlite.sizes import Size
 
 Array = npt.NDArray[Any]
 _NONE = Attrs()
+_GROUP = 4  # bytes that are multiplied together
 
 
 def in_integers(made: Program) -> Program:
@@ -55,6 +58,9 @@ class _Rewriting:
         self.instead: dict[Expr, Expr] = {}
         self.scaled: dict[Expr, tuple[Expr, Array]] = {}  # of a product its sums, and what they are times
         self.added: dict[Expr, tuple[Call, ...]] = {}  # what is computed where a step stood
+        self.raw: dict[Expr, Expr] = {}  # of sums in i32 the same as they are computed, which may be floats
+        self.with_bias: dict[Expr, Callable[[Call, Array], Expr | None]] = {}  # what adds to sums that one step uses
+        self.users = Counter(made.resolved(arg) for step in made.steps() if isinstance(step, Call) for arg in step.args)
         self._new: list[Call] = []
 
     def program(self) -> Program:
@@ -93,13 +99,40 @@ class _Rewriting:
             return self._product(step)
         if name == "quantize_linear":
             return self._quantized(step)
-        if name == "conv_integer":
+        if name in ("conv_integer", "matmul_integer"):
             x, weight, zero_x, zero_w = step.args
-            return self._conv_sums(step, x, self._known(weight), zero_x, self._known(zero_w), None)
-        if name == "matmul_integer":
-            a, b, zero_a, zero_b = step.args
-            return self._sums(step, a, self._known(b), zero_a, self._known(zero_b), None)
-        return None
+            sums = self._conv_sums if name == "conv_integer" else self._sums
+            given = x, self._known(weight), zero_x, self._known(zero_w)
+            self.with_bias[step] = lambda add, bias: sums(add, *given, bias, of=step)
+            return self._whole(step, sums(step, *given, None))
+        if name == "add":
+            return self._biased(step)
+        return self._requantized(step) if name == "requantize" else None
+
+    def _whole(self, step: Call, sums: Expr | None) -> Expr | None:
+        """Sums in i32."""
+        if sums is None:
+            return None
+        self.raw[step] = sums
+        return sums if sums.dtype == i32 else self._call("cast", step, sums, attrs=Cast(i32))
+
+    def _biased(self, step: Call) -> Expr | None:
+        """Sums and a bias of constants: both are one."""
+        sums, known = self.made.resolved(step.args[0]), self._known(step.args[1])
+        again = self.with_bias.get(sums)
+        if again is None or known is None or sums not in self.raw or self.users[sums] > 1:
+            return None
+        axis = step.tensor.rank - (1 if _is(sums, "matmul_integer") else len(step.shape[2:]) + 1)
+        shape = (*(1 for _ in range(step.tensor.rank)), *known.shape)[-step.tensor.rank :]
+        is_along = all(n == (step.shape[axis] if at == axis else 1) for at, n in enumerate(shape))
+        return self._whole(step, again(step, known.value.reshape(-1))) if is_along else None
+
+    def _requantized(self, step: Call) -> Expr | None:
+        """The same of sums as they are computed."""
+        sums = self.raw.get(self.made.resolved(step.args[0]))
+        if sums is None or sums.dtype == i32:
+            return None
+        return self._call("requantize", step, sums, *step.args[1:], attrs=step.attrs)
 
     def _conv(self, step: Call) -> Expr | None:
         """The convolution of a dequantized tensor and weights."""
@@ -108,7 +141,7 @@ class _Rewriting:
         if x is None or weight is None or x.scale.size > 1:
             return None
         scale = np.asarray(x.scale * weight.scale).reshape(-1)
-        bias = self._bias(step.args[2], scale) if len(step.args) > 2 else None
+        bias = self._bias(step.args[2], scale, step.shape[1]) if len(step.args) > 2 else None
         if len(step.args) > 2 and bias is None:
             return None
         zero = constant(x.zero.reshape(()), x.x.dtype)
@@ -126,7 +159,7 @@ class _Rewriting:
             return None
         weight = self._known(b.x)
         scale = np.asarray(a.scale * b.scale).reshape(-1)
-        bias = self._bias(step.args[2], scale) if len(step.args) > 2 else None
+        bias = self._bias(step.args[2], scale, step.shape[-1]) if len(step.args) > 2 else None
         if weight is None or (len(step.args) > 2 and bias is None):
             return None
         if attrs.trans_b:
@@ -138,7 +171,7 @@ class _Rewriting:
     def _scaled(self, step: Call, total: Expr, scale: Array) -> Expr:
         """Sums in the units of `scale`, as floats."""
         factor = scale.astype(np.float32)
-        wide = self._call("cast", step, total, attrs=Cast(f32))
+        wide = total if total.dtype == f32 else self._call("cast", step, total, attrs=Cast(f32))
         made = self._call("multiply", step, wide, constant(factor, f32))
         self.scaled[step] = total, factor
         return made
@@ -156,24 +189,38 @@ class _Rewriting:
         return self._call("requantize", step, total, *args, attrs=Requantize(step.attrs.dtype))
 
     def _conv_sums(
-        self, step: Call, x: Expr, weight: Constant | None, zero_x: Expr, zero_w: Constant | None, bias: Array | None
+        self,
+        step: Call,
+        x: Expr,
+        weight: Constant | None,
+        zero_x: Expr,
+        zero_w: Constant | None,
+        bias: Array | None,
+        of: Call | None = None,
     ) -> Expr | None:
-        """The sums of products of a convolution, where weights are known."""
-        assert isinstance(step.attrs, Conv)
+        """The sums of products of a convolution, which is `of` another step or this one, where weights are known."""
+        attrs = (of or step).attrs
+        assert isinstance(attrs, Conv)
         if weight is None or zero_w is None or not _is_byte(x.dtype) or zero_x.tensor.rank:
             return None
         points = zero_w.value.reshape(-1, *(1,) * (weight.tensor.rank - 1))
         distances = np.moveaxis(weight.value.astype(np.int32) - points, 1, -1)
-        in_floats = weight.shape[1] == 1 and not _is_point(step.attrs, weight) and _is_exact_in_floats(distances)
-        if x.dtype == i8 and not in_floats and not _is_point(step.attrs, weight):
+        in_floats = weight.shape[1] == 1 and not _is_point(attrs, weight) and _is_exact_in_floats(distances, bias)
+        if x.dtype == i8 and not in_floats and not _is_point(attrs, weight):
             x, zero_x = self._unsigned(step, x), self._unsigned(step, zero_x)
-        made = _floats(distances) if in_floats else _bytes(distances)
+        made = _floats(distances) if in_floats else _bytes(_by_groups(distances, attrs, weight))
         sums = distances.reshape(len(distances), -1).sum(1, dtype=np.int64)
-        offsets = self._offsets(step, sums, zero_x, bias)
-        return self._call(CONV_BYTES, step, x, zero_x, made, offsets, attrs=step.attrs)
+        return self._call(CONV_BYTES, step, x, zero_x, made, self._offsets(step, sums, zero_x, bias), attrs=attrs)
 
     def _sums(
-        self, step: Call, a: Expr, b: Constant | None, zero_a: Expr, zero_b: Constant | None, bias: Array | None
+        self,
+        step: Call,
+        a: Expr,
+        b: Constant | None,
+        zero_a: Expr,
+        zero_b: Constant | None,
+        bias: Array | None,
+        of: Call | None = None,
     ) -> Expr | None:
         """The sums of products of matrices, where the second one is known."""
         if b is None or zero_b is None or zero_a.tensor.rank or not _is_byte(a.dtype) or b.tensor.rank != 2:
@@ -220,13 +267,13 @@ class _Rewriting:
         """The zero point of a call, where it is known."""
         return self._number(call.args[2]) if len(call.args) > 2 else np.zeros((), dtype.numpy)
 
-    def _bias(self, expr: Expr, scale: Array) -> Array | None:
+    def _bias(self, expr: Expr, scale: Array, count: Size) -> Array | None:
         """A bias in units of a scale, where it is one of integers in just these."""
         call = self.made.resolved(expr)
         if not _is(call, "dequantize_linear") or not isinstance(call, Call) or call.args[0].dtype != i32:
             return None
         known, own, zero = self._known(call.args[0]), self._number(call.args[1]), self._point(call, i32)
-        if known is None or own is None or zero is None or zero.any():
+        if known is None or own is None or zero is None or zero.any() or known.shape != (count,):
             return None
         return known.value if np.allclose(own.reshape(-1), scale, rtol=1e-6, atol=0) else None
 
@@ -296,10 +343,16 @@ def _is_point(attrs: Conv, weight: Constant) -> bool:
     return all(each == 1 for each in (*weight.shape[2:], *attrs.strides)) and not any(attrs.pads)
 
 
-def _is_exact_in_floats(distances: Array) -> bool:
-    """Whether f32 has all sums of some of the products of these weights and bytes, for each output."""
-    sums = np.abs(distances).reshape(len(distances), -1).sum(1, dtype=np.int64)
-    return bool((sums * 255 < 1 << 24).all())
+def _by_groups(distances: Array, attrs: Conv, weight: Constant) -> Array:
+    """Weights with channels of zeros, so that windows see whole groups; points alone take channels as they are."""
+    rest = 0 if _is_point(attrs, weight) else -distances.shape[-1] % _GROUP
+    return np.pad(distances, [*[(0, 0)] * (distances.ndim - 1), (0, rest)]) if rest else distances
+
+
+def _is_exact_in_floats(distances: Array, bias: Array | None) -> bool:
+    """Whether f32 has all sums of some of the products of these weights and bytes, and of the bias, for each output."""
+    sums = np.abs(distances).reshape(len(distances), -1).sum(1, dtype=np.int64) * 2 * 255
+    return bool((sums + (0 if bias is None else np.abs(bias.astype(np.int64))) < 1 << 24).all())
 
 
 def _bytes(distances: Array) -> Constant:

@@ -15,7 +15,7 @@ from tirlite.graph.operators.convolution import Conv, conv, convolved, weights
 from tirlite.graph.operators.elements import INTEGERS
 from tirlite.graph.operators.windows import Padding, Steps, pads_given, spatial_axes, steps_of
 from tirlite.graph.types import TensorType
-from tirlite.ir import DType, i32, u8
+from tirlite.ir import DType, f32, i32, u8
 from tirlite.kernels.operators.formulas import dequantized, quantized, requantized
 from tirlite.record import record
 
@@ -119,8 +119,9 @@ def _conv_integer_type(site: Site, attrs: Conv) -> TensorType:
 
 
 def _conv_bytes_type(site: Site, attrs: Conv) -> TensorType:
-    outputs, *window, taken = site.tensor(2).shape
-    return TensorType(convolved(site, attrs, outputs, taken, *window), i32)
+    outputs, *window, _ = site.tensor(2).shape
+    shape = convolved(site, attrs, outputs, site.tensor(0).shape[1] // attrs.groups, *window)
+    return TensorType(shape, f32 if site.tensor(2).dtype.is_float else i32)
 
 
 def _matmul_bytes_type(site: Site, attrs: Attrs) -> TensorType:

@@ -51,10 +51,10 @@ class Contraction:
     neighbours in memory, as are those of `store`. That is the update, or where an iteration sums up into a scalar of
     its own (`is_local`), what becomes of it. `element` are the bytes of a sum. Where nothing stands beside the loops
     over terms it `is_perfect`, once what stands before `cut` is put into a nest of its own. Of narrow integers `dots`
-    are the types of the copies that dot products take. Where all that is done with `packed` is to convert it to the
-    type of the sums, `kind`, that is `cast`, else none. `halves` is the other operand, if it has floats of 16 bits,
-    which take long to convert. What the kernel has `laid` together itself, in a loop around, is not copied once more,
-    but by groups.
+    are the types of the copies that dot products take, with the operand that varies with rows. Where all that is done
+    with `packed` is to convert it to the type of the sums, `kind`, that is `cast`, else none. `halves` is the other
+    operand, if it has floats of 16 bits, which take long to convert. What the kernel has `laid` together itself, in a
+    loop around, is not copied once more, but by groups.
     """
 
     loops: tuple[For, ...]
@@ -69,7 +69,7 @@ class Contraction:
     is_dense: bool
     is_perfect: bool
     cut: For | None
-    dots: tuple[str, str] | None
+    dots: tuple[tuple[str, str], Load] | None
     kind: str
     cast: str
     halves: Load | None
@@ -194,11 +194,14 @@ def _first_that_pays(found: list[Contraction], tiling: Tiling) -> Contraction | 
     return None
 
 
-def _dots(update: Update, across: Load, tiling: Tiling) -> tuple[str, str] | None:
-    """The types of the copies of two operands that dot products take; None where there are none for these."""
+def _dots(update: Update, across: Load, tiling: Tiling) -> tuple[tuple[str, str], Load] | None:
+    """The types of the copies of two operands that dot products take, and the other one; None where there are none."""
     loads = operands(update.operand) if update.operation is Add and tiling.dots else []
     others = [each for each in loads if each is not across]
-    return types_of(others[0].dtype, across.dtype, tiling.dots) if len(loads) == 2 and len(others) == 1 else None
+    if len(loads) != 2 or len(others) != 1:
+        return None
+    types = types_of(others[0].dtype, across.dtype, tiling.dots)
+    return None if types is None else (types, others[0])
 
 
 def _cast(values: list[Expr], load: Load, update: Update) -> str:

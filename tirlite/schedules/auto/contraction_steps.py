@@ -13,7 +13,7 @@ from functools import partial
 from math import prod
 
 from tirlite.analysis.facts import Facts
-from tirlite.ir import For
+from tirlite.ir import For, Load
 from tirlite.ir.printer_names import identifier
 from tirlite.rewrite.pipeline import Pass
 from tirlite.schedules.auto.contraction import Contraction, contractions, least_sizes, names
@@ -39,6 +39,8 @@ from tirlite.schedules.vectorize import Vectorize
 _SOME = 16
 # Behind so many vectors along columns a shorter last one saves little; with one length alone results may go in place.
 _MANY_VECTORS = 6
+# The bytes of a sum, which a group of terms fills.
+_GROUP_BYTES = 4
 # Processors whose vectors have so many bytes leave lanes out by a mask.
 _MASKED_BYTES = 32
 
@@ -77,7 +79,7 @@ def steps(nest: Contraction, facts: Facts, tiling: Tiling) -> Iterator[Pass]:
     batches = [each.var.name for each in nest.batches]
     blocks = [f"{first.var.name}.outer"] if is_split else []
     rows = [f"{first.var.name}.inner" if is_split else first.var.name, *(each.var.name for each in others)]
-    inside = nest.terms if nest.dots is None else _by_groups(nest.terms)
+    inside = nest.terms if nest.dots is None else _by_groups(nest.terms, nest.dots[1])
     terms = [named(each.var.name) for each in inside]
     order = (*map(named, (*batches, *blocks)), outer, *map(named, rows), within, *(terms if nest.is_perfect else ()))
     yield Reorder(order)
@@ -85,7 +87,7 @@ def steps(nest: Contraction, facts: Facts, tiling: Tiling) -> Iterator[Pass]:
     if nest.dots is not None:
         if inside != nest.terms and not nest.is_perfect:
             yield Reorder((*terms,))
-        yield Dots(order[0], outer, (*terms, within), lanes, nest.dots)
+        yield Dots(order[0], outer, (*terms, within), lanes, nest.dots[0])
     elif not nest.is_laid:
         if nest.halves is not None:
             own = [name for each, name in zip((first, *others), rows, strict=True) if names(nest.halves, each.var)]
@@ -168,9 +170,14 @@ def _together(loop: For, most: int) -> int:
     return min(range(min(most, count), 0, -1), key=cost, default=1)
 
 
-def _by_groups(terms: tuple[For, ...]) -> tuple[For, ...]:
-    """The loops over terms, last the one of which groups are: of those that are known the longest."""
-    last = max(terms, key=lambda loop: count_of(loop) if is_known(loop) else _SOME)
+def _by_groups(terms: tuple[For, ...], left: Load) -> tuple[For, ...]:
+    """The loops over terms, last the one of which groups are: along whole groups of the left operand as it lies.
+
+    Where none is, that is the longest of those that are known.
+    """
+    group = _GROUP_BYTES // max(1, left.dtype.bytes)
+    lying = [loop for loop in terms if count_of(loop) % group == 0 and is_dense(left.indices, loop.var)]
+    last = next(iter(lying), max(terms, key=lambda loop: count_of(loop) if is_known(loop) else _SOME))
     return (*(each for each in terms if each is not last), last)
 
 
