@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from tirlite.analysis.facts import Facts
-from tirlite.diag import KernelError
-from tirlite.ir import For, ForKind, PrimFunc, statements_of
+from tirlite.diag import KernelError, Message
+from tirlite.ir import And, Expr, For, ForKind, IfThenElse, Load, PrimFunc, Store, While, statements_of, walk
 from tirlite.ir.faults import IterationConflict
 from tirlite.record import record
 from tirlite.rewrite.pipeline import FactsPass
 
 if TYPE_CHECKING:
+    from tirlite.analysis.access import Region, Touch
     from tirlite.analysis.trials.races import Race
 
 _DECLARE = "the iterations combine values: declare it by `tl.reduce` in place of `tl.parallel`, and workers share them"
@@ -34,29 +36,122 @@ class ParallelRace(IterationConflict):
     advice: str = IterationConflict.help
 
 
+class ParallelUpdate(Message):
+    """Iterations of a parallel loop change one element where a condition on memory holds, and read it, too.
+
+    Example: `if x[i] > 0: total[0] += x[i]` in `for i in tl.parallel(n):`, which loses what two iterations add at once.
+    Fix: Where iterations combine values, declare it by `tl.reduce`. Else make the loop serial with `range`, or let each
+    iteration write an element of its own.
+    """
+
+    code = "parallel-update"
+    raises = KernelError
+    title = "`{element}` is changed by iterations of `{loop}` where a condition holds, and read by others meanwhile"
+    label = "changed here by any of them"
+    help = "{advice}"
+
+    element: str
+    loop: str
+    advice: str
+
+
 @record
 class CheckRaces(FactsPass):
     """Refuses a function in normal form in whose parallel loops two iterations are seen to conflict.
 
-    What cannot be decided passes: the interpreter finds it. Two writes of the same value are a conflict too. Raises
-    KernelError with both places, and two iterations that meet.
+    So it does where a condition on memory decides whether iterations update one element, or write one that all of them
+    read: no memory is thought of for which a single iteration does so, as that needs no loop. What else cannot be
+    decided passes: the interpreter finds it. Two writes of the same value are a conflict too. Raises KernelError with
+    both places, and two iterations that meet.
     """
 
     name: str = "check-races"
 
     def rewritten(self, facts: Facts) -> PrimFunc:
         parallel = (loop for loop in statements_of(facts.func.body, For) if loop.kind is ForKind.PARALLEL)
-        if not all(map(facts.is_independent, parallel)):
+        doubtful = [loop for loop in parallel if not facts.is_independent(loop)]
+        if doubtful:
             from tirlite.analysis.trials.races import find_race  # and what tries programs at points
 
             race = find_race(facts)
             if race is not None:
-                from tirlite.analysis.regrouping import updates_in
-
-                updates = updates_in(race.loop, facts)
-                combines = isinstance(updates, tuple) and bool(updates)
-                raise _message(race, _DECLARE if combines else IterationConflict.help).error()
+                raise _message(race, _advice(race.loop, facts)).error()
+            for loop in doubtful:
+                for store in _changes_by_memory(loop, facts):
+                    element = str(Load(store.buffer, store.indices)).removesuffix("[()]")
+                    raise ParallelUpdate(element, loop.var.name, _advice(loop, facts), span=store.span).error()
         return facts.func
+
+
+def _advice(loop: For, facts: Facts) -> str:
+    from tirlite.analysis.regrouping import updates_in
+
+    updates = updates_in(loop, facts)
+    return _DECLARE if isinstance(updates, tuple) and updates else IterationConflict.help
+
+
+def _changes_by_memory(loop: For, facts: Facts) -> Iterator[Store]:
+    """The stores into elements that are the same in all iterations, and read by all, or by those that store.
+
+    Memory decides which iterations come to them.
+    """
+    from tirlite.analysis.reductions import update_of
+
+    inside = {loop.var, *(getattr(node, name) for node in walk(loop.body) for name in node.DEFINES)}
+    for allocation, touches in facts.touches_in.get(loop, {}).items():
+        for touch in touches:
+            store = touch.node
+            if not isinstance(store, Store) or store.buffer is not allocation.buffer:
+                continue
+            nodes = [node for index in store.indices for node in walk(index)]
+            if any(node in inside or isinstance(node, Load) for node in nodes) or not _is_by_memory(touch, loop, facts):
+                continue
+            if update_of(store) is not None or any(_is_read_by_all(each, store, loop) for each in touches):
+                yield store
+
+
+def _is_read_by_all(touch: Touch, store: Store, loop: For) -> bool:
+    from tirlite.rewrite.lanes import is_same_element
+
+    is_first = touch.region.composite is loop
+    return is_first and isinstance(touch.node, Load) and is_same_element(store, touch)
+
+
+def _is_by_memory(touch: Touch, loop: For, facts: Facts) -> bool:
+    """Whether memory decides which iterations of a loop come to an access, and nothing else does."""
+    region: Region | None = touch.region
+    is_by_memory = False
+    while region is not None and region.composite is not loop:
+        composite = region.composite
+        if isinstance(composite, IfThenElse):
+            parts = [composite.condition] if region.then is not None else [*_conjuncts(composite.condition)]
+            if not all(_is_of_memory(part, touch, facts) for part in parts):
+                return False
+            is_by_memory = True
+        elif isinstance(composite, While):
+            return False
+        elif isinstance(composite, For):
+            bounds = (composite.start, composite.stop)
+            if any(node is loop.var for bound in bounds for node in walk(bound)):
+                return False
+        region = region.parent
+    return is_by_memory
+
+
+def _conjuncts(condition: Expr) -> Iterator[Expr]:
+    stack = [condition]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, And):
+            stack += (node.a, node.b)
+        else:
+            yield node
+
+
+def _is_of_memory(condition: Expr, touch: Touch, facts: Facts) -> bool:
+    """Whether a condition is on a parameter, or on the element itself."""
+    loads = (node for node in walk(condition) if isinstance(node, Load))
+    return any(load.buffer is touch.buffer or facts.definitions.root(load.buffer) in facts.params for load in loads)
 
 
 def _message(race: Race, advice: str) -> ParallelRace:

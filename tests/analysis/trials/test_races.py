@@ -9,7 +9,7 @@ import tirlite as tl
 from tirlite.analysis.trials.races import Race, find_race
 from tirlite.ir import Broadcast, Ramp, const, f32, i64
 from tirlite.ir.builder import Builder
-from tirlite.rewrite import Normalize
+from tirlite.rewrite import CheckRaces, Normalize
 
 n, m = tl.dims("n m")
 k = tl.dim("k", max=8)
@@ -293,6 +293,45 @@ def test_what_depends_on_memory_is_left_to_the_interpreter(kernel: tl.Kernel, gi
     assert race(kernel) is None
     with pytest.raises(tl.KernelRunError, match="is read by iteration i = 1 and written by i = 0"):
         kernel.interpret(given, np.zeros(256 if kernel is histogram else 1, np.int64))
+
+
+def refusal(*lines: str) -> str:
+    """The code of the error for a parallel loop with this body; nothing where it passes."""
+    head = "n = tl.dim('n')\n@tl.kernel\ndef f(x: tl.f32[n], y: tl.f32[n], one: tl.f32[1]):\n    s = tl.f32(0)\n"
+    body = "".join(f"        {line}\n" for line in lines)
+    func = tl.parse(f"{head}    for i in tl.parallel(n):\n{body}    one[0] = s\n")
+    try:
+        CheckRaces()(Normalize()(func))
+    except tl.KernelError as error:
+        return error.code
+    return ""
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("if x[i] > 0:", "    s += x[i]"),
+        ("if x[i] > s:", "    s = x[i]"),
+        ("for j in range(4):", "    if x[i] > j:", "        s += x[i]"),
+        ("if x[i] > 0:", "    y[i] = 1", "else:", "    s *= 2"),
+    ],
+)
+def test_updates_of_one_element_wherever_memory_says_so(lines: tuple[str, ...]) -> None:
+    assert refusal(*lines) == "parallel-update"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("if x[i] == 3:", "    s = i"),  # there may be one
+        ("if i == 3 and x[i] > 0:", "    s += x[i]"),
+        ("if i == 3:", "    if x[i] > 0:", "        s += x[i]"),
+        ("t = tl.f32(0)", "for j in range(4):", "    if x[i] > j:", "        t += 1", "y[i] = t"),
+        ("if x[i] > 0:", "    y[i] += 1"),
+    ],
+)
+def test_what_one_iteration_may_do_alone_passes(lines: tuple[str, ...]) -> None:
+    assert refusal(*lines) == ""
 
 
 def test_long_functions_are_looked_at_as_far_as_it_costs_little() -> None:
