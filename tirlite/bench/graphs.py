@@ -18,6 +18,7 @@ from tirlite.plan.problem import Problem
 from tirlite.record import record
 from tirlite.show import table
 from tirlite.sizes import Size, evaluate
+from tirlite.sizes.evaluate import as_number
 
 # One for each of five ways to plan storage: slots of a loop nest, tokens of a graph, a region of an explicit program,
 # groups of a runtime, offsets of a whole program; and the last of them anew at each shape.
@@ -106,9 +107,9 @@ def _rows(network: Network, runs: int) -> Iterator[GraphRow]:
             at(_sum(plain)),
             at(raw),
             at(views),
-            min(_number(plans[name].open_bound) for name in ("auto", "per_shape")),
-            {name: _number(plan.total) for name, plan in plans.items()},
-            _number(ordered.plan_at(**sizes).total),
+            min(as_number(plans[name].open_bound) for name in ("auto", "per_shape")),
+            {name: as_number(plan.total) for name, plan in plans.items()},
+            as_number(ordered.plan_at(**sizes).total),
             seconds,
             _call_time(compiled, network, sizes, runs),
         )
@@ -119,11 +120,6 @@ def _sum(problem: Problem) -> Size:
     for request in problem.requests:
         total = total + request.size
     return total
-
-
-def _number(size: Size) -> int:
-    assert isinstance(size, int)
-    return size
 
 
 def _call_time(compiled: CompiledGraph, network: Network, sizes: Mapping[str, int], runs: int) -> float:

@@ -21,6 +21,7 @@ from tirlite.plan import PerShape, Plan, Problem, offset_evaluator, solve
 from tirlite.plan.search.engine import Engine, Listener, Progress
 from tirlite.record import record
 from tirlite.sizes import Dim, Size, evaluate
+from tirlite.sizes.evaluate import as_number
 from tirlite.solver import compiled_offsets
 
 Binding = Mapping[Dim, int]
@@ -267,7 +268,7 @@ def _measured(instance: Instance, how: How, strategy: str) -> Row | SymbolicRow:
         names = tuple(dim.name for dim in problem.dims)
         speed = offset_speed(plan, samples)
         return SymbolicRow(instance.name, strategy, count, names, seconds, _megabytes(), ours, equal, shapes, speed)
-    total, bound = _constant(plan.total), _constant(plan.lower_bound)
+    total, bound = as_number(plan.total), as_number(plan.lower_bound)
     gap = instance.gap if instance.gap is not None else _MANY_GAP if count > _MANY else 0.0
     bar = instance.capacity if instance.capacity is not None else int(bound * (1 + gap))
     most_seconds = instance.seconds if instance.seconds is not None else _SECONDS
@@ -303,19 +304,14 @@ def _solved(problem: Problem, how: How, strategy: str, listener: Listener | None
 
 def _gaps(plan: Plan, seconds: float, how: How, strategy: str) -> Iterator[float | None]:
     """The gap at each of MOMENTS, each reached in a run of its own, which may overdraw its time by a quarter."""
-    bound = _constant(plan.lower_bound)
+    bound = as_number(plan.lower_bound)
     known = [(seconds, plan)]
     for moment in MOMENTS:
         if strategy in SEARCHES and seconds > moment * _OVERDRAFT:
             found, took = _solved(plan.problem, replace(how, time_limit=moment), strategy)
             known.append((took, found))
-        totals = [_constant(found.total) for took, found in known if took <= moment * _OVERDRAFT]
+        totals = [as_number(found.total) for took, found in known if took <= moment * _OVERDRAFT]
         yield None if not totals else min(totals) / bound - 1 if bound else 0.0
-
-
-def _constant(size: Size) -> int:
-    assert isinstance(size, int)
-    return size
 
 
 def _megabytes() -> float | None:

@@ -13,9 +13,10 @@ def net(x: f32[n, 4], c: bool_[()]) -> f32[n, 4]:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 import numpy as np
+import numpy.typing as npt
 
 from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Let, Tuple, TupleGetItem
 from tirlite.graph.loop import LoopFunction
@@ -148,7 +149,7 @@ class _FunctionText:
             callee = step.op.name if isinstance(step.op, Op) else self.functions.of(step.op, step.op.name)
             return f"{callee}({', '.join([*map(self.name, step.args), *filter(None, [str(step.attrs)])])})"
         if isinstance(step, Constant):
-            return f"constant({_elements(step)})"
+            return f"constant({elements_text(step.value)})"
         if isinstance(step, TupleGetItem):
             return f"{self.name(step.value)}[{step.index}]"
         assert isinstance(step, Tuple)
@@ -164,7 +165,8 @@ def _device(expr: Expr) -> str:
     return f" @ {expr.device}" if expr.device else ""
 
 
-def _elements(step: Constant) -> str:
-    if step.value.size > _SHOWN:
+def elements_text(value: npt.NDArray[Any]) -> str:
+    """The elements of a constant, if they are few."""
+    if value.size > _SHOWN:
         return "..."
-    return np.array2string(step.value, separator=", ", max_line_width=1000).replace("\n", "")
+    return np.array2string(value, separator=", ", max_line_width=1000).replace("\n", "")

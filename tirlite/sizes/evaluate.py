@@ -13,6 +13,12 @@ from tirlite.sizes.terms import replace
 A = TypeVar("A", bound=Atom)
 
 
+def as_number(size: Size) -> int:
+    """A size without dims as the number that it is."""
+    assert isinstance(size, int)
+    return size
+
+
 class DimWithoutValue(Message):
     """A size was evaluated without a value for one of its dims.
 

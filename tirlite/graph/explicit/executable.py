@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-import numpy as np
 import numpy.typing as npt
 
 from tirlite.diag import GraphError, Message, public
@@ -31,6 +30,7 @@ from tirlite.graph.explicit.instructions import (
 )
 from tirlite.graph.explicit.serialise import from_text, text_of
 from tirlite.graph.out_variants import NUMPY, Library, OutVariants
+from tirlite.graph.printer import elements_text
 from tirlite.graph.types import TensorType
 from tirlite.ir import Steps, run
 from tirlite.record import record
@@ -144,7 +144,6 @@ def _text(name: object) -> str:
 
 
 _INDENT = "    "
-_SHOWN = 8  # elements of a constant
 
 
 def text(routines: Iterable[Routine]) -> str:
@@ -186,7 +185,7 @@ def _line(top: Instruction) -> str:
         case ReshapeTensor():
             return f"{top.name} = reshape_tensor({top.source}, shape={_shape(top.shape)})"
         case LoadConstant():
-            return f"{top.name}: {TensorType(top.value.shape, top.dtype)} = constant({_elements(top)})"
+            return f"{top.name}: {TensorType(top.value.shape, top.dtype)} = constant({elements_text(top.value)})"
         case LetSize():
             return f"{top.dim.name} = {top.value}"
         case ReadSize():
@@ -208,12 +207,6 @@ def _result(result: Result) -> str:
 
 def _shape(shape: tuple[Size, ...]) -> str:
     return f"({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
-
-
-def _elements(step: LoadConstant) -> str:
-    if step.value.size > _SHOWN:
-        return "..."
-    return np.array2string(step.value, separator=", ", max_line_width=1000).replace("\n", "")
 
 
 @record(eq=False, repr=False)

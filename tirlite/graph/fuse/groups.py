@@ -295,7 +295,7 @@ def _is_operator(step: Call) -> bool:
     return isinstance(step.op, Op) and not step.is_view and isinstance(step.type, TensorType)
 
 
-def _same_shape(a: Call, b: Call) -> bool:
+def _same_shape(a: Expr, b: Expr) -> bool:
     return len(a.shape) == len(b.shape) and all(map(is_equal, a.shape, b.shape))
 
 
@@ -306,13 +306,9 @@ def _is_no_wider(first: Call, last: Call) -> bool:
     if elements_of(first) is None:
         return False
     return all(
-        isinstance(arg, Var | Constant) or (last.dtype.bytes <= arg.dtype.bytes and _same_extents(arg, last))
+        isinstance(arg, Var | Constant) or (last.dtype.bytes <= arg.dtype.bytes and _same_shape(arg, last))
         for arg in first.args
     )
-
-
-def _same_extents(a: Expr, b: Expr) -> bool:
-    return len(a.shape) == len(b.shape) and all(map(is_equal, a.shape, b.shape))
 
 
 def called(step: Expr) -> str:

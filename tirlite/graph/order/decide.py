@@ -12,7 +12,8 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from tirlite.graph.order.tasks import Tasks, members
+from tirlite.graph.order.tasks import Tasks
+from tirlite.plan.search.sections import members
 
 # Groups that are looked at, over all states, before the search gives up: some seconds for some 30 groups. Fewer of more
 # groups, for which there is little hope.

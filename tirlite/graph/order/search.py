@@ -17,7 +17,8 @@ from itertools import count, pairwise
 from typing import NamedTuple
 
 from tirlite.graph.order.decide import Decision, SearchGivenUpError, Way
-from tirlite.graph.order.tasks import Tasks, members, stretches
+from tirlite.graph.order.tasks import Tasks, stretches
+from tirlite.plan.search.sections import members
 from tirlite.record import record
 
 # States that the beam keeps after each task, and how many it looks at in all, about.

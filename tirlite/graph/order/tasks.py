@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import field
 
+from tirlite.plan.search.sections import members
 from tirlite.record import record
 
 
@@ -74,14 +75,6 @@ class Tasks:
         written = sum(self.sizes[tensor] for tensor in task.writes)
         lent = max((self.sizes[tensor] for tensor in task.lenders), default=0)
         return sum(self.sizes[tensor] for tensor in task.reads) + written - min(lent, written) + task.inside
-
-
-def members(bits: int) -> Iterator[int]:
-    """The numbers in a set."""
-    while bits:
-        low = bits & -bits
-        yield low.bit_length() - 1
-        bits ^= low
 
 
 def _set(numbers: Iterable[int]) -> int:

@@ -9,6 +9,7 @@ from tirlite.plan.layout import Layout, at
 from tirlite.plan.order import samples
 from tirlite.show import Chart, Rectangle
 from tirlite.sizes import Dim, Size, evaluate
+from tirlite.sizes.evaluate import as_number
 
 
 def chart_of(layout: Layout, bound: Size, binding: Mapping[Dim, int] | None = None) -> Chart:
@@ -42,14 +43,14 @@ def _bases(constant: Layout) -> dict[str, int]:
         below = 0
         for memory, end in constant.row.ends.items():
             bases[memory] = below
-            below += _number(end) * _number(constant.problem.memories[memory].copies)
-        starts = {name: _number(start) for name, start in constant.row.starts.items()}
+            below += as_number(end) * as_number(constant.problem.memories[memory].copies)
+        starts = {name: as_number(start) for name, start in constant.row.starts.items()}
         return {name: bases[region.memory] + starts[name] for name, region in constant.pools.items()}
     base: dict[str, int] = {}
     height = 0
     for name, region in constant.pools.items():
         base[name] = height
-        height += _number(region.size) * _copies(constant, name)
+        height += as_number(region.size) * _copies(constant, name)
     return base
 
 
@@ -61,7 +62,7 @@ def _busiest(constant: Layout) -> tuple[int, int]:
         change
         for group in grouped(constant.problem.requests, taken)
         for (low, high), bytes_of_one in group.pieces
-        for size in (_number(bytes_of_one) * _copies(constant, constant.placements[group.members[0].id].pool),)
+        for size in (as_number(bytes_of_one) * _copies(constant, constant.placements[group.members[0].id].pool),)
         for change in ((low, size), (high, -size))
     ]
     best = (0, 0)
@@ -76,18 +77,13 @@ def _busiest(constant: Layout) -> tuple[int, int]:
 
 def _box(constant: Layout, layout: Layout, name: str, base: Mapping[str, int], low: int, high: int) -> Rectangle:
     pool, offset = constant.placements[name]
-    bottom = base[pool] + _number(offset)
+    bottom = base[pool] + as_number(offset)
     size = layout.problem.by_id[name].size
     where = f"`{pool}` at {layout.placements[name].offset}"
     note = f"{name}: {size} bytes in {where}, live [{low}, {high})"
-    return Rectangle(name, low, high, bottom, bottom + _number(constant.problem.by_id[name].size), note)
+    return Rectangle(name, low, high, bottom, bottom + as_number(constant.problem.by_id[name].size), note)
 
 
 def _copies(constant: Layout, pool: str) -> int:
     """How often a pool exists: above the one that is drawn, its copies are left blank."""
-    return _number(constant.problem.memories[constant.pools[pool].memory].copies)
-
-
-def _number(size: Size) -> int:
-    assert isinstance(size, int)
-    return size
+    return as_number(constant.problem.memories[constant.pools[pool].memory].copies)

@@ -12,6 +12,7 @@ from tirlite.plan.search.descent import Packing, minimise
 from tirlite.plan.search.engine import Engine, Limits
 from tirlite.plan.search.sections import Item, up
 from tirlite.record import record
+from tirlite.sizes.evaluate import as_number
 
 # Of more requests than this in pairs at one time a bound is taken on what the heaviest matching saves.
 _EXACT = 10
@@ -372,7 +373,7 @@ def _joint(groups: Sequence[Group], packing: Packing, taken: _Taken) -> Joint:
 
 def item_of(group: Group, align: int) -> Item:
     """The group as one item."""
-    pieces = tuple([(span, _number(size)) for span, size in group.pieces])
+    pieces = tuple([(span, as_number(size)) for span, size in group.pieces])
     sizes = {size for _, size in pieces}
     return Item(max(sizes), max(align, group.align), group.fixed, group.live, pieces if len(sizes) > 1 else ())
 
@@ -399,9 +400,4 @@ def _saving(pair: Handover) -> int:
 
 
 def _bytes(request: Request) -> int:
-    return _number(request.size)
-
-
-def _number(size: object) -> int:
-    assert isinstance(size, int)
-    return size
+    return as_number(request.size)

@@ -58,15 +58,16 @@ def cliques(rows: Sequence[int], weights: Sequence[int], within: int, steps: int
             if not met:
                 yield chosen
             continue
-        pivot = max(_bits(left | met), key=lambda v: (rows[v] & left).bit_count())
+        pivot = max(members(left | met), key=lambda v: (rows[v] & left).bit_count())
         following = []
-        for v in sorted(_bits(left & ~rows[pivot]), key=lambda v: -weights[v]):
+        for v in sorted(members(left & ~rows[pivot]), key=lambda v: -weights[v]):
             following.append((chosen | 1 << v, left & rows[v], met & rows[v]))
             left, met = left & ~(1 << v), met | 1 << v
         stack += reversed(following)
 
 
-def _bits(mask: int) -> Iterator[int]:
+def members(mask: int) -> Iterator[int]:
+    """The numbers in a set that is kept as bits."""
     while mask:
         low = mask & -mask
         yield low.bit_length() - 1

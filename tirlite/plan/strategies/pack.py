@@ -21,6 +21,7 @@ from tirlite.plan.search.engine import Engine, Limits
 from tirlite.plan.strategies.share import share
 from tirlite.record import cached_property, record
 from tirlite.sizes import Proof, Size, alternatives, evaluate, prove_le
+from tirlite.sizes.evaluate import as_number
 
 
 @record
@@ -100,13 +101,8 @@ def _named(groups: Sequence[Group], offsets: Sequence[Size]) -> dict[str, Size]:
 
 
 def _block(group: Group, align: int) -> Block:
-    pieces = tuple(Piece(low, high, _number(size)) for (low, high), size in group.pieces)
+    pieces = tuple(Piece(low, high, as_number(size)) for (low, high), size in group.pieces)
     return Block(pieces, align, group.members[0].fixed)
-
-
-def _number(size: Size) -> int:
-    assert isinstance(size, int)
-    return size
 
 
 _SAMPLES = 8
