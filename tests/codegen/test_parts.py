@@ -47,7 +47,7 @@ def both(x: tl.f32[n], y: tl.f32[n], z: tl.f32[n]):
 @pytest.fixture
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parts, "_PART", 10)
-    monkeypatch.setattr(parts, "_LARGE", 10)
+    monkeypatch.setattr(parts, "_LARGE", 14)
     monkeypatch.setenv("TIRLITE_CACHE", "0")
 
 

@@ -20,7 +20,7 @@ from tirlite.codegen.pieces import LARGEST, Weights, cut
 from tirlite.codegen.polling import Polling, counter_along, poll_now
 from tirlite.codegen.refused import Refused
 from tirlite.codegen.storage import Home, Storage
-from tirlite.codegen.work import is_unbound, iterations_between, polls_between
+from tirlite.codegen.work import is_unbound, iterations_between, polls_between, work_of
 from tirlite.ir import (
     Add,
     Allocate,
@@ -95,6 +95,7 @@ class Statements:
         self._pieces = 0
         self._depth = 0
         self.polling = Polling()
+        self.once: dict[For, Value] = {}  # the work of an iteration of loops that workers run
         self._nesting = 0
 
     def _count(self, **counts: int) -> None:
@@ -366,7 +367,7 @@ class Statements:
             yield self._stretch(stmt, start, stop, compare, step, origin)
             return
         out = self.out
-        longest = iterations_between(self.values, stmt)
+        longest = iterations_between(self.out, self._work(stmt))
         before, stretch, ask, again, done = out.block, *map(out.label, ("stretch", "ask", "again", "done"))
         out.branch_if(out.compare(f"icmp {compare}", start, stop), stretch, done)
         out.start(stretch)
@@ -394,7 +395,7 @@ class Statements:
         """
         out = self.out
         polls = not self.module.exported and polls_between(stmt, self._depth)
-        between = iterations_between(self.values, stmt) if polls else None
+        between = iterations_between(self.out, self._work(stmt)) if polls else None
         before, body, latch, done = out.block, out.label("loop"), out.label("latch"), out.label("done")
         out.branch_if(out.compare(f"icmp {compare}", start, stop), body, done)
         out.start(body)
@@ -423,6 +424,9 @@ class Statements:
         out.branch_if(out.compare(f"icmp {compare}", following, stop), body, done, note)
         out.start(done)
 
+    def _work(self, stmt: For) -> Value:
+        return self.once.pop(stmt, None) or work_of(self.values, stmt)
+
     def _strided(self, stmt: For, start: Value, stop: Value) -> Steps[None]:
         """A loop by another step: its iterations are counted, as the variable itself might wrap behind the last."""
         from tirlite.codegen.outline import trip_count
@@ -441,14 +445,14 @@ class Statements:
     def _distributed(self, stmt: For, start: Value, stop: Value) -> Steps[None]:
         """A loop whose iterations go to workers: a function of its own, and the call of the pool that runs it."""
         from tirlite.codegen.outline import chunk_count, close, fork_join, trip_count, worker_parameters
-        from tirlite.codegen.work import work_of
 
         around, workers = self.out, self.storage.workers[stmt]
         count = trip_count(around, start, stop, stmt.step)
         # Half of the count, which has no sign. An unsigned conversion would cost the module a pass: see `machine`.
         pairs = around.cast("sitofp", around.op("lshr", count, integer(1)), f64)
-        work = around.op("fmul", pairs, work_of(self.values, stmt))
-        chunks = chunk_count(around, count, work, workers)
+        # What workers poll by is one of the values that they are given.
+        self.once[stmt] = work_of(self.values, stmt)
+        chunks = chunk_count(around, count, around.op("fmul", pairs, self.once[stmt]), workers)
         self.enter(KernelFunction(self.module, self.storage.line))
         first, end, worker = worker_parameters(self.out)
         if stmt in self.parts:
@@ -456,6 +460,7 @@ class Statements:
 
             self.addresses |= worker_addresses(self.values, self.storage, stmt, self.parts[stmt], worker)
         yield self._counted(stmt, first, end, "ult", "nuw 1", start)
+        self.once.pop(stmt, None)
         self.module.tasks += 1
         body = close(self.out, f"{self.name}_parallel{self.module.tasks}")
         self.enter(around)

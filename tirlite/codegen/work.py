@@ -128,11 +128,10 @@ def _goes_along(index: Expr, loop: For) -> bool:
     return index is loop.var
 
 
-def iterations_between(values: Expressions, loop: For) -> Value:
-    """How many iterations of a loop take some milliseconds, an i64: at least one."""
-    out = values.out
+def iterations_between(out: FunctionText, work: Value) -> Value:
+    """How many iterations that take so many operations each take some milliseconds, an i64: at least one."""
     # Where loops inside have no iterations, the estimate is 0 or below.
-    work = out.intrinsic("maxnum", work_of(values, loop), decimal(1.0))
+    work = out.intrinsic("maxnum", work, decimal(1.0))
     longest = out.op("fdiv", decimal(_STRETCH), work)
     return out.op("add", out.cast("fptosi", longest, i64), integer(1))
 
