@@ -20,7 +20,7 @@ def lanes_of(body: str) -> set[int]:
 n, m = tl.dims("n m")
 
 @tl.kernel
-def f(x: tl.f32[n], y: tl.f32[n], at: tl.i64[n], w: tl.i64, far: tl.f32[2 * n]):
+def f(x: tl.f32[n], y: tl.f32[n], at: tl.i64[n], w: tl.i64, far: tl.f32[2 * n], one: tl.f32[()]):
 {body}
 """)
         )
@@ -51,6 +51,7 @@ def test_vectors_hold_what_does_not_meet(body: str) -> None:
         "    for i in range(n - 1):\n        x[i] += x[i + 1]",  # LLVM sees as much
         "    for i in range(1, n):\n        x[i] += x[i - 1]",
         "    for i in range(w, n):\n        j = i - w\n        far[i + j] += far[i + j - w]",  # by twice the number
+        "    for i in range(w, n):\n        one[()] += x[i]\n        x[i] += x[i - w]",  # one element
     ],
 )
 def test_other_loops_stay(body: str) -> None:

@@ -93,7 +93,9 @@ def _distances(loop: For, facts: Facts) -> list[Expr] | None:
 
 def _distance(loop: For, store: Store, load: Load) -> Expr | None:
     """By how many iterations a store comes to what is loaded later than the load."""
-    if load.buffer is not store.buffer or not are_equal(load.indices[:-1], store.indices[:-1]):
+    if load.buffer is not store.buffer or not load.indices:
+        return None
+    if not are_equal(load.indices[:-1], store.indices[:-1]):
         return None
     ends = load.indices[-1], store.indices[-1]
     rows = [node for index in load.indices[:-1] for node in walk(index)]
