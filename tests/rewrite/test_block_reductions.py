@@ -214,3 +214,17 @@ def test_where_a_condition_says_that_there_are_few_they_stay_together() -> None:
     assert str(blocked(source(few))) == str(Normalize()(tl.parse(source(few))))
     for many in ("n >= 10000", "m >= 64", "n >= 64 and m >= 64"):
         assert "tl.parallel" in str(blocked(source(few.replace("n >= 64 and n >= 6", many))))
+
+
+@pytest.mark.parametrize(
+    ("body", "is_cut"),
+    [
+        ("for t in range(8):\n        for i in tl.reduce(n):\n            y[t] += x[i, t]", True),
+        ("for t in range(8):\n        for i in tl.reduce(t, n):\n            y[t] += x[i, t]", False),
+        ("for t in range(8):\n        for i in tl.reduce(tl.i64(k[t])):\n            y[t] += x[i, t]", False),
+        ("for t in range(8):\n        for _ in range(9):\n            for i in tl.reduce(n):\n"
+         "                y[t] += x[i, t]", False),
+    ],
+)  # fmt: skip
+def test_what_is_entered_often_stays_together(body: str, *, is_cut: bool) -> None:
+    assert ("tl.parallel" in str(blocked(source(body)))) is is_cut

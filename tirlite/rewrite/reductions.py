@@ -17,12 +17,15 @@ from tirlite.ir import (
     ForKind,
     IfThenElse,
     IntImm,
+    Load,
     PrimFunc,
     SeqStmt,
     Stmt,
     Store,
     Var,
+    While,
     statements_of,
+    walk,
 )
 from tirlite.ir.checked import has_check
 from tirlite.ir.walk import composites, conjuncts
@@ -160,11 +163,12 @@ def _told(update: AnyUpdate | None) -> str:
 class BlockReductions(FactsPass):
     """Writes `tl.reduce` loops as a parallel loop over blocks, and a loop over what these give.
 
-    That is done for loops of many iterations that no parallel loop is around, with updates of elements that stay the
-    same throughout, or of elements of a small array (a histogram), of which each block has a copy. How the iterations
-    are cut depends on their number alone, and so does the last bit of a sum. Of a loop with nothing but an update by
-    `tl.argmax` or `tl.argmin` with the iteration as its place, blocks find the value alone; where it stands is looked
-    up in the block that has it. With `serial`, blocks follow one another in the calling thread.
+    That is done for loops of many iterations that no parallel loop is around, nor more than one in order, with updates
+    of elements that stay the same throughout, or of elements of a small array (a histogram), of which each block has a
+    copy. How the iterations are cut depends on their number alone, and so does the last bit of a sum. Of a loop with
+    nothing but an update by `tl.argmax` or `tl.argmin` with the iteration as its place, blocks find the value alone;
+    where it stands is looked up in the block that has it. With `serial`, blocks follow one another in the calling
+    thread.
     For functions in normal form (see `Normalize`) that `CheckReductions` lets pass; the result is in it too.
     """
 
@@ -185,20 +189,33 @@ class BlockReductions(FactsPass):
 
 
 def _outermost(body: SeqStmt) -> list[tuple[For, Mapping[Expr, int]]]:
-    """The reductions that no parallel loop and no other reduction is around, each with what conditions bound there."""
+    """The reductions that no parallel loop and no other reduction is around, each with what conditions bound there.
+
+    What stands in a loop in a loop, or goes from where another one says, is entered often, and short as a rule.
+    """
     found: list[tuple[For, Mapping[Expr, int]]] = []
-    stack: list[tuple[Stmt, Mapping[Expr, int]]] = [(stmt, {}) for stmt in reversed(composites(body))]
+    stack: list[tuple[Stmt, Mapping[Expr, int], tuple[For | While, ...]]]
+    stack = [(stmt, {}, ()) for stmt in reversed(composites(body))]
     while stack:
-        stmt, most = stack.pop()
+        stmt, most, around = stack.pop()
         if isinstance(stmt, For) and stmt.kind is ForKind.REDUCE:
-            found += () if has_check(stmt) else ((stmt, most),)
+            found += () if has_check(stmt) or _is_entered_often(stmt, around) else ((stmt, most),)
         elif isinstance(stmt, IfThenElse):
             less = {**most, **_most_else(stmt.condition)}
-            stack += ((each, less) for each in reversed(composites(stmt.else_body)))
-            stack += ((each, most) for each in reversed(composites(stmt.then_body)))
+            stack += ((each, less, around) for each in reversed(composites(stmt.else_body)))
+            stack += ((each, most, around) for each in reversed(composites(stmt.then_body)))
         elif not isinstance(stmt, For) or stmt.kind is ForKind.SERIAL:
-            stack += ((each, most) for inside in stmt.bodies for each in reversed(composites(inside)))
+            inside = (*around, stmt) if isinstance(stmt, For | While) else around
+            stack += ((each, most, inside) for body in stmt.bodies for each in reversed(composites(body)))
     return found
+
+
+def _is_entered_often(loop: For, around: tuple[For | While, ...]) -> bool:
+    if len(around) != 1:
+        return len(around) > 1
+    variables = {each.var for each in around if isinstance(each, For)}
+    nodes = (node for end in (loop.start, loop.stop) for node in walk(end))
+    return any(isinstance(node, Load) or node in variables for node in nodes)
 
 
 def _most_else(condition: Expr) -> Mapping[Expr, int]:
