@@ -67,7 +67,7 @@ def test_a_graph_in_parts_is_used_as_any_other_but_has_no_one_plan() -> None:
             ask()
     with pytest.raises(tl.CallTypeError, match="bad-graph-out"):
         net(X, np.int64(1), out=X)
-    with pytest.raises(tl.GraphError, match="no greatest value is known of the extent k"):
+    with pytest.raises(tl.GraphError, match="the extent k is known only at run time"):
         tl.graph.memory_problem(f)
 
 

@@ -76,7 +76,7 @@ class ThreadNesting(Message):
     title = "a loop over `{tag}` stands inside a loop over `{outer}`"
     label = "this loop"
     related_label = "is inside this one"
-    help = "loops over blocks stand outside those over threads, and each axis has one loop"
+    help = "loops over blocks are outside of those over threads, and each axis has one loop"
 
     tag: str
     outer: str

@@ -218,7 +218,7 @@ def _refuse_senseless(arguments: argparse.Namespace) -> None:
     if arguments.capacity is not None and arguments.capacity < 0:
         raise BadPlanOption("--capacity", str(arguments.capacity), "a capacity is zero bytes or more").error()
     if arguments.stop_at_fit and arguments.capacity is None:
-        raise BadPlanOption("--stop-at-fit", "without --capacity", "tell with --capacity what is to fit").error()
+        raise BadPlanOption("--stop-at-fit", "without --capacity", "give the bytes to fit with --capacity").error()
     if arguments.match_range is not None and arguments.match_range < 0:
         raise BadPlanOption("--match-range", str(arguments.match_range), "give a whole number, zero or more").error()
     if arguments.align < 1 or arguments.align & (arguments.align - 1):

@@ -29,8 +29,8 @@ class BadInlineParameter(Message):
     """
 
     code = "bad-inline-parameter"
-    title = "{what} cannot stand in the signature of an inline function"
-    help = "parameters are plain, perhaps with a default, and have a scalar type or none"
+    title = "{what} is not allowed in the signature of an inline function"
+    help = "parameters are plain, optionally with a default, and have a scalar type or none"
 
     what: str
 

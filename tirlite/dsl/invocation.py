@@ -63,7 +63,7 @@ class HiddenStore(Message):
 
     code = "hidden-store"
     title = "{name} stores into `{buffer}`, and is called inside of an expression"
-    help = "give its result a name on a line before: the order of loads and stores is then plain"
+    help = "give its result a name on a line before: the order of loads and stores is then explicit"
 
     name: str
     buffer: str

@@ -44,7 +44,7 @@ class UnevenReturns(Message):
 
     code = "uneven-returns"
     title = "`{name}` gives back {one} here, and {other} {place}"
-    help = "give back as many values on every way through the function"
+    help = "return the same number of values on every path through the function"
 
     name: str
     one: str

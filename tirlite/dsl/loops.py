@@ -27,7 +27,7 @@ class BadLoop(Message):
 
     code = "bad-loop"
     title = "a loop goes over {given}"
-    help = "write {instead}; tl.parallel, tl.vectorized, tl.unroll and tl.thread stand in the place of range"
+    help = "write {instead}; tl.parallel, tl.vectorized, tl.unroll and tl.thread take the place of range"
 
     given: str
     instead: str = "`for i in range(n):`"
@@ -56,7 +56,7 @@ class LeavesLoop(Message):
 
     code = "leaves-loop"
     title = "`{jump}` cannot leave a loop over {loop}"
-    help = "write a loop over `range`, whose iterations come one after the other; `continue` may stand in any loop"
+    help = "write a loop over `range`, whose iterations run in order; `continue` is allowed in any loop"
 
     jump: str
     loop: str

@@ -57,7 +57,7 @@ class UnsupportedType(Message):
 
     code = "unsupported-type"
     title = "tl.{dtype} cannot be computed with"
-    help = "an address stands in calls alone: tl.address_of, tl.access_ptr, tl.call_extern"
+    help = "an address may only be used in calls: tl.address_of, tl.access_ptr, tl.call_extern"
 
     dtype: DType
 

@@ -16,7 +16,7 @@ class NotInKernels(Message):
     """
 
     code = "not-in-kernels"
-    title = "{what} cannot stand in a kernel"
+    title = "{what} is not allowed in a kernel"
     help = "{instead}"
 
     what: str

@@ -37,7 +37,7 @@ class OutOfBlock(Message):
     """
 
     code = "out-of-block"
-    title = "`{name}` is gone here: it was bound in a block that has ended"
+    title = "`{name}` has no value here: it was bound in a block that has ended"
     label = "read here"
     related_label = "bound here"
     help = "{advice}"

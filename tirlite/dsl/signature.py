@@ -45,7 +45,7 @@ class BadParameter(Message):
     """
 
     code = "bad-parameter"
-    title = "{what} cannot stand in the signature of a kernel"
+    title = "{what} is not allowed in the signature of a kernel"
     help = "a kernel has plain parameters with types, numbers perhaps with defaults: def f(x: tl.f32[n], a: tl.f32 = 1)"
 
     what: str

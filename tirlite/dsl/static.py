@@ -28,7 +28,7 @@ class NotStatic(Message):
 
     code = "not-static"
     title = "`{name}` is {given}, which has no value before the kernel runs"
-    help = "tl.static takes constants from around the kernel, and variables of loops over tl.static(...)"
+    help = "tl.static takes constants from outside the kernel, and variables of loops over tl.static(...)"
 
     name: str
     given: str
@@ -56,7 +56,7 @@ class NotIterable(Message):
 
     code = "static-loop"
     title = "a loop over tl.static goes over {given}"
-    help = "give it a range, a tuple or a list of at most {most} elements; the body is written out for each"
+    help = "give it a range, a tuple or a list of at most {most} elements; the loop is unrolled"
 
     given: str
     most: int

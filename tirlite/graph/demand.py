@@ -32,7 +32,7 @@ class ExtentsOfRun(Message):
 
     code = "extents-of-run"
     raises = GraphError
-    title = "{what} takes sizes that a call knows, and a run of `{function}` finds the extents of {type}"
+    title = "{what} needs sizes, but the extents of {type} in `{function}` are known only at run time"
     help = "`tl.graph.compile` and `tl.graph.evaluate` take such a function"
 
     what: str

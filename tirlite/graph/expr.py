@@ -177,7 +177,7 @@ class RunDimOfFunction(Message):
 
     code = "run-dim-of-function"
     raises = GraphError
-    title = "`{function}` returns {type}, of which its run finds an extent, and is called by another function"
+    title = "`{function}` returns {type}, with an extent known only at run time, and is called by another function"
     help = "build what it does into the function that calls it"
 
     function: str

@@ -22,7 +22,7 @@ class LoopSteps(Message):
     code = "loop-steps"
     raises = GraphError
     title = "a step of `{loop}` {why}"
-    help = "what is carried keeps its type from step to step, and results of all steps have one shape"
+    help = "carried values keep their types from step to step, and results of all steps have one shape"
 
     loop: str
     why: str

@@ -30,8 +30,8 @@ class UnboundedExtent(Message):
 
     code = "unbounded-extent"
     raises = GraphError
-    title = "no greatest value is known of the extent {size}, which a run finds: there is no storage to plan"
-    help = "`tl.graph.compile` takes such functions: it plans what comes behind the extent once a run has found it"
+    title = "the extent {size} is known only at run time and has no bound, so that no storage can be planned"
+    help = "`tl.graph.compile` takes such functions: it plans what uses the extent once its value is known"
 
     size: str
 

@@ -214,7 +214,7 @@ class PrintOrder(Message):
     title = "{what} in the loop over `{loop}`, whose iterations have no order"
     label = "printed here"
     related_label = "the loop"
-    help = "write `for {loop} in range(...)` while you look, or store what is to be seen into an output"
+    help = "write `for {loop} in range(...)` while debugging, or store the values into an output"
 
     what: str
     loop: str

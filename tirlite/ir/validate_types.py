@@ -193,7 +193,7 @@ class MisplacedArgument(Message):
 
     code = "misplaced-argument"
     title = "{kind} stands in {parent}"
-    help = "a text or a bare buffer is an argument of a call and nothing else"
+    help = "a string or a buffer without indices may only be an argument of a call"
 
     kind: str
     parent: str

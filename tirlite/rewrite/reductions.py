@@ -50,7 +50,7 @@ class ReductionRead(Message):
     title = "`{buffer}` is combined over `{loop}`, and read by its iterations"
     label = "read here"
     related_label = "combined here"
-    help = "iterations of tl.reduce may be regrouped: read `{buffer}` behind the loop, or write range"
+    help = "iterations of tl.reduce may be regrouped: read `{buffer}` after the loop, or write range"
 
     buffer: str
     loop: str
@@ -106,7 +106,7 @@ class ReductionConverted(Message):
     raises = KernelError
     title = "`{buffer}` is {own}, and the iterations of `{loop}` combine it as {other}"
     label = "converted to {own} by each iteration"
-    help = "convert the operand to {own}, or let `{buffer}` be {other} and convert it behind the loop"
+    help = "convert the operand to {own}, or let `{buffer}` be {other} and convert it after the loop"
 
     buffer: str
     loop: str

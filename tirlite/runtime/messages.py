@@ -50,7 +50,7 @@ class RepeatedArgument(Message):
     code = "repeated-argument"
     raises = CallTypeError
     title = "{kernel}() got two arguments for `{name}`"
-    help = "give it by position or by name"
+    help = "give it either by position or by name"
 
     kernel: str
     name: str

@@ -22,7 +22,7 @@ class CannotKeep(Message):
     raises = GraphError
     title = "`{function}` cannot keep {expr}"
     label = "this one"
-    help = "what can be kept are calls and Ifs outside of all branches, with one tensor as their result"
+    help = "calls and Ifs outside of all branches, with one tensor as their result, can be kept"
 
     function: str
     expr: str

@@ -31,8 +31,8 @@ class InSegments(Message):
 
     code = "graph-in-segments"
     raises = GraphError
-    title = "`{function}` is compiled in parts ({count}), planned as a run finds extents that nothing bounds"
-    help = "each of `net.parts` has a plan and a kernel of its own; `net.plans(...)` gives those of a call"
+    title = "`{function}` is compiled in parts ({count}), as some extents have no bound before a run"
+    help = "each of `net.parts` has its own plan and kernel; `net.plans(...)` returns the plans of a call"
 
     function: str
     count: int

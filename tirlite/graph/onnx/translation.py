@@ -52,7 +52,7 @@ class UnknownOnnxValue(Message):
     raises = GraphError
     title = "nothing computes `{name}` before it is used"
     label = "used here"
-    help = "nodes must stand behind those whose results they use"
+    help = "list nodes after those whose results they use"
 
     name: str
 

@@ -219,7 +219,7 @@ class StorageChanged(Message):
 
     code = "storage-changed"
     raises = GraphError
-    title = "`{op}` changed the storage of `{value}` behind the planner's back"
+    title = "`{op}` replaced the storage of `{value}`"
     help = "write into the array of the output; without `debug` this is repaired after the run, and costs memory"
 
     op: str
@@ -253,7 +253,7 @@ class OperandChanged(Message):
     code = "operand-changed"
     raises = GraphError
     title = "`{op}` changed its operand `{value}`"
-    help = "others may read it: let the operator write into the arrays that it is given for its outputs"
+    help = "other operators may read it: write into the arrays that are passed for the outputs"
 
     op: str
     value: str

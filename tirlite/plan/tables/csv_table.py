@@ -65,7 +65,7 @@ class BadRow(Message):
     raises = PlanError
     title = "this line has {cells}, and the table has {columns} columns"
     label = "{what}"
-    help = "a cell that holds what cells stand between stands in double quotes"
+    help = "put a cell that contains the separator into double quotes"
 
     cells: str
     columns: int

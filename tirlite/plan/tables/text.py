@@ -296,7 +296,7 @@ class BadFact(Message):
     code = "bad-fact"
     raises = PlanError
     title = "`{text}` is not a fact about a dim"
-    help = "facts stand one behind the other with commas between, as in `N<=64, 2<=M<=9, N%8==0, K==3`"
+    help = "separate facts by commas, as in `N<=64, 2<=M<=9, N%8==0, K==3`"
 
     text: str
 

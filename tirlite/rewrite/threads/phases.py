@@ -60,7 +60,7 @@ class DivergentBarrier(Message):
     title = "a barrier stands in {where} that differs between threads, as it depends on `{cause}`"
     label = "all threads must come here equally often"
     related_label = "this depends on `{cause}`"
-    help = "split what stands around: do the work under conditions of its own, and the barrier outside of them"
+    help = "move the barrier out of the condition: do the work under conditions before it and after it"
 
     where: str
     cause: str
@@ -78,7 +78,7 @@ class BarrierInside(Message):
     title = "a barrier stands in {where}"
     label = "threads cannot wait for each other here"
     related_label = "inside of this"
-    help = "a barrier is a statement of its own, in loops over `range` with bounds that are the same for all threads"
+    help = "write a barrier as a statement by itself, in loops over `range` whose bounds are the same for all threads"
 
     where: str
 
