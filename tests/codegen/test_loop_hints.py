@@ -85,7 +85,14 @@ def test_neighbours_are_loaded_anew_by_each_iteration() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "goes"), [("x[i, j] / s", True), ("y[i, j] + x[i, j]", True), ("y[i, max(j - 1, 0)] + x[i, j]", False)]
+    ("value", "goes"),
+    [
+        ("x[i, j] / s", True),
+        ("0", False),
+        ("y[i, j] + x[i, j]", False),
+        ("y[i, max(j - 1, 0)] + x[i, j]", False),
+        ("x[i, j] * w[j]", False),
+    ],
 )
 def test_short_rows_go_by_vectors_before_they_are_written_out(value: str, *, goes: bool) -> None:
     func = tl.parse(
@@ -93,7 +100,7 @@ def test_short_rows_go_by_vectors_before_they_are_written_out(value: str, *, goe
         n = tl.dim("n")
 
         @tl.kernel
-        def divided(x: tl.f32[n, 24], y: tl.f32[n, 24], s: tl.f32):
+        def divided(x: tl.f32[n, 24], y: tl.f32[n, 24], w: tl.f32[24], s: tl.f32):
             for i in range(n):
                 for j in range(24):
                     y[i, j] = {value}

@@ -19,7 +19,6 @@ from tirlite.ir import (
     structural_equal,
     walk,
 )
-from tirlite.ir.equal import are_equal
 
 # A loop that is to be unrolled is written out up to so many times.
 _MOST_COPIES = 64
@@ -127,15 +126,19 @@ def _is_short(stmt: For) -> bool:
 
 
 def _fills_vectors(stmt: For) -> bool:
-    """Whether a loop of a few iterations fills as much of rows as a vector holds, with what does not depend on itself.
+    """Whether a loop of a few iterations fills as much of rows in memory as a vector holds, with what it does not read.
 
-    LLVM would write all of them out before it looks for vectors.
+    LLVM would write all of them out before it looks for vectors. That serves arrays of known extents, and elements that
+    loops around update: these stay in registers then.
     """
     stores = [each for each in stmt.body.stmts if isinstance(each, Store)]
     if not stores or len(stores) < len(stmt.body.stmts) or stmt.values is None or stmt.step != 1:
         return False
     if not _HALF <= len(stmt.values) <= _LANES or not all(each.indices[-1:] == (stmt.var,) for each in stores):
         return False
-    loads = [node for each in stores for node in walk(each.value) if isinstance(node, Load)]
-    written = {each.buffer: each.indices for each in stores}
-    return all(are_equal(load.indices, written.get(load.buffer, load.indices)) for load in loads)
+    loads = [node for each in stores for node in walk(each.value) if isinstance(node, Load) and node.indices]
+    written = {each.buffer for each in stores}
+    reads = any(load.buffer in written for load in loads)
+    touched = (*written, *(load.buffer for load in loads))
+    known = any(all(isinstance(extent, IntImm) for extent in buffer.shape) for buffer in touched)
+    return bool(loads) and not reads and not known
