@@ -177,7 +177,7 @@ def test_a_negative_extent_is_an_error() -> None:
     x = tl.graph.Var("x", tl.graph.TensorType((-2, 3), tl.f32))
     with pytest.raises(tl.GraphError) as caught:
         plan_memory(Function("bad", (x,), x))
-    assert caught.value.code == "negative-storage"
+    assert caught.value.code == "negative-graph-extent"
 
 
 def test_branches_exclude_each_other() -> None:

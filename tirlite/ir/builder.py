@@ -16,7 +16,7 @@ from types import FrameType, TracebackType
 from typing import Generic, TypeVar, overload
 
 from tirlite.diag import Message, Source, Span, TirliteError
-from tirlite.ir.dtype import DType, TensorType, i64
+from tirlite.ir.dtype import DType, TensorType, TypeExtent, i64
 from tirlite.ir.expr import Buffer, Expr, ExprLike, Load, Var, as_expr, widened
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.one_dim import with_one_dim_each
@@ -45,22 +45,6 @@ from tirlite.sizes import Dim, Poly
 T = TypeVar("T")
 
 _TENSOR = "a type such as f32[n]"
-
-
-class NonIntegerExtent(Message):
-    """The builder was given a shape with an extent that is not an integer.
-
-    Example: `b.alloc("t", f32, (2.5,))`.
-    Fix: Give an integer, or an integer expression of dims.
-    """
-
-    code = "non-integer-extent"
-    title = "extent {axis} of `{name}` is {given}"
-    help = "an extent is an integer, or an integer expression of dims"
-
-    name: str
-    axis: int
-    given: str
 
 
 class BuilderArgument(Message):
@@ -335,18 +319,18 @@ def buffer_of(
     name: str, tensor: TensorType, *, scope: str = "global", alignment: int = 0, volatile: bool = False
 ) -> Buffer:
     """A new buffer of a tensor type. Raises KernelError where an extent is not an integer expression."""
-    shape = tuple(_extent(name, axis, extent) for axis, extent in enumerate(tensor.shape))
+    shape = tuple(_extent(tensor.dtype, axis, extent) for axis, extent in enumerate(tensor.shape))
     return Buffer(name, tensor.dtype, shape, scope, alignment, volatile)
 
 
-def _extent(name: str, axis: int, extent: object) -> Expr:
+def _extent(dtype: DType, axis: int, extent: object) -> Expr:
     if isinstance(extent, (Dim, Poly)):
         return expr_over_dims(extent)
     if isinstance(extent, (int, Expr)) and not isinstance(extent, bool):
         expr = _as_i64(extent)
         if expr.dtype == i64:
             return expr
-    raise NonIntegerExtent(name, axis, repr(extent)).error()
+    raise TypeExtent(axis, str(dtype), repr(extent)).error()
 
 
 def _as_i64(value: ExprLike) -> Expr:

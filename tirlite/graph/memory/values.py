@@ -11,31 +11,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field
 from typing import TypeGuard
 
-from tirlite.diag import GraphError, Message
 from tirlite.graph.expr import Call, Constant, Expr, If
 from tirlite.graph.op import Op
 from tirlite.graph.program import Block, Program
 from tirlite.graph.run_dims import most_of
-from tirlite.graph.types import TensorType, all_nonnegative, tensors
+from tirlite.graph.types import NegativeGraphExtent, TensorType, all_nonnegative, tensors
 from tirlite.graph.unique_names import UniqueNames
 from tirlite.record import record
 from tirlite.sizes import Size
-
-
-class NegativeStorage(Message):
-    """A tensor of a graph has an extent below zero, so that there are no bytes to plan.
-
-    Example: A parameter of type `TensorType((-1, 3), tl.f32)`, made by hand.
-    Fix: Extents are zero or more; a free one is a dim.
-    """
-
-    code = "negative-storage"
-    raises = GraphError
-    title = "`{id}` has the type {type}, with an extent below zero"
-    help = "extents are zero or more; write a dim, `tl.dim(...)`, for one that is free"
-
-    id: str
-    type: str
 
 
 @record(eq=False)
@@ -132,5 +115,5 @@ def _new(expr: Expr, name: str, names: UniqueNames, *, pinned: bool) -> tuple[Va
         ids = [names.unique(f"{ids[0]}.{number}") for number in range(len(parts))]
     for each, of in zip(ids, parts, strict=True):
         if not all_nonnegative(of):
-            raise NegativeStorage(each, str(of), span=expr.span).error()
+            raise NegativeGraphExtent(each, str(of), span=expr.span).error()
     return tuple(Value(each, most_of(of).bytes, expr.device, pinned) for each, of in zip(ids, parts, strict=True))
