@@ -20,25 +20,10 @@ from tirlite.ir.rewrite import Rule, rewrite
 from tirlite.ir.stmt import Allocate, Assert, For, Let, SeqStmt, Stmt, View
 from tirlite.ir.substitute import Substitution, substitute
 from tirlite.ir.validate_buffers import UndeterminedDim
+from tirlite.ir.validate_calls import CallBuffer
 from tirlite.ir.walk import walk
 from tirlite.record import record
 from tirlite.sizes import Proof
-
-
-class CallBuffer(Message):
-    """An argument of a kernel that another kernel calls is not what the parameter takes.
-
-    Example: `smooth(x, k)`, where `smooth` takes two arrays of f32 and `k` is a number.
-    Fix: Give whole buffers, of the element type, rank and scope of the parameter.
-    """
-
-    code = "call-buffer"
-    title = "`{parameter}` of {kernel} takes {wanted}, not {given}"
-
-    parameter: str
-    kernel: str
-    wanted: str
-    given: str
 
 
 class CallShape(Message):

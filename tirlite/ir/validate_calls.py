@@ -26,14 +26,14 @@ _ORDERED = (ForKind.SERIAL, ForKind.UNROLLED)
 class CallArity(Message):
     """A call in the IR has too many or too few arguments.
 
-    Example: `Call(f32, Op.SQRT, (a, b))`.
-    Fix: Give as many as the function takes.
+    Example: `Call(f32, Op.SQRT, (a, b))`, or `KernelCall(add, (BufferRef(x),))`, where `add` has three parameters.
+    Fix: Give as many as the function takes; a KernelCall has one for each parameter, outputs among them.
     """
 
     code = "call-arity"
-    title = "tl.{op} takes {wanted} arguments, not {count}"
+    title = "{callee} takes {wanted} arguments, not {count}"
 
-    op: str
+    callee: str
     wanted: str
     count: int
 
@@ -77,7 +77,7 @@ def check_call(node: Call) -> Message | None:
     if op is Op.PRINT:
         return _print(node)
     if count != op.arity:
-        return CallArity(op.label, str(op.arity), count)
+        return CallArity(f"tl.{op.label}", str(op.arity), count)
     if op is Op.BARRIER:
         return _expect(node, 0, isinstance(node.args[0], StringImm), "a text")
     if op is Op.CHECKED:
@@ -120,7 +120,7 @@ def _shown(arg: Expr) -> str:
 
 def _extern(node: Call) -> Message | None:
     if not node.args:
-        return CallArity(node.op.label, "one or more", 0)
+        return CallArity(f"tl.{node.op.label}", "one or more", 0)
     name = node.args[0]
     is_address = isinstance(name, IntImm) and name.dtype == i64 and name.value > 0
     is_name = isinstance(name, StringImm) and bool(name.value)
@@ -129,7 +129,7 @@ def _extern(node: Call) -> Message | None:
 
 def _print(node: Call) -> Message | None:
     if not node.args:
-        return CallArity(node.op.label, "one or more", 0)
+        return CallArity(f"tl.{node.op.label}", "one or more", 0)
     text, *values = node.args
     for position, value in enumerate(values, 1):
         is_value = not value.dtype.is_handle and value.dtype.lanes == 1
@@ -256,33 +256,19 @@ def _prints(call: KernelCall) -> bool:
     return any(next(prints_in(each.body), None) is not None for each in closure_of(call.callee))
 
 
-class KernelCallArity(Message):
-    """A KernelCall has more or fewer arguments than the function that it calls has parameters.
+class CallBuffer(Message):
+    """An argument of a kernel that another kernel calls is not what the parameter takes.
 
-    Example: `KernelCall(add, (BufferRef(x),))`, where `add` has three parameters.
-    Fix: Give each parameter one argument, outputs among them.
+    Example: `smooth(x, k)`, where `smooth` takes two arrays of f32 and `k` is a number.
+    Fix: Give whole buffers, of the element type, rank and scope of the parameter, and numbers of its type; in the IR, a
+    BufferRef of a buffer that is at least as aligned.
     """
 
-    code = "kernel-call-arity"
-    title = "{callee} takes {wanted} arguments, not {count}"
-
-    callee: str
-    wanted: int
-    count: int
-
-
-class KernelCallArgument(Message):
-    """An argument of a KernelCall is not what the parameter takes.
-
-    Example: `KernelCall(relu, (BufferRef(counts), BufferRef(y)))`, where `relu` takes f32 and `counts` holds i64.
-    Fix: Give a BufferRef of a buffer of that type, rank and memory, at least as aligned; a scalar of that type.
-    """
-
-    code = "kernel-call-argument"
-    title = "`{parameter}` of {callee} takes {wanted}, not {given}"
+    code = "call-buffer"
+    title = "`{parameter}` of {kernel} takes {wanted}, not {given}"
 
     parameter: str
-    callee: str
+    kernel: str
     wanted: str
     given: str
 
@@ -306,7 +292,7 @@ class KernelCallExtent(Message):
 
 def arity(node: KernelCall) -> Message | None:
     wanted, count = len(node.callee.params), len(node.args)
-    return None if wanted == count else KernelCallArity(node.callee.name, wanted, count)
+    return None if wanted == count else CallArity(node.callee.name, str(wanted), count)
 
 
 def dims(node: KernelCall) -> Message | None:
@@ -324,7 +310,7 @@ def arguments(node: KernelCall) -> Message | None:
             wanted, given = f"a number of type {param.dtype}", _given(arg)
             fits = not isinstance(arg, BufferRef | StringImm) and arg.dtype == param.dtype
         if not fits:
-            return KernelCallArgument(param.name, node.callee.name, wanted, given)
+            return CallBuffer(param.name, node.callee.name, wanted, given)
     return None
 
 
