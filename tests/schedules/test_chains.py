@@ -13,9 +13,12 @@ from schedules.test_steps import body_of
 import tirlite as tl
 from tirlite.codegen import Effort
 from tirlite.ir import Allocate, walk
+from tirlite.rewrite import Normalize
+from tirlite.rewrite.options import Form
 from tirlite.rewrite.pipelines import LOOPS
 from tirlite.schedules import ComputeAt
 from tirlite.schedules.auto import chains
+from tirlite.schedules.auto.rules import ScheduleChains
 
 n, m, k = tl.dims("n m k")
 # Tiles so small that arrays of some elements have several.
@@ -269,3 +272,9 @@ def test_little_is_left_of_a_temporary_that_loops_in_one_fill_and_read() -> None
     np.testing.assert_array_equal(tl.compile(normed, schedule=s)(x), normed.interpret(x))
     with pytest.raises(tl.KernelError, match="`x` is no temporary"):
         s.shrink("x")
+
+
+def test_tiles_of_large_arrays_are_twice_as_high() -> None:
+    forms = {form: str(ScheduleChains(form=form)(Normalize()(blur.ir))) for form in (Form.USUAL, Form.LARGE)}
+    assert "min(i_outer + 2, n)" in forms[Form.USUAL]
+    assert "min(i_outer + 4, n)" in forms[Form.LARGE]

@@ -139,7 +139,8 @@ def _inlined(trace: Trace, chain: Chain) -> bool:
 
 def _tile(trace: Trace, chain: Chain, processor: Processor, form: Form) -> None:
     """The nest by tiles, each after what it reads: higher ones, where too much lies around these."""
-    for rows in (_ROWS, 2 * _ROWS):
+    least = _rows(trace, chain, processor, form)
+    for rows in (least, 2 * least):
         if trace.attempt(partial(_in_tiles, trace, chain, _sizes(trace, chain, rows, processor), processor, form)):
             return
 
@@ -215,6 +216,12 @@ def _moves(loop: For, read: set[Buffer]) -> bool:
     """Whether the loop decides where one of these buffers is read."""
     loads = (node for node in walk(loop) if isinstance(node, Load) and node.buffer in read)
     return any(node is loop.var for load in loads for index in load.indices for node in walk(index))
+
+
+def _rows(trace: Trace, chain: Chain, processor: Processor, form: Form) -> int:
+    """How many rows a tile has: of large arrays twice as many, if all its temporaries take half of the second cache."""
+    fits = 2 * _ROWS * _MOST * _bytes(trace, chain) <= processor.caches[1] // 2
+    return 2 * _ROWS if fits and form is Form.LARGE else _ROWS
 
 
 def _sizes(trace: Trace, chain: Chain, rows: int, processor: Processor) -> tuple[int, int]:
