@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tirlite as tl
+from tirlite.analysis.facts import Facts
 from tirlite.driver.build import version_of
 from tirlite.driver.front import Front
 from tirlite.rewrite import FindReductions, Normalize
@@ -117,6 +118,19 @@ def of_integers(*lines: str) -> str:
 )
 def test_workers_may_share_a_nest_that_combines_integers(lines: tuple[str, ...]) -> None:
     assert of_integers(*lines) == of_integers(*(line.replace("range", "tl.reduce") for line in lines))
+
+
+def test_a_function_that_goes_over_arrays_waits_for_large_ones() -> None:
+    def waits(*lines: str) -> int:
+        func = Normalize()(tl.parse(INTEGERS + "".join(f"    {line}\n" for line in lines)))
+        found = FindReductions(integers=True, shared_from=1000).on(Facts(func))
+        assert (found.func is func) is bool(found.large_from)
+        return found.large_from
+
+    assert waits("for i in range(n):", "    y[0] += x[i, 0]") == 4000
+    assert waits("for i in range(n):", "    z[i] = 0", "for i in range(n):", "    y[x[i, 0] & 1] += 1") == 4000
+    assert waits("for i in range(n):", "    for j in range(n):", "        y[0] += x[i, j]") == 0
+    assert waits("for i in range(n):", "    y[0] += tl.i32(i & 1)") == 0
 
 
 @pytest.mark.parametrize(

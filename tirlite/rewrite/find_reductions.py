@@ -36,13 +36,13 @@ class FindReductions(FactsPass):
     That is done for loops whose iterations combine values as those of a reduction may, see `CheckReductions`, and which
     hold no other loops than reductions: of `y[i] += a[i, p] * b[p]` the one over `p`, not those around it. Without the
     permission, and with `integers`, it is done where nothing but integers is combined, which come out the same in any
-    order, and no other loop is around: workers can share it. With `large_from`, functions whose work is to go over
-    arrays so stay as they are, and calls with arrays of so many bytes or more are for the version `LARGE`.
+    order, and no other loop is around: workers can share it. With `shared_from`, functions that go over arrays so,
+    by loops that hold no others, stay as they are: calls with so many elements or more are for the version `LARGE`.
     For functions in normal form (see `Normalize`), before reductions are split.
     """
 
     integers: bool = False
-    large_from: int = 0
+    shared_from: int = 0
     name: str = "find-reductions"
 
     def rewritten(self, facts: Facts) -> PrimFunc:
@@ -53,8 +53,8 @@ class FindReductions(FactsPass):
         granted = [stmt for stmt in statements_of(body, AttrStmt) if may_regroup(stmt)]
         chosen = {loop.var for stmt in granted for loop in _reductions(stmt.body, facts)}
         integers = set(_nests_of_integers(body, facts)) if self.integers else set()
-        if self.large_from and integers and not chosen and _goes_over_arrays(facts.func, integers):
-            return Rewritten(facts.func, facts=facts, large_from=self.large_from)
+        if self.shared_from and integers and not chosen and (size := _size_of_elements(facts.func, integers)):
+            return Rewritten(facts.func, facts=facts, large_from=self.shared_from * size)
         chosen |= {loop.var for loop in integers}
         if not chosen:
             return Rewritten(facts.func, facts=facts)
@@ -100,25 +100,24 @@ def _nests_of_integers(body: SeqStmt, facts: Facts) -> Iterator[For]:
                 yield from found
 
 
-def _goes_over_arrays(func: PrimFunc, nests: set[For]) -> bool:
-    """Whether each of these nests loads an element of a parameter in each iteration, and other loops hold none.
+def _size_of_elements(func: PrimFunc, found: set[For]) -> int:
+    """The bytes of the smallest element that these loops load of parameters, one in each iteration.
 
-    So the bytes of all arrays tell how long a call takes, and there is little to compile.
+    So the bytes of all arrays tell how long a call takes. 0 where that is not so, where loops hold others, or others
+    are called: that is too much to compile twice.
     """
-    if calls_in(func.body):
-        return False
-    arrays = {*func.params}
-    for outer in statements_of(func.body, For):
-        inside = [*statements_of(outer.body, For)]
-        if outer in nests:
-            moving = {outer.var, *(each.var for each in inside)}
-            nodes = (node for stmt in statements(outer) for node in walk(stmt))
+    arrays, sizes = {*func.params}, list[int]()
+    for loop in statements_of(func.body, For):
+        nodes = [node for stmt in statements(loop) for node in walk(stmt)]
+        if any(isinstance(node, For) for node in nodes if node is not loop):
+            return 0
+        if loop in found:
             loads = (node for node in nodes if isinstance(node, Load) and node.buffer in arrays)
-            if not any(moving <= {node for index in load.indices for node in walk(index)} for load in loads):
-                return False
-        elif inside:
-            return False
-    return True
+            moving = [load.dtype.bytes for load in loads if any(loop.var in walk(index) for index in load.indices)]
+            if not moving:
+                return 0
+            sizes += moving
+    return 0 if calls_in(func.body) else min(sizes)
 
 
 def _stores_integers(loop: For) -> bool:

@@ -10,7 +10,6 @@ from tirlite.analysis.bounds import Bounds
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.reductions import AnyUpdate, PairUpdate, Update
 from tirlite.analysis.regrouping import updates_in
-from tirlite.analysis.work import has_much_to_do
 from tirlite.ir import (
     GE,
     LT,
@@ -168,20 +167,11 @@ def splitting(facts: Facts) -> Callable[[For], Stmt | tuple[Stmt, ...]]:
 
 
 def _split(loop: For, facts: Facts) -> Stmt | tuple[Stmt, ...]:
-    """A reduction as loops over vectors, and what is left. Raises NotVector.
-
-    Sums of integers are the same in any order: what LLVM makes of them is as quick, and takes it half the time.
-    """
+    """A reduction as loops over vectors, and what is left. Raises NotVector."""
     updates = _updates(loop, facts)
-    if all(map(_is_of_integers, updates)) and not has_much_to_do(loop):
-        raise NotVector
     inside = partial(is_inside, Bounds(facts.space))
     search = search_in(loop, updates[0]) if len(updates) == 1 and isinstance(updates[0], PairUpdate) else None
     return (*(_Loops(loop, updates, inside).statements() if search is None else _searched(search, inside)),)
-
-
-def _is_of_integers(update: AnyUpdate) -> bool:
-    return isinstance(update, Update) and not update.store.buffer.dtype.is_float
 
 
 def _updates(loop: For, facts: Facts) -> tuple[AnyUpdate, ...]:

@@ -38,6 +38,9 @@ LOOPS: tuple[Pass, ...] = (
     PartitionLoops(),
     VectorizeLoops(),
 )
+# Elements from which on workers share loops over integers: fewer take 150 us at most, and mostly 15. One worker shares
+# none: no arrays have as many.
+_MANY, _NEVER = 1 << 18, 1 << 56
 
 
 def default_pipeline(strategy: str | Strategy = "auto", **choices: Unpack[BesideStrategy]) -> tuple[Pass, ...]:
@@ -66,8 +69,9 @@ def pipeline(options: Options, form: Form = Form.USUAL, auto: tuple[Pass, ...] =
     # Blocks take storage, which loops as they are written do not.
     blocks = () if options.schedule is None else (BlockReductions(serial=options.debug),)
     # Loops that look at index arrays before others stay as they are: they are short work.
-    large_from = options.target.processor.caches[1] if form is Form.USUAL else 0
-    found = (FindReductions(integers=options.target.workers > 1, large_from=large_from),) if given == "auto" else ()
+    shared_from = _MANY if options.target.workers > 1 else _NEVER
+    shared_from = shared_from if form is Form.USUAL else 0
+    found = (FindReductions(integers=True, shared_from=shared_from),) if given == "auto" else ()
     split = () if in_order else (*(() if found else (FindReductions(),)), *blocks, SplitReductions())
     regroup = (*split, UsePermissions())
     # What differs by shape is planned by the outermost function, with the scratch of the others in it.
