@@ -235,7 +235,7 @@ def test_a_storage_shared_in_a_later_run_only_leaves_the_numbers_right():
 
 def test_debugging_finds_a_storage_that_was_changed():
     runtime = StaticRuntime(custom(), RuntimeOptions(debug=True), operators={"tanh": assigning})
-    with pytest.raises(tl.GraphError, match="`tanh` changed the storage of `tanh`"):
+    with pytest.raises(tl.GraphError, match="`tanh` replaced the storage of `tanh`"):
         runtime(np.ones(4, np.float32))
 
 
