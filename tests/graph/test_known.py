@@ -20,6 +20,7 @@ from tirlite.graph.known.models import ReadFunction, whole
 from tirlite.graph.known.pickled import read, written
 from tirlite.graph.known.places import FILLED, KEPT, Finder, Place, Unkept, arrays_at
 from tirlite.runtime.cache.entries import keep, opened
+from tirlite.sizes import maximum
 
 onnx = pytest.importorskip("onnx")
 helper, FLOAT = onnx.helper, onnx.TensorProto.FLOAT
@@ -215,6 +216,19 @@ def test_extents_that_a_run_finds_are_found_for_known_graphs(cache: Path) -> Non
         np.testing.assert_array_equal(net(np.array([0, 1, 0, 2], np.float32)), [[1, 3]])
         assert net(np.zeros(3, np.float32)).shape == (1, 0)
     assert isinstance(net.kernel.front, LoweredFront)
+
+
+def test_extents_that_a_run_finds_meet_in_one_size_of_a_graph_that_is_read_back() -> None:
+    g = tl.graph.Builder("found")
+    n = tl.dim("n")
+    y = g.input("y", tl.f32[n])
+    first, second = (g.extent(g.input(name, tl.i64), n, name) for name in ("p", "q"))
+    x = g.broadcast_to(y, (second * first, n))
+    made = g.function(g.slice(x, [0], [maximum(second, first)], axes=[1]))
+    again = read(*written(made))
+    assert str(again) == str(made)
+    net = tl.graph.compile(again)
+    assert net(np.zeros(7, np.float32), np.int64(2), np.int64(3)).shape == (6, 3)
 
 
 def test_damaged_entries_are_misses(cache: Path, readings: list[object], tmp_path: Path) -> None:

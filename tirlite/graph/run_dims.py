@@ -18,7 +18,7 @@ from tirlite.sizes import Dim, Proof, Size, SizeLike, as_size, evaluate, maximum
 from tirlite.sizes.dim import Scalar
 from tirlite.sizes.extrema import Maximum, Minimum
 from tirlite.sizes.poly import Atom, Poly, Quotient, Remainder, inside_out, terms_of
-from tirlite.sizes.terms import Origin
+from tirlite.sizes.terms import Origin, serial_of
 
 
 class UnboundedExtent(Message):
@@ -62,6 +62,10 @@ class RunDim(Scalar):
     source: Any = field(default=None, kw_only=True)  # an expression of the graph
     least: Size = field(default=0, kw_only=True)
     most: Size | None = field(default=0, kw_only=True)
+    serial: int | None = field(default=None, kw_only=True)  # its number where it was written, if it is read back
+
+    def _ident(self) -> int:
+        return self.origin.ident() if self.serial is None else self.origin.again(self.serial)
 
     @property
     def limits(self) -> tuple[Size, ...]:
@@ -69,14 +73,17 @@ class RunDim(Scalar):
         return (self.least,) if self.most is None else (self.least, self.most)
 
     def __reduce__(self) -> Any:
-        return _restored, (self.name, self.source, self.least, self.most)
+        return _restored, (self.name, self.source, self.least, self.most, self.origin, serial_of(self.ident))
 
 
-def run_dim(name: str, source: object, most: Size | None, origin: Origin, least: Size = 0) -> RunDim:
+def run_dim(
+    name: str, source: object, most: Size | None, origin: Origin, least: Size = 0, *, serial: int | None = None
+) -> RunDim:
     """A new extent, which has the value of `source`."""
     bound = None if most is None else upper_bound(most)
     # Kernels count extents from 1 on: one that is 0 in each run has no other fact.
-    return RunDim(name, 0, None if bound is None else max(bound, 1), 1, origin, source=source, least=least, most=most)
+    high = None if bound is None else max(bound, 1)
+    return RunDim(name, 0, high, 1, origin, source=source, least=least, most=most, serial=serial)
 
 
 def mapped_run_dim(dim: RunDim, source: object, function: Callable[[Size], Size]) -> RunDim:
@@ -85,8 +92,8 @@ def mapped_run_dim(dim: RunDim, source: object, function: Callable[[Size], Size]
     return run_dim(dim.name, source, most, dim.origin, function(dim.least))
 
 
-def _restored(name: str, source: object, least: Size, most: Size | None) -> RunDim:
-    return run_dim(name, source, most, Origin(), least)
+def _restored(name: str, source: object, least: Size, most: Size | None, origin: Origin, serial: int) -> RunDim:
+    return run_dim(name, source, most, origin, least, serial=serial)
 
 
 def run_dims(sizes: Iterable[SizeLike]) -> tuple[RunDim, ...]:

@@ -126,6 +126,9 @@ class _Extremum(Composite):
         # Sorted by their idents, so that the order of the arguments does not matter.
         self._be(function_ident(type(self).__name__, map(terms_of, self.sizes), ordered=False))
 
+    def __reduce__(self) -> tuple[type[_Extremum], tuple[tuple[Size, ...]]]:
+        return type(self), (self.sizes,)  # the ident is that of what is read
+
     @property
     def operands(self) -> tuple[Size, ...]:
         return self.sizes

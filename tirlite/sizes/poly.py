@@ -18,7 +18,7 @@ from tirlite.diag import KernelError, Message
 from tirlite.record import record
 from tirlite.sizes.bounds import Bounds, of_quotient, of_remainder
 from tirlite.sizes.division import divisor_of, quotient_by_int, quotient_by_sum, remainder_by_int, remainder_by_sum
-from tirlite.sizes.terms import Factor, add, function_ident, level_above, multiply, scaled, spell, written
+from tirlite.sizes.terms import Factor, add, function_ident, level_above, multiply, operand_text, scaled, spell, written
 
 Product: TypeAlias = "tuple[Atom, ...]"
 Terms: TypeAlias = "Mapping[Product, int]"
@@ -221,6 +221,9 @@ class _Division(Composite):
         self._be(function_ident(type(self).__name__, map(terms_of, self.operands)))
         object.__setattr__(self, "level", level_above(map(terms_of, self.operands)))
 
+    def __reduce__(self) -> tuple[type[_Division], tuple[Size, Size, int, Bounds]]:
+        return type(self), (self.dividend, self.by, self.divisor, self.bounds)  # the ident is that of what is read
+
     @property
     def operands(self) -> tuple[Size, ...]:
         return (self.dividend, self.by)
@@ -239,18 +242,13 @@ class _Division(Composite):
         return (product,) if coefficient == 1 and not more else ()
 
 
-def _operand_text(text: str) -> str:
-    """`text`, in parentheses unless it is a name, a number or a call."""
-    return text if text.isidentifier() or text.isdecimal() else f"({text})"
-
-
 class Quotient(_Division):
     """`dividend // by`, floored."""
 
     __slots__ = ()
 
     def spell(self, operands: Sequence[str]) -> str:
-        return f"{_operand_text(operands[0])}//{_operand_text(operands[1])}"
+        return f"{operand_text(operands[0])}//{operand_text(operands[1])}"
 
     def value(self, operands: Sequence[int]) -> int:
         x, y = operands
@@ -318,7 +316,7 @@ class Remainder(_Division):
     __slots__ = ()
 
     def spell(self, operands: Sequence[str]) -> str:
-        return f"{_operand_text(operands[0])} % {_operand_text(operands[1])}"
+        return f"{operand_text(operands[0])} % {operand_text(operands[1])}"
 
     def value(self, operands: Sequence[int]) -> int:
         x, y = operands
@@ -409,7 +407,7 @@ def quotient(x: Size, y: Size) -> Size:
     """`x // y`, floored, simplified where that holds for every value of the dims (and of `y`, but 0)."""
     if isinstance(y, int):
         if y == 0:
-            raise DivisionByZero(str(x), f"{_operand_text(str(x))}//0").error()
+            raise DivisionByZero(str(x), f"{operand_text(str(x))}//0").error()
         if isinstance(x, int):
             return x // y
         parts = quotient_by_int(scaled(x.terms, 1 if y > 0 else -1), abs(y))
@@ -440,7 +438,7 @@ def remainder(x: Size, y: Size) -> Size:
     """`x % y`, with the sign of `y`, simplified where that holds for every value of the dims (and of `y`, but 0)."""
     if isinstance(y, int):
         if y == 0:
-            raise DivisionByZero(str(x), f"{_operand_text(str(x))} % 0").error()
+            raise DivisionByZero(str(x), f"{operand_text(str(x))} % 0").error()
         if isinstance(x, int):
             return x % y
         if y < 0:

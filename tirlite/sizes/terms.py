@@ -58,10 +58,23 @@ class Origin:
         """A new ident."""
         return ident_of(next(self._serials), self._number)
 
+    def again(self, serial: int) -> int:
+        """The ident of what had this number where it was written; new ones are behind it."""
+        self._serials = count(max(serial + 1, next(self._serials)))
+        return ident_of(serial, self._number)
+
+    def __reduce__(self) -> tuple[type[Origin], tuple[()]]:
+        return Origin, ()  # one for all factors that are written together
+
 
 def ident_of(order: int, origin: int = 0) -> int:
     """The ident of a factor that stands at `order` among those of its origin."""
     return (order << _ORIGIN_BITS) + origin
+
+
+def serial_of(ident: int) -> int:
+    """The number of a factor among those of its origin, which is the same in every process."""
+    return ident >> _ORIGIN_BITS
 
 
 class Factor:
@@ -221,6 +234,11 @@ def function_ident(kind: str, operands: Iterable[Mapping[tuple[F, ...], int]], *
     digest = blake2b("\n".join([kind, *prints]).encode(), digest_size=16).digest()
     # Dims stand below zero, what an origin numbers is small: the top bit keeps functions of these apart.
     return ident_of(int.from_bytes(digest) | 1 << 128, max(origins))
+
+
+def operand_text(text: str) -> str:
+    """`text`, in parentheses unless it is a name, a number or a call."""
+    return text if text.isidentifier() or text.isdecimal() else f"({text})"
 
 
 def spell(terms: Mapping[tuple[F, ...], int], names: Mapping[F, str], loose: Mapping[F, bool]) -> str:
