@@ -1,4 +1,4 @@
-"""Weights of products that are turned over once, when a network is compiled."""
+"""Weights of products that are turned over once, or cut into panels, when a network is compiled."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 import tirlite as tl
 from tirlite.graph import Builder, Function, compile, evaluate  # noqa: A004
+from tirlite.ir import callees
 
 RNG = np.random.default_rng(0)
 n = tl.dim("n")
@@ -45,4 +46,28 @@ def test_weights_that_are_read_elsewhere_stay_too() -> None:
 def test_a_pickled_network_has_them_so() -> None:
     x = RNG.standard_normal((5, 70), np.float32)
     net = compile(layer(5))
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(net))(x), net(x))
+
+
+def in_panels(rows: object, *, is_turned: bool) -> Function:
+    weights = RNG.standard_normal((96, 40), np.float32)
+    g = Builder("layer")
+    x = g.input("x", tl.f32[2, rows, 40])
+    w = g.constant(weights if is_turned else np.ascontiguousarray(weights.T), name="w")
+    if is_turned:
+        made = g.gelu(g.dense(g.reshape(x, (2 * rows, 40)), w, g.constant(BIAS[:96])))  # type: ignore[operator]
+    else:
+        made = g.add(g.relu(g.add(g.matmul(x, w), g.constant(BIAS[:96]))), 0.5)
+    return g.function(made)
+
+
+@pytest.mark.parametrize("is_turned", [True, False])
+@pytest.mark.parametrize("rows", [1, 5, 40, n])
+def test_columns_by_the_dozen_are_cut_into_panels_that_are_not_copied(rows: object, is_turned: bool) -> None:
+    function = in_panels(rows, is_turned=is_turned)
+    net = compile(function)
+    assert "w_panels" in str(net.ir)
+    assert "packed" not in "".join(map(str, callees(net.lowered)))
+    x = RNG.standard_normal((2, 7 if rows is n else rows, 40), np.float32)
+    np.testing.assert_allclose(net(x), evaluate(function, x), rtol=0, atol=1e-4)
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(net))(x), net(x))

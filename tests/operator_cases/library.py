@@ -24,11 +24,11 @@ from operator_cases import (
     suppression,
 )
 
-from tirlite.kernels.operators import matmul
+from tirlite.kernels.operators import matmul, panels
 from tirlite.kernels.operators.case import Case
 
 FAMILIES = (
-    *(elementwise, matmul, determinant, conv, pool, reduce, softmax, normalize),
+    *(elementwise, matmul, panels, determinant, conv, pool, reduce, softmax, normalize),
     *(arrange, gather, scatter, order, fill, resize, sampling, quantize, sequence),
     *(nonzero, sort, suppression),
 )

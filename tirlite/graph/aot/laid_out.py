@@ -6,10 +6,19 @@ Its result differs from that of the call in the graph by what its sums are group
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from tirlite.graph.expr import Call, Constant, Expr, constant
 from tirlite.graph.op import Array, Attrs, Op
 from tirlite.graph.operators.linear import as_it_lies, transposed
+from tirlite.graph.operators.panels import (
+    POINTWISE,
+    PRODUCT,
+    panels,
+    panels_of_transpose,
+    pointwise_by_panels,
+    product_by_panels,
+)
 from tirlite.graph.operators.winograd import WINOGRAD, by_winograd, terms_of
 from tirlite.graph.program import Program
 from tirlite.record import record
@@ -30,6 +39,9 @@ class Layout:
 
 LAYOUTS: Mapping[str, Layout] = {
     WINOGRAD.name: Layout(WINOGRAD, 1, terms_of, by_winograd),
+    "panels": Layout(PRODUCT, 1, panels, partial(product_by_panels, turned=False)),
+    "panels of transpose": Layout(PRODUCT, 1, panels_of_transpose, partial(product_by_panels, turned=True)),
+    "panels of outputs": Layout(POINTWISE, 1, panels_of_transpose, pointwise_by_panels),
     "transposed": Layout(None, 1, transposed, as_it_lies),
 }
 
@@ -58,7 +70,7 @@ def lay_out(made: Program, folded: Mapping[Expr, Constant], *, winograd: bool) -
             if source is None:
                 continue
             if (name, source) not in found:
-                called = f"{source.name}_{name}" if source.name else ""
+                called = f"{source.name}_{name.replace(' ', '_')}" if source.name else ""
                 found[name, source] = constant(layout.function(source.value), source.dtype, name=called)
             args = list(step.args)
             args[layout.operand] = found[name, source]

@@ -16,6 +16,7 @@ from tirlite.ir import (
     Expr,
     For,
     ForKind,
+    IntImm,
     Let,
     Load,
     Stmt,
@@ -40,6 +41,8 @@ _FEWEST_ROWS = 4
 # Of fewer terms a panel is hardly read more often than it is written.
 _FEWEST_TERMS = 16
 _FEWEST_STRIDED_TERMS = 4
+# So many rows of a tile lie close enough together that each of them is read as if it were copied.
+_ROWS_OF_TILE = 4
 
 
 @record(eq=False)
@@ -54,7 +57,7 @@ class Contraction:
     are the types of the copies that dot products take, with the operand that varies with rows. Where all that is done
     with `packed` is to convert it to the type of the sums, `kind`, that is `cast`, else none. `halves` is the other
     operand, if it has floats of 16 bits, which take long to convert. What the kernel has `laid` together itself, in a
-    loop around, is not copied once more, but by groups.
+    loop around, is not copied once more, but by groups; nor is what `lies` as a copy of it would.
     """
 
     loops: tuple[For, ...]
@@ -76,6 +79,7 @@ class Contraction:
     has_lets: bool
     is_padded: bool
     is_laid: bool
+    lies: bool
 
     @property
     def batches(self) -> tuple[For, ...]:
@@ -177,6 +181,7 @@ def _contraction(loop: For, around: tuple[For, ...], tiling: Tiling) -> Contract
                 has_lets=len(body) < len(nest.body),
                 is_padded=_is_padded(values, across[0]),
                 is_laid=is_dense(across[0].indices, columns.var) and _is_laid(across[0].buffer, around),
+                lies=across[0].dtype == update.store.buffer.dtype and _lies(across[0], terms, columns, tiling),
             )
             found.append(made)
     # What is read under a condition has no vectors but in a copy.
@@ -223,6 +228,17 @@ def _is_laid(buffer: Buffer, around: tuple[For, ...]) -> bool:
     return any(isinstance(stmt, Allocate) and stmt.buffer is buffer for loop in around for stmt in loop.body.stmts)
 
 
+def _lies(load: Load, terms: tuple[For, ...], columns: For, tiling: Tiling) -> bool:
+    """Whether what is read for all terms lies together in memory, term by term, with a few rows of a tile for each."""
+    indices, buffer = load.indices, load.buffer
+    if len(indices) < 2 or buffer.strides or len(terms) != 1 or not is_known(columns):
+        return False
+    lanes, count = tiling.lanes(load.dtype.bytes, columns), count_of(columns)
+    is_whole = isinstance(buffer.shape[-1], IntImm) and buffer.shape[-1].value == count
+    is_in_order = indices[-2] is terms[0].var and indices[-1] is columns.var
+    return is_whole and is_in_order and count % lanes == 0 and count <= _ROWS_OF_TILE * lanes
+
+
 def _halves(values: list[Expr], loads: list[Load], across: Load, update: Update) -> Load | None:
     """The one other operand, if it has floats of 16 bits that are converted to the type of the sums."""
     others = [load for load in loads if load.buffer is not across.buffer]
@@ -267,7 +283,7 @@ def names(load: Load, var: Var) -> bool:
 
 def least_sizes(nest: Contraction, tiling: Tiling) -> tuple[tuple[str, int], ...] | None:
     """What must run how often for packing to pay, where constants do not tell; None where they say that it does not."""
-    if nest.is_laid:
+    if nest.is_laid or nest.lies:
         return () if any(not is_known(each) or count_of(each) > 1 for each in nest.rows) else None
     if nest.is_padded:
         return ()  # nothing else takes it by vectors

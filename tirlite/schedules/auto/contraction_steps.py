@@ -92,7 +92,8 @@ def steps(nest: Contraction, facts: Facts, tiling: Tiling) -> Iterator[Pass]:
         if nest.halves is not None:
             own = [name for each, name in zip((first, *others), rows, strict=True) if names(nest.halves, each.var)]
             yield Pack(nest.halves.buffer.name, outer, (*map(named, own), *terms), cast=nest.kind)
-        yield from _panel(nest, named, (*terms, within), lanes, has_masks=has_masks)
+        if not nest.lies or nest.is_padded:
+            yield from _panel(nest, named, (*terms, within), lanes, has_masks=has_masks)
     if not nest.is_local:
         yield CacheWrite(nest.store.buffer.name, within)
     yield Vectorize(within, _widths(nest, lanes, tiling), padded=True, masked=has_masks)
