@@ -11,13 +11,10 @@ from tirlite.kernels.operators.shapes import Extent, is_same
 
 @contextmanager
 def nest(b: Builder, box: Sequence[Extent], *, serial: bool = False) -> Iterator[tuple[Var, ...]]:
-    """A block for each element of a box; `with` gives its indices. The outermost loop is parallel, or `serial`."""
+    """A block for each element of a box; `with` gives its indices. The loops are parallel, or `serial`."""
+    kind = b.for_ if serial else b.parallel
     with ExitStack() as loops:
-        kinds = [b.for_ if serial or level else b.parallel for level in range(len(box))]
-        yield tuple(
-            loops.enter_context(kind(f"i{level}", 0, extent))
-            for level, (kind, extent) in enumerate(zip(kinds, box, strict=True))
-        )
+        yield tuple(loops.enter_context(kind(f"i{level}", 0, extent)) for level, extent in enumerate(box))
 
 
 def seen(b: Builder, buffer: Buffer, shape: Sequence[Extent]) -> Buffer:

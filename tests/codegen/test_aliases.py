@@ -93,3 +93,25 @@ def test_sharing_in_turn_gives_what_no_sharing_gives() -> None:
     x = np.arange(100, dtype=np.float32)
     for func in (chain, carried):
         assert np.array_equal(tl.compile(func, strategy="share")(x), tl.compile(func, strategy="none")(x))
+
+
+def test_a_result_in_the_place_of_an_operand_goes_by_vectors() -> None:
+    g = tl.graph.Builder("chain")
+    x, y, scale = g.input("x", tl.f32[64, 48]), g.input("y", tl.f32[64, 48]), g.input("scale", tl.f32[48])
+    first = g.matmul(x, g.transpose(y))
+    made = g.multiply(g.add(g.matmul(first, x), y), scale)
+    net = tl.graph.compile(g.function(g.matmul(made, g.transpose(made))), fuse=False)
+    assert net.plan.in_place == (("sid_3", "sid_2"), ("sid_4", "sid_3"))
+    rng = np.random.default_rng(3)
+    given = [rng.standard_normal(param.shape, np.float32) for param in net.function.params]
+    np.testing.assert_array_equal(net(*given), tl.graph.compile(net.function, fuse=False, in_place=False)(*given))
+    assert "memcheck" not in optimised(lower(net.kernel.lowered)).llvm
+
+
+def test_what_memory_decides_is_not_said_to_go_in_any_order() -> None:
+    @tl.kernel
+    def scattered(x: tl.f32[64], at: tl.i64[64], y: tl.out[tl.f32[64]]):
+        for i in tl.parallel(64):
+            y[at[i]] = x[i]
+
+    assert "llvm.access.group" not in scattered.llvm

@@ -70,7 +70,7 @@ def test_other_numbers_are_multiples_of_the_smallest() -> None:
         """,
         """
         for i in tl.parallel(3 * n):
-            for j in range(64):
+            for j in tl.parallel(64):
                 row = i // 3
                 y[i * 64 + j] = x[i * 64 + j] * s[j] + r[row] * x[i % 3 * 64 + j]
         """,

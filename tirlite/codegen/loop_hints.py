@@ -1,15 +1,19 @@
-"""Tells LLVM which loops it is to unroll, and which to leave as they are, where copies would take its time alone."""
+"""Tells LLVM which loops it is to unroll, which to leave as they are, and which may go in any order."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from tirlite.ir import (
     Add,
+    Buffer,
     FloorDiv,
     For,
     ForKind,
     IntImm,
+    Let,
     Load,
     Min,
     Mul,
@@ -19,6 +23,9 @@ from tirlite.ir import (
     structural_equal,
     walk,
 )
+
+if TYPE_CHECKING:
+    from tirlite.codegen.llvm.text import ModuleText
 
 # A loop that is to be unrolled is written out up to so many times.
 _MOST_COPIES = 64
@@ -50,6 +57,29 @@ def hints_of(stmt: For) -> tuple[str, ...]:
     if _goes_by_vectors(stmt) or _is_short(stmt):
         return _AS_WRITTEN
     return _NOT_UNROLLED if _fills_vectors(stmt) else ()
+
+
+def in_any_order(
+    stmt: For, notes: Mapping[Buffer, str], module: ModuleText
+) -> tuple[Mapping[Buffer, str], tuple[str, ...]]:
+    """The notes of the accesses of a loop, and its metadata, where LLVM may take iterations in any order.
+
+    So it may those of a parallel loop, also where the result lies in the place of an operand: no proof of that relies
+    on the order of these. LLVM alone would compare addresses, find them equal, and go element by element.
+    """
+    if stmt.kind is not ForKind.PARALLEL or not all(map(_is_plain, stmt.body.stmts)):
+        return notes, ()
+    group = module.group()
+    touched = dict.fromkeys(node.buffer for node in walk(stmt.body) if isinstance(node, Load | Store))
+    own = {buffer: f"{notes.get(buffer, '')}, !llvm.access.group {group}" for buffer in touched}
+    return own, (f'!{{!"llvm.loop.parallel_accesses", {group}}}',)
+
+
+def _is_plain(stmt: Stmt) -> bool:
+    """Whether a statement stores where the indices of loops say, or names a value."""
+    if not isinstance(stmt, Store):
+        return isinstance(stmt, Let)
+    return not any(isinstance(node, Load) for index in stmt.indices for node in walk(index))
 
 
 def _can_be_unrolled(stmt: For) -> bool:

@@ -7,6 +7,7 @@ where no lane is on, they may lie anywhere.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import gcd
 
 from tirlite.codegen.llvm.text import FunctionText
@@ -47,7 +48,7 @@ class Environment:
     def __init__(self) -> None:
         self.variables: dict[Var, Value] = {}
         self.places: dict[Buffer, Place] = {}
-        self.notes: dict[Buffer, str] = {}  # what ends the accesses of a buffer in the loop nest that is open
+        self.notes: Mapping[Buffer, str] = {}  # what ends the accesses of a buffer in the loop nest that is open
         self.loops: tuple[Counted, ...] = ()  # around what is written
         self.costs: dict[Stmt, float] = {}  # of statements without others inside, see `codegen.work`
 

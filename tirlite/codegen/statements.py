@@ -14,7 +14,7 @@ from tirlite.codegen.expressions import Expressions
 from tirlite.codegen.faults import KernelFunction, any_of, as_bits, require_view
 from tirlite.codegen.kernel_calls import Calls, Version, dim_parameters
 from tirlite.codegen.llvm.values import Value, integer
-from tirlite.codegen.loop_hints import hints_of
+from tirlite.codegen.loop_hints import hints_of, in_any_order
 from tirlite.codegen.memory import Place, alignment_of
 from tirlite.codegen.pieces import LARGEST, Weights, cut
 from tirlite.codegen.polling import Polling, counter_along, poll_now
@@ -412,14 +412,17 @@ class Statements:
         self.environment.variables[stmt.var] = variable
         if between is not None:
             self.polling.begin(out, stmt, between)
+        around = self.environment.notes
+        self.environment.notes, free = in_any_order(stmt, around, self.module)
         yield self.iteration(stmt)
+        self.environment.notes = around
         if between is not None:
             self.polling.end()
         out.branch(latch)
         out.start(latch)
         flag, amount = step.split()
         out.define_later(following, f"add {flag} {counter.typed}, {amount}", counter)
-        hints = hints_of(stmt)
+        hints = (*hints_of(stmt), *free)
         note = out.loop_metadata(*hints) if hints else ""
         out.branch_if(out.compare(f"icmp {compare}", following, stop), body, done, note)
         out.start(done)

@@ -14,10 +14,12 @@ from tirlite.ir import (
     For,
     ForKind,
     IntImm,
+    Let,
     Mul,
     PrimFunc,
     SeqStmt,
     Stmt,
+    Store,
     Var,
     While,
     const,
@@ -41,7 +43,8 @@ class DivideLoops(FactsPass):
 
     `x[i] * scale[i % 64]` goes by vectors then, and what depends on the row alone is loaded once. That is done for
     innermost loops whose iterations are independent, where the numbers that the variable is divided by are multiples of
-    the smallest one, and that one divides the number of iterations. Their order stays.
+    the smallest one, and that one divides the number of iterations. Their order stays; both are parallel where the one
+    was, and does no more than store.
     """
 
     name: str = "divide-loops"
@@ -114,7 +117,9 @@ def divided(loop: For, length: int) -> For:
     whole = Add(Mul(row, const(length, i64)), place)
     body = rewrite(loop.body, {Var: named, FloorDiv: part, FloorMod: part})
     assert isinstance(body, SeqStmt)
-    kind = ForKind.SERIAL if loop.kind is ForKind.PARALLEL else loop.kind
+    # What has loops or storage inside goes to workers by rows alone.
+    stays = loop.kind is not ForKind.PARALLEL or all(isinstance(each, Store | Let) for each in body.stmts)
+    kind = loop.kind if stays else ForKind.SERIAL
     through = For(place, loop.start, const(length, i64), body, kind, span=loop.span)
     rows = FloorDiv(loop.stop, const(length, i64))
     return loop.replaced(var=row, stop=rows, body=SeqStmt((through,)))

@@ -105,6 +105,12 @@ class ModuleText:
         self.metadata.append(f"{name} = {'distinct ' if distinct else ''}!{{{inside}}}")
         return name
 
+    def group(self) -> str:
+        """The name of a new group of accesses, which nothing else is equal to."""
+        name = f"!{len(self.metadata)}"
+        self.metadata.append(f"{name} = distinct !{{}}")
+        return name
+
     def table(self, elements: str, count: int) -> str:
         """The name of a constant array of so many f64, given with their types."""
         if elements not in self.tables:
