@@ -142,6 +142,33 @@ def test_a_bias_is_one_with_the_zero_point() -> None:
     np.testing.assert_array_equal(net(given), tl.graph.evaluate(f, given))
 
 
+def test_sums_are_scaled_where_they_are_made() -> None:
+    rng = np.random.default_rng(8)
+    g = Builder("dynamic")
+    x, zero, scale = g.input("x", tl.u8[5, 12]), g.input("zero", tl.u8), g.input("scale", tl.f32)
+    sums = g.cast(g.matmul_integer(x, extremes(rng, tl.i8, (12, 20)), zero, np.int8(0)), tl.f32)
+    # As onnxruntime's tool writes it: the scale of both stands behind the product.
+    both = g.multiply(g.multiply(scale, 2.0), 0.5)
+    f = g.function(g.add(g.multiply(sums, both), rng.standard_normal(20, np.float32)))
+    net = compile(f)
+    names = [[call.op.name for call in group.calls] for group in net.groups.groups.values()]
+    assert ["matmul_bytes", "cast", "multiply", "add"] in names
+    given = extremes(rng, tl.u8, (5, 12)), np.array(200, np.uint8), np.array(0.01, np.float32)
+    np.testing.assert_allclose(net(*given), tl.graph.evaluate(f, *given), rtol=1e-6)
+
+
+def test_what_moves_elements_moves_integers() -> None:
+    g = Builder("pool")
+    x, scale, zero = g.input("x", tl.i8[1, 3, 9, 9]), np.float32(0.1), np.int8(-5)
+    pooled = g.max_pool(g.dequantize_linear(x, scale, zero), 3, stride=2, pad=1)
+    moved = g.dequantize_linear(g.quantize_linear(pooled, scale, zero, dtype=tl.i8), scale, zero)
+    f = g.function(g.quantize_linear(g.transpose(moved, (0, 2, 3, 1)), scale, zero, dtype=tl.i8))
+    net = compile(f)
+    given = extremes(np.random.default_rng(9), tl.i8, (1, 3, 9, 9))
+    np.testing.assert_array_equal(net(given), compile(f, integers=False)(given))
+    assert "f32" not in str(net.ir)
+
+
 def test_what_does_not_fit_stays_as_it_is_written() -> None:
     g = Builder("floats")
     x, w = g.input("x", tl.u8[4, 8]), g.input("w", tl.f32[8, 3])

@@ -308,12 +308,11 @@ class Statements:
 
     def nest(self, stmt: For | While) -> Steps[None]:
         """A loop. What is known of aliases is noted for a whole nest of loops."""
-        is_outermost = self._depth == 0
-        if is_outermost:
+        around = self.environment.notes
+        if self._depth == 0:
             self.environment.notes = self.aliases.notes(stmt)
         yield self.loop(stmt) if isinstance(stmt, For) else self.while_loop(stmt)
-        if is_outermost:
-            self.environment.notes = {}
+        self.environment.notes = around
 
     def iteration(self, loop: For | While) -> Steps[None]:
         """The block of a loop."""
@@ -412,10 +411,8 @@ class Statements:
         self.environment.variables[stmt.var] = variable
         if between is not None:
             self.polling.begin(out, stmt, between)
-        around = self.environment.notes
-        self.environment.notes, free = in_any_order(stmt, around, self.module)
+        self.environment.notes, free = in_any_order(stmt, self.environment.notes, self.module)
         yield self.iteration(stmt)
-        self.environment.notes = around
         if between is not None:
             self.polling.end()
         out.branch(latch)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tirlite.graph.expr import Call, Constant, Expr, If, constant
+from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, constant
 from tirlite.graph.op import Attrs, Op
 from tirlite.graph.operators.convolution import Conv
 from tirlite.graph.operators.elementwise import Cast
@@ -30,6 +30,8 @@ from tirlite.sizes import Size
 
 Array = npt.NDArray[Any]
 _NONE = Attrs()
+# Operators that give elements of their first operand, or the greatest of some.
+_MOVING = ("max_pool", "reshape", "transpose", "slice")
 _GROUP = 4  # bytes that are multiplied together
 
 
@@ -74,7 +76,7 @@ class _Rewriting:
             return self.made
         parts = self._parts()
         made = replace(self.made, parts=MappingProxyType(parts))
-        return _without_unused(_Blocks(self.added).program(made))
+        return _numbers_first(_without_unused(_Blocks(self.added).program(made)))
 
     def _parts(self) -> dict[Expr, tuple[Part, ...]]:
         """The tensors of all expressions, old and new."""
@@ -179,14 +181,28 @@ class _Rewriting:
     def _quantized(self, step: Call) -> Expr | None:
         """Sums that are quantized, by one factor: as QLinearConv has it."""
         assert isinstance(step.attrs, Quantize)
-        sums = self.scaled.get(self.made.resolved(step.args[0]))
+        inner = self.made.resolved(step.args[0])
+        sums = self.scaled.get(inner)
         scale, zero = self._number(step.args[1]), self._point(step, step.attrs.dtype)
-        if sums is None or scale is None or zero is None or scale.size > 1:
+        if scale is None or zero is None or scale.size > 1:
             return None
+        if sums is None:
+            return self._moved(step, inner, scale, zero)
         total, factor = sums
         quotient = np.asarray(factor / scale.reshape(()).astype(np.float32), np.float32)
         args = constant(quotient, f32), constant(zero.reshape(()), step.attrs.dtype)
         return self._call("requantize", step, total, *args, attrs=Requantize(step.attrs.dtype))
+
+    def _moved(self, step: Call, inner: Expr, scale: Array, zero: Array) -> Expr | None:
+        """What only moves elements, or takes the greatest: done to the integers, which stand for the same floats."""
+        if not _is(inner, *_MOVING) or not isinstance(inner, Call) or inner.sources:
+            return None
+        given = self._small(inner.args[0])
+        if given is None or given.x.dtype != step.dtype or (given.scale, given.zero) != (scale, zero):
+            return None
+        if given.scale.item() <= 0:
+            return None
+        return self._call(inner.op, step, given.x, *inner.args[1:], attrs=inner.attrs)
 
     def _conv_sums(
         self,
@@ -285,7 +301,7 @@ class _Rewriting:
         found = self._known(expr)
         return None if found is None else found.value.reshape(-1) if found.value.size > 1 else found.value.reshape(())
 
-    def _call(self, op: str | Op, step: Call, *args: Expr, attrs: Attrs = _NONE) -> Call:
+    def _call(self, op: str | Op | FunctionNode, step: Call, *args: Expr, attrs: Attrs = _NONE) -> Call:
         made = Call(OPS[op] if isinstance(op, str) else op, args, attrs, name=step.name, span=step.span)
         self._new.append(made)
         return made
@@ -321,6 +337,28 @@ def _without_unused(made: Program) -> Program:
 
     branches = {step: Branches(*map(block, pair)) for step, pair in made.branches.items()}
     return replace(made, body=block(made.body), branches=MappingProxyType(branches))
+
+
+def _numbers_first(made: Program) -> Program:
+    """The program with numbers that others scale by as early as they can be computed: so these go behind their sums."""
+
+    def block(old: Block) -> Block:
+        places = {
+            step: (-1, number) if isinstance(step, Constant) else (number, 0) for number, step in enumerate(old.steps)
+        }
+        for number, step in enumerate(old.steps):
+            if isinstance(step, Call) and isinstance(step.op, Op) and step.op.is_elementwise and _is_number(step):
+                parts = [part.step for arg in step.operands for part in made.parts[arg]]
+                known = [places[part][0] for part in parts if part in places]
+                places[step] = max(known, default=number), number + 1
+        return Block(tuple(sorted(old.steps, key=places.__getitem__)), old.result)
+
+    branches = {step: Branches(*map(block, pair)) for step, pair in made.branches.items()}
+    return replace(made, body=block(made.body), branches=MappingProxyType(branches))
+
+
+def _is_number(step: Call) -> bool:
+    return all(extent == 1 for extent in step.shape)
 
 
 def _uses(step: Expr) -> Iterator[Expr]:
