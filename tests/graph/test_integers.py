@@ -94,6 +94,22 @@ def test_one_function_computes_a_layer() -> None:
     assert net.plan.total == 0
 
 
+def test_the_order_of_least_memory_is_that_of_the_graph_as_it_is_written() -> None:
+    g = Builder("orders")
+    x, scale = g.input("x", tl.u8[1, 8, 9, 9]), np.float32(0.02)
+    rng, made = np.random.default_rng(4), []
+    for _ in range(3):
+        weights = g.dequantize_linear(extremes(rng, tl.i8, (8, 8, 1, 1)), scale, np.int8(0))
+        wide = g.dequantize_linear(x, scale, np.uint8(9))
+        made.append(g.quantize_linear(g.conv(wide, weights), scale, np.uint8(7)))
+    wide = [g.dequantize_linear(each, scale, np.uint8(7)) for each in made]
+    f = g.function(g.quantize_linear(g.add(wide[0], g.add(wide[1], wide[2])), scale, np.uint8(3)))
+    given = extremes(rng, tl.u8, (1, 8, 9, 9))
+    first, second = compile(f), compile(f, order="memory")
+    np.testing.assert_array_equal(first(given), second(given))
+    assert second.plan.total <= first.plan.total
+
+
 def test_products_of_matrices() -> None:
     rng = np.random.default_rng(5)
     g = Builder("dense")

@@ -160,25 +160,29 @@ class _Front:
 
     @cached_property
     def _chosen(self) -> tuple[Lowered, Ordered | None]:
-        from tirlite.graph.aot.integers import in_integers
-        from tirlite.graph.aot.lower import lower_program
-
-        how = self._how
-        made = self.program if self.keep or not how.integers else in_integers(self.program)
-        plain = lower_program(made, self.keep, fuse=how.fuse, winograd=how.winograd)
-        if not how.by_memory:
+        plain = self._lowered(self.program)
+        if not self._how.by_memory:
             return plain, None
         from tirlite.graph.aot.smaller_plan import is_smaller
         from tirlite.graph.order.memory_order import memory_order
         from tirlite.graph.sample_arguments import dims_in
 
-        ordered = memory_order(made)
+        ordered = memory_order(self.program)
         if ordered.peak < ordered.program_peak:
-            lowered = lower_program(ordered.program, self.keep, fuse=how.fuse, winograd=how.winograd)
-            if is_smaller(lowered, plain, dims_in(self.program.function), self._options):
-                return lowered, ordered
+            made = self._lowered(ordered.program)
+            if is_smaller(made, plain, dims_in(self.program.function), self._options):
+                return made, ordered
         is_proved = ordered.proved and ordered.peak == ordered.program_peak
-        return plain, replace(ordered, program=made, peak=ordered.program_peak, proved=is_proved)
+        return plain, replace(ordered, program=self.program, peak=ordered.program_peak, proved=is_proved)
+
+    def _lowered(self, made: Program) -> Lowered:
+        """What a program is lowered to, its sums in integers where nothing else is kept."""
+        from tirlite.graph.aot.integers import in_integers
+        from tirlite.graph.aot.lower import lower_program
+
+        how = self._how
+        made = in_integers(made) if how.integers and not self.keep else made
+        return lower_program(made, self.keep, fuse=how.fuse, winograd=how.winograd)
 
 
 def _is_by_memory(order: str) -> bool:
