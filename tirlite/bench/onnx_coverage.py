@@ -22,7 +22,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         help="run the onnx package's own cases: how many pass, and why others cannot be read",
         description="Runs the cases of onnx.backend.test, and counts what passes, what cannot be read, and why.",
     )
-    parser.add_argument("--compiled", action="store_true", help="as native code (minutes), not by the meaning")
+    parser.add_argument("--compiled", action="store_true", help="run native code, not `evaluate`: minutes")
     parser.add_argument("--only", metavar="TEXT", default="", help="the cases with this in their name")
     parser.add_argument("--list", action="store_true", help="name each case that does not pass")
     parser.set_defaults(run=run)

@@ -36,7 +36,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "--weights",
         choices=("object", "file"),
         default="object",
-        help="in which file constants are",
+        help="put constants into the object or a file of their own",
     )
     parser.add_argument(
         "--bind", metavar="NAME=N", action="append", default=[], help="fix a dim before the model is read"
