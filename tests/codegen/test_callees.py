@@ -145,6 +145,12 @@ def test_a_result_in_the_place_of_an_operand_takes_another_form_of_its_function(
         called(tl.compile(several.ir, schedule=None))
 
 
+def test_all_parts_of_a_module_with_units_are_compiled_as_hard() -> None:
+    # A layer that waits for the plan took 1.2 times as long by LLVM's last level of passes.
+    assert all(part.is_unit for part in lower(tl.compile(several.ir, schedule=None).lowered).parts)
+    assert not any(part.is_unit for part in lower(tl.compile(roots_alone.ir, schedule=None).lowered).parts)
+
+
 def heads(module: Lowered) -> list[str]:
     """The first lines of the functions that the parts of a module define for its kernel to call."""
     lines = [line for part in module.parts for line in part.text.splitlines()]

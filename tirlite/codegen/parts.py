@@ -17,7 +17,10 @@ _MOST = 16
 
 @record
 class Part:
-    """The text of a module that LLVM compiles by itself, and what decides how hard it tries."""
+    """The text of a module that LLVM compiles by itself, and what decides how hard it tries.
+
+    `is_unit` says that it is of a module with units, whether it is one or what is left.
+    """
 
     text: str
     extent: Extent = Extent()
@@ -53,7 +56,7 @@ def parts(module: ModuleText, name: str, units: Sequence[Unit] = ()) -> tuple[Pa
     extent, apart = module.extent, {function.name for each in units for function in each.functions}
 
     def part(text: str) -> Part:
-        return Part.of(text, extent, keeps_scalars=module.keeps_scalars)
+        return Part.of(text, extent, keeps_scalars=module.keeps_scalars, is_unit=bool(units))
 
     shown = [each for each in module.functions if not each.linkage]
     inside = {each.name: each for each in module.functions if each.linkage}

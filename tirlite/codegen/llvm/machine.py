@@ -81,7 +81,7 @@ def effort_for(extent: Extent) -> Effort:
 
 
 def effort_of(part: Part) -> Effort:
-    """That for a part; of a unit as for the module that it is of, which is a network as a rule."""
+    """That for a part; of a module with units, which is a network as a rule, the last level is left out."""
     effort, is_wide = effort_for(part.extent), part.is_unit and part.extent.by_vectors
     return Effort.MOST if is_wide and effort is Effort.FULL else effort
 
