@@ -11,7 +11,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar, cast
 
 from tirlite.diag import boundary
-from tirlite.ir import Buffer, For, ForKind, Function, PrimFunc, While
+from tirlite.ir import Buffer, For, ForKind, Function, PrimFunc, View, While, statements_of
 from tirlite.ir.demand import demand_prim_func
 from tirlite.record import cached_property
 
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+# The loops that the language says may run in any order, and at once.
+INDEPENDENT = (ForKind.PARALLEL, ForKind.VECTORIZED)
 
 
 class Facts:
@@ -121,6 +124,18 @@ class Facts:
 
         is_bound = isinstance(loop, For) and loop.kind is ForKind.THREAD
         return not is_bound and is_independent(loop, self.touches_in.get(loop, {}), self.addresses)
+
+    @cached_property
+    def doubtful_loops(self) -> tuple[For, ...]:
+        """The loops whose iterations the author declares to be independent, where no proof shows that they are."""
+        declared = [loop for loop in statements_of(self.func.body, For) if loop.kind in INDEPENDENT]
+        # Planned storage of a vectorized loop that has stayed a loop is used by its iterations in turn.
+        return tuple(
+            loop
+            for loop in declared
+            if not self.is_independent(loop)
+            and (loop.kind is ForKind.PARALLEL or next(statements_of(loop.body, View), None) is None)
+        )
 
     def writes_parameters(self, loop: Loop) -> bool:
         """Whether a loop writes parameters, and of what is allocated outside of it nothing else."""

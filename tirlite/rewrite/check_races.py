@@ -1,4 +1,4 @@
-"""CheckRaces leaves a function as it is, or raises the error that two iterations of a parallel loop conflict."""
+"""CheckRaces leaves a function as it is, or raises the error that two iterations of a loop conflict."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tirlite.analysis.facts import Facts
 from tirlite.diag import KernelError, Message
-from tirlite.ir import And, Expr, For, ForKind, IfThenElse, Load, PrimFunc, Store, While, statements_of, walk
+from tirlite.ir import And, Expr, For, IfThenElse, Load, PrimFunc, Store, While, walk
 from tirlite.ir.faults import IterationConflict
 from tirlite.record import record
 from tirlite.rewrite.pipeline import FactsPass
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from tirlite.analysis.access import Region, Touch
     from tirlite.analysis.trials.races import Race
 
-_DECLARE = "the iterations combine values: declare it by `tl.reduce` in place of `tl.parallel`, and workers share them"
+_DECLARE = "the iterations combine values: declare it by `tl.reduce` in place of `{}`, and workers share them"
 
 
 class ParallelRace(IterationConflict):
-    """Two iterations of a parallel loop touch one element at whatever arguments, and one of them writes it.
+    """Two iterations of a parallel or vectorized loop touch one element at whatever arguments, and one writes it.
 
     Example: `total[0] += x[i]` in `for i in tl.parallel(n):`.
     Fix: Where iterations combine values, declare it by `tl.reduce`. Else make the loop serial with `range`, or let each
@@ -57,7 +57,7 @@ class ParallelUpdate(Message):
 
 @record
 class CheckRaces(FactsPass):
-    """Refuses a function in normal form in whose parallel loops two iterations are seen to conflict.
+    """Refuses a function in normal form in whose parallel or vectorized loops two iterations are seen to conflict.
 
     So it does where a condition on memory decides whether iterations update one element, or write one that all of them
     read: no memory is thought of for which a single iteration does so, as that needs no loop. What else cannot be
@@ -68,15 +68,13 @@ class CheckRaces(FactsPass):
     name: str = "check-races"
 
     def rewritten(self, facts: Facts) -> PrimFunc:
-        parallel = (loop for loop in statements_of(facts.func.body, For) if loop.kind is ForKind.PARALLEL)
-        doubtful = [loop for loop in parallel if not facts.is_independent(loop)]
-        if doubtful:
+        if facts.doubtful_loops:
             from tirlite.analysis.trials.races import find_race  # and what tries programs at points
 
             race = find_race(facts)
             if race is not None:
                 raise _message(race, _advice(race.loop, facts)).error()
-            for loop in doubtful:
+            for loop in facts.doubtful_loops:
                 for store in _changes_by_memory(loop, facts):
                     element = str(Load(store.buffer, store.indices)).removesuffix("[()]")
                     raise ParallelUpdate(element, loop.var.name, _advice(loop, facts), span=store.span).error()
@@ -87,7 +85,8 @@ def _advice(loop: For, facts: Facts) -> str:
     from tirlite.analysis.regrouping import updates_in
 
     updates = updates_in(loop, facts)
-    return _DECLARE if isinstance(updates, tuple) and updates else IterationConflict.help
+    combines = isinstance(updates, tuple) and bool(updates)
+    return _DECLARE.format(loop.kind.value) if combines else IterationConflict.help
 
 
 def _changes_by_memory(loop: For, facts: Facts) -> Iterator[Store]:

@@ -295,6 +295,39 @@ def test_what_depends_on_memory_is_left_to_the_interpreter(kernel: tl.Kernel, gi
         kernel.interpret(given, np.zeros(256 if kernel is histogram else 1, np.int64))
 
 
+def test_lanes_do_not_conflict_either() -> None:
+    @tl.kernel
+    def counted(y: tl.f32[64]):
+        for i in tl.vectorized(63):
+            y[i + 1] = y[i] + 1
+
+    with pytest.raises(tl.KernelError, match=r"`y\[1\]` is written by iteration i = 0 and read by i = 1"):
+        _ = counted.lowered
+
+    @tl.kernel
+    def total(x: tl.f32[64], y: tl.f32[1]):
+        for i in tl.vectorized(64):
+            y[0] += x[i]
+
+    with pytest.raises(tl.KernelError, match=r"declare it by `tl.reduce` in place of `tl.vectorized`"):
+        _ = total.lowered
+
+
+def test_planned_storage_of_lanes_that_stay_a_loop_is_used_in_turn() -> None:
+    @tl.kernel
+    def own(x: tl.f32[8, 40], y: tl.f32[8]):
+        for i in tl.vectorized(8):
+            t = tl.alloc(tl.f32[40])
+            for j in range(40):
+                t[j] = 2 * x[i, j]
+            for j in range(40):
+                y[i] = t[39 - j]
+
+    x, y = np.ones((8, 40), np.float32), np.zeros(8, np.float32)
+    tl.compile(own.lowered)(x, y)
+    assert y.tolist() == [2] * 8
+
+
 def refusal(*lines: str) -> str:
     """The code of the error for a parallel loop with this body; nothing where it passes."""
     head = "n = tl.dim('n')\n@tl.kernel\ndef f(x: tl.f32[n], y: tl.f32[n], one: tl.f32[1]):\n    s = tl.f32(0)\n"

@@ -1,4 +1,4 @@
-"""Finds two iterations of a parallel loop that touch the same element, at least one of them writing it.
+"""Finds two iterations of a parallel or vectorized loop that touch the same element, at least one of them writing it.
 
 Where dependences do not rule it out it is found by trying: at some sizes that the facts of the dims allow, and in some
 iterations of the loops, what is accessed is computed, and compared, in functions that are called too. So what is
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from tirlite.analysis.facts import Facts, of_facts
+from tirlite.analysis.facts import INDEPENDENT, Facts, of_facts
 from tirlite.analysis.trials.points import Access, Points, access_at, meeting, one_point, sizes_from, trial_value
 from tirlite.analysis.trials.run import TrialRun
 from tirlite.diag import Span
@@ -23,7 +23,6 @@ from tirlite.ir import (
     Call,
     Expr,
     For,
-    ForKind,
     Load,
     Node,
     Op,
@@ -34,7 +33,6 @@ from tirlite.ir import (
     Var,
     View,
     statements,
-    statements_of,
 )
 from tirlite.record import record
 
@@ -71,8 +69,7 @@ class Race:
 def find_race(facts: Facts) -> Race | None:
     """The first race that is found in a function in normal form (see `Normalize`)."""
     func = facts.func
-    parallel = (loop for loop in statements_of(func.body, For) if loop.kind is ForKind.PARALLEL)
-    doubtful = {loop for loop in parallel if not facts.is_independent(loop)}
+    doubtful = {*facts.doubtful_loops}
     if not doubtful:
         return None
     sources = {stmt.buffer: stmt.source for stmt in statements(func.body) if isinstance(stmt, View)}
@@ -107,9 +104,9 @@ def _is_possible(param: Buffer, start: Points) -> bool:
 
 
 def _loops(func: PrimFunc, start: Points, sources: dict[Buffer, Buffer]) -> Iterator[tuple[For, Points]]:
-    """The parallel loops, and iterations of each. Those of functions that are called are looked at there."""
+    """Such loops, and iterations of each. Those of functions that are called are looked at there."""
     for stmt, points in TrialRun(sources).steps(func.body, start, _AROUND):
-        if isinstance(stmt, For) and stmt.kind is ForKind.PARALLEL:
+        if isinstance(stmt, For) and stmt.kind in INDEPENDENT:
             inside = points.as_contexts().iterations(stmt, _ITERATIONS)
             if inside is not None and inside.count:
                 yield stmt, inside.as_iteration(stmt.var)
