@@ -390,6 +390,19 @@ def test_what_does_not_fit_is_told(step: object, code: str) -> None:
     assert s.steps == ()
 
 
+def test_sums_in_memory_are_not_added_up_twice_where_the_last_iteration_runs_again() -> None:
+    @tl.kernel
+    def columns(x: tl.f32[n, m], y: tl.f32[m]):
+        for j in range(m):
+            y[j] = 0
+            for i in tl.reduce(n):
+                y[j] += x[i, j]
+
+    kernel, y = tl.compile(columns, schedule=lambda s: s.unroll_jam("j", 4)), np.zeros(7, np.float32)
+    kernel(np.ones((3, 7), np.float32), y)
+    assert y.tolist() == [3] * 7
+
+
 def test_what_each_iteration_allocates_is_neither_cached_nor_packed() -> None:
     @tl.kernel
     def own(x: tl.f32[n, m], y: tl.f32[n]):

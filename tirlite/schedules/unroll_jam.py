@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from tirlite.analysis.access import Allocation, Touch
+from tirlite.analysis.dependence import writes
 from tirlite.analysis.facts import Facts
 from tirlite.ir import For, ForKind, IntImm, Let, PrimFunc, Stmt, Sub, Var, const, i64
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
-from tirlite.rewrite.jam import Jam, is_repeatable
+from tirlite.rewrite.jam import Jam
 from tirlite.rewrite.lanes import NotVector, iterations, last_whole
 from tirlite.rewrite.pipeline import FactsPass
 from tirlite.schedules.handle import LoopName, handle_of, loop_named
@@ -58,10 +59,18 @@ class UnrollJam(FactsPass):
         middle = last_whole(loop, count, self.by)
         yield loop.replaced(stop=middle, step=self.by, body=Jam(loop.var, self.by).block(loop.body))
         rest = count.value % self.by if isinstance(count, IntImm) else None
-        if rest is None and self.by >= _FEW and is_repeatable(loop, touches):
+        if rest is None and self.by >= _FEW and _may_run_twice(touches):
             last = folded(Sub(loop.stop, const(1, i64)))
             yield loop.replaced(start=middle, step=2, body=Jam(loop.var, 2, last).block(loop.body))
         elif rest is None or rest == 1:
             yield loop.replaced(start=middle)
         elif rest:
             yield loop.replaced(start=middle, step=rest, body=Jam(loop.var, rest).block(loop.body))
+
+
+def _may_run_twice(touches: Mapping[Allocation, Sequence[Touch]]) -> bool:
+    """Whether an iteration may run beside itself, statement by statement: it reads nothing that it writes.
+
+    What it sets anew and then adds to, both runs would add to.
+    """
+    return all(all(map(writes, found)) or not any(map(writes, found)) for found in touches.values())
