@@ -18,7 +18,8 @@ from tirlite.kernels.operators.multiplication import multiplication
 from tirlite.kernels.operators.shapes import Extent, extents, product
 from tirlite.kernels.operators.window import Window
 
-_OUTPUTS = 64  # of which sums are held together
+# Outputs of which sums are held together: more read a panel more often, and fewer are spread over more workers.
+_OUTPUTS, _FEWEST_OUTPUTS = 128, 64
 
 
 @factory
@@ -126,7 +127,9 @@ def _sweep(
     layers, (down, across) = product(window.size[:-2]), window.size[-2:]
     high, wide, lines, (row_step, step) = block.rows, block.columns, block.held, window.strides[-2:]
     bands, parts = (rows + high - 1) // high, (columns + wide - 1) // wide
-    together, shares, runs = spread(outputs, planes * outer * bands * parts, _OUTPUTS)
+    count = planes * outer * bands * parts
+    is_one = isinstance(count, int) and isinstance(outputs, int) and count * outputs <= _OUTPUTS
+    together, shares, runs = spread(outputs, count, _FEWEST_OUTPUTS if is_one else _OUTPUTS)
     hold = holding(window, block, kind, taken, kind if window.strides[-1] > 1 else None)
     pieces, size = outer * bands * parts * shares, layers * row_step * step * lines
     compute = _sums_of(window, block, weights, (together, runs))

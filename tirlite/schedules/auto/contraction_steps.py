@@ -120,7 +120,8 @@ def _widths(nest: Contraction, lanes: int, tiling: Tiling) -> tuple[int, ...]:
     rest, last = count % lanes, lanes
     while rest and last % 2 == 0 and last // 2 >= max(rest, least):
         last //= 2
-    return (lanes, last) if last < lanes and count < _MANY_VECTORS * lanes else (lanes,)
+    is_short = count < _MANY_VECTORS * lanes or nest.dots is not None
+    return (lanes, last) if last < lanes and is_short else (lanes,)
 
 
 def _panel(
