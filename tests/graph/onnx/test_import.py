@@ -246,6 +246,16 @@ def test_a_recurrent_layer_wants_three_axes() -> None:
         tl.from_onnx(model([node], {"x": [5, 2]}, ["y"], *weights))
 
 
+@pytest.mark.parametrize(
+    ("op", "numbers", "told"),
+    [("Unsqueeze", [0, 0], "an axis stands twice"), ("Reshape", [-1, -1], "-1 stands for more than one extent")],
+)
+def test_what_stands_twice_where_once_is_right_is_refused(op: str, numbers: list[int], told: str) -> None:
+    node = helper.make_node(op, ["x", "numbers"], ["y"])
+    with pytest.raises(tl.GraphError, match=f"node 1.*{told}"):
+        tl.from_onnx(model([node], {"x": [6]}, ["y"], integers("numbers", numbers)))
+
+
 def external(location: str, **more: str) -> Any:
     weights = helper.make_tensor("w", FLOAT, [4], bytes(16), raw=True)
     weights.ClearField("raw_data")

@@ -106,7 +106,10 @@ def _resized(
         if (old is new or old == new) and scales[axis] in (None, 1.0) and region in (None, (0.0, 1.0)):
             continue
         if not isinstance(old, int) or not isinstance(new, int):
-            raise Unsupported(f"mode {mode} with coordinates {coordinates} along an extent of a dim")
+            more = "antialias, " * antialias + "exclude_outside, " * node.flag("exclude_outside")
+            raise Unsupported(
+                f"mode {mode}, {more}coordinates {coordinates} along an extent of a dim: give it a number"
+            )
         t.spent.constant(8 * old * new, node.span)
         weights = matrix(way, old, new, scales[axis], region, node.number("extrapolation_value"))
         if weights is None:

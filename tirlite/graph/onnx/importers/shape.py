@@ -46,6 +46,8 @@ def _reshape(t: Translation, node: Node) -> Expr:
         if any(each == 0 and place >= len(x.shape) for place, each in enumerate(wanted)):
             raise Unsupported("an extent of 0 stands where its operand has no axis")
         wanted = [x.shape[place] if each == 0 else each for place, each in enumerate(wanted)]
+    if wanted.count(-1) > 1:
+        raise Unsupported("-1 stands for more than one extent")
     if -1 in wanted and product(each for each in wanted if each != -1) == 0:
         raise Unsupported("an extent of -1 stands beside one of 0, and may be anything")
     return t.b.reshape(x, wanted)
@@ -76,7 +78,10 @@ def _unsqueeze(t: Translation, node: Node) -> Expr:
     if axes is None:
         raise Unsupported("its axes are left out")
     rank = node.rank + len(axes)
-    return t.b.unsqueeze(node.first, [axis_of(axis, rank) for axis in axes])
+    places = [axis_of(axis, rank) for axis in axes]
+    if len(set(places)) < len(places):
+        raise Unsupported(f"an axis stands twice among {list(axes)}")
+    return t.b.unsqueeze(node.first, places)
 
 
 def _transpose(t: Translation, node: Node) -> Expr:
