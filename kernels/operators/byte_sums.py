@@ -18,8 +18,8 @@ from tirlite.kernels.operators.multiplication import multiplication
 from tirlite.kernels.operators.shapes import Extent, extents, product
 from tirlite.kernels.operators.window import Window
 
-# Outputs of which sums are held together: more read a panel more often, and fewer are spread over more workers.
-_OUTPUTS, _FEWEST_OUTPUTS = 128, 64
+_OUTPUTS = 128  # of which sums are held together, at most
+_MANY_PIECES = 8  # are shared out evenly, however many they are; of fewer, halves of the outputs make an even number
 
 
 @factory
@@ -128,8 +128,8 @@ def _sweep(
     high, wide, lines, (row_step, step) = block.rows, block.columns, block.held, window.strides[-2:]
     bands, parts = (rows + high - 1) // high, (columns + wide - 1) // wide
     count = planes * outer * bands * parts
-    is_one = isinstance(count, int) and isinstance(outputs, int) and count * outputs <= _OUTPUTS
-    together, shares, runs = spread(outputs, count, _FEWEST_OUTPUTS if is_one else _OUTPUTS)
+    is_odd = isinstance(count, int) and isinstance(outputs, int) and count < _MANY_PIECES and count % 2 == 1
+    together, shares, runs = spread(outputs, count, min(_OUTPUTS, (outputs + 1) // 2) if is_odd else _OUTPUTS)
     hold = holding(window, block, kind, taken, kind if window.strides[-1] > 1 else None)
     pieces, size = outer * bands * parts * shares, layers * row_step * step * lines
     compute = _sums_of(window, block, weights, (together, runs))
