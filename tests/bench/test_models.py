@@ -76,6 +76,16 @@ def test_constants_are_no_inputs(model: Path, capsys: Shown, monkeypatch: pytest
     assert row["naive"] == 0
 
 
+def test_what_onnxruntime_refuses_is_measured_alone(
+    model: Path, capsys: Shown, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("onnxruntime")
+    monkeypatch.setattr(onnxruntime_figures, "feeds_of", lambda *_: {"x": np.zeros(3, np.float32)})
+    assert main(["bench", "graphs", str(model), "--quick", "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["graphs"]
+    assert row["peer"] is None
+
+
 def test_dims_are_one_unless_told(model: Path, capsys: Shown) -> None:
     assert main(["bench", "graphs", str(model), "--quick"]) == 0
     shown = capsys.readouterr().out

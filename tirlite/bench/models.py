@@ -63,8 +63,8 @@ def model_rows(paths: Sequence[Path], told: ModelSizes, runs: int) -> Iterator[G
 def _beside(
     path: Path, calls: Mapping[int, Call], arrays: Sequence[Array], constants: Mapping[str, Array], runs: int
 ) -> tuple[dict[int, float], Peer | None]:
-    """Milliseconds of the calls by the number of threads, and those of onnxruntime, the two in turn, if it is there."""
-    if not onnxruntime_figures.is_installed():
+    """Milliseconds of calls by the number of threads, and those of onnxruntime, in turn, if it takes the model."""
+    if not onnxruntime_figures.takes(path, arrays, constants):
         return {count: 1e3 * medians([call], runs)[0] for count, call in calls.items()}, None
     own, others, again = dict[int, float](), dict[int, float](), dict[int, float]()
     feeds: Mapping[str, Array] = {}

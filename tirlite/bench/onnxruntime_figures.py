@@ -46,6 +46,18 @@ def feeds_of(session: Any, arrays: Sequence[Array], constants: Mapping[str, Arra
     return found
 
 
+def takes(path: Path, arrays: Sequence[Array], constants: Mapping[str, Array]) -> bool:
+    """Whether it is installed and runs the model on these inputs: an operator of its own may refuse random ones."""
+    if not is_installed():
+        return False
+    try:
+        session = session_of(path, 1)
+        session.run(None, feeds_of(session, arrays, constants))
+    except Exception:  # whatever it says to a model or an input that it does not take
+        return False
+    return True
+
+
 def planned_block(path: Path, feeds: Mapping[str, Array]) -> int | None:
     """The bytes that it plans for tensors, given these inputs; None if it tells none.
 
