@@ -86,6 +86,28 @@ def test_what_onnxruntime_refuses_is_measured_alone(
     assert row["peer"] is None
 
 
+def test_a_model_in_parts_is_timed_whole(tmp_path: Path, capsys: Shown) -> None:
+    # The steps are known only at run time, and nothing bounds how many results they stack.
+    text = """<ir_version: 10, opset_import: ["" : 18]> net (float[n] x, int64 k) => (float[n] y, float[m, n] all) {
+        r = Relu(x)
+        y, all = Loop(k, "", r) <body: graph = b (int64 i, bool c, float[n] s) => (bool c2, float[n] t, float[n] o) {
+            t = Exp(s)
+            o = Neg(t)
+            c2 = Identity(c)
+        }>
+    }"""
+    path = tmp_path / "steps.onnx"
+    path.write_bytes(onnx.parser.parse_model(text).SerializeToString())
+    assert main(["bench", "graphs", str(path), "--quick", "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["graphs"]
+    assert (row["parts"], row["intermediates"], row["raw"]) == (2, None, None)
+    assert list(row["planned"]) == list(PLANNERS)
+    assert row["milliseconds"] > 0
+    assert list(row["threads"]) == ["1", "2"]
+    assert main(["bench", "graphs", str(path), "--dim", "n=3", "--quick"]) == 0
+    assert "n 3, largest of 2 parts" in capsys.readouterr().out
+
+
 def test_dims_are_one_unless_told(model: Path, capsys: Shown) -> None:
     assert main(["bench", "graphs", str(model), "--quick"]) == 0
     shown = capsys.readouterr().out

@@ -11,8 +11,9 @@ from time import perf_counter
 
 from tirlite.bench.figures import machine, machine_text
 from tirlite.cli.turns import medians
-from tirlite.graph import CompiledGraph, compile, memory_problem  # noqa: A004
+from tirlite.graph import Function, compile, memory_problem  # noqa: A004
 from tirlite.graph.gallery import Network
+from tirlite.plan import Plan
 from tirlite.plan.bound import open_bound
 from tirlite.plan.problem import Problem
 from tirlite.record import record
@@ -50,14 +51,17 @@ class GraphRow:
     are the bytes of that storage under each planner; `ordered` those of `auto` with the operators in the order that
     takes the least memory. `threads` are the milliseconds of models by the number
     of workers, and `peer` what onnxruntime needs, where that was measured.
+
+    Of a network in several parts the bytes are those of the largest, and nothing is told of the graph as it is written:
+    extents have no bound there.
     """
 
     name: str
     sizes: Mapping[str, int]
-    intermediates: int
-    naive: int
-    raw: int
-    views: int
+    intermediates: int | None
+    naive: int | None
+    raw: int | None
+    views: int | None
     compiled: int
     planned: Mapping[str, int]
     ordered: int
@@ -65,6 +69,7 @@ class GraphRow:
     milliseconds: float
     threads: Mapping[int, float] = field(default_factory=dict)
     peer: Peer | None = None
+    parts: int = 1
 
     @property
     def gap(self) -> float:
@@ -91,28 +96,53 @@ def _rows(network: Network, runs: int) -> Iterator[GraphRow]:
     seconds = perf_counter() - start
     graphs = {name: compiled if name == "auto" else compile(function, strategy=name) for name in PLANNERS}
     ordered = compile(function, order="memory")
-    plain = memory_problem(function, inner=True)
-    raw = open_bound(plain)
-    views = open_bound(memory_problem(function, views=True, inner=True))
+    written = _written(function) if compiled.parts[0] is compiled else None
     for sizes in network.bindings:
-
-        def at(size: Size, sizes: Mapping[str, int] = sizes) -> int:
-            return evaluate(size, {dim: sizes[name] for name, dim in network.dims.items()})
-
-        plans = {name: each.plan_at(**sizes) for name, each in graphs.items()}
+        arguments = network.arguments(sizes)
+        plans = {name: each.plans(*arguments) for name, each in graphs.items()}
+        none = (None, None, None, None)
+        count, naive, raw, views = none if written is None else written.at(network, sizes)
+        (call,) = medians([partial(compiled, *arguments)], runs)
         yield GraphRow(
             network.name,
             sizes,
-            len(plain.requests),
-            at(_sum(plain)),
-            at(raw),
-            at(views),
-            min(as_number(plans[name].open_bound) for name in ("auto", "per_shape")),
-            {name: as_number(plan.total) for name, plan in plans.items()},
-            as_number(ordered.plan_at(**sizes).total),
+            count,
+            naive,
+            raw,
+            views,
+            min(max(as_number(plan.open_bound) for plan in plans[name]) for name in ("auto", "per_shape")),
+            {name: _largest(each) for name, each in plans.items()},
+            _largest(ordered.plans(*arguments)),
             seconds,
-            _call_time(compiled, network, sizes, runs),
+            1e3 * call,
+            parts=len(plans["auto"]),
         )
+
+
+def _largest(plans: Iterable[Plan]) -> int:
+    return max(as_number(plan.total) for plan in plans)
+
+
+@record
+class _Written:
+    """Of a graph as it is written: the number of its tensors, the sum of their bytes, and both lower bounds."""
+
+    count: int
+    naive: Size
+    raw: Size
+    views: Size
+
+    def at(self, network: Network, sizes: Mapping[str, int]) -> tuple[int, int, int, int]:
+        """The same at these sizes."""
+        binding = {dim: sizes[name] for name, dim in network.dims.items()}
+        naive, raw, views = (evaluate(each, binding) for each in (self.naive, self.raw, self.views))
+        return self.count, naive, raw, views
+
+
+def _written(function: Function) -> _Written:
+    plain = memory_problem(function, inner=True)
+    views = memory_problem(function, views=True, inner=True)
+    return _Written(len(plain.requests), _sum(plain), open_bound(plain), open_bound(views))
 
 
 def _sum(problem: Problem) -> Size:
@@ -120,12 +150,6 @@ def _sum(problem: Problem) -> Size:
     for request in problem.requests:
         total = total + request.size
     return total
-
-
-def _call_time(compiled: CompiledGraph, network: Network, sizes: Mapping[str, int], runs: int) -> float:
-    arguments = network.arguments(sizes)
-    (seconds,) = medians([partial(compiled, *arguments)], runs)
-    return 1e3 * seconds
 
 
 def graphs_json(rows: Sequence[GraphRow]) -> str:
@@ -145,11 +169,13 @@ def graphs_text(rows: Sequence[GraphRow]) -> str:
 
 
 def _sizes(row: GraphRow) -> str:
-    return ", ".join(f"{name} {value}" for name, value in row.sizes.items())
+    parts = [f"largest of {row.parts} parts"] if row.parts > 1 else []
+    return ", ".join([*(f"{name} {value}" for name, value in row.sizes.items()), *parts])
 
 
 def _cells(row: GraphRow) -> tuple[str, ...]:
-    numbers = (row.intermediates, row.naive, row.raw, row.views, row.compiled, *row.planned.values(), row.ordered)
+    written = (row.intermediates, row.naive, row.raw, row.views)
+    numbers = ("" if each is None else each for each in (*written, row.compiled, *row.planned.values(), row.ordered))
     return (
         *(row.name, _sizes(row), *map(str, numbers)),
         *(f"{row.gap:.2%}", f"{row.compile_seconds:.2f}", f"{row.milliseconds:.2f}"),
