@@ -94,6 +94,7 @@ def topk(X: TensorType, V: TensorType, I: TensorType, *, axis: int = -1, largest
         columns = tl.view(x, x.dtype[outer, length, inner])
         best = tl.view(values, values.dtype[outer, count, inner])
         places = tl.view(indices, indices.dtype[outer, count, inner])
+        assert count <= length, f"{count} elements are asked for along an axis of {length}"
         # Of no elements there is no last one.
         for piece in tl.parallel(outer * inner if count > 0 else 0):
             i = piece // inner

@@ -71,6 +71,20 @@ def test_a_function_of_dims_is_checked_when_it_runs() -> None:
             call(y, x)
 
 
+def test_the_first_elements_are_as_many_as_there_are() -> None:
+    """Of an axis of 1 the first 5 were its element 5 times, with indices up to 4."""
+    f = made(lambda g, x, _: g.topk(x, 5)[1], tl.f32[n], tl.f32[1])
+    assert [str(each) for each in f.demands] == ["5 <= n"]
+    plain = tl.graph.Builder("plain")  # without demands the operator itself is to tell
+    alone = plain.function(plain.topk(plain.input("x", tl.f32[n]), 5)[1])
+    one = np.ones(1, np.float32)
+    for function, given, told in ((f, (one, one), "demands that 5 <= n"), (alone, (one,), "5 elements are asked for")):
+        net = tl.graph.compile(function)
+        for call in (net, net.interpret, lambda *arrays, of=function: tl.graph.evaluate(of, *arrays)):
+            with pytest.raises(tl.KernelRunError, match=told):
+                call(*given)
+
+
 def test_a_divisor_of_a_product_is_checked_when_it_runs() -> None:
     f = made(lambda g, x, _: g.transpose(g.reshape(x, [-1, 12])), tl.f32[n, m], tl.f32[1])
     net, one = tl.graph.compile(f), np.zeros(1, np.float32)

@@ -78,6 +78,20 @@ def test_an_operator_that_is_told_another_number_stops_the_run() -> None:
                 run(np.array([1, 0, 2, 0], np.float32), np.int64(told))
 
 
+def test_more_of_an_extent_that_the_run_finds_than_there_are_stops_it() -> None:
+    g = tl.graph.Builder("few")
+    x = g.input("x", tl.f32[n])
+    is_positive = g.greater(x, g.constant(np.float32(0)))
+    count = g.reduce_sum(g.cast(is_positive, tl.i64))
+    places = g.nonzero(is_positive, g.extent(count, n, "count"))
+    f = g.function(g.topk(g.reshape(places, (places.shape[1],)), 2)[0])
+    net = tl.graph.compile(f)
+    np.testing.assert_array_equal(net(np.array([1, 0, 2], np.float32)), [2, 0])
+    for run in (net, lambda *given: tl.graph.evaluate(f, *given)):
+        with pytest.raises(tl.KernelRunError, match="2 elements are asked for along an axis of 1"):
+            run(np.array([0, 0, 2], np.float32))
+
+
 def test_extents_of_extents() -> None:
     """Of the positive elements those above 1: an extent of which the most is another extent's."""
     g = tl.graph.Builder("twice")

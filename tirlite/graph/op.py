@@ -13,10 +13,11 @@ import numpy.typing as npt
 from tirlite.diag import GraphError, Message, Span, TirliteError
 from tirlite.graph.demands import Demands
 from tirlite.graph.extents import is_equal
+from tirlite.graph.run_dims import run_dims
 from tirlite.graph.types import TensorType, Type, tensors
 from tirlite.ir import DType, PrimFunc
 from tirlite.record import record
-from tirlite.sizes import Dim, Poly, Proof, Size, dims_of, evaluate, prove_eq, substitute
+from tirlite.sizes import Dim, Poly, Proof, Size, dims_of, evaluate, prove_eq, prove_le, substitute
 from tirlite.sizes.dim import contradiction
 
 
@@ -192,6 +193,16 @@ class Site:
     def is_equal(self, a: Size, b: Size) -> bool:
         """Whether two extents that must be equal are so: by proof, or because it becomes a demand of each call."""
         return is_equal(a, b) or (self.demands is not None and self.demands.ask(a, b, self, self.span))
+
+    def is_most(self, a: Size, b: Size) -> bool:
+        """Whether `a` may be at most `b`: where it need not be, it becomes a demand of each call.
+
+        Of extents that a run finds nothing is demanded of a call: the kernel checks them.
+        """
+        found = prove_le(a, b)
+        if found is Proof.UNKNOWN and self.demands is not None and not run_dims((a, b)):
+            self.demands.assume(a, b, self, self.span, is_most=True)
+        return found is not Proof.NO
 
     def tensor(self, number: int) -> TensorType:
         """The type of an operand, which must be a tensor."""

@@ -30,7 +30,7 @@ def _topk_type(site: Site, attrs: TopK) -> TupleType:
     axis = site.axis(attrs.axis, x.rank)
     if x.dtype.is_bool:
         raise site.wrong_type(f"the elements must be numbers, and are {x.dtype}")
-    if prove_le(0, attrs.count) is Proof.NO or prove_le(attrs.count, x.shape[axis]) is Proof.NO:
+    if prove_le(0, attrs.count) is Proof.NO or not site.is_most(attrs.count, x.shape[axis]):
         raise site.bad_attribute(f"axis {axis} has {x.shape[axis]} elements, and {attrs.count} are asked for")
     shape = (*x.shape[:axis], attrs.count, *x.shape[axis + 1 :])
     return TupleType((TensorType(shape, x.dtype), TensorType(shape, i64)))
@@ -80,6 +80,8 @@ def _topk(attrs: TopK, x: Array) -> tuple[Array, Array]:
     """nan counts as the first of all; equals come by index."""
     assert isinstance(attrs.count, int)
     axis = attrs.axis % x.ndim
+    if attrs.count > x.shape[axis]:
+        raise ValueError(f"{attrs.count} elements are asked for along an axis of {x.shape[axis]}")
     # Reversed twice, so that a stable sort keeps the order of equals.
     ordered = np.argsort(x, axis, kind="stable")
     if attrs.largest:
