@@ -226,6 +226,17 @@ def test_classes_diagonals_and_borders_of_numbers_of_data() -> None:
     compare(made, [{"x": X, "i": ints(0, 2, 1), "k": np.int64(k), "pads": pads} for k, pads in feeds])
 
 
+def test_extents_of_one_go_with_all_others_of_their_letter() -> None:
+    nodes = [
+        node("Einsum", ["x", "y"], ["rows"], equation="ij,jk->ik"),
+        node("Einsum", ["y", "x", "y"], ["sums"], equation="...k,i...,mk->i..."),
+    ]
+    made = typed(model(nodes, {"x": (FLOAT, ["n", 1]), "y": (FLOAT, ["m", "k"])}, ["rows", "sums"]), FLOAT, FLOAT)
+    rng = np.random.default_rng(0)
+    shapes = [(2, 3, 4), (1, 1, 1), (3, 1, 2)]
+    compare(made, [{"x": rng.random((n, 1), np.float32), "y": rng.random((m, k), np.float32)} for n, m, k in shapes])
+
+
 def test_diagonals_of_dims() -> None:
     nodes = [
         node("MatMul", ["x", "y"], ["square"]),

@@ -50,7 +50,16 @@ SHAPE = node("Shape", ["x"], ["s"])
         (model([SHAPE, node("Div", ["s", "z"], ["y"])], None, constant("z", 0)), r"y = Div\(s, z\)`: it divides"),
         (model([SHAPE, node("Mod", ["s", "z"], ["y"])], None, constant("z", 0), x=["n"]), "divides integers by 0"),
         (model([node("Reshape", ["x", "a"], ["y"])], None, constant("a", 0, 0, -1), x=["n", 0]), "-1 stands beside"),
-        (model([node("Einsum", ["x"], ["y"], equation="1->1")]), "equation '1->1'"),
+        (model([node("Einsum", ["x"], ["y"], equation="1->1")]), "equation '1->1' has something else than letters"),
+        (model([node("Einsum", ["x"], ["y"], equation="i,i->")]), "terms for 2 operands, and there are 1"),
+        (model([node("Einsum", ["x"], ["y"], equation="ij->i")]), r"`ij` of equation 'ij->i' does not fit f32\[4\]"),
+        (model([node("Einsum", ["x"], ["y"], equation="i->ii")]), r"node 1: `y = Einsum\(x\)`: equation .* twice"),
+        (model([node("Einsum", ["x"], ["y"], equation="i->j")]), "one that no term has"),
+        (model([node("Einsum", ["x"], ["y"], equation="ii->i")], x=[2, 3]), "`i` of equation 'ii->i' is 2 and 3"),
+        (
+            model([node("Einsum", ["x", "w"], ["y"], equation="ij,j->i")], None, floats("w", 4), x=[2, 3]),
+            "`j` of equation 'ij,j->i' is 3 in one operand, and 4 in another",
+        ),
         (
             model([node("Gather", ["x", "i"], ["y"])], None, constant("i", 3, -5)),
             "index -5 in input `i` lies outside of",

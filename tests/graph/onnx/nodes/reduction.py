@@ -153,9 +153,12 @@ def _einsum(d: Draw) -> Sample:
     equation = d.of(_EQUATIONS)
     extents = {letter: d.between(1, 5) for letter in "bhidjkl"}
     dots = d.shape(0, 2, empty=0)
+    may_be_one = "," in equation and d.chance(0.3)
     operands = []
     for term in equation.replace(" ", "").partition("->")[0].split(","):
-        shape = [extents[letter] for letter in term.replace("...", "")]
+        letters = term.replace("...", "")
+        alone = {letter for letter in letters if letters.count(letter) == 1}
+        shape = [1 if may_be_one and each in alone and d.chance(0.3) else extents[each] for each in letters]
         operands.append(
             d.array(
                 (*dots, *shape) if "..." in term else shape,

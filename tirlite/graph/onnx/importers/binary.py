@@ -74,10 +74,7 @@ def _prelu(t: Translation, node: Node) -> Expr:
 
 
 def _einsum(t: Translation, node: Node) -> Expr:
-    made = einsum(t.b, node.text("equation"), node.all())
-    if made is None:
-        raise Unsupported(f"equation {node.text('equation')!r}")
-    return made
+    return einsum(t.b, node.text("equation"), node.all())
 
 
 BINARY: Mapping[str, Importer] = {
