@@ -7,6 +7,9 @@ import pytest
 from schedules.test_steps import body_of, product, running
 
 import tirlite as tl
+from tirlite.driver.build import version_of
+from tirlite.driver.front import Front
+from tirlite.rewrite.options import Form
 
 n, m = tl.dims("n m")
 
@@ -185,8 +188,32 @@ def test_an_iterated_stencil_goes_by_tiles_for_one_worker() -> None:
     steps += ["s.skew('i', along='t.inner', by=2)", "s.tile({'t.inner': 0, 'i.skewed': 16})"]
     assert str(alone.schedule).splitlines()[1:5] == steps
     assert alone.schedule.notes[0].startswith("8 steps of time for tiles of 16 rows: each moves 2 rows on")
-    shared = tl.compile(jacobi, target=tl.Target("x86-64-v4", workers=2))
+    shared = tl.compile(jacobi, target=tl.Target("x86-64-v4", workers=4))
     assert "tile" not in str(shared.schedule)
+
+
+def test_two_workers_leave_tiles_of_time_to_the_version_for_large_arrays() -> None:
+    kernel = tl.compile(jacobi, target=tl.Target("x86-64-v4", workers=2))
+    assert ".tile(" not in str(kernel.schedule)
+    held = kernel.options.target.processor.caches[-1] * 3 // 4
+    assert kernel.schedule.notes[0].startswith(
+        f"where arrays take {held} bytes or more: 8 steps of time for tiles of 16"
+    )
+    large = version_of(Front(kernel.ir), kernel.options, is_empty=False, form=Form.LARGE)
+    assert "t_inner" in str(large.rewritten.func)
+    assert kernel._version.rewritten.large_from == held
+
+
+def test_the_version_for_large_arrays_gives_the_same_bits() -> None:
+    target = tl.Target.host(workers=2)
+    held = target.processor.caches[-1] * 3 // 4
+    columns = 64
+    rows = held // (2 * 8 * columns) + 3
+    start = np.random.default_rng(0).normal(size=(2, rows, columns))
+    wanted, found = start.copy(), start.copy()
+    tl.compile(jacobi, schedule=None)(*wanted, 11)
+    tl.compile(jacobi, target=target)(*found, 11)
+    np.testing.assert_array_equal(found, wanted)
 
 
 def test_what_reads_rows_from_everywhere_goes_step_by_step() -> None:

@@ -25,7 +25,12 @@ def auto(target: Target, form: Form = Form.USUAL) -> tuple[Pass, ...]:
 
 
 def _rules(target: Target, form: Form) -> tuple[ScheduleStencils, ScheduleChains, ScheduleRows, ScheduleContractions]:
-    return ScheduleStencils(target), ScheduleChains(target, form), ScheduleRows(target), ScheduleContractions(target)
+    return (
+        ScheduleStencils(target, form),
+        ScheduleChains(target, form),
+        ScheduleRows(target),
+        ScheduleContractions(target),
+    )
 
 
 def _loops(target: Target) -> tuple[Pass, ...]:

@@ -2,7 +2,7 @@
 
 The nests of a step become one loop over rows, each behind the one before by as many rows as it needs. Rows are ahead by
 so many for each step of time that tiles of both keep all orders, and of a few rows several steps are done while they
-stay in the second cache. One worker does that: rows of one step are shared by several, tiles of time are not.
+stay in the second cache. One worker does that: several share rows of one step, not tiles of time.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from functools import partial
 
 from tirlite.analysis.facts import Facts
+from tirlite.analysis.streams import held
 from tirlite.ir import Buffer, For, Load, Store, Var, statements_of, walk
 from tirlite.schedules.auto.candidates import is_iterated
 from tirlite.schedules.auto.trace import Trace
@@ -32,6 +33,15 @@ def scheduled(facts: Facts, processor: Processor) -> Trace:
     for loop in [each for each in statements_of(facts.func.body, For) if is_iterated(each)]:
         trace.attempt(partial(_tiled, trace, loop.var, processor))
     return trace
+
+
+def for_large(by_tiles: Trace, facts: Facts, processor: Processor) -> Trace:
+    """The function as it is, where its version for arrays that no cache holds takes these steps."""
+    left = Trace(facts)
+    if by_tiles.taken:
+        left.large_from = held(processor)
+        left.figures = [f"where arrays take {left.large_from} bytes or more: {each}" for each in by_tiles.figures]
+    return left
 
 
 def _tiled(trace: Trace, time: Var, processor: Processor) -> bool:
