@@ -125,7 +125,10 @@ def test_functions_are_short() -> None:
         for node in nodes
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
     ]
-    lengths = {(name, node.name): (node.end_lineno or node.lineno) - node.lineno + 1 for name, node in functions}
+    # A kernel may have the name of the function that makes it.
+    lengths = {
+        (name, node.name, node.lineno): (node.end_lineno or node.lineno) - node.lineno + 1 for name, node in functions
+    }
     assert {function: length for function, length in lengths.items() if length > LONGEST_FUNCTION} == {}
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import tirlite as tl
 from tirlite.dsl import Inline
-from tirlite.ir import PrimFunc, TensorType
+from tirlite.ir import DType, PrimFunc, TensorType
 from tirlite.kernels.operators.elementwise import computed_in
 from tirlite.kernels.operators.factory import factory
 from tirlite.kernels.operators.shapes import Extent, extents
@@ -24,8 +24,9 @@ _BLOCK = 4
 _SHARED = 1 << 17
 
 
-def _is_shared(width: Extent, gates: int) -> bool:
-    return not isinstance(width, int) or gates * width * width >= _SHARED
+def _over_gates(width: Extent, gates: int) -> object:
+    """The loop over so many gates of a sequence alone: by workers, where there is enough for these to do."""
+    return tl.parallel if not isinstance(width, int) or gates * width * width >= _SHARED else range
 
 
 def _blocks(batches: Extent) -> tuple[int, bool]:
@@ -59,6 +60,29 @@ def _adding(width: Extent) -> Inline:
     return add
 
 
+def _lstm_cell(kind: DType, width: Extent, over_gates: object) -> Inline:
+    """A step of some rows of a batch, from row `first` on; `over_gates` is the loop that goes through the gates."""
+    add = _adding(width)
+
+    @tl.inline
+    def step(gates, of_gates, last_cell, last_hidden, weights, y, t, first, rows):
+        for g in over_gates(4):
+            for r in range(rows):
+                for j in range(width):
+                    gates[r, g, j] = kind(of_gates[t, first + r, g, j])
+            add(gates, g, last_hidden, first, rows, weights, g)
+        for r in range(rows):
+            for j in range(width):
+                kept = tl.sigmoid(gates[r, 2, j], fast=True) * kind(last_cell[first + r, j])
+                state = kept + tl.sigmoid(gates[r, 0, j], fast=True) * tl.tanh(gates[r, 3, j], fast=True)
+                output = tl.sigmoid(gates[r, 1, j], fast=True) * tl.tanh(state, fast=True)
+                last_cell[first + r, j] = last_cell.dtype(state)
+                last_hidden[first + r, j] = last_hidden.dtype(output)
+                y[t, first + r, j] = y.dtype(output)
+
+    return step
+
+
 @factory
 def lstm(
     G: TensorType,
@@ -75,25 +99,8 @@ def lstm(
     kind = computed_in(G.dtype)
     time, batches, _ = extents(G)
     width = extents(R)[0]
-    add, is_shared, (blocks, rest) = _adding(width), _is_shared(width, 4), _blocks(batches)
-
-    @tl.inline
-    def fill(gates, of_gates, last, weights, t, first, rows, g):
-        for r in range(rows):
-            for j in range(width):
-                gates[r, g, j] = kind(of_gates[t, first + r, g, j])
-        add(gates, g, last, first, rows, weights, g)
-
-    @tl.inline
-    def end(gates, last_cell, last_hidden, y, t, first, rows):
-        for r in range(rows):
-            for j in range(width):
-                kept = tl.sigmoid(gates[r, 2, j], fast=True) * kind(last_cell[first + r, j])
-                state = kept + tl.sigmoid(gates[r, 0, j], fast=True) * tl.tanh(gates[r, 3, j], fast=True)
-                output = tl.sigmoid(gates[r, 1, j], fast=True) * tl.tanh(state, fast=True)
-                last_cell[first + r, j] = last_cell.dtype(state)
-                last_hidden[first + r, j] = last_hidden.dtype(output)
-                y[t, first + r, j] = y.dtype(output)
+    blocks, rest = _blocks(batches)
+    together, alone = (_lstm_cell(kind, width, loop) for loop in (range, _over_gates(width, 4)))
 
     @tl.kernel
     def lstm(sums: G, recurrence: R, hidden: H, cell: C, y: tl.out[Y], last_hidden: tl.out[LH], last_cell: tl.out[LC]):
@@ -108,23 +115,46 @@ def lstm(
                 several = tl.alloc(kind[_BLOCK, 4, width])
                 for step in range(time):
                     t = time - 1 - step if tl.static(reverse) else step
-                    for g in range(4):
-                        fill(several, of_gates, last_hidden, weights, t, block * _BLOCK, _BLOCK, g)
-                    end(several, last_cell, last_hidden, y, t, block * _BLOCK, _BLOCK)
+                    together(several, of_gates, last_cell, last_hidden, weights, y, t, block * _BLOCK, _BLOCK)
         if tl.static(rest):
             gates = tl.alloc(kind[1, 4, width])
             for step in range(time):
                 t = time - 1 - step if tl.static(reverse) else step
                 for b in range(blocks * _BLOCK, batches):
-                    if tl.static(is_shared):
-                        for g in tl.parallel(4):
-                            fill(gates, of_gates, last_hidden, weights, t, b, 1, g)
-                    else:
-                        for g in range(4):
-                            fill(gates, of_gates, last_hidden, weights, t, b, 1, g)
-                    end(gates, last_cell, last_hidden, y, t, b, 1)
+                    alone(gates, of_gates, last_cell, last_hidden, weights, y, t, b, 1)
 
     return lstm.ir
+
+
+def _gru_cell(kind: DType, width: Extent, over_gates: object, *, linear_before_reset: bool) -> Inline:
+    """A step of some rows of a batch, from row `first` on; `over_gates` is the loop that goes through the first two."""
+    add = _adding(width)
+
+    @tl.inline
+    def step(gates, state, of_gates, biases, last, weights, y, t, first, rows):
+        for g in over_gates(2):
+            for r in range(rows):
+                for j in range(width):
+                    gates[r, g, j] = kind(biases[g, j])
+            add(gates, g, last, first, rows, weights, g)
+            for r in range(rows):
+                for j in range(width):
+                    gates[r, g, j] = tl.sigmoid(gates[r, g, j] + kind(of_gates[t, first + r, g, j]), fast=True)
+        for r in range(rows):
+            for j in range(width):
+                reset = kind(1) if tl.static(linear_before_reset) else gates[r, 1, j]
+                state[r, j] = reset * kind(last[first + r, j])
+                gates[r, 2, j] = kind(biases[2, j])
+        add(gates, 2, state, 0, rows, weights, 2)
+        for r in range(rows):
+            for j in range(width):
+                after = gates[r, 1, j] if tl.static(linear_before_reset) else kind(1)
+                candidate = tl.tanh(kind(of_gates[t, first + r, 2, j]) + after * gates[r, 2, j], fast=True)
+                output = (1 - gates[r, 0, j]) * candidate + gates[r, 0, j] * kind(last[first + r, j])
+                last[first + r, j] = last.dtype(output)
+                y[t, first + r, j] = y.dtype(output)
+
+    return step
 
 
 @factory
@@ -146,33 +176,9 @@ def gru(
     kind = computed_in(G.dtype)
     time, batches, _ = extents(G)
     width = extents(R)[0]
-    add, is_shared, (blocks, rest) = _adding(width), _is_shared(width, 2), _blocks(batches)
-
-    @tl.inline
-    def fill(gates, of_gates, biases, last, weights, t, first, rows, g):
-        for r in range(rows):
-            for j in range(width):
-                gates[r, g, j] = kind(biases[g, j])
-        add(gates, g, last, first, rows, weights, g)
-        for r in range(rows):
-            for j in range(width):
-                gates[r, g, j] = tl.sigmoid(gates[r, g, j] + kind(of_gates[t, first + r, g, j]), fast=True)
-
-    @tl.inline
-    def end(gates, state, of_gates, biases, last, weights, y, t, first, rows):
-        for r in range(rows):
-            for j in range(width):
-                reset = kind(1) if tl.static(linear_before_reset) else gates[r, 1, j]
-                state[r, j] = reset * kind(last[first + r, j])
-                gates[r, 2, j] = kind(biases[2, j])
-        add(gates, 2, state, 0, rows, weights, 2)
-        for r in range(rows):
-            for j in range(width):
-                after = gates[r, 1, j] if tl.static(linear_before_reset) else kind(1)
-                candidate = tl.tanh(kind(of_gates[t, first + r, 2, j]) + after * gates[r, 2, j], fast=True)
-                output = (1 - gates[r, 0, j]) * candidate + gates[r, 0, j] * kind(last[first + r, j])
-                last[first + r, j] = last.dtype(output)
-                y[t, first + r, j] = y.dtype(output)
+    blocks, rest = _blocks(batches)
+    loops = range, _over_gates(width, 2)
+    together, alone = (_gru_cell(kind, width, loop, linear_before_reset=linear_before_reset) for loop in loops)
 
     @tl.kernel
     def gru(sums: G, recurrence: R, bias: B, hidden: H, y: tl.out[Y], last: tl.out[LH]):
@@ -188,22 +194,14 @@ def gru(
                 states = tl.alloc(kind[_BLOCK, width])
                 for step in range(time):
                     t = time - 1 - step if tl.static(reverse) else step
-                    for g in range(2):
-                        fill(several, of_gates, biases, last, weights, t, block * _BLOCK, _BLOCK, g)
-                    end(several, states, of_gates, biases, last, weights, y, t, block * _BLOCK, _BLOCK)
+                    together(several, states, of_gates, biases, last, weights, y, t, block * _BLOCK, _BLOCK)
         if tl.static(rest):
             gates = tl.alloc(kind[1, 3, width])
             state = tl.alloc(kind[1, width])
             for step in range(time):
                 t = time - 1 - step if tl.static(reverse) else step
                 for b in range(blocks * _BLOCK, batches):
-                    if tl.static(is_shared):
-                        for g in tl.parallel(2):
-                            fill(gates, of_gates, biases, last, weights, t, b, 1, g)
-                    else:
-                        for g in range(2):
-                            fill(gates, of_gates, biases, last, weights, t, b, 1, g)
-                    end(gates, state, of_gates, biases, last, weights, y, t, b, 1)
+                    alone(gates, state, of_gates, biases, last, weights, y, t, b, 1)
 
     return gru.ir
 
