@@ -15,10 +15,10 @@ from tirlite.ir import Allocate, AttrKey, AttrStmt, Buffer, Expr, IntImm, Load, 
 from tirlite.ir.demand import of_prim_func
 from tirlite.ir.shapes import least_alignment
 from tirlite.record import record
-from tirlite.sizes import Dim, Size, dims_of, maximum
 
 if TYPE_CHECKING:
     from tirlite.plan import Conditions
+    from tirlite.sizes import Dim, Size
 
 
 @record(eq=False)
@@ -74,6 +74,7 @@ def plan_demands(facts: Facts) -> PlanDemands | None:
         return None
     from tirlite.analysis.most_bytes import MostBytes
     from tirlite.plan import Conditions
+    from tirlite.sizes import dims_of, maximum
 
     most = MostBytes(facts)
     count = plan.buffer.shape[0]

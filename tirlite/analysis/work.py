@@ -29,7 +29,6 @@ from tirlite.ir import (
     While,
     walk,
 )
-from tirlite.ir.equal import are_equal
 
 # Of so many loads at most it is asked which are neighbours.
 _MOST_LOADS = 32
@@ -100,9 +99,13 @@ def meets_itself(loop: For) -> bool:
         if one is other:
             continue
         moves = moved_by(one, loop.var), moved_by(other, loop.var)
-        is_fixed = are_equal((_parted(one)[0],), (_parted(other)[0],))
-        if moves in ((1, -1), (-1, 1)) or (moves == (1, 1) and not is_fixed):
+        if moves in ((1, -1), (-1, 1)):
             return True
+        if moves == (1, 1):
+            from tirlite.ir.equal import are_equal
+
+            if not are_equal((_parted(one)[0],), (_parted(other)[0],)):
+                return True
     return False
 
 
@@ -160,6 +163,8 @@ def _parted(index: Expr) -> tuple[Expr, int]:
 
 def _are_in_a_row(one: Load, base: Expr, other: Load, of: Expr) -> bool:
     """Whether two loads differ in how far along a row they lie, and in nothing else."""
+    from tirlite.ir.equal import are_equal
+
     return one.buffer is other.buffer and are_equal((base, *one.indices[:-1]), (of, *other.indices[:-1]))
 
 

@@ -28,11 +28,9 @@ from tirlite.ir.equal import are_equal
 from tirlite.ir.traps import trap_of
 
 
-def carried_last(value: Expr, loop: For | While | None) -> Expr:
-    """A value that is computed in a loop, its minima and maxima of integers in that order."""
-    if loop is None or not value.dtype.is_integer or value.dtype.lanes > 1:
-        return value
-    if {type(node) for node in walk(value)}.isdisjoint((Min, Max)):
+def carried_last(value: Expr, loop: For | While) -> Expr:
+    """An integer that is computed in a loop, its minima and maxima in that order."""
+    if value.dtype.lanes > 1 or {type(node) for node in walk(value)}.isdisjoint((Min, Max)):
         return value
     from tirlite.ir import rewrite  # most kernels need none
 

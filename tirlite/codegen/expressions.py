@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from tirlite.analysis.integers.clamped import is_within
 from tirlite.codegen import memory
 from tirlite.codegen.arithmetic.operators import binary, compare, convert, to_index, unary
 from tirlite.codegen.faults import require_inside
@@ -13,7 +12,6 @@ from tirlite.codegen.llvm.text import FunctionText
 from tirlite.codegen.llvm.values import FALSE, TRUE, Value, constant, is_half, register_type
 from tirlite.codegen.memory import Environment, Place
 from tirlite.codegen.refused import Refused
-from tirlite.codegen.speculation import may_be_speculated
 from tirlite.ir import (
     And,
     Binary,
@@ -43,14 +41,15 @@ from tirlite.ir import (
     run,
 )
 from tirlite.ir.checked import bare, checked, has_check, is_checked, mask_of, masked as masked_index, unmasked
-from tirlite.record import cached_property
+from tirlite.record import cached_property, record
 
 if TYPE_CHECKING:
     from tirlite.analysis.bounds import Bounds
     from tirlite.analysis.facts import Facts
 
 
-class Side(NamedTuple):
+@record
+class Side:
     """A value that is computed in a block of its own, what else is to be known of it behind that, and the block."""
 
     value: Value
@@ -80,11 +79,21 @@ class Expressions:
 
     def _may_be_speculated(self, expr: Expr) -> bool:
         """Whether an expression may be evaluated where the program does not ask for it."""
+        from tirlite.codegen.speculation import may_be_speculated
+
         return may_be_speculated(expr, self._bounds)
 
     def value(self, expr: Expr) -> Value:
         """The value of `expr`."""
         return self._leaf(expr) or run(self.steps(expr))
+
+    def kept(self, expr: Expr) -> Value:
+        """The value of what is stored or named, in an order that waits for the iteration before last."""
+        if self.innermost is not None and expr.dtype.is_integer:
+            from tirlite.codegen.carried import carried_last
+
+            expr = carried_last(expr, self.innermost)
+        return self.value(expr)
 
     def steps(self, expr: Expr) -> Steps[Value]:
         """The coroutine of `value`, for coroutines."""
@@ -137,6 +146,7 @@ class Expressions:
     def cast(self, expr: Cast) -> Steps[Value]:
         value = self._leaf(expr.value) or (yield self.steps(expr.value))
         if expr.value.dtype.is_float and expr.dtype.is_integer and not is_half(value.dtype):
+            from tirlite.analysis.integers.clamped import is_within
             from tirlite.codegen.arithmetic.saturation import to_integer
 
             fits = is_within(expr.value, expr.dtype)

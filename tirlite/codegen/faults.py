@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tirlite.codegen.arithmetic.operators import convert
 from tirlite.codegen.llvm.text import FunctionText, ModuleText
 from tirlite.codegen.llvm.values import FALSE, NULL, Value, integer
+from tirlite.codegen.memory import Environment, Place
 from tirlite.codegen.storage import LARGEST_BYTES
 from tirlite.diag import KernelRunError, Message, Span
 from tirlite.ir import Assert, Buffer, View, f64, handle, i64
+from tirlite.target.convention import GIVE, TAKE
 
 if TYPE_CHECKING:
     from tirlite.codegen.reports import Told
-
-
-from collections.abc import Sequence
-
-from tirlite.codegen.memory import Environment, Place
-from tirlite.target.convention import GIVE, TAKE
 
 
 class NoMemory(Message):
@@ -184,9 +181,8 @@ class KernelFunction(FunctionText):
             self.lines += [*self._tail, "fail:", "  %code = load i64, ptr %fault", "  ret i64 %code"]
         extent, lines = self.module.extent, len(self.lines)
         vectors = extent.vectors + lines * self.by_vectors
-        self.module.extent = extent._replace(
-            lines=extent.lines + lines, longest=max(extent.longest, lines), vectors=vectors
-        )
+        longest = max(extent.longest, lines)
+        self.module.extent = replace(extent, lines=extent.lines + lines, longest=longest, vectors=vectors)
 
 
 def as_bits(out: FunctionText, value: Value) -> Value:

@@ -20,7 +20,6 @@ from tirlite.ir import (
     Stmt,
     Store,
     statements_of,
-    structural_equal,
     walk,
 )
 
@@ -147,8 +146,11 @@ def _is_short(stmt: For) -> bool:
     So does `range(min(16, m))`, where there are no more than that.
     """
     start = stmt.start.b if isinstance(stmt.start, Add) else stmt.start
-    if isinstance(start, Mul) and isinstance(start.a, FloorDiv) and structural_equal(start.a.b, start.b):
-        return isinstance(start.b, IntImm) and start.b.value <= _FEW
+    if isinstance(start, Mul) and isinstance(start.a, FloorDiv):
+        from tirlite.ir import structural_equal
+
+        if structural_equal(start.a.b, start.b):
+            return isinstance(start.b, IntImm) and start.b.value <= _FEW
     stop = stmt.stop.a if isinstance(stmt.stop, Min) else stmt.stop
     if isinstance(stop, IntImm) and isinstance(stmt.start, IntImm):
         return isinstance(stmt.stop, Min) and stop.value - stmt.start.value <= _LANES

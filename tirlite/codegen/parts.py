@@ -6,6 +6,7 @@ What the parts are follows from the functions alone, never from the machine: the
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from tirlite.codegen.llvm.text import Definition, Extent, ModuleText
 from tirlite.record import record
@@ -46,7 +47,7 @@ def unit(module: ModuleText, name: str, functions: Sequence[Definition]) -> Unit
     if sum(each.lines for each in functions) < _LARGE:
         return None
     *inner, called = functions
-    seen = (*inner, called._replace(linkage="hidden "))
+    seen = (*inner, replace(called, linkage="hidden "))
     text = module.with_functions(name, seen)
     return Unit(tuple(functions), Part.of(text, module.extent, keeps_scalars=module.keeps_scalars, is_unit=True))
 
@@ -84,7 +85,7 @@ def _part(
 ) -> str:
     """A module of these functions, which other parts see, and of all small ones that they and those call."""
     copied = _reached(held, {name: each for name, each in inside.items() if name not in large})
-    seen = [each._replace(linkage=each.linkage and "hidden ") for each in held]
+    seen = [replace(each, linkage=each.linkage and "hidden ") for each in held]
     called = dict.fromkeys(call for each in (*held, *copied) for call in each.calls)
     names = {each.name for each in held}
     declared = [f"declare hidden {large[call].head}" for call in called if call in large and call not in names]

@@ -39,7 +39,7 @@ def poll_now(out: KernelFunction) -> None:
 
 
 @record(eq=False)
-class _Count:
+class Count:
     """How many iterations there were since a loop has polled, at a place on the stack of a function."""
 
     out: KernelFunction
@@ -47,44 +47,36 @@ class _Count:
     in_memory: bool
 
 
-class Polling:
-    """What the loops around count."""
+def begin(around: list[Count], out: KernelFunction, loop: For | While, between: Value) -> None:
+    """Counts an iteration of a loop, of so many between which it polls, inside of those `around`.
 
-    def __init__(self) -> None:
-        self.open: list[_Count] = []
-
-    def begin(self, out: KernelFunction, loop: For | While, between: Value) -> None:
-        """Counts an iteration, of so many between which the loop polls.
-
-        The count stays in memory where loops inside may be of vectors, so that it takes no register from them.
-        """
-        count = _Count(out, out.alloca(8, 8), next(statements_of(loop.body, For), None) is not None)
-        self.open.append(count)
-        out.allocas.append(f"  store i64 0, ptr {count.place.text}")
-        polls, going = out.label("ask"), out.label("going")
-        so_far = _added(count, integer(1))
-        out.branch_if(out.compare("icmp sge", so_far, between), polls, going)
-        out.start(polls)
-        out.effect(f"store {_volatile(count)}i64 0, {count.place.typed}", count.place)
-        poll_now(out)
-        out.branch(going)
-        out.start(going)
-
-    def end(self) -> None:
-        """What follows is no longer in that loop."""
-        self.open.pop()
-
-    def counts(self, out: KernelFunction) -> bool:
-        """Whether a loop around counts, in this function."""
-        return bool(self.open) and self.open[-1].out is out
-
-    def passed(self, out: KernelFunction, iterations: Value) -> None:
-        """Iterations of a loop inside that does not poll itself count as those of the one around."""
-        if self.counts(out):
-            _added(self.open[-1], iterations)
+    The count stays in memory where loops inside may be of vectors, so that it takes no register from them.
+    """
+    count = Count(out, out.alloca(8, 8), next(statements_of(loop.body, For), None) is not None)
+    around.append(count)
+    out.allocas.append(f"  store i64 0, ptr {count.place.text}")
+    polls, going = out.label("ask"), out.label("going")
+    so_far = _added(count, integer(1))
+    out.branch_if(out.compare("icmp sge", so_far, between), polls, going)
+    out.start(polls)
+    out.effect(f"store {_volatile(count)}i64 0, {count.place.typed}", count.place)
+    poll_now(out)
+    out.branch(going)
+    out.start(going)
 
 
-def _added(count: _Count, iterations: Value) -> Value:
+def counts(around: list[Count], out: KernelFunction) -> bool:
+    """Whether a loop around counts, in this function."""
+    return bool(around) and around[-1].out is out
+
+
+def pass_on(around: list[Count], out: KernelFunction, moves: type[Add | Sub], before: Value, after: Value) -> None:
+    """Iterations of a loop that does not poll itself count as those of the one around: as far as its counter moved."""
+    if counts(around, out):
+        _added(around[-1], out.op("sub", after, before) if moves is Add else out.op("sub", before, after))
+
+
+def _added(count: Count, iterations: Value) -> Value:
     out, place = count.out, count.place
     volatile = _volatile(count)
     sum_ = out.op("add", out.value(i64, f"load {volatile}i64, {place.typed}", place), iterations)
@@ -92,7 +84,7 @@ def _added(count: _Count, iterations: Value) -> Value:
     return sum_
 
 
-def _volatile(count: _Count) -> str:
+def _volatile(count: Count) -> str:
     return "volatile " if count.in_memory else ""
 
 

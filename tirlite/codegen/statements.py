@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from tirlite.codegen import memory
 from tirlite.codegen.aliases import Aliases
-from tirlite.codegen.carried import carried_last
 from tirlite.codegen.expressions import Expressions
 from tirlite.codegen.faults import KernelFunction, any_of, as_bits, require_view
 from tirlite.codegen.kernel_calls import Calls, Version, dim_parameters
@@ -17,16 +16,15 @@ from tirlite.codegen.llvm.values import Value, integer
 from tirlite.codegen.loop_hints import hints_of, in_any_order
 from tirlite.codegen.memory import Place, alignment_of
 from tirlite.codegen.pieces import LARGEST, Weights, cut
-from tirlite.codegen.polling import Polling, counter_along, poll_now
 from tirlite.codegen.refused import Refused
 from tirlite.codegen.storage import Home, Storage
 from tirlite.codegen.work import is_unbound, iterations_between, polls_between, work_of
 from tirlite.ir import (
-    Add,
     Allocate,
     Assert,
     AttrStmt,
     Buffer,
+    Call,
     Cast,
     Evaluate,
     Expr,
@@ -36,6 +34,7 @@ from tirlite.ir import (
     KernelCall,
     Let,
     Node,
+    Op,
     Ramp,
     SeqStmt,
     Steps,
@@ -53,11 +52,14 @@ from tirlite.ir import (
 )
 from tirlite.ir.checked import has_check, is_checked, mask_of
 from tirlite.ir.loop_values import counted_by
-from tirlite.ir.printing import PRINTED, is_print, text_and_values
+from tirlite.late import LateModule
 
 if TYPE_CHECKING:
+    from tirlite.codegen import polling
     from tirlite.codegen.streaming import Shifted
     from tirlite.codegen.workspace_layout import WorkerPart
+else:
+    polling = LateModule("tirlite.codegen.polling")  # what loops take that may last long
 
 # Iterations of a loop that ends by a condition, after which it polls for signals.
 _BETWEEN = 1 << 16
@@ -94,12 +96,12 @@ class Statements:
         self._count(loops=max(self.module.extent.loops, weights.loops))
         self._pieces = 0
         self._depth = 0
-        self.polling = Polling()
+        self.counting: list[polling.Count] = []  # what the loops around count
         self.once: dict[For, Value] = {}  # the work of an iteration of loops that workers run
         self._nesting = 0
 
     def _count(self, **counts: int) -> None:
-        self.module.extent = self.module.extent._replace(**counts)
+        self.module.extent = replace(self.module.extent, **counts)
 
     def enter(self, out: KernelFunction) -> None:
         """What follows is written to this function."""
@@ -176,7 +178,7 @@ class Statements:
         values.is_alone = mask_of(indices) is None and any(map(_asks_floats, indices))
         if any(map(has_check, indices)):  # first, as in the interpreter: what is told is the first fault
             indices = tuple(map(values.computed_index, indices))
-        value = values.value(carried_last(stmt.value, self.values.innermost))
+        value = values.kept(stmt.value)
         if mask_of(indices) is not None:
             pointer, on = run(values.masked_pointer(place, indices))
             memory.store_lanes(self.out, place, pointer, on, value, self.environment.notes.get(stmt.buffer, ""))
@@ -200,15 +202,16 @@ class Statements:
                 memory.store(self.out, place, first, value, note)
 
     def evaluate(self, stmt: Evaluate) -> None:
-        if not is_print(stmt):
+        if not (isinstance(stmt.value, Call) and stmt.value.op is Op.PRINT):
             self.values.value(stmt.value)
             return
         if self.module.exported:
             raise Refused("`print` in exported code", "leave it out: there is no Python to print by")
         from tirlite.codegen.printing import emit_print
+        from tirlite.ir.printing import PRINTED, text_and_values
 
         text, shown = text_and_values(stmt)
-        poll_now(self.out)
+        polling.poll_now(self.out)
         emit_print(self.out, text, [self.values.good(each, PRINTED) for each in shown])
 
     def let(self, stmt: Let) -> None:
@@ -218,7 +221,7 @@ class Statements:
             if flags:
                 self._wrapped[stmt.var] = any_of(self.out, flags)
         else:
-            variables[stmt.var] = self.values.value(carried_last(stmt.value, self.values.innermost))
+            variables[stmt.var] = self.values.kept(stmt.value)
 
     def allocate(self, stmt: Allocate) -> None:
         buffer = stmt.buffer
@@ -261,9 +264,7 @@ class Statements:
         if is_checked(stmt.byte_offset):
             require_view(self.out, self.environment, stmt, offset, extents)
         pointer = source.pointer if offset.number == 0 else self.out.move(source.pointer, offset)
-        from tirlite.codegen.memory import largest_divisor
-
-        align = gcd(source.align, self.aliases.alignment(stmt) or largest_divisor(stmt.byte_offset))
+        align = gcd(source.align, self.aliases.alignment(stmt) or memory.largest_divisor(stmt.byte_offset))
         self.place(stmt.buffer, pointer, extents, align)
 
     def assertion(self, stmt: Assert) -> None:
@@ -329,23 +330,21 @@ class Statements:
         out = self.out
         test, body, done = out.label("test"), out.label("while"), out.label("done")
         polls = not self.module.exported
-        found = counter_along(stmt) if polls else None
-        before = None if found is None or not self.polling.counts(out) else self.values.value(found[0])
+        found = polling.counter_along(stmt) if polls else None
+        before = None if found is None or not polling.counts(self.counting, out) else self.values.value(found[0])
         out.branch(test)
         out.start(test)
         out.branch_if(self.values.good(stmt.condition, "the condition of a `while`"), body, done)
         out.start(body)
         if polls and found is None:
-            self.polling.begin(out, stmt, integer(_BETWEEN))
+            polling.begin(self.counting, out, stmt, integer(_BETWEEN))
         yield self.iteration(stmt)
         if polls and found is None:
-            self.polling.end()
+            self.counting.pop()
         out.branch(test)
         out.start(done)
         if before is not None and found is not None:
-            counter, moves = found
-            after = self.values.value(counter)
-            self.polling.passed(out, out.op("sub", after, before) if moves is Add else out.op("sub", before, after))
+            polling.pass_on(self.counting, out, found[1], before, self.values.value(found[0]))
 
     def loop(self, stmt: For) -> Steps[None]:
         start, stop = self.values.value(stmt.start), self.values.value(stmt.stop)
@@ -378,7 +377,7 @@ class Statements:
         yield self._stretch(stmt, first, end, compare, step, origin)
         out.branch_if(out.compare(f"icmp {compare}", end, stop), ask, done)
         out.start(ask)
-        poll_now(out)
+        polling.poll_now(out)
         out.branch(again)
         out.start(again)
         out.branch(stretch)
@@ -410,11 +409,11 @@ class Statements:
             variable = origin.variable(counter)
         self.environment.variables[stmt.var] = variable
         if between is not None:
-            self.polling.begin(out, stmt, between)
+            polling.begin(self.counting, out, stmt, between)
         self.environment.notes, free = in_any_order(stmt, self.environment.notes, self.module)
         yield self.iteration(stmt)
         if between is not None:
-            self.polling.end()
+            self.counting.pop()
         out.branch(latch)
         out.start(latch)
         flag, amount = step.split()

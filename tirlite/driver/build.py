@@ -16,7 +16,7 @@ from tirlite.gate import GATE
 from tirlite.plan.collection import collection_paused
 from tirlite.record import cached_property
 from tirlite.rewrite.options import Form
-from tirlite.show.environment import lines_are_wanted
+from tirlite.show.environment import cache_folder, lines_are_wanted
 from tirlite.target.processor import runs_here
 
 if TYPE_CHECKING:
@@ -182,7 +182,6 @@ class Version:
         if not runs_here(self.options.target.name):
             raise ForeignTarget(self.func.name, self.options.target.name).error()
         from tirlite.runtime import Executable
-        from tirlite.runtime.cache.entries import keep_artifact
 
         signature = self.front.signature
         key, found = self._kept
@@ -193,18 +192,22 @@ class Version:
         executable = Executable(artifact, signature, plans)
         self.stages.append(("link", perf_counter() - start))
         if key is not None and found is None and _is_repeatable(self.rewritten.plan):
+            from tirlite.runtime.cache.entries import keep_artifact
+
             keep_artifact(key, artifact)
         return executable
 
     @cached_property
     def _kept(self) -> tuple[bytes | None, Artifact | None]:
         """The key in the cache on disk, if it is to be there, and what the cache has under it."""
+        start = perf_counter()
+        # Where the lines of a function are is not part of its content.
+        if not cache_folder() or lines_are_wanted():
+            return None, None
         from tirlite.driver.content import content_key
         from tirlite.runtime.cache.entries import find_artifact, folder
 
-        start = perf_counter()
-        # Where the lines of a function are is not part of its content.
-        if folder() is None or lines_are_wanted():
+        if folder() is None:
             return None, None
         key = content_key(self.front.content, self.options, self.form.value)
         if key is None:

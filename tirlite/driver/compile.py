@@ -20,6 +20,7 @@ from tirlite.plan.collection import collection_paused
 from tirlite.record import record
 from tirlite.rewrite.options import Options, OptionType
 from tirlite.show import shown
+from tirlite.show.environment import cache_folder
 
 if TYPE_CHECKING:
     from tirlite.plan.search.engine import Engine
@@ -143,12 +144,15 @@ def _translated(function: Function, frame: FrameType, options: Options, granted:
         raise _no_function(function).error()
     # The modules that the first kernel loads stay, and so does what a kernel is made of.
     with GATE.inside(), collection_paused():
-        from tirlite.driver.manifest import known, manifest_key
         from tirlite.dsl.lookups import names_around
 
         start, names = perf_counter(), names_around(function, frame)
-        key = manifest_key(function, granted)
-        found = known(key, function, names) if key is not None else None
+        key, found = None, None
+        if cache_folder():
+            from tirlite.driver.manifest import known, manifest_key
+
+            key = manifest_key(function, granted)
+            found = known(key, function, names) if key is not None else None
         captures: Mapping[str, object] | None = None
         if found is None:
             front, captures = _front(function, names, granted, key)

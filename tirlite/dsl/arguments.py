@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tirlite.diag import Message, Span, hint
-from tirlite.dsl.calls import CallSite
+from tirlite.dsl.vocabulary import CallSite
 
 
 class CallArguments(Message):

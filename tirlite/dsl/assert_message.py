@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 
-from tirlite.dsl.calls import WrongArgument
 from tirlite.dsl.convert import number
 from tirlite.dsl.expression import Expressions
 from tirlite.dsl.parameters import described
 from tirlite.dsl.refused import NotInKernels
+from tirlite.dsl.vocabulary import WrongArgument
 from tirlite.ir.assertion import PLACE, places_in
 from tirlite.ir.expr import Expr
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from tirlite.diag import Message, did_you_mean
-from tirlite.dsl.calls import CallSite
+from tirlite.dsl.vocabulary import CallSite
 from tirlite.ir.expr import Buffer, Var
 from tirlite.ir.stmt import PAYLOADS, AttrKey, AttrValue, Rows
 

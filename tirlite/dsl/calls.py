@@ -4,119 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from tirlite.diag import Message, Span, did_you_mean
+from tirlite.diag import Span
 from tirlite.dsl.convert import condition, constant, integer, is_literal, number, together
 from tirlite.dsl.host_functions import is_native, native_address
 from tirlite.dsl.operators import OperandType
 from tirlite.dsl.parameters import described
-from tirlite.dsl.vocabulary import DECLARATIONS, LEN, LOOPS, MAX, MIN, PRINT, RANGE, Word
+from tirlite.dsl.vocabulary import MIN, CallSite, WrongArgument, misplaced
 from tirlite.ir import expr as e
 from tirlite.ir.checked import fits_mask, masked
 from tirlite.ir.dot import dot, dot_lanes, fits_dot
 from tirlite.ir.dtype import DType, bool_, dtype_of, f64, handle, i32, i64
 from tirlite.ir.expr import Buffer, BufferRef, Call, Expr, IntImm, Load, StringImm, widened
 from tirlite.ir.op import Op
-from tirlite.record import record
-
-
-class ArgumentCount(Message):
-    """A word is called with too many or too few arguments.
-
-    Example: `tl.select(a > b, a)`.
-    Fix: Give as many arguments as the message says.
-    """
-
-    code = "word-arguments"
-    title = "{word} takes {wanted}, not {given}"
-    help = "{advice}"
-
-    word: str
-    wanted: str
-    given: int
-    advice: str = ""
-
-
-class UnknownKeyword(Message):
-    """A word is called with a keyword that it does not know.
-
-    Example: `tl.alloc(tl.f32[n], align=64)`, where the keyword is `alignment`.
-    Fix: Correct the keyword, or leave it out.
-    """
-
-    code = "unknown-keyword"
-    title = "{word} has no keyword `{keyword}`"
-    help = "{advice}"
-
-    word: str
-    keyword: str
-    advice: str
-
-
-class WrongArgument(Message):
-    """An argument of a word is not of the kind that belongs there.
-
-    Example: `tl.alloc(n)`, where a type with a shape belongs.
-    Fix: Give what the message asks for, as in `tl.alloc(tl.f32[n])`.
-    """
-
-    code = "wrong-argument"
-    title = "{word} takes {wanted} here, not {given}"
-
-    word: str
-    wanted: str
-    given: str
-
-
-class MisplacedWord(Message):
-    """A word stands where it means nothing.
-
-    Example: `t = tl.parallel(n)`: it stands behind `in` of a `for`, and nowhere else.
-    Fix: Write it where the help line says.
-    """
-
-    code = "misplaced-word"
-    title = "{word} means nothing here"
-    help = "{advice}"
-
-    word: str
-    advice: str
-
-
-@record
-class CallSite:
-    """A call: what is called, the values of its arguments and keywords, and where they stand."""
-
-    word: Word
-    args: tuple[object, ...]
-    spans: tuple[Span, ...]
-    keywords: Mapping[str, tuple[object, Span]]
-    span: Span
-
-    @property
-    def name(self) -> str:
-        return called(self.word)
-
-    def count(self, least: int, most: int | None, wanted: str, advice: str = "") -> None:
-        """Returns if the number of arguments fits."""
-        if len(self.args) < least or (most is not None and len(self.args) > most):
-            raise ArgumentCount(self.name, wanted, len(self.args), advice, span=self.span).error()
-
-    def only(self, *keywords: str) -> None:
-        """Returns if there are no other keywords."""
-        for keyword, (_, span) in self.keywords.items():
-            if keyword not in keywords:
-                known = f"it knows {', '.join(f'`{k}`' for k in keywords)}" if keywords else "it takes no keywords"
-                advice = did_you_mean(keyword, keywords, known)
-                raise UnknownKeyword(self.name, keyword, advice, span=span).error()
-
-    def wrong(self, position: int, wanted: str) -> Exception:
-        """The error that an argument is not what belongs there."""
-        return WrongArgument(self.name, wanted, described(self.args[position]), span=self.spans[position]).error()
-
-
-def called(word: Word) -> str:
-    """How a word is spelt."""
-    return word.name if word in (MIN, MAX, LEN, RANGE, PRINT) else f"tl.{word.name}"
 
 
 def call(site: CallSite) -> object:
@@ -128,31 +27,6 @@ def call(site: CallSite) -> object:
         raise misplaced(site.word, site.span)
     site.only(*(("fast",) if site.word.op is not None and site.word.op.takes_fast else ()))
     return rule(site)
-
-
-def misplaced(word: Word, span: Span) -> Exception:
-    """The error that `word` stands where it means nothing."""
-    name = called(word)
-    if word.name in LOOPS:
-        args = '"threadIdx.x", 32' if word.name == "thread" else "n"
-        advice = f"write `for i in {name}({args}):`"
-    elif word.name in DECLARATIONS:
-        advice = f"give it a name, on a line of its own: `a = {name}(...)`"
-    elif word == PRINT:
-        advice = "it has no value: write it on a line of its own"
-    elif word.name in ("argmax", "argmin"):
-        advice = f"write `top, at = {name}((top, at), (x[i], i))`"
-    elif word.name == "attr":
-        advice = 'write `with tl.attr(buffer, "double_buffer"):`'
-    elif word.name == "call":
-        advice = "write it on a line of its own: `tl.call(kernel, x, y)`; a kernel has no value"
-    elif word.name in ("dim", "dims", "kernel"):
-        advice = "it stands before the kernel"
-    elif word.name in ("out", "buffer"):
-        advice = "it stands in the annotation of a parameter"
-    else:
-        advice = f"call it: {name}(...)"
-    return MisplacedWord(name, advice, span=span).error()
 
 
 def _math(site: CallSite) -> object:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tirlite.diag import Span
-from tirlite.dsl.calls import CallSite
 from tirlite.dsl.convert import constant, integer, is_literal
 from tirlite.dsl.parameters import BadOption, ParamType, check_options, checked, described, extents, stride_exprs
+from tirlite.dsl.vocabulary import CallSite
 from tirlite.ir.dtype import TensorType, i64
 from tirlite.ir.expr import Buffer, Expr
 from tirlite.ir.stmt import Allocate, View

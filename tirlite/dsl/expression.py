@@ -12,7 +12,6 @@ from types import ModuleType
 from typing import Any, TypeAlias
 
 from tirlite.diag import Message, Span
-from tirlite.dsl.calls import CallSite, WrongArgument, call, conditional, misplaced
 from tirlite.dsl.convert import cast, condition, is_literal, number
 from tirlite.dsl.indexing import Shape, chosen, element, extent_of, tensor_type
 from tirlite.dsl.inline import Inline
@@ -22,7 +21,7 @@ from tirlite.dsl.places import Places
 from tirlite.dsl.refused import NotInKernels, refusal
 from tirlite.dsl.scope import Scope
 from tirlite.dsl.surroundings import Surroundings, is_tl, meaning, member
-from tirlite.dsl.vocabulary import BUILTINS, DECLARATIONS, Word, named
+from tirlite.dsl.vocabulary import BUILTINS, DECLARATIONS, CallSite, Word, WrongArgument, misplaced, named
 from tirlite.ir.dtype import DType
 from tirlite.ir.expr import Buffer, FloatImm, IntImm, LetExpr, Var
 from tirlite.ir.func import PrimFunc
@@ -264,6 +263,8 @@ class Expressions:
             return chosen
         for part in parts[1:]:
             values.append((yield self._conditional(part)))
+        from tirlite.dsl.calls import conditional
+
         return conditional(tuple(values), tuple(self.span(part) for part in parts))
 
     def call(self, node: ast.Call) -> Steps[object]:
@@ -299,6 +300,8 @@ class Expressions:
             from tirlite.dsl.declarations import promised
 
             return promised(site)
+        from tirlite.dsl.calls import call
+
         return call(site)
 
     def _pure_function(self, node: ast.Attribute | ast.Name) -> Callable[..., object] | None:

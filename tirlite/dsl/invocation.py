@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from tirlite.diag import KernelError, Message, Span
 from tirlite.dsl.body import Body
-from tirlite.dsl.calls import CallSite, MisplacedWord
 from tirlite.dsl.cell_types import CellTypes
 from tirlite.dsl.convert import stored
 from tirlite.dsl.expression import AsFunction, Callee, Position
@@ -15,6 +14,7 @@ from tirlite.dsl.inline import BadInlineParameter, Inline
 from tirlite.dsl.parameters import checked, described
 from tirlite.dsl.scope import Scope
 from tirlite.dsl.surroundings import Surroundings, surroundings_inside
+from tirlite.dsl.vocabulary import CallSite, MisplacedWord
 from tirlite.ir.dtype import DType
 from tirlite.ir.expr import Expr, FloatImm, IntImm, LetExpr, Var
 from tirlite.ir.stmt import Allocate, Let, Stmt, Store, View

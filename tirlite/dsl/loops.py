@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tirlite.diag import Message, Span
-from tirlite.dsl.calls import CallSite
 from tirlite.dsl.convert import integer
 from tirlite.dsl.expression import Expressions
 from tirlite.dsl.parameters import described
-from tirlite.dsl.vocabulary import LOOPS
+from tirlite.dsl.vocabulary import LOOPS, CallSite
 from tirlite.ir.dtype import i64
 from tirlite.ir.expr import GT, LT, NE, Add, And, Buffer, Expr, FloorDiv, IntImm, Load, Mul, Sub, Var
 from tirlite.ir.stmt import Allocate, Assert, For, ForKind, Let, SeqStmt, Stmt, Store, While

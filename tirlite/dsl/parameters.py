@@ -9,7 +9,6 @@ from tirlite.diag import Message, PlanError, Span
 from tirlite.ir.dtype import DType, TensorType, i64
 from tirlite.ir.expr import Buffer, Expr, IntImm, Var
 from tirlite.ir.func import PrimFunc
-from tirlite.ir.size import expr_over_dims
 from tirlite.plan.scope import StorageScope
 from tirlite.record import record
 from tirlite.show import shown
@@ -227,7 +226,11 @@ def _extent(name: str, axis: int, extent: object, span: Span) -> Expr:
     if isinstance(extent, Expr) and extent.dtype.is_integer and extent.dtype.lanes == 1:
         if not isinstance(extent, IntImm) or extent.value >= 0:
             return extent.astype(i64)
-    elif isinstance(extent, (Dim, Poly)):
+    elif isinstance(extent, Dim):
+        return Var(extent.name, i64, extent)
+    elif isinstance(extent, Poly):
+        from tirlite.ir.size import expr_over_dims
+
         return expr_over_dims(extent)
     elif hasattr(extent, "__index__") and not isinstance(extent, bool):
         value = int(extent.__index__())

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import ast
 
-from tirlite.dsl.calls import CallSite
 from tirlite.dsl.expression import Expressions
 from tirlite.dsl.signature import BadText
-from tirlite.dsl.vocabulary import WORDS
+from tirlite.dsl.vocabulary import WORDS, CallSite
 from tirlite.ir.stmt import Permission
 
 

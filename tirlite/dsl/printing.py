@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 
 from tirlite.diag import Message
-from tirlite.dsl.calls import UnknownKeyword, WrongArgument
 from tirlite.dsl.convert import is_literal, number
 from tirlite.dsl.expression import Expressions
 from tirlite.dsl.parameters import described
 from tirlite.dsl.refused import NotInKernels, refusal
+from tirlite.dsl.vocabulary import UnknownKeyword, WrongArgument
 from tirlite.ir.dtype import i32
 from tirlite.ir.expr import Call, Expr, StringImm
 from tirlite.ir.op import Op

@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 
 from tirlite.diag import KernelError, Message, Span, TirliteError
 from tirlite.dsl.assignment import LOOP_VARIABLE, Assignments, MixedName
-from tirlite.dsl.calls import CallSite, misplaced
 from tirlite.dsl.convert import condition, is_literal, number
 from tirlite.dsl.expression import Expressions
 from tirlite.dsl.local_names import LocalNames, Use
@@ -20,7 +19,7 @@ from tirlite.dsl.parameters import described
 from tirlite.dsl.refused import NotInKernels, refusal
 from tirlite.dsl.scope import AlreadyReported, Scope
 from tirlite.dsl.surroundings import meaning
-from tirlite.dsl.vocabulary import Word
+from tirlite.dsl.vocabulary import CallSite, Word, misplaced
 from tirlite.ir.dtype import i64
 from tirlite.ir.expr import Buffer, Expr, Var
 from tirlite.ir.stmt import (

@@ -30,8 +30,8 @@ from tirlite.ir.validate import validate
 from tirlite.record import record
 
 if TYPE_CHECKING:
-    from tirlite.dsl.calls import CallSite
     from tirlite.dsl.expression import Callee, Invoke, Position
+    from tirlite.dsl.vocabulary import CallSite
     from tirlite.ir.trampoline import Steps
 
 

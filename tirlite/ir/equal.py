@@ -19,8 +19,8 @@ from tirlite.ir.dtype import DType
 from tirlite.ir.expr import Buffer, Expr, FloatImm, IntImm, StringImm, Var
 from tirlite.ir.kernel_call import Function
 from tirlite.ir.node import Node
-from tirlite.ir.repeats import ALWAYS_FINE, demand_few_repeats
 from tirlite.ir.stmt import SeqStmt
+from tirlite.ir.walk import ALWAYS_FINE
 from tirlite.record import record
 
 
@@ -195,6 +195,8 @@ class _Stream:
             task = tasks.pop()
             steps += 1
             if steps == ALWAYS_FINE:
+                from tirlite.ir.repeats import demand_few_repeats
+
                 demand_few_repeats(self._root)
             if isinstance(task, _Enter):
                 yield from self._enter(task)

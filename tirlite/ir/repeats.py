@@ -9,10 +9,9 @@ from tirlite.diag import KernelError, Message, Span
 from tirlite.ir.expr import Buffer
 from tirlite.ir.node import Node
 from tirlite.ir.stmt import Stmt
+from tirlite.ir.walk import ALWAYS_FINE
 from tirlite.record import record
 
-# As many nodes a tree may have, whatever they are: the walks of a compilation take half a second for them.
-ALWAYS_FINE = 50_000
 # A larger tree may have as many nodes for each place that a node has in another: rows of one statement are fine, and
 # so is what is written out; doubling again and again is not.
 _MOST_FOR_A_PLACE = 256

@@ -1,7 +1,7 @@
 """Validates a function: raises an error that names every way in which the function is ill-formed.
 
 The rules stand in `validate_types` (operands), `validate_calls`, `validate_statements`, `validate_buffers` (buffers and
-functions) and `validate_names` (definitions and uses). `RULES` lists what they can say.
+functions) and `validate_names` (definitions and uses).
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import TypeAlias
 from tirlite.diag import KernelError, Message, Span, public
 from tirlite.ir import (
     validate_buffers as buffers,
-    validate_calls as calls,
     validate_names as names,
     validate_statements as statements,
     validate_types as types,
@@ -25,69 +24,15 @@ from tirlite.ir.func import PrimFunc
 from tirlite.ir.kernel_call import Function, KernelCall
 from tirlite.ir.node import Node
 from tirlite.ir.op import Op
-from tirlite.ir.repeats import ALWAYS_FINE, demand_few_repeats
 from tirlite.ir.stmt import SeqStmt, Stmt, View
-from tirlite.plan.scope import UnknownScope
+from tirlite.ir.walk import ALWAYS_FINE
 from tirlite.record import record
 
 MOST_REPORTED = 20
 
-# The code of each rule, and the message of one who breaks it.
-RULES: Mapping[str, type[Message]] = {
-    message.code: message
-    for message in (
-        types.OperandTypesDiffer,
-        types.OperandType,
-        types.SelectLanes,
-        types.ImpossibleCast,
-        types.ConstantType,
-        types.ConstantRange,
-        types.VectorLanes,
-        types.LetType,
-        types.IndexCount,
-        types.IndexType,
-        types.IndexLanes,
-        types.MisplacedArgument,
-        calls.CallArity,
-        calls.CallArgument,
-        calls.CallResult,
-        calls.PrintOrder,
-        calls.PrintPlace,
-        calls.CallBuffer,
-        calls.KernelCallExtent,
-        statements.StoreType,
-        statements.ConditionType,
-        statements.LoopType,
-        statements.LoopStep,
-        statements.ThreadLoop,
-        statements.ViewOffset,
-        statements.ViewRange,
-        statements.ViewScope,
-        statements.AttrPayload,
-        statements.BodyType,
-        buffers.Alignment,
-        UnknownScope,
-        buffers.ExtentType,
-        buffers.NegativeExtent,
-        buffers.DuplicateParameter,
-        buffers.OutputNotParameter,
-        buffers.UndeterminedDim,
-        buffers.ShapeNotFixed,
-        buffers.Strides,
-        buffers.StridedUse,
-        buffers.WrongDefault,
-        names.Undefined,
-        names.UsedBeforeDefinition,
-        names.OutOfScope,
-        names.DefinedTwice,
-    )
-}
-
 _NODE_RULES: Mapping[type[Node], tuple[types.Rule, ...]] = {
     **types.EXPRESSION_RULES,
     **statements.STATEMENT_RULES,
-    Call: (calls.check_call, buffers.strided_use),
-    KernelCall: calls.KERNEL_CALL_RULES,
     View: (*statements.STATEMENT_RULES[View], buffers.strided_use),
     BufferRef: (buffers.strided_use,),
 }
@@ -145,6 +90,8 @@ def _own_violations(func: PrimFunc) -> Iterator[Message]:
         step = stack.pop()
         steps += 1
         if steps == ALWAYS_FINE:
+            from tirlite.ir.repeats import demand_few_repeats
+
             demand_few_repeats(func)
         broken: Sequence[Message] = ()
         if type(step) is Var:  # a third of all nodes
@@ -169,7 +116,9 @@ def _own_violations(func: PrimFunc) -> Iterator[Message]:
         for each in broken:
             yield each.replaced(span=span)
     if may_print:
-        yield from calls.print_violations(func)
+        from tirlite.ir.validate_calls import print_violations
+
+        yield from print_violations(func)
 
 
 def _steps(node: Node) -> list[_Step]:
@@ -202,10 +151,17 @@ def _at_node(node: Node, scope: names.Names) -> Sequence[Message]:
         for name in _members(node, node.USES):
             if (message := scope.use(name)) is not None:
                 found.append(message)
-    for rule in _NODE_RULES.get(type(node), ()):
+    rules = _call_rules(node) if isinstance(node, Call | KernelCall) else _NODE_RULES.get(type(node), ())
+    for rule in rules:
         if (message := rule(node)) is not None:
             found.append(message)
     return found
+
+
+def _call_rules(node: Call | KernelCall) -> tuple[types.Rule, ...]:
+    from tirlite.ir.validate_calls import KERNEL_CALL_RULES, check_call  # most functions call nothing
+
+    return KERNEL_CALL_RULES if isinstance(node, KernelCall) else (check_call, buffers.strided_use)
 
 
 def _at_definition(step: _Define, scope: names.Names, span: Span | None) -> list[Message]:

@@ -14,6 +14,9 @@ _ATOMS: frozenset[type[Node]] = frozenset((IntImm, Var, Allocate))
 _LEAVES: frozenset[type[Stmt]] = frozenset((Store, Allocate, View, Let, Evaluate))
 _COMPOSITES: frozenset[type[Stmt]] = frozenset((SeqStmt, For, While, IfThenElse, AttrStmt))
 
+# As many nodes a tree may have, whatever they are: the walks of a compilation take half a second for them.
+ALWAYS_FINE = 50_000
+
 S = TypeVar("S", bound=Stmt)
 
 

@@ -24,10 +24,8 @@ from tirlite.ir import (
     Var,
     statements,
     statements_of,
-    structural_equal,
     walk,
 )
-from tirlite.ir.equal import are_equal
 from tirlite.record import record
 from tirlite.rewrite.pipeline import FactsPass
 
@@ -139,7 +137,7 @@ class _Pair:
 
 def _loading(loop: For, store: Store, value: Call, names: dict[Var, Expr]) -> For:
     """A loop with loads of what was stored in the place of a value."""
-    from tirlite.ir import rewrite, substitute
+    from tirlite.ir import rewrite, structural_equal, substitute
 
     stored = Load(store.buffer, tuple(substitute(index, names) for index in store.indices))
     result = rewrite(loop, {Call: lambda node: stored if structural_equal(node, value) else node})
@@ -169,11 +167,15 @@ def _only_store(loop: For) -> Store | None:
 
 
 def _go_alike(first: For, second: For) -> bool:
+    from tirlite.ir.equal import are_equal
+
     return first.step == second.step == 1 and are_equal((first.start, first.stop), (second.start, second.stop))
 
 
 def _lie_alike(load: Load, store: Store) -> bool:
     """Whether the one is at the place of the other, should their buffers be."""
+    from tirlite.ir.equal import are_equal
+
     a, b = load.buffer, store.buffer
     pairs = [(a.shape, b.shape), (a.strides, b.strides), (load.indices, store.indices)]
     return a.dtype == b.dtype and all(are_equal(*pair) for pair in pairs)

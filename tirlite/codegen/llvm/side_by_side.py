@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from _queue import Empty, SimpleQueue  # the module queue loads others
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from queue import Empty, SimpleQueue
 from sys import getswitchinterval, setswitchinterval
 from threading import Thread
 from time import perf_counter

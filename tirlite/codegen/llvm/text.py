@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import count
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from tirlite.codegen.llvm.lines import Lines
 from tirlite.codegen.llvm.values import FALSE, Value, flags_of, integer, register_type, suffix, undefined
 from tirlite.diag import Message, Span
 from tirlite.ir import DType, bool_, handle, i64, u32
+from tirlite.record import record
 from tirlite.target.convention import MOST_PARAMETERS, SLOT_BYTES
 
 if TYPE_CHECKING:
+    from tirlite.codegen.llvm.lines import Lines
     from tirlite.codegen.reports import Told
     from tirlite.target import Processor
 
@@ -21,7 +23,8 @@ _LAST = frozenset((1 - (1 << 63), -1 << 63, (1 << 63) - 1, 1 << 63))
 _COUNTING = frozenset(("add", "sub", "mul", "srem", "urem", "sdiv", "udiv"))
 
 
-class Definition(NamedTuple):
+@record
+class Definition:
     """The text of a function: its name, who else sees it, what stands in front of its body, that, and whom it calls.
 
     `by_vectors` says that it works with vectors already, without LLVM's help.
@@ -40,13 +43,14 @@ class Definition(NamedTuple):
 
     def with_attributes(self, attributes: str) -> Definition:
         """The same with more attributes."""
-        return self._replace(head=f"{self.head} {attributes}") if attributes else self
+        return replace(self, head=f"{self.head} {attributes}") if attributes else self
 
     def __str__(self) -> str:
         return f"define {self.linkage}{self.head} {{\n{self.body}\n}}"
 
 
-class Extent(NamedTuple):
+@record
+class Extent:
     """How much there is for LLVM to do."""
 
     lines: int = 0
@@ -64,8 +68,15 @@ class Extent(NamedTuple):
 
     def joined(self, other: Extent) -> Extent:
         """That of the functions of both."""
-        most = map(max, self, other)
-        return Extent(*most)._replace(lines=self.lines + other.lines, vectors=self.vectors + other.vectors)
+        return Extent(
+            self.lines + other.lines,
+            max(self.longest, other.longest),
+            max(self.loops, other.loops),
+            max(self.deepest, other.deepest),
+            max(self.nested, other.nested),
+            max(self.pieces, other.pieces),
+            self.vectors + other.vectors,
+        )
 
 
 class ModuleText:
@@ -85,7 +96,11 @@ class ModuleText:
         self.texts: dict[bytes, str] = {}  # bytes -> name of a constant
         self.kept: list[str] = []  # functions of which LLVM must not know all callers
         self.metadata: list[str] = []
-        self.lines = Lines(self.metadata) if lines else None
+        self.lines: Lines | None = None
+        if lines:
+            from tirlite.codegen.llvm.lines import Lines
+
+            self.lines = Lines(self.metadata)
         self.messages: list[Message] = []  # a fault's number is the place of its message, counted from 1
         self.told: dict[int, Told] = {}  # the faults that come with values, by their numbers
         self.externs: dict[str, None] = {}  # names of the extern functions that are called, in order

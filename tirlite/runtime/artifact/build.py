@@ -9,7 +9,6 @@ from tirlite.codegen import Lowered
 from tirlite.ir import Buffer, DType, PrimFunc, TypeCode, Var
 from tirlite.runtime.artifact.artifact import Artifact, Code
 from tirlite.runtime.artifact.elf import Unlinkable, linked
-from tirlite.runtime.artifact.object_files import ObjectFiles
 from tirlite.runtime.signature import Signature
 from tirlite.target.convention import FORK_JOIN, POLL
 
@@ -43,6 +42,8 @@ def code_of(objects: Sequence[bytes], symbols: Sequence[str], externs: Sequence[
     try:
         return linked(objects)
     except Unlinkable:
+        from tirlite.runtime.artifact.object_files import ObjectFiles
+
         return ObjectFiles(tuple(objects), tuple(symbols), tuple(externs))
 
 

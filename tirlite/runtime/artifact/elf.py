@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
+from tirlite.record import record
 from tirlite.runtime.artifact.image import PAGE, WORD, Image, Slot, Symbol
-from tirlite.runtime.artifact.line_table import Stretch, stretches_of
+
+if TYPE_CHECKING:
+    from tirlite.runtime.artifact.line_table import Stretch
 
 _MACHINE = 62  # x86-64
 _RELOCATABLE = 1
@@ -35,7 +38,8 @@ class Unlinkable(Exception):
     """Object files have something that no flat image can have."""
 
 
-class _Section(NamedTuple):
+@record(guarded=False, eq=False)
+class _Section:
     """A header of a section, as it lies in the file."""
 
     name: int
@@ -50,7 +54,8 @@ class _Section(NamedTuple):
     entry: int
 
 
-class _Entry(NamedTuple):
+@record(guarded=False, eq=False)
+class _Entry:
     """An entry of the symbol table."""
 
     name: int
@@ -121,7 +126,8 @@ class _Object:
         return self.data[start : self.data.index(b"\0", start)].decode()
 
 
-class _Symbol(NamedTuple):
+@record(guarded=False)
+class _Symbol:
     """A symbol by its number in the file that defines it; one from outside has no file, but a name."""
 
     file: _Object | None
@@ -134,7 +140,8 @@ class _Symbol(NamedTuple):
         return self.file.address(self.number)
 
 
-class _Relocation(NamedTuple):
+@record(guarded=False, eq=False)
+class _Relocation:
     """Bytes of a section that depend on where a symbol lies."""
 
     file: _Object
@@ -184,16 +191,16 @@ class _Linker:
 
     def _lines(self) -> tuple[Stretch, ...]:
         """Where the code comes from, where that was asked for."""
-        return tuple(
-            stretch
-            for file in self.files
-            for number, section in enumerate(file.sections)
-            if file.section_name(number) == ".debug_line"
-            for stretch in stretches_of(
-                file.bytes_of(section),
-                {each.offset: each.symbol.address + each.addend for each in self._relocations(file, number)},
-            )
-        )
+        lines: list[Stretch] = []
+        for file in self.files:
+            for number, section in enumerate(file.sections):
+                if file.section_name(number) == ".debug_line":
+                    from tirlite.runtime.artifact.line_table import stretches_of
+
+                    asked = self._relocations(file, number)
+                    addresses = {each.offset: each.symbol.address + each.addend for each in asked}
+                    lines += stretches_of(file.bytes_of(section), addresses)
+        return tuple(lines)
 
     def _place(self, at: int, *, is_written: bool) -> int:
         """Lays sections side by side from `at` on, and returns where they end."""

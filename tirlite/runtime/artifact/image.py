@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tirlite.record import record
-from tirlite.runtime.artifact.line_table import Stretch
+
+if TYPE_CHECKING:
+    from tirlite.runtime.artifact.line_table import Stretch
 
 # Pages are at least as large, and the data of an image begin at a multiple of it.
 PAGE = 1 << 12
