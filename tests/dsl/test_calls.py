@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import runpy
+
 import numpy as np
 import pytest
 
@@ -168,6 +170,32 @@ def test_facts_of_dims_are_proved_or_checked() -> None:
         @tl.kernel
         def refused(x: tl.f32[6]):
             step(x)
+
+
+@pytest.mark.parametrize("call", ["differences(x, y)", "tl.call(differences, x, y)"])
+def test_an_extent_that_is_a_multiple_plus_a_constant_tells_a_dim_of_the_callee(call: str, tmp_path) -> None:
+    path = tmp_path / "kernels.py"
+    path.write_text(
+        "import tirlite as tl\n"
+        "n, m = tl.dims('n m')\n"
+        "@tl.kernel\n"
+        "def differences(x: tl.f32[2 * n + 1], y: tl.f32[2 * n]):\n"
+        "    for i in range(2 * n):\n"
+        "        y[i] = x[i + 1] - x[i] + n\n"
+        "@tl.kernel\n"
+        "def caller(x: tl.f32[n], y: tl.f32[m]):\n"
+        f"    {call}\n"
+    )
+    caller = runpy.run_path(str(path))["caller"]
+    squares = np.arange(9, dtype=np.float32) ** 2
+    for run in (tl.compile(caller), tl.compile(caller, debug=True), caller.interpret):
+        y = np.empty(8, np.float32)
+        run(squares, y)
+        assert y.tolist() == [5, 7, 9, 11, 13, 15, 17, 19]
+        run(squares[:1], y[:0])
+        for x_size, y_size, wrong in [(8, 7, "axis 0 of `[xy]`"), (9, 6, "axis 0 of `y`"), (0, 0, "axis 0 of `x`")]:
+            with pytest.raises(tl.KernelRunError, match=f"{wrong} of differences takes"):
+                run(squares[:x_size], y[:y_size])
 
 
 def test_an_inline_function_of_one_expression_stands_anywhere() -> None:

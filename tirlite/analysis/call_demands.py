@@ -10,6 +10,7 @@ from tirlite.ir import (
     GE,
     LE,
     Buffer,
+    DimSource,
     Expr,
     FloorMod,
     Function,
@@ -56,10 +57,9 @@ def demands_of(call: KernelCall, proofs: Extents) -> list[Demand]:
 
 def may_be_empty(call: KernelCall, extents: Extents) -> bool:
     """Whether a dim of the callee that counts as at least 1 is not proved to be at this call."""
-    buffers = dict(call.buffers())
-    for dim, (param, axis) in call.callee.sources.items():
+    for dim, value in call.callee.dims_at(dict(call.buffers())).items():
         if dim.dim is not None and dim.dim.min == 1:
-            size = extents.size(buffers[param].shape[axis])
+            size = extents.size(value)
             if size is None or prove_le(1, size) is not Proof.YES:
                 return True
     return False
@@ -70,15 +70,15 @@ def demands(
 ) -> Iterator[Demand]:
     """What must hold where `callee` is called with these buffers and scalars for its parameters.
 
-    A dim is bound by the first axis that is the dim alone. All other extents must fit, and what is declared of a dim
-    must hold of what it is bound to; that it is at least 1 is no more than a guess, and no demand.
+    A dim is bound by one axis (`Function.sources`). All other extents must fit, and what is declared of a dim must hold
+    of what it is bound to; that it is at least 1 is no more than a guess, and no demand.
     """
     sources = callee.sources
-    images = {dim: buffers[param].shape[axis] for dim, (param, axis) in sources.items()}
+    images = callee.dims_at(buffers)
     variables = {**scalars, **images}
     for param, given in buffers.items():
         for axis, (declared, extent) in enumerate(zip(param.shape, given.shape, strict=True)):
-            if isinstance(declared, Var) and sources.get(declared) == (param, axis):
+            if isinstance(declared, Var) and declared in sources and sources[declared] == DimSource(param, axis):
                 continue
             wanted = declared if isinstance(declared, IntImm) else substitute(declared, variables)
             if _are_one(wanted, extent):
@@ -87,11 +87,10 @@ def demands(
             proof = prove_eq(a, b) if a is not None and b is not None else Proof.UNKNOWN
             what = text(wanted) if isinstance(declared, IntImm) else f"{text(wanted)} by the other arguments"
             yield Demand(param, axis, EQ(GIVEN, declared), proof, what, text(extent))
-    for dim, (param, axis) in sources.items():
-        if dim.dim is not None:
-            extent = images[dim]
-            for proof, condition, what in _facts(dim.dim, proofs.size(extent)):
-                yield Demand(param, axis, condition, proof, what, text(extent))
+    for dim, source in sources.items():
+        extent = buffers[source.param].shape[source.axis]
+        for proof, condition, what in _facts(dim, source, proofs.size(images[dim])):
+            yield Demand(source.param, source.axis, condition, proof, what, text(extent))
 
 
 def _are_one(wanted: Expr, given: Expr) -> bool:
@@ -101,16 +100,19 @@ def _are_one(wanted: Expr, given: Expr) -> bool:
     return wanted is given and not any(isinstance(each, Load) for each in walk(given))
 
 
-def _facts(facts: Dim, size: Size | None) -> Iterable[tuple[Proof, Expr, str]]:
+def _facts(dim: Var, source: DimSource, size: Size | None) -> Iterable[tuple[Proof, Expr, str]]:
     """For each fact of a dim whether it holds of `size`, the condition that says so, and how a message tells it."""
-    unknown = Proof.UNKNOWN
-    if facts.min > 1:
-        proof = prove_le(facts.min, size) if size is not None else unknown
-        yield proof, GE(GIVEN, IntImm(i64, facts.min)), f"at least {facts.min}"
+    facts, unknown = dim.dim or Dim(dim.name, min=0), Proof.UNKNOWN
+    what = "" if source.is_bare else f"an extent that makes `{dim.name}` "
+    least = facts.min if facts.min > 1 else 0
+    # An extent is never negative; what is left of it when a constant is taken off may be.
+    if least or source.plus > 0:
+        proof = prove_le(least, size) if size is not None else unknown
+        yield proof, GE(dim, IntImm(i64, least)), f"{what}at least {least}"
     if facts.max is not None:
         proof = prove_le(size, facts.max) if size is not None else unknown
-        yield proof, LE(GIVEN, IntImm(i64, facts.max)), f"at most {facts.max}"
+        yield proof, LE(dim, IntImm(i64, facts.max)), f"{what}at most {facts.max}"
     if facts.multiple_of > 1:
         proof = prove_divides(facts.multiple_of, size) if size is not None else unknown
-        remainder = FloorMod(GIVEN, IntImm(i64, facts.multiple_of))
-        yield proof, EQ(remainder, IntImm(i64, 0)), f"a multiple of {facts.multiple_of}"
+        remainder = FloorMod(dim, IntImm(i64, facts.multiple_of))
+        yield proof, EQ(remainder, IntImm(i64, 0)), f"{what}a multiple of {facts.multiple_of}"

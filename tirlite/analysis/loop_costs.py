@@ -12,7 +12,6 @@ from tirlite.ir import (
     Allocate,
     Broadcast,
     Buffer,
-    BufferRef,
     Call,
     Cast,
     Div,
@@ -223,14 +222,11 @@ class _Counts:
     def _add_called(self, call: KernelCall, times: float) -> bool:
         """The same of a function that is called, with its dims and numbers as the call has them."""
         callee, ranges = call.callee, dict[Var, _Range]()
-        given = dict(zip(callee.params, call.args, strict=True))
-        for param, arg in given.items():
-            if isinstance(param, Var) and (found := _range(arg, self._middle)) is not None:
+        for param, arg in call.scalars():
+            if (found := _range(arg, self._middle)) is not None:
                 ranges[param] = found
-        for dim, (param, axis) in callee.sources.items():
-            arg = given[param]
-            assert isinstance(arg, BufferRef)
-            if (found := _range(arg.buffer.shape[axis], self._middle)) is not None:
+        for dim, value in callee.dims_at(dict(call.buffers())).items():
+            if (found := _range(value, self._middle)) is not None:
                 ranges[dim] = found
         for stmt in callee.body.stmts:
             _note_ranges(stmt, ranges)

@@ -17,7 +17,7 @@ from tirlite.codegen.faults import KernelFunction
 from tirlite.codegen.llvm.text import FunctionText
 from tirlite.codegen.llvm.values import Value
 from tirlite.codegen.memory import Environment, alignment_of
-from tirlite.ir import Buffer, Function, KernelCall, PrimFunc, Var, callees, calls_in, i64
+from tirlite.ir import Buffer, DimSource, Function, KernelCall, PrimFunc, Var, callees, calls_in, i64
 from tirlite.record import cached_property, record
 
 if TYPE_CHECKING:
@@ -104,8 +104,8 @@ class Calls:
         """Raises KernelError for an extent that surely does not fit."""
         places, buffers = values.environment.places, dict(call.buffers())
         known = {param: values.value(value) for param, value in call.scalars()}
-        for dim, (source, axis) in call.callee.sources.items():
-            known[dim] = places[buffers[source]].extents[axis]
+        for dim, source in call.callee.sources.items():
+            known[dim] = _dim(source, places[buffers[source.param]].extents[source.axis], out)
         self.check(call, buffers, known, values, out)
         version, operands = self.version(call, buffers, known, values)
         self.versions.called.add(version)
@@ -179,6 +179,15 @@ class Calls:
             # In a long program the same few places of its arena meet again and again.
             self._apart[pair] = a.root is b.root and are_disjoint(a, b)
         return self._apart[pair]
+
+
+def _dim(source: DimSource, extent: Value, out: KernelFunction) -> Value:
+    """The value of a dim whose axis has this extent."""
+    from tirlite.analysis import GIVEN
+
+    inside = Expressions(out, Environment())
+    inside.environment.variables[GIVEN] = extent
+    return inside.value(source.value(GIVEN))
 
 
 def dim_parameters(func: PrimFunc, out: FunctionText) -> list[Value]:

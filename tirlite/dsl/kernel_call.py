@@ -95,12 +95,11 @@ class _Call:
         self.buffers[param] = value
 
     def bind_dims(self) -> None:
-        sources = self.func.sources
+        found = self.func.dims_at(self.buffers)
         for dim in self.func.dims:
-            if dim not in sources:
+            if dim not in found:
                 raise UndeterminedDim(dim.name, span=self.span).error()
-            param, axis = sources[dim]
-            self.variables[dim] = self.buffers[param].shape[axis]
+        self.variables |= found
 
     def check_extents(self) -> None:
         """Raises CallShape for what surely does not fit, and adds a check for what may not."""

@@ -92,13 +92,13 @@ def leave(code: Code, routine: Subroutine) -> None:
 def _bind(code: Code, sources: Mapping[Buffer, int], call: KernelCall) -> None:
     """Emit what lays the parameters on the arguments' memory and takes the dims from their shapes."""
     windows = [(register, code.program.register_of(param), param) for param, register in sources.items()]
-    dims = [(sources[param], axis, code.program.register_of(dim)) for dim, (param, axis) in call.callee.sources.items()]
+    dims = [(sources[told.param], told, code.program.register_of(dim)) for dim, told in call.callee.sources.items()]
 
     def step(values: Values, _marks: Marks) -> None:
         for source, target, param in windows:
             values[target] = replace(values[source], buffer=param)
-        for source, axis, target in dims:
-            values[target] = np.int64(values[source].shape[axis])
+        for source, told, target in dims:
+            values[target] = np.int64((values[source].shape[told.axis] - told.plus) // told.times)
 
     code.emit(step)
 

@@ -89,7 +89,7 @@ if TYPE_CHECKING:
         widened as widened,
     )
     from tirlite.ir.func import PrimFunc as PrimFunc
-    from tirlite.ir.kernel_call import Function as Function, KernelCall as KernelCall
+    from tirlite.ir.kernel_call import DimSource as DimSource, Function as Function, KernelCall as KernelCall
     from tirlite.ir.node import Node as Node
     from tirlite.ir.op import Op as Op
     from tirlite.ir.printer import text as text
@@ -142,7 +142,7 @@ else:
                 " binary const widened"
             ),
             "func": "PrimFunc",
-            "kernel_call": "Function KernelCall",
+            "kernel_call": "DimSource Function KernelCall",
             "node": "Node",
             "op": "Op",
             "printer": "text",

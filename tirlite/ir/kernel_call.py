@@ -7,15 +7,37 @@ caller, which only points to it: calls of one function share one object, and no 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import field
 from typing import ClassVar
 
 from tirlite.diag import Span
-from tirlite.ir.expr import Buffer, BufferRef, Expr, IntImm, Var
+from tirlite.ir.dtype import i64
+from tirlite.ir.expr import Buffer, BufferRef, Expr, FloorDiv, IntImm, Sub, Var
 from tirlite.ir.node import Node, node
 from tirlite.ir.stmt import SeqStmt, Stmt
 from tirlite.ir.walk import distinct
+from tirlite.record import record
+
+
+@record
+class DimSource:
+    """What tells a dim to a call: `axis` of `param`, which is `times * dim + plus`."""
+
+    param: Buffer
+    axis: int
+    times: int = 1
+    plus: int = 0
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether the axis is the dim alone."""
+        return (self.times, self.plus) == (1, 0)
+
+    def value(self, extent: Expr) -> Expr:
+        """The dim where the axis has this extent. One that is no such multiple plus the constant is no extent of it."""
+        moved = Sub(extent, IntImm(i64, self.plus)) if self.plus else extent
+        return FloorDiv(moved, IntImm(i64, self.times)) if self.times > 1 else moved
 
 
 class Function(Node):
@@ -47,15 +69,26 @@ class Function(Node):
         return tuple(var for var in found if var not in self.params)
 
     @property
-    def sources(self) -> dict[Var, tuple[Buffer, int]]:
-        """For each dim the parameter and the axis that bind it: the first that is the dim alone."""
-        dims = dict.fromkeys(self.dims)
-        found: dict[Var, tuple[Buffer, int]] = {}
-        for param in self.params:
-            for axis, extent in enumerate(param.shape if isinstance(param, Buffer) else ()):
-                if isinstance(param, Buffer) and isinstance(extent, Var) and extent in dims:
-                    found.setdefault(extent, (param, axis))
+    def sources(self) -> dict[Var, DimSource]:
+        """For each dim the axis that binds it: the first that is the dim alone, or else the first that tells it."""
+        dims, found = dict.fromkeys(self.dims), dict[Var, DimSource]()
+        axes = [(p, axis, extent) for p in self.params if isinstance(p, Buffer) for axis, extent in enumerate(p.shape)]
+        for param, axis, extent in axes:
+            if isinstance(extent, Var) and extent in dims:
+                found.setdefault(extent, DimSource(param, axis))
+        if len(found) < len(dims):
+            from tirlite.ir.size import times_and_plus
+
+            for param, axis, extent in axes:
+                told = times_and_plus(extent, tuple(dims))
+                if told is not None:
+                    found.setdefault(told[0], DimSource(param, axis, *told[1:]))
         return found
+
+    def dims_at(self, buffers: Mapping[Buffer, Buffer]) -> dict[Var, Expr]:
+        """Each dim in terms of a caller that gives these buffers for the parameters."""
+        sources = self.sources.items()
+        return {dim: source.value(buffers[source.param].shape[source.axis]) for dim, source in sources}
 
 
 @node

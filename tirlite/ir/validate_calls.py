@@ -296,7 +296,7 @@ def arity(node: KernelCall) -> Message | None:
 
 
 def dims(node: KernelCall) -> Message | None:
-    """A caller in the IR takes each dim of the callee from an axis that is the dim alone."""
+    """An axis of the callee tells each of its dims."""
     sources = node.callee.sources
     return next((UndeterminedDim(dim.name) for dim in node.callee.dims if dim not in sources), None)
 

@@ -144,7 +144,7 @@ class _Site:
         self.scalars: list[Var] = []
         buffers = dict(call.buffers())
         images: dict[Var, Expr] = dict(call.scalars())
-        images |= {dim: buffers[param].shape[axis] for dim, (param, axis) in call.callee.sources.items()}
+        images |= call.callee.dims_at(buffers)
         self._buffers = buffers
         self._callee = callee
         self._given = callee.extents.given

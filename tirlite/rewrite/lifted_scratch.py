@@ -119,10 +119,7 @@ def _with_scratch(func: PrimFunc, lowered: Mapping[Function, _Lowered]) -> PrimF
 
 def _shapes(call: KernelCall, scratch: tuple[Buffer, ...]) -> list[tuple[Expr, ...]] | None:
     """The shapes of the scratch in terms of the caller; None where they depend on what may have changed meanwhile."""
-    buffers = dict(call.buffers())
-    images: dict[Var, Expr] = dict(call.scalars())
-    for dim, (param, axis) in call.callee.sources.items():
-        images[dim] = buffers[param].shape[axis]
+    images = dict(call.scalars()) | call.callee.dims_at(dict(call.buffers()))
     shapes = [tuple(substitute(extent, images) for extent in buffer.shape) for buffer in scratch]
     computed = any(_computes(part) for shape in shapes for extent in shape for part in walk(extent))
     return None if computed else shapes

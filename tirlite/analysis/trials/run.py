@@ -189,13 +189,13 @@ class TrialRun:
         for var, value in call.scalars():
             if (known := trial_value(value, points.values)) is not None:
                 inner.values[var] = known
-        for dim, (param, axis) in callee.sources.items():
-            extent = trial_value(given[param].shape[axis], points.values)
-            if extent is None:
+        for dim, extent in callee.dims_at(given).items():
+            found = trial_value(extent, points.values)
+            if found is None:
                 return None
-            inner.values[dim] = extent
+            inner.values[dim] = found
             if dim.dim is not None:
-                inner = inner.where(_allowed(dim.dim, extent))
+                inner = inner.where(_allowed(dim.dim, found))
         for param, buffer in given.items():
             for declared, given_extent in zip(param.shape, buffer.shape, strict=True):
                 wanted, length = trial_value(declared, inner.values), trial_value(given_extent, points.values)
