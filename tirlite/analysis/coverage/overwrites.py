@@ -37,6 +37,8 @@ def count_that_overwrite(groups: Sequence[Sequence[Touch]], around: Region, buff
         return 0
     cover = _Cover(shape)
     for number, touches in enumerate(groups[:MOST_TOGETHER]):
+        if not isinstance(touches[0].node, Store):  # no store has written what comes before all of them
+            return 0
         stores = [touch for touch in touches if isinstance(touch.node, Store)]
         others = [touch for touch in touches if not isinstance(touch.node, Store)]
         found = (nest_of(store, touches, around, buffer, space) for store in stores[:_MOST_STORES])

@@ -113,11 +113,13 @@ class Prover:
         if count > min(_MOST_COMPARED, self.budget):
             return _too_many(count)
         self.budget -= count
-        for access in accesses:
-            for write in writes:
-                found = out_of_order(self.addresses, access, write, home)
-                if found is not None:
-                    return WrittenTooEarly(write, access, found.carrier)
+        # Those deepest in one nest first: they take a tenth of the time, and most of those that fail are among them.
+        pairs = [(access, write) for access in accesses for write in writes]
+        pairs.sort(key=lambda pair: -len(shared_loops(pair[0].region, pair[1].region, home)))
+        for access, write in pairs:
+            found = out_of_order(self.addresses, access, write, home)
+            if found is not None:
+                return WrittenTooEarly(write, access, found.carrier)
         return None
 
     def _in_calls(self, home: Region, uses: _Uses) -> Steps[Obstacle | None]:
