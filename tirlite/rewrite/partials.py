@@ -179,6 +179,8 @@ def _updates(loop: For, facts: Facts) -> tuple[AnyUpdate, ...]:
     stmts = [*statements(loop.body)]
     if loop.step != 1 or has_check(loop) or not all(isinstance(each, _TAKEN) for each in stmts):
         raise NotVector
+    if any(isinstance(each, Store) and each.value.dtype.lanes > 1 for each in stmts):  # seen before it is proved
+        raise NotVector
     updates = updates_in(loop, facts)
     if not isinstance(updates, tuple) or not updates or any(_moves(update, [loop], stmts) for update in updates):
         raise NotVector
