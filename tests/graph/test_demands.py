@@ -85,6 +85,43 @@ def test_the_first_elements_are_as_many_as_there_are() -> None:
                 call(*given)
 
 
+@pytest.mark.parametrize(
+    ("build", "demanded", "least"),
+    [
+        (lambda g, x, _: g.argmax(x, 2), "1 <= n", 1),
+        (lambda g, x, _: g.topk(x, 1)[0], "1 <= n", 1),
+        (lambda g, x, _: g.pad(x, [0, 0, 2], [0, 0, 1], mode="edge"), "1 <= n", 1),
+        (lambda g, x, _: g.resize(x, (1, 1, 4), mode="linear"), "1 <= n", 1),
+        (lambda g, x, y: g.conv(x, y), "3 <= n", 3),
+        (lambda g, x, y: g.relu(g.conv(g.pad(x, [0, 0, 1], [0, 0, 0]), y, stride=2)), "2 <= n", 2),
+        (lambda g, x, _: g.max_pool(x, 4, stride=4, ceil_mode=True), "1 <= n", 1),
+        (lambda g, x, _: g.average_pool(g.max_pool(x, 2, stride=2), 3), "6 <= n", 6),
+        (lambda g, x, y: g.conv_transpose(x, y, pad=2), "2 <= n", 2),
+    ],
+)
+def test_what_needs_elements_refuses_a_call_with_too_few(build, demanded: str, least: int) -> None:
+    """It names the operator, also where a result would have an extent below zero, or dims are taken for at least 1."""
+    f = made(build, tl.f32[1, 1, n], tl.f32[1, 1, 3])
+    assert [str(each) for each in f.demands] == [demanded]
+    net, window = tl.graph.compile(f), np.ones((1, 1, 3), np.float32)
+    for call in (net, lambda *arrays: tl.graph.evaluate(f, *arrays)):
+        assert np.isfinite(call(np.ones((1, 1, least), np.float32), window)).all()
+        for few in {0, least - 1}:
+            with pytest.raises(tl.KernelAssertionError, match=f"demands that {demanded}"):
+                call(np.ones((1, 1, few), np.float32), window)
+
+
+@pytest.mark.parametrize("extent", [n, 0])
+def test_the_greatest_of_none_is_below_all(extent: object) -> None:
+    """As ONNX has it since version 18 of its operators."""
+    for dtype, below in ((tl.f32, -np.inf), (tl.i8, -128), (tl.u8, 0)):
+        g = Builder("greatest")
+        f = g.function(g.reduce_max(g.input("x", dtype[extent, 2]), [0]))  # type: ignore[index]
+        none = np.zeros((0, 2), dtype.numpy)
+        for call in (tl.graph.compile(f), lambda x, of=f: tl.graph.evaluate(of, x)):
+            assert call(none).tolist() == [below, below]
+
+
 def test_a_divisor_of_a_product_is_checked_when_it_runs() -> None:
     f = made(lambda g, x, _: g.transpose(g.reshape(x, [-1, 12])), tl.f32[n, m], tl.f32[1])
     net, one = tl.graph.compile(f), np.zeros(1, np.float32)

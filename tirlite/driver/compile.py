@@ -200,6 +200,8 @@ def _no_function(given: object) -> NoKernel:
         return NoKernel(kind, "write @staticmethod above @tl.kernel, which stands next to the `def`")
     if hasattr(given, "__wrapped__") or issubclass(of, partial):
         return NoKernel(kind, "write @tl.kernel next to a `def`, below other decorators")
+    if of.__module__.startswith("tirlite.graph."):  # which knows this package, not the other way around
+        return NoKernel(kind, "`tl.graph.compile` compiles the function of a graph")
     return NoKernel(kind)
 
 

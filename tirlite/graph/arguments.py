@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,9 +11,9 @@ import numpy.typing as npt
 from tirlite.diag import CallTypeError, CallValueError, Message
 from tirlite.graph.demand import demand_function
 from tirlite.graph.expr import FunctionNode
-from tirlite.graph.types import TensorType, TupleType, Type
+from tirlite.graph.types import TensorType, TupleType, Type, tensors
 from tirlite.ir.faults import AssertFailed
-from tirlite.sizes import Dim, evaluate
+from tirlite.sizes import Dim, dims_of, evaluate
 from tirlite.sizes.poly import atom_of
 
 
@@ -111,11 +111,27 @@ def bind(function: FunctionNode, given: Sequence[Any]) -> tuple[list[Any], dict[
             where = ", ".join(f"{dim} = {value}" for dim, value in binding.items())
             where = f", where {where}" if where else ""
             raise GraphArgumentShape(name, str(of), str(array.shape), where).error()
+    _check_demands(function, binding)
+    return values, binding
+
+
+def check_demands(function: FunctionNode, arrays: Sequence[npt.NDArray[Any]]) -> None:
+    """Raises KernelAssertionError where arrays, one for each tensor of the parameters, do not obey the demands."""
+    binding: dict[Dim, int] = {}
+    leaves = (of for param in function.params for of in tensors(param.type))
+    for of, array in zip(leaves, arrays, strict=True):
+        for extent, actual in zip(of.shape, array.shape, strict=False):
+            binding.update((dim, actual) for dim in atom_of(extent, Dim) if dim not in binding)
+    _check_demands(function, binding)
+
+
+def _check_demands(function: FunctionNode, binding: Mapping[Dim, int]) -> None:
     for demand in function.demands:
-        if not demand.is_told and not demand.holds(binding):
+        if demand.is_told or not binding.keys() >= {*dims_of(demand.left), *dims_of(demand.right)}:
+            continue
+        if not demand.holds(binding):
             left, right = (evaluate(size, binding) for size in (demand.left, demand.right))
             raise AssertFailed(demand.message, f" ({left} and {right})", span=demand.span).error()
-    return values, binding
 
 
 def arrays_of(name: str, of: Type, value: Any) -> Iterator[npt.NDArray[Any]]:

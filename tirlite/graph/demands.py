@@ -131,19 +131,24 @@ class Demands:
 
     def assume(self, a: Size, b: Size, asked_by: object, span: Span | None, *, is_most: bool = False) -> None:
         """Notes that the two must be equal, or the first at most the second, without telling one by the other."""
-        self._asked.append(Demand(a, b, str(asked_by), is_most, span=span))
+        left, right = _with_numbers_left(a, b) if is_most else (a, b)
+        self._asked.append(Demand(left, right, str(asked_by), is_most, span=span))
 
     def settled(self) -> tuple[Demand, ...]:
-        """All that was asked, over the dims that are left."""
+        """All that was asked, over the dims that are left; of several numbers for the least of a size the greatest."""
         made: dict[tuple[Size, Size, bool], Demand] = {}
         for each in self._asked:
             shown = self._settled(each)
-            made.setdefault((shown.left, shown.right, shown.is_most), shown)
+            least = shown.left if shown.is_most and isinstance(shown.left, int) else None
+            place = (shown.left if least is None else 0, shown.right, shown.is_most)
+            known = made.setdefault(place, shown)
+            if least is not None and isinstance(known.left, int) and known.left < least:
+                made[place] = shown
         return tuple(made.values())
 
     def _settled(self, demand: Demand) -> Demand:
         left, right = (self._by_dims(size) for size in (demand.left, demand.right))
-        told = prove_le(left, right) is Proof.YES if demand.is_most else is_equal(left, right)
+        told = proof_of_most(left, right) is Proof.YES if demand.is_most else is_equal(left, right)
         return replace(demand, is_told=True) if told else replace(demand, left=left, right=right)
 
     def _by_dims(self, size: Size) -> Size:
@@ -173,6 +178,29 @@ class Demands:
         """Of several dims that can, the last one gives way."""
         known = sorted((dim for dim in dims_of(difference) if dim.name in self._dims), key=self._place)
         return _first_solved(difference, known[::-1])
+
+
+def proof_of_most(a: Size, b: Size) -> Proof:
+    """Whether `a <= b`, also in calls with empty tensors: that a dim is at least 1 is no more than a guess."""
+    guessed = [dim for size in (a, b) for dim in dims_of(size) if dim.min == 1]
+    possible = {dim: as_size(Dim(dim.name, 0, dim.max, dim.multiple_of)) for dim in guessed}
+    return prove_le(substitute(a, possible), substitute(b, possible))
+
+
+def _with_numbers_left(a: Size, b: Size) -> tuple[Size, Size]:
+    """`a <= b` as a number and what is at least that, or at most: `7 <= (h + 31)//32` says `193 <= h`."""
+    rest, least = b - a, 0
+    while not isinstance(rest, int):
+        terms = dict(terms_of(rest))
+        least -= terms.pop((), 0)
+        step = gcd(*terms.values())
+        least, terms = -(-least // step), {product: value // step for product, value in terms.items()}
+        rest = of_terms(terms)
+        quotient = atom_of(rest, Quotient)
+        if not quotient or not isinstance(quotient[0].by, int) or quotient[0].by < 1:
+            return (least, rest) if max(terms.values()) > 0 else (-rest, -least)
+        rest, least = quotient[0].dividend, least * quotient[0].by
+    return a, b
 
 
 def _without_factors(difference: Size) -> Size:

@@ -11,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from tirlite.diag import GraphError, Message, Span, TirliteError
-from tirlite.graph.demands import Demands
+from tirlite.graph.demands import Demands, proof_of_most
 from tirlite.graph.extents import is_equal
 from tirlite.graph.run_dims import run_dims
 from tirlite.graph.types import TensorType, Type, tensors
 from tirlite.ir import DType, PrimFunc
 from tirlite.record import record
-from tirlite.sizes import Dim, Poly, Proof, Size, dims_of, evaluate, prove_eq, prove_le, substitute
+from tirlite.sizes import Dim, Poly, Proof, Size, dims_of, evaluate, prove_eq, substitute
 from tirlite.sizes.dim import contradiction
 
 
@@ -199,7 +199,7 @@ class Site:
 
         Of extents that a run finds nothing is demanded of a call: the kernel checks them.
         """
-        found = prove_le(a, b)
+        found = proof_of_most(a, b)
         if found is Proof.UNKNOWN and self.demands is not None and not run_dims((a, b)):
             self.demands.assume(a, b, self, self.span, is_most=True)
         return found is not Proof.NO

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, overload
 
 import numpy.typing as npt
 
-from tirlite.diag import boundary
+from tirlite.diag import CallValueError, boundary
 from tirlite.diag.argument import demand_kind
 from tirlite.driver import Kernel
 from tirlite.driver.timing import Timing
 from tirlite.graph.aot.call_arguments import BadGraphOut, in_order, results_given
-from tirlite.graph.arguments import arrays_of, bind
+from tirlite.graph.arguments import arrays_of, bind, check_demands
 from tirlite.graph.demand import demand_function
 from tirlite.graph.demands import Demand
 from tirlite.graph.expr import Expr, FunctionNode
@@ -110,19 +110,26 @@ class CompiledGraph:
     def __call__(self, *arrays: Argument, out: Out = None, **named: Argument) -> Result:
         """Inputs may be given by name. Results are written to the arrays of `out`: one, a tuple, or a dict by name.
 
-        Raises CallTypeError and CallValueError for arguments that do not fit.
+        Raises CallTypeError and CallValueError for arguments that do not fit, KernelAssertionError where a demand does
+        not hold.
         """
         inputs = self._inputs(arrays, named)
-        if out is None:
-            return self._structured(self._cut(leaves_of(self.kernel(*inputs))))
-        with boundary:
-            names = self._results
-            given = results_given(self.function, names, out)
-            if self._extents:
-                raise BadGraphOut(self.function.name, FOUND).error()
-        made = self.kernel(*inputs, **given)
-        rest = iter(() if made is None else leaves_of(made))
-        return self._structured([given[name] if name in given else next(rest) for name in names])
+        try:
+            if out is None:
+                return self._structured(self._cut(leaves_of(self.kernel(*inputs))))
+            with boundary:
+                names = self._results
+                given = results_given(self.function, names, out)
+                if self._extents:
+                    raise BadGraphOut(self.function.name, FOUND).error()
+            made = self.kernel(*inputs, **given)
+            rest = iter(() if made is None else leaves_of(made))
+            return self._structured([given[name] if name in given else next(rest) for name in names])
+        except CallValueError:
+            # Storage is measured before `main` looks at its demands: what asks for more tells of an extent below zero.
+            with boundary:
+                check_demands(self.function, inputs)
+            raise
 
     @property
     def _results(self) -> list[str]:

@@ -12,7 +12,7 @@ from tirlite.graph.builder.calls import CallBuilder, Operand
 from tirlite.graph.builder.declare import operator
 from tirlite.graph.builder.ranges import resolved, sliced
 from tirlite.graph.expr import Call, TupleGetItem
-from tirlite.graph.extents import Extent, Shape, is_equal, product, shape_of
+from tirlite.graph.extents import Extent, Shape, is_at_most, is_equal, product, shape_of
 from tirlite.graph.op import Array, Attrs, Lowering, Site, Spelling
 from tirlite.graph.operators.broadcast import broadcast_into
 from tirlite.graph.run_dims import run_dims
@@ -140,8 +140,11 @@ def _pad_type(site: Site, attrs: Pad) -> TensorType:
     _nonnegative(site, "pads", attrs.before + attrs.after)
     if attrs.mode not in PAD_MODES:
         raise site.bad_attribute(f"mode must be one of {', '.join(PAD_MODES)}")
-    extents = zip(x.shape, attrs.before, attrs.after, strict=True)
-    return TensorType(tuple(before + extent + after for extent, before, after in extents), x.dtype)
+    axes = tuple(zip(x.shape, attrs.before, attrs.after, strict=True))
+    for axis, (extent, before, after) in enumerate(axes):
+        if attrs.mode != "constant" and is_at_most(1, before + after) and not site.is_most(1, extent):
+            raise site.mismatch(f"axis {axis} is empty, and has no elements that could be repeated around it")
+    return TensorType(tuple(before + extent + after for extent, before, after in axes), x.dtype)
 
 
 def _every_axis(site: Site, x: TensorType, name: str, given: tuple[Size, ...]) -> None:

@@ -111,6 +111,9 @@ def _conv_transpose_type(site: Site, attrs: ConvTranspose) -> TensorType:
         + (1 + extra[i] - attrs.pads[i] - attrs.pads[axes + i])
         for i in range(axes)
     )
+    for axis, extent in enumerate(spatial):
+        if not site.is_most(0, extent):
+            raise site.mismatch(f"spatial axis {axis} would have {extent} elements")
     return TensorType((x.shape[0], outputs, *spatial), x.dtype)
 
 

@@ -17,7 +17,6 @@ from tirlite.graph.types import TensorType
 from tirlite.ir import PrimFunc, i64
 from tirlite.late import LateModule
 from tirlite.record import record
-from tirlite.sizes import Proof, prove_le
 
 # What kernels of reductions are made of, loaded when one is compiled.
 k: Any = LateModule("tirlite.kernels.operators.reduce")
@@ -56,27 +55,20 @@ def _without(shape: Shape, axes: tuple[int, ...], *, keepdims: bool) -> Shape:
     return tuple(extent for axis, extent in enumerate(shape) if axis not in axes)
 
 
-def _reduce(elements: Elements, *, needs_some: bool = False) -> Callable[..., TensorType]:
+def _reduce(elements: Elements) -> Callable[..., TensorType]:
     def rule(site: Site, attrs: Reduce) -> TensorType:
         x = elements.first(site)
         axes = site.axes(attrs.axes, x.rank)
-        if needs_some:
-            _check_some(site, x, axes)
         return TensorType(_without(x.shape, axes, keepdims=attrs.keepdims), x.dtype)
 
     return rule
 
 
-def _check_some(site: Site, x: TensorType, axes: tuple[int, ...]) -> None:
-    for axis in axes:
-        if prove_le(1, x.shape[axis]) is Proof.NO:
-            raise site.mismatch(f"axis {axis} is empty, and has no greatest or least element")
-
-
 def _arg_type(site: Site, attrs: Arg) -> TensorType:
     x = site.tensor(0)
     axis = site.axis(attrs.axis, x.rank)
-    _check_some(site, x, (axis,))
+    if not site.is_most(1, x.shape[axis]):
+        raise site.mismatch(f"axis {axis} is empty, and has no greatest or least element")
     return TensorType(_without(x.shape, (axis,), keepdims=attrs.keepdims), i64)
 
 
@@ -87,7 +79,6 @@ def _cumsum_type(site: Site, attrs: CumSum) -> TensorType:
 
 
 _NUMBERS, _FLOATS, _BOOLS = map(_reduce, (NUMBERS, FLOATS, BOOLS))
-_EXTREMES = _reduce(NUMBERS, needs_some=True)
 
 
 def _over_axes(function: Callable[..., Any]) -> Meaning:
@@ -101,8 +92,16 @@ def _sum(x: Array, **over: Any) -> Any:
     return np.sum(x, dtype=x.dtype, **over)
 
 
+def _greatest(x: Array, **over: Any) -> Any:
+    return np.max(x, initial=-np.inf if x.dtype.kind not in "iu" else np.iinfo(x.dtype).min, **over)
+
+
+def _least(x: Array, **over: Any) -> Any:
+    return np.min(x, initial=np.inf if x.dtype.kind not in "iu" else np.iinfo(x.dtype).max, **over)
+
+
 def _log_sum_exp(x: Array, axis: tuple[int, ...], keepdims: bool) -> Any:
-    most = x.max(axis, keepdims=True)
+    most = _greatest(x, axis=axis, keepdims=True)
     most = np.where(np.isfinite(most), most, x.dtype.type(0))
     result = np.log(np.exp(x - most).sum(axis, keepdims=True)) + most
     return result if keepdims else result.squeeze(axis)
@@ -183,8 +182,15 @@ class Reduction(CallBuilder):
 
     reduce_sum = _reduced("The sum.", _NUMBERS, _sum, lambda: (rows.as_it_is, rows.added, 0))
     reduce_mean = _reduced("The mean, of floats.", _FLOATS, np.mean, lambda: (rows.as_it_is, rows.added, 0, k.mean))
-    reduce_max = _reduced("The greatest element.", _EXTREMES, np.max, lambda: (rows.as_it_is, rows.greatest, -np.inf))
-    reduce_min = _reduced("The least element.", _EXTREMES, np.min, lambda: (rows.as_it_is, rows.least, np.inf))
+    reduce_max = _reduced(
+        "The greatest element; of none what is below all.",
+        _NUMBERS,
+        _greatest,
+        lambda: (rows.as_it_is, rows.greatest, -np.inf),
+    )
+    reduce_min = _reduced(
+        "The least element; of none what is above all.", _NUMBERS, _least, lambda: (rows.as_it_is, rows.least, np.inf)
+    )
     reduce_prod = _reduced(
         "The product.",
         _NUMBERS,

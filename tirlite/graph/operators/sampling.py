@@ -81,6 +81,8 @@ def _roi_align_type(site: Site, attrs: RoiAlign) -> TensorType:
         raise site.mismatch("operand 2 must have an index of i32 or i64 for each region")
     if attrs.height < 1 or attrs.width < 1 or attrs.ratio < 0:
         raise site.bad_attribute("there must be bins, and a ratio of 0 or more")
+    if not all(site.is_most(1, extent) for extent in x.shape[2:]):
+        raise site.mismatch(f"an image of {' x '.join(map(str, x.shape[2:]))} elements has none to take")
     return TensorType((regions.shape[0], x.shape[1], attrs.height, attrs.width), x.dtype)
 
 

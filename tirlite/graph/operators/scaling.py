@@ -8,6 +8,7 @@ import numpy as np
 
 from tirlite.graph.builder.calls import CallBuilder, Operand
 from tirlite.graph.builder.declare import operator
+from tirlite.graph.demands import proof_of_most
 from tirlite.graph.expr import Call
 from tirlite.graph.extents import Extent, Shape, shape_of
 from tirlite.graph.op import Array, Attrs, Lowering, Site
@@ -51,6 +52,9 @@ def _resize_type(site: Site, attrs: Resize) -> TensorType:
             raise site.bad_attribute(f"{name} must be one of {', '.join(known)}")
     if any(prove_le(0, extent) is Proof.NO for extent in attrs.shape):
         raise site.bad_attribute("extents must not be negative")
+    for axis, (old, new) in enumerate(zip(x.shape, attrs.shape, strict=True)):
+        if proof_of_most(1, new) is Proof.YES and not site.is_most(1, old):
+            raise site.mismatch(f"axis {axis} is empty, and is to have {new} elements")
     return TensorType(attrs.shape, x.dtype)
 
 

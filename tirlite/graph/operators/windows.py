@@ -76,8 +76,10 @@ def slid(site: Site, extents: Shape, window: Shape, attrs: Sliding, *, ceil: boo
     for axis, (extent, size) in enumerate(zip(extents, window, strict=True)):
         stride, before = attrs.strides[axis], attrs.pads[axis]
         padded = extent + before + attrs.pads[axes + axis]
-        room = padded - (attrs.dilations[axis] * (size - 1) + 1)
-        if prove_le(0, room) is Proof.NO:
+        reach = attrs.dilations[axis] * (size - 1) + 1
+        room = padded - reach
+        # In the ceil mode the last window, which may be the first, goes on behind the padding.
+        if not site.is_most(reach - stride + 1 if ceil else reach, padded):
             raise site.mismatch(f"the window does not fit into {padded} elements along spatial axis {axis}")
         places: Size = room // stride + 1
         if ceil:
