@@ -179,6 +179,13 @@ def test_a_call_loads_neither_searches_nor_proofs_nor_tables(tmp_path: Path) -> 
     assert sorted(unneeded & loaded) == []
 
 
+@pytest.mark.parametrize(("function", "homes"), [("sqrt", set()), ("log", {"single", "logarithm", "exponential"})])
+def test_a_kernel_loads_the_formulas_of_its_functions_alone(tmp_path: Path, function: str, homes: set[str]) -> None:
+    program = VECTOR_ADD.replace("x[i] + y[i]", f"tl.{function}(x[i])") + "add.compile()"
+    formulas = {"single", "logarithm", "exponential", "trigonometry", "inverse", "single_angles", "fast", "fast_single"}
+    assert {each for each in formulas if f"tirlite.ir.functions.{each}" in loaded_by(tmp_path, program)} == homes
+
+
 @pytest.mark.parametrize("package", PACKAGES, ids=str)
 def test_all_names_are_listed_before_they_are_loaded(package: ModuleType) -> None:
     assert set(package.__all__) <= set(dir(package))

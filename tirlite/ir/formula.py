@@ -196,3 +196,9 @@ class Term:
 
 
 Operand: TypeAlias = Term | int | float
+
+
+def clamped(x: Term, low: float, high: float) -> Term:
+    """The value, `low` where it is less and `high` where it is more; nan stays nan."""
+    x = (x > high).where(high, x)
+    return (x < low).where(low, x)

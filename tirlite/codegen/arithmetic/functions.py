@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from tirlite.codegen.arithmetic.formulas import call_formula
-from tirlite.codegen.arithmetic.halves import fused, narrow, widen
 from tirlite.codegen.llvm.text import FunctionText
 from tirlite.codegen.llvm.values import FALSE, Value, constant, flags_of, is_half, suffix
 from tirlite.ir import Op, u16
@@ -27,12 +25,14 @@ def math(out: FunctionText, op: Op, operands: list[Value]) -> Value:
         return _absolute(out, a)
     if op is Op.ISNAN:
         return out.compare("fcmp uno", a, a) if dtype.is_float else constant(0, flags_of(dtype))
-    from tirlite.ir.functions import formula_of  # for kernels with elementary functions alone
+    if op in _INTRINSICS:
+        return out.intrinsic(_INTRINSICS[op], *operands)
+    from tirlite.codegen.arithmetic.formulas import call_formula  # for kernels with elementary functions alone
+    from tirlite.ir.functions import formula_of
 
     formula = formula_of(op, dtype.scalar)
-    if formula is not None:
-        return call_formula(out, f"{op.name.lower()}.{dtype.scalar}", formula, dtype, *operands)
-    return out.intrinsic(_INTRINSICS[op], *operands)
+    assert formula is not None
+    return call_formula(out, f"{op.name.lower()}.{dtype.scalar}", formula, dtype, *operands)
 
 
 def _of_halves(out: FunctionText, op: Op, operands: list[Value]) -> Value:
@@ -40,6 +40,8 @@ def _of_halves(out: FunctionText, op: Op, operands: list[Value]) -> Value:
     dtype = operands[0].dtype
     if op is Op.ABS:
         return out.op("and", operands[0], constant(0x7FFF, u16.with_lanes(dtype.lanes)))
+    from tirlite.codegen.arithmetic.halves import fused, narrow, widen
+
     if op is Op.FMA:
         return fused(out, operands)
     value = math(out, op, [widen(out, operand) for operand in operands])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from tirlite.ir.dtype import f64, i64
-from tirlite.ir.formula import Term
+from tirlite.ir.formula import Term, clamped
 from tirlite.ir.functions import coefficients
 from tirlite.ir.functions.constants import ln2, parts
 from tirlite.ir.functions.pairs import (
@@ -32,11 +32,6 @@ class Reduced(NamedTuple):
     n: Term
     r: Term
     rest: Term
-
-
-def clamped(x: Term, low: float, high: float) -> Term:
-    x = (x > high).where(high, x)
-    return (x < low).where(low, x)
 
 
 def reduced(high: Term, low: Term | None = None) -> Reduced:

@@ -12,10 +12,9 @@ from math import factorial
 from typing import NamedTuple
 
 from tirlite.ir.dtype import DType, f32, f64
-from tirlite.ir.formula import Term
+from tirlite.ir.formula import Term, clamped
 from tirlite.ir.functions import coefficients
 from tirlite.ir.functions.constants import ln2, ln10, parts
-from tirlite.ir.functions.exponential import clamped
 from tirlite.ir.functions.logarithm import at_edges
 from tirlite.ir.functions.series import economised, fused_polynomial
 

@@ -7,9 +7,8 @@ from functools import cache
 from math import factorial
 
 from tirlite.ir.dtype import f32
-from tirlite.ir.formula import Term
+from tirlite.ir.formula import Term, clamped
 from tirlite.ir.functions.constants import ln2, parts
-from tirlite.ir.functions.exponential import clamped
 from tirlite.ir.functions.series import economised, fused_polynomial
 
 _DIGITS = 23

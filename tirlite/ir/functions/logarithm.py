@@ -7,10 +7,10 @@ from math import inf, nan
 from typing import NamedTuple
 
 from tirlite.ir.dtype import f64
-from tirlite.ir.formula import Term
+from tirlite.ir.formula import Term, clamped
 from tirlite.ir.functions import coefficients
 from tirlite.ir.functions.constants import ln2, ln10, parts
-from tirlite.ir.functions.exponential import clamped, exp_of, reduced
+from tirlite.ir.functions.exponential import exp_of, reduced
 from tirlite.ir.functions.pairs import (
     Pair,
     add,

@@ -89,6 +89,8 @@ def keep_artifact(key: bytes, artifact: Artifact) -> None:
 
 def code_called(name: str, make: Callable[[], Code]) -> Code:
     """Code of tirlite's own by its name, which the same tirlite makes alike each time."""
+    if folder() is None:  # the stamp looks at hundreds of files
+        return make()
     key = blake2b(name.encode(), key=compiler_stamp(), digest_size=20).digest()
     try:
         return Image.of_plain(find(key))
