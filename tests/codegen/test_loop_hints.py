@@ -41,6 +41,12 @@ def test_terms_of_several_sums_go_several_at_a_time(terms: int | tl.ir.Var, at_o
     assert f'!{{!"llvm.loop.unroll.count", i32 {at_once}}}' in hints_of(_innermost(terms, 4))
 
 
+def test_terms_of_many_sums_go_one_by_one() -> None:
+    """Sixteen vectors of 64 bytes take longer than what counts their terms; eight go two terms at a time."""
+    assert '!{!"llvm.loop.unroll.disable"}' in hints_of(_innermost(64, 16))
+    assert '!{!"llvm.loop.unroll.count", i32 2}' in hints_of(_innermost(64, 8))
+
+
 def test_copies_of_vectors_go_several_at_a_time() -> None:
     @tl.kernel
     def copied(x: tl.f32[64, 16], y: tl.out[tl.f32[64, 16]]):

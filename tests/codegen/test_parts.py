@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 import tirlite as tl
 from tirlite.codegen import Effort, compile_module, compile_text, lower, parts
+from tirlite.codegen.llvm.machine import compiled, new_machine
 from tirlite.codegen.lower import Lowered
+from tirlite.codegen.parts import Part
 from tirlite.runtime.artifact.build import code_of
 from tirlite.runtime.artifact.elf import linked
 from tirlite.runtime.artifact.load import loaded
 from tirlite.runtime.artifact.object_files import ObjectFiles, jit_loaded
+from tirlite.target.processor import HOST
 
 n = tl.dim("n")
 
@@ -173,3 +177,18 @@ def test_objects_that_no_image_can_be_made_of_are_joined_by_llvm() -> None:
     assert not isinstance(code_of(OBJECTS, ["outer"]), ObjectFiles)
     library = jit_loaded(ObjectFiles(tuple(OBJECTS), ("outer",), ("hypot",)), {})
     assert [library.function("outer", "q")(2) for _ in range(2)] == [42, 44]
+
+
+def test_what_is_compiled_beside_a_network_is_what_it_is_alone() -> None:
+    """LLVM works over the addresses in a kernel's loops, and not over those in a network's; that is for all threads."""
+    text = lower(square.ir).text
+    alone = {is_unit: code(text, is_unit=is_unit) for is_unit in (False, True)}
+    assert alone[False] != alone[True]
+    kinds = [False, True] * 8
+    with ThreadPoolExecutor(4) as threads:
+        beside = list(threads.map(lambda is_unit: code(text, is_unit=is_unit), kinds))
+    assert beside == [alone[is_unit] for is_unit in kinds]
+
+
+def code(text: str, *, is_unit: bool) -> bytes:
+    return compiled(Part(text, is_unit=is_unit), new_machine(2, HOST), Effort.FULL, locked=False)[0]

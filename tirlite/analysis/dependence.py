@@ -23,7 +23,7 @@ from tirlite.analysis.regions import path_to, regions_around, regions_between
 from tirlite.ir import Buffer, Call, For, ForKind, IfThenElse, IntImm, KernelCall, Load, Store, StringImm, While
 from tirlite.record import cached_property, record
 from tirlite.sizes import Dim, Size, dims_of, maximum, minimum, substitute
-from tirlite.sizes.poly import Atom, varies
+from tirlite.sizes.poly import Atom, terms_of, varies
 from tirlite.sizes.unknown import Unknown, is_positive
 
 # So many pairs of accesses of one loop are looked at.
@@ -168,6 +168,17 @@ def out_of_order(addresses: Addresses, first: Touch, then: Touch, home: Region) 
     `then`, or one whose carrier is a loop without order.
     """
     return next(Pair(addresses, first, then, home).dependences(then), None)
+
+
+def relation(addresses: Addresses, first: Touch, then: Touch) -> object:
+    """Equal for two pairs of loads and stores of which `out_of_order` says the same: rows as far apart, for example."""
+    a, b = addresses.of(first.node), addresses.of(then.node)  # type: ignore[arg-type]
+    between = a.indices, b.indices
+    if a.window.same_grid(b.window):
+        shifts = [terms_of(index).get((), 0) for index in a.indices]
+        between = tuple(tuple(i - shift for i, shift in zip(each, shifts, strict=True)) for each in between)  # type: ignore[assignment]
+    order = (first.position > then.position) - (first.position < then.position)
+    return first.region, then.region, first.kind, then.kind, order, a.window.buffer, b.window.buffer, between
 
 
 def may_carry(addresses: Addresses, write: Touch, read: Touch, loop: Region) -> bool:

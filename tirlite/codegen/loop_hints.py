@@ -36,9 +36,11 @@ _FEW = 16
 _LANES = 64
 _UNROLLED = ('!{!"llvm.loop.unroll.full"}',)
 _ONE_BY_ONE = ('!{!"llvm.loop.vectorize.width", i32 1}',)
-# So many vectors are copied, or terms added to several sums, at a time: what counts them takes its share.
+# So many vectors are copied, or terms added to several sums, at a time: what counts them takes its share. Beside so
+# many bytes of sums it takes none.
 _MOST_TERMS = 4
 _FEWEST_SUMS = 2
+_MANY_BYTES = 1024
 # So many fill half of a vector of words.
 _HALF = 8
 _NOT_UNROLLED = ('!{!"llvm.loop.unroll.disable"}',)
@@ -97,11 +99,12 @@ def _terms_at_once(stmt: For) -> int:
     is_tile = len(sums) >= _FEWEST_SUMS and all(map(_is_sum_of_vectors, sums))
     if stmt.step != 1 or not (is_tile or (len(sums) == 1 and _is_copy(sums[0]))):
         return 1
-    rest = _MOST_TERMS if is_tile else 1
+    most = min(_MOST_TERMS, -(-_MANY_BYTES // sum(each.value.dtype.bytes for each in sums if isinstance(each, Store))))
+    rest = most if is_tile else 1
     if stmt.values is None:
         return rest
     count = len(stmt.values)
-    parts = (most for most in range(_MOST_TERMS, 1, -1) if count % most == 0)
+    parts = (each for each in range(most, 1, -1) if count % each == 0)
     return next(parts, min(rest, max(count, 1)))
 
 

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from tirlite.analysis.access import AccessKind, Allocation, Region, Touch
 from tirlite.analysis.call_demands import may_be_empty
-from tirlite.analysis.dependence import exclude_each_other, out_of_order, plainly_ordered, shared_loops
+from tirlite.analysis.dependence import exclude_each_other, out_of_order, plainly_ordered, relation, shared_loops
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.in_place.proof import InPlaceProof, Interval, Obstacle, Reason, WrittenTooEarly
 from tirlite.analysis.regions import regions_between
@@ -113,10 +113,14 @@ class Prover:
         if count > min(_MOST_COMPARED, self.budget):
             return _too_many(count)
         self.budget -= count
+        ordered: set[object] = set()
         for access, write in _nest_by_nest([(access, write) for access in accesses for write in writes], home):
+            if (alike := relation(self.addresses, access, write)) in ordered:
+                continue
             found = out_of_order(self.addresses, access, write, home)
             if found is not None:
                 return WrittenTooEarly(write, access, found.carrier)
+            ordered.add(alike)
         return None
 
     def _in_calls(self, home: Region, uses: _Uses) -> Steps[Obstacle | None]:

@@ -13,6 +13,7 @@ from tirlite.graph.aot.compiled_graph import CompiledGraph
 from tirlite.graph.demand import demand_function
 from tirlite.graph.expr import Expr, FunctionNode
 from tirlite.graph.known.lowered import LoweredFront, keep_lowered, known_lowered, lowered_key
+from tirlite.plan.collection import collection_paused
 from tirlite.record import cached_property, record
 from tirlite.solver import options as default_options
 
@@ -63,7 +64,7 @@ def compile(  # noqa: A001
     workers.
     Raises GraphError for what has no kernel, or cannot be kept, and PlanError for less than one thread.
     """
-    with boundary:
+    with boundary, collection_paused():
         if choices.get("strategy") == "graph":
             from tirlite.graph.memory.tokens import by_tokens
 
