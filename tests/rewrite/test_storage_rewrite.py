@@ -501,12 +501,12 @@ def test_where_only_the_proof_is_missing_a_weaker_plan_is_taken(strategy: str, m
     def forgets_offsets(low: SizeLike, high: SizeLike) -> Proof:
         return Proof.UNKNOWN if low == 0 and not isinstance(high, int) else proved(low, high)
 
-    monkeypatch.setattr("tirlite.analysis.storage_check.places.prove_le_by_cases", forgets_offsets)
+    monkeypatch.setattr("tirlite.sizes.prove_le_by_cases", forgets_offsets)
     rewrite = StorageRewrite(strategy)
     assert rewrite.planned(kernel(body)).plan.strategy == "share"
     assert left(body, strategy) == left(body, "share")
 
-    monkeypatch.setattr("tirlite.analysis.storage_check.places.prove_le_by_cases", lambda *given: Proof.UNKNOWN)
+    monkeypatch.setattr("tirlite.sizes.prove_le_by_cases", lambda *given: Proof.UNKNOWN)
     assert rewrite.planned(kernel(body)).plan.strategy == "none"
 
 

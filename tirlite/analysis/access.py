@@ -40,7 +40,6 @@ from tirlite.ir import (
     Var,
     View,
     While,
-    text,
 )
 from tirlite.ir.demand import of_prim_func
 from tirlite.ir.thread_tag import is_barrier
@@ -133,7 +132,7 @@ class Touch:
     def __str__(self) -> str:
         node, buffer = self.node, self.buffer
         if isinstance(node, Load | Store):
-            what = text(Load(node.buffer, node.indices))
+            what = str(Load(node.buffer, node.indices))
         elif isinstance(node, KernelCall):
             what = f"{buffer.name} in {node.callee.name}()"
         else:

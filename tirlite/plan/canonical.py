@@ -6,10 +6,10 @@ dims have numbers, by the places where they stand in the sizes.
 
 from __future__ import annotations
 
+from _blake2 import blake2b  # the module hashlib loads a library
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from hashlib import blake2b
 
 from tirlite.diag import TirliteError
 from tirlite.plan.check import check

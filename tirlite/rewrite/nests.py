@@ -36,7 +36,6 @@ from tirlite.ir import (
 from tirlite.ir.checked import has_check
 from tirlite.ir.equal import are_equal
 from tirlite.record import record
-from tirlite.rewrite.at_distance import at_distance
 from tirlite.rewrite.by_vectors import (
     MOST_LANES,
     ByVectors,
@@ -49,8 +48,6 @@ from tirlite.rewrite.columns import IN_ORDER, TURNED, Columns, lanes_of, takes_r
 from tirlite.rewrite.jam import Jam, by_rows, is_repeatable, rows_together
 from tirlite.rewrite.lanes import Lanes, NotVector, is_inside, iterations
 from tirlite.rewrite.local_elements import with_followed_loads, with_local_elements, with_scalars, with_steady_loads
-from tirlite.rewrite.search_ahead import asserted_by_vectors
-from tirlite.rewrite.strips import in_strips, where_many
 from tirlite.rewrite.taps import by_window_rows, count_of
 from tirlite.rewrite.uniform import uniform_scalars
 from tirlite.target import Processor
@@ -83,6 +80,8 @@ def by_vectors(facts: Facts, rules: Rules) -> dict[For, tuple[Stmt, ...]]:
         if loop.kind is ForKind.VECTORIZED:
             found = _as_vectors(loop)
         elif asserts_alone(loop):
+            from tirlite.rewrite.search_ahead import asserted_by_vectors
+
             found = asserted_by_vectors(loop, partial(is_inside, Bounds(facts.space)))
         else:
             chain = _chain(loop)
@@ -144,6 +143,8 @@ def _nest(chain: list[For], facts: Facts, rules: Rules) -> tuple[Stmt, ...] | No
     if made is None and not rules.called:
         made = _rows_together(chain, facts)
     if made is None and not rules.called and meets_itself(innermost) and _is_in_order(innermost):
+        from tirlite.rewrite.at_distance import at_distance
+
         apart = at_distance(innermost, facts, rules.processor)
         made = None if apart is None else _within(chain[:-1], apart)
     if made is None and (steady := with_steady_loads(innermost, facts)) is not None:
@@ -217,8 +218,12 @@ def _at(
     except NotVector:
         return None
     if around is None:
-        strips = None if has_rows or rules.called else in_strips(loop, _ROWS)
-        return _within(chain[:place], plain if strips is None else where_many(loop, strips, plain))
+        if not has_rows and not rules.called:
+            from tirlite.rewrite.strips import in_strips, where_many
+
+            strips = in_strips(loop, _ROWS)
+            plain = plain if strips is None else where_many(loop, strips, plain)
+        return _within(chain[:place], plain)
     level, outer = around
     jam = partial(_jam, outer)
     try:

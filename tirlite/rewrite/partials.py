@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from tirlite.analysis.bounds import Bounds
 from tirlite.analysis.facts import Facts
@@ -40,8 +40,10 @@ from tirlite.ir import (
 )
 from tirlite.ir.checked import has_check
 from tirlite.rewrite.affine_exprs import folded
-from tirlite.rewrite.first_place import Search, search_in
 from tirlite.rewrite.lanes import Lanes, NotVector, held, is_inside, is_same_element, iterations, last_whole
+
+if TYPE_CHECKING:
+    from tirlite.rewrite.first_place import Search
 
 # The partial results of one sum fill four vectors of 512 bits, or more that are narrower, on every machine alike: the
 # grouping, and so the last bit of a sum, is the same wherever the kernel runs.
@@ -170,8 +172,12 @@ def _split(loop: For, facts: Facts) -> Stmt | tuple[Stmt, ...]:
     """A reduction as loops over vectors, and what is left. Raises NotVector."""
     updates = _updates(loop, facts)
     inside = partial(is_inside, Bounds(facts.space))
-    search = search_in(loop, updates[0]) if len(updates) == 1 and isinstance(updates[0], PairUpdate) else None
-    return (*(_Loops(loop, updates, inside).statements() if search is None else _searched(search, inside)),)
+    if len(updates) == 1 and isinstance(updates[0], PairUpdate):
+        from tirlite.rewrite.first_place import search_in
+
+        if (search := search_in(loop, updates[0])) is not None:
+            return (*_searched(search, inside),)
+    return (*_Loops(loop, updates, inside).statements(),)
 
 
 def _updates(loop: For, facts: Facts) -> tuple[AnyUpdate, ...]:

@@ -6,6 +6,7 @@ No coefficient is 0.
 
 from __future__ import annotations
 
+from _blake2 import blake2b  # the module hashlib loads a library
 from collections.abc import Iterable, Mapping
 from itertools import count
 from operator import attrgetter
@@ -229,8 +230,6 @@ def function_ident(kind: str, operands: Iterable[Mapping[tuple[F, ...], int]], *
     assert len(origins) <= 2, "a size is made of sizes of two functions"
     if not ordered:
         prints.sort()
-    from hashlib import blake2b  # quotients and maxima are rare, and it loads a library
-
     digest = blake2b("\n".join([kind, *prints]).encode(), digest_size=16).digest()
     # Dims stand below zero, what an origin numbers is small: the top bit keeps functions of these apart.
     return ident_of(int.from_bytes(digest) | 1 << 128, max(origins))

@@ -11,10 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
-from tirlite.analysis.storage_check.flow import Spared, misread
-from tirlite.analysis.storage_check.handovers import is_plain, speaks_of_all, within
-from tirlite.analysis.storage_check.hulls import hull_of, is_elsewhere, is_whole, may_meet, used_all_along
-from tirlite.analysis.storage_check.meetings import meetings, seem_apart, unlisted
 from tirlite.analysis.storage_check.places import Places
 from tirlite.analysis.storage_check.resident import Event, Handover, Region, Resident, Root, StorageFault, Wrong
 from tirlite.analysis.storage_check.walk import Walk
@@ -23,6 +19,7 @@ from tirlite.ir.demand import demand_prim_func, of_prim_func
 from tirlite.plan import Ok
 
 if TYPE_CHECKING:
+    from tirlite.analysis.storage_check.flow import Spared
     from tirlite.analysis.storage_check.trials import Trials
 
 _Run: TypeAlias = tuple[int, int, Region]
@@ -65,14 +62,22 @@ class _Check:
         plan = self.walk.plan
         homes: dict[int, Root] = {}
         for root in self.walk.roots:
-            if plan is not None and plan.arena(root.stmt.buffer) is not None:
+            is_arena = plan is not None and plan.arena(root.stmt.buffer) is not None
+            if not is_arena and len(root.residents) < 2:
+                self.places.settle(root)
+                continue
+            # Few roots hold several, and what compares these is loaded then.
+            from tirlite.analysis.storage_check.hulls import hull_of
+            from tirlite.analysis.storage_check.meetings import meetings, seem_apart, unlisted
+
+            if plan is not None and is_arena:
                 entries = self.places.entries(root, plan, homes)
                 hulls = [hull_of(each, self.outermost) for each in root.residents]
                 for one, other in unlisted(entries, hulls, plan.rows):
                     self.compare(root.residents[one], root.residents[other], together=entries[one] == entries[other])
                 continue
             places = self.places.settle(root)
-            if places is not None and len(places) > 1:
+            if places is not None:
                 hulls = [hull_of(each, self.outermost) for each in root.residents]
                 for one, other in meetings(places, hulls, self.places.at_most):
                     together = places[one].low == places[other].low
@@ -83,6 +88,9 @@ class _Check:
 
     def compare(self, one: Resident, other: Resident, *, together: bool) -> None:
         """Two that may meet on the same bytes; unless `together`, they may begin at different ones."""
+        from tirlite.analysis.storage_check.flow import misread
+        from tirlite.analysis.storage_check.hulls import is_elsewhere, is_whole, may_meet, used_all_along
+
         if (is_whole(one) or is_whole(other)) and (_is_written(one) or _is_written(other)) and may_meet(one, other):
             if not (is_elsewhere(one, other) and is_elsewhere(other, one)):
                 _refuse(one, other)
@@ -100,6 +108,9 @@ class _Check:
         proof = self.proofs.get((destination.buffer, source.buffer))
         if proof is None:
             return None
+        from tirlite.analysis.storage_check.flow import Spared
+        from tirlite.analysis.storage_check.handovers import within
+
         runs = [run for run in self.runs(proof) if within(victim, *run[:2]) and within(rival, *run[:2])]
         if len(runs) != 1 or not self.counts(proof, destination, source, runs[0]):
             return None
@@ -119,6 +130,8 @@ class _Check:
         """Whether the proof may be counted on: it spoke of all accesses, and is not refuted."""
         pair = (destination.buffer, source.buffer)
         if pair not in self.holds:
+            from tirlite.analysis.storage_check.handovers import is_plain, speaks_of_all, within
+
             touches, uses = within(destination, *run[:2]), within(source, *run[:2])
             holds = speaks_of_all(proof, touches, uses)
             writes = [each for each in touches if each.event is Event.STORE]

@@ -11,7 +11,7 @@ from tirlite.analysis.shape_plan import ShapePlan
 from tirlite.analysis.storage_check.resident import Bytes, Resident, Root, Wrong
 from tirlite.ir import Buffer, Expr, IntImm, PrimFunc, View
 from tirlite.ir.shapes import constant_bytes, least_alignment
-from tirlite.sizes import Proof, Size, fails_at_a_sample, maximum, prove_divides, prove_le_by_cases
+from tirlite.sizes import Proof, Size, maximum, prove_divides
 
 
 class Places:
@@ -64,6 +64,8 @@ class Places:
         pair = (low, high)
         proved = self._proved.get(pair)
         if proved is None:
+            from tirlite.sizes import prove_le_by_cases
+
             proved = self._proved[pair] = low == high or prove_le_by_cases(low, high) is Proof.YES
         return proved
 
@@ -75,6 +77,8 @@ class Places:
             raise _wrong(resident, root, "is not known on entry to the function: its size, its offset, or the storage")
         high = size if low == 0 else low + size
         if not self.at_most(0, low) or not self.at_most(high, room):
+            from tirlite.sizes import fails_at_a_sample
+
             is_doubt = not fails_at_a_sample(0, low) and not fails_at_a_sample(high, room)
             raise _wrong(resident, root, f"takes the bytes [{low}, {high}) of {room}").marked(is_doubt=is_doubt)
         need = max(buffer.alignment, _natural_alignment(buffer))
