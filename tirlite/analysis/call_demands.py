@@ -20,7 +20,6 @@ from tirlite.ir import (
     Var,
     i64,
     substitute,
-    text,
     walk,
 )
 from tirlite.record import record
@@ -85,12 +84,12 @@ def demands(
                 continue
             a, b = proofs.size(wanted), proofs.size(extent)
             proof = prove_eq(a, b) if a is not None and b is not None else Proof.UNKNOWN
-            what = text(wanted) if isinstance(declared, IntImm) else f"{text(wanted)} by the other arguments"
-            yield Demand(param, axis, EQ(GIVEN, declared), proof, what, text(extent))
+            what = str(wanted) if isinstance(declared, IntImm) else f"{wanted} by the other arguments"
+            yield Demand(param, axis, EQ(GIVEN, declared), proof, what, str(extent))
     for dim, source in sources.items():
         extent = buffers[source.param].shape[source.axis]
         for proof, condition, what in _facts(dim, source, proofs.size(images[dim])):
-            yield Demand(source.param, source.axis, condition, proof, what, text(extent))
+            yield Demand(source.param, source.axis, condition, proof, what, str(extent))
 
 
 def _are_one(wanted: Expr, given: Expr) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tirlite.analysis.entry_space import ORDINARY, Scan
 from tirlite.analysis.facts import Facts
@@ -47,15 +47,15 @@ from tirlite.ir import (
     i64,
     rewrite,
     statements_of,
-    text,
 )
 from tirlite.ir.checked import ELSE_IN_ORDER, bare, checked, is_checked
 from tirlite.ir.rewrite import Rule
-from tirlite.rewrite.fit_callees import fit_callees
-from tirlite.rewrite.lifted_checks import Lifted, lifted_safety
 from tirlite.rewrite.renamer import Renamer
 from tirlite.sizes import Size
 from tirlite.sizes.poly import of_terms, terms_of
+
+if TYPE_CHECKING:
+    from tirlite.rewrite.lifted_checks import Lifted
 
 N = TypeVar("N", bound=Node)
 
@@ -105,6 +105,9 @@ def with_checks(facts: Facts, *, at_entry: bool, at_loops: bool) -> PrimFunc:
         return _marked(facts.func, safety_of(facts, at_loops=at_loops).judged)
     func = facts.func
     if calls_in(func.body):
+        from tirlite.rewrite.fit_callees import fit_callees
+        from tirlite.rewrite.lifted_checks import lifted_safety
+
         func = fit_callees(func)
         facts = facts if func is facts.func else Facts(func)
         lifted = lifted_safety(facts, at_loops=at_loops)
@@ -163,7 +166,7 @@ def _refuse_certain_faults(facts: Facts, safety: Safety) -> None:
     if outside is not None:
         node = outside.access.node
         assert not isinstance(node, View)
-        index, extent = text(node.indices[outside.axis]), text(node.buffer.shape[outside.axis])
+        index, extent = str(node.indices[outside.axis]), str(node.buffer.shape[outside.axis])
         at = ", ".join(f"{name} = {value}" for name, value in outside.sizes)
         example = f"at {at} it reaches {outside.index}" if at else f"it reaches {outside.index}"
         span = outside.access.stmt.span
@@ -210,7 +213,7 @@ def _marked(func: PrimFunc, judged: Sequence[Judged]) -> PrimFunc:
     conditions: dict[For, dict[str, Expr]] = {}
     for each in hoisted:
         assert each.hoisted is not None
-        conditions.setdefault(each.hoisted.loop, {})[text(each.hoisted.condition)] = each.hoisted.condition
+        conditions.setdefault(each.hoisted.loop, {})[str(each.hoisted.condition)] = each.hoisted.condition
     either = {loop: reduce(And, found.values()) for loop, found in conditions.items()}
     return Renamer().rename(_Marks(checked, either, _axes([*judged])).applied(func))
 

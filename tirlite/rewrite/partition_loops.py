@@ -56,20 +56,19 @@ class PartitionLoops(FactsPass):
 
     def rewritten(self, facts: Facts) -> PrimFunc:
         loops = [loop for loop in statements_of(facts.func.body, For) if _may_have_edges(loop)]
-        if not loops:
-            return facts.func
-        from tirlite.rewrite.edges import Edges
-        from tirlite.rewrite.normalize import exchanged
-        from tirlite.rewrite.simplify.simplify import Simplify
-
         parts: dict[For, tuple[Stmt, ...]] = {}
         for loop in loops:
             if facts.writes_parameters(loop) and facts.is_independent(loop):
+                from tirlite.rewrite.edges import Edges
+
                 edges = Edges(loop, facts)
                 if edges.begins or edges.ends:
                     parts[loop] = tuple(each for each in edges.partition() if each)
         if not parts:
             return facts.func
+        from tirlite.rewrite.normalize import exchanged
+        from tirlite.rewrite.simplify.simplify import Simplify
+
         return Simplify()(exchanged(facts.func, parts))
 
 

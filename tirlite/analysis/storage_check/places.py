@@ -64,9 +64,12 @@ class Places:
         pair = (low, high)
         proved = self._proved.get(pair)
         if proved is None:
-            from tirlite.sizes import prove_le_by_cases
+            proved = low == high
+            if not proved:
+                from tirlite.sizes import prove_le_by_cases
 
-            proved = self._proved[pair] = low == high or prove_le_by_cases(low, high) is Proof.YES
+                proved = prove_le_by_cases(low, high) is Proof.YES
+            self._proved[pair] = proved
         return proved
 
     def _settled(self, resident: Resident, root: Root, room: Size | None, given: int) -> Bytes:
