@@ -14,7 +14,6 @@ from tirlite.kernels.operators.elementwise import computed_in
 from tirlite.kernels.operators.factory import factory
 from tirlite.kernels.operators.indices import to_operand
 from tirlite.kernels.operators.multiplication import multiplication
-from tirlite.kernels.operators.product import plain
 from tirlite.kernels.operators.shapes import Extent, broadcast, extents, is_one, product
 
 
@@ -179,3 +178,23 @@ CASES = (
     gemm_case("bias of rows", (6, 5), (9, 5), (6, 1), (6, 9), trans_b=True),
     gemm_case("bias", (6, 5), (5, 18), (6, 18), (6, 18), beta=0.5),
 )
+
+
+@tl.inline
+def fused(a, b, c):
+    return tl.fma(a, b, c)
+
+
+@tl.inline
+def in_steps(a, b, c):
+    return a * b + c
+
+
+def multiply_add(kind: DType) -> Inline:
+    """`a * b + c`, rounded once for floats."""
+    return fused if kind.is_float else in_steps
+
+
+@tl.inline
+def plain(y, u, i, j, total, extra):
+    y[u, i, j] = y.dtype(total)

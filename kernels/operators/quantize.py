@@ -11,9 +11,8 @@ from tirlite.kernels.operators.conv import conv
 from tirlite.kernels.operators.elementwise import spread
 from tirlite.kernels.operators.factory import factory
 from tirlite.kernels.operators.formulas import dequantized, quantized, requantized
-from tirlite.kernels.operators.matmul import Product
+from tirlite.kernels.operators.matmul import Product, plain
 from tirlite.kernels.operators.multiplication import multiplication
-from tirlite.kernels.operators.product import plain
 from tirlite.kernels.operators.shapes import Extent, elements, extents, product
 
 

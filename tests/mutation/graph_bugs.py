@@ -19,7 +19,7 @@ from tirlite.graph import StaticRuntime, evaluate, plan_memory
 from tirlite.graph.memory import problem as memory_problem
 from tirlite.graph.memory.problem import Lifetimes
 from tirlite.graph.memory.values import Value, Values
-from tirlite.graph.static_runtime import ranges
+from tirlite.graph.static_runtime import planner
 
 # The package has a function of this name.
 lifetimes = import_module("tirlite.graph.memory.problem")
@@ -119,9 +119,9 @@ def views_are_no_uses(patch: pytest.MonkeyPatch) -> None:
 
 def aliases_are_no_uses(patch: pytest.MonkeyPatch) -> None:
     """A value lives to the last node that names itself, whoever else has its bytes."""
-    right = ranges._live
+    right = planner._live
     patch.setattr(
-        ranges,
+        planner,
         "_live",
         lambda nodes, roots, managed: right(nodes, {each: frozenset((each,)) for each in roots}, managed),
     )

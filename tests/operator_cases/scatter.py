@@ -1,4 +1,4 @@
-"""Cases of the kernels of `tirlite.kernels.operators.scatter`."""
+"""Cases of the kernels of `tirlite.kernels.operators.gather`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 import tirlite as tl
 from tirlite.kernels.operators.case import Case, integers, joined, normal
-from tirlite.kernels.operators.scatter import scatter_elements, scatter_nd
+from tirlite.kernels.operators.gather import scatter_elements, scatter_nd
 
 n, m = tl.dims("n m")
 

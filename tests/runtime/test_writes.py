@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 import tirlite as tl
+from tirlite.analysis.param_uses import written_params
 from tirlite.ir import BufferRef, Call, IntImm, Op, StringImm, f32, handle, i32, i64
 from tirlite.ir.builder import Builder
-from tirlite.runtime.writes import written_params
 
 
 def test_stores_views_and_addresses_write() -> None:

@@ -16,7 +16,7 @@ from tirlite.codegen import Effort
 from tirlite.ir import FloorDiv, FloorMod, Var, const, i64
 from tirlite.schedules import PackPadded
 from tirlite.schedules.auto.tiling import Tiling
-from tirlite.schedules.one_row import one_row
+from tirlite.schedules.pack_padded import one_row
 
 c, h, w, o = tl.dims("c h w o")
 

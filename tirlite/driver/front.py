@@ -40,7 +40,7 @@ class Front:
     @cached_property
     def unfit(self) -> Sequence[int]:
         """The positions of outputs that cannot be left out."""
-        from tirlite.runtime.writes import unfit_to_omit
+        from tirlite.analysis.param_uses import unfit_to_omit
 
         unfit = unfit_to_omit(self.func)
         return tuple(number for number, param in enumerate(self.func.params) if param in unfit)

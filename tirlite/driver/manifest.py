@@ -3,26 +3,30 @@
 An entry stands for the text of a function. It holds variants: what was asked of the names around the function, as
 tokens, and the parameters, the content and the printed form of the kernel that came of it. A variant serves where the
 same names give the same tokens.
+
+A token tells what can never change: numbers, texts, types, dims, modules by name, functions by where they are found,
+inline functions by their text and all that they use. For anything else there is none, and nothing is kept.
 """
 
 from __future__ import annotations
 
 import sys
 from _blake2 import blake2b
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from struct import pack
+from types import BuiltinFunctionType, FunctionType, ModuleType
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tirlite.diag import TirliteError
-from tirlite.driver.tokens import Token, Tokens, Untold, asked_by, source_token
-from tirlite.dsl.lookups import ABSENT, Asked, Lookups
-from tirlite.record import record
+from tirlite.dsl.lookups import ABSENT, Asked, Lookups, layers_of, looked_up
+from tirlite.record import parts_of, record
 from tirlite.runtime.cache.entries import find, folder, keep
 from tirlite.runtime.cache.stamp import compiler_stamp
 from tirlite.runtime.head import Head
 
 if TYPE_CHECKING:
     from tirlite.ir import Permission
+
 
 # A function that is defined again and again, with other numbers around it, has so many variants.
 _MOST_VARIANTS = 8
@@ -127,3 +131,160 @@ def _inline_names(tokens: list[Any]) -> Iterator[tuple[Token, Sequence[tuple[str
         elif token[0] == "inline":
             yield token[1], [(name, Asked(asked)) for name, asked, _ in token[3]]
             tokens += [inner for *_, inner in token[3]]
+
+
+# Numbers, texts, bytes and tuples of these.
+Token: TypeAlias = Any
+
+
+class Untold(Exception):
+    """A value of which nobody can tell whether it is the same in another process."""
+
+
+def source_token(function: FunctionType) -> Token:
+    """Which function of which text this is."""
+    code = function.__code__
+    if hasattr(function, "__wrapped__"):
+        raise Untold
+    text = blake2b(_text(code.co_filename, function.__globals__), digest_size=20).digest()
+    return text, code.co_firstlineno, function.__name__, code.co_names, code.co_freevars, code.co_code
+
+
+def _text(name: str, names: dict[str, Any]) -> bytes:
+    """A file's content, or that of what has a file's name, like a cell of a notebook. Raises Untold."""
+    try:
+        with open(name, "rb") as file:  # noqa: PTH123
+            return file.read()
+    except (OSError, ValueError):
+        import linecache  # takes as long to load as all that is done here
+
+        linecache.checkcache(name)
+        lines = linecache.getlines(name, names)
+    if not lines:
+        raise Untold
+    return "".join(lines).encode("utf-8", "surrogatepass")
+
+
+class Tokens:
+    """Makes tokens. `asked_of` gives, for an inline function, the names that it asks for and what of each."""
+
+    def __init__(self, asked_of: Callable[[FunctionType], Iterable[tuple[str, Asked]]]) -> None:
+        self._asked_of = asked_of
+        self._inside: list[FunctionType] = []
+
+    def of(self, value: object) -> Token:
+        """Raises Untold."""
+        if value is ABSENT:
+            return ("absent",)
+        kind = type(value)
+        if value is None or kind in (bool, int, str, bytes):
+            return kind.__name__, value
+        if kind is float:
+            return "float", pack("<d", value)
+        if kind is tuple:
+            return "tuple", tuple(map(self.of, value))  # type: ignore[call-overload]
+        if isinstance(value, ModuleType) and sys.modules.get(value.__name__) is value:
+            return "module", value.__name__
+        rule = _RULES.get(f"{kind.__module__}.{kind.__qualname__}")
+        if rule is not None:
+            return rule(self, value)
+        if kind.__module__ == "numpy" and isinstance(value, sys.modules["numpy"].generic):
+            if value.dtype.kind not in "biuf":
+                raise Untold
+            return "numpy", value.dtype.str, value.tobytes()
+        return self._found(value)
+
+    def _found(self, value: Any) -> Token:
+        """A type or a function by the module that has it."""
+        is_function = isinstance(value, (type, BuiltinFunctionType, FunctionType))
+        if not is_function and type(value).__name__ != "ufunc":
+            raise Untold
+        module, name = getattr(value, "__module__", None) or "numpy", value.__name__
+        home = sys.modules.get(module)
+        # A function of the user's may be another one tomorrow, and means nothing in a kernel.
+        is_ours = module.split(".", 1)[0] in ("builtins", "math", "numpy", "tirlite", "_operator")
+        if not is_ours or getattr(home, name, None) is not value:
+            raise Untold
+        return "found", module, name
+
+    def asked(self, value: object, asked: Asked) -> Token:
+        """As much of a value as was asked for."""
+        if asked is Asked.PRESENCE:
+            return "has", value is not ABSENT
+        if asked is Asked.DIM and not _may_be_dim(value):
+            return ("no dim",)
+        return self.of(value)
+
+    def names(self, function: FunctionType, frame_locals: Any) -> Iterator[Token]:
+        """What a function asks for: each name, how much of it, and a token of that."""
+        layers = layers_of(function, frame_locals)
+        for name, asked in self._asked_of(function):
+            yield name, int(asked), self.asked(looked_up(name, layers), asked)
+
+    def inline(self, value: Any) -> Token:
+        """An inline function, with all that it uses."""
+        function = value.function
+        if function in self._inside:
+            return "again", self._inside.index(function)
+        self._inside.append(function)
+        defaults = self.of(function.__defaults__ or ())
+        found = "inline", source_token(function), defaults, tuple(self.names(function, value.frame_locals))
+        self._inside.pop()
+        return found
+
+    def dtype(self, value: Any) -> Token:
+        return "dtype", value.code.value, value.bits, value.lanes
+
+    def fields(self, value: Any) -> Token:
+        """A record by all that it is made of."""
+        return type(value).__name__, tuple(self.of(getattr(value, name)) for name in parts_of(type(value)))
+
+    def dim(self, value: Any) -> Token:
+        return "dim", value.name, value.min, value.max, value.multiple_of
+
+    def size(self, value: Any) -> Token:
+        """A polynomial of dims."""
+        terms = [(tuple(map(self.of, product)), count) for product, count in value.terms.items()]
+        return "size", tuple(sorted(terms, key=repr))
+
+    def var(self, value: Any) -> Token:
+        """A dim. Other variables are told apart by identity."""
+        if value.dim is None:
+            raise Untold
+        return "var", value.name, self.of(value.dtype), self.of(value.dim)
+
+    def operation(self, value: Any) -> Token:
+        return type(value).__name__, self.of(value.a), self.of(value.b)
+
+    def constant(self, value: Any) -> Token:
+        return "constant", self.of(value.dtype), self.of(value.value)
+
+    def kernel(self, value: Any) -> Token:
+        return "kernel", value.content
+
+
+def asked_by(lookups: Lookups) -> Callable[[FunctionType], Iterable[tuple[str, Asked]]]:
+    """What functions asked for when they were translated."""
+    return lambda function: [(name, asked) for name, (asked, _) in sorted(lookups.names.get(function, {}).items())]
+
+
+def _may_be_dim(value: object) -> bool:
+    return type(value).__module__.split(".", 1)[0] in ("tirlite", "sympy")
+
+
+_RULES: dict[str, Callable[[Tokens, Any], Token]] = {
+    "tirlite.dsl.inline.Inline": Tokens.inline,
+    "tirlite.ir.dtype.DType": Tokens.dtype,
+    "tirlite.ir.dtype.TensorType": Tokens.fields,
+    "tirlite.dsl.parameters.ParamType": Tokens.fields,
+    "tirlite.sizes.dim.Dim": Tokens.dim,
+    "tirlite.sizes.poly.Poly": Tokens.size,
+    "tirlite.ir.expr.Var": Tokens.var,
+    **dict.fromkeys(
+        (f"tirlite.ir.expr.{name}" for name in ("Add", "Sub", "Mul", "FloorDiv", "FloorMod", "Min", "Max")),
+        Tokens.operation,
+    ),
+    "tirlite.ir.expr.IntImm": Tokens.constant,
+    "tirlite.ir.expr.FloatImm": Tokens.constant,
+    "tirlite.driver.kernel.Kernel": Tokens.kernel,
+}

@@ -76,7 +76,7 @@ class Statements:
         self.returns: set[ast.Return] = set()  # those that end the function, where it may give a value
         self.result: object = None
         self.loops: dict[str, ast.For] = {}  # those that are open, by the names of their variables
-        self.values: Mapping[ast.stmt, ast.For] = {}  # what gives a name the variable of a loop, see `own_names`
+        self.values: Mapping[ast.stmt, ast.For] = {}  # what gives a name the variable of a loop, see `body`
         self.passed_over: set[ast.stmt] = set()  # first assignments of parameters that may not be assigned
         self.unordered: set[str] = set()  # variables of loops whose iterations have no order
         self.tags: dict[Var, str] = {}  # of the loops that are open: the thread that an attribute binds them to, or ""

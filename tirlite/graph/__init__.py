@@ -12,11 +12,14 @@ if TYPE_CHECKING:
     from tirlite.graph.equal import structural_equal as structural_equal
     from tirlite.graph.evaluate import apply as apply, evaluate as evaluate, trace as trace
     from tirlite.graph.explicit.allocation import explicit_allocation as explicit_allocation
-    from tirlite.graph.explicit.coalesce import LiftConstants as LiftConstants, StorageCoalesce as StorageCoalesce
+    from tirlite.graph.explicit.coalesce import (
+        LiftConstants as LiftConstants,
+        StorageCoalesce as StorageCoalesce,
+        storage_problem as storage_problem,
+    )
     from tirlite.graph.explicit.executable import Executable as Executable
     from tirlite.graph.explicit.execute import Run as Run
     from tirlite.graph.explicit.instructions import Routine as Routine
-    from tirlite.graph.explicit.lifetimes import storage_problem as storage_problem
     from tirlite.graph.expr import (
         Call as Call,
         Constant as Constant,
@@ -66,11 +69,10 @@ else:
             "equal": "structural_equal",
             "evaluate": "apply evaluate trace",
             "explicit.allocation": "explicit_allocation",
-            "explicit.coalesce": "LiftConstants StorageCoalesce",
+            "explicit.coalesce": "LiftConstants StorageCoalesce storage_problem",
             "explicit.executable": "Executable",
             "explicit.execute": "Run",
             "explicit.instructions": "Routine",
-            "explicit.lifetimes": "storage_problem",
             "expr": "Call Constant Expr FunctionNode If Let Tuple TupleGetItem Var constant",
             "function": "Function",
             "memory.plan_memory": "MemoryPlan plan_memory",

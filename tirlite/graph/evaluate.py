@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tirlite.diag import KernelIndexError, KernelRunError, Message, public
-from tirlite.diag.argument import demand_kind
+from tirlite.diag.message import demand_kind
 from tirlite.graph.arguments import bind
 from tirlite.graph.bfloat import bfloat_bits, bfloat_values
 from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Let, Tuple, TupleGetItem, Var

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tirlite.diag import GraphError, Message, Span, public
-from tirlite.diag.argument import demand_kind
+from tirlite.diag.message import demand_kind
 from tirlite.graph.demands import Demand
 from tirlite.graph.extents import is_equal
 from tirlite.graph.op import Attrs, Op, OperandCount, Site

@@ -1,7 +1,11 @@
 """Validates a function: raises an error that names every way in which the function is ill-formed.
 
 The rules stand in `validate_types` (operands), `validate_calls`, `validate_statements`, `validate_buffers` (buffers and
-functions) and `validate_names` (definitions and uses).
+functions) and here (definitions and uses).
+
+A definition holds to the end of its block, and every use stands in such a stretch. One statement object may stand
+several times in a program, even in one block (an unrolled body): then it defines its name afresh each time. Otherwise
+a name is not defined again while it is defined. A name that an inner block defines again has gone after that block.
 """
 
 from __future__ import annotations
@@ -12,12 +16,7 @@ from itertools import islice
 from typing import TypeAlias
 
 from tirlite.diag import KernelError, Message, Span, public
-from tirlite.ir import (
-    validate_buffers as buffers,
-    validate_names as names,
-    validate_statements as statements,
-    validate_types as types,
-)
+from tirlite.ir import validate_buffers as buffers, validate_statements as statements, validate_types as types
 from tirlite.ir.callees import closure_of
 from tirlite.ir.expr import Buffer, BufferRef, Call, Var
 from tirlite.ir.func import PrimFunc
@@ -25,7 +24,8 @@ from tirlite.ir.kernel_call import Function, KernelCall
 from tirlite.ir.node import Node
 from tirlite.ir.op import Op
 from tirlite.ir.stmt import SeqStmt, Stmt, View
-from tirlite.ir.walk import ALWAYS_FINE
+from tirlite.ir.validate_buffers import UndeterminedDim
+from tirlite.ir.walk import ALWAYS_FINE, distinct
 from tirlite.record import record
 
 MOST_REPORTED = 20
@@ -78,7 +78,7 @@ def violations(func: PrimFunc, known: Collection[Function]) -> Iterator[Message]
 def _own_violations(func: PrimFunc) -> Iterator[Message]:
     """Every broken rule in program order."""
     span = func.span
-    scope = names.Names(func)
+    scope = Names(func)
     scope.open()
     # Shapes may mention dims, and scalar parameters in whatever place.
     for var in (*func.dims, *(param for param in func.params if isinstance(param, Var))):
@@ -143,7 +143,7 @@ def _members(node: Node, fields: tuple[str, ...]) -> Iterator[Var | Buffer]:
             yield value
 
 
-def _at_node(node: Node, scope: names.Names) -> Sequence[Message]:
+def _at_node(node: Node, scope: Names) -> Sequence[Message]:
     if isinstance(node, PrimFunc):
         return tuple(buffers.function_violations(node))
     found: list[Message] = []
@@ -164,10 +164,118 @@ def _call_rules(node: Call | KernelCall) -> tuple[types.Rule, ...]:
     return KERNEL_CALL_RULES if isinstance(node, KernelCall) else (check_call, buffers.strided_use)
 
 
-def _at_definition(step: _Define, scope: names.Names, span: Span | None) -> list[Message]:
+def _at_definition(step: _Define, scope: Names, span: Span | None) -> list[Message]:
     found = [scope.define(step.name, step.by, span)]
     if isinstance(step.name, Buffer):
         found += [rule(step.name) for rule in buffers.BUFFER_RULES]
         if not isinstance(step.by, Function):
             found.append(buffers.strides_inside(step.name))
     return [message for message in found if message is not None]
+
+
+class Undefined(Message):
+    """A variable or buffer is used, and nothing in the function defines it.
+
+    Example: `Store(y, (i,), v)` with a `Var("i")` of its own making.
+    Fix: Use the object that the loop, the `Let` or the parameters define: names alone make no identity.
+    """
+
+    code = "undefined"
+    title = "{kind} `{name}` is used, and nothing defines it"
+
+    kind: str
+    name: str
+
+
+class UsedBeforeDefinition(Message):
+    """A variable or buffer is used by a statement before the one that defines it.
+
+    Example: A `Load` of a buffer ahead of its `Allocate`.
+    Fix: Put the definition first.
+    """
+
+    code = "used-before-definition"
+    title = "{kind} `{name}` is used before it is defined"
+    related_label = "defined here"
+
+    kind: str
+    name: str
+
+
+class OutOfScope(Message):
+    """A variable or buffer is used behind the end of the block that defines it.
+
+    Example: A `Load` behind a loop of a buffer that is allocated inside.
+    Fix: Move the definition out of the block.
+    """
+
+    code = "out-of-scope"
+    title = "{kind} `{name}` is used after the end of the block that defines it"
+    related_label = "defined here"
+
+    kind: str
+    name: str
+
+
+class DefinedTwice(Message):
+    """One object is defined a second time.
+
+    Example: The same `Allocate` statement twice in a row.
+    Fix: Make a second object: a buffer and a variable are defined once.
+    """
+
+    code = "defined-twice"
+    title = "{kind} `{name}` is defined again"
+    related_label = "first defined here"
+
+    kind: str
+    name: str
+
+
+def kind_of(name: Var | Buffer) -> str:
+    return "variable" if isinstance(name, Var) else "buffer"
+
+
+class Names:
+    """The names that are defined at one point of the program `root`, while a walk goes through it."""
+
+    def __init__(self, root: Node) -> None:
+        self._root = root
+        self._defined: dict[Var | Buffer, Node] = {}
+        self._ever: dict[Var | Buffer, Span | None] = {}
+        self._blocks: list[list[Var | Buffer]] = []
+
+    def open(self) -> None:
+        """A block begins."""
+        self._blocks.append([])
+
+    def close(self) -> None:
+        """The innermost block ends, and with it what it defined."""
+        for name in self._blocks.pop():
+            self._defined.pop(name, None)
+
+    def define(self, name: Var | Buffer, by: Node, span: Span | None) -> Message | None:
+        """`name` is defined in the innermost block by the node `by`."""
+        earlier = self._defined.get(name)
+        if earlier is not None and earlier is not by:
+            return DefinedTwice(kind_of(name), name.name, related=self._ever[name])
+        self._defined[name] = by
+        self._ever[name] = span
+        self._blocks[-1].append(name)
+        return None
+
+    def use(self, name: Var | Buffer) -> Message | None:
+        """`name` is mentioned."""
+        if name in self._defined:
+            return None
+        if name in self._ever:
+            return OutOfScope(kind_of(name), name.name, related=self._ever[name])
+        later = next((node for node in distinct(self._root) if _defines(node, name)), None)
+        if later is None:
+            is_dim = isinstance(name, Var) and name.dim is not None
+            return UndeterminedDim(name.name) if is_dim else Undefined(kind_of(name), name.name)
+        return UsedBeforeDefinition(kind_of(name), name.name, related=getattr(later, "span", None))
+
+
+def _defines(node: Node, name: Var | Buffer) -> bool:
+    return any(getattr(node, field) is name for field in node.DEFINES)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TextIO
 
 from tirlite.diag import public
-from tirlite.diag.argument import demand_kind
+from tirlite.diag.message import demand_kind
 from tirlite.ir import PrimFunc, validate
 from tirlite.record import record
 from tirlite.rewrite.pipeline import Step

@@ -84,7 +84,7 @@ def signature_of(func: PrimFunc, written: Collection[Var | Buffer] | None = None
     """
     dims = func.dims
     if written is None:
-        from tirlite.runtime.writes import written_params  # looks at the whole body
+        from tirlite.analysis.param_uses import written_params  # looks at the whole body
 
         written = written_params(func)
     arrays: list[ArrayParam] = []

@@ -67,8 +67,7 @@ class _Check:
                 self.places.settle(root)
                 continue
             # Few roots hold several, and what compares these is loaded then.
-            from tirlite.analysis.storage_check.hulls import hull_of
-            from tirlite.analysis.storage_check.meetings import meetings, seem_apart, unlisted
+            from tirlite.analysis.storage_check.meetings import hull_of, meetings, seem_apart, unlisted
 
             if plan is not None and is_arena:
                 entries = self.places.entries(root, plan, homes)
@@ -89,7 +88,7 @@ class _Check:
     def compare(self, one: Resident, other: Resident, *, together: bool) -> None:
         """Two that may meet on the same bytes; unless `together`, they may begin at different ones."""
         from tirlite.analysis.storage_check.flow import misread
-        from tirlite.analysis.storage_check.hulls import is_elsewhere, is_whole, may_meet, used_all_along
+        from tirlite.analysis.storage_check.meetings import is_elsewhere, is_whole, may_meet, used_all_along
 
         if (is_whole(one) or is_whole(other)) and (_is_written(one) or _is_written(other)) and may_meet(one, other):
             if not (is_elsewhere(one, other) and is_elsewhere(other, one)):

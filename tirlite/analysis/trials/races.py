@@ -2,8 +2,9 @@
 
 Where dependences do not rule it out it is found by trying: at some sizes that the facts of the dims allow, and in some
 iterations of the loops, what is accessed is computed, and compared, in functions that are called too. So what is
-reported does happen. What depends on memory other than local counters, or on a condition that does, is left out, and
-what happens only at other sizes is not seen: the interpreter looks at all iterations of the call that it runs.
+reported does happen. What depends on memory other than local counters (integers alone in their buffer, touched by
+nothing but loads and stores), or on a condition that does, is left out, and what happens only at other sizes is not
+seen: the interpreter looks at all iterations of the call that it runs.
 """
 
 from __future__ import annotations
@@ -13,28 +14,50 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from tirlite.analysis.facts import INDEPENDENT, Facts, of_facts
-from tirlite.analysis.trials.points import Access, Points, access_at, meeting, one_point, sizes_from, trial_value
-from tirlite.analysis.trials.run import TrialRun
+from tirlite.analysis.trials.points import (
+    Access,
+    Array,
+    Cell,
+    Points,
+    access_at,
+    constant,
+    meeting,
+    one_point,
+    sizes_from,
+    trial_value,
+)
 from tirlite.diag import Span
 from tirlite.ir import (
     Allocate,
     And,
+    Assert,
+    AttrStmt,
     Buffer,
+    BufferRef,
     Call,
     Expr,
     For,
+    Function,
+    IfThenElse,
+    KernelCall,
+    Let,
     Load,
     Node,
     Op,
     Or,
     PrimFunc,
+    SeqStmt,
     Stmt,
     Store,
     Var,
     View,
+    While,
     statements,
+    walk,
 )
+from tirlite.ir.shapes import has_one_element
 from tirlite.record import record
+from tirlite.sizes import Dim
 
 # How many iterations are tried: of the loop that is looked at, of each loop inside it, and of those around it.
 _ITERATIONS = 130
@@ -172,3 +195,201 @@ def _told(access: Access, place: int) -> RacingAccess:
     numbers = [str(int(points.spread(each)[place].min())) for each in indices if each is not None]
     element = node.buffer.name + (f"[{', '.join(numbers)}]" if numbers else "")
     return RacingAccess(element, isinstance(node, Store), int(points.iteration[place]), access.span)
+
+
+_POINTS = 8192
+_STATEMENTS = 20_000
+
+
+@record(frozen=False, eq=False)
+class _Place:
+    """How far a run has got in a body; at its end, `loop` may run it `rounds` times more."""
+
+    stmts: tuple[Stmt, ...]
+    points: Points
+    at: int = 0
+    loop: While | None = None
+    rounds: int = 0
+
+
+class TrialRun:
+    """Runs the statements of a body at some points. `sources` are those of the views around and inside of it.
+
+    `allocated` grows by what functions that are called allocate.
+    """
+
+    def __init__(self, sources: dict[Buffer, Buffer]) -> None:
+        self.sources = sources
+        self.allocated: set[Buffer] = set()
+        self.left = _STATEMENTS
+        self._cells: set[Buffer] = set()
+        self._stored: dict[Stmt, set[Buffer]] = {}
+
+    def follow_counters(self, body: SeqStmt) -> None:
+        """Take note of the local counters in a body."""
+        found = {each.buffer for each in statements(body) if isinstance(each, Allocate) and _is_counter(each.buffer)}
+        if found:
+            for node in walk(body):
+                if isinstance(node, BufferRef):
+                    found.discard(node.buffer)
+                elif isinstance(node, View):
+                    found.discard(node.source)
+                elif isinstance(node, Call) and node.op is Op.ADDRESS_OF and isinstance(node.args[0], Load):
+                    found.discard(node.args[0].buffer)
+        self._cells |= found
+
+    def steps(self, body: SeqStmt, start: Points, most: int, *, calls: bool = False) -> Iterator[tuple[Stmt, Points]]:
+        """Each statement that is run for sure, with the points that run it, before what it declares.
+
+        Of each loop `most` iterations are taken. With `calls` those of functions that are called are among them.
+        """
+        stack = [_Place(body.stmts, start)]
+        while stack and self.left:
+            place = stack[-1]
+            if place.at == len(place.stmts):
+                stack.pop()
+                if place.loop is not None and place.rounds:
+                    yield place.loop, place.points
+                    stack += self._round(place.loop, place.points, place.rounds - 1)
+                continue
+            self.left -= 1
+            stmt, points = place.stmts[place.at], place.points
+            place.at += 1
+            yield stmt, points
+            inner = self._inside(stmt, points, most, calls=calls)
+            place.points = self._behind(stmt, points)
+            stack += inner
+
+    def root(self, buffer: Buffer) -> Buffer:
+        """The buffer whose storage this one lies in, as far as it is known here."""
+        while buffer in self.sources:
+            buffer = self.sources[buffer]
+        return buffer
+
+    def _behind(self, stmt: Stmt, points: Points) -> Points:
+        """The points that run what follows."""
+        if isinstance(stmt, Let):
+            points.declare(stmt.var, stmt.value)
+        elif isinstance(stmt, View):
+            self._place(stmt, points)
+        elif isinstance(stmt, Assert) and (holds := trial_value(stmt.condition, points.values)) is not None:
+            return points.where(holds)
+        elif isinstance(stmt, Store) and stmt.buffer in self._cells:
+            # What was run before is told with the values that it saw.
+            points = self._apart(points)
+            points.declare(Cell(stmt.buffer), stmt.value)
+        elif isinstance(stmt, Allocate) and stmt.buffer in self._cells:
+            points.values.pop(Cell(stmt.buffer), None)
+        elif isinstance(stmt, For | While | IfThenElse | AttrStmt) and self._cells:
+            self._forget(stmt, points)
+        return points
+
+    def _place(self, view: View, points: Points) -> None:
+        """Notes where a view begins in its allocation, if that is known."""
+        offset, base = trial_value(view.byte_offset, points.values), self._start(view.source, points)
+        if offset is not None and base is not None:
+            points.values[view.buffer] = base + offset
+        else:
+            points.values.pop(view.buffer, None)
+
+    def _start(self, buffer: Buffer, points: Points) -> Array | None:
+        """The byte of its allocation where a buffer begins."""
+        return points.values.get(buffer) if buffer in self.sources else constant(0)
+
+    def _forget(self, stmt: Stmt, points: Points) -> None:
+        """Drop the values of counters that a statement may store to."""
+        if stmt not in self._stored:
+            inside = list(statements(stmt))
+            self.left = max(0, self.left - len(inside))
+            self._stored[stmt] = {each.buffer for each in inside if isinstance(each, Store)} & self._cells
+        for buffer in self._stored[stmt]:
+            points.values.pop(Cell(buffer), None)
+
+    def _inside(self, stmt: Stmt, points: Points, most: int, *, calls: bool) -> list[_Place]:
+        """What runs inside of a statement, the last first."""
+        found: list[_Place] = []
+        if isinstance(stmt, AttrStmt):
+            found.append(_Place(stmt.body.stmts, self._apart(points)))
+        elif isinstance(stmt, For):
+            inner = points.iterations(stmt, max(1, min(most, _POINTS // max(1, points.count))))
+            if inner is not None:
+                inner = self._apart(inner)
+                if self._cells:
+                    self._forget(stmt, inner)
+                found.append(_Place(stmt.body.stmts, inner))
+        elif isinstance(stmt, While):
+            found += self._round(stmt, points, most)
+        elif isinstance(stmt, IfThenElse):
+            holds = trial_value(stmt.condition, points.values)
+            if holds is not None:
+                found.append(_Place(stmt.else_body.stmts, self._apart(points.where(~holds))))
+                found.append(_Place(stmt.then_body.stmts, self._apart(points.where(holds))))
+        elif isinstance(stmt, KernelCall) and calls:
+            entered = self._entered(stmt, points)
+            if entered is not None:
+                found.append(_Place(stmt.callee.body.stmts, entered))
+        return [each for each in found if each.points.count]
+
+    def _round(self, loop: While, points: Points, rounds: int) -> list[_Place]:
+        holds = trial_value(loop.condition, points.values)
+        if holds is None:
+            return []
+        # What is declared inside has another value in each round.
+        inner = points.where(holds).apart()
+        return [_Place(loop.body.stmts, inner, 0, loop, rounds)] if inner.count else []
+
+    def _apart(self, points: Points) -> Points:
+        """The same points; what a body stores to counters is none of those of others."""
+        return points.apart() if self._cells else points
+
+    def _entered(self, call: KernelCall, points: Points) -> Points | None:
+        """The points at which the body of a callee runs, as it sees them; None where what it is given is not known."""
+        callee, given = call.callee, dict(call.buffers())
+        inner = Points(points.count, {}, points.context, points.iteration)
+        for var, value in call.scalars():
+            if (known := trial_value(value, points.values)) is not None:
+                inner.values[var] = known
+        for dim, extent in callee.dims_at(given).items():
+            found = trial_value(extent, points.values)
+            if found is None:
+                return None
+            inner.values[dim] = found
+            if dim.dim is not None:
+                inner = inner.where(_allowed(dim.dim, found))
+        for param, buffer in given.items():
+            for declared, given_extent in zip(param.shape, buffer.shape, strict=True):
+                wanted, length = trial_value(declared, inner.values), trial_value(given_extent, points.values)
+                if wanted is None or length is None or (len(length) > 1 and inner.count != points.count):
+                    return None
+                inner = inner.where(wanted == length)
+        if inner.count != points.count:
+            # The call fails at the others, and with it all that would run beside.
+            return None
+        self._bind(callee, given, points, inner)
+        return inner
+
+    def _bind(self, callee: Function, given: dict[Buffer, Buffer], points: Points, inner: Points) -> None:
+        """Let the parameters of a callee be windows on what it is given."""
+        roots = {param: self.root(buffer) for param, buffer in given.items()}
+        for param, buffer in given.items():
+            if (start := self._start(buffer, points)) is not None:
+                inner.values[param] = start
+        self.sources.update(roots)
+        for stmt in statements(callee.body):
+            if isinstance(stmt, View):
+                self.sources[stmt.buffer] = stmt.source
+            elif isinstance(stmt, Allocate):
+                self.allocated.add(stmt.buffer)
+        self.follow_counters(callee.body)
+
+
+def _is_counter(buffer: Buffer) -> bool:
+    return has_one_element(buffer) and buffer.dtype.is_integer and buffer.dtype.lanes == 1 and not buffer.volatile
+
+
+def _allowed(facts: Dim, extent: Array) -> Array:
+    """Where an extent is one that a dim may have; that it is at least 1 is no more than a guess."""
+    fits: Array = (extent % facts.multiple_of == 0) & (extent >= (facts.min if facts.min > 1 else 0))
+    if facts.max is not None:
+        fits = fits & (extent <= np.int64(facts.max))
+    return fits

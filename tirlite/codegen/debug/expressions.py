@@ -1,18 +1,253 @@
-"""Emits the value of an expression, with the checks of it written in front; and its mark, if any.
+"""Emits the value of an expression, loads and stores too, with the checks of it written in front; and its mark, if any.
 
-Everything is evaluated in the order of the interpreter, so that the first fault is the same.
+Everything is evaluated in the order of the interpreter, so that the first fault is the same. Neighbours have one check
+for all; of lanes under a mask those that are on are checked first, all of them, before any is accessed.
 """
 
 from __future__ import annotations
 
-from tirlite.codegen.arithmetic.operators import binary
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from tirlite.codegen import memory
+from tirlite.codegen.arithmetic.operators import binary, to_index
 from tirlite.codegen.debug import shadows
-from tirlite.codegen.debug.accesses import CheckedAccesses
-from tirlite.codegen.debug.poison import Mark, Read, chosen, filled, joined, settled, spread_mark
-from tirlite.codegen.expressions import Side
-from tirlite.codegen.llvm.values import FALSE, Value, flags_of, integer, zero
-from tirlite.ir import Binary, Buffer, Call, DType, Expr, FloorDiv, FloorMod, Op, Steps, TruncDiv, TruncMod, Var, i64
+from tirlite.codegen.debug.poison import Checks, Mark, Read, chosen, filled, joined, settled, spread_mark
+from tirlite.codegen.debug.shadows import ShadowEnvironment
+from tirlite.codegen.expressions import Expressions, Side, are_neighbours
+from tirlite.codegen.faults import require_inside
+from tirlite.codegen.llvm.values import FALSE, Value, flags_of, integer, undefined, zero
+from tirlite.codegen.memory import demand_plain
+from tirlite.ir import (
+    Binary,
+    Buffer,
+    Call,
+    DType,
+    Expr,
+    FloorDiv,
+    FloorMod,
+    Load,
+    Op,
+    Steps,
+    Store,
+    TruncDiv,
+    TruncMod,
+    Var,
+    bool_,
+    i64,
+)
+from tirlite.ir.checked import bare, is_checked, mask_of, unmasked
 from tirlite.ir.traps import SHIFTS
+
+
+class CheckedAccesses(Expressions):
+    """Writes loads and stores with checks. `marks` has the poison of values; others have none."""
+
+    environment: ShadowEnvironment
+
+    def __init__(self, checks: Checks, environment: ShadowEnvironment) -> None:
+        super().__init__(checks.out, environment)
+        self.checks = checks
+        self.marks: dict[Value, Mark] = {}
+
+    def demand_good(self, value: Value, use: str) -> None:
+        self.checks.good(self.marks.get(value), use)
+
+    def marked(self, value: Value, mark: Mark | None) -> Value:
+        """A value with a mark: itself, or one of its own, as the same may stand for others too."""
+        if mark is None or self.marks.get(value) is mark:
+            return value
+        value = value.of(value.dtype)
+        self.marks[value] = mark
+        return value
+
+    def load(self, expr: Load) -> Steps[Value]:
+        masked = mask_of(expr.indices) is not None
+        given = []
+        for index in expr.indices:
+            inner = unmasked(index) if masked else bare(index)
+            given.append(self._leaf(inner) or (yield self.steps(inner)))
+        return _Masked(self, expr, given).loaded() if masked else _Access(self, expr, given).loaded()
+
+    def store(self, stmt: Store) -> None:
+        """What a store does: the indices and the value first, then the checks."""
+        masked = mask_of(stmt.indices) is not None
+        given = [self.value(unmasked(index) if masked else bare(index)) for index in stmt.indices]
+        access = _Masked(self, stmt, given) if masked else _Access(self, stmt, given)
+        value = self.value(stmt.value)
+        access.store(value, self.marks.get(value))
+
+
+class _Access:
+    """An access, and the values of its indices."""
+
+    def __init__(self, values: CheckedAccesses, node: Load | Store, given: list[Value]) -> None:
+        self.values, self.out, self.exprs, self.given = values, values.out, node.indices, given
+        self.buffer = node.buffer
+        self.place, self.window = values.environment.places[self.buffer], values.environment.windows[self.buffer]
+        self.dtype = node.value.dtype if isinstance(node, Store) else node.dtype
+        self.lanes = node.indices[-1].dtype.lanes if node.indices else 1
+
+    def loaded(self) -> Value:
+        """The value, with a mark where there may be poison."""
+        indices = self.checked(self.given)
+        if self.is_whole:
+            first = self._first(indices)
+            return self._marked(*self.read(memory.offset_in(self.out, self.place, first), self.dtype), first)
+        return self._joined([self.read(offset, self.dtype.scalar) for offset in self._offsets(indices)], indices)
+
+    def store(self, value: Value, mark: Mark | None) -> None:
+        indices = self.checked(self.given)
+        self._demand_good(mark)
+        flag = None if mark is None else mark.flag
+        if self.is_whole:
+            self.write(memory.offset_in(self.out, self.place, self._first(indices)), value, flag)
+            return
+        for lane, offset in enumerate(self._offsets(indices)):
+            self.write_lane(lane, offset, value, flag)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is of one element, or of neighbours."""
+        return self.lanes == 1 or are_neighbours(self.place, bare(self.exprs[-1]))
+
+    def _demand_good(self, mark: Mark | None) -> None:
+        if self.window.shadow is None:
+            self.values.checks.good(mark, f"the value stored into `{self.buffer.name}`")
+
+    def checked(self, given: list[Value]) -> list[Value]:
+        """Indices as i64, all of them good, and those that are marked inside of their axes."""
+        checked = [axis for axis, expr in enumerate(self.exprs) if is_checked(expr)]
+        marks = self.values.marks
+        if not any(each in marks for each in given):
+            indices = [to_index(self.out, each) for each in given]
+            self._inside(checked, indices, given)
+            return indices
+        indices = []
+        for axis, each in enumerate(given):
+            self.values.checks.good(marks.get(each), f"index {axis} of `{self.buffer.name}`")
+            indices.append(to_index(self.out, each))
+            self._inside([axis] if axis in checked else [], indices, given)
+        return indices
+
+    def _inside(self, axes: list[int], indices: list[Value], given: list[Value]) -> None:
+        if axes:
+            of = [indices[axis] for axis in axes], [given[axis] for axis in axes]
+            require_inside(self.out, self.place, axes, *of, self.values.environment.counted())
+
+    def _first(self, indices: list[Value]) -> list[Value]:
+        """The indices of the first lane: by these, messages tell of all."""
+        return [*indices[:-1], self.out.extract(indices[-1], 0)] if self.lanes > 1 else indices
+
+    def _offsets(self, indices: list[Value]) -> list[Value]:
+        """The element offset of each lane."""
+        row = memory.offset_in(self.out, self.place, [*indices[:-1], integer(0)])
+        found = [self.out.extract(indices[-1], lane) for lane in range(self.lanes)]
+        inner = replace(self.place, strides=self.place.strides[-1:])
+        return [self.out.op("add nsw", row, memory.offset_in(self.out, inner, [lane])) for lane in found]
+
+    def read(self, offset: Value, dtype: DType) -> tuple[Value, Value | None]:
+        """What lies at an offset, and which lanes of it are poisoned, if any may be."""
+        out, place, environment = self.out, self.place, self.values.environment
+        notes = environment.notes if self.is_whole else {}
+        value = memory.load(out, place, memory.address(out, place, offset), dtype, notes.get(self.buffer, ""))
+        if self.window.shadow is None:
+            return value, None
+        note = environment.shadow_notes.get(self.buffer, "") if self.is_whole else ""
+        return value, shadows.read(out, self.window, shadows.element(out, self.window, offset), dtype, note)
+
+    def write(self, offset: Value, value: Value, flag: Value | None) -> None:
+        out, place, environment = self.out, self.place, self.values.environment
+        notes = environment.notes if self.is_whole else {}
+        memory.store(out, place, memory.address(out, place, offset), value, notes.get(self.buffer, ""))
+        if self.window.shadow is not None:
+            note = environment.shadow_notes.get(self.buffer, "") if self.is_whole else ""
+            shadow = shadows.element(out, self.window, offset)
+            shadows.write(out, self.window, shadow, value.dtype, flag, note)
+
+    def write_lane(self, lane: int, offset: Value, value: Value, flag: Value | None) -> None:
+        self.write(offset, self.out.extract(value, lane), None if flag is None else self.out.extract(flag, lane))
+
+    def _joined(self, found: list[tuple[Value, Value | None]], indices: list[Value]) -> Value:
+        """The vector of what lanes have loaded."""
+        result, flags = undefined(self.dtype), zero(bool_.with_lanes(self.lanes))
+        for lane, (value, flag) in enumerate(found):
+            result = self.out.insert(result, value, lane)
+            flags = flags if flag is None else self.out.insert(flags, flag, lane)
+        return result if self.window.shadow is None else self._marked(result, flags, self._first(indices))
+
+    def _marked(self, value: Value, flag: Value | None, first: list[Value]) -> Value:
+        if flag is None:
+            return value
+        number = self.values.checks.shadows.number(self.buffer)
+        return self.values.marked(value, Mark(flag, Read(flag, number, tuple(first))))
+
+
+class _Masked(_Access):
+    """An access of the lanes that are on: the others load 0."""
+
+    is_whole = False
+
+    def __init__(self, values: CheckedAccesses, node: Load | Store, given: list[Value]) -> None:
+        super().__init__(values, node, given)
+        demand_plain(self.place)
+        mask = mask_of(node.indices)
+        assert mask is not None
+        self.on = values.good(mask, f"the mask of `{self.buffer.name}`")
+        self.lanes = self.on.dtype.lanes
+
+    def loaded(self) -> Value:
+        self._check()
+        return self._joined([self._lane_loaded(lane) for lane in range(self.lanes)], self.given)
+
+    def _first(self, indices: list[Value]) -> list[Value]:
+        *row, last = indices
+        return [to_index(self.out, each) for each in (*row, self.out.first_lane(self.on, last))]
+
+    def store(self, value: Value, mark: Mark | None) -> None:
+        self._check()
+        mark = chosen(self.out, self.on, mark, None, self.lanes)
+        self._demand_good(mark)
+        for lane in range(self.lanes):
+            with self._where_on(lane):
+                offset = memory.offset_in(self.out, self.place, self._lane_indices(lane))
+                self.write_lane(lane, offset, value, None if mark is None else mark.flag)
+
+    @contextmanager
+    def _where_on(self, lane: int) -> Iterator[str]:
+        """What is written inside runs where a lane is on. Gives the block before."""
+        out, before = self.out, self.out.block
+        on, done = out.label("on"), out.label("off")
+        out.branch_if(out.extract(self.on, lane), on, done)
+        out.start(on)
+        yield before
+        out.branch(done)
+        out.start(done)
+
+    def _check(self) -> None:
+        """Stops at the first lane that is on and may not be accessed."""
+        for lane in range(self.lanes):
+            with self._where_on(lane):
+                self._lane_indices(lane)
+
+    def _lane_indices(self, lane: int) -> list[Value]:
+        """The indices of a lane, checked."""
+        *row, last = self.given
+        mine, mark = self.out.extract(last, lane), self.values.marks.get(last)
+        if mark is not None:
+            mine = self.values.marked(mine, Mark(self.out.extract(mark.flag, lane), mark.origin))
+        return self.checked([*row, mine])
+
+    def _lane_loaded(self, lane: int) -> tuple[Value, Value | None]:
+        """The element of a lane, 0 where that is off, and whether it is poison if it may be."""
+        out, dtype = self.out, self.dtype.scalar
+        with self._where_on(lane) as before:
+            value, flag = self.read(memory.offset_in(out, self.place, self._lane_indices(lane)), dtype)
+            inside = out.block
+        value = out.phi(dtype, (zero(dtype), before), (value, inside))
+        return value, None if flag is None else out.phi(bool_, (FALSE, before), (flag, inside))
+
 
 _TRAPPING = (*SHIFTS, FloorDiv, FloorMod, TruncDiv, TruncMod)
 

@@ -1,27 +1,32 @@
-"""Compiles LLVM text to object code for this machine. llvmlite is loaded when it is first needed."""
+"""Compiles LLVM text to object code for this machine. llvmlite is loaded when it is first needed.
+
+llvmlite lets one thread into LLVM at a time. LLVM itself asks that threads share no context and no target machine: its
+long calls are made without llvmlite's lock. Where llvmlite has no such functions any more, the lock holds nonetheless.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from ctypes import string_at
 from enum import Enum
 from functools import cache
 from threading import Condition
 from time import perf_counter
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tirlite.codegen.llvm.unlocked import emit_object, run_passes
+from tirlite.codegen.llvm.text import Extent
+from tirlite.codegen.parts import Part
 from tirlite.gate import GATE
 from tirlite.record import record
 from tirlite.target.processor import HOST
 
 if TYPE_CHECKING:
-    from llvmlite.binding import ContextRef, ModuleRef, TargetMachine
+    from llvmlite.binding import ContextRef, ModuleRef, PassBuilder, TargetMachine
+    from llvmlite.binding.newpassmanagers import ModulePassManager
 
     from tirlite.codegen.lower import Lowered
 
-from tirlite.codegen.llvm.text import Extent
-from tirlite.codegen.parts import Part
 
 Seconds: TypeAlias = dict[str, float]
 Compiled: TypeAlias = tuple[bytes, Seconds]  # object code, and the seconds of each stage
@@ -291,3 +296,36 @@ def _optimise(
     builder = binding.create_pass_builder(machine, options)
     # A pass manager that runs a second time aborts the process.
     run_passes(builder.getModulePassManager(), module, builder, locked=locked)
+
+
+def run_passes(passes: ModulePassManager, module: ModuleRef, builder: PassBuilder, *, locked: bool) -> None:
+    """Runs LLVM's passes over a module."""
+    run = None if locked else _unlocked("LLVMPY_RunNewModulePassManager")
+    if run is None:
+        passes.run(module, builder)
+    else:
+        run(passes, module, builder)
+
+
+def emit_object(machine: TargetMachine, module: ModuleRef, *, locked: bool) -> bytes:
+    """The object code of a module. Raises RuntimeError where LLVM has none for it."""
+    from llvmlite.binding import ffi
+
+    emit = None if locked else _unlocked("LLVMPY_TargetMachineEmitToMemory")
+    if emit is None:
+        return bytes(machine.emit_object(module))
+    with ffi.OutputString() as told:
+        memory = emit(machine, module, 1, told)
+        if not memory:
+            raise RuntimeError(str(told))
+    try:
+        return string_at(ffi.lib.LLVMPY_GetBufferStart(memory), ffi.lib.LLVMPY_GetBufferSize(memory))
+    finally:
+        ffi.lib.LLVMPY_DisposeMemoryBuffer(memory)
+
+
+def _unlocked(name: str) -> Callable[..., Any] | None:
+    """A function of llvmlite's library without the lock around it; None where it is not known as such."""
+    from llvmlite.binding import ffi
+
+    return getattr(getattr(ffi.lib, name, None), "_cfn", None)

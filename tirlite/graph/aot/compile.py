@@ -66,7 +66,7 @@ def compile(  # noqa: A001
     """
     with boundary, collection_paused():
         if choices.get("strategy") == "graph":
-            from tirlite.graph.memory.tokens import by_tokens
+            from tirlite.graph.memory.plan_memory import by_tokens
 
             choices["strategy"] = by_tokens
         if threads is not None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, overload
 import numpy.typing as npt
 
 from tirlite.diag import CallValueError, boundary
-from tirlite.diag.argument import demand_kind
+from tirlite.diag.message import demand_kind
 from tirlite.driver import Kernel
 from tirlite.driver.timing import Timing
 from tirlite.graph.aot.call_arguments import BadGraphOut, in_order, results_given

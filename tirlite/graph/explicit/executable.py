@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy.typing as npt
 
 from tirlite.diag import GraphError, Message, public
-from tirlite.diag.argument import demand_kind
+from tirlite.diag.message import demand_kind
 from tirlite.graph.explicit.execute import Run, Value, execute
 from tirlite.graph.explicit.instructions import (
     AllocStorage,

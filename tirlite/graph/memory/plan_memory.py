@@ -1,23 +1,158 @@
-"""GraphPlanMemory plans the storage of each expression of a function."""
+"""GraphPlanMemory plans the storage of each expression of a function: a tensor takes a storage whole, in order of time.
+
+Source: Relay, graph_mem_alloca.cc; branches and symbolic sizes are ours.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from bisect import bisect_left, bisect_right, insort
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import field
 from functools import partial
 from types import MappingProxyType
+from typing import NamedTuple
 
 from tirlite.diag import GraphError, Message, public
 from tirlite.graph.expr import Expr, FunctionNode
+from tirlite.graph.extents import is_at_most, is_equal
 from tirlite.graph.memory.problem import problem_of
-from tirlite.graph.memory.tokens import MATCH_RANGE, by_tokens
 from tirlite.graph.memory.values import Values, values_of
 from tirlite.graph.program import program
-from tirlite.plan import Plan, Problem, solve
+from tirlite.plan import Plan, Problem, Request, solve
+from tirlite.plan.request import Interval
 from tirlite.plan.strategy import is_count
 from tirlite.record import record
 from tirlite.rewrite.options import OptionType
 from tirlite.show import shown
-from tirlite.sizes import Size
+from tirlite.sizes import Size, maximum
+
+# How many times as large as a request a storage may be, or as small, where nothing else is asked for.
+MATCH_RANGE = 16
+
+
+@record(frozen=False, eq=False)
+class Token:
+    """A storage, and its bytes."""
+
+    size: Size
+
+
+@record(frozen=False)
+class FreeList:
+    """The free storages of one device.
+
+    A request of n bytes takes one of constant size within [n // match_range, n * match_range]: the smallest of those
+    that are large enough, else the largest of the others, which grows. Symbolic sizes have no such window: an equal
+    storage is taken first, then one that is proved to be large enough, then one proved to be smaller, and at last the
+    one that has been free for longest; it then has the maximum of both sizes, which is never more than the two apart.
+    """
+
+    match_range: int = MATCH_RANGE
+    constant: list[tuple[int, int, Token]] = field(default_factory=list)
+    symbolic: list[Token] = field(default_factory=list)
+    clock: int = 0
+
+    def put(self, token: Token) -> None:
+        if isinstance(token.size, int):
+            self.clock += 1
+            insort(self.constant, (token.size, self.clock, token))
+        else:
+            self.symbolic.append(token)
+
+    def remove(self, token: Token) -> None:
+        """Takes out a storage that is needed again."""
+        self.constant = [each for each in self.constant if each[2] is not token]
+        self.symbolic = [each for each in self.symbolic if each is not token]
+
+    def take(self, size: Size, suits: Callable[[Token], bool]) -> Token | None:
+        """A storage for a request, as large as it at least, no longer in the list; None where none fits.
+
+        Only those that suit are looked at.
+        """
+        if self.match_range == 0:
+            return None
+        place = self._constant(size, suits) if isinstance(size, int) else self._symbolic(size, suits)
+        if place is None:
+            return None
+        token = place.pop()
+        if token.size != size:
+            token.size = maximum(token.size, size)
+        return token
+
+    def _constant(self, size: int, suits: Callable[[Token], bool]) -> _Place | None:
+        begin = bisect_left(self.constant, (size // self.match_range,))
+        middle = bisect_left(self.constant, (size,))
+        end = bisect_right(self.constant, size * self.match_range, key=lambda entry: entry[0])
+        for place in (*range(middle, end), *range(middle - 1, begin - 1, -1)):
+            if suits(self.constant[place][2]):
+                return _Place(self, place)
+        return self._first(lambda token: is_at_most(size, token.size), suits)
+
+    def _symbolic(self, size: Size, suits: Callable[[Token], bool]) -> _Place | None:
+        found = self._first(lambda token: token.size == size, suits)
+        found = found or self._first(lambda token: is_equal(token.size, size), suits)
+        found = found or self._first(lambda token: is_at_most(size, token.size), suits)
+        if found is not None:
+            return found
+        for place, (room, _, token) in enumerate(self.constant):
+            if suits(token) and is_at_most(size, room):
+                return _Place(self, place)
+        smaller = self._first(lambda token: is_at_most(token.size, size), suits)
+        return smaller or self._first(lambda _: True, suits)
+
+    def _first(self, fits: Callable[[Token], bool], suits: Callable[[Token], bool]) -> _Place | None:
+        """The place of the symbolic storage that has been free for longest among those that fit."""
+        for place, token in enumerate(self.symbolic):
+            if suits(token) and fits(token):
+                return _Place(self, len(self.constant) + place)
+        return None
+
+
+class _Place(NamedTuple):
+    """A place in a list: symbolic storages stand behind those of constant size."""
+
+    free: FreeList
+    number: int
+
+    def pop(self) -> Token:
+        before = len(self.free.constant)
+        if self.number < before:
+            return self.free.constant.pop(self.number)[2]
+        return self.free.symbolic.pop(self.number - before)
+
+
+def by_tokens(problem: Problem, match_range: int = MATCH_RANGE) -> Plan:
+    """The plan in which each tensor takes a free storage where it is first written, until after its last use.
+
+    A result is placed before the operands that die there are released, so nothing goes in place. What one branch of an
+    If needs does not live in the other one, where its storage is free for what is gone before it is needed again.
+    """
+    events = [(low, 1, number) for number, each in enumerate(problem.requests) for low, _ in each.live]
+    events += [(high, 0, number) for number, each in enumerate(problem.requests) for _, high in each.live]
+    free: dict[str, FreeList] = defaultdict(partial(FreeList, match_range))
+    awaited: dict[Token, list[Interval]] = defaultdict(list)  # when what has lain in a storage comes back to it
+    taken: dict[int, Token] = {}
+    for _, begins, number in sorted(events):
+        request = problem.requests[number]
+        those = free[request.memories[0]]
+        if not begins:
+            those.put(taken[number])
+        elif number in taken:
+            those.remove(taken[number])
+        else:
+            taken[number] = those.take(request.size, partial(_suits, awaited, request)) or Token(request.size)
+            awaited[taken[number]] += request.live[1:]
+    numbers: dict[Token, int] = {}
+    for number in range(len(problem.requests)):
+        numbers.setdefault(taken[number], len(numbers))
+    places = {each.id: (f"storage {numbers[taken[number]]}", 0) for number, each in enumerate(problem.requests)}
+    return Plan.of(problem, places, "graph")
+
+
+def _suits(awaited: Mapping[Token, list[Interval]], request: Request, token: Token) -> bool:
+    """Whether nothing comes back to the storage while the request lives."""
+    return not any(low < end and start < high for low, high in awaited[token] for start, end in request.live)
 
 
 class PartlyAnnotated(Message):

@@ -6,6 +6,7 @@ from collections import ChainMap
 from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import field, replace
 from enum import Enum
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from tirlite.diag import GraphError, Message, Source, Span, TirliteError
@@ -17,7 +18,6 @@ from tirlite.graph.onnx.contents import contents
 from tirlite.graph.onnx.folding import Folding
 from tirlite.graph.onnx.narrow import NarrowType, NarrowValue
 from tirlite.graph.onnx.node import MALFORMED, Body, Node, Unsupported, narrow_kind, told
-from tirlite.graph.onnx.refused import REFUSED, why_refused
 from tirlite.graph.onnx.standard import has_standard_function, standard_function
 from tirlite.graph.onnx.tensors import TensorReader
 from tirlite.graph.op import BadAttribute, OperandCount, OperandType, ShapeMismatch, ShapeUndecided
@@ -339,3 +339,27 @@ def _free_names(graph: Any) -> set[str]:
 def _line(proto: Any) -> str:
     text = f"{', '.join(proto.output)} = {proto.op_type}({', '.join(proto.input)})"
     return text if len(text) <= 160 else f"{text[:157]}..."
+
+
+_REASONS = (
+    (
+        "its results are random",
+        "Bernoulli Multinomial RandomNormal RandomNormalLike RandomUniform RandomUniformLike",
+    ),
+    (
+        "there are no sequences of tensors here",
+        "ConcatFromSequence SequenceAt SequenceConstruct SequenceEmpty SequenceErase SequenceInsert SequenceLength"
+        " SequenceMap SplitToSequence",
+    ),
+    ("there are no optional values here", "Optional OptionalGetElement OptionalHasElement"),
+    ("there are no texts here", "RegexFullMatch StringConcat StringNormalizer StringSplit"),
+    ("images in files are not decoded here", "ImageDecoder"),
+)
+REFUSED: Mapping[tuple[str, str], str] = MappingProxyType(
+    {("", op): why for why, ops in _REASONS for op in ops.split()}
+)
+
+
+def why_refused(domain: str, op: str) -> str:
+    """Why an operator has no counterpart."""
+    return REFUSED.get((domain, op), f"there is no operator {domain or 'ai.onnx'}.{op} here")

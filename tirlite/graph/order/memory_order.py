@@ -7,7 +7,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from tirlite.diag import public
-from tirlite.diag.argument import demand_kind
+from tirlite.diag.message import demand_kind
 from tirlite.graph.expr import Call, Expr, If
 from tirlite.graph.memory.problem import lenders
 from tirlite.graph.memory.values import Value, Values, values_of

@@ -15,8 +15,7 @@ from tirlite.graph.extents import values as shape_at
 from tirlite.graph.op import Attrs, Op
 from tirlite.graph.out_variants import OutVariant, OutVariants
 from tirlite.graph.static_runtime.nodes import Kind, Node, NodeList, Register
-from tirlite.graph.static_runtime.planner import MemoryPlanner
-from tirlite.graph.static_runtime.ranges import Roots, ranges_of
+from tirlite.graph.static_runtime.planner import MemoryPlanner, Roots, ranges_of
 from tirlite.graph.static_runtime.storage import Array, Borrowed, Frame, Tensor, Value, arrays_of, loaded, span
 from tirlite.graph.types import TensorType
 from tirlite.ir import Steps

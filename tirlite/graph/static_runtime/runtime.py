@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy.typing as npt
 
 from tirlite.diag import CallValueError, Message, public
-from tirlite.diag.argument import demand_kind
+from tirlite.diag.message import demand_kind
 from tirlite.graph.arguments import bind
 from tirlite.graph.demand import demand_known_extents
 from tirlite.graph.expr import Call, FunctionNode
@@ -16,8 +16,7 @@ from tirlite.graph.op import Op
 from tirlite.graph.out_variants import NUMPY, Library, OutVariants
 from tirlite.graph.static_runtime.blocks import BlockRunner, Setup, TensorOperator, runners
 from tirlite.graph.static_runtime.nodes import Kind, graph_of
-from tirlite.graph.static_runtime.planner import MemoryPlanner
-from tirlite.graph.static_runtime.ranges import roots_of
+from tirlite.graph.static_runtime.planner import MemoryPlanner, roots_of
 from tirlite.graph.static_runtime.storage import Array, Arrays, Frame, arrays_of, loaded
 from tirlite.ir import run
 

@@ -3,16 +3,14 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from tirlite.graph.onnx.importers.binary import BINARY
 from tirlite.graph.onnx.importers.control import CONTROL
 from tirlite.graph.onnx.importers.convolution import CONVOLUTION
 from tirlite.graph.onnx.importers.declared import declared
-from tirlite.graph.onnx.importers.elementwise import ELEMENTWISE
+from tirlite.graph.onnx.importers.elementwise import BINARY, ELEMENTWISE
 from tirlite.graph.onnx.importers.features import FEATURES, VECTORIZER
 from tirlite.graph.onnx.importers.indexing import INDEXING, check_indices
-from tirlite.graph.onnx.importers.microsoft import ADDED, MICROSOFT
+from tirlite.graph.onnx.importers.microsoft import ADDED, MICROSOFT, MICROSOFT_QUANTIZED
 from tirlite.graph.onnx.importers.microsoft_attention import ATTENTION
-from tirlite.graph.onnx.importers.microsoft_quantized import MICROSOFT_QUANTIZED
 from tirlite.graph.onnx.importers.normalization import NORMALIZATION
 from tirlite.graph.onnx.importers.quantization import QUANTIZATION
 from tirlite.graph.onnx.importers.recurrence import RECURRENCE
