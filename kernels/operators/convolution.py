@@ -23,6 +23,7 @@ _LINE = 512  # elements of a line, about: what is read ahead while others are su
 _HELD = 1 << 17  # bytes of all lines, about: so many stay in the second cache beside weights and sums
 _ROWS = 4  # that go together: in a line where the width is known at a call alone, and of one channel
 _LANES = 16  # a line ends with a whole vector
+_MOST_APART = 4  # columns that vectors pick out of a row
 _LEAST = 8  # columns of a row that goes by vectors of its own
 _OUTPUTS = 16  # channels of the result that are summed up together, at most
 _PIECES = 4  # for workers, at least
@@ -89,6 +90,11 @@ class Block(NamedTuple):
     def held(self) -> Extent:
         """The elements of these."""
         return self.line + self.beyond[0] * self.apart + self.beyond[1]
+
+
+def _lanes_of(columns: int, step: int) -> int:
+    """The lanes of vectors that pick so many columns out of a row, one of so many; 1 where they lie together."""
+    return min(_LANES, 1 << columns.bit_length() - 1) if 1 < step <= _MOST_APART and columns > 1 else 1
 
 
 def _lines(window: Window, channels: Extent) -> Extent:
@@ -363,6 +369,7 @@ def filling(window: Window, block: Block, kind: DType, *, whole: bool) -> Inline
     if is_known:
         first = [min(max(0, -((b - left) // step)), apart) for b in range(step)]
         behind = [max(each, min(-((b - left - width) // step), apart)) for b, each in enumerate(first)]
+    pick = _picking(kind, apart, (step, left), first, behind)
 
     @tl.inline
     def clear(held, beyond, c, d, a, b, start, stop):
@@ -374,8 +381,7 @@ def filling(window: Window, block: Block, kind: DType, *, whole: bool) -> Inline
         if tl.static(is_known):
             for b in tl.static(range(step)):
                 clear(held, beyond, c, d, a, b, r * apart, r * apart + tl.static(first[b]))
-                for v in range(tl.static(first[b]), tl.static(behind[b])):
-                    held[c, d, a, b, r * apart + v] = kind(x[t, c, plane, u, v * step + b - left])
+                pick(held, x, t, c, plane, d, a, b, r, u)
                 clear(held, beyond, c, d, a, b, r * apart + tl.static(behind[b]), r * apart + apart)
         else:
             for b in range(step):
@@ -426,3 +432,26 @@ def storing(kind: DType, groups: Extent, *, has_bias: bool) -> Inline:
         y[t, o, place, i, j] = y.dtype(total + kind(bias[t % groups, o]))
 
     return biased if has_bias else plain
+
+
+def _picking(kind: DType, apart: Extent, under: tuple[int, Extent], first: list[int], behind: list[int]) -> Inline:
+    """`pick(held, x, t, c, plane, d, a, b, r, u)`: the columns of a phase that are inside, out of a row of the image.
+
+    Those apart go by vectors: LLVM writes out loops that are known to be short, and finds none.
+    """
+    step, left = under
+    lanes = [_lanes_of(stop - start, step) for start, stop in zip(first, behind, strict=True)]
+
+    @tl.inline
+    def pick(held, x, t, c, plane, d, a, b, r, u):
+        if tl.static(lanes[b] > 1):
+            # The last vector ends with the last column, on some of the one before.
+            for q in range(tl.static(-(-(behind[b] - first[b]) // lanes[b]))):
+                start = min(tl.static(first[b]) + q * tl.static(lanes[b]), tl.static(behind[b] - lanes[b]))
+                for v in tl.vectorized(tl.static(lanes[b])):
+                    held[c, d, a, b, r * apart + start + v] = kind(x[t, c, plane, u, (start + v) * step + b - left])
+        else:
+            for v in range(tl.static(first[b]), tl.static(behind[b])):
+                held[c, d, a, b, r * apart + v] = kind(x[t, c, plane, u, v * step + b - left])
+
+    return pick

@@ -9,6 +9,7 @@ import pytest
 
 import tirlite as tl
 from tirlite.graph import Builder, Function, compile, evaluate  # noqa: A004
+from tirlite.graph.operators.panels import panels as cut
 from tirlite.ir import callees
 
 RNG = np.random.default_rng(0)
@@ -59,6 +60,12 @@ def in_panels(rows: object, *, is_turned: bool) -> Function:
     else:
         made = g.add(g.relu(g.add(g.matmul(x, w), g.constant(BIAS[:96]))), 0.5)
     return g.function(made)
+
+
+@pytest.mark.parametrize(("columns", "panels"), [(96, (3, 32)), (192, (6, 32)), (512, (8, 64)), (544, (17, 32))])
+def test_few_columns_are_cut_into_narrow_panels_so_that_workers_end_together(columns: int, panels: object) -> None:
+    made = cut(np.zeros((40, columns), np.float32))
+    assert (len(made), made.shape[2]) == panels
 
 
 @pytest.mark.parametrize("is_turned", [True, False])

@@ -102,6 +102,8 @@ CASES = (
     case("outputs in runs that no share divides", (1, 1, 3, 4), (96, 1, 3, 3), pads=(1, 1, 1, 1)),
     case("depthwise", (2, 3, 5, 6), (3, 1, 3, 3), groups=3, pads=(1, 1, 1, 1)),
     case("depthwise by two", (1, 3, 9, 9), (6, 1, 3, 3), groups=3, strides=(2, 2)),
+    case("depthwise by two in vectors", (1, 2, 40, 40), (2, 1, 3, 3), groups=2, strides=(2, 2), pads=(1, 1, 1, 1)),
+    case("depthwise by three", (1, 2, 30, 40), (2, 1, 5, 5), groups=2, strides=(1, 3), pads=(2, 2, 2, 2)),
     case("depthwise rows", (1, 3, 4, 40), (3, 1, 3, 3), groups=3, pads=(1, 1, 1, 1)),
     case(
         "depthwise dilated", (1, 2, 9, 8), (2, 1, 3, 2), groups=2, strides=(2, 3), dilations=(3, 2), pads=(2, 1, 0, 1)

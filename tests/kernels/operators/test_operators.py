@@ -117,3 +117,8 @@ def test_a_sum_goes_onto_either_of_its_operands() -> None:
         relu(b, y)
 
     assert str(biased.plan.total) == "4*m*n"
+
+
+def test_columns_of_every_second_place_are_picked_by_vectors() -> None:
+    case = next(each for each in CASES if each.name == "conv-depthwise by two in vectors")
+    assert "2, 16)]" in str(kernel(case).lowered)  # a ramp in steps of two

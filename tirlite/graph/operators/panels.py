@@ -19,7 +19,9 @@ from tirlite.record import record
 from tirlite.sizes import Size
 
 # Columns that lie together in a panel: as many as the tiles of sums of most processors have, once or several times.
+# Panels go to workers one by one: they are narrower where fewer than so many would leave the last ones uneven.
 _PANELS = (64, 32)
+_MANY = 8
 
 
 @record
@@ -58,7 +60,10 @@ def product_by_panels(call: Call, *, turned: bool) -> Scales | None:
 
 
 def _columns_of_panel(columns: Size) -> int:
-    return next((n for n in _PANELS if isinstance(columns, int) and columns and columns % n == 0), 0)
+    if not isinstance(columns, int) or not columns:
+        return 0
+    fits = [n for n in _PANELS if columns % n == 0]
+    return next((n for n in fits if columns >= _MANY * n), min(fits, default=0))
 
 
 def panels(weights: Array) -> Array:
