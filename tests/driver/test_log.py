@@ -33,7 +33,7 @@ def test_a_compiled_function_has_a_line_with_its_stages(caplog: pytest.LogCaptur
 
 
 def test_nothing_is_told_and_logging_not_loaded_otherwise() -> None:
-    program = "import sys, tirlite as tl; import tirlite.driver.log as log; log.log_compiled('f', 'usual', [], '')"
+    program = "import sys, tirlite as tl; import tirlite.driver.build as log; log.log_compiled('f', 'usual', [], '')"
     ran = subprocess.run(
         [sys.executable, "-c", program + "; print('logging' in sys.modules)"],
         capture_output=True,

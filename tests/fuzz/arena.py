@@ -17,8 +17,7 @@ import numpy as np
 from fuzz.guard import forbidden_around
 
 from tirlite.codegen import storage as homes
-from tirlite.codegen.storage import Storage, assign_homes, padded_bytes
-from tirlite.codegen.workspace import parts_of
+from tirlite.codegen.storage import Storage, assign_homes, padded_bytes, parts_of
 from tirlite.ir import Expr, PrimFunc, Var
 from tirlite.ir.size import value_of
 from tirlite.runtime.bind import Binding

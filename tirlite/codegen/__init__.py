@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tirlite.codegen.llvm.signals import signals_text as signals_text
     from tirlite.codegen.lower import Lowered as Lowered, lower as lower
     from tirlite.codegen.reports import Told as Told
-    from tirlite.codegen.workspace import Workspace as Workspace
+    from tirlite.codegen.storage import Workspace as Workspace
 else:
     __getattr__, __all__ = late_names(
         __name__,
@@ -35,6 +35,6 @@ else:
             "llvm.signals": "signals_text",
             "lower": "Lowered lower",
             "reports": "Told",
-            "workspace": "Workspace",
+            "storage": "Workspace",
         },
     )

@@ -20,8 +20,7 @@ from tirlite.codegen.parts import Part, parts
 from tirlite.codegen.pieces import Weights
 from tirlite.codegen.refused import NotCompiled, Refused
 from tirlite.codegen.statements import Statements
-from tirlite.codegen.storage import HeapNeed, Home, Storage, assign_homes, heap_need, stack_shares
-from tirlite.codegen.workspace import Workspace
+from tirlite.codegen.storage import HeapNeed, Home, Storage, Workspace, assign_homes, heap_need, stack_shares
 from tirlite.diag import Message
 from tirlite.ir import AttrStmt, Buffer, DType, For, PrimFunc, Var, f32, handle, statements_of, u8
 from tirlite.record import record

@@ -9,8 +9,7 @@ from tirlite.codegen.expressions import Expressions
 from tirlite.codegen.faults import any_of, checked_bytes
 from tirlite.codegen.llvm.text import FunctionText
 from tirlite.codegen.llvm.values import Value, integer
-from tirlite.codegen.storage import LARGEST_BYTES, Storage, padded_bytes
-from tirlite.codegen.workspace import Workspace, parts_of
+from tirlite.codegen.storage import LARGEST_BYTES, Storage, Workspace, padded_bytes, parts_of
 from tirlite.ir import Buffer, For
 from tirlite.record import record
 

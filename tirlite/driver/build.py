@@ -5,13 +5,14 @@ Each stage loads what it needs itself: a program may define many kernels and com
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tirlite.diag import CallValueError, Message
 from tirlite.driver.front import Front
-from tirlite.driver.log import log_compiled
 from tirlite.gate import GATE
 from tirlite.plan.collection import collection_paused
 from tirlite.record import cached_property
@@ -333,3 +334,17 @@ def version_of(front: Front, options: Options, *, is_empty: bool, form: Form) ->
         front = Front(allowing_zero(front.func))
         options = options if options.schedule == "auto" else replace(options, schedule=None)
     return Version(front, options, form)
+
+
+def log_compiled(name: str, form: str, stages: Sequence[tuple[str, float]], note: str) -> None:
+    """Tells the logger `tirlite` of a function that is ready to run, with the milliseconds of each stage: level DEBUG.
+
+    A program that listens has loaded `logging`: tirlite does not load it for those that do not.
+    """
+    logging = sys.modules.get("logging")
+    if logging is None:
+        return
+    logger = logging.getLogger("tirlite")
+    if logger.isEnabledFor(logging.DEBUG):
+        took = ", ".join(f"{stage} {1000 * seconds:.1f} ms" for stage, seconds in stages)
+        logger.debug("compiled %s (%s): %s%s", name, form, took, f"; {note}" if note else "")

@@ -6,7 +6,6 @@ import ast
 from collections.abc import Sequence
 
 from tirlite.diag import KernelError, Message, Span
-from tirlite.dsl.cell_types import CellTypes
 from tirlite.dsl.convert import LossyStore, is_literal, number, stored
 from tirlite.dsl.expression import Expressions
 from tirlite.dsl.local_names import Home, LocalNames, Use
@@ -14,7 +13,7 @@ from tirlite.dsl.names import names_in
 from tirlite.dsl.operators import BINARY, binary
 from tirlite.dsl.parameters import checked, described
 from tirlite.dsl.refused import NotInKernels, refusal
-from tirlite.dsl.scope import Cell, Scope
+from tirlite.dsl.scope import Cell, CellTypes, Scope
 from tirlite.dsl.vocabulary import CallSite
 from tirlite.ir.dtype import DType, f64
 from tirlite.ir.expr import Buffer, Expr, FloatImm, IntImm, Load, Var

@@ -28,14 +28,13 @@ from dataclasses import field
 from typing import TypeVar
 
 from tirlite.dsl.assignment import Assignments
-from tirlite.dsl.cell_types import CellTypes
 from tirlite.dsl.convert import is_literal
 from tirlite.dsl.expression import Expressions, Invoke
 from tirlite.dsl.local_names import Block, local_names
 from tirlite.dsl.loops import LeftLoop
 from tirlite.dsl.names import BODIES, assigned_by, binders, fresh, names_in, names_of, read_by
 from tirlite.dsl.places import Places
-from tirlite.dsl.scope import Scope
+from tirlite.dsl.scope import CellTypes, Scope
 from tirlite.dsl.signature import annotated_names
 from tirlite.dsl.statement import Statements, tail_returns
 from tirlite.dsl.surroundings import Surroundings

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 
 from tirlite.diag import KernelError, Message, Span
 from tirlite.dsl.body import Body
-from tirlite.dsl.cell_types import CellTypes
 from tirlite.dsl.convert import stored
 from tirlite.dsl.expression import AsFunction, Callee, Position
 from tirlite.dsl.inline import BadInlineParameter, Inline
 from tirlite.dsl.parameters import checked, described
-from tirlite.dsl.scope import Scope
+from tirlite.dsl.scope import CellTypes, Scope
 from tirlite.dsl.surroundings import Surroundings, surroundings_inside
 from tirlite.dsl.vocabulary import CallSite, MisplacedWord
 from tirlite.ir.dtype import DType

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING
 
 from tirlite.diag import KernelError, Message, public
 from tirlite.dsl.body import Body
-from tirlite.dsl.cell_types import CellTypes
 from tirlite.dsl.dims import dim, dims
 from tirlite.dsl.expression import Expressions
 from tirlite.dsl.lookups import Lookups
 from tirlite.dsl.places import Places
-from tirlite.dsl.scope import Scope
+from tirlite.dsl.scope import CellTypes, Scope
 from tirlite.dsl.signature import BadText, Evaluated, arguments_of, defaults_of, parameter_of, refuse_hidden_dims
 from tirlite.dsl.statement import MOST_REPORTED
 from tirlite.dsl.surroundings import Surroundings, surroundings_of
