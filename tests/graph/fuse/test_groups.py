@@ -9,6 +9,7 @@ import pytest
 
 import tirlite as tl
 from tirlite.graph import Builder, Function, compile  # noqa: A004
+from tirlite.ir import callees
 
 RNG = np.random.default_rng(0)
 
@@ -35,6 +36,15 @@ def together(net: tl.graph.CompiledGraph) -> list[str]:
 
 def why(net: tl.graph.CompiledGraph) -> list[tuple[str, str]]:
     return [(each.call.op.name, each.why) for each in net.groups.alone]
+
+
+def test_sums_share_a_function_whichever_side_the_result_stands_on() -> None:
+    g = Builder("sides")
+    x, w = g.input("x", tl.f32[2, 8, 5, 5]), g.input("w", tl.f32[8, 8, 3, 3])
+    y = g.relu(g.add(g.conv(x, w, pad=1), x))
+    fused, _ = same(g.function(g.relu(g.add(y, g.conv(y, w, pad=1)))))
+    assert together(fused) == ["conv + add + relu"] * 2
+    assert len(callees(fused.ir)) == 1
 
 
 def test_a_residual_block() -> None:

@@ -9,6 +9,8 @@ from tirlite.graph.fuse.groups import Group
 from tirlite.graph.program import Program
 from tirlite.record import record
 
+_COMMUTE = ("add", "multiply")
+
 
 @record(eq=False)
 class Steps:
@@ -41,6 +43,8 @@ def steps_of(group: Group, made: Program) -> Steps:
                 operands.append(Operand(arg.dtype, axes))
                 outside.append(arg)
             given.append(~places[part, axes])
+        if call.op.name in _COMMUTE:
+            given.sort(reverse=True)  # so that a sum with what comes from outside is one, on whichever side that stands
         steps.append(Step(of.formula, call.dtype, tuple(given)))
     told = zip(group.calls[1:], steps, strict=True)
     key = (
