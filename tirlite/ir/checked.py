@@ -11,7 +11,6 @@ from tirlite.ir.expr import Call, Expr, IntImm, Var
 from tirlite.ir.faults import AssertFailed
 from tirlite.ir.node import Node
 from tirlite.ir.op import Op
-from tirlite.ir.walk import walk
 
 # What an assert says at the top of a function. A call that breaks it is run by another version of the function, in
 # which loops run in order and the accesses that the assert speaks for are checked where they stand.
@@ -40,7 +39,15 @@ def checked(index: Expr) -> Expr:
 
 def has_check(node: Node) -> bool:
     """Whether a node is marked, or one below it."""
-    return type(node) is not Var and type(node) is not IntImm and any(map(is_checked, walk(node)))
+    stack = [node]
+    while stack:
+        each = stack.pop()
+        kind = type(each)
+        if kind is Call and each.op is Op.CHECKED:  # type: ignore[attr-defined]
+            return True
+        if kind is not Var and kind is not IntImm:
+            stack += each.children()
+    return False
 
 
 def unchecked(expr: Expr) -> Expr:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from tirlite.diag import KernelError, Message, nearest
 from tirlite.ir import Allocate, Buffer, For, PrimFunc, SeqStmt, Stmt, View, statements
 from tirlite.ir.printer_names import identifier
+from tirlite.ir.walk import composites
 from tirlite.record import record
 
 
@@ -88,7 +89,7 @@ def loops_around(func: PrimFunc) -> Iterator[tuple[For, tuple[For, ...]]]:
     while stack:
         stmt, around = stack.pop()
         if isinstance(stmt, SeqStmt):
-            stack += ((each, around) for each in reversed(stmt.stmts))
+            stack += [(each, around) for each in composites(stmt)[::-1]]
         elif isinstance(stmt, For):
             yield stmt, around
             stack.append((stmt.body, (*around, stmt)))
