@@ -68,7 +68,6 @@ class ThreadNesting(Message):
     """A thread-bound loop stands inside another one that it cannot stand in.
 
     Example: `for b in tl.thread("blockIdx.x", n):` inside `for t in tl.thread("threadIdx.x", 32):`.
-    Fix: Put loops over blocks outside those over threads, and give each axis one loop.
     """
 
     code = "thread-nesting"

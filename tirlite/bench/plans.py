@@ -117,7 +117,6 @@ class OffsetsDiffer(Message):
     """Native code and Python give different offsets.
 
     Example: None is known: this is a fault of tirlite.
-    Fix: Report it, with the plan as `plan.to_json()` writes it.
     """
 
     code = "offsets-differ"

@@ -40,7 +40,6 @@ class NeedsPillow(Message):
     """A format that NumPy alone cannot read or write.
 
     Example: `python -m tirlite demo photograph.jpg` without Pillow.
-    Fix: Install it with `pip install 'tirlite[viz]'`, or convert the picture to .pgm or .npy.
     """
 
     code = "needs-pillow"
@@ -55,7 +54,6 @@ class UnknownFormat(Message):
     """The ending of an output's name tells no picture format.
 
     Example: `python -m tirlite demo --out corners`.
-    Fix: Give the name an ending: .pgm or .npy, or with Pillow .png.
     """
 
     code = "unknown-format"

@@ -5,7 +5,7 @@ The docstring of a message says these, in this form:
     What has happened.
 
     Example: what leads to it.
-    Fix: what to do about it.
+    Fix: what to do about it; the help of the message, if it has one and no line says more.
 """
 
 from __future__ import annotations
@@ -49,6 +49,8 @@ def entry_of(kind: type[Message]) -> Entry:
             name, line = word, rest
         parts.setdefault(name, []).append(line.strip())
     texts = {each: " ".join(lines).strip() for each, lines in parts.items()}
+    if kind.help and _FIX not in texts:
+        texts[_FIX] = f"{kind.help[0].upper()}{kind.help[1:]}.".format()
     missing = [each for each in (_CAUSE, _EXAMPLE, _FIX) if not texts.get(each)]
     if missing:
         raise ValueError(f"the docstring of {kind.__name__} lacks its {', '.join(missing).lower()}")

@@ -43,7 +43,6 @@ class MixedName(Message):
     """One name is used for things of different kinds.
 
     Example: `t = 0.0`, and further down `t = tl.alloc(tl.f32[n])`.
-    Fix: Give one of the two another name.
     """
 
     code = "mixed-name"
@@ -75,7 +74,6 @@ class NotAssignable(Message):
     """Something is assigned that is not an element of a buffer.
 
     Example: `x.shape = 4`.
-    Fix: Assign to a name, or to an element of a buffer: `x[i, j] = ...`.
     """
 
     code = "not-assignable"

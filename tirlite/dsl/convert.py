@@ -50,7 +50,6 @@ class NoCommonType(Message):
     """Two values have no type in which they meet.
 
     Example: A sum of a vector of 4 lanes and a vector of 8 lanes.
-    Fix: Cast one of the two, or give both the same number of lanes.
     """
 
     code = "no-common-type"
@@ -97,7 +96,6 @@ class NotACondition(Message):
     """A number stands where true or false is asked for.
 
     Example: `if count:`.
-    Fix: Compare with something: `if count != 0:`.
     """
 
     code = "not-a-condition"

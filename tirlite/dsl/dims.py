@@ -13,7 +13,6 @@ class BadDimName(Message):
     """A dim needs a name that can stand in a kernel.
 
     Example: `tl.dims("n, 2m")`.
-    Fix: Write names as of variables, with blanks between: `n, m = tl.dims("n m")`.
     """
 
     code = "bad-dim-name"

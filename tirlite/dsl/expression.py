@@ -33,7 +33,6 @@ class NotCallable(Message):
     """Something is called that is not a function.
 
     Example: `x(i)`, where `x` is a buffer.
-    Fix: Index buffers with brackets: `x[i]`. A kernel calls `tl.*`, `min`, `max`, `abs` and types.
     """
 
     code = "not-callable"

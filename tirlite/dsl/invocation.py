@@ -29,7 +29,6 @@ class DeepCall(Message):
     """Inline functions call each other without an end, or too deeply.
 
     Example: a function under @tl.inline that calls itself, with no `if tl.static(...)` around the call.
-    Fix: End the recursion by an `if tl.static(...)`, or write a loop.
     """
 
     code = "deep-call"

@@ -49,7 +49,6 @@ class CallAlias(Message):
     """One buffer is given to a kernel twice, which writes it.
 
     Example: `smooth(x, x)`, where `smooth` stores into its second parameter.
-    Fix: Give a buffer of its own: allocate one, and copy.
     """
 
     code = "call-alias"

@@ -36,7 +36,6 @@ class LiteralArithmetic(Message):
     """An operation on literals alone has no value, or one that is too big.
 
     Example: `y[i] = 1 // 0`.
-    Fix: Correct the literals: Python computes with them before the kernel is compiled.
     """
 
     code = "literal-arithmetic"
@@ -50,7 +49,6 @@ class IntegerPower(Message):
     """A power of integers.
 
     Example: `i ** 2`.
-    Fix: Write the product, `i * i`, or cast the base to a float: `tl.f64(i) ** 2`.
     """
 
     code = "integer-power"

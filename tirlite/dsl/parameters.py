@@ -19,7 +19,6 @@ class BadAnnotation(Message):
     """A parameter's annotation is not a type of the kernel language.
 
     Example: `def f(x: float):`.
-    Fix: Write `x: tl.f32` for a number, `x: tl.f32[n, m]` for an array, `x: tl.out[tl.f32[n]]` for an output.
     """
 
     code = "bad-annotation"

@@ -20,7 +20,6 @@ class PrintFormat(Message):
     """The format of a value that is printed is none that its type has, or not a constant.
 
     Example: `print(f"{x[i]:d}")` of an f32, or `print(f"{x[i]!r}")`.
-    Fix: Write a format of Python's for numbers, as in `{x[i]:.3f}`, or none.
     """
 
     code = "print-format"

@@ -41,7 +41,6 @@ class BadParameter(Message):
     """A parameter of a kind that kernels do not have.
 
     Example: `def f(x: tl.f32[n], *more):`.
-    Fix: Write plain parameters with types; numbers may have defaults.
     """
 
     code = "bad-parameter"
@@ -55,7 +54,6 @@ class HiddenDim(Message):
     """A parameter has the name of a dim that the kernel uses: what the name means would depend on where it stands.
 
     Example: `def f(x: tl.f32[n], n: tl.i64):`, where `n` is a dim.
-    Fix: Give the parameter another name. The dim needs none: its value comes with the arrays.
     """
 
     code = "hidden-dim"

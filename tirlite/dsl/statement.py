@@ -45,7 +45,6 @@ class NoEffect(Message):
     """A statement is an expression that does nothing.
 
     Example: `x` on a line of its own, where `x` is a buffer.
-    Fix: Store the value, or leave the line out.
     """
 
     code = "no-effect"

@@ -23,7 +23,6 @@ class NotStatic(Message):
     """An expression under tl.static needs what is known only when the kernel runs.
 
     Example: `tl.static(i + 1)`, where `i` is the variable of a `range` loop.
-    Fix: Use constants from around the kernel and variables of loops over `tl.static(...)` alone.
     """
 
     code = "not-static"

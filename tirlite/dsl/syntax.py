@@ -59,7 +59,6 @@ class TooDeep(Message):
     """Text is nested more deeply than Python's own parser can read.
 
     Example: A sum of thousands of terms, each in parentheses of its own.
-    Fix: Split it over several assignments, or build the function with `tl.ir.Builder`.
     """
 
     code = "too-deep-to-parse"

@@ -31,7 +31,6 @@ class NoSuchField(Message):
     """A field of a tuple was asked for that it does not have.
 
     Example: `g.item(pair, 2)`.
-    Fix: Fields count from 0.
     """
 
     code = "no-such-field"
@@ -47,7 +46,6 @@ class BadCondition(Message):
     """The condition of an `If` is not a single bool.
 
     Example: `g.if_(x, a, b)` where `x` is `f32[4]`.
-    Fix: Compare, and reduce to one element of type `bool_` without axes.
     """
 
     code = "bad-graph-condition"
@@ -172,7 +170,6 @@ class RunDimOfFunction(Message):
     """A function is called whose result has an extent that its run finds.
 
     Example: `g.invoke(f, x)`, where `f` returns the indices of what is not zero in `x`.
-    Fix: Build what the function does into the graph that calls it.
     """
 
     code = "run-dim-of-function"

@@ -21,7 +21,6 @@ class BadGraphExtent(Message):
     """A graph was given an extent that is neither a 64-bit integer nor an integer expression of dims.
 
     Example: `g.reshape(x, (2.5, 3))`.
-    Fix: Give an integer, a dim, or an expression of dims such as `2 * n`.
     """
 
     code = "bad-graph-extent"

@@ -58,7 +58,6 @@ class ShapeUndecided(Message):
     """Whether the shapes of operands go together depends on dims of which too little is known.
 
     Example: `g.add(x, y)` of `f32[n, 3]` and `f32[m, 3]`.
-    Fix: Use one dim for extents that are equal, or declare facts: `tl.dim("n", min=2, multiple_of=8)`.
     """
 
     code = "graph-shape-undecided"

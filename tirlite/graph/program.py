@@ -23,7 +23,6 @@ class UnboundGraphVar(Message):
     """A graph uses a variable where it has no value.
 
     Example: A function whose body uses a Var that is not a parameter of it.
-    Fix: Make it a parameter, or bind it by a Let around the use.
     """
 
     code = "unbound-graph-var"
@@ -40,7 +39,6 @@ class BoundTwice(Message):
     """A variable of a graph gets two values: it stands twice among the parameters, or in two Lets.
 
     Example: `FunctionNode("f", (x, x), x)`.
-    Fix: Make a Var for each.
     """
 
     code = "graph-var-bound-twice"

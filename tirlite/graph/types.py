@@ -17,7 +17,6 @@ class NegativeGraphExtent(Message):
     """An extent of a tensor in a graph is below zero for all values of the dims.
 
     Example: `g.input("x", tl.graph.TensorType((-1, 3), tl.f32))`.
-    Fix: Extents are zero or more; a free one is a dim.
     """
 
     code = "negative-graph-extent"

@@ -24,7 +24,6 @@ class UnknownGraphDim(Message):
     """A graph uses a dim that no call gives a value to.
 
     Example: `g.broadcast_to(x, [m, 4])` where `m` is not an extent of an input.
-    Fix: Make the dim an extent of an input by itself, as `n` is in `tl.f32[n, 2 * n]`.
     """
 
     code = "unknown-graph-dim"

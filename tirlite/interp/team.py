@@ -26,7 +26,6 @@ class ThreadConflict(Message):
     """Two threads of a block touch one element, one of them writes it, and no barrier stands in between.
 
     Example: `s[t] = x[t]` and then `y[t] = s[31 - t]` for each thread `t`.
-    Fix: Put `tl.barrier("shared")` in between, or give each thread elements of its own.
     """
 
     code = "thread-conflict"

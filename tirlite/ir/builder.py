@@ -67,7 +67,6 @@ class ElseWithoutIf(Message):
     """The builder was asked for an `else` where no `if` has just ended.
 
     Example: `with b.else_():` behind a loop.
-    Fix: Write it right behind the block of `with b.if_(...):`.
     """
 
     code = "else-without-if"
@@ -79,7 +78,6 @@ class OpenBlock(Message):
     """The builder was asked for the function while blocks are still open.
 
     Example: `b.build()` inside of `with b.for_("i", n):`.
-    Fix: Call it behind the `with` statements.
     """
 
     code = "open-block"

@@ -181,7 +181,6 @@ class IterationConflict(Message):
     """Two iterations of a parallel loop touched one element, and one of them wrote it.
 
     Example: `y[index[i]] += x[i]` in `for i in tl.parallel(n):`, where two elements of `index` are equal.
-    Fix: Give each iteration elements of its own, or make the loop serial with `range`.
     """
 
     code = "iteration-conflict"
@@ -203,7 +202,6 @@ class OverlappingArguments(Message):
     """Two arrays share bytes, and the kernel writes at least one of them.
 
     Example: `smooth(x, x)`, where the kernel writes its second parameter.
-    Fix: Pass a copy of one of them.
     """
 
     code = "overlapping-arguments"

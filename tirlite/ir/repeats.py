@@ -21,7 +21,6 @@ class RepeatedParts(Message):
     """The same expressions or statements stand in a function so often that it cannot be gone through.
 
     Example: `v = v + v`, sixty times in Python, and then `b.store(y, 0, v)`: the expression holds x[0] 2 ** 60 times.
-    Fix: Bind what is used more than once to a variable of the IR, `v = b.let("v", v + v)`.
     """
 
     code = "repeated-parts"

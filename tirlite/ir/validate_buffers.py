@@ -107,7 +107,6 @@ class ShapeNotFixed(Message):
     """The shape of a parameter depends on what only the running kernel knows.
 
     Example: A parameter whose extent is a `Load`.
-    Fix: Use integers, dims, and arithmetic of these.
     """
 
     code = "shape-not-fixed"
@@ -122,7 +121,6 @@ class Strides(Message):
     """A buffer has strides that it cannot have.
 
     Example: `Buffer("x", f32, (n, m), strides=(one,))`: two axes and one stride.
-    Fix: Give parameters strides alone, one for each axis: an i64 constant, or a parameter of type i64.
     """
 
     code = "strides"
@@ -137,7 +135,6 @@ class StridedUse(Message):
     """The bytes of a buffer with strides are used as if they were dense.
 
     Example: `View(v, x, zero)`, where `x` has strides.
-    Fix: Load and store its elements one by one, or copy them to a buffer without strides.
     """
 
     code = "strided-use"

@@ -35,7 +35,6 @@ class StoreType(Message):
     """A value is stored to elements of another type.
 
     Example: `Store(y, (i,), IntImm(i64, 1))`, where `y` holds f32.
-    Fix: Cast the value.
     """
 
     code = "store-type"
@@ -66,7 +65,6 @@ class AssertPlaces(Message):
     """The message of an Assert does not have one place `{}` for each of its values, or a value is not a number.
 
     Example: `Assert(condition, "at {}", (i, j))`.
-    Fix: Write a place for each value; double the braces that are none.
     """
 
     code = "assert-places"
@@ -111,7 +109,6 @@ class ThreadLoop(Message):
     """A thread-bound loop has a start, a step or a tag that it cannot have.
 
     Example: `For(i, one, n, body, ForKind.THREAD)` without a tag.
-    Fix: Start it at 0, with step 1 and a tag like `threadIdx.x`.
     """
 
     code = "thread-loop"
@@ -126,7 +123,6 @@ class ViewOffset(Message):
     """The byte offset of a view is not a scalar i64.
 
     Example: `View(v, x, FloatImm(f64, 8.0))`.
-    Fix: Give a scalar i64.
     """
 
     code = "view-offset"

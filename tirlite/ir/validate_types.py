@@ -49,7 +49,6 @@ class SelectLanes(Message):
     """The lanes of a condition do not fit those of the values that it selects from.
 
     Example: A condition of 4 lanes over values of 8 lanes.
-    Fix: Give the condition one lane, or as many as the values.
     """
 
     code = "select-lanes"

@@ -34,7 +34,6 @@ class DuplicateRequest(Message):
     """Two requests of a problem have one id.
 
     Example: `Problem((Request("a", 4, (0, 2)), Request("a", 8, (1, 3))))`.
-    Fix: Give each an id of its own.
     """
 
     code = "duplicate-request"
@@ -49,7 +48,6 @@ class DuplicatePool(Message):
     """Two pools of a problem have one name.
 
     Example: `Problem(requests, pools=(Pool("sram"), Pool("sram")))`.
-    Fix: Give each a name of its own.
     """
 
     code = "duplicate-pool"

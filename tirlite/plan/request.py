@@ -45,7 +45,6 @@ class NoLifetime(Message):
     """A request has no interval in which it is live.
 
     Example: `Request("a", 4, ())`.
-    Fix: Leave it out of the problem, or give it an interval.
     """
 
     code = "no-lifetime"
@@ -60,7 +59,6 @@ class BadLifetime(Message):
     """A lifetime is neither an interval nor a sequence of intervals.
 
     Example: `Request("a", 4, 7)`.
-    Fix: Give `(first, last + 1)`, or several of them.
     """
 
     code = "bad-lifetime"
@@ -92,7 +90,6 @@ class BadSize(Message):
     """The size of a request is not a number of bytes.
 
     Example: `Request("a", 2.5, (0, 2))`.
-    Fix: Give an integer, an expression over dims, or a sympy expression.
     """
 
     code = "bad-size"
@@ -126,7 +123,6 @@ class BadAlignment(Message):
     """An alignment is not a power of two.
 
     Example: `Request("a", 4, (0, 2), align=3)`.
-    Fix: Give a power of two, in bytes.
     """
 
     code = "bad-alignment"
@@ -326,7 +322,6 @@ class BadCapacity(Message):
     """The capacity of a pool is negative, or no number of bytes.
 
     Example: `Pool("sram", capacity=-1)`.
-    Fix: Give zero or more bytes, or None for no limit.
     """
 
     code = "bad-capacity"
@@ -342,7 +337,6 @@ class BadCopies(Message):
     """The copies of a pool are not a number.
 
     Example: `Pool("scratch", copies=2.5)`.
-    Fix: Give an integer, zero or more, or an expression over dims.
     """
 
     code = "bad-copies"

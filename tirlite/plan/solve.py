@@ -101,7 +101,6 @@ class FixedOverlap(Message):
     """Two requests that are live together are fixed at offsets that overlap.
 
     Example: `Request("a", 8, (0, 2), fixed=0)` and `Request("b", 8, (1, 3), fixed=4)`.
-    Fix: Move one of them, or let one go free.
     """
 
     code = "fixed-overlap"

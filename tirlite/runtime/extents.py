@@ -17,7 +17,6 @@ class ExtentForm(Message):
     """An extent is not arithmetic on dims, so that the shape of an array cannot be checked against it.
 
     Example: A parameter whose extent is `tl.i64(gain)`.
-    Fix: Make extents of integers, dims and scalar parameters by `+ - * // %`, `min` and `max`.
     """
 
     code = "extent-form"

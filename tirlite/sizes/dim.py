@@ -21,7 +21,6 @@ class DimFactsDiffer(Message):
     """Two dims of one name have different facts, and meet in one kernel, graph or storage problem.
 
     Example: `tl.dim("n")` in one module, `tl.dim("n", max=64)` in another, and an array with an extent of each.
-    Fix: Declare both with the same facts, or give them two names: a dim is its name.
     """
 
     code = "dim-facts-differ"

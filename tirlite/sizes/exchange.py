@@ -38,7 +38,6 @@ class BadSymbol(Message):
     """A symbol of sympy has assumptions that its dim has not: what sympy has simplified by them would not hold.
 
     Example: `Request("a", sympy.Symbol("n", negative=True) + 4, (0, 2))`.
-    Fix: Declare symbols without assumptions, or as integers that are positive, nonnegative or even, as their dims are.
     """
 
     code = "bad-symbol"

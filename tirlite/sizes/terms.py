@@ -27,7 +27,6 @@ class SizeTooLong(Message):
     """A size has very many terms or factors once it is multiplied out, so that no proof of it would come to an end.
 
     Example: `(n + m + k)**60` as the size of a buffer in a table, or a product of sizes that grows so.
-    Fix: Give a dim of its own to the sum or to the product.
     """
 
     code = "size-too-long"

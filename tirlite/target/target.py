@@ -35,7 +35,6 @@ class OrdinaryMemory(Message):
     """A scope without a tag of its own was given properties.
 
     Example: `target.with_memory("local", info)`.
-    Fix: Give the memory a tag: `local.UB`.
     """
 
     code = "ordinary-memory"

@@ -35,7 +35,6 @@ class NotTuned(Message):
     """Something is given to be tuned that is not a kernel.
 
     Example: `tl.autotune(np.add, x, y)`.
-    Fix: Give a kernel, and the arguments of a call as they will be.
     """
 
     code = "not-tuned"

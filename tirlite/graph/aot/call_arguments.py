@@ -33,7 +33,6 @@ class BadGraphOut(Message):
     """`out` of a call of a graph is not an array for each of its results.
 
     Example: `net(x, out=(a, b))` where there is one result; `out=` where a run finds the extents of the results.
-    Fix: Give an array for the one result, a tuple of as many as there are, or a dict by the names of results.
     """
 
     code = "bad-graph-out"

@@ -28,7 +28,6 @@ class UnknownOrder(Message):
     """A graph is to be compiled with its operators in an order that does not exist.
 
     Example: `tl.graph.compile(f, order="size")`.
-    Fix: Write `order="memory"`, or `order="program"`.
     """
 
     code = "unknown-order"

@@ -12,7 +12,6 @@ class NameClash(Message):
     """Two inputs or outputs of a graph would have one name in the compiled function.
 
     Example: Inputs called `a.b` and `a_b`.
-    Fix: Call one of them otherwise: what cannot stand in a name becomes `_`.
     """
 
     code = "graph-name-clash"

@@ -64,7 +64,6 @@ class NoOutputs(Message):
     """A graph was finished without a result.
 
     Example: `g.function([])`.
-    Fix: Name at least one value that it returns.
     """
 
     code = "graph-without-outputs"

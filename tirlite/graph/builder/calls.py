@@ -46,7 +46,6 @@ class NotAnOperand(Message):
     """A method of a graph's builder was given something that is not a value of a graph.
 
     Example: `g.relu("x")`.
-    Fix: Give what another method returned, an array or a number.
     """
 
     code = "not-an-operand"

@@ -42,7 +42,6 @@ class UnnamedOperand(Message):
     """An instruction of a program with explicit allocation uses what is not there.
 
     Example: `alloc_tensor(s, ...)` in one branch, where only the other branch allocates `s`.
-    Fix: Allocate it before, in the same body or one around it.
     """
 
     code = "no-such-operand"
@@ -59,7 +58,6 @@ class NamedTwice(Message):
     """Two instructions of a program with explicit allocation give a value to one name.
 
     Example: Two `alloc_storage` with the name `s`.
-    Fix: Each name has one value: take another name.
     """
 
     code = "named-twice"

@@ -44,7 +44,6 @@ class TensorOutside(Message):
     """A tensor of a program with explicit allocation does not fit into its storage.
 
     Example: `alloc_tensor(s, offset=64, shape=(4,), dtype=f32)` where `s` has 64 bytes.
-    Fix: Correct the offset or the shape, or allocate a larger storage.
     """
 
     code = "tensor-outside-storage"

@@ -42,7 +42,6 @@ class NoOnnxPackage(Message):
     """ONNX models were to be read without the package that reads them.
 
     Example: `tl.from_onnx("model.onnx")` where `onnx` is not installed.
-    Fix: `pip install tirlite[onnx]`.
     """
 
     code = "onnx-not-installed"

@@ -213,7 +213,6 @@ class StorageChanged(Message):
     """An operator gave a value another storage than the planner did.
 
     Example: An operator of your own that calls `outs[0].assign(array)`, under `debug=True`.
-    Fix: Write into `outs[0].array`; without `debug` the change is repaired after the run, at the cost of memory.
     """
 
     code = "storage-changed"
@@ -229,7 +228,6 @@ class OperandsOverlap(Message):
     """An operator writes bytes that it reads, or writes some bytes twice.
 
     Example: An operator of your own that calls `outs[0].share(args[0])`, under `debug=True`.
-    Fix: Let the operator write into the arrays that it is given for its outputs.
     """
 
     code = "operands-overlap"

@@ -25,7 +25,6 @@ class OutputsInUse(Message):
     """A static runtime that manages its results is run again before they were released.
 
     Example: `runtime(x)`, three times in a row, of a runtime made with `manage_outputs=True`.
-    Fix: Call `runtime.release_outputs()` when you are done with the results, before the next run.
     """
 
     code = "outputs-in-use"

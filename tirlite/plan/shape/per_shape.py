@@ -254,7 +254,6 @@ class ManyShapes(Message):
     """Strategy `per_shape` plans for one shape at a time, and sizes depend on dims without a value.
 
     Example: `plan.solve(problem, "per_shape")` of a problem with sizes over `n`.
-    Fix: Ask `plan.PerShape(problem).plan_at({n: 4})`, or on the command line give values, `--bind n=4`.
     """
 
     code = "many-shapes"

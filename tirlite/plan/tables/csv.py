@@ -118,7 +118,6 @@ class BadGap(Message):
     """A cell of the column `gaps` is not a list of gaps.
 
     Example: `7:9`.
-    Fix: Write half-open stretches with spaces between: `7-9 12-14`.
     """
 
     code = "bad-gap"
@@ -135,7 +134,6 @@ class PartialGap(Message):
     """A gap of MiniMalloc's in which a part of the buffer stays live.
 
     Example: `7-9@0:16` in the column `gaps`.
-    Fix: Drop the gap, or split the buffer into requests with fixed offsets.
     """
 
     code = "partial-gap"
@@ -381,7 +379,6 @@ class NotForCsv(Message):
     """A problem has parts for which tables have no columns.
 
     Example: `write_csv` of a problem with several pools.
-    Fix: Use `problem.to_json()`, which tells everything.
     """
 
     code = "not-for-csv"

@@ -27,7 +27,6 @@ class NoHeader(Message):
     """A table is empty.
 
     Example: A file of no bytes.
-    Fix: Begin it with the names of the columns: `id,lower,upper,size`.
     """
 
     code = "no-csv-header"
@@ -76,7 +75,6 @@ class BadQuotes(Message):
     """A cell begins with a double quote and is not a quoted cell.
 
     Example: `"a,0,3,64`, or a cell that goes on in the next line.
-    Fix: End the cell with a double quote on the same line, and double those inside of it.
     """
 
     code = "bad-csv-quotes"
@@ -89,7 +87,6 @@ class LoneReturn(Message):
     """A line of a table ends with a carriage return, and no line feed after it.
 
     Example: A table that was saved for old Macintoshes.
-    Fix: Save it with the line ends of Unix or Windows.
     """
 
     code = "lone-return"

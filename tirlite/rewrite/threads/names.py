@@ -48,7 +48,6 @@ class ThreadDependentSize(Message):
     """A buffer that threads share, or keep while others run, as past a barrier, has not the same size in all of them.
 
     Example: `tl.alloc(tl.f32[t + 1])`, used before and after a barrier, where `t` counts threads.
-    Fix: Give it the largest size that any thread needs.
     """
 
     code = "thread-dependent-size"

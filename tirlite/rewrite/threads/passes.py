@@ -25,7 +25,6 @@ class VirtualThreadsLeft(Message):
     """A pass meets virtual threads, which another pass must take away first.
 
     Example: `tl.passes.StorageRewrite()(func)`, where `func` has a loop over `tl.thread("vthread", 2)`.
-    Fix: Run `tl.passes.InjectVirtualThreads()` before.
     """
 
     code = "virtual-threads-left"

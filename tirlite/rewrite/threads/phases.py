@@ -70,7 +70,6 @@ class BarrierInside(Message):
     """A barrier stands where threads cannot be stopped together.
 
     Example: `tl.barrier("shared")` in a `while`.
-    Fix: Put it into a `for` with the same bounds in all threads.
     """
 
     code = "barrier-inside"

@@ -39,7 +39,6 @@ class UnknownSymbol(Message):
     """An extern function is nowhere in this process.
 
     Example: `tl.call_extern("f64", "cbrtt", x)`.
-    Fix: Correct the name, or load the library first: `ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)`.
     """
 
     code = "unknown-symbol"
