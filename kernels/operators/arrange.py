@@ -9,8 +9,7 @@ from functools import reduce
 from tirlite.ir import And, Builder, Call, Expr, Max, Min, Op, PrimFunc, TensorType, Var, const
 from tirlite.kernels.operators.elementwise import spread
 from tirlite.kernels.operators.factory import factory
-from tirlite.kernels.operators.nest import nest, seen
-from tirlite.kernels.operators.shapes import Extent, around, as_expr, extents, is_one, is_same, product
+from tirlite.kernels.operators.shapes import Extent, around, as_expr, extents, is_one, is_same, nest, product, seen
 
 SQUARE = 16  # elements of a side of the squares that are transposed together
 

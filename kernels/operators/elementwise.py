@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from tirlite.ir import NE, Builder, Cast, DType, Expr, PrimFunc, TensorType, f32
 from tirlite.kernels.operators.factory import factory
 from tirlite.kernels.operators.formulas import Formula, number
-from tirlite.kernels.operators.nest import nest, seen
-from tirlite.kernels.operators.shapes import Axis, Extent, broadcast, extents
+from tirlite.kernels.operators.shapes import Axis, Extent, broadcast, extents, nest, seen
 
 
 @factory

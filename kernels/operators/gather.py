@@ -11,8 +11,7 @@ import tirlite as tl
 from tirlite.ir import Add, And, Assert, Buffer, Builder, Expr, Max, Min, Mul, PrimFunc, Select, TensorType, i64
 from tirlite.kernels.operators.elementwise import computed_in
 from tirlite.kernels.operators.factory import factory
-from tirlite.kernels.operators.nest import nest, seen
-from tirlite.kernels.operators.shapes import Extent, around, as_expr, elements, extents, is_at_most, product
+from tirlite.kernels.operators.shapes import Extent, around, as_expr, elements, extents, is_at_most, nest, product, seen
 
 
 @factory

@@ -7,7 +7,6 @@ from tirlite.dsl import Inline
 from tirlite.ir import DType, PrimFunc, TensorType
 from tirlite.kernels.operators.elementwise import computed_in
 from tirlite.kernels.operators.factory import factory
-from tirlite.kernels.operators.heap import sinking
 from tirlite.kernels.operators.rows import added, multiplied
 from tirlite.kernels.operators.shapes import around, elements, extents, product
 
@@ -188,3 +187,31 @@ def nonzero(X: TensorType, Y: TensorType) -> PrimFunc:
         assert at == found, f"{at} elements are not zero, and {found} were said to be"
 
     return nonzero.ir
+
+
+def sinking(is_above: Inline) -> Inline:
+    """Makes what moves the index at a place down, until it is above both that hang below it.
+
+    The heap is the first `count` elements of heap[i, :, q]; `is_above(keys, row, q, a, b)` compares two of them, which
+    are indices, by what stands at these in keys[row, :, q].
+    """
+
+    @tl.inline
+    def sink(heap, i, q, place, count, keys, row):
+        at = place
+        child = 2 * at + 1
+        while child < count:
+            other = min(child + 1, count - 1)
+            if is_above(keys, row, q, heap[i, other, q], heap[i, child, q]):
+                child = other
+            upper = heap[i, at, q]
+            lower = heap[i, child, q]
+            if is_above(keys, row, q, lower, upper):
+                heap[i, at, q] = lower
+                heap[i, child, q] = upper
+                at = child
+                child = 2 * at + 1
+            else:
+                child = count
+
+    return sink

@@ -26,8 +26,7 @@ from tirlite.ir import (
 )
 from tirlite.kernels.operators.elementwise import computed_in
 from tirlite.kernels.operators.factory import factory
-from tirlite.kernels.operators.nest import nest
-from tirlite.kernels.operators.shapes import Extent, extents
+from tirlite.kernels.operators.shapes import Extent, extents, nest
 
 
 @factory

@@ -1,12 +1,16 @@
-"""Finds the axes of operands that a kernel has to tell apart: neighbours that behave alike become one."""
+"""Finds the axes of operands that a kernel has to tell apart: neighbours that behave alike become one.
+
+Makes the loops over them too, for kernels whose rank varies, which a Builder makes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from tirlite.ir import Expr, IntImm, TensorType, const, i64
+from tirlite.ir import Buffer, Builder, Expr, IntImm, TensorType, Var, const, i64
 from tirlite.ir.size import size_over_dims
 from tirlite.sizes import Proof, prove_eq, prove_le
 
@@ -85,3 +89,19 @@ def broadcast(shapes: Sequence[Sequence[Extent]], target: Sequence[Extent]) -> t
 def as_expr(extent: Extent) -> Expr:
     """An extent as an expression of type i64."""
     return const(extent, i64) if isinstance(extent, int) else extent
+
+
+@contextmanager
+def nest(b: Builder, box: Sequence[Extent], *, serial: bool = False) -> Iterator[tuple[Var, ...]]:
+    """A block for each element of a box; `with` gives its indices. The loops are parallel, or `serial`."""
+    kind = b.for_ if serial else b.parallel
+    with ExitStack() as loops:
+        yield tuple(loops.enter_context(kind(f"i{level}", 0, extent)) for level, extent in enumerate(box))
+
+
+def seen(b: Builder, buffer: Buffer, shape: Sequence[Extent]) -> Buffer:
+    """The elements of a buffer under another shape; itself if that is its own."""
+    own = [extent.value if isinstance(extent, IntImm) else extent for extent in buffer.shape]
+    if len(own) == len(shape) and all(map(is_same, own, shape)):
+        return buffer
+    return b.view(f"{buffer.name}_", buffer, TensorType(buffer.dtype, tuple(shape)))

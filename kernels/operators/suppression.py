@@ -6,8 +6,7 @@ import tirlite as tl
 from tirlite.dsl import Inline
 from tirlite.ir import PrimFunc, TensorType
 from tirlite.kernels.operators.factory import factory
-from tirlite.kernels.operators.heap import sinking
-from tirlite.kernels.operators.order import above, comes_before
+from tirlite.kernels.operators.order import above, comes_before, sinking
 from tirlite.kernels.operators.shapes import Extent, extents
 
 

@@ -15,8 +15,7 @@ from typing import NamedTuple
 
 from tirlite.ir import EQ, And, AttrKey, Buffer, Builder, Call, Expr, Op, Permission, PrimFunc, TensorType, const
 from tirlite.kernels.operators.elementwise import computed_in
-from tirlite.kernels.operators.nest import nest, seen
-from tirlite.kernels.operators.shapes import Extent, as_expr, extents, product
+from tirlite.kernels.operators.shapes import Extent, as_expr, extents, nest, product, seen
 from tirlite.kernels.operators.window import Window
 
 Types = tuple[TensorType, TensorType, TensorType | None, TensorType]  # of image, weights, bias and result

@@ -11,13 +11,20 @@ from dataclasses import replace
 from enum import Enum
 
 from tirlite.analysis.bounds import Bounds, Goal
-from tirlite.analysis.entry_space import EntrySpace, OrdinaryExtents, Scan, is_index_array, is_steady, promises_of
+from tirlite.analysis.entry_space import (
+    EntrySpace,
+    KnownSpace,
+    OrdinaryExtents,
+    Scan,
+    is_index_array,
+    is_steady,
+    promises_of,
+)
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.guarded import Access, guarded_accesses
 from tirlite.analysis.hoisted import Hoisted, Hoisting
 from tirlite.analysis.integers.cells import cells_of
 from tirlite.analysis.integers.exactness import is_exact_size, may_be_anything
-from tirlite.analysis.integers.known_space import KnownSpace
 from tirlite.ir import (
     Allocate,
     Assert,

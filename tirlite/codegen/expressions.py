@@ -147,7 +147,7 @@ class Expressions:
         value = self._leaf(expr.value) or (yield self.steps(expr.value))
         if expr.value.dtype.is_float and expr.dtype.is_integer and not is_half(value.dtype):
             from tirlite.analysis.integers.clamped import is_within
-            from tirlite.codegen.arithmetic.saturation import to_integer
+            from tirlite.codegen.arithmetic.operators import to_integer
 
             fits = is_within(expr.value, expr.dtype)
             is_alone = self.is_alone or (self.innermost is not None and has_check(self.innermost))

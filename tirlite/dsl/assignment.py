@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from tirlite.diag import KernelError, Message, Span
 from tirlite.dsl.convert import LossyStore, is_literal, number, stored
 from tirlite.dsl.expression import Expressions
-from tirlite.dsl.local_names import Home, LocalNames, Use
-from tirlite.dsl.names import names_in
+from tirlite.dsl.local_names import Home, LocalNames, Use, names_in
 from tirlite.dsl.operators import BINARY, binary
 from tirlite.dsl.parameters import checked, described
 from tirlite.dsl.refused import NotInKernels, refusal

@@ -30,14 +30,13 @@ from typing import TypeVar
 from tirlite.dsl.assignment import Assignments
 from tirlite.dsl.convert import is_literal
 from tirlite.dsl.expression import Expressions, Invoke
-from tirlite.dsl.local_names import Block, local_names
+from tirlite.dsl.local_names import BODIES, Block, assigned_by, binders, fresh, local_names, names_in, names_of, read_by
 from tirlite.dsl.loops import LeftLoop
-from tirlite.dsl.names import BODIES, assigned_by, binders, fresh, names_in, names_of, read_by
-from tirlite.dsl.places import Places
 from tirlite.dsl.scope import CellTypes, Scope
 from tirlite.dsl.signature import annotated_names
 from tirlite.dsl.statement import Statements, tail_returns
 from tirlite.dsl.surroundings import Surroundings
+from tirlite.dsl.syntax import Places
 from tirlite.ir.expr import Expr
 from tirlite.ir.stmt import SeqStmt
 from tirlite.ir.trampoline import Steps, run

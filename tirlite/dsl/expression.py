@@ -17,10 +17,10 @@ from tirlite.dsl.indexing import Shape, chosen, element, extent_of, tensor_type
 from tirlite.dsl.inline import Inline
 from tirlite.dsl.operators import BINARY, COMPARE, binary, logical, unary
 from tirlite.dsl.parameters import described, output
-from tirlite.dsl.places import Places
 from tirlite.dsl.refused import NotInKernels, refusal
 from tirlite.dsl.scope import Scope
 from tirlite.dsl.surroundings import Surroundings, is_tl, meaning, member
+from tirlite.dsl.syntax import Places
 from tirlite.dsl.vocabulary import BUILTINS, DECLARATIONS, CallSite, Word, WrongArgument, misplaced, named
 from tirlite.ir.dtype import DType
 from tirlite.ir.expr import Buffer, FloatImm, IntImm, LetExpr, Var

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import ast
 
     from tirlite.dsl import syntax
-    from tirlite.dsl.places import Places
+    from tirlite.dsl.syntax import Places
 else:
     syntax = LateModule("tirlite.dsl.syntax")  # what is known from another process is not read
 

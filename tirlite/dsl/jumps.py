@@ -23,10 +23,10 @@ from typing import TypeAlias, TypeVar
 
 from tirlite.diag import Message
 from tirlite.dsl.expression import Expressions
+from tirlite.dsl.local_names import fresh, names_of
 from tirlite.dsl.loops import LeftLoop
-from tirlite.dsl.names import fresh, names_of
-from tirlite.dsl.places import Places
 from tirlite.dsl.statement import tail_returns
+from tirlite.dsl.syntax import Places
 from tirlite.ir.trampoline import Steps, run
 from tirlite.record import record
 

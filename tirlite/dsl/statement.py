@@ -12,9 +12,8 @@ from tirlite.diag import KernelError, Message, Span, TirliteError
 from tirlite.dsl.assignment import LOOP_VARIABLE, Assignments, MixedName
 from tirlite.dsl.convert import condition, is_literal, number
 from tirlite.dsl.expression import Expressions
-from tirlite.dsl.local_names import LocalNames, Use
+from tirlite.dsl.local_names import LocalNames, Use, bound_by, names_in
 from tirlite.dsl.loops import LeavesLoop, LeftLoop, header
-from tirlite.dsl.names import bound_by, names_in
 from tirlite.dsl.parameters import described
 from tirlite.dsl.refused import NotInKernels, refusal
 from tirlite.dsl.scope import AlreadyReported, Scope

@@ -13,12 +13,11 @@ from tirlite.dsl.body import Body
 from tirlite.dsl.dims import dim, dims
 from tirlite.dsl.expression import Expressions
 from tirlite.dsl.lookups import Lookups
-from tirlite.dsl.places import Places
 from tirlite.dsl.scope import CellTypes, Scope
 from tirlite.dsl.signature import BadText, Evaluated, arguments_of, defaults_of, parameter_of, refuse_hidden_dims
 from tirlite.dsl.statement import MOST_REPORTED
 from tirlite.dsl.surroundings import Surroundings, surroundings_of
-from tirlite.dsl.syntax import function_syntax, text_syntax, trimmed
+from tirlite.dsl.syntax import Places, function_syntax, text_syntax, trimmed
 from tirlite.dsl.vocabulary import TL, Word
 from tirlite.ir.expr import Buffer, Var
 from tirlite.ir.func import PrimFunc

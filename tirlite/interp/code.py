@@ -7,9 +7,8 @@ from dataclasses import field
 from typing import Any, TypeAlias
 
 from tirlite.diag import KernelRunError, Message, Span
-from tirlite.interp.memory import owner_of
+from tirlite.interp.memory import owner_of, refuse
 from tirlite.interp.place import Site
-from tirlite.interp.poison import refuse
 from tirlite.interp.program import Block, Marks, Program, Step, Values
 from tirlite.ir import Buffer, Function, Steps, Var
 from tirlite.ir.loop_values import Counted, author_name, in_written_order

@@ -12,8 +12,8 @@ from tirlite.interp.bfloat import in_bfloat, is_bfloat, item_type, lanewise, to_
 from tirlite.interp.code import Code, Rule
 from tirlite.interp.iterations import watch_iterations
 from tirlite.interp.math_functions import math_function
+from tirlite.interp.memory import Poison, merged, refuse
 from tirlite.interp.place import element, position
-from tirlite.interp.poison import Poison, merged, refuse
 from tirlite.interp.program import Block, Marks, Values
 from tirlite.interp.threads import barrier, watch
 from tirlite.ir import (

@@ -2,6 +2,8 @@
 
 Each declaration of storage has a number, its owner. A byte that another owner wrote is as good as never written: so a
 buffer that shares its bytes with others, one after the other, is still seen to be read before it is written.
+
+A value is poison in the lanes that come from memory that was never written, and says where they were read.
 """
 
 from __future__ import annotations
@@ -12,9 +14,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from tirlite.diag import Span
 from tirlite.interp.bfloat import from_bits, is_bfloat, to_bits
-from tirlite.interp.poison import Poison
 from tirlite.ir import Buffer, DType
+from tirlite.ir.faults import UninitialisedRead
 from tirlite.record import record
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
@@ -129,3 +132,38 @@ def view(buffer: Buffer, shape: tuple[int, ...], source: Window, byte_offset: in
 def on_array(buffer: Buffer, array: npt.NDArray[Any]) -> Window:
     """`buffer` on an array of the caller, which is C-contiguous."""
     return window(buffer, array.shape, array.reshape(-1).view(np.uint8), None, 0)
+
+
+@record(eq=False)
+class Poison:
+    """A mark on a value (no mark: all lanes are good).
+
+    `lanes` says for each lane whether it is poisoned, at least one being so; `index` is where in `buffer` it was read.
+    """
+
+    lanes: npt.NDArray[np.bool_]
+    buffer: str
+    index: tuple[int, ...]
+
+    def on(self, lanes: npt.NDArray[np.bool_]) -> Poison | None:
+        """The same origin over other lanes; no mark if none of them is poisoned."""
+        return Poison(lanes, self.buffer, self.index) if lanes.any() else None
+
+    def spread(self, lanes: int) -> Poison:
+        """The mark of a scalar, on each of so many lanes."""
+        return Poison(np.ones(lanes, np.bool_), self.buffer, self.index)
+
+
+def merged(*marks: Poison | None) -> Poison | None:
+    """The mark of what is computed lane by lane from values with these marks."""
+    result = None
+    for mark in marks:
+        if mark is not None:
+            result = mark if result is None else Poison(result.lanes | mark.lanes, result.buffer, result.index)
+    return result
+
+
+def refuse(mark: Poison, use: str, span: Span | None) -> UninitialisedRead:
+    """The message for a poisoned value where a value must be good."""
+    element = f"{mark.buffer}[{', '.join(map(str, mark.index)) or '()'}]"
+    return UninitialisedRead(use, mark.buffer, element, span=span)

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from tirlite.diag import Span
-from tirlite.interp.memory import Window
-from tirlite.interp.poison import refuse
+from tirlite.interp.memory import Window, refuse
 from tirlite.interp.program import Marks, Values
 from tirlite.ir import Buffer
 from tirlite.ir.faults import IndexOutOfBounds, NegativeExtent

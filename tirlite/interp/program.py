@@ -11,7 +11,7 @@ from dataclasses import field
 from typing import Any, TypeAlias
 
 from tirlite.diag import Span
-from tirlite.interp.poison import Poison
+from tirlite.interp.memory import Poison
 from tirlite.ir import Buffer, Var
 from tirlite.record import record
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tirlite.interp.code import Code
+from tirlite.interp.memory import refuse
 from tirlite.interp.place import element
-from tirlite.interp.poison import refuse
 from tirlite.interp.program import THREAD, Fork, Marks, Meeting, Step, Values
 from tirlite.ir import Buffer, For
 from tirlite.ir.thread_tag import ThreadRole, thread_role

@@ -118,7 +118,7 @@ class Executable:
             raise_kept()
         if fault > 0:
             return made.lowered.faults[fault - 1]
-        from tirlite.runtime.fault_record import told_by
+        from tirlite.runtime.signals import told_by
 
         return told_by(-fault, made.lowered.told)
 

@@ -1,9 +1,13 @@
-"""What kernels call Python by: to ask whether a signal is to be handled, and to print; and the exceptions of both."""
+"""What kernels call Python by: to ask whether a signal is to be handled, and to print; and the exceptions of both.
+
+A kernel that stops leaves a record of its fault, from which the message is made.
+"""
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+import struct
+from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
 from threading import get_ident
 from typing import TYPE_CHECKING
@@ -13,12 +17,16 @@ from tirlite.ir.dtype import DType, dtype_of
 from tirlite.ir.printing import printed, put
 from tirlite.record import record
 from tirlite.runtime.artifact.artifact import library_of
+from tirlite.runtime.artifact.load import c_function
 from tirlite.runtime.cache.entries import code_called
-from tirlite.runtime.fault_record import number_of
 from tirlite.target.convention import POLL, PRINT, PRINTER, RAISE, STOP
 
 if TYPE_CHECKING:
+    from tirlite.codegen import Told
+    from tirlite.diag import Message
+    from tirlite.ir import DType
     from tirlite.runtime.artifact.artifact import Code
+
 
 # What printing raised in a thread, until the kernel that it ended has come back there.
 _FAILED: dict[int, BaseException] = {}
@@ -108,3 +116,21 @@ def _compiled() -> Code:
     from tirlite.runtime.artifact.build import code_of
 
     return code_of([compile_text(signals_text(), Effort.NONE)], (POLL, RAISE, STOP, PRINT, PRINTER), _API)
+
+
+def told_by(address: int, faults: Mapping[int, Told]) -> Message:
+    """The message of the fault whose number, and whose values as bits, stand at `address`."""
+    told = faults[ctypes.c_int64.from_address(address).value]
+    types = told.types
+    bits = (ctypes.c_int64 * (1 + len(types))).from_address(address)[1:]
+    message = told.message([number_of(each, dtype) for each, dtype in zip(bits, types, strict=True)])
+    c_function("free")(ctypes.c_void_p(address))
+    return message
+
+
+def number_of(bits: int, dtype: DType) -> bool | int | float:
+    """A number from its bits as `codegen.faults.as_bits` hands them on."""
+    if dtype.is_float:
+        number: float = struct.unpack("d", struct.pack("q", bits))[0]
+        return number
+    return bits % (1 << dtype.bits) if not dtype.is_signed else bits

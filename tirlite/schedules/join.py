@@ -6,7 +6,7 @@ from tirlite.analysis.facts import Facts
 from tirlite.analysis.fusion import Fusion, can_be_reordered
 from tirlite.ir import Allocate, For, ForKind, PrimFunc, SeqStmt, walk
 from tirlite.record import record
-from tirlite.rewrite.joined_range import joined_range
+from tirlite.rewrite.fuse_loops import joined_range
 from tirlite.rewrite.normalize import exchanged
 from tirlite.rewrite.pipeline import FactsPass
 from tirlite.schedules.handle import LoopName, handle_of, loop_named

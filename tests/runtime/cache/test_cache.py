@@ -223,12 +223,12 @@ def test_an_entry_under_another_key_is_a_miss(folder: Path) -> None:
 
 def test_another_processor_has_other_keys(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from tirlite.driver import content
-    from tirlite.runtime.cache import stamp
+    from tirlite.runtime.cache import entries
 
     kernel = doubled()
     here = content.content_key(kernel.content, kernel.options, "all")
-    monkeypatch.setattr(stamp, "processor", lambda: b"flags: none")
-    monkeypatch.setattr(content, "compiler_stamp", stamp.compiler_stamp.__wrapped__)
+    monkeypatch.setattr(entries, "processor", lambda: b"flags: none")
+    monkeypatch.setattr(content, "compiler_stamp", entries.compiler_stamp.__wrapped__)
     assert content.content_key(kernel.content, kernel.options, "all") != here
 
 

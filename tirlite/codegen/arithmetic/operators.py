@@ -1,9 +1,13 @@
-"""Emits the result of an operator or a conversion from the values of its operands."""
+"""Emits the result of an operator or a conversion from the values of its operands.
+
+A float becomes an integer with saturation, and nan 0. LLVM has an intrinsic for that, but keeps loops with it from
+going by vectors. Comparisons and an instruction that is undefined beyond the ends say the same, and do not.
+"""
 
 from __future__ import annotations
 
 from tirlite.codegen.llvm.text import FunctionText
-from tirlite.codegen.llvm.values import Value, constant, is_half
+from tirlite.codegen.llvm.values import Value, constant, is_half, suffix
 from tirlite.ir import (
     EQ,
     GE,
@@ -36,6 +40,7 @@ from tirlite.ir import (
     TypeCode,
     f32,
     f64,
+    i32,
     i64,
     u16,
 )
@@ -126,8 +131,6 @@ def convert(out: FunctionText, value: Value, target: DType) -> Value:
     if source.is_float and target.is_float:
         return out.cast("fpext" if target.bits > source.bits else "fptrunc", value, target)
     if source.is_float:
-        from tirlite.codegen.arithmetic.saturation import to_integer
-
         return to_integer(out, value, target)
     if target.is_float:
         return out.cast("sitofp" if source.is_signed else "uitofp", value, target)
@@ -162,3 +165,35 @@ def _to_half(out: FunctionText, value: Value, target: DType) -> Value:
 def to_index(out: FunctionText, value: Value) -> Value:
     """An index of any integer type as i64, or a vector of them."""
     return convert(out, value, i64.with_lanes(value.dtype.lanes))
+
+
+def to_integer(
+    out: FunctionText, value: Value, target: DType, *, is_within: bool = False, is_alone: bool = False
+) -> Value:
+    """The float rounded towards zero, or the nearest number that there is; 0 of nan.
+
+    `is_within` if all but nan rounds to a number that there is, `is_alone` if no loop takes this into vectors.
+    """
+    is_narrow = target.bits < 32
+    if not is_within and (is_alone or not (is_narrow or target.scalar in (i32, i64))):
+        kind = "s" if target.is_signed else "u"
+        return out.call(target, f"llvm.fpto{kind}i.sat.{suffix(target)}.{suffix(value.dtype)}", value)
+    between = i32.with_lanes(target.lanes) if is_narrow else target
+    number = value
+    if is_within or target.is_signed:
+        number = out.select(out.compare("fcmp ord", value, value), value, constant(0, value.dtype))
+    if not is_within:  # takes nan to 0 where there is no sign
+        number = _bounded(out, "fcmp ogt", number, constant(target.min, value.dtype))
+        number = _bounded(out, "fcmp olt", number, constant(target.max, value.dtype)) if is_narrow else number
+    result = out.cast("fptosi" if between.is_signed else "fptoui", number, between)
+    if is_narrow:
+        return out.cast("trunc", result, target)
+    if is_within:
+        return result
+    # f32 has no such number as the last of i32, so the first one beyond decides.
+    beyond = constant(target.max + 1, value.dtype)
+    return out.select(out.compare("fcmp oge", value, beyond), constant(target.max, target), result)
+
+
+def _bounded(out: FunctionText, comparison: str, value: Value, end: Value) -> Value:
+    return out.select(out.compare(comparison, value, end), value, end)

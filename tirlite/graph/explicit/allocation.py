@@ -22,11 +22,10 @@ from tirlite.graph.explicit.instructions import (
     Routine,
 )
 from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Var
-from tirlite.graph.memory.values import Value, values_of
+from tirlite.graph.memory.values import UniqueNames, Value, values_of
 from tirlite.graph.op import Attrs, Op
 from tirlite.graph.program import Block, program
 from tirlite.graph.types import TensorType, Type, same_type, tensors
-from tirlite.graph.unique_names import UniqueNames
 from tirlite.ir import Steps, run
 
 _ALIGN = 64

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tirlite.graph.aot.names import name_of
-from tirlite.graph.onnx.bad_model import BadOnnxModel
+from tirlite.graph.onnx.structure import BadOnnxModel
 from tirlite.sizes import Dim, Size, SizeLike, as_size
 from tirlite.sizes.poly import atom_of
 

@@ -18,14 +18,13 @@ from tirlite.graph.demands import Demands
 from tirlite.graph.expr import Expr, Var
 from tirlite.graph.function import Function
 from tirlite.graph.known.told import FileUsed, Told
-from tirlite.graph.onnx.bad_model import BadOnnxModel
 from tirlite.graph.onnx.budget import Budget, Spent
 from tirlite.graph.onnx.dims import ModelDims, dim_names
 from tirlite.graph.onnx.dtypes import DTYPES, dtype_name
 from tirlite.graph.onnx.importers.table import IMPORTERS
 from tirlite.graph.onnx.narrow import NARROW, NarrowValue
 from tirlite.graph.onnx.node import MALFORMED, told as told_of
-from tirlite.graph.onnx.structure import check_declared, check_names, versions_of
+from tirlite.graph.onnx.structure import BadOnnxModel, check_declared, check_names, versions_of
 from tirlite.graph.onnx.tensors import TensorReader
 from tirlite.graph.onnx.translation import Dialect, Lost, Missing, Names, Translation
 from tirlite.graph.types import TensorType

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from importlib import import_module
 from typing import Any
 
+from tirlite.diag import GraphError, Message
 from tirlite.graph.expr import Expr
-from tirlite.graph.onnx.bad_model import BadOnnxModel
 from tirlite.graph.onnx.dtypes import DTYPES, dtype_name
 from tirlite.graph.types import TensorType
 from tirlite.sizes import Proof, prove_eq
@@ -87,3 +87,18 @@ def check_declared(declared: Iterable[Any], values: Mapping[str, object], name: 
             shown = ", ".join(str(dim.dim_value) if dim.HasField("dim_value") else "?" for dim in given.shape.dim)
             why = f"`{each.name}` is {value.type}, and is declared as {dtype_name(given.elem_type)}[{shown}]"
             raise BadOnnxModel(name, why, span=value.span).error()
+
+
+class BadOnnxModel(Message):
+    """A file is not an ONNX model, or contradicts itself.
+
+    Example: `tl.from_onnx("notes.txt")`.
+    Fix: Give the path of a model that an exporter wrote.
+    """
+
+    code = "onnx-bad-model"
+    raises = GraphError
+    title = "`{model}`: {why}"
+
+    model: str
+    why: str

@@ -8,10 +8,10 @@ from enum import Enum
 from typing import TypeAlias
 
 from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Let, Tuple, TupleGetItem, Var
+from tirlite.graph.memory.values import UniqueNames
 from tirlite.graph.op import Op
 from tirlite.graph.program import Block, Program, program
 from tirlite.graph.types import TensorType, TupleType, Type, tensors
-from tirlite.graph.unique_names import UniqueNames
 from tirlite.ir import Steps, run
 
 
