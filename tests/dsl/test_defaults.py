@@ -68,7 +68,7 @@ def test_they_are_part_of_the_function() -> None:
 @pytest.mark.parametrize(
     ("parameter", "code"),
     [
-        ("k: tl.u8 = 300", "literal-range"),
+        ("k: tl.u8 = 300", "constant-range"),
         ("k: tl.i32 = 1.5", "lossy-store"),
         ("k: tl.f32 = 1e300", "bad-default"),
         ("k: tl.f32 = None", "bad-default"),

@@ -193,7 +193,7 @@ def test_independent_mistakes_are_reported_together() -> None:
         ("unknown-name", 1),
         ("unknown-name", 3),
         ("unknown-word", 4),
-        ("wrong-index-count", 5),
+        ("index-count", 5),
     ]
 
 

@@ -208,7 +208,7 @@ ILL_FORMED: list[tuple[str, ir.PrimFunc]] = [
     ("call-buffer", called(array(4), array(4), ZERO)),
     ("call-buffer", called(array(4), array(4), ir.BufferRef(x))),
     ("call-buffer", called(array(4), y)),
-    ("kernel-call-extent", called(array(4), array(5))),
+    ("call-shape", called(array(4), array(5))),
     ("undefined", func(kernel_call(ir.BufferRef(array(4)), ir.BufferRef(array(4)), HALF))),
     ("undefined", func(ir.KernelCall(value(v), tuple(map(ir.BufferRef, (x, y))) + (a, flag, k)))),
     ("store-type", func(ir.Store(x, (ZERO,), k))),

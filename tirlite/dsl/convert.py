@@ -30,22 +30,6 @@ class NotANumber(Message):
     advice: str
 
 
-class LiteralRange(Message):
-    """A literal does not fit into the type that it takes.
-
-    Example: `a[i] = 300`, where `a` holds `tl.u8`.
-    Fix: Correct the literal, or use a wider type.
-    """
-
-    code = "literal-range"
-    title = "{value} is not a value of tl.{dtype}"
-    help = "tl.{dtype} holds {range}"
-
-    value: str
-    dtype: DType
-    range: str
-
-
 class NoCommonType(Message):
     """Two values have no type in which they meet.
 
@@ -144,7 +128,7 @@ def _advice_for(value: object) -> str:
 
 
 def constant(value: bool | int | float, dtype: DType, span: Span) -> Expr:
-    """A constant of type `dtype`. Raises LiteralRange where the type does not hold it."""
+    """A constant of type `dtype`. Raises KernelError where the type does not hold it."""
     try:
         return const(value, dtype)
     except (OverflowError, TypeError):
@@ -154,7 +138,9 @@ def constant(value: bool | int | float, dtype: DType, span: Span) -> Expr:
             held = "no fractions"
         else:
             held = f"{dtype.min} to {dtype.max}"
-        raise LiteralRange(shown(value), dtype.scalar, held, span=span).error() from None
+        from tirlite.ir.validate_types import ConstantRange
+
+        raise ConstantRange(shown(value), dtype.scalar, held, span=span).error() from None
 
 
 def together(values: Sequence[object], spans: Sequence[Span]) -> tuple[Expr, ...]:

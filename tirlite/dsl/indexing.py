@@ -12,23 +12,6 @@ from tirlite.ir.expr import Buffer, Expr, IntImm, Load
 from tirlite.record import record
 
 
-class IndexCount(Message):
-    """A buffer is indexed by more or fewer indices than it has axes.
-
-    Example: `x[i]`, where `x` has the type `tl.f32[n, m]`.
-    Fix: Write an index for each axis: `x[i, j]`.
-    """
-
-    code = "wrong-index-count"
-    title = "`{name}` has {axes}, and {given} given"
-    help = "{advice}"
-
-    name: str
-    axes: str
-    given: str
-    advice: str
-
-
 class BadIndex(Message):
     """An index is not an integer, or a vector in the wrong place.
 
@@ -103,13 +86,13 @@ def element(buffer: Buffer, values: Sequence[object], spans: Sequence[Span], spa
     """`buffer[values]`."""
     rank, name = len(buffer.shape), buffer.name
     if len(values) != rank:
-        axes = "1 axis" if rank == 1 else f"{rank} axes"
-        given = f"{len(values)} indices are" if len(values) != 1 else "1 index is"
+        from tirlite.ir.validate_types import IndexCount
+
         example = ", ".join(f"i{axis}" for axis in range(rank)) if rank else "()"
         advice = f"write {name}[{example}]"
         if 0 < len(values) < rank:
             advice += ", all indices between one pair of brackets; what has fewer axes is gone over by a loop"
-        raise IndexCount(name, axes, given, advice, span=span).error()
+        raise IndexCount(name, rank, len(values), advice, span=span).error()
     last = rank - 1
     return Load(
         buffer, tuple(_index(name, n, n == last, *each) for n, each in enumerate(zip(values, spans, strict=True)))

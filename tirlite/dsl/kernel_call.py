@@ -15,34 +15,14 @@ from tirlite.ir.expr import Buffer, BufferRef, Expr, FloatImm, IntImm, LetExpr, 
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.kernel_call import KernelCall
 from tirlite.ir.node import Node
-from tirlite.ir.printer import text
 from tirlite.ir.rewrite import Rule, rewrite
 from tirlite.ir.stmt import Allocate, Assert, For, Let, SeqStmt, Stmt, View
 from tirlite.ir.substitute import Substitution, substitute
 from tirlite.ir.validate_buffers import UndeterminedDim
-from tirlite.ir.validate_calls import CallBuffer
+from tirlite.ir.validate_calls import CallBuffer, CallShape, declared
 from tirlite.ir.walk import walk
 from tirlite.record import record
 from tirlite.sizes import Proof
-
-
-class CallShape(Message):
-    """A buffer that is given to another kernel has a shape that the kernel does not take.
-
-    Example: `add(x, y)`, where `add` takes two arrays of one length, and `x` has 4 elements and `y` 5.
-    Fix: Give buffers whose shapes fit; where that is known only at run time, the call is checked there.
-    """
-
-    code = "call-shape"
-    title = "axis {axis} of `{parameter}` of {kernel} takes {wanted}, not {given}"
-    help = "{kernel} declares {declared}"
-
-    parameter: str
-    kernel: str
-    axis: int
-    wanted: str
-    given: str
-    declared: str
 
 
 class CallAlias(Message):
@@ -113,8 +93,7 @@ class _Call:
 
     def _unfit(self, demand: Demand) -> Message:
         param, name = demand.param, self.func.name
-        declared = f"{param.name}: tl.{param.dtype}[{', '.join(text(each) for each in param.shape)}]"
-        return CallShape(param.name, name, demand.axis, demand.wanted, demand.given, declared, span=self.span)
+        return CallShape(param.name, name, demand.axis, demand.wanted, demand.given, declared(param), span=self.span)
 
     def check_aliases(self) -> None:
         first: dict[Buffer, Buffer] = {}

@@ -14,6 +14,7 @@ from tirlite.ir.func import PrimFunc
 from tirlite.ir.kernel_call import KernelCall
 from tirlite.ir.node import Node
 from tirlite.ir.op import INTERLEAVES, Op
+from tirlite.ir.printer import text
 from tirlite.ir.printing import is_print, prints_in
 from tirlite.ir.stmt import For, ForKind
 from tirlite.ir.validate_buffers import UndeterminedDim
@@ -273,21 +274,23 @@ class CallBuffer(Message):
     given: str
 
 
-class KernelCallExtent(Message):
-    """Constant extents of a KernelCall do not fit together.
+class CallShape(Message):
+    """A buffer that is given to another kernel has a shape that the kernel does not take.
 
-    Example: `KernelCall(add, ...)` of buffers of 4, 5 and 4 elements, where `add` takes three of one length.
-    Fix: Give buffers whose shapes fit.
+    Example: `add(x, y)`, where `add` takes two arrays of one length, and `x` has 4 elements and `y` 5.
+    Fix: Give buffers whose shapes fit; where that is known only at run time, the call is checked there.
     """
 
-    code = "kernel-call-extent"
-    title = "axis {axis} of `{parameter}` of {callee} takes {wanted}, not {given}"
+    code = "call-shape"
+    title = "axis {axis} of `{parameter}` of {kernel} takes {wanted}, not {given}"
+    help = "{kernel} declares {declared}"
 
     parameter: str
-    callee: str
+    kernel: str
     axis: int
-    wanted: int
-    given: int
+    wanted: str
+    given: str
+    declared: str
 
 
 def arity(node: KernelCall) -> Message | None:
@@ -320,7 +323,7 @@ def extents(node: KernelCall) -> Message | None:
     for param, axis, wanted, given in _extents(node):
         known = wanted.value if isinstance(wanted, IntImm) else bound.setdefault(wanted, given)
         if known != given:
-            return KernelCallExtent(param.name, node.callee.name, axis, known, given)
+            return CallShape(param.name, node.callee.name, axis, str(known), str(given), declared(param))
     return None
 
 
@@ -342,6 +345,11 @@ def _fits(param: Buffer, given: Buffer) -> bool:
         and alike == (given.dtype, len(given.shape), given.scope, given.volatile)
         and (param.alignment <= max(given.alignment, given.dtype.scalar.bytes))
     )
+
+
+def declared(param: Buffer) -> str:
+    """A parameter with its type, as a kernel declares it."""
+    return f"{param.name}: tl.{param.dtype}[{', '.join(text(each) for each in param.shape)}]"
 
 
 def _array(buffer: Buffer) -> str:

@@ -9,6 +9,7 @@ from tirlite.diag import Message
 from tirlite.ir import expr as e
 from tirlite.ir.dtype import DType
 from tirlite.ir.node import Node
+from tirlite.show import shown
 
 Rule: TypeAlias = Callable[[Any], Message | None]
 
@@ -92,18 +93,17 @@ class ConstantType(Message):
 class ConstantRange(Message):
     """A constant is not a value of its type.
 
-    Example: `IntImm(u8, 300)`.
+    Example: `a[i] = 300`, where `a` holds `tl.u8`.
     Fix: Correct the value, or use a wider type.
     """
 
     code = "constant-range"
-    title = "{value} is not a value of {dtype}"
-    help = "{dtype} holds {least} to {greatest}"
+    title = "{value} is not a value of tl.{dtype}"
+    help = "tl.{dtype} holds {range}"
 
-    value: int
+    value: str
     dtype: DType
-    least: int
-    greatest: int
+    range: str
 
 
 class VectorLanes(Message):
@@ -137,18 +137,20 @@ class LetType(Message):
 
 
 class IndexCount(Message):
-    """A buffer is indexed in the IR by more or fewer indices than it has axes.
+    """A buffer is indexed by more or fewer indices than it has axes.
 
-    Example: `Load(x, (i,))`, where `x` has two axes.
-    Fix: Give one index for each axis.
+    Example: `x[i]`, where `x` has the type `tl.f32[n, m]`.
+    Fix: Write an index for each axis: `x[i, j]`.
     """
 
     code = "index-count"
-    title = "`{name}` has {rank} axes and is indexed by {count}"
+    title = "`{name}` has rank {rank}, and is indexed by {count}"
+    help = "{advice}"
 
     name: str
     rank: int
     count: int
+    advice: str = ""
 
 
 class IndexType(Message):
@@ -243,7 +245,7 @@ def integer_constant(node: e.IntImm) -> Message | None:
     if dtype.lanes != 1 or not (dtype.is_integer or dtype.is_bool):
         return ConstantType("IntImm", dtype)
     fits = dtype.min <= node.value <= dtype.max
-    return None if fits else ConstantRange(node.value, dtype, dtype.min, dtype.max)
+    return None if fits else ConstantRange(shown(node.value), dtype, f"{dtype.min} to {dtype.max}")
 
 
 def float_constant(node: e.FloatImm) -> Message | None:
