@@ -206,7 +206,7 @@ class Indexing(CallBuilder):
         """x at the tuples of indices that the last axis of `indices` holds, behind the axes that both have."""
         return self.call("gather_nd", x, indices, attrs=BatchDims(batch_dims))
 
-    @operator(_scatter_elements_type, _scatter_elements, "scatter.scatter_elements", least=3, attrs=Scatter)
+    @operator(_scatter_elements_type, _scatter_elements, "gather.scatter_elements", least=3, attrs=Scatter)
     def scatter_elements(
         self, x: Operand, indices: Operand, updates: Operand, axis: int = 0, *, reduction: str = "none"
     ) -> Call:
@@ -216,7 +216,7 @@ class Indexing(CallBuilder):
     @operator(
         _scatter_nd_type,
         _scatter_nd,
-        "scatter.scatter_nd",
+        "gather.scatter_nd",
         least=3,
         attrs=ScatterNd,
         onnx=Spelling("ScatterND", lambda node: ScatterNd(node.text("reduction", "none"))),
