@@ -79,7 +79,7 @@ def test_all_wrong_lines_of_a_table_are_told_at_once() -> None:
     assert [message.code for message in caught.value.messages] == [
         "bad-csv-number",
         "bad-csv-number",
-        "duplicate-request",
+        "duplicate-id",
     ]
 
 

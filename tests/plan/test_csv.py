@@ -232,7 +232,7 @@ def test_a_table_cannot_tell_everything():
         (H + "a,1,2,3,4,A-B,\n", "bad-gap", "2:11"),
         (H + "a,1,2,3,4,2-2,\n", "bad-gap", "2:11"),
         (H + "a,1,5,3,4,2-3@1:2,\n", "partial-gap", "2:11"),
-        (H + "a,1,2,3,,,\nb,1,2,3,,,\na,1,2,3,,,\n", "duplicate-request", "4:1"),
+        (H + "a,1,2,3,,,\nb,1,2,3,,,\na,1,2,3,,,\n", "duplicate-id", "4:1"),
         ("id,lower,upper,size_expr\na,1,2,3*N+1.5\n", "bad-size-text", "2:7"),
         ("id,lower,upper,size_expr\na,1,2,__import__('os')\n", "bad-size-text", "2:7"),
         ("id,lower,upper,size_expr,size@2\na,1,2,3*N,6\nb,1,2,3*N,7\n", "wrong-size-value", "3:11"),

@@ -174,7 +174,7 @@ class Bounds:
     def _low(self, size: Size) -> Size | None:
         """A size without unknowns that `size` never falls below; None where none is found, or too much was asked."""
         if size not in self._lows:
-            is_too_much = len(self._lows) > _MOST_FORMS_IN_ALL or _is_long(size)
+            is_too_much = len(self._lows) > _MOST_FORMS_IN_ALL or len(terms_of(size)) > _MOST_TERMS
             low = None if is_too_much else ends(size)[0]
             self._lows[size] = None if low is None or varies(low) else low
         return self._lows[size]
@@ -244,10 +244,6 @@ def _forms(size: Size, facts: Sequence[Size], steps: int) -> Iterator[Size]:
             shortest = sorted((rest for rest in rests if rest not in met), key=lambda rest: len(terms_of(rest)))
             forms = shortest[:_MOST_FORMS]
             met.update(forms)
-
-
-def _is_long(size: Size) -> bool:
-    return len(terms_of(size)) > _MOST_TERMS
 
 
 def _greatest(sizes: Iterator[Size | None]) -> Size | None:

@@ -39,7 +39,7 @@ def tour(image: Gray) -> Response:
     dims = [var.dim for var in harris.ir.dims]
     binding = {dim: size for dim, size in zip(dims, image.shape, strict=True) if dim is not None}
     _part("The storage plan", _plan(as_written, binding))
-    _part("Which bytes hold what, over time", _chart(as_written.plan.at(binding)))
+    _part("Which bytes hold what, over time", as_written.plan.at(binding).to_text().splitlines()[1:])
     response = harris(image)
     assert isinstance(response, np.ndarray)
     _part("The check against NumPy", [_check(response, reference(image))])
@@ -115,10 +115,6 @@ def _once(rows: Iterable[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
         shown.append(("" if pool == above else pool, name, why))
         above = pool
     return shown
-
-
-def _chart(plan: Plan) -> list[str]:
-    return plan.to_text().splitlines()[1:]
 
 
 def _check(response: Response, expected: Response) -> str:

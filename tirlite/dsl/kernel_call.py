@@ -151,7 +151,7 @@ def renewed(body: SeqStmt, variables: Mapping[Var, Expr], buffers: Mapping[Buffe
     declared: dict[Buffer, None] = {}
     for node in walk(body):
         if isinstance(node, (For, Let, LetExpr)):
-            own[node.var] = replace_var(node.var)
+            own[node.var] = Var(node.var.name, node.var.dtype, node.var.dim)
         elif isinstance(node, (Allocate, View)):
             declared[node.buffer] = None
     all_variables = {**variables, **own}
@@ -162,8 +162,3 @@ def renewed(body: SeqStmt, variables: Mapping[Var, Expr], buffers: Mapping[Buffe
     for kind in (For, Let, LetExpr):
         rules[kind] = lambda node: node.replaced(var=own[node.var])
     return rewrite(body, rules)
-
-
-def replace_var(var: Var) -> Var:
-    """Another variable of the same name."""
-    return Var(var.name, var.dtype, var.dim)

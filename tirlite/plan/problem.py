@@ -30,32 +30,19 @@ _BITS, _FACTOR_BITS, _COUNT_BITS = 900, 256, 100
 _USUAL = 1 << 64
 
 
-class DuplicateRequest(Message):
-    """Two requests of a problem have one id.
+class DuplicateId(Message):
+    """Two requests of a problem have one id, or two pools one name.
 
     Example: `Problem((Request("a", 4, (0, 2)), Request("a", 8, (1, 3))))`.
     """
 
-    code = "duplicate-request"
+    code = "duplicate-id"
     raises = PlanError
-    title = "two requests are called `{id}`"
-    help = "give each request an id of its own"
+    title = "two {what} are called `{id}`"
+    help = "give each a name of its own"
 
+    what: str
     id: str
-
-
-class DuplicatePool(Message):
-    """Two pools of a problem have one name.
-
-    Example: `Problem(requests, pools=(Pool("sram"), Pool("sram")))`.
-    """
-
-    code = "duplicate-pool"
-    raises = PlanError
-    title = "two pools are called `{name}`"
-    help = "give each pool a name of its own"
-
-    name: str
 
 
 class UnknownPool(Message):
@@ -288,7 +275,7 @@ def _check_pools(pools: tuple[Pool, ...]) -> None:
     for pool in pools:
         StorageScope.parse(pool.scope)
         if pool.name in names:
-            raise DuplicatePool(pool.name).error()
+            raise DuplicateId("pools", pool.name).error()
         names.add(pool.name)
 
 
@@ -333,7 +320,7 @@ def _check_requests(requests: tuple[Request, ...], memories: Mapping[str, Pool])
     scopes: set[str] = set()
     for request in requests:
         if request.id in ids:
-            raise DuplicateRequest(request.id).error()
+            raise DuplicateId("requests", request.id).error()
         ids.add(request.id)
         if request.scope not in scopes:
             StorageScope.parse(request.scope)

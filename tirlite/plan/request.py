@@ -318,34 +318,20 @@ def joined(spans: Iterable[Interval]) -> tuple[Interval, ...]:
     return tuple(apart)
 
 
-class BadCapacity(Message):
-    """The capacity of a pool is negative, or no number of bytes.
+class BadPool(Message):
+    """The capacity of a pool is negative, or no number of bytes, or its copies are not a number.
 
-    Example: `Pool("sram", capacity=-1)`.
+    Example: `Pool("sram", capacity=-1)`, `Pool("scratch", copies=2.5)`.
     """
 
-    code = "bad-capacity"
+    code = "bad-pool"
     raises = PlanError
-    title = "the capacity of pool `{name}` is {capacity} bytes"
-    help = "a capacity is an integer, zero or more, or None for no limit"
+    title = "pool `{name}` has {given} as its {what}"
+    help = "a capacity is an integer, zero or more, or None for no limit; copies may be an expression over dims"
 
     name: str
-    capacity: str
-
-
-class BadCopies(Message):
-    """The copies of a pool are not a number.
-
-    Example: `Pool("scratch", copies=2.5)`.
-    """
-
-    code = "bad-copies"
-    raises = PlanError
-    title = "the copies of pool `{name}` are {copies}"
-    help = "give an integer, zero or more, or an expression over dims"
-
-    name: str
-    copies: str
+    what: str
+    given: str
 
 
 @record
@@ -369,7 +355,7 @@ class Pool:
         if not is_alignment(self.align):
             raise BadAlignment("pool", self.name, shown(self.align)).error()
         if self.capacity is not None and not _is_count(self.capacity):
-            raise BadCapacity(self.name, shown(self.capacity)).error()
+            raise BadPool(self.name, "capacity", shown(self.capacity)).error()
         object.__setattr__(self, "copies", _copies(self.name, self.copies))
         settle_integers(self, "capacity", "align")
 
@@ -378,9 +364,9 @@ def _copies(name: str, given: object) -> Size:
     try:
         copies = as_size(given)
     except TypeError:
-        raise BadCopies(name, shown(given)).error() from None
+        raise BadPool(name, "copies", shown(given)).error() from None
     if isinstance(copies, int) and copies < 0:
-        raise BadCopies(name, shown(given)).error()
+        raise BadPool(name, "copies", shown(given)).error()
     return copies
 
 

@@ -65,7 +65,7 @@ def _floor_div(out: FunctionText, a: Value, b: Value) -> Value:
 def _floor_mod(out: FunctionText, a: Value, b: Value) -> Value:
     dtype, known = a.dtype, b.number
     if not dtype.is_signed:
-        return _unsigned_mod(out, a, b)
+        return out.op("urem", a, _harmless_divisor(out, a, b))
     if known is not None and known > 0 and known & (known - 1) == 0:
         return out.op("and", a, constant(known - 1, dtype))
     divisor = _harmless_divisor(out, a, b)
@@ -112,10 +112,6 @@ def _is_within(amount: Value) -> bool:
 
 def _unsigned_div(out: FunctionText, a: Value, b: Value) -> Value:
     return _zero_if_by_zero(out, b, out.op("udiv", a, _harmless_divisor(out, a, b)))
-
-
-def _unsigned_mod(out: FunctionText, a: Value, b: Value) -> Value:
-    return out.op("urem", a, _harmless_divisor(out, a, b))
 
 
 def _harmless_divisor(out: FunctionText, a: Value, b: Value) -> Value:

@@ -100,7 +100,7 @@ def atan2(y: Term, x: Term) -> Term:
     """The angle of the point (x, y), brought to a size where neither sums nor products overflow or lose digits."""
     height, width = abs(y), abs(x)
     size = (height > width).where(height, width)
-    least = _least_safe(x)
+    least = 2.0**-60 if x.dtype == f32 else 2.0**-960
     up = (size > 1.0 / least).where(size.like(2.0**-4), (size < least).where(size.like(2.0**60), 1.0))
     # Infinities count as equal, and 0 beside 0 as flat.
     both = height.equals(inf) & width.equals(inf)
@@ -109,10 +109,6 @@ def atan2(y: Term, x: Term) -> Term:
     angle = angle_of(height, width, _terms(x).arctangent)
     angle = (x.bits < 0).where(float(pi()) - angle, angle)
     return (x.differs(x) | y.differs(y)).where(nan, angle.with_sign_of(y))
-
-
-def _least_safe(x: Term) -> float:
-    return 2.0**-60 if x.dtype == f32 else 2.0**-960
 
 
 def asin(x: Term) -> Term:

@@ -97,7 +97,7 @@ def stacked_plan(problem: Problem, strategy: str, fill: Fill, *, align: int, kin
     decisions: dict[str, Decision] = {}
     for (memory, label, is_fixed), members in _by_pool(problem, kind).items():
         pool = problem.memories[memory]
-        name = _name(memory, label, is_fixed)
+        name = " ".join(part for part in (memory, label, "fixed" if is_fixed else "") if part)
         least = max(align, pool.align)
         if is_fixed:
             found = {request.id: request.fixed or 0 for request in members}
@@ -119,10 +119,6 @@ def _by_pool(problem: Problem, kind: Key) -> dict[tuple[str, str, bool], list[Re
     for request in problem.requests:
         groups.setdefault((request.memories[0], kind(request), request.fixed is not None), []).append(request)
     return groups
-
-
-def _name(memory: str, label: str, is_fixed: bool) -> str:
-    return " ".join(part for part in (memory, label, "fixed" if is_fixed else "") if part)
 
 
 def _stacked(slots: Iterable[Slot], least: int) -> tuple[list[Size], Size]:

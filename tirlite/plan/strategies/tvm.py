@@ -46,7 +46,7 @@ def tvm_slots(
 ) -> list[Slot]:
     """The slots, in the order in which they are opened. With match range 0 storage is taken in place only."""
     scopes = {scope: StorageScope.parse(scope) for scope in dict.fromkeys(request.scope for request in requests)}
-    needs = [_bits(request) for request in requests]
+    needs = [request.size * 8 if isinstance(request.size, int) else 0 for request in requests]
     registers = [
         _is_register(request, need, scopes[request.scope]) for request, need in zip(requests, needs, strict=True)
     ]
@@ -171,11 +171,6 @@ def _events(requests: Sequence[Request]) -> Iterator[tuple[int, bool]]:
     for event in sorted(events):
         time, index = divmod(event, count)
         yield index, time % 2 == 1
-
-
-def _bits(request: Request) -> int:
-    """The constant size in bits, or 0 for a symbolic one."""
-    return request.size * 8 if isinstance(request.size, int) else 0
 
 
 def _is_register(request: Request, bits: int, scope: StorageScope) -> bool:

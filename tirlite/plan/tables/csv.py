@@ -20,7 +20,7 @@ from typing import TextIO
 from tirlite.diag import Message, PlanError, Source, Span, TirliteError, nearest, public
 from tirlite.plan.arguments import demand, dim_of, is_path
 from tirlite.plan.layout import Layout, addresses
-from tirlite.plan.problem import DuplicateRequest, Problem
+from tirlite.plan.problem import DuplicateId, Problem
 from tirlite.plan.request import Interval, Pool, Request
 from tirlite.plan.tables.csv_table import CsvTable, Names, cell_of, dims_for, read_table, value_of
 from tirlite.plan.tables.problem_json import names_of, size_json
@@ -272,7 +272,7 @@ class _Reader:
             raise NamelessBuffer(column, span=self._span(number, "id")).error()
         if name in seen:
             here, there = self._span(number, "id"), self._span(seen[name], "id")
-            raise DuplicateRequest(name, span=here, related=there).error()
+            raise DuplicateId("requests", name, span=here, related=there).error()
         seen[name] = number
         text = row[self.places["size"]]
         if "size_expr" in self.places:

@@ -187,7 +187,7 @@ class Phases:
             return holds
         if isinstance(stmt, KernelCall) and any(map(_meets, closure_of(stmt.callee))):
             raise BarrierInside("a kernel that threads call", span=stmt.span).error()
-        if _holds_barrier(stmt):
+        if any(isinstance(node, Call) and node.op is Op.BARRIER for node in walk(stmt)):
             if not is_barrier(stmt):
                 raise BarrierInside("an expression", span=stmt.span).error()
             _refuse(stmt, obstacle)
@@ -308,10 +308,6 @@ def _declared_below(stmt: Stmt) -> Iterator[Var]:
 
 def _meets(func: Function) -> bool:
     return any(is_barrier(stmt) for stmt in statements(func.body))
-
-
-def _holds_barrier(stmt: Stmt) -> bool:
-    return any(isinstance(node, Call) and node.op is Op.BARRIER for node in walk(stmt))
 
 
 def _with_plain_offset(stmt: Stmt) -> tuple[Stmt, ...]:
