@@ -36,11 +36,15 @@ from tirlite.ir import (
     const,
     f32,
     f64,
+    i8,
+    i16,
     i32,
     i64,
     statements,
     statements_of,
     substitute,
+    u8,
+    u16,
     u32,
     u64,
     walk,
@@ -54,7 +58,7 @@ from tirlite.target import Processor
 
 # What tiles hold: where lanes serve loops in order, floats alone, as LLVM sums integers by itself.
 IN_ORDER = (f32, f64)
-TURNED = (f32, f64, i32, u32, i64, u64)
+TURNED = (f32, f64, i8, u8, i16, u16, i32, u32, i64, u64)
 
 
 @record(eq=False)

@@ -54,6 +54,8 @@ from tirlite.target import Processor
 
 # So many iterations of a loop around share what is loaded inside: with four registers each for what they combine.
 _ROWS = 4
+# Of fewer neighbours LLVM parts vectors faster than tiles are turned over: colours of an image, or coordinates.
+_GROUP = 8
 # So many loops of a chain are looked at, from the inside.
 _DEEPEST = 4
 _PLAIN = (ForKind.SERIAL, ForKind.PARALLEL)
@@ -138,7 +140,9 @@ def _nest(chain: list[For], facts: Facts, rules: Rules) -> tuple[Stmt, ...] | No
     if innermost.kind in _PLAIN and not has_check(innermost) and (plain := with_scalars(innermost.body)) is not None:
         # Without arrays and loops inside, LLVM finds vectors also where lanes lie apart, as colours of an image do.
         return _within(chain[:-1], (innermost.replaced(body=plain),))
-    found = (_at(chain, place, facts, inside, rules, has_rows=True) for place in tried)
+    found = (
+        _at(chain, place, facts, inside, rules, has_rows=True) for place in tried if not _has_group(chain[place], facts)
+    )
     made = next((made for made in found if made is not None), None)
     if made is None and not rules.called:
         made = _rows_together(chain, facts)
@@ -152,6 +156,13 @@ def _nest(chain: list[For], facts: Facts, rules: Rules) -> tuple[Stmt, ...] | No
     if made is None and (followed := with_followed_loads(innermost, facts)) is not None:
         made = _within(chain[:-1], (followed,))
     return made
+
+
+def _has_group(loop: For, facts: Facts) -> bool:
+    """Whether LLVM takes what the one loop inside touches as a group of neighbours, and parts vectors of these."""
+    inner = [*statements_of(loop.body, For)]
+    count = iterations(inner[0]) if len(inner) == 1 and facts.is_independent(inner[0]) else None
+    return isinstance(count, IntImm) and count.value < _GROUP
 
 
 def _is_in_order(loop: For) -> bool:
