@@ -119,6 +119,26 @@ WRONG: dict[str, tuple[str, str]] = {
         "for i in tl.parallel(n):\n    if i != 7:\n        t[i] = x[i]\nfor i in tl.parallel(n):\n    y[i] = t[i]",
         "`t[7]`",
     ),
+    "shared by iterations": (
+        "for i in tl.parallel(n):\n    y[at[i] + 1] += x[i]",
+        "`y[1]` is read by iteration i = 3 and written by i = 1",
+    ),
+    "shared by lanes": (
+        "for i in tl.vectorized(n):\n    y[at[i] + 1] = x[i]",
+        "`y[1]` is written by iteration i = 3 and written by i = 1",
+    ),
+    "read by an earlier one": (
+        "for i in tl.parallel(4):\n    if i < 3:\n        x[i] = y[at[i] + 1]\n    else:\n        y[at[i] + 1] = 5",
+        "`y[1]` is written by iteration i = 3 and read by i = 1",
+    ),
+    "of a temporary": (
+        "for j in range(n):\n    t[j] = 0\nfor i in tl.parallel(n):\n    t[at[i] + 1] += x[i]\ny[0] = t[0]",
+        "`t[1]` is read by iteration i = 3 and written by i = 1",
+    ),
+    "in an inner loop": (
+        "for r in range(2):\n    for i in tl.parallel(3 + r):\n        y[at[i] + 1] = x[i + r]",
+        "`y[1]` is written by iteration i = 3 and written by i = 1",
+    ),
     "in place": (
         "for i in range(n):\n    t[i] = 1\nfor i in range(1, n):\n    u[i] = t[i]\nfor i in range(n):\n    y[i] = u[i]",
         "depends on `u[0]`",

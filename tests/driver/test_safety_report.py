@@ -30,6 +30,19 @@ def shifted(x: tl.f32[n], k: tl.i64, y: tl.f32[n]):
 """
 
 
+def test_what_rests_on_the_word_of_the_author() -> None:
+    @tl.kernel
+    def counted(at: tl.i32[n], x: tl.f32[n], y: tl.f32[n]):
+        for i in tl.parallel(n):
+            x[i] *= 2
+            y[at[i]] += x[i]
+
+    (line,) = counted.safety.by_word
+    assert "iterations of `i`" in line
+    assert "no element of `y`" in line
+    assert str(counted.safety).endswith(line)
+
+
 def test_a_callee_and_an_option() -> None:
     @tl.kernel
     def second(x: tl.f32[n], y: tl.f32[1]):

@@ -46,6 +46,16 @@ def test_writing_what_any_other_iteration_read_conflicts() -> None:
         gather.interpret(X.copy(), np.array([2, 1, 2, 3]))
 
 
+def test_vectorized_iterations_conflict_too() -> None:
+    @tl.kernel
+    def counted(at: tl.i64[n], y: tl.f32[m]):
+        for i in tl.vectorized(n):
+            y[at[i]] += 1
+
+    with pytest.raises(tl.KernelRunError, match=r"`y\[2\]` is read by iteration i = 3 and written by i = 0"):
+        counted.interpret(np.array([2, 1, 0, 2]), X.copy())
+
+
 def test_bytes_count_not_buffers() -> None:
     @tl.kernel
     def mixed(x: tl.f32[4], at: tl.i64[4]):

@@ -125,6 +125,13 @@ class Facts:
         is_bound = isinstance(loop, For) and loop.kind is ForKind.THREAD
         return not is_bound and is_independent(loop, self.touches_in.get(loop, {}), self.addresses)
 
+    def shared_in(self, loop: Loop) -> dict[Allocation, list[Touch]]:
+        """The buffers of which iterations of a loop may share elements that one writes, with all accesses inside."""
+        from tirlite.analysis.dependence import is_independent
+
+        inside = self.touches_in.get(loop, {}).items()
+        return {each: touches for each, touches in inside if not is_independent(loop, {each: touches}, self.addresses)}
+
     @cached_property
     def doubtful_loops(self) -> tuple[For, ...]:
         """The loops whose iterations the author declares to be independent, where no proof shows that they are."""

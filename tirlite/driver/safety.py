@@ -38,10 +38,14 @@ class Assurance:
 
 
 class SafetyReport(Sequence[Assurance]):
-    """The accesses of a kernel and of what it calls, in program order, each text once a line. `print` shows a table."""
+    """The accesses of a kernel and of what it calls, in program order, each text once a line. `print` shows a table.
 
-    def __init__(self, rows: Sequence[Assurance]) -> None:
+    `by_word` says of which loops no proof shows what the author declares: that their iterations do not conflict.
+    """
+
+    def __init__(self, rows: Sequence[Assurance], by_word: Sequence[str] = ()) -> None:
         self._rows = tuple(dict.fromkeys(rows))
+        self.by_word = tuple(dict.fromkeys(by_word))
 
     def __getitem__(self, place: int) -> Assurance:  # type: ignore[override]
         return self._rows[place]
@@ -61,7 +65,7 @@ class SafetyReport(Sequence[Assurance]):
             head = ["in", *head]
             rows = [[each.function, *row] for each, row in zip(self._rows, rows, strict=True)]
         counts = ", ".join(f"{n} {v.value}" for v in Verdict if (n := self.count(v.value)))
-        return f"{table(head, rows)}\n{counts}" if rows else "no accesses"
+        return "\n".join((table(head, rows), counts, *self.by_word)) if rows else "no accesses"
 
     def __repr__(self) -> str:
         return f"SafetyReport({', '.join(f'{v.value}={self.count(v.value)}' for v in Verdict)})"
@@ -80,7 +84,16 @@ def safety_report(func: PrimFunc, *, debug: bool, unchecked: bool) -> SafetyRepo
         lifted = lifted_safety(facts, at_loops=True)
         called = reversed([*lifted.callees.items()])
         judged = [(facts, lifted.outermost), *((lifted.facts[callee], safety) for callee, safety in called)]
-    return SafetyReport([row for each, safety in judged for row in _rows(each, safety, unchecked=unchecked)])
+    rows = [row for each, safety in judged for row in _rows(each, safety, unchecked=unchecked)]
+    return SafetyReport(rows, [line for each, _ in judged for line in _by_word(each)])
+
+
+def _by_word(facts: Facts) -> Iterator[str]:
+    for loop in facts.doubtful_loops:
+        names = " and ".join(f"`{each.buffer.name}`" for each in facts.shared_in(loop))
+        if names:
+            at = "" if loop.span is None else f" (line {loop.span.line})"
+            yield f"by the author's word, iterations of `{loop.var.name}`{at} share no element of {names} (see `debug`)"
 
 
 def _rows(facts: Facts, safety: Safety, *, unchecked: bool) -> Iterator[Assurance]:

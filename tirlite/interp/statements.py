@@ -40,6 +40,7 @@ from tirlite.ir import (
     While,
     failure,
     shown,
+    statements,
 )
 from tirlite.ir.faults import CallExtent, OutOfMemory, ViewOutOfBounds
 from tirlite.ir.loop_values import counted_by
@@ -277,7 +278,9 @@ def _for(code: Code, node: For) -> Steps[None]:
         return body
 
     code.emit(begin)
-    is_parallel = node.kind is ForKind.PARALLEL or thread_role(node) is ThreadRole.BLOCK
+    # Planned storage of a vectorized loop that has stayed a loop is used by its iterations in turn.
+    by_lanes = node.kind is ForKind.VECTORIZED and not any(isinstance(each, View) for each in statements(node.body))
+    is_parallel = by_lanes or node.kind is ForKind.PARALLEL or thread_role(node) is ThreadRole.BLOCK
     if is_parallel:
         open_iterations(code, node)
     code.goto(head)

@@ -178,7 +178,7 @@ class ShiftOutOfRange(Message):
 
 
 class IterationConflict(Message):
-    """Two iterations of a parallel loop touched one element, and one of them wrote it.
+    """Two iterations of a parallel or vectorized loop touched one element, and one of them wrote it.
 
     Example: `y[index[i]] += x[i]` in `for i in tl.parallel(n):`, where two elements of `index` are equal.
     """
@@ -188,7 +188,10 @@ class IterationConflict(Message):
     title = "`{element}` is {use} by iteration {loop} = {first} and {other_use} by {loop} = {second}, in any order"
     label = "{use} here by one iteration"
     related_label = "{other_use} here by another one"
-    help = "give each iteration of a parallel loop elements of its own, or make the loop serial with `range`"
+    help = (
+        "declare by `tl.reduce` that iterations combine values, give each iteration elements of its own, "
+        "or make the loop serial with `range`"
+    )
 
     element: str
     loop: str

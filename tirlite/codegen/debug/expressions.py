@@ -13,6 +13,7 @@ from dataclasses import replace
 from tirlite.codegen import memory
 from tirlite.codegen.arithmetic.operators import binary, to_index
 from tirlite.codegen.debug import shadows
+from tirlite.codegen.debug.conflicts import Watched
 from tirlite.codegen.debug.poison import Checks, Mark, Read, chosen, filled, joined, settled, spread_mark
 from tirlite.codegen.debug.shadows import ShadowEnvironment
 from tirlite.codegen.expressions import Expressions, Side, are_neighbours
@@ -50,6 +51,7 @@ class CheckedAccesses(Expressions):
         super().__init__(checks.out, environment)
         self.checks = checks
         self.marks: dict[Value, Mark] = {}
+        self.watched: tuple[Watched, ...] = ()  # of the loops around, those whose iterations may conflict
 
     def demand_good(self, value: Value, use: str) -> None:
         self.checks.good(self.marks.get(value), use)
@@ -84,7 +86,7 @@ class _Access:
 
     def __init__(self, values: CheckedAccesses, node: Load | Store, given: list[Value]) -> None:
         self.values, self.out, self.exprs, self.given = values, values.out, node.indices, given
-        self.buffer = node.buffer
+        self.buffer, self.is_write = node.buffer, isinstance(node, Store)
         self.place, self.window = values.environment.places[self.buffer], values.environment.windows[self.buffer]
         self.dtype = node.value.dtype if isinstance(node, Store) else node.dtype
         self.lanes = node.indices[-1].dtype.lanes if node.indices else 1
@@ -92,6 +94,7 @@ class _Access:
     def loaded(self) -> Value:
         """The value, with a mark where there may be poison."""
         indices = self.checked(self.given)
+        self.note(indices)
         if self.is_whole:
             first = self._first(indices)
             return self._marked(*self.read(memory.offset_in(self.out, self.place, first), self.dtype), first)
@@ -99,6 +102,7 @@ class _Access:
 
     def store(self, value: Value, mark: Mark | None) -> None:
         indices = self.checked(self.given)
+        self.note(indices)
         self._demand_good(mark)
         flag = None if mark is None else mark.flag
         if self.is_whole:
@@ -111,6 +115,17 @@ class _Access:
     def is_whole(self) -> bool:
         """Whether it is of one element, or of neighbours."""
         return self.lanes == 1 or are_neighbours(self.place, bare(self.exprs[-1]))
+
+    def note(self, indices: list[Value]) -> None:
+        """Stops where another iteration of a loop around has touched the same element, and one of the two writes it."""
+        for watched in self.values.watched:
+            if self.buffer in watched.words:
+                current = self.values.environment.variables[watched.loop.var]
+                *row, last = indices or [integer(0)]
+                lanes = last.dtype.lanes
+                for lane in range(lanes):
+                    at = [*row, self.out.extract(last, lane) if lanes > 1 else last] if indices else []
+                    watched.note(self.values.checks, self.buffer, at, current, is_write=self.is_write)
 
     def _demand_good(self, mark: Mark | None) -> None:
         if self.window.shadow is None:
@@ -229,7 +244,7 @@ class _Masked(_Access):
         """Stops at the first lane that is on and may not be accessed."""
         for lane in range(self.lanes):
             with self._where_on(lane):
-                self._lane_indices(lane)
+                self.note(self._lane_indices(lane))
 
     def _lane_indices(self, lane: int) -> list[Value]:
         """The indices of a lane, checked."""

@@ -13,6 +13,7 @@ from math import gcd
 from tirlite.analysis import demands_of
 from tirlite.codegen.aliases import Aliases
 from tirlite.codegen.debug import shadows
+from tirlite.codegen.debug.conflicts import doubtful_buffers, watch
 from tirlite.codegen.debug.expressions import CheckedExpressions
 from tirlite.codegen.debug.poison import Checks, Mark, Read, settled
 from tirlite.codegen.debug.shadows import ShadowEnvironment, Shadows, Window
@@ -120,6 +121,7 @@ class CheckedStatements(Statements):
         values = CheckedExpressions(self.checks, ShadowEnvironment())
         super().__init__(out, values, name, storage, weights, aliases[0], calls)
         self.shadow_aliases = aliases[1]
+        self.doubtful = doubtful_buffers(calls.facts)
         self.levels: dict[Buffer, int] = {}  # the loops around each declaration of storage; a function is called anew
 
     def enter(self, out: KernelFunction) -> None:
@@ -244,6 +246,12 @@ class CheckedStatements(Statements):
         is_outermost = self._depth == 0
         if is_outermost:
             self.environment.shadow_notes = self.shadow_aliases.notes(stmt)
+        around, held = self.values.watched, self.out.cleanup
+        if isinstance(stmt, For) and stmt in self.doubtful:
+            watched = watch(self.out, stmt, self.doubtful[stmt], self.environment.places, self.checks.span)
+            self.values.watched = (*around, watched)
         yield super().nest(stmt)
+        self.out.release_to(held)
+        self.values.watched = around
         if is_outermost:
             self.environment.shadow_notes = {}
