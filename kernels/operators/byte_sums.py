@@ -130,6 +130,8 @@ def _sweep(
     count = planes * outer * bands * parts
     is_odd = isinstance(count, int) and isinstance(outputs, int) and count < _MANY_PIECES and count % 2 == 1
     together, shares, runs = spread(outputs, count, min(_OUTPUTS, (outputs + 1) // 2) if is_odd else _OUTPUTS)
+    if is_odd and shares == 1:
+        shares, runs = runs, 1
     hold = holding(window, block, kind, taken, kind if window.strides[-1] > 1 else None)
     pieces, size = outer * bands * parts * shares, layers * row_step * step * lines
     compute = _sums_of(window, block, weights, (together, runs))

@@ -13,6 +13,8 @@ from operator_cases.library import CASES
 
 import tirlite as tl
 from tirlite.codegen import Effort
+from tirlite.ir import For, ForKind, statements_of
+from tirlite.kernels.operators.byte_sums import conv_bytes
 from tirlite.kernels.operators.case import Case
 from tirlite.kernels.operators.gather import gather
 from tirlite.kernels.operators.softmax import softmax
@@ -122,3 +124,11 @@ def test_a_sum_goes_onto_either_of_its_operands() -> None:
 def test_columns_of_every_second_place_are_picked_by_vectors() -> None:
     case = next(each for each in CASES if each.name == "conv-depthwise by two in vectors")
     assert "2, 16)]" in str(kernel(case).lowered)  # a ramp in steps of two
+
+
+def test_an_odd_number_of_bands_of_bytes_is_halved_for_workers() -> None:
+    image, weights, sums = tl.u8[1, 64, 56, 56], tl.i8[64, 3, 3, 64], tl.i32[1, 64, 56, 56]
+    made = conv_bytes(image, tl.u8[()], weights, tl.i32[64], sums, strides=(1, 1), pads=(1, 1, 1, 1), dilations=(1, 1))
+    (pieces,) = [loop for loop in statements_of(made.body, For) if loop.kind is ForKind.PARALLEL]
+    assert pieces.values is not None
+    assert len(pieces.values) % 2 == 0
