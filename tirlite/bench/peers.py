@@ -135,10 +135,75 @@ def _numba(name: str) -> Maker:
     return make
 
 
+def _filled_once(compute: Callable[[], Any], y: Array) -> Callable[[], object]:
+    """What computes; the first call alone, which is looked at, is copied from where the library has put it."""
+    looked_at = False
+
+    def call() -> None:
+        nonlocal looked_at
+        result = compute()
+        if not looked_at:
+            y[...], looked_at = np.asarray(result).reshape(y.shape), True
+
+    return call
+
+
+def _torch(work: Callable[..., object]) -> Maker:
+    """For what receives torch, its functions on tensors and the inputs."""
+
+    def make(*arguments: Array) -> Callable[[], object]:
+        torch: Any = import_module("torch")
+        *inputs, y = arguments
+        tensors = [torch.from_numpy(each) for each in inputs]
+        return _filled_once(lambda: work(torch, torch.nn.functional, *tensors), y)
+
+    return make
+
+
+def _jax(work: Callable[..., object]) -> Maker:
+    """For what receives JAX and the inputs, compiled for their shapes."""
+
+    def make(*arguments: Array) -> Callable[[], object]:
+        jax: Any = import_module("jax")
+        jax.config.update("jax_enable_x64", True)
+        *inputs, y = arguments
+        compiled = jax.jit(lambda *given: work(jax, *given))
+        given = [jax.device_put(each) for each in inputs]
+        return _filled_once(lambda: compiled(*given).block_until_ready(), y)
+
+    return make
+
+
+_TORCH: dict[str, Maker] = {
+    "matmul": _torch(lambda t, _, a, b: t._int_mm(a, b) if a.dtype == t.int8 else a @ b),
+    "chain": _torch(lambda t, _, a, b, c: t.exp(a * b + c) * t.tanh(a)),
+    "softmax": _torch(lambda t, _, x: t.softmax(x, 1)),
+    "layer_norm": _torch(lambda _, f, x, gain, shift: f.layer_norm(x, x.shape[1:], gain, shift, 1e-5)),
+    "convolution": _torch(lambda _, f, x, weights: f.conv2d(x[None], weights)),
+    "depthwise": _torch(lambda _, f, x, weights: f.conv2d(x[None], weights[:, None], groups=len(x))),
+    "blur": _torch(lambda _, f, image: f.avg_pool2d(image[None], 3, 1)),
+    "attention": _torch(lambda _, f, q, keys, v: f.scaled_dot_product_attention(q[None], keys[None], v[None])),
+    "sum": _torch(lambda t, _, x: t.sum(x)),
+    "argmax": _torch(lambda t, _, x: t.argmax(x)),
+    "histogram": _torch(lambda t, _, x: t.bincount(x, minlength=256)),
+}
+_JAX: dict[str, Maker] = {
+    "matmul": _jax(lambda j, a, b: j.numpy.matmul(a, b, preferred_element_type="int32" if a.dtype == "int8" else None)),
+    "chain": _jax(lambda j, a, b, c: j.numpy.exp(a * b + c) * j.numpy.tanh(a)),
+    "softmax": _jax(lambda j, x: j.nn.softmax(x, 1)),
+    "layer_norm": _jax(lambda j, x, gain, shift: j.nn.standardize(x, 1, epsilon=1e-5) * gain + shift),
+    "blur": _jax(lambda _, image: sums_of_nine(image) / 9),
+    "blur_u8": _jax(lambda _, image: (sums_of_nine(image.astype("uint16")) // 9).astype("uint8")),
+    "attention": _jax(lambda j, q, k, v: j.nn.softmax(q @ k.transpose(0, 2, 1) / q.shape[2] ** 0.5, 2) @ v),
+    "sum": _jax(lambda j, x: j.numpy.sum(x)),
+    "argmax": _jax(lambda j, x: j.numpy.argmax(x)),
+}
 _BY_NUMBA = ("matmul", "chain", "softmax", "layer_norm", "depthwise", "blur", "jacobi", "spmv")
 PEERS: Mapping[str, tuple[str, Mapping[str, Maker]]] = {
     "numpy": ("numpy", _NUMPY),
     "numba": ("numba", {**{name: _numba(name) for name in _BY_NUMBA}, "sum": _numba("sum_all")}),
     "scipy": ("scipy", {"spmv": _scipy_spmv}),
     "opencv": ("cv2", {"blur": _opencv_blur}),
+    "torch": ("torch", _TORCH),
+    "jax": ("jax", _JAX),
 }
