@@ -69,6 +69,11 @@ def test_a_dim_in_quotes_is_answered_with_a_dim() -> None:
         f32["n"]
 
 
+def test_a_quotient_is_answered_with_the_division_of_integers() -> None:
+    with pytest.raises(KernelError, match=r"is an expression of type f64(?s:.*)integers are divided by //"):
+        f32[dim("n") / 2]
+
+
 def test_extents_are_integers_of_any_kind_and_expressions() -> None:
     n = dim("n")
     assert f32[n, 2 * n, np.int32(3)].shape[::2] == (n, 3)

@@ -143,6 +143,21 @@ def test_an_extent_that_looks_constant_and_wraps_around_is_refused(strategy: str
         kernel(2**60 + 1, y)
 
 
+def test_sizes_that_are_refused_are_told_without_strides() -> None:
+    text = """
+    n = tl.dim("n")
+    @tl.kernel
+    def f(x: tl.f64[n], y: tl.f64[1]):
+        t = tl.alloc(tl.f64[n, n, n])
+        for i in range(n):
+            t[i, 0, i] = x[i]
+        for i in range(n):
+            y[0] += t[i, 0, i]
+    """
+    with pytest.raises(tl.CallValueError, match=r"workspace-too-large(?s:.*)the sizes were n = 4194304$"):
+        tl.compile(tl.parse(text), schedule=None)(np.broadcast_to(1.0, 2**22), np.zeros(1))
+
+
 NAMED = """
 @tl.kernel
 def f(s: tl.i64, y: tl.f32[4]):

@@ -188,6 +188,7 @@ def _check_extents(dtype: DType, extents: tuple[object, ...]) -> None:
         if not fits:
             given = f"an expression of type {kind}" if isinstance(kind, DType) else shown(extent)
             hint = f": {extent} = tl.dim({extent!r})" if isinstance(extent, str) and extent.isidentifier() else ""
+            hint = "; integers are divided by //" if isinstance(kind, DType) and kind.is_float else hint
             raise TypeExtent(axis, str(dtype), given, hint).error()
 
 

@@ -27,7 +27,8 @@ def refuse_workspace(signature: Signature, binding: Binding, func: PrimFunc, siz
 def refuse_size(signature: Signature, binding: Binding, func: PrimFunc, buffer: Buffer) -> NoReturn:
     """Computes again, in integers that do not wrap, what the size function found impossible."""
     values = _numbers(signature, binding, func)
-    sizes = ", ".join(f"{var.name} = {shown(value)}" for var, value in values.items())
+    strides = {stride for param in signature.arrays for stride in param.buffer.strides or ()}
+    sizes = ", ".join(f"{var.name} = {shown(value)}" for var, value in values.items() if var not in strides)
     extents = _extents(buffer, values)
     if min(extents, default=0) < 0:
         raise NegativeTemporary(signature.name, buffer.name, min(extents), sizes).error()
