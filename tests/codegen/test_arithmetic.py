@@ -214,6 +214,23 @@ def test_what_lies_where_floats_say_is_found_as_elsewhere() -> None:
     assert counts.tolist() == np.bincount(np.clip(saturated(values, i32), 0, 3), minlength=4).tolist()
 
 
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_ends_of_what_floats_become_are_ends_of_the_floats(dtype: DType) -> None:
+    values = np.resize(edge_values(dtype), 20)
+    for target in (i8, u8, i32, u32, i64, u64):
+        for low, high in ((0, 3), (0, 100), *([(-7, 0), (-50, 99), (2, 9)] if target.is_signed else [])):
+            b = Builder("rounded")
+            x, z, w = b.param("x", dtype[values.size]), *(b.param(c, target[values.size], out=True) for c in "zw")
+            with b.for_("i", 0, values.size) as i:
+                number = Cast(target, x[i])
+                b.store(z, i, Min(Max(number, IntImm(target, low)), IntImm(target, high)))
+                b.store(w, i, Max(IntImm(target, low), Min(IntImm(target, high), number)))
+            kernel = tl.compile(b.build())
+            assert low > 0 or ".sat." not in kernel.llvm
+            for found in kernel(values):
+                np.testing.assert_array_equal(found, np.clip(saturated(values, target), low, high))
+
+
 @pytest.mark.parametrize("dtype", INTEGERS, ids=str)
 def test_constant_divisors_and_shifts_give_what_variable_ones_give(dtype: DType) -> None:
     values = edge_values(dtype)

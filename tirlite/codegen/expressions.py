@@ -28,6 +28,8 @@ from tirlite.ir import (
     IntImm,
     LetExpr,
     Load,
+    Max,
+    Min,
     Op,
     Or,
     Ramp,
@@ -130,6 +132,15 @@ class Expressions:
         return None
 
     def binary(self, expr: Binary) -> Steps[Value]:
+        if isinstance(expr, Min | Max) and expr.dtype.is_integer:
+            from tirlite.analysis.integers.clamped import rounded_between
+
+            if (found := rounded_between(expr)) is not None:
+                from tirlite.codegen.arithmetic.operators import to_integer_between
+
+                cast, low, high = found
+                value = self._leaf(cast.value) or (yield self.steps(cast.value))
+                return self.computed(to_integer_between(self.out, value, expr.dtype, low, high), value)
         a = self._leaf(expr.a) or (yield self.steps(expr.a))
         b = self._leaf(expr.b) or (yield self.steps(expr.b))
         return self.computed(binary(self.out, type(expr), a, b), a, b)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import ceil, floor, inf
 
-from tirlite.ir import Broadcast, Call, DType, Expr, FloatImm, Max, Min, Op
+from tirlite.ir import Binary, Broadcast, Call, Cast, DType, Expr, FloatImm, IntImm, Max, Min, Op, f64
 
 _TO_WHOLE = (Op.FLOOR, Op.CEIL, Op.ROUND, Op.TRUNC)
 
@@ -37,6 +37,31 @@ def converted(expr: Expr) -> tuple[int, int]:
     """The ends of a float with ends, or of its lanes, as an integer that holds them: nan becomes 0."""
     low, high = reach(expr)
     return min(int(low), 0), max(int(high), 0)
+
+
+def rounded_between(expr: Binary) -> tuple[Cast, int, int] | None:
+    """The float that becomes an integer, and the ends of that in `min(max(tl.i64(x), 0), 255)`; None elsewhere.
+
+    Ends have 0 between them, which nan becomes, and are floats as well: so `x` may be kept between them instead.
+    """
+    ends: dict[type[Expr], int] = {}
+    inner: Expr = expr
+    while isinstance(inner, Min | Max) and type(inner) not in ends:
+        number, other = (inner.a, inner.b) if _whole(inner.a) is not None else (inner.b, inner.a)
+        if (end := _whole(number)) is None:
+            return None
+        ends[type(inner)], inner = end, other
+    if len(ends) < 2 or not isinstance(inner, Cast) or inner.value.dtype.scalar.bits < 32:
+        return None
+    low, high = ends[Max], ends[Min]
+    largest = 2**53 if inner.value.dtype.scalar == f64 else 2**24
+    is_fit = inner.value.dtype.is_float and -largest <= low <= 0 <= high <= largest
+    return (inner, low, high) if is_fit else None
+
+
+def _whole(expr: Expr) -> int | None:
+    bare = expr.value if isinstance(expr, Broadcast) else expr
+    return bare.value if isinstance(bare, IntImm) else None
 
 
 def _number(expr: Expr) -> float | None:

@@ -195,5 +195,15 @@ def to_integer(
     return out.select(out.compare("fcmp oge", value, beyond), constant(target.max, target), result)
 
 
+def to_integer_between(out: FunctionText, value: Value, target: DType, low: int, high: int) -> Value:
+    """The float rounded towards zero, kept between two floats of which neither is beyond 0; 0 of nan."""
+    if low < 0:
+        value = out.select(out.compare("fcmp ord", value, value), value, constant(0, value.dtype))
+    value = _bounded(out, "fcmp ogt", value, constant(low, value.dtype))  # takes nan to a low end of 0
+    value = _bounded(out, "fcmp olt", value, constant(high, value.dtype))
+    between = i32 if target.bits <= 32 and i32.min <= low and high <= i32.max else i64
+    return convert(out, out.cast("fptosi", value, between.with_lanes(target.lanes)), target)
+
+
 def _bounded(out: FunctionText, comparison: str, value: Value, end: Value) -> Value:
     return out.select(out.compare(comparison, value, end), value, end)
