@@ -46,7 +46,10 @@ def test_the_ratio_is_to_the_best_peer() -> None:
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (("--peers", "numpy,nmpy"), "`nmpy` is no peer: take some of numpy, numba, scipy, opencv, torch, jax"),
+        (
+            ("--peers", "numpy,nmpy"),
+            "`nmpy` is no peer: take some of numpy, numba, scipy, opencv, torch, jax, gcc, clang",
+        ),
         (("--only", "matmull"), "no workload has `matmull` in its name: they are matmul 512, "),
     ],
 )

@@ -98,14 +98,12 @@ def _counts(text: str) -> list[int]:
 
 def _peers(text: str) -> str:
     """Names of peers that are installed, with commas between them."""
-    from importlib.util import find_spec
-
-    from tirlite.bench.peers import PEERS
+    from tirlite.bench.peers import PEERS, is_installed
 
     for name in filter(None, text.split(",")):
         if name not in PEERS:
             raise argparse.ArgumentTypeError(f"`{name}` is no peer: take some of {', '.join(PEERS)}")
-        if find_spec(PEERS[name][0]) is None:
+        if not is_installed(name):
             raise argparse.ArgumentTypeError(f"`{name}` is not installed")
     return text
 

@@ -30,6 +30,8 @@ from tirlite.target import Target
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 # Threads of OpenBLAS spin so long after a call, in seconds, and would slow down whoever is called next.
 _REST = 0.03
+# Peers that give a new array at each call take the memory of the last one, not fresh pages of the system.
+_SETTINGS = {"OPENBLAS_THREAD_TIMEOUT": "4", "MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 40)}
 _PATIENCE = 5.0  # seconds a workload and peer
 _RUNS = 25
 
@@ -63,7 +65,7 @@ class Row:
 def kernel_rows(threads: Sequence[int], options: Sequence[str]) -> Iterator[Row]:
     """The rows of all workloads, for each number of threads in a new process with these options."""
     for count in threads:
-        environment = {**os.environ, **dict.fromkeys(_THREADS, str(count)), "OPENBLAS_THREAD_TIMEOUT": "4"}
+        environment = {**os.environ, **dict.fromkeys(_THREADS, str(count)), **_SETTINGS}
         command = [sys.executable, "-m", "tirlite.bench.kernels", str(count), *options]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
             assert process.stdout is not None

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
+from shutil import which
 from typing import Any
 
 import numpy as np
 
+from tirlite.bench.c_peers import WRITTEN_IN_C, compiled_c
 from tirlite.bench.workloads import Array, Workload, sums_of_nine
 
 # Receives inputs and the output, and gives what is called: that fills the output.
@@ -18,12 +21,18 @@ Maker = Callable[..., Callable[[], object]]
 def peers_for(key: str, workload: Workload, chosen: tuple[str, ...]) -> dict[str, tuple[Callable[[], object], Array]]:
     """What is called for a workload, with the array that it fills, by peer."""
     found = {}
-    for name, (module, makers) in PEERS.items():
+    for name, (_, makers) in PEERS.items():
         maker = makers.get(key.partition(" ")[0])
-        if maker is not None and (not chosen or name in chosen) and find_spec(module) is not None:
+        if maker is not None and (not chosen or name in chosen) and is_installed(name):
             output = np.zeros_like(workload.output)
             found[name] = maker(*workload.inputs, output), output
     return found
+
+
+def is_installed(name: str) -> bool:
+    """Whether there is the module of a peer, or the compiler."""
+    found = PEERS[name][0]
+    return find_spec(found) is not None or which(found) is not None
 
 
 def _chain(a: Array, b: Array, c: Array, y: Array) -> None:
@@ -206,4 +215,5 @@ PEERS: Mapping[str, tuple[str, Mapping[str, Maker]]] = {
     "opencv": ("cv2", {"blur": _opencv_blur}),
     "torch": ("torch", _TORCH),
     "jax": ("jax", _JAX),
+    **{each: (each, {name: partial(compiled_c, each, name) for name in WRITTEN_IN_C}) for each in ("gcc", "clang")},
 }
