@@ -6,7 +6,7 @@ from fuzz.guard import guarded
 from rewrite.before_after import BeforeAfter
 
 import tirlite as tl
-from tirlite.rewrite import PartitionLoops
+from tirlite.rewrite import Normalize, PartitionLoops
 
 n, m = tl.dims("n m")
 
@@ -163,8 +163,25 @@ def test_all_widths_do_what_is_written(columns: int) -> None:
                 np.testing.assert_array_equal(ours, other)
 
 
+def test_the_first_loop_of_a_chain_in_tiles_has_a_middle_without_edges() -> None:
+    """It writes a temporary and reads none whose place that could take. The middle begins at `max(tile, 2)`."""
+    func = tl.parse("""
+n = tl.dim("n")
+
+@tl.kernel
+def f(x: tl.f32[n], y: tl.out[tl.f32[n]]):
+    for tile in range(0, n, 4096):
+        t = tl.alloc(tl.f32[4096])
+        for i in range(tile, min(tile + 4096, n)):
+            t[i - tile] = x[max(i - 2, 0)] + x[min(i + 2, n - 1)]
+        for i in range(tile, min(tile + 4096, n)):
+            y[i] = t[i - tile] * t[i - tile]
+""")
+    assert "t[i - tile] = x[i - 2] + x[i + 2]" in str(PartitionLoops()(Normalize()(func)))
+
+
 def test_what_takes_the_place_of_a_temporary_goes_on_to_do_so() -> None:
-    """A loop that writes one stays whole, so that the planner sees what is done in place."""
+    """A loop that writes one and reads another stays whole, so that the planner sees what is done in place."""
 
     @tl.kernel
     def smoothed(x: tl.f32[n], y: tl.out[tl.f32[n]]):

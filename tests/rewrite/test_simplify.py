@@ -166,6 +166,12 @@ def test_tiles_begin_and_end_in_bounds() -> None:
     ]
 
 
+def test_what_begins_at_the_greater_of_two_is_at_least_either() -> None:
+    """The counter's last is one thing where the tile begins the loop, another where the 2 does."""
+    around = "for i in range(0, n, 64)\nfor j in range(max(i, 2), min(i + 64, n - 2))"
+    assert body(around, "y[j] = max(j - 2, 0) + min(j + 2, n - 1)")[2:] == ["        y[j] = 2 * j"]
+
+
 def test_loops_of_one_iteration_and_of_none_go() -> None:
     assert body("for i in range(3, 3)", "y[i] = 1") == ["pass"]
     assert body("for i in range(n, n + 1)", "y[0] = i") == ["y[0] = n"]

@@ -377,7 +377,11 @@ def test_results_that_nothing_reads_are_written_by_vectors_that_may_go_past_the_
             "for j in range(m):\n    for p in range(j):\n        y[0, j] = x[0, p]", id="loops of other lengths"
         ),
         pytest.param("if m > 2:\n    for j in range(3):\n        y[0, j] = tl.exp(x[0, j])", id="few iterations"),
-        pytest.param("t = tl.alloc(tl.f32[m])\nfor j in range(m):\n    t[j] = tl.exp(x[0, j])", id="a temporary"),
+        pytest.param(
+            "u = tl.alloc(tl.f32[m])\nt = tl.alloc(tl.f32[m])\nfor j in range(m):\n    u[j] = x[0, j]\n"
+            "for j in range(m):\n    t[j] = tl.exp(u[j])",
+            id="a temporary that may take the place of another",
+        ),
         pytest.param(
             "for j in range(m):\n    if x[0, j] > 0:\n        for p in range(n):\n            y[0, j] = x[p, j]",
             id="a loop on a condition that differs",

@@ -144,13 +144,17 @@ class Facts:
             and (loop.kind is ForKind.PARALLEL or next(statements_of(loop.body, View), None) is None)
         )
 
-    def writes_parameters(self, loop: Loop) -> bool:
-        """Whether a loop writes parameters, and of what is allocated outside of it nothing else."""
+    def replaces_nothing(self, loop: Loop) -> bool:
+        """Whether a loop writes what is allocated outside of it, and none of that could lie in place of what it reads.
+
+        A temporary takes the place of another one alone, which its loop reads and does not write.
+        """
         from tirlite.analysis.dependence import writes
 
         touches = self.touches_in.get(loop, {})
-        written = [each.buffer for each, found in touches.items() if any(map(writes, found))]
-        return bool(written) and all(buffer in self.params for buffer in written)
+        written = {each for each, found in touches.items() if any(map(writes, found))}
+        is_free = all(each.buffer in self.params for each in written)
+        return bool(written) and (is_free or all(each in written or each.buffer in self.params for each in touches))
 
     def writes_tiles(self, loop: Loop) -> bool:
         """Whether a loop writes parameters, and of the rest only what loops around it allocate anew each time."""

@@ -181,7 +181,7 @@ def _may_go(loop: For, facts: Facts) -> bool:
     """Whether iterations of a loop may run at once, and vectors may serve it."""
     if not (_may_pay(loop) and facts.is_independent(loop)):
         return False
-    return facts.writes_parameters(loop) or (not has_much_to_do(loop) and facts.writes_tiles(loop))
+    return facts.replaces_nothing(loop) or (not has_much_to_do(loop) and facts.writes_tiles(loop))
 
 
 def _at(

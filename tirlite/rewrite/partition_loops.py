@@ -45,9 +45,9 @@ class PartitionLoops(FactsPass):
     """Three loops of one: in that between, comparisons, extrema and remainders that ask for the edges have gone.
 
     `x[max(j - 1, 0)]` is `x[j - 1]` from the second iteration on, so that it can go by vectors. That is done for loops
-    whose iterations are independent and write parameters alone, with no others inside than short ones of constant
-    bounds, where at most 32 iterations at each end differ. Their order stays. For functions in normal form (see
-    `Normalize`).
+    whose iterations are independent and write no temporary that could lie in the place of one that they read, with no
+    others inside than short ones of constant bounds, where at most 32 iterations at each end differ. Their order stays.
+    For functions in normal form (see `Normalize`).
 
     Source: TVM calls this loop partitioning (loop_partition.cc), and Halide too (PartitionLoops.cpp).
     """
@@ -58,7 +58,7 @@ class PartitionLoops(FactsPass):
         loops = [loop for loop in statements_of(facts.func.body, For) if _may_have_edges(loop)]
         parts: dict[For, tuple[Stmt, ...]] = {}
         for loop in loops:
-            if facts.writes_parameters(loop) and facts.is_independent(loop):
+            if facts.replaces_nothing(loop) and facts.is_independent(loop):
                 from tirlite.rewrite.edges import Edges
 
                 edges = Edges(loop, facts)

@@ -25,11 +25,12 @@ class VectorizeLoops(FactsPass):
     that is not the last, a conditional expression, a call.
 
     Serial loops go by vectors of up to 64 lanes where they compute elementary functions or have loops inside, if
-    iterations are proved independent, write parameters alone, and lanes access neighbours in memory. What a loop inside
-    combines is combined in the order that is written, in each lane, but for windows without weights: their rows go
-    first, if that changes nothing or `tl.reduce` allows it. The last vector of a loop may overlap the one before where
-    that writes the same again; else the last iterations follow one by one. Four iterations of a loop around go together
-    where they share what loops inside load, by as many vectors as the registers of `target` hold.
+    iterations are proved independent, write no temporary that could lie in the place of one that they read, and
+    lanes access neighbours in memory. What a loop inside combines is combined in the order that is written, in each
+    lane, but for windows without weights: their rows go first, if that changes nothing or `tl.reduce` allows it.
+    The last vector of a loop may overlap the one before where that writes the same again; else the last iterations
+    follow one by one. Four iterations of a loop around go together where they share what loops inside load, by as
+    many vectors as the registers of `target` hold.
 
     A loop that stores where it loads goes by vectors where none of these holds two iterations that meet, as when an
     array is turned over in place; a number that decides that is looked at in front of it.

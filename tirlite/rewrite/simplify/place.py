@@ -33,8 +33,9 @@ from tirlite.ir.traps import trap_of
 from tirlite.record import record
 from tirlite.sizes import Size, maximum, minimum, substitute
 from tirlite.sizes.division import divisor_of
+from tirlite.sizes.extrema import Maximum, Minimum
 from tirlite.sizes.narrow import narrower
-from tirlite.sizes.poly import Atom, terms_of, varies
+from tirlite.sizes.poly import Atom, inside_out, terms_of, varies
 from tirlite.sizes.unknown import Unknown, ends, follows, is_nonnegative, unknowns_in
 
 # Facts that are kept in mind, the innermost ones.
@@ -100,7 +101,10 @@ class Place(IndexSpace):
         shown = self.unknown(loop.var.name, *ends(value), divisor=divisor_of(terms_of(value)) or 1)
         self.exprs[shown] = loop.var
         self.starts[loop] = start, shown
-        if abs(loop.step) == 1 and varies(stop := self.size(loop.stop)) and self.is_exact(stop):
+        stop = self.size(loop.stop)
+        # The last of a counter knows nothing of which operand an extremum in the start is.
+        is_told = not varies(stop) and not any(isinstance(each, Maximum | Minimum) for each in inside_out(start))
+        if abs(loop.step) == 1 and not is_told and self.is_exact(stop):
             self._facts = [*self._facts, loop.step * (stop - value) - 1][-_MOST_FACTS:]
 
     def note(self, node: Expr) -> None:

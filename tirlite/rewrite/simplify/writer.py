@@ -11,7 +11,7 @@ from tirlite.ir import Expr, FloorDiv, FloorMod, For, IntImm, Max, Min, Mul, Nod
 from tirlite.ir.size import sum_expr
 from tirlite.rewrite.simplify.place import Place, Written
 from tirlite.sizes import Size
-from tirlite.sizes.extrema import Maximum, Minimum
+from tirlite.sizes.extrema import Maximum, Minimum, maximum, minimum
 from tirlite.sizes.poly import Atom, Composite, Product, Quotient, Remainder, of_terms, terms_of, varies
 from tirlite.sizes.terms import replace
 from tirlite.sizes.unknown import Unknown, recombined, terms_in
@@ -41,6 +41,13 @@ def _named(size: Size, place: Place) -> Size | None:
         if loop is not None and loop.step != 1 and factor % loop.step == 0:
             start, shown = place.starts[loop]
             size = size + factor // loop.step * (shown - start) - factor * atom
+        elif isinstance(atom, Maximum | Minimum) and isinstance(factor, int) and abs(factor) > 1:
+            # `2*max(8*i, 1)` is made of no part of a step where it is `max(16*i, 2)`.
+            operands = [_named(abs(factor) * operand, place) for operand in atom.operands]
+            known = [operand for operand in operands if operand is not None]
+            if len(known) == len(operands):
+                whole = (maximum if isinstance(atom, Maximum) else minimum)(*known)
+                size = size - factor * atom + (whole if factor > 0 else -whole)
     images = {}
     for atom in dict.fromkeys(atom for product in terms_of(size) for atom in product if atom.varies):
         image = _named_atom(atom, place)
