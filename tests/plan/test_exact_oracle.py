@@ -3,7 +3,7 @@
 What other strategies claim to have proved is held against the same.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from random import Random
 
@@ -228,3 +228,15 @@ def test_each_of_several_pools_is_optimal(seed):
     best = {name: fewest_bytes(part) for name, part in parts.items()}
     assert plan.total == best["p"] + 2 * best["q"]
     assert plan.proved_optimal
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("make", [drawn, with_pairs])
+def test_the_best_layout_at_one_binding_is_the_best_plan(make: Callable[[int, int], Problem], seed: int) -> None:
+    """The command of `plan/one_layout.py`, which seeks one layout for many values, beside `exact`."""
+    pytest.importorskip("ortools.sat.python.cp_model")
+    from plan.one_layout import least_ratio
+
+    best = solve(make(seed, 6), "exact").total
+    assert least_ratio(make(seed, 6), [{}], [best], 20) == (1, 1)
+    assert least_ratio(make(seed, 6), [{}], [best - 1], 20)[1] > 1
