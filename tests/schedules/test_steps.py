@@ -242,6 +242,13 @@ def test_loops_that_descend_are_not_fused() -> None:
         tl.schedule(backwards).fuse("i", "j")
 
 
+@pytest.mark.parametrize("names", [("i", "i"), ("j", "i", "j")])
+def test_a_loop_has_one_place_in_an_order(names: tuple[str, ...]) -> None:
+    """It was put inside of itself: the function then ran it for each of its own iterations."""
+    with pytest.raises(tl.KernelError, match=r"s\.reorder\(.*does not fit: a loop is named twice"):
+        tl.schedule(running).reorder(*names)
+
+
 def everything(s: tl.Schedule) -> None:
     s.specialize("i", {"i": 3})
     s.split("j", 8)

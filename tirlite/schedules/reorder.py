@@ -42,6 +42,8 @@ class Reorder(FactsPass):
         deepest = max(wanted, key=len, default=())
         loops = [chain[-1] for chain in wanted]
         nest = [*deepest[len(deepest) - len(loops) :]]
+        if len({*loops}) < len(loops):
+            raise does_not_fit(self, "a loop is named twice")
         if len(loops) < 2 or {*nest} != {*loops}:
             raise does_not_fit(self, "the loops are not one inside of the other")
         for outer, inner in pairwise(nest):
