@@ -14,7 +14,7 @@ from mutation.trial import Plant
 
 import tirlite as tl
 from tirlite.analysis import access, check_storage
-from tirlite.analysis.storage_check import check as storage_check
+from tirlite.analysis.storage_check import meetings as storage_meetings
 from tirlite.analysis.storage_check.places import Places
 from tirlite.ir import Builder, Load, Node, PrimFunc, f32
 from tirlite.rewrite import StorageRewrite
@@ -112,7 +112,7 @@ def all_with_all(patch: pytest.MonkeyPatch) -> None:
                 if not at_most(a.high, b.low) and not at_most(b.high, a.low):
                     yield one, other
 
-    patch.setattr(storage_check, "meetings", meetings)
+    patch.setattr(storage_meetings, "meetings", meetings)
 
 
 _NAMES = """
