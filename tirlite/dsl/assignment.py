@@ -77,7 +77,7 @@ class NotAssignable(Message):
 
     code = "not-assignable"
     title = "this cannot be assigned"
-    help = "assign to a name, or to an element of a buffer: x[i, j] = ..."
+    help = "assign to a name, or to an element of a buffer: `x[i, j] = ...`"
 
 
 class BadLocalType(Message):

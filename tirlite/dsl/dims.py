@@ -17,7 +17,7 @@ class BadDimName(Message):
 
     code = "bad-dim-name"
     title = "{given} is not a name of a dim"
-    help = 'write names as of variables: n, m = tl.dims("n m")'
+    help = 'write names as of variables: `n, m = tl.dims("n m")`'
 
     given: str
 

@@ -37,7 +37,7 @@ class NotCallable(Message):
 
     code = "not-callable"
     title = "{given} cannot be called"
-    help = "a kernel calls tl.*, min, max, abs, types, other kernels, and functions under @tl.inline"
+    help = "a kernel calls `tl.*`, `min`, `max`, `abs`, types, other kernels, and functions under `@tl.inline`"
 
     given: str
 

@@ -24,7 +24,7 @@ class BadAnnotation(Message):
     code = "bad-annotation"
     title = "parameter `{name}` is annotated with {given}"
     label = "no type of a parameter"
-    help = "write tl.f32[n, m] for an array, tl.f32 for a scalar, tl.out[tl.f32[n, m]] for an output"
+    help = "write `tl.f32[n, m]` for an array, `tl.f32` for a scalar, `tl.out[tl.f32[n, m]]` for an output"
 
     name: str
     given: str

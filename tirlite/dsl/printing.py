@@ -24,7 +24,7 @@ class PrintFormat(Message):
 
     code = "print-format"
     title = "this format does not fit the values that are printed: {given}"
-    help = "write {{value}} or {{value:.3f}}, as Python formats numbers"
+    help = "write `{{value}}` or `{{value:.3f}}`, as Python formats numbers"
 
     given: str
 
@@ -87,7 +87,7 @@ def _spec(part: ast.FormattedValue, expressions: Expressions) -> str:
     """The format behind the colon, which is a constant."""
     pieces = part.format_spec.values if isinstance(part.format_spec, ast.JoinedStr) else []
     if part.conversion != -1 or not all(isinstance(each, ast.Constant) for each in pieces):
-        instead = "write {value} or {value:.3f}, as Python formats numbers"
+        instead = "write `{value}` or `{value:.3f}`, as Python formats numbers"
         raise NotInKernels("this format", instead, span=expressions.span(part.value)).error()
     return "".join(str(each.value) for each in pieces if isinstance(each, ast.Constant))
 

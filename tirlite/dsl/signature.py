@@ -44,7 +44,9 @@ class BadParameter(Message):
 
     code = "bad-parameter"
     title = "{what} is not allowed in the signature of a kernel"
-    help = "a kernel has plain parameters with types, numbers perhaps with defaults: def f(x: tl.f32[n], a: tl.f32 = 1)"
+    help = (
+        "a kernel has plain parameters with types, numbers perhaps with defaults: `def f(x: tl.f32[n], a: tl.f32 = 1)`"
+    )
 
     what: str
 

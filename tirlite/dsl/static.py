@@ -27,7 +27,7 @@ class NotStatic(Message):
 
     code = "not-static"
     title = "`{name}` is {given}, which has no value before the kernel runs"
-    help = "tl.static takes constants from outside the kernel, and variables of loops over tl.static(...)"
+    help = "`tl.static` takes constants from outside the kernel, and variables of loops over `tl.static(...)`"
 
     name: str
     given: str

@@ -65,7 +65,7 @@ class TooDeep(Message):
 
     code = "too-deep-to-parse"
     title = "the text is nested too deeply for Python's parser"
-    help = "split long expressions over several assignments, or build the function with tl.ir.Builder"
+    help = "split long expressions over several assignments, or build the function with `tl.ir.Builder`"
 
 
 def function_syntax(function: FunctionType) -> tuple[ast.FunctionDef, Places]:

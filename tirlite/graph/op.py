@@ -64,7 +64,9 @@ class ShapeUndecided(Message):
     raises = GraphError
     title = "`{call}`: {why}"
     label = "this depends on the dims"
-    help = "use one dim for extents that are equal, or declare facts about dims: tl.dim(name, min=, max=, multiple_of=)"
+    help = (
+        "use one dim for extents that are equal, or declare facts about dims: `tl.dim(name, min=, max=, multiple_of=)`"
+    )
 
     call: str
     why: str

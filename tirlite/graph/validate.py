@@ -29,7 +29,7 @@ class UnknownGraphDim(Message):
     code = "unknown-graph-dim"
     raises = GraphError
     title = "the dim `{dim}` of `{where}` is not known when `{function}` is called"
-    help = "make it an extent of an input by itself, as `n` is in tl.f32[n, 2 * n]"
+    help = "make it an extent of an input by itself, as `n` is in `tl.f32[n, 2 * n]`"
 
     dim: str
     where: str

@@ -32,7 +32,7 @@ class ThreadConflict(Message):
     raises = KernelRunError
     title = "thread {thread} and thread {other} conflict on {element}"
     label = "touched here, and by the other thread since the last barrier; one of them writes"
-    help = 'put tl.barrier("shared") between the two, or give each thread elements of its own'
+    help = 'put `tl.barrier("shared")` between the two, or give each thread elements of its own'
 
     element: str
     thread: str

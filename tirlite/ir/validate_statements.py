@@ -69,7 +69,7 @@ class AssertPlaces(Message):
 
     code = "assert-places"
     title = "the message of an assert has other places than those of its {count} values"
-    help = "write {{}} once for each value, which is a number; double all other braces"
+    help = "write `{{}}` once for each value, which is a number; double all other braces"
 
     count: int
 

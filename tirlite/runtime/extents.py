@@ -23,7 +23,7 @@ class ExtentForm(Message):
     raises = KernelError
     title = "an extent of `{buffer}` contains {kind}"
     label = "declared here"
-    help = "an extent is made of integers, dims and scalar parameters by + - * // % min and max"
+    help = "an extent is made of integers, dims and scalar parameters by `+ - * // %`, `min` and `max`"
 
     buffer: str
     kind: str

@@ -69,7 +69,7 @@ class NoOutputs(Message):
     code = "graph-without-outputs"
     raises = GraphError
     title = "`{name}` has no outputs"
-    help = "a function returns at least one value: g.function(y), or g.function({{'scores': y}})"
+    help = "a function returns at least one value: `g.function(y)`, or `g.function({{'scores': y}})`"
 
     name: str
 

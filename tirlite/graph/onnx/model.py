@@ -46,7 +46,7 @@ class NoOnnxPackage(Message):
     code = "onnx-not-installed"
     raises = GraphError
     title = "reading `{model}` takes the package onnx, which is not installed"
-    help = "pip install tirlite[onnx]"
+    help = "run `pip install tirlite[onnx]`"
 
     model: str
 

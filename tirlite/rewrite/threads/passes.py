@@ -31,7 +31,7 @@ class VirtualThreadsLeft(Message):
     raises = KernelError
     title = "{pass_name} cannot handle the virtual threads of `{tag}`"
     label = "these"
-    help = "run tl.passes.InjectVirtualThreads() first"
+    help = "run `tl.passes.InjectVirtualThreads()` first"
 
     pass_name: str
     tag: str

@@ -44,7 +44,7 @@ class UnknownSymbol(Message):
     code = "unknown-symbol"
     raises = KernelError
     title = "the extern function `{name}` is not in this process"
-    help = "load its library first: ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)"
+    help = "load its library first: `ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)`"
 
     name: str
 
