@@ -322,6 +322,20 @@ def test_a_kernel_tells_the_figures_that_decided_and_which_loops_stay_in_order()
     assert tl.schedule(decay).notes == ()
 
 
+def test_rows_that_are_added_up_column_by_column_are_no_loop_in_order() -> None:
+    """Columns go side by side: that `tl.reduce` would allow more says nothing of a loop that has it."""
+
+    @tl.kernel
+    def columns(x: tl.f32[n, m], y: tl.out[tl.f32[m]]):
+        for j in range(m):
+            s = tl.f32(0)
+            for i in tl.reduce(n):
+                s += x[i, j]
+            y[j] = s
+
+    assert tl.compile(columns).schedule.notes == ()
+
+
 def test_what_would_change_results_is_refused_with_the_accesses() -> None:
     s = tl.schedule(running)
     with pytest.raises(tl.KernelError) as error:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tirlite.analysis.access import Touch
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.regrouping import updates_in
-from tirlite.ir import For, ForKind, PrimFunc, walk
+from tirlite.ir import For, ForKind, Load, PrimFunc, Store, statements_of, walk
 from tirlite.ir.checked import has_check
 from tirlite.ir.printing import prints_in
 from tirlite.schedules.handle import loops_around
@@ -32,8 +33,17 @@ def _reason(facts: Facts, loop: For) -> str:
     sink, source = str(first.sink), str(first.source)
     updates = updates_in(loop, facts)
     if isinstance(updates, tuple) and updates:
+        if _goes_along(loop, first.sink):
+            return ""
         return f"it combines values into {sink} as written: `tl.reduce` says that they may be regrouped"
     return f"its iterations may meet in {sink}" if sink == source else f"{sink} must come after {source}"
+
+
+def _goes_along(loop: For, touch: Touch) -> bool:
+    """Whether a loop inside goes from element to element: each is combined in order, but many at once."""
+    inside = {each.var for each in statements_of(loop.body, For)}
+    indices = touch.node.indices if isinstance(touch.node, Load | Store) else ()
+    return any(node in inside for index in indices for node in walk(index))
 
 
 def _has_vectors(loop: For) -> bool:
