@@ -11,7 +11,7 @@ import pytest
 import tirlite as tl
 from tirlite.cli.main import main
 from tirlite.kernels.operators.conv import conv
-from tirlite.kernels.operators.gather import gather
+from tirlite.kernels.operators.indexing import gather
 from tirlite.kernels.operators.pool import max_pool
 from tirlite.kernels.operators.sampling import grid_sample, roi_align
 

@@ -1,4 +1,4 @@
-"""Cases of the kernels of `tirlite.kernels.operators.gather`."""
+"""Cases of the kernels of `tirlite.kernels.operators.indexing`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 import tirlite as tl
 from tirlite.kernels.operators.case import Case, integers, joined, normal
-from tirlite.kernels.operators.gather import scatter_elements, scatter_nd
+from tirlite.kernels.operators.indexing import scatter_elements, scatter_nd
 
 n, m = tl.dims("n m")
 

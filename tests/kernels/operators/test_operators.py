@@ -16,7 +16,7 @@ from tirlite.codegen import Effort
 from tirlite.ir import For, ForKind, statements_of
 from tirlite.kernels.operators.byte_sums import conv_bytes
 from tirlite.kernels.operators.case import Case
-from tirlite.kernels.operators.gather import gather
+from tirlite.kernels.operators.indexing import gather
 from tirlite.kernels.operators.softmax import softmax
 
 each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

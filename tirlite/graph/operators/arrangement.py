@@ -379,7 +379,7 @@ class Arrangement(CallBuilder):
         call = self.call("split", value, attrs=Split(sizes, axis))
         return [self.item(call, number) for number in range(len(sizes))]
 
-    @operator(_gather_type, _gather, "gather.gather", least=2, attrs=Axis, onnx=Spelling("Gather", axis_of))
+    @operator(_gather_type, _gather, "indexing.gather", least=2, attrs=Axis, onnx=Spelling("Gather", axis_of))
     def gather(self, x: Operand, indices: Operand, axis: int = 0) -> Call:
         """The elements at these indices of an axis, whose place the axes of the indices take; as numpy.take."""
         return self.call("gather", x, indices, attrs=Axis(axis))

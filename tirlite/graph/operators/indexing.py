@@ -185,7 +185,7 @@ class Indexing(CallBuilder):
     @operator(
         _gather_elements_type,
         _gather_elements,
-        "gather.gather_elements",
+        "indexing.gather_elements",
         least=2,
         attrs=Axis,
         onnx=Spelling("GatherElements", axis_of),
@@ -197,7 +197,7 @@ class Indexing(CallBuilder):
     @operator(
         _gather_nd_type,
         _gather_nd,
-        "gather.gather_nd",
+        "indexing.gather_nd",
         least=2,
         attrs=BatchDims,
         onnx=Spelling("GatherND", lambda node: BatchDims(node.integer("batch_dims"))),
@@ -206,7 +206,7 @@ class Indexing(CallBuilder):
         """x at the tuples of indices that the last axis of `indices` holds, behind the axes that both have."""
         return self.call("gather_nd", x, indices, attrs=BatchDims(batch_dims))
 
-    @operator(_scatter_elements_type, _scatter_elements, "gather.scatter_elements", least=3, attrs=Scatter)
+    @operator(_scatter_elements_type, _scatter_elements, "indexing.scatter_elements", least=3, attrs=Scatter)
     def scatter_elements(
         self, x: Operand, indices: Operand, updates: Operand, axis: int = 0, *, reduction: str = "none"
     ) -> Call:
@@ -216,7 +216,7 @@ class Indexing(CallBuilder):
     @operator(
         _scatter_nd_type,
         _scatter_nd,
-        "gather.scatter_nd",
+        "indexing.scatter_nd",
         least=3,
         attrs=ScatterNd,
         onnx=Spelling("ScatterND", lambda node: ScatterNd(node.text("reduction", "none"))),
