@@ -7,10 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from llvmlite import binding as llvm
 
 import tirlite as tl
 from tirlite.codegen import Effort, compile_module, compile_text, lower, parts
-from tirlite.codegen.llvm.machine import compiled, new_machine
+from tirlite.codegen.llvm.machine import ADDRESSES, compiled, new_machine
 from tirlite.codegen.lower import Lowered
 from tirlite.codegen.parts import Part
 from tirlite.runtime.artifact.build import code_of
@@ -192,3 +193,33 @@ def test_what_is_compiled_beside_a_network_is_what_it_is_alone() -> None:
 
 def code(text: str, *, is_unit: bool) -> bytes:
     return compiled(Part(text, is_unit=is_unit), new_machine(2, HOST), Effort.FULL, locked=False)[0]
+
+
+STEPS = """
+define void @f(ptr %p, i64 %n, i64 %step) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [0, %entry], [%next, %loop]
+  %at = mul i64 %i, %step
+  %q = getelementptr float, ptr %p, i64 %at
+  store float 1.0, ptr %q
+  %next = add i64 %i, 1
+  %more = icmp slt i64 %next, %n
+  br i1 %more, label %loop, label %done
+done:
+  ret void
+}
+"""
+
+
+def test_what_others_compile_is_as_it_was_after_a_network() -> None:
+    """LLVM's work on addresses is an option of the process: numba compiles there, too."""
+
+    def assembly() -> str:
+        return str(new_machine(2, HOST).emit_assembly(llvm.parse_assembly(STEPS)))
+
+    before = assembly()
+    with ADDRESSES.worked_over(are=False), ADDRESSES.worked_over(are=False):
+        assert assembly() != before
+    assert assembly() == before

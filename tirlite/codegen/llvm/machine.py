@@ -102,7 +102,7 @@ def compiled(part: Part, machine: TargetMachine, effort: Effort, *, locked: bool
     start = _lap(seconds, "llvm parse", start)
     _optimise(module, machine, effort, joins_scalars=part.joins_scalars, locked=locked)
     start = _lap(seconds, "llvm optimise", start)
-    with _ADDRESSES.worked_over(are=not part.is_unit):
+    with ADDRESSES.worked_over(are=not part.is_unit):
         data = emit_object(machine, module, locked=locked)
     _lap(seconds, "llvm emit", start)
     return data, seconds
@@ -136,7 +136,7 @@ def compile_exported(lowered: Lowered, wrapper: str, names: Collection[str], mac
     for function in module.functions:
         if not function.is_declaration and function.name not in names:
             function.linkage = "internal"
-    with SETTINGS.held(target), _ADDRESSES.worked_over(are=True):
+    with SETTINGS.held(target), ADDRESSES.worked_over(are=True):
         _optimise(module, target, effort, joins_scalars=lowered.joins_scalars)
         return bytes(target.emit_object(module))
 
@@ -153,7 +153,7 @@ def optimised(lowered: Lowered, target: str = HOST) -> Optimised:
     effort = effort_for(lowered.extent)
     machine = machine_for(effort, target)
     module = _parsed(lowered.text, machine)
-    with SETTINGS.held(machine), _ADDRESSES.worked_over(are=True):
+    with SETTINGS.held(machine), ADDRESSES.worked_over(are=True):
         _optimise(module, machine, effort, joins_scalars=lowered.joins_scalars)
         return Optimised(str(module), str(machine.emit_assembly(module)))
 
@@ -201,7 +201,7 @@ class _Addresses:
     """Whether LLVM works over the addresses in loops, a third of the time that it takes to emit a network.
 
     Loops of networks go along vectors, and run as fast without it. It is an option of the process: parts are emitted at
-    one time that are alike in it.
+    one time that are alike in it, and for what others compile it is as it was.
     """
 
     def __init__(self) -> None:
@@ -211,23 +211,28 @@ class _Addresses:
 
     @contextmanager
     def worked_over(self, *, are: bool) -> Iterator[None]:
-        from llvmlite import binding
-
         with self._changed:
             self._changed.wait_for(lambda: self._are is are or not self._emitting)
-            if self._are is not are and binding.llvm_version_info[0] <= OPTIONS_OF:
-                binding.set_option("", f"-disable-lsr={'false' if are else 'true'}")
-            self._are = are
+            self._set(are=are)
             self._emitting += 1
         try:
             yield
         finally:
             with self._changed:
                 self._emitting -= 1
+                if not self._emitting:
+                    self._set(are=True)
                 self._changed.notify_all()
 
+    def _set(self, *, are: bool) -> None:
+        from llvmlite import binding
 
-_ADDRESSES = _Addresses()
+        if self._are is not are and binding.llvm_version_info[0] <= OPTIONS_OF:
+            binding.set_option("", f"-disable-lsr={'false' if are else 'true'}")
+        self._are = are
+
+
+ADDRESSES = _Addresses()
 
 
 def _lap(seconds: Seconds, stage: str, start: float) -> float:
