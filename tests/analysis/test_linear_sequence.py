@@ -212,3 +212,14 @@ def test_a_buffer_allocated_two_loops_out_is_touched_there_alone() -> None:
           6  -3 end for i: write t, read t
         """
     )
+
+
+def test_a_touch_inside_a_parallel_loop_has_a_representation() -> None:
+    found = tl.analysis.linear_sequence(
+        tl.parse(
+            "n = tl.dim('n')\n\n@tl.kernel\ndef f(y: tl.f32[n]):\n    for i in tl.parallel(n):\n        y[i] = 1\n"
+        )
+    )
+    (touch,) = found.params[0].touches
+    assert touch.region.attach is touch.region
+    assert "region=Region([0, 2), depth 1), position=1" in repr(touch)

@@ -84,7 +84,7 @@ class Entry:
         return line + (f": {', '.join(touched)}" if touched else "")
 
 
-@record(frozen=False, eq=False)
+@record(frozen=False, eq=False, repr=False)
 class Region:
     """A body: where allocations can stand. `before` and `after` are the positions of its composite's two entries."""
 
@@ -102,6 +102,9 @@ class Region:
     def is_thread(self) -> bool:
         """Whether it is the body of a thread-bound loop."""
         return isinstance(self.composite, For) and self.composite.kind is ForKind.THREAD
+
+    def __repr__(self) -> str:
+        return f"Region([{self.before}, {self.after}), depth {self.depth})"  # not `attach`, which may be itself
 
 
 @record(guarded=False)

@@ -214,6 +214,15 @@ def test_damage_is_a_miss(folder: Path, damage: Callable[[Path], None]) -> None:
     assert not was_found(doubled())
 
 
+def test_a_directory_in_the_place_of_an_entry_gives_way(folder: Path) -> None:
+    assert not was_found(doubled())
+    file = only_file(folder)
+    file.unlink()
+    (file / "full").mkdir(parents=True)
+    assert not was_found(doubled())
+    assert was_found(doubled())
+
+
 def test_an_entry_under_another_key_is_a_miss(folder: Path) -> None:
     entries.keep(KEY, ("plain",))
     assert entries.find(KEY) == ("plain",)

@@ -64,7 +64,11 @@ class Folder:
             try:
                 with os.fdopen(file, "wb") as opened:
                     opened.write(data)
-                os.replace(begun, name, src_dir_fd=folder, dst_dir_fd=folder)
+                try:
+                    os.replace(begun, name, src_dir_fd=folder, dst_dir_fd=folder)
+                except IsADirectoryError:
+                    _remove(name, folder)
+                    os.replace(begun, name, src_dir_fd=folder, dst_dir_fd=folder)
             except BaseException:
                 with suppress(OSError):
                     os.unlink(begun, dir_fd=folder)
@@ -109,7 +113,7 @@ class Folder:
 
     def _delete(self, name: str) -> bool:
         with suppress(OSError, Refused), self._opened() as folder:
-            os.unlink(name, dir_fd=folder)
+            _remove(name, folder)
             return True
         return False
 
@@ -135,3 +139,13 @@ class Folder:
             yield folder
         finally:
             os.close(folder)
+
+
+def _remove(name: str, folder: int) -> None:
+    """Takes a file out of the folder, or a directory in the place of one, with all that is in it."""
+    try:
+        os.unlink(name, dir_fd=folder)
+    except IsADirectoryError:
+        from shutil import rmtree
+
+        rmtree(name, dir_fd=folder)
