@@ -194,6 +194,24 @@ def test_what_is_read_as_an_index_is_looked_at_as_a_whole() -> None:
     )
 
 
+def test_places_in_an_image_are_decided_by_what_rounds_its_extent() -> None:
+    """Integers up to 2**24 are floats of 32 bits, and an extent beyond may be rounded up."""
+    n, m = tl.dims("n m")
+
+    @tl.kernel
+    def nearest(x: tl.f32[n], y: tl.out[tl.f32[m]]):
+        for i in range(m):
+            place = min(max((tl.f32(i) + 0.5) * (tl.f32(n) / tl.f32(m)), 0.0), tl.f32(n - 1))
+            y[i] = x[tl.i64(place)]
+
+    func = CheckBounds(at_entry=True)(Normalize()(nearest.ir))
+    assert "assert n <= 16777217," in text(func)
+    assert "checked" not in text(func)
+    y = np.empty(3, np.float32)
+    nearest(np.arange(7, dtype=np.float32), y)
+    assert y.tolist() == [1, 3, 5]
+
+
 def test_what_a_test_in_a_loop_may_rule_out_is_checked_where_it_stands() -> None:
     source = """
     n, m = tl.dims("n m")

@@ -34,7 +34,7 @@ def stays_exact(low: Size | None, high: Size | None, extent: Size | None = None)
         return False
     if extent is not None and _at_most(-extent - _SLACK, low) and _at_most(high, 2 * extent + _SLACK):
         return True
-    return _magnitude(low) < _LIMIT and _magnitude(high) < _LIMIT
+    return magnitude(low) < _LIMIT and magnitude(high) < _LIMIT
 
 
 def is_exact_size(size: Size, arrays: ArrayBounds) -> bool:
@@ -44,7 +44,7 @@ def is_exact_size(size: Size, arrays: ArrayBounds) -> bool:
     """
     if isinstance(size, int):
         return i64.min <= size <= i64.max
-    return size == dims_of(size)[0] or _is_pick(size, arrays) or _magnitude(size, arrays) < _LIMIT
+    return size == dims_of(size)[0] or _is_pick(size, arrays) or magnitude(size, arrays) < _LIMIT
 
 
 def _is_pick(size: Size, arrays: ArrayBounds) -> bool:
@@ -59,7 +59,7 @@ def _is_pick(size: Size, arrays: ArrayBounds) -> bool:
 
 def is_exact_index(size: Size, arrays: ArrayBounds) -> bool:
     """As `is_exact_size`, wherever the value is an index in bounds: one that wraps around once is not."""
-    return is_exact_size(size, arrays) or _magnitude(size, arrays) < _TWICE
+    return is_exact_size(size, arrays) or magnitude(size, arrays) < _TWICE
 
 
 def may_be_anything(dim: Dim) -> bool:
@@ -71,7 +71,7 @@ def _at_most(a: Size, b: Size) -> bool:
     return prove_le(a, b) is Proof.YES
 
 
-def _magnitude(size: Size, arrays: ArrayBounds = NO_ARRAYS) -> int:
+def magnitude(size: Size, arrays: ArrayBounds = NO_ARRAYS) -> int:
     """A number that the absolute value of `size` does not exceed."""
     if isinstance(size, int):
         return abs(size)

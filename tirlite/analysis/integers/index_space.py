@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from tirlite.analysis.integers.clamped import converted, is_within
 from tirlite.analysis.integers.definitions import Definition, Definitions, Loop
 from tirlite.analysis.integers.exactness import is_exact_index, is_exact_size, stays_exact
 from tirlite.analysis.integers.extents import Extents
+from tirlite.analysis.integers.float_ends import FloatEnds
 from tirlite.ir import (
     EQ,
     GE,
@@ -56,6 +56,7 @@ from tirlite.sizes import Size, maximum, minimum
 from tirlite.sizes.poly import Atom, Composite, bare, terms_of, varies
 from tirlite.sizes.terms import level_above, written
 from tirlite.sizes.unknown import (
+    Ends,
     Linear,
     Unknown,
     ends,
@@ -321,7 +322,7 @@ class IndexSpace:
         """A value of which no more is known: evaluated at each mention, or once where it is part of a definition."""
         return self._between(*_type_ends(expr), owner)
 
-    def _between(self, low: int | None, high: int | None, owner: Definition | None) -> Size:
+    def _between(self, low: Size | None, high: Size | None, owner: Definition | None) -> Size:
         loop: Loop | None = None if owner is None else owner.owner
         return self.unknown("a value", low, high, loop, steady=owner is not None and owner.is_statement) + 0
 
@@ -381,8 +382,9 @@ class IndexSpace:
 
     def _cast(self, expr: Cast, lane: Unknown | None, owner: Definition | None) -> Steps[Size]:
         source = expr.value.dtype.scalar
-        if source.is_float and expr.dtype.is_integer and is_within(expr.value, expr.dtype):
-            return self._between(*converted(expr.value), owner)
+        if source.is_float and expr.dtype.is_integer:
+            between: Ends = yield FloatEnds(self._exact_ends, self.definitions, self.extents.arrays).converted(expr)
+            return self._between(*between, owner)
         if expr.dtype.scalar != i64 or not source.is_integer or source.bits >= 64:
             return self.opaque(expr, owner)
         inner = expr.value
@@ -396,6 +398,11 @@ class IndexSpace:
             value = yield self._size(inner, lane, owner)
             return value
         return self.opaque(inner, owner)
+
+    def _exact_ends(self, expr: Expr) -> Steps[Ends]:
+        """The ends of an integer whose arithmetic has not wrapped around."""
+        value: Size = yield self._size(expr, None, None)
+        return ends(value) if self.is_exact(value) else (None, None)
 
     def _variable(self, var: Var) -> Steps[Size]:
         if var not in self._values:

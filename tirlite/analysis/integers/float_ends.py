@@ -1,0 +1,133 @@
+"""Finds what a float lies between that is computed of integers and clamped to them, as places in an image are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import ceil, floor, inf, trunc
+from typing import TypeAlias
+
+from tirlite.analysis.integers.array_bounds import NO_ARRAYS, ArrayBounds
+from tirlite.analysis.integers.clamped import converted, is_within
+from tirlite.analysis.integers.definitions import Definitions
+from tirlite.analysis.integers.exactness import magnitude
+from tirlite.ir import (
+    Add,
+    Broadcast,
+    Call,
+    Cast,
+    Div,
+    DType,
+    Expr,
+    FloatImm,
+    Max,
+    Min,
+    Mul,
+    Op,
+    Steps,
+    Sub,
+    Var,
+    f32,
+    f64,
+)
+from tirlite.sizes import Size, maximum, minimum
+from tirlite.sizes.unknown import Ends, is_nonnegative, is_positive
+
+# A number that a float is never below, and an integer that it never exceeds, unless it is nan.
+Between: TypeAlias = "tuple[float, Size | None]"
+
+_ANYTHING: Between = (-inf, None)
+# Bits of what is told exactly: all integers up to two to that power are floats.
+_DIGITS = {f32: 24, f64: 53}
+_WHOLE: dict[Op, Callable[[float], int]] = {Op.FLOOR: floor, Op.CEIL: ceil, Op.ROUND: round, Op.TRUNC: trunc}
+# So many operations are looked through, one inside of another.
+_MOST_LEVELS = 10
+# More than what rounding takes away from a number of 24 bits.
+_SLACK = 2.0**-20
+
+
+class FloatEnds:
+    """The ends of floats; `ends_of` tells those of an integer, and `arrays` how large extents may be."""
+
+    def __init__(
+        self, ends_of: Callable[[Expr], Steps[Ends]], definitions: Definitions, arrays: ArrayBounds = NO_ARRAYS
+    ) -> None:
+        self._ends_of = ends_of
+        self._definitions = definitions
+        self._arrays = arrays
+
+    def converted(self, cast: Cast) -> Steps[Ends]:
+        """The ends of a float that becomes an integer, which saturates; nan becomes 0."""
+        target = cast.dtype.scalar
+        if is_within(cast.value, target):
+            return converted(cast.value)
+        low, high = yield self._between(cast.value, _MOST_LEVELS)
+        narrow = target.bits < 64
+        least = None if low == -inf else min(trunc(low), 0)
+        if narrow:
+            least = target.min if least is None else max(least, target.min)
+        most = None if high is None else maximum(high, 0)
+        return least, target.max if narrow and not isinstance(most, int) else most
+
+    def _between(self, expr: Expr, levels: int) -> Steps[Between]:
+        while isinstance(expr, Broadcast | Var):
+            named = expr if isinstance(expr, Broadcast) else self._definitions.of(expr)
+            if named is None or named.value is None:
+                return _ANYTHING
+            expr = named.value
+        if expr.dtype.scalar not in _DIGITS or levels == 0:
+            return _ANYTHING
+        if isinstance(expr, FloatImm):
+            return (expr.value, ceil(expr.value)) if abs(expr.value) < inf else _ANYTHING
+        if isinstance(expr, Cast):
+            cast: Between = yield self._cast(expr, levels)
+            return cast
+        if isinstance(expr, Call) and expr.op in _WHOLE:
+            low, high = yield self._between(expr.args[0], levels - 1)
+            return (low if low == -inf else _WHOLE[expr.op](low)), high
+        if not isinstance(expr, Min | Max | Add | Sub | Mul | Div):
+            return _ANYTHING
+        a: Between = yield self._between(expr.a, levels - 1)
+        b: Between = yield self._between(expr.b, levels - 1)
+        return _combined(expr, a, b)
+
+    def _cast(self, expr: Cast, levels: int) -> Steps[Between]:
+        source = expr.value.dtype.scalar
+        if source.is_float:
+            low, high = yield self._between(expr.value, levels - 1)
+            return low - abs(low) * _SLACK, self._rounded(high, expr.dtype)
+        if not source.is_integer:
+            return _ANYTHING
+        first, last = yield self._ends_of(expr.value)
+        if isinstance(first, int):
+            low = float(first) - (0 if abs(first) <= 1 << _DIGITS[f32] else abs(first) * _SLACK)
+        else:
+            low = -inf if first is None or not is_nonnegative(first) else float(is_positive(first))
+        return low, self._rounded(last, expr.dtype)
+
+    def _rounded(self, high: Size | None, dtype: DType) -> Size | None:
+        """What a number up to `high` is at most as a float: up to 2**24 integers are floats of 32 bits.
+
+        Beyond, one of n is rounded by no more than n - 2**24.
+        """
+        if high is None or not is_nonnegative(high):
+            return 0 if isinstance(high, int) else None
+        exact = 1 << _DIGITS[dtype.scalar]
+        return high if magnitude(high, self._arrays) <= exact else maximum(high, 2 * high - exact)
+
+
+def _combined(expr: Min | Max | Add | Sub | Mul | Div, a: Between, b: Between) -> Between:
+    (low, high), (least, most) = a, b
+    if isinstance(expr, Min):
+        known = [each for each in (high, most) if each is not None]
+        return min(low, least), minimum(*known) if known else None
+    if isinstance(expr, Max):
+        return max(low, least), None if high is None or most is None else maximum(high, most)
+    if isinstance(expr, Mul):
+        return (0.0 if low >= 0 and least >= 0 else -inf), None
+    if isinstance(expr, Div):
+        return (0.0 if low >= 0 and least > 0 else -inf), None
+    if isinstance(expr, Sub):
+        taken = expr.b.value if isinstance(expr.b, Broadcast) else expr.b
+        least = -taken.value if isinstance(taken, FloatImm) else -inf
+    total = low + least
+    return total - abs(total) * _SLACK if total < inf else -inf, None
