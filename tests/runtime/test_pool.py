@@ -208,6 +208,34 @@ def test_threads_are_as_many_as_is_said_and_as_there_are_processors_for(asked: s
     assert (run.stdout.split(), run.stderr) == ([first, "alone", "together", "alone"], "")
 
 
+PLACES = """
+import os
+import numpy as np
+import tirlite as tl
+n = tl.dim("n")
+
+@tl.kernel(target=tl.Target.host(workers=2))
+def squares(x: tl.i64[n], y: tl.out[tl.i64[n]]):
+    for i in tl.parallel(n):
+        y[i] = x[i] * x[i] + 1
+
+before = set(os.listdir("/proc/self/task"))
+squares(np.arange(400_000))
+own = os.sched_getaffinity(0)
+for thread in set(os.listdir("/proc/self/task")) - before:
+    places = os.sched_getaffinity(int(thread))
+    print(places < own, len(own - places))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity") or len(os.sched_getaffinity(0)) < 2, reason="one processor")
+def test_a_worker_keeps_off_the_processor_of_its_caller(tmp_path: Path) -> None:
+    file = tmp_path / "program.py"
+    file.write_text(PLACES)
+    run = subprocess.run([sys.executable, str(file)], capture_output=True, text=True, timeout=60)
+    assert (run.stdout, run.stderr) == ("True 1\n", "")
+
+
 @pytest.mark.parametrize("asked", ["all", "0", "-1", "1025", "\u0662"])
 def test_other_numbers_of_threads_are_refused(asked: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from tirlite.runtime import pool

@@ -8,7 +8,9 @@ and are freed. A caller that finds the pool in use, by another thread or by a ta
 The caller asks for signals while it waits, see `signals`; once one interrupts, no chunk is begun any more.
 
 No more threads work on a job than `tirlite.pool_limit` was told last, and no more than there are processors that the
-calling thread may run on, where these are fewer than the machine has. Workers run on the same processors.
+calling thread may run on, where these are fewer than the machine has. Workers run on the same processors, but for the
+one that the caller runs on: the system may wake a worker there where other runtimes' threads spin on the rest, and
+a job of a millisecond ends before it is moved away.
 
 A job is published by one store to `@ticket`: its number in the upper 32 bits, below it the count of its chunks and the
 next one to be taken. Chunks are taken by compare-and-swap, so that a thread that wakes late, or reads a job that is
@@ -19,17 +21,18 @@ that is not woken in time holds nobody up. Threads without work spin for some mi
 from __future__ import annotations
 
 from tirlite.target.convention import INTERRUPTED
+from tirlite.target.target import MOST_WORKERS
 
 # How often a waiting thread looks before it sleeps: some tens of microseconds.
 _LOOKS = 2000
 # The stack of a worker, which `ulimit` must not decide on: a kernel takes some tens of KiB, a C function may take more.
 _STACK_BYTES = 1 << 20
 
-# For each kind of machine: the numbers of the system calls futex, sched_setaffinity and sched_getaffinity, and what
-# tells the processor that a thread waits.
+# For each kind of machine: the numbers of the system calls futex and sched_getaffinity, and what tells the processor
+# that a thread waits.
 _MACHINES = {
-    "x86_64": (202, 203, 204, "call void @llvm.x86.sse2.pause()", "declare void @llvm.x86.sse2.pause()"),
-    "aarch64": (98, 122, 123, "call void @llvm.aarch64.hint(i32 1)", "declare void @llvm.aarch64.hint(i32)"),
+    "x86_64": (202, 204, "call void @llvm.x86.sse2.pause()", "declare void @llvm.x86.sse2.pause()"),
+    "aarch64": (98, 123, "call void @llvm.aarch64.hint(i32 1)", "declare void @llvm.aarch64.hint(i32)"),
 }
 
 _ALONE = """
@@ -63,13 +66,15 @@ _POOL = """
 @most = internal global i64 -1  ; threads that may work on a job
 @processors = internal global i64 0  ; that the machine has
 @places = internal global <16 x i64> zeroinitializer, align 64  ; the processors that workers run on, a bit each
-@moves = internal global i64 0  ; how often these have changed
+@handles = internal global [MOST_WORKERS x i64] zeroinitializer  ; the threads, by the numbers of the workers
 
 declare i32 @pthread_attr_init(ptr)
 declare i32 @pthread_attr_setstacksize(ptr, i64)
 declare i32 @pthread_attr_destroy(ptr)
 declare i32 @pthread_create(ptr, ptr, ptr, ptr)
 declare i32 @pthread_detach(i64)
+declare i32 @pthread_setaffinity_np(i64, i64, ptr)
+declare i32 @sched_getcpu()
 declare i64 @syscall(i64, ...)
 declare void @free(ptr)
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
@@ -150,20 +155,12 @@ entry:
   %worker = ptrtoint ptr %argument to i64
   br label %again
 again:
-  %moved = phi i64 [ 0, %entry ], [ %moves, %spin ], [ %moves, %sleep ]
-  %moves = load atomic i64, ptr @moves seq_cst, align 8
-  %same_places = icmp eq i64 %moved, %moves
-  br i1 %same_places, label %some, label %move
-move:
-  call i64 (i64, ...) @syscall(i64 SET_AFFINITY, i64 0, i64 128, ptr @places)
-  br label %some
-some:
   %ticket = call i64 @take(i64 %worker)
   %job64 = lshr i64 %ticket, 32
   %job = trunc i64 %job64 to i32
   br label %spin
 spin:
-  %looks = phi i32 [ 0, %some ], [ %more, %pause ]
+  %looks = phi i32 [ 0, %again ], [ %more, %pause ]
   %now = load atomic i64, ptr @ticket seq_cst, align 8
   %current = lshr i64 %now, 32
   %same = icmp eq i64 %current, %job64
@@ -202,7 +199,10 @@ create:
 keep:
   store i64 %next, ptr @threads
   %thread = load i64, ptr %handle
+  %kept = getelementptr i64, ptr @handles, i64 %next
+  store i64 %thread, ptr %kept
   call i32 @pthread_detach(i64 %thread)
+  call i32 @pthread_setaffinity_np(i64 %thread, i64 128, ptr @places)
   br label %test
 leave:
   ret void
@@ -325,18 +325,48 @@ define internal i64 @limit(<16 x i64> %places) {
   ret i64 %limit
 }
 
-; Workers run where the caller may. By who has the pool.
+; Where the workers of a caller with these processors run: on all but the one that it runs on now.
+define internal <16 x i64> @others(<16 x i64> %places) {
+entry:
+  %processor = call i32 @sched_getcpu()
+  %known = icmp ult i32 %processor, 1024
+  br i1 %known, label %leave_out, label %leave
+leave_out:
+  %index = lshr i32 %processor, 6
+  %shift = and i32 %processor, 63
+  %wide = zext i32 %shift to i64
+  %bit = shl i64 1, %wide
+  %kept = xor i64 %bit, -1
+  %word = extractelement <16 x i64> %places, i32 %index
+  %rest = and i64 %word, %kept
+  %others = insertelement <16 x i64> %places, i64 %rest, i32 %index
+  br label %leave
+leave:
+  %all = phi <16 x i64> [ %places, %entry ], [ %others, %leave_out ]
+  ret <16 x i64> %all
+}
+
+; Has the workers run on `places`. By who has the pool.
 define internal void @place(<16 x i64> %places) {
+entry:
   %known = load <16 x i64>, ptr @places
   %differ = icmp ne <16 x i64> %known, %places
   %some = call i1 @llvm.vector.reduce.or.v16i1(<16 x i1> %differ)
   br i1 %some, label %move, label %leave
 move:
   store <16 x i64> %places, ptr @places
-  %moves = load i64, ptr @moves
-  %more = add i64 %moves, 1
-  store atomic i64 %more, ptr @moves seq_cst, align 8
-  br label %leave
+  %threads = load i64, ptr @threads
+  br label %test
+test:
+  %worker = phi i64 [ 1, %move ], [ %next, %tell ]
+  %more = icmp ule i64 %worker, %threads
+  br i1 %more, label %tell, label %leave
+tell:
+  %kept = getelementptr i64, ptr @handles, i64 %worker
+  %thread = load i64, ptr %kept
+  call i32 @pthread_setaffinity_np(i64 %thread, i64 128, ptr @places)
+  %next = add i64 %worker, 1
+  br label %test
 leave:
   ret void
 }
@@ -359,7 +389,8 @@ alone:
   %only = call i64 %task(ptr %closure, i64 0, i64 %count, i64 0)
   ret i64 %only
 fork:
-  call void @place(<16 x i64> %places)
+  %others = call <16 x i64> @others(<16 x i64> %places)
+  call void @place(<16 x i64> %others)
   call void @start(i64 %workers)
   %codes = alloca i64, i64 %chunks
   call void @publish(ptr %task, ptr %closure, i64 %count, i64 %workers, i64 %chunks, ptr %codes)
@@ -405,8 +436,8 @@ def pool_text(machine: str) -> str:
     """
     if machine not in _MACHINES:
         return _ALONE
-    futex, set_affinity, get_affinity, pause, declaration = _MACHINES[machine]
+    futex, get_affinity, pause, declaration = _MACHINES[machine]
     text = _POOL.replace("PAUSE_DECLARATION", declaration).replace("PAUSE", pause)
-    text = text.replace("SET_AFFINITY", str(set_affinity)).replace("GET_AFFINITY", str(get_affinity))
+    text = text.replace("GET_AFFINITY", str(get_affinity)).replace("MOST_WORKERS", str(MOST_WORKERS))
     text = text.replace("INTERRUPTED", str(INTERRUPTED))
     return text.replace("FUTEX", str(futex)).replace("LOOKS", str(_LOOKS)).replace("STACK_BYTES", str(_STACK_BYTES))
