@@ -679,3 +679,24 @@ def test_bytes_that_iterations_share_are_loaded_by_vectors() -> None:
         fast(x, found)
         plain(x, wanted)
         np.testing.assert_array_equal(found, wanted)
+
+
+def test_places_that_are_computed_are_integers_of_32_bits() -> None:
+    """Of these a register holds as many as of floats; the extents that they may come to are looked at."""
+    resize = tl.parse(
+        """
+        n, m = tl.dims("n m")
+
+        @tl.kernel
+        def resize(x: tl.f32[n], y: tl.f32[m]):
+            for j in range(m):
+                place = tl.i64(min(max(tl.f64(j) * 0.7, 0), tl.f64(n - 1)))
+                y[j] = x[place] + x[min(place + 1, n - 1)]
+        """
+    )
+    lowered = str(VectorizeLoops(target="x86-64-v4")(Normalize()(resize)))
+    assert "place = tl.i32x8(" in lowered
+    assert "y[tl.ramp(first, 1, 8)] = x[tl.i64x8(place)] + x[tl.i64x8(min(place" in lowered
+    assert "if max(m - 1, n) <= 2147483647:" in lowered
+    few = Normalize()(resize)
+    assert VectorizeLoops(target="x86-64-v3")(few) is few

@@ -85,6 +85,29 @@ def reads_neighbours(loop: For) -> bool:
     return False
 
 
+def resamples(loop: For) -> bool:
+    """Whether an iteration, without loops inside, loads at a place along a row that it rounds a float to.
+
+    Such places are near each other where an image is made larger, or not much smaller.
+    """
+    if not all(isinstance(stmt, Store | Let | Allocate) for stmt in loop.body.stmts):
+        return False
+    moving, places = {loop.var}, set[Var]()
+
+    def is_place(index: Expr) -> bool:
+        nodes = [*walk(index)]
+        rounded = any(_rounds(each) and any(node in moving for node in walk(each)) for each in nodes)
+        return (rounded or any(each in places for each in nodes)) and not any(isinstance(each, Load) for each in nodes)
+
+    for stmt in loop.body.stmts:
+        if isinstance(stmt, Let) and any(node in moving for node in walk(stmt.value)):
+            moving.add(stmt.var)
+            if stmt.value.dtype.is_integer and is_place(stmt.value):
+                places.add(stmt.var)
+    loads = (node for stmt in loop.body.stmts for node in walk(stmt) if isinstance(node, Load) and node.indices)
+    return any(is_place(load.indices[-1]) for load in loads)
+
+
 def meets_itself(loop: For) -> bool:
     """Whether an iteration, of stores and lets alone, loads where it stores, at no fixed distance."""
     if abs(loop.step) != 1 or not all(isinstance(stmt, Store | Let) for stmt in loop.body.stmts):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from tirlite.codegen import memory
 from tirlite.codegen.arithmetic.operators import binary, compare, convert, to_index, unary
 from tirlite.codegen.faults import require_inside
+from tirlite.codegen.gathers import gathered, is_gathered, narrowest
 from tirlite.codegen.llvm.text import FunctionText
 from tirlite.codegen.llvm.values import FALSE, TRUE, Value, constant, is_half, register_type
 from tirlite.codegen.memory import Environment, Place
@@ -314,9 +315,9 @@ class Expressions:
             note = self.environment.notes.get(place.buffer, "")
             return memory.load_lanes(self.out, place, pointer, on, expr.dtype, note)
         if indices and indices[-1].dtype.lanes > 1:
-            if memory.is_gathered(place, indices[-1]):
-                gathered: Value = yield self._from_lanes(place, expr)
-                return gathered
+            if is_gathered(self.out, place, indices[-1]):
+                lanes: Value = yield self._from_lanes(place, expr)
+                return lanes
             if (stride := memory.stride_between(place, indices[-1])) is not None:
                 assert isinstance(indices[-1], Ramp)
                 first = yield self.address(place, (*indices[:-1], indices[-1].base))
@@ -337,12 +338,9 @@ class Expressions:
     def _from_lanes(self, place: Place, load: Load) -> Steps[Value]:
         """The elements at a vector of indices, which are not checked here, by one instruction where there is one."""
         values: list[Value] = []
-        for index in load.indices:
-            value = self._leaf(index) or (yield self.steps(index))
-            values.append(to_index(self.out, value))
-        note = self.environment.notes.get(place.buffer, "")
-        pointers = memory.lane_addresses(self.out, place, values)
-        return memory.load_lanes(self.out, place, pointers, memory.all_lanes(load.dtype.lanes), load.dtype, note)
+        for index in (*load.indices[:-1], narrowest(load.indices[-1])):
+            values.append(self._leaf(index) or (yield self.steps(index)))
+        return gathered(self.out, place, values, load.dtype, self.environment.notes.get(place.buffer, ""))
 
     def pointers(self, place: Place, indices: tuple[Expr, ...]) -> Steps[list[Value]]:
         """The address of an element, or of the first of neighbours; else that of each lane."""

@@ -220,13 +220,6 @@ def lane_addresses(out: FunctionText, place: Place, indices: list[Value]) -> Val
     return out.value(handle.with_lanes(lanes), moved, place.pointer, total)
 
 
-def is_gathered(place: Place, index: Expr) -> bool:
-    """Whether lanes load words from wherever a vector of indices says: machines may have an instruction for that."""
-    dtype = place.buffer.dtype
-    is_word = dtype.lanes == 1 and dtype.bytes in (4, 8) and not place.buffer.volatile
-    return is_word and not isinstance(index, Ramp) and not is_checked(index)
-
-
 def all_lanes(lanes: int) -> Value:
     """A mask that leaves nothing out."""
     return Value(bool_.with_lanes(lanes), "splat (i1 true)")

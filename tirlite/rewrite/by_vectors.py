@@ -187,6 +187,14 @@ def stencil_widths_of(loop: For, processor: Processor) -> tuple[int, int]:
     return lanes, lanes
 
 
+def place_widths_of(loop: For, processor: Processor) -> tuple[int, int]:
+    """The lanes where iterations load from places that they round floats to: one register of the widest of these."""
+    nodes = (node for stmt in statements(loop.body) if isinstance(stmt, Store | Let) for node in walk(stmt.value))
+    widest = max((node.dtype.bytes for node in nodes if isinstance(node, Expr) and node.dtype.is_float), default=4)
+    lanes = processor.vector_bytes // max(4, widest, _widest(loop))
+    return lanes, lanes
+
+
 def _widest(loop: For) -> int:
     """The bytes of the widest element that a loop's body stores or loads."""
     found = [1]

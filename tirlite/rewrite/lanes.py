@@ -248,6 +248,11 @@ class Lanes:
         """The indices of an access. Raises NotVector where more than the last differs between lanes."""
         return run(self._indices(buffer, indices))
 
+    def reaches(self, index: Expr) -> bool:
+        """Whether lanes load what lies side by side, in either order, or few elements apart."""
+        stride = _stride(index) if isinstance(index, Ramp) else None
+        return stride is not None and (stride == -1 or 1 <= stride <= MOST_APART)
+
     def _indices(self, buffer: Buffer, indices: tuple[Expr, ...]) -> Steps[tuple[Expr, ...]]:
         found: list[Expr] = []
         for index in indices:
@@ -259,7 +264,7 @@ class Lanes:
             return (*found, Ramp(const(0, i64), const(1, i64), self.lanes))
         if _are_same(found, indices):
             return indices
-        if self.neighbours and found[-1].dtype.lanes > 1 and not _is_near(found[-1]):
+        if self.neighbours and found[-1].dtype.lanes > 1 and not self.reaches(found[-1]):
             raise NotVector
         was_scalar = buffer.dtype.lanes == 1 and all(index.dtype.lanes == 1 for index in indices)
         if not was_scalar or any(index.dtype.lanes != 1 for index in found[:-1]):
@@ -421,12 +426,6 @@ def _is_dense(index: Expr, *, either: bool = False) -> bool:
 
 def _stride(ramp: Ramp) -> int | None:
     return ramp.stride.value if isinstance(ramp.stride, IntImm) else None
-
-
-def _is_near(index: Expr) -> bool:
-    """Whether lanes load what lies side by side, in either order, or few elements apart."""
-    stride = _stride(index) if isinstance(index, Ramp) else None
-    return stride is not None and (stride == -1 or 1 <= stride <= MOST_APART)
 
 
 def _moved_ramp(expr: Add | Sub | Mul, a: Expr, b: Expr) -> Expr | None:

@@ -9,8 +9,9 @@ from tirlite.analysis.access import Allocation, Touch
 from tirlite.analysis.bounds import Bounds
 from tirlite.analysis.dependence import writes
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.work import asserts_alone, has_much_to_do, meets_itself, reads_neighbours
+from tirlite.analysis.work import asserts_alone, has_much_to_do, meets_itself, reads_neighbours, resamples
 from tirlite.ir import (
+    LE,
     Buffer,
     DType,
     Expr,
@@ -28,6 +29,7 @@ from tirlite.ir import (
     Store,
     Var,
     const,
+    i32,
     i64,
     statements,
     statements_of,
@@ -39,6 +41,7 @@ from tirlite.record import record
 from tirlite.rewrite.by_vectors import (
     MOST_LANES,
     ByVectors,
+    place_widths_of,
     row_widths_of,
     stencil_widths_of,
     widths_of,
@@ -50,6 +53,7 @@ from tirlite.rewrite.lanes import Lanes, NotVector, is_inside, iterations
 from tirlite.rewrite.local_elements import with_followed_loads, with_local_elements, with_scalars, with_steady_loads
 from tirlite.rewrite.taps import by_window_rows, count_of
 from tirlite.rewrite.uniform import uniform_scalars
+from tirlite.sizes import Size, maximum
 from tirlite.target import Processor
 
 # So many iterations of a loop around share what is loaded inside: with four registers each for what they combine.
@@ -107,10 +111,33 @@ def _as_vectors(loop: For) -> tuple[Stmt, ...] | None:
         return None
 
 
+def _resampled(loop: For, facts: Facts, rules: Rules) -> tuple[Stmt, ...] | None:
+    """A loop that loads from places that it computes by vectors; None where there are none of these."""
+    if not _is_plain(loop) or not resamples(loop) or not facts.is_independent(loop) or not facts.replaces_nothing(loop):
+        return None
+    from tirlite.rewrite.places import Places
+
+    limited: dict[Size, None] = {}
+    lanes = partial(Places, loop, partial(is_inside, Bounds(facts.space)), facts.space, limited)
+    widths = place_widths_of(loop, rules.processor)
+    repeats = is_repeatable(loop, facts.touches_in.get(loop, {}))
+    try:
+        stmts = (*ByVectors(loop, loop.body, lambda body: body, lanes, widths, is_repeatable=repeats).statements(),)
+    except NotVector:
+        return None
+    if not limited:
+        return stmts
+    fit = LE(facts.space.extents.expr(maximum(*limited)), const(i32.max, i64))
+    return (IfThenElse(fit, SeqStmt(stmts), SeqStmt((loop,))),)
+
+
+def _is_plain(loop: For) -> bool:
+    return loop.kind in _PLAIN and loop.step == 1 and not has_check(loop) and not _goes_by_vectors(loop)
+
+
 def _may_pay(loop: For) -> bool:
     """Whether vectors may serve a loop more than LLVM does by itself: it does not look around loops."""
-    is_plain = loop.kind in _PLAIN and loop.step == 1 and not has_check(loop)
-    return is_plain and (has_much_to_do(loop) or reads_neighbours(loop)) and not _goes_by_vectors(loop)
+    return _is_plain(loop) and (has_much_to_do(loop) or reads_neighbours(loop))
 
 
 def _goes_by_vectors(loop: For) -> bool:
@@ -137,6 +164,8 @@ def _nest(chain: list[For], facts: Facts, rules: Rules) -> tuple[Stmt, ...] | No
                 return made
             tried.append(place)
     innermost = chain[-1]
+    if rules.processor.permutes and not rules.called and (resampled := _resampled(innermost, facts, rules)) is not None:
+        return _within(chain[:-1], resampled)
     if innermost.kind in _PLAIN and not has_check(innermost) and (plain := with_scalars(innermost.body)) is not None:
         # Without arrays and loops inside, LLVM finds vectors also where lanes lie apart, as colours of an image do.
         return _within(chain[:-1], (innermost.replaced(body=plain),))

@@ -6,7 +6,14 @@ from collections.abc import Iterable, Mapping
 
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.streams import large_from, results, stores_past
-from tirlite.analysis.work import asserts_alone, follows_a_place, has_much_to_do, meets_itself, reads_neighbours
+from tirlite.analysis.work import (
+    asserts_alone,
+    follows_a_place,
+    has_much_to_do,
+    meets_itself,
+    reads_neighbours,
+    resamples,
+)
 from tirlite.ir import For, ForKind, PrimFunc, Stmt, While, statements_of
 from tirlite.record import record
 from tirlite.rewrite.normalize import exchanged
@@ -31,6 +38,8 @@ class VectorizeLoops(FactsPass):
     The last vector of a loop may overlap the one before where that writes the same again; else the last iterations
     follow one by one. Four iterations of a loop around go together where they share what loops inside load, by as
     many vectors as the registers of `target` hold.
+
+    Loops that load where they round a float to go by vectors where `target` permutes these.
 
     A loop that stores where it loads goes by vectors where none of these holds two iterations that meet, as when an
     array is turned over in place; a number that decides that is looked at in front of it.
@@ -105,7 +114,7 @@ def _without_counts(func: PrimFunc) -> PrimFunc:
 
 def _may_serve(loop: For) -> bool:
     """Whether vectors may serve a loop."""
-    serves = has_much_to_do(loop) or asserts_alone(loop) or reads_neighbours(loop)
+    serves = has_much_to_do(loop) or asserts_alone(loop) or reads_neighbours(loop) or resamples(loop)
     return loop.kind is ForKind.VECTORIZED or serves or meets_itself(loop) or follows_a_place(loop)
 
 

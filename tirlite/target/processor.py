@@ -55,6 +55,11 @@ class Processor:
         return self.vector_bits // 8
 
     @property
+    def permutes(self) -> bool:
+        """Whether an instruction picks lanes out of two vectors, as a third one says."""
+        return self.family == "x86-64" and self.vector_bits >= 512
+
+    @property
     def tile(self) -> tuple[int, int]:
         """Rows, and vectors in a row, of the tile of sums that registers hold with what is added to them.
 

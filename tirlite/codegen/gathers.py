@@ -1,0 +1,102 @@
+"""Loads the elements that a vector of indices names: from two vectors that are permuted, where they lie side by side.
+
+Neighbours of an image that is made larger, or half as large, have indices that grow slowly. One comparison of the
+vector finds that all lanes lie within twice their number; elsewhere each is loaded for itself.
+"""
+
+from __future__ import annotations
+
+from tirlite.codegen import memory
+from tirlite.codegen.arithmetic.operators import convert, to_index
+from tirlite.codegen.llvm.text import FunctionText
+from tirlite.codegen.llvm.values import Value, constant, integer, is_half, undefined
+from tirlite.codegen.memory import Place
+from tirlite.ir import Cast, DType, Expr, Ramp, i32, i64, u8, u16
+from tirlite.ir.checked import is_checked
+
+# The bits of vectors that processors permute.
+_WIDTHS = (128, 256, 512)
+
+
+def is_gathered(out: FunctionText, place: Place, index: Expr) -> bool:
+    """Whether lanes load from wherever a vector of indices says: machines may have instructions for that."""
+    dtype = place.buffer.dtype
+    if dtype.lanes > 1 or dtype.is_bool or place.buffer.volatile or isinstance(index, Ramp) or is_checked(index):
+        return False
+    return dtype.bits >= 32 or _are_permuted(out, place, dtype.with_lanes(index.dtype.lanes))
+
+
+def narrowest(index: Expr) -> Expr:
+    """A vector of indices, or what it was made of if these are integers of 32 bits."""
+    return index.value if isinstance(index, Cast) and index.value.dtype.scalar == i32 else index
+
+
+def gathered(out: FunctionText, place: Place, indices: list[Value], dtype: DType, note: str) -> Value:
+    """The elements at scalar indices, but for the last one, which is a vector; they are in bounds."""
+    *row, last = indices
+    row = [to_index(out, each) for each in row]
+    if not _are_permuted(out, place, dtype):
+        return _one_by_one(out, place, [*row, to_index(out, last)], dtype, note)
+    window = 2 * dtype.lanes
+    end = out.op("sub", place.extents[-1], integer(window))
+    first = out.intrinsic("smin", to_index(out, out.extract(last, 0)), end)
+    # Indices of 32 bits are less than 2**32 apart.
+    apart = out.op("sub", last, out.splat(convert(out, first, last.dtype.scalar), dtype.lanes))
+    is_apart = out.any_lane(out.compare("icmp uge", apart, constant(window, apart.dtype)))
+    is_far = out.op("or", is_apart, out.compare("icmp slt", first, integer(0)))
+    near, far, done = out.label("near"), out.label("far"), out.label("done")
+    out.branch_if(is_far, far, near)
+    out.start(near)
+    pointer = memory.address(out, place, memory.offset_in(out, place, [*row, first]))
+    permuted = _permuted(out, place, pointer, apart, dtype)
+    out.branch(done)
+    out.start(far)
+    others = _one_by_one(out, place, [*row, to_index(out, last)], dtype, note)
+    out.branch(done)
+    out.start(done)
+    return out.phi(dtype, (permuted, near), (others, far))
+
+
+def _are_permuted(out: FunctionText, place: Place, dtype: DType) -> bool:
+    """Whether the processor picks lanes of this type out of two vectors of them."""
+    bits = max(dtype.bits, 16) * dtype.lanes * (2 if dtype.bits < 32 else 1)
+    is_plain = place.strides[-1].number == 1 and not is_half(dtype)
+    return is_plain and out.module.processor.permutes and bits in _WIDTHS[dtype.bits < 32 :]
+
+
+def _permuted(out: FunctionText, place: Place, pointer: Value, apart: Value, dtype: DType) -> Value:
+    """The lanes that lie so far `apart` from a pointer, of the vector there and of the one behind it."""
+    lanes, kind = dtype.lanes, DType(u8.code, dtype.bits)
+    if dtype.bits < 32:
+        # Both are one vector of twice as many words.
+        both = memory.load(out, place, pointer, kind.with_lanes(2 * lanes))
+        words = both if dtype.bits == 16 else out.cast("zext", both, u16.with_lanes(2 * lanes))
+        places = _resized(out, convert(out, apart, u16.with_lanes(lanes)), 2 * lanes)
+        found = _resized(out, _call(out, "permvar.hi", words, places), lanes)
+        return (found if dtype.bits == 16 else out.cast("trunc", found, kind.with_lanes(lanes))).of(dtype)
+    number = kind.with_lanes(lanes)
+    low = memory.load(out, place, pointer, number)
+    high = memory.load(out, place, out.move(pointer, integer(dtype.bytes)), number)
+    places = convert(out, apart, number)
+    found = _call(out, f"vpermi2var.{'d' if dtype.bits < i64.bits else 'q'}", low, places, high)
+    return out.cast("bitcast", found, dtype) if dtype.is_float else found.of(dtype)
+
+
+def _call(out: FunctionText, name: str, *operands: Value) -> Value:
+    dtype = operands[0].dtype
+    return out.call(dtype, f"llvm.x86.avx512.{name}.{dtype.bits * dtype.lanes}", *operands)
+
+
+def _resized(out: FunctionText, vector: Value, lanes: int) -> Value:
+    """The first lanes of a vector, with more behind them that have no value if it has fewer."""
+    has = vector.dtype.lanes
+    mask = ", ".join(f"i32 {lane}" if lane < has else "i32 poison" for lane in range(lanes))
+    shuffled = f"shufflevector {vector.typed}, {undefined(vector.dtype).typed}, <{lanes} x i32> <{mask}>"
+    return out.value(vector.dtype.with_lanes(lanes), shuffled, vector)
+
+
+def _one_by_one(out: FunctionText, place: Place, indices: list[Value], dtype: DType, note: str) -> Value:
+    pointers = memory.lane_addresses(out, place, indices)
+    if dtype.bits >= 32:
+        return memory.load_lanes(out, place, pointers, memory.all_lanes(dtype.lanes), dtype, note)
+    return memory.gather(out, place, [out.extract(pointers, lane) for lane in range(dtype.lanes)], dtype)
