@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+from operator_cases.case import Case, normal
 
 import tirlite as tl
 from tirlite.ir import DType
 from tirlite.kernels.operators.arrange import broadcast_to, concat, pad, slice_, split, tile, transpose
-from tirlite.kernels.operators.case import Case, normal
 
 n, m, k = tl.dims("n m k")
 SIZES = {n: 3, m: 5, k: 2}

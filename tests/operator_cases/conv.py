@@ -5,10 +5,10 @@ from __future__ import annotations
 from itertools import product
 
 import numpy as np
+from operator_cases.case import Case, normal
 
 import tirlite as tl
 from tirlite.ir import DType
-from tirlite.kernels.operators.case import Case, normal
 from tirlite.kernels.operators.conv import conv, conv_transpose
 
 Sizes = tuple[int, ...]

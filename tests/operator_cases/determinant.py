@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+from operator_cases.case import Case, normal
 
 import tirlite as tl
-from tirlite.kernels.operators.case import Case, normal
 from tirlite.kernels.operators.determinant import det
 
 n = tl.dim("n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from operator_cases.case import Case, Maker
 
 import tirlite as tl
 from tirlite.graph.op import Attrs
@@ -10,7 +11,6 @@ from tirlite.graph.operators.binary import Binary
 from tirlite.graph.operators.elementwise import Elementwise
 from tirlite.graph.registry import OPS
 from tirlite.ir import DType, PrimFunc, TensorType
-from tirlite.kernels.operators.case import Case, Maker
 from tirlite.kernels.operators.elementwise import cast
 
 n, m = tl.dims("n m")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+from operator_cases.case import Case, integers, joined
 
 import tirlite as tl
-from tirlite.kernels.operators.case import Case, integers, joined
 from tirlite.kernels.operators.fill import one_hot, range_
 
 n, m = tl.dims("n m")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+from operator_cases.case import Case, integers, joined, normal
 
 import tirlite as tl
-from tirlite.kernels.operators.case import Case, integers, joined, normal
 from tirlite.kernels.operators.indexing import gather, gather_elements, gather_nd
 
 n, m = tl.dims("n m")

@@ -9,9 +9,11 @@ from operator_cases import (
     elementwise,
     fill,
     gather,
+    matmul,
     nonzero,
     normalize,
     order,
+    panels,
     pool,
     quantize,
     reduce,
@@ -23,9 +25,7 @@ from operator_cases import (
     sort,
     suppression,
 )
-
-from tirlite.kernels.operators import matmul, panels
-from tirlite.kernels.operators.case import Case
+from operator_cases.case import Case
 
 FAMILIES = (
     *(elementwise, matmul, panels, determinant, conv, pool, reduce, softmax, normalize),

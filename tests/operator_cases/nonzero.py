@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+from operator_cases.case import Case, integers
 
 import tirlite as tl
-from tirlite.kernels.operators.case import Case, integers
 from tirlite.kernels.operators.order import nonzero
 
 n = tl.dim("n")

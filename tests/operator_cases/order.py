@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+from operator_cases.case import Case, integers, normal
 
 import tirlite as tl
 from tirlite.ir import DType
-from tirlite.kernels.operators.case import Case, integers, normal
 from tirlite.kernels.operators.order import argmax, argmin, cumprod, cumsum, topk
 
 n, m = tl.dims("n m")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from itertools import product
 
 import numpy as np
+from operator_cases.case import Case, integers, normal
 
 import tirlite as tl
 from tirlite.ir import DType
-from tirlite.kernels.operators.case import Case, integers, normal
 from tirlite.kernels.operators.pool import average_pool, max_pool, max_pool_indices
 
 Sizes = tuple[int, ...]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+from operator_cases.case import Case, integers, joined, normal
 
 import tirlite as tl
 from tirlite.ir import DType
 from tirlite.kernels.operators.byte_sums import conv_bytes, matmul_bytes
-from tirlite.kernels.operators.case import Case, integers, joined, normal
 from tirlite.kernels.operators.quantize import (
     conv_integer,
     dequantize_linear,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+from operator_cases.case import Case
 from operator_cases.elementwise import kernel_of
 
 import tirlite as tl
 from tirlite.ir import DType
-from tirlite.kernels.operators.case import Case
 
 d0, d1, d2, d3 = tl.dims("d0 d1 d2 d3")
 

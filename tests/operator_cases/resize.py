@@ -6,9 +6,9 @@ from itertools import product
 from math import floor
 
 import numpy as np
+from operator_cases.case import Case, normal
 
 import tirlite as tl
-from tirlite.kernels.operators.case import Case, normal
 from tirlite.kernels.operators.resize import resize
 
 COORDINATES = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric")

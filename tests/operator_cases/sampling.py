@@ -6,9 +6,9 @@ from itertools import product
 from math import ceil, floor
 
 import numpy as np
+from operator_cases.case import Case
 
 import tirlite as tl
-from tirlite.kernels.operators.case import Case
 from tirlite.kernels.operators.sampling import REACH, grid_sample, roi_align
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+from operator_cases.case import Case, normal
 
 import tirlite as tl
 from tirlite.ir import DType
-from tirlite.kernels.operators.case import Case, normal
 from tirlite.kernels.operators.softmax import log_softmax, softmax
 
 n, m = tl.dims("n m")

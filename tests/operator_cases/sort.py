@@ -1,12 +1,12 @@
-"""Cases of the kernels of `tirlite.kernels.operators.sort`."""
+"""Cases of the kernels of `tirlite.kernels.operators.order`."""
 
 from __future__ import annotations
 
 import numpy as np
+from operator_cases.case import Case, integers
 
 import tirlite as tl
-from tirlite.kernels.operators.case import Case, integers
-from tirlite.kernels.operators.sort import sort_rows
+from tirlite.kernels.operators.order import sort_rows
 
 n = tl.dim("n")
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+from operator_cases.case import Case
 
 import tirlite as tl
-from tirlite.kernels.operators.case import Case
 from tirlite.kernels.operators.suppression import non_max_suppression
 
 n = tl.dim("n")

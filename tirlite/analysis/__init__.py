@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tirlite.analysis.dependence import Dependence as Dependence, DependenceKind as DependenceKind, Step as Step
     from tirlite.analysis.facts import Facts as Facts, dependences as dependences
     from tirlite.analysis.in_place.candidates import in_place_candidates as in_place_candidates
-    from tirlite.analysis.in_place.proof import InPlaceProof as InPlaceProof
+    from tirlite.analysis.in_place.prover import InPlaceProof as InPlaceProof
     from tirlite.analysis.integers.extents import Extents as Extents
     from tirlite.analysis.integers.index_space import IndexSpace as IndexSpace
     from tirlite.analysis.lifetimes import Lifetime as Lifetime, lifetimes as lifetimes, lifetimes_of as lifetimes_of
@@ -53,7 +53,7 @@ else:
             "dependence": "Dependence DependenceKind Step",
             "facts": "Facts dependences",
             "in_place.candidates": "in_place_candidates",
-            "in_place.proof": "InPlaceProof",
+            "in_place.prover": "InPlaceProof",
             "integers.extents": "Extents",
             "integers.index_space": "IndexSpace",
             "lifetimes": "Lifetime lifetimes lifetimes_of",

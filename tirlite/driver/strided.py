@@ -1,18 +1,20 @@
-"""Tells which version of a kernel serves arrays that are not dense, and what that is called with."""
+"""Makes the versions of a kernel for arrays that are not dense, and tells which one a call takes, and with what."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from tirlite.driver.front import Front
-from tirlite.ir import Buffer, Var
+from tirlite.ir import Buffer, Expr, PrimFunc, Var, const, i64, substitute
 from tirlite.record import record
-from tirlite.rewrite.strided import with_strides
 
 if TYPE_CHECKING:
     from tirlite.ir import PrimFunc
     from tirlite.runtime import Binding
     from tirlite.runtime.strided import Layouts
+
 
 # For each parameter that takes strides, whether its last axis has stride 1.
 Pattern: TypeAlias = "tuple[bool, ...]"
@@ -65,3 +67,33 @@ class StridedForms:
             func = with_strides(self._func, dict(zip(params, pattern, strict=True)))
             self._forms.setdefault(pattern, StridedForm(Front(func), pattern))
         return self._forms[pattern]
+
+
+def with_strides(func: PrimFunc, params: Mapping[Buffer, bool]) -> PrimFunc:
+    """`func` with parameters of type i64 in front: the strides of these `params`, in elements, axis after axis.
+
+    Where a parameter maps to True, its last axis is known to have stride 1, and has no parameter.
+    """
+    strides: list[Var] = []
+    buffers: dict[Buffer, Buffer] = {}
+    taken = {param.name for param in func.params} | {dim.name for dim in func.dims}
+    for param, is_unit in params.items():
+        own: list[Expr] = []
+        for axis in range(len(param.shape) - is_unit):
+            var = Var(_fresh(f"{param.name}_stride{axis}", taken))
+            strides.append(var)
+            own.append(var)
+        if own:  # a row is dense
+            buffers[param] = replace(param, strides=(*own, *[const(1, i64)] * is_unit))
+    known = [buffers.get(param, param) if isinstance(param, Buffer) else param for param in func.params]
+    return func.replaced(
+        params=(*strides, *known),
+        body=substitute(func.body, {}, buffers),
+        outputs=tuple(buffers.get(output, output) for output in func.outputs),
+    )
+
+
+def _fresh(name: str, taken: Collection[str]) -> str:
+    while name in taken:
+        name += "_"
+    return name

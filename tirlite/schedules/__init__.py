@@ -5,10 +5,9 @@ from typing import TYPE_CHECKING
 from tirlite.late import late_names
 
 if TYPE_CHECKING:
-    from tirlite.schedules.annotate import Annotate as Annotate
-    from tirlite.schedules.cache_read import CacheRead as CacheRead
-    from tirlite.schedules.cache_write import CacheWrite as CacheWrite
-    from tirlite.schedules.compute_at import ComputeAt as ComputeAt
+    from tirlite.schedules.annotate import Annotate as Annotate, Nontemporal as Nontemporal, Parallel as Parallel
+    from tirlite.schedules.cache_write import CacheRead as CacheRead, CacheWrite as CacheWrite
+    from tirlite.schedules.compute_at import ComputeAt as ComputeAt, StoreAt as StoreAt
     from tirlite.schedules.delinearise import Delinearise as Delinearise
     from tirlite.schedules.distribute import Distribute as Distribute
     from tirlite.schedules.dots import Dots as Dots
@@ -18,10 +17,8 @@ if TYPE_CHECKING:
     from tirlite.schedules.inline import Inline as Inline
     from tirlite.schedules.inline_lets import InlineLets as InlineLets
     from tirlite.schedules.join import Join as Join
-    from tirlite.schedules.nontemporal import Nontemporal as Nontemporal
     from tirlite.schedules.pack import Pack as Pack
     from tirlite.schedules.pack_padded import PackPadded as PackPadded
-    from tirlite.schedules.parallel import Parallel as Parallel
     from tirlite.schedules.peel import Peel as Peel
     from tirlite.schedules.precompute import Precompute as Precompute
     from tirlite.schedules.reorder import Reorder as Reorder
@@ -33,20 +30,17 @@ if TYPE_CHECKING:
     from tirlite.schedules.skew import Skew as Skew
     from tirlite.schedules.specialize import Specialize as Specialize
     from tirlite.schedules.split import Split as Split
-    from tirlite.schedules.store_at import StoreAt as StoreAt
     from tirlite.schedules.tensorize import Tensorize as Tensorize
     from tirlite.schedules.tile import Tile as Tile
-    from tirlite.schedules.unroll import Unroll as Unroll
-    from tirlite.schedules.unroll_jam import UnrollJam as UnrollJam
+    from tirlite.schedules.unroll_jam import Unroll as Unroll, UnrollJam as UnrollJam
     from tirlite.schedules.vectorize import Vectorize as Vectorize
 else:
     __getattr__, __all__ = late_names(
         __name__,
         {
-            "annotate": "Annotate",
-            "cache_read": "CacheRead",
-            "cache_write": "CacheWrite",
-            "compute_at": "ComputeAt",
+            "annotate": "Annotate Nontemporal Parallel",
+            "cache_write": "CacheRead CacheWrite",
+            "compute_at": "ComputeAt StoreAt",
             "delinearise": "Delinearise",
             "distribute": "Distribute",
             "dots": "Dots",
@@ -56,10 +50,8 @@ else:
             "inline": "Inline",
             "inline_lets": "InlineLets",
             "join": "Join",
-            "nontemporal": "Nontemporal",
             "pack": "Pack",
             "pack_padded": "PackPadded",
-            "parallel": "Parallel",
             "peel": "Peel",
             "precompute": "Precompute",
             "reorder": "Reorder",
@@ -71,11 +63,9 @@ else:
             "skew": "Skew",
             "specialize": "Specialize",
             "split": "Split",
-            "store_at": "StoreAt",
             "tensorize": "Tensorize",
             "tile": "Tile",
-            "unroll": "Unroll",
-            "unroll_jam": "UnrollJam",
+            "unroll_jam": "Unroll UnrollJam",
             "vectorize": "Vectorize",
         },
     )

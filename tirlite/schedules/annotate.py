@@ -1,13 +1,14 @@
-"""Annotate and Nontemporal say something about the body of a loop that no pass finds out."""
+"""Annotate, Parallel and Nontemporal say of a loop how it is to run; its body stays as it is."""
 
 from __future__ import annotations
 
+from tirlite.analysis.dependence import writes
 from tirlite.analysis.facts import Facts
-from tirlite.ir import AttrKey, AttrStmt, PrimFunc, SeqStmt
+from tirlite.ir import AttrKey, AttrStmt, ForKind, PrimFunc, SeqStmt
 from tirlite.record import record
 from tirlite.rewrite.pipeline import FactsPass
-from tirlite.schedules.handle import LoopName, handle_of, loop_named
-from tirlite.schedules.step import with_loop
+from tirlite.schedules.handle import LoopName, buffer_named, handle_of, loop_named
+from tirlite.schedules.step import demand_any_order, demand_independent, does_not_fit, with_loop
 
 
 @record
@@ -28,3 +29,52 @@ class Annotate(FactsPass):
         loop = loop_named(facts.func, self.loop)
         remark = AttrStmt(AttrKey.PRAGMA, SeqStmt((loop,)), None, self.text, span=loop.span)
         return with_loop(facts, loop, (remark,))
+
+
+@record
+class Parallel(FactsPass):
+    """A loop whose iterations may run at once. Refused where one may touch what another one writes."""
+
+    loop: LoopName
+    name: str = "parallel"
+
+    def __str__(self) -> str:
+        return f"s.parallel({handle_of(self.loop)})"
+
+    def rewritten(self, facts: Facts) -> PrimFunc:
+        loop = loop_named(facts.func, self.loop)
+        if loop.kind not in (ForKind.SERIAL, ForKind.PARALLEL):
+            raise does_not_fit(self, f"the loop over `{loop.var.name}` is no `range`")
+        demand_any_order(self, loop)
+        demand_independent(self, facts, loop)
+        return with_loop(facts, loop, (loop.replaced(kind=ForKind.PARALLEL),))
+
+
+@record
+class Nontemporal(FactsPass):
+    """What a loop stores into a buffer by vectors goes past the caches, whatever the size of the buffer.
+
+    In the IR it is `with tl.attr(y, "nontemporal"):` around the loop; without it code does so for large results alone.
+    It never changes results. Refused where the loop reads the buffer, which would have to come back from memory. Only
+    x86-64 has such stores, of vectors at addresses that are multiples of 16; others stay as they are.
+    """
+
+    buffer: str
+    at: LoopName
+    name: str = "nontemporal"
+
+    def __str__(self) -> str:
+        return f"s.nontemporal({self.buffer!r}, at={handle_of(self.at)})"
+
+    def rewritten(self, facts: Facts) -> PrimFunc:
+        buffer = buffer_named(facts.func, self.buffer)
+        at = loop_named(facts.func, self.at)
+        root = facts.definitions.root(buffer)
+        found = next((touches for each, touches in facts.touches_in.get(at, {}).items() if each.buffer is root), [])
+        if not any(writes(touch) for touch in found):
+            raise does_not_fit(self, f"the loop over `{at.var.name}` does not write `{buffer.name}`")
+        for touch in found:
+            if not writes(touch):
+                raise does_not_fit(self, f"the loop reads {touch}")
+        past = AttrStmt(AttrKey.NONTEMPORAL, SeqStmt((at,)), buffer, span=at.span)
+        return with_loop(facts, at, (past,))

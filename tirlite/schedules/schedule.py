@@ -10,10 +10,9 @@ from tirlite.ir import PrimFunc
 from tirlite.ir.demand import demand_prim_func
 from tirlite.rewrite.normalize import Normalize
 from tirlite.rewrite.simplify.simplify import Simplify
-from tirlite.schedules.annotate import Annotate
-from tirlite.schedules.cache_read import CacheRead
-from tirlite.schedules.cache_write import CacheWrite
-from tirlite.schedules.compute_at import ComputeAt
+from tirlite.schedules.annotate import Annotate, Nontemporal, Parallel
+from tirlite.schedules.cache_write import CacheRead, CacheWrite
+from tirlite.schedules.compute_at import ComputeAt, StoreAt
 from tirlite.schedules.delinearise import Delinearise
 from tirlite.schedules.distribute import Distribute
 from tirlite.schedules.dots import Dots
@@ -23,10 +22,8 @@ from tirlite.schedules.handle import LoopHandle, LoopName, buffer_named, loop_na
 from tirlite.schedules.inline import Inline
 from tirlite.schedules.inline_lets import InlineLets
 from tirlite.schedules.join import Join
-from tirlite.schedules.nontemporal import Nontemporal
 from tirlite.schedules.pack import Pack
 from tirlite.schedules.pack_padded import PackPadded
-from tirlite.schedules.parallel import Parallel
 from tirlite.schedules.peel import Peel
 from tirlite.schedules.precompute import Precompute
 from tirlite.schedules.reorder import Reorder
@@ -37,11 +34,9 @@ from tirlite.schedules.shrink import Shrink
 from tirlite.schedules.skew import Skew
 from tirlite.schedules.specialize import Specialize
 from tirlite.schedules.split import Split
-from tirlite.schedules.store_at import StoreAt
 from tirlite.schedules.tensorize import Tensorize
 from tirlite.schedules.tile import Tile
-from tirlite.schedules.unroll import Unroll
-from tirlite.schedules.unroll_jam import UnrollJam
+from tirlite.schedules.unroll_jam import Unroll, UnrollJam
 from tirlite.schedules.vectorize import Vectorize
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from tirlite.record import record
 from tirlite.rewrite.parallelize_loops import ParallelizeLoops
 from tirlite.rewrite.pipeline import Pass
 from tirlite.rewrite.pipelines import LOOPS
+from tirlite.schedules.annotate import Parallel
 from tirlite.schedules.handle import LoopHandle, LoopName, handle_of, loops_around
 from tirlite.schedules.pack import Pack
 from tirlite.schedules.pack_padded import PackPadded
-from tirlite.schedules.parallel import Parallel
 from tirlite.schedules.reorder import Reorder
 from tirlite.schedules.split import Split
 from tirlite.schedules.unroll_jam import UnrollJam

@@ -14,7 +14,7 @@ from in_place.several_at_once import MORE_RIGHT, MORE_WRONG
 
 from tirlite.analysis import check_storage
 from tirlite.analysis.in_place.candidates import in_place_candidates
-from tirlite.analysis.in_place.proof import InPlaceProof
+from tirlite.analysis.in_place.prover import InPlaceProof
 from tirlite.interp import interpret
 from tirlite.ir import Allocate, Buffer, PrimFunc, Var, statements_of
 

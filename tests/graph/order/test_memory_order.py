@@ -10,8 +10,8 @@ from graph.random_graphs import random_graph
 
 import tirlite as tl
 from tirlite.graph import Builder, Function, Ordered, compile, evaluate, memory_order, program  # noqa: A004
+from tirlite.graph.aot.compile import is_smaller
 from tirlite.graph.aot.lower import lower_program
-from tirlite.graph.aot.smaller_plan import is_smaller
 from tirlite.graph.gallery import SMALL
 from tirlite.graph.sample_arguments import dims_in
 from tirlite.plan.order import samples

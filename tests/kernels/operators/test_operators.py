@@ -8,6 +8,7 @@ from functools import cache
 import numpy as np
 import pytest
 from effort import effort
+from operator_cases.case import Case
 from operator_cases.elementwise import kernel_of
 from operator_cases.library import CASES
 
@@ -15,7 +16,6 @@ import tirlite as tl
 from tirlite.codegen import Effort
 from tirlite.ir import For, ForKind, statements_of
 from tirlite.kernels.operators.byte_sums import conv_bytes
-from tirlite.kernels.operators.case import Case
 from tirlite.kernels.operators.indexing import gather
 from tirlite.kernels.operators.softmax import softmax
 

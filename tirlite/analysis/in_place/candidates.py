@@ -22,7 +22,7 @@ from tirlite.analysis.regions import regions_around
 from tirlite.ir import Allocate, Binary, Broadcast, Expr, For, IntImm, Load, Neg, Ramp, Stmt, Store, Var, View
 
 if TYPE_CHECKING:
-    from tirlite.analysis.in_place.proof import InPlaceProof
+    from tirlite.analysis.in_place.prover import InPlaceProof
 
 Interval = tuple[int, int]
 

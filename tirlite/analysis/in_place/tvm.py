@@ -28,7 +28,7 @@ from tirlite.ir import (
 from tirlite.ir.equal import are_equal
 
 if TYPE_CHECKING:
-    from tirlite.analysis.in_place.proof import InPlaceProof
+    from tirlite.analysis.in_place.prover import InPlaceProof
 
 
 def taken_by_tvm(func: PrimFunc, proofs: Iterable[InPlaceProof]) -> Iterator[InPlaceProof]:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Literal, Unpack
 
-from tirlite.diag import CallValueError, Message, boundary
+from tirlite.diag import CallValueError, CapacityError, Message, boundary
 from tirlite.driver import Kernel
 from tirlite.graph.aot.compiled_graph import CompiledGraph
 from tirlite.graph.demand import demand_function
 from tirlite.graph.expr import Expr, FunctionNode
 from tirlite.graph.known.lowered import LoweredFront, keep_lowered, known_lowered, lowered_key
 from tirlite.plan.collection import collection_paused
+from tirlite.plan.order import samples
 from tirlite.record import cached_property, record
+from tirlite.sizes import Proof, Size, evaluate, prove_le
 from tirlite.solver import options as default_options
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from tirlite.graph.order.memory_order import Ordered
     from tirlite.graph.program import Program
     from tirlite.rewrite.options import Choices, Options
+    from tirlite.sizes import Dim
 
 
 class UnknownOrder(Message):
@@ -108,7 +111,7 @@ class _How:
 def _lowered(
     function: FunctionNode, choices: Choices, how: _How, keep: Iterable[Expr] | Literal["all"], key: bytes | None
 ) -> CompiledGraph:
-    from tirlite.graph.aot.keeping import check_kept, tensors_to_keep
+    from tirlite.graph.aot.folding import check_kept, tensors_to_keep
     from tirlite.graph.aot.segmented_graph import SegmentedGraph
     from tirlite.graph.aot.segments import segments
 
@@ -163,7 +166,6 @@ class _Front:
         plain = self._lowered(self.program)
         if not self._how.by_memory:
             return plain, None
-        from tirlite.graph.aot.smaller_plan import is_smaller
         from tirlite.graph.order.memory_order import memory_order
         from tirlite.graph.sample_arguments import dims_in
 
@@ -189,3 +191,42 @@ def _is_by_memory(order: str) -> bool:
     if order not in ("program", "memory"):
         raise UnknownOrder(repr(order)).error()
     return order == "memory"
+
+
+# Middling values of the dims first, then small ones, then values that differ.
+_SAMPLES = 6
+
+
+def is_smaller(new: Lowered, old: Lowered, dims: Sequence[Dim], options: Options) -> bool:
+    """Whether the storage of `new` is proved to be more for no values of the dims, and that of `old` is not.
+
+    Values that were tried are no proof: plans may change places between them. Plans by shape have no size for all
+    values; of those a few decide. What does not fit in its memory is larger.
+    """
+    kernels = [Kernel(each.func, options) for each in (new, old)]
+    if options.strategy == "per_shape":
+        return _is_less([[_total_at(each, at) for each in kernels] for at in samples(dims, _SAMPLES)])
+    first, second = map(_total, kernels)
+    if first is None or second is None:
+        return first is not None
+    return prove_le(first, second) is Proof.YES and prove_le(second, first) is not Proof.YES
+
+
+def _total(kernel: Kernel) -> Size | None:
+    try:
+        return kernel.plan.total
+    except CapacityError:
+        return None
+
+
+def _total_at(kernel: Kernel, binding: Mapping[Dim, int]) -> int | None:
+    try:
+        return evaluate(kernel.plan_at(**{dim.name: value for dim, value in binding.items()}).total, {})
+    except CapacityError:
+        return None
+
+
+def _is_less(pairs: Sequence[Sequence[int | None]]) -> bool:
+    """Whether the first of some pair is less, and of none is more; None is more than any number."""
+    whole = [[float("inf") if each is None else each for each in pair] for pair in pairs]
+    return all(a <= b for a, b in whole) and any(a < b for a, b in whole)

@@ -1,12 +1,14 @@
-"""Computes the calls of a program whose value is known already: those of constants alone."""
+"""Computes the calls of constants alone, and finds the tensors between the others that can be kept for a look."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 import numpy as np
 
-from tirlite.diag import KernelRunError
+from tirlite.diag import GraphError, KernelRunError, Message
 from tirlite.graph.evaluate import applied
-from tirlite.graph.expr import Call, Constant, Expr, constant
+from tirlite.graph.expr import Call, Constant, Expr, If, constant
 from tirlite.graph.op import Op
 from tirlite.graph.program import Program
 from tirlite.graph.types import TensorType
@@ -45,3 +47,39 @@ def _known(expr: Expr, found: dict[Expr, Constant]) -> Constant | None:
 def _is_small(size: Size, operands: list[Constant]) -> bool:
     limit = max(_SMALL_BYTES, 2 * sum(each.value.nbytes for each in operands))
     return isinstance(size, int) and size <= limit
+
+
+class CannotKeep(Message):
+    """A compiled graph is to keep something that is not a tensor between its operators.
+
+    Example: `tl.graph.compile(f, keep=[a])`, where `a` is computed in a branch of an If, or in another function.
+    Fix: Name calls and Ifs that the body of the function computes in any case, with one tensor as their result.
+    """
+
+    code = "cannot-keep"
+    raises = GraphError
+    title = "`{function}` cannot keep {expr}"
+    label = "this one"
+    help = "calls and Ifs outside of all branches, with one tensor as their result, can be kept"
+
+    function: str
+    expr: str
+
+
+def tensors_to_keep(made: Program) -> Iterator[Expr]:
+    """All that can be kept, in program order."""
+    folded = folded_calls(made)
+    for step in made.body.steps:
+        if isinstance(step, Call | If) and isinstance(step.type, TensorType) and step not in folded:
+            yield step
+
+
+def check_kept(made: Program, keep: Iterable[Expr]) -> frozenset[Expr]:
+    """What to keep, as a set. Raises GraphError for what cannot be kept."""
+    wanted = [made.resolved(expr) for expr in keep]
+    if wanted:
+        possible = frozenset(tensors_to_keep(made))
+        for expr in wanted:
+            if expr not in possible:
+                raise CannotKeep(made.function.name, repr(expr), span=expr.span).error()
+    return frozenset(wanted)

@@ -11,8 +11,7 @@ from types import MappingProxyType
 
 from tirlite.analysis.integers.array_bounds import ADDRESSABLE
 from tirlite.diag import public
-from tirlite.graph.aot.folding import folded_calls
-from tirlite.graph.aot.keeping import check_kept
+from tirlite.graph.aot.folding import check_kept, folded_calls
 from tirlite.graph.aot.names import Names
 from tirlite.graph.aot.operators import OperatorFunctions
 from tirlite.graph.attributes import Sizes

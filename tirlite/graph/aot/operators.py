@@ -8,21 +8,22 @@ from dataclasses import fields, replace
 from tirlite.diag import GraphError, Message
 from tirlite.graph.aot.laid_out import lay_out
 from tirlite.graph.aot.plain_dims import PlainDims
-from tirlite.graph.aot.told_asserts import has_asserts, told_for
 from tirlite.graph.attributes import Sizes
-from tirlite.graph.expr import Call, Constant, Expr
-from tirlite.graph.fuse.finish import finished, why_not
+from tirlite.graph.expr import Call, Constant, Expr, Var as GraphVar
+from tirlite.graph.fuse.elements import elements_of
+from tirlite.graph.fuse.finish import Operand, Step, finished, why_not
 from tirlite.graph.fuse.groups import Group
-from tirlite.graph.fuse.steps import steps_of
 from tirlite.graph.op import Attrs, Op
 from tirlite.graph.operators.convolution import Conv
 from tirlite.graph.operators.pooling import Pool
 from tirlite.graph.operators.windows import pads_of
 from tirlite.graph.program import Program
 from tirlite.graph.types import TensorType, tensors
-from tirlite.ir import PrimFunc, TensorType as KernelType, Var, i64
+from tirlite.ir import Assert, PrimFunc, Stmt, TensorType as KernelType, Var, i64, statements
+from tirlite.ir.rewrite import rewrite
 from tirlite.ir.size import expr_of
 from tirlite.kernels.operators import elementwise
+from tirlite.record import record
 from tirlite.sizes import Dim, Poly, Size, dims_of
 
 
@@ -204,3 +205,76 @@ class _Own:
         for dim in dims_of(size):
             self._variables.setdefault(dim, Var(dim.name, i64, dim))
         return expr_of(size, self._variables)
+
+
+def has_asserts(func: PrimFunc) -> bool:
+    """Whether the function looks at what it reads."""
+    return any(isinstance(stmt, Assert) for stmt in statements(func.body))
+
+
+def told_for(func: PrimFunc, call: Call) -> PrimFunc:
+    """The function with asserts that stand at the call, and name it and the operand that holds integers."""
+    subject = f"`{call.name}`, a `{func.name}`" if call.name else f"`{func.name}`"
+    indices = [name for arg in call.args if _is_integer(arg) and (name := _name(arg))]
+    where = f"{subject}{f', input `{indices[-1]}`' if indices else ''}: "
+
+    def told(stmt: Assert) -> Stmt:
+        # With values, a message has places for them in braces.
+        front = where.replace("{", "{{").replace("}", "}}") if stmt.values else where
+        return Assert(stmt.condition, front + stmt.message, stmt.values, span=call.span or stmt.span)
+
+    body = rewrite(func.body, {Assert: told})
+    return func.replaced(body=body)
+
+
+def _is_integer(arg: Expr) -> bool:
+    return hasattr(arg.type, "dtype") and arg.dtype.is_integer
+
+
+def _name(arg: Expr) -> str:
+    return arg.name if isinstance(arg, GraphVar | Call | Constant) else ""
+
+
+_COMMUTE = ("add", "multiply")
+
+
+@record(eq=False)
+class Steps:
+    """The steps behind the first call, the operands that they take from outside, and what is equal for equal ones."""
+
+    steps: tuple[Step, ...]
+    operands: tuple[Operand, ...]
+    outside: list[Expr]
+    key: tuple[object, ...]
+
+
+def steps_of(group: Group, made: Program) -> Steps:
+    """The steps of a group. Each operand from outside is taken once for all steps that have it under the same axes."""
+    values: dict[Expr, int] = {call: number for number, call in enumerate(group.calls)}
+    places: dict[tuple[object, ...], int] = {}
+    operands: list[Operand] = []
+    outside: list[Expr] = []
+    steps: list[Step] = []
+    for call in group.calls[1:]:
+        of = elements_of(call)
+        assert of is not None
+        given: list[int] = []
+        for arg, axes in zip(call.args, of.axes, strict=True):
+            (part,) = made.parts[arg]
+            if part.step in values:
+                given.append(values[part.step])
+                continue
+            if (part, axes) not in places:
+                places[part, axes] = len(operands)
+                operands.append(Operand(arg.dtype, axes))
+                outside.append(arg)
+            given.append(~places[part, axes])
+        if call.op.name in _COMMUTE:
+            given.sort(reverse=True)  # so that a sum with what comes from outside is one, on whichever side that stands
+        steps.append(Step(of.formula, call.dtype, tuple(given)))
+    told = zip(group.calls[1:], steps, strict=True)
+    key = (
+        tuple((call.op.name, call.attrs.bits, step.dtype, step.values) for call, step in told),
+        tuple((each.dtype, each.axes) for each in operands),
+    )
+    return Steps(tuple(steps), tuple(operands), outside, key)

@@ -168,7 +168,7 @@ class Selection(CallBuilder):
         """
         return self.call("nonzero", x, attrs=Count(size_of(count, self._here())))
 
-    @operator(_sort_rows_type, _sort_rows, "sort.sort_rows")
+    @operator(_sort_rows_type, _sort_rows, "order.sort_rows")
     def sort_rows(self, x: Operand) -> tuple[TupleGetItem, TupleGetItem]:
         """The indices of the rows of a matrix in order, equal ones as they stand; and which are not as the one before.
 

@@ -36,10 +36,10 @@ from tirlite.ir.shapes import constant_bytes
 from tirlite.record import record
 from tirlite.rewrite.by_vectors import MOST_LANES
 from tirlite.rewrite.options import Form
+from tirlite.schedules.annotate import Parallel
 from tirlite.schedules.auto.candidates import large_temporaries
 from tirlite.schedules.auto.trace import Trace
 from tirlite.schedules.compute_at import ComputeAt
-from tirlite.schedules.parallel import Parallel
 from tirlite.schedules.reorder import Reorder
 from tirlite.schedules.vectorize import Vectorize
 from tirlite.target import Processor

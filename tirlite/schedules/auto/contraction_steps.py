@@ -16,6 +16,7 @@ from tirlite.analysis.facts import Facts
 from tirlite.ir import For, Load
 from tirlite.ir.printer_names import identifier
 from tirlite.rewrite.pipeline import Pass
+from tirlite.schedules.annotate import Parallel
 from tirlite.schedules.auto.contraction import Contraction, contractions, least_sizes, names
 from tirlite.schedules.auto.tiling import TILES_OF_BLOCK, Tiling, count_of, is_known
 from tirlite.schedules.auto.trace import Trace
@@ -27,7 +28,6 @@ from tirlite.schedules.handle import LoopHandle, LoopName, loops_around
 from tirlite.schedules.inline_lets import InlineLets
 from tirlite.schedules.pack import Pack
 from tirlite.schedules.pack_padded import PackPadded
-from tirlite.schedules.parallel import Parallel
 from tirlite.schedules.reorder import Reorder
 from tirlite.schedules.specialize import Specialize
 from tirlite.schedules.split import Split

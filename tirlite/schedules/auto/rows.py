@@ -14,6 +14,7 @@ from functools import partial
 from tirlite.analysis.facts import Facts
 from tirlite.diag import KernelError
 from tirlite.ir import Allocate, For, ForKind, IntImm, Let, Load, PrimFunc, Stmt, Store, Var, statements_of, walk
+from tirlite.schedules.annotate import Parallel
 from tirlite.schedules.auto.candidates import is_row
 from tirlite.schedules.auto.contraction import contractions
 from tirlite.schedules.auto.contraction_steps import steps
@@ -22,7 +23,6 @@ from tirlite.schedules.auto.trace import Trace
 from tirlite.schedules.distribute import Distribute
 from tirlite.schedules.expand import Expand
 from tirlite.schedules.handle import loops_around
-from tirlite.schedules.parallel import Parallel
 from tirlite.schedules.precompute import Precompute
 from tirlite.schedules.specialize import Specialize
 from tirlite.schedules.vectorize import Vectorize
