@@ -96,13 +96,13 @@ def test_a_loop_around_a_sum_goes_by_vectors_that_overlap_at_the_end() -> None:
                     for p in range(n):
                         t[tl.ramp(0, 1, 16)] = t[tl.ramp(0, 1, 16)] + x[p, tl.ramp(first, 1, 16)]
                     y[i, tl.ramp(first, 1, 16)] = t[tl.ramp(0, 1, 16)]
-            else:
-                for j in range(min(16, m)):
-                    t = tl.alloc(tl.f32[()], scope="local")
-                    t[()] = 0
-                    for p in range(n):
-                        t[()] = t[()] + x[p, j]
-                    y[i, j] = t[()]
+            elif m >= 1:
+                on = tl.ramp(tl.i32(0), tl.i32(1), 16) < tl.broadcast(tl.i32(m), 16)
+                t = tl.alloc(tl.f32[16], scope="local")
+                t[tl.ramp(0, 1, 16)] = tl.broadcast(tl.f32(0), 16)
+                for p in range(n):
+                    t[tl.ramp(0, 1, 16)] = t[tl.ramp(0, 1, 16)] + x[p, tl.masked(tl.ramp(0, 1, 16), on)]
+                y[i, tl.masked(tl.ramp(0, 1, 16), on)] = t[tl.ramp(0, 1, 16)]
         """,
     )
 
@@ -126,10 +126,10 @@ def test_an_index_with_a_name_reads_neighbours_like_one_without() -> None:
                     first = min(j, count - 16)
                     k = first + 1
                     y[i, tl.ramp(first, 1, 16)] = tl.exp(x[i, tl.ramp(k, 1, 16)])
-            else:
-                for j in range(min(16, m - 1)):
-                    k = j + 1
-                    y[i, j] = tl.exp(x[i, k])
+            elif count >= 1:
+                on = tl.ramp(tl.i32(0), tl.i32(1), 16) < tl.broadcast(tl.i32(count), 16)
+                k = tl.i64(1)
+                y[i, tl.masked(tl.ramp(0, 1, 16), on)] = tl.exp(x[i, tl.masked(tl.ramp(k, 1, 16), on)])
         """,
     )
 
@@ -200,7 +200,7 @@ def sums(x: tl.f32[10, {columns}], y: tl.f32[8, {columns}]):
     np.testing.assert_array_equal(y, z)
 
 
-def test_what_is_no_function_of_its_inputs_ends_one_by_one() -> None:
+def test_what_is_no_function_of_its_inputs_ends_by_a_vector_of_which_lanes_are_off() -> None:
     PASS.expect(
         """
         for i in range(n):
@@ -214,8 +214,11 @@ def test_what_is_no_function_of_its_inputs_ends_one_by_one() -> None:
                 y[i, tl.ramp(j, 1, 64)] = tl.exp(y[i, tl.ramp(j, 1, 64)])
             for j in range(3 + count // 64 * 64, 3 + count // 16 * 16, 16):
                 y[i, tl.ramp(j, 1, 16)] = tl.exp(y[i, tl.ramp(j, 1, 16)])
-            for j in range(3 + count // 16 * 16, m):
-                y[i, j] = tl.exp(y[i, j])
+            if count % 16 >= 1:
+                on = tl.ramp(tl.i32(0), tl.i32(1), 16) < tl.broadcast(tl.i32(count % 16), 16)
+                y[i, tl.masked(tl.ramp(3 + count // 16 * 16, 1, 16), on)] = tl.exp(
+                    y[i, tl.masked(tl.ramp(3 + count // 16 * 16, 1, 16), on)]
+                )
         """,
     )
 
@@ -309,6 +312,7 @@ KERNELS = (
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
 def test_vectors_give_what_is_written_at_every_length(kernel: tl.Kernel) -> None:
+    """Fewer iterations than a vector has lanes are one of which the others are off: no page behind is read."""
     assert "tl.ramp" in str(kernel.lowered)
     for rows, size in (
         (1, 3),
@@ -325,9 +329,7 @@ def test_vectors_give_what_is_written_at_every_length(kernel: tl.Kernel) -> None
     ):
         x, y = np.random.default_rng(size).standard_normal((2, rows, size), np.float32)
         given = (x, y) if kernel is not scalars_in_each_lane else (x,)
-        wanted = [each.copy() for each in given]
-        found = [each.copy() for each in given]
-        again = [each.copy() for each in given]
+        wanted, found, again = ([guarded(each, at_end=True) for each in given] for _ in range(3))
         results = (kernel(*found), kernel.interpret(*wanted))
         tl.compile(kernel.lowered).interpret(*again)
         np.testing.assert_array_equal(found, wanted)

@@ -13,6 +13,7 @@ from tirlite.ir import (
     And,
     Buffer,
     Expr,
+    FloorMod,
     For,
     ForKind,
     IfThenElse,
@@ -35,7 +36,7 @@ from tirlite.ir import (
     walk,
 )
 from tirlite.rewrite.affine_exprs import folded
-from tirlite.rewrite.lanes import Lanes, NotVector, held, iterations, last_whole
+from tirlite.rewrite.lanes import Lanes, NotVector, first_lanes, held, iterations, last_whole
 from tirlite.rewrite.taps import written_out
 from tirlite.target import Processor
 
@@ -53,8 +54,9 @@ _LONG_ROW = 4
 class ByVectors:
     """What becomes of a loop with this body.
 
-    Where an iteration `is_repeatable`, the last vector may overlap the one before; else the last iterations follow one
-    by one. `lanes` are those from an iteration on, of one of the `widths`, and `jam` makes of a body what is written in
+    Where an iteration `is_repeatable`, the last vector may overlap the one before; else the last iterations are a
+    vector with lanes that are off, as are all of fewer than a vector, or follow one by one where `processor` has no
+    masks. `lanes` are those from an iteration on, of one of the `widths`, and `jam` makes of a body what is written in
     its place, once its variable stands for vectors.
     """
 
@@ -67,12 +69,14 @@ class ByVectors:
         widths: tuple[int, int],
         *,
         is_repeatable: bool,
+        processor: Processor | None = None,
     ) -> None:
         self.loop = loop
         self.inside = body
         self.jam = jam
         self.lanes = lanes
         self.is_repeatable = is_repeatable
+        self.has_masks = processor is not None and processor.has_masks(_widest(loop))
         self.most, self.few = widths
 
     def statements(self) -> Iterator[Stmt]:
@@ -85,7 +89,7 @@ class ByVectors:
         if not self.is_repeatable:
             whole = last_whole(self.loop, count, self.few)
             yield from self.vectors(count, whole)
-            yield one_by_one.replaced(start=whole)
+            yield self.part(whole, folded(FloorMod(count, const(self.few, i64)))) or one_by_one.replaced(start=whole)
         elif isinstance(count, IntImm):
             yield from self.vectors(count, self.loop.stop)
         else:
@@ -93,7 +97,27 @@ class ByVectors:
             # That there are few is said so that code generation sees it: vectors of them would take LLVM's time alone.
             start, few = self.loop.start, const(self.few, i64)
             stop = Min(folded(Add(start, few)), self.loop.stop)
-            yield IfThenElse(GE(count, few), by_vectors, SeqStmt((one_by_one.replaced(stop=stop),)))
+            part = self.part(start, count) or one_by_one.replaced(stop=stop)
+            yield IfThenElse(GE(count, few), by_vectors, SeqStmt((part,)))
+
+    def part(self, first: Expr, left: Expr) -> Stmt | None:
+        """The iterations from `first` on, fewer than a vector has lanes: one of which the others are off.
+
+        None where the processor would take lanes under a mask one by one, or they have no such form.
+        """
+        if not self.has_masks:
+            return None
+        vectors, on = self.lanes(first, self.few), first_lanes(left, self.few, _widest(self.loop))
+        name = vectors.on = vectors.some = Var("on", on.dtype)
+        # Of lanes that are no iterations nothing is known but what is the same in all.
+        inside = vectors.is_inside
+        vectors.is_inside = lambda load: not any(map(vectors.differs, load.indices)) and inside(load)
+        try:
+            body = written_out(self.jam(vectors.block(self.inside)))
+        except NotVector:
+            return None
+        masked = SeqStmt((Let(name, on, span=self.loop.span), *body.stmts))
+        return IfThenElse(GE(left, const(1, i64)), masked, span=self.loop.span)
 
     def vectors(self, count: Expr, end: Expr) -> Iterator[Stmt]:
         """Loops over vectors up to `end`; the last vector lies within, wherever `end` is."""

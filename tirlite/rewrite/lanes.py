@@ -12,6 +12,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from tirlite.ir import (
+    LT,
     Add,
     Allocate,
     And,
@@ -48,6 +49,9 @@ from tirlite.ir import (
     While,
     bool_,
     const,
+    i8,
+    i16,
+    i32,
     i64,
     run,
     walk,
@@ -66,6 +70,8 @@ if TYPE_CHECKING:
 
 # Lanes that load elements so far apart are as many vectors, and shuffles of these.
 MOST_APART = 4
+# By the bytes of an element.
+_FLAGS = {1: i8, 2: i16, 4: i32, 8: i64}
 # Of a buffer that gets an element for each lane.
 _MOST_ELEMENTS = 16
 
@@ -122,7 +128,8 @@ class Lanes:
         if isinstance(stmt, While):
             return self._while(stmt)
         if isinstance(stmt, For) and stmt.kind in (ForKind.SERIAL, ForKind.REDUCE, ForKind.UNROLLED):
-            if self.of(stmt.start) is not stmt.start or self.of(stmt.stop) is not stmt.stop or self.on is not None:
+            is_alike = self.of(stmt.start) is stmt.start and self.of(stmt.stop) is stmt.stop
+            if not is_alike or self.on not in (None, self.some):
                 raise NotVector
             return stmt.replaced(body=self._uncertain(stmt.body))
         if isinstance(stmt, Allocate):
@@ -150,8 +157,9 @@ class Lanes:
         value, wide = self.spread(self.of(stmt.value)), self.wide.get(stmt.buffer)
         self._note(stmt)
         if wide is not None:
-            # Lanes that are off keep what they have, be it poison: masks would keep the buffer out of registers.
-            kept = value if self.on is None else Select(self.on, value, Load(wide, indices))
+            # Lanes that are off keep what they have, be it poison: masks would keep the buffer out of registers. Those
+            # that are never on may get anything.
+            kept = value if self.on in (None, self.some) else Select(self.on, value, Load(wide, indices))
             return stmt.replaced(buffer=wide, indices=indices, value=kept)
         if self.on is not None:
             indices = self._masked(stmt.buffer, indices)
@@ -160,7 +168,7 @@ class Lanes:
     def _branch(self, stmt: IfThenElse) -> Stmt:
         """A branch that all lanes take alike, or both sides, each under its mask."""
         condition = self.of(stmt.condition)
-        if condition is stmt.condition and self.on is None:
+        if condition is stmt.condition and self.on in (None, self.some):
             then_body, else_body = self._uncertain(stmt.then_body), self._uncertain(stmt.else_body)
             return stmt.replaced(then_body=then_body, else_body=else_body)
         around, vector = self.on, self.spread(condition)
@@ -244,6 +252,10 @@ class Lanes:
         """A vector: the expression, or it in each lane."""
         return expr if expr.dtype.lanes > 1 else Broadcast(expr, self.lanes)
 
+    def differs(self, expr: Expr) -> bool:
+        """Whether a name that differs from lane to lane stands in an expression."""
+        return any(node in self.values for node in walk(expr))
+
     def indices(self, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
         """The indices of an access. Raises NotVector where more than the last differs between lanes."""
         return run(self._indices(buffer, indices))
@@ -322,7 +334,7 @@ class Lanes:
         """The groups of all lanes, neighbours in memory; `expr` itself where it is one for all. Raises NotVector."""
         last = expr.indices[-1] if isinstance(expr, Load) and expr.indices else None
         if not isinstance(expr, Load) or not isinstance(last, Ramp):
-            if any(node in self.values for node in walk(expr)):
+            if self.differs(expr):
                 raise NotVector
             return expr
         found: list[Expr] = []
@@ -464,6 +476,16 @@ def held(value: Expr, name: str, loop: For) -> Generator[Stmt, None, Expr]:
     var = Var(name, value.dtype)
     yield Let(var, value, span=loop.span)
     return var
+
+
+def first_lanes(left: Expr, lanes: int, width: int) -> Expr:
+    """Which of so many lanes are the first `left` ones, in integers as wide as elements of `width` bytes.
+
+    So there are as many vectors of flags.
+    """
+    kind = _FLAGS[width]
+    least = left if kind == i64 else folded(Cast(kind, left))
+    return LT(Ramp(const(0, kind), const(1, kind), lanes), Broadcast(least, lanes))
 
 
 def last_whole(loop: For, count: Expr, lanes: int) -> Expr:

@@ -235,10 +235,8 @@ def _at(
         steady = partial(_is_steady, facts, written)
         stores_rows = in_order or takes_rows_of_lanes(loop)
         dtypes = IN_ORDER if in_order else TURNED
-        lanes, widths = (
-            partial(_columns, loop, inside, steady, dtypes, stores_rows),
-            (lanes_of(loop, dtypes, rules.processor),) * 2,
-        )
+        lanes = partial(_columns, loop, inside, steady, dtypes, stores_rows)
+        widths = (lanes_of(loop, dtypes, rules.processor),) * 2
     else:
         uniform = uniform_scalars(body, loop.var)
         lanes, widths = partial(_neighbours, loop, inside, uniform), widths_of(loop, rules.processor)
@@ -253,8 +251,9 @@ def _at(
             body = by_window_rows(body, around[1].var)
         elif not has_much_to_do(loop):
             widths = stencil_widths_of(loop, rules.processor)
+    made = partial(ByVectors, loop, body, lanes=lanes, widths=widths, is_repeatable=repeats, processor=rules.processor)
     try:
-        plain = (*ByVectors(loop, body, lambda each: each, lanes, widths, is_repeatable=repeats).statements(),)
+        plain = (*made(lambda each: each).statements(),)
     except NotVector:
         return None
     if around is None:
@@ -265,9 +264,8 @@ def _at(
             plain = plain if strips is None else where_many(loop, strips, plain)
         return _within(chain[:place], plain)
     level, outer = around
-    jam = partial(_jam, outer)
     try:
-        together = (*ByVectors(loop, body, jam, lanes, widths, is_repeatable=repeats).statements(),)
+        together = (*made(partial(_jam, outer)).statements(),)
     except NotVector:
         return _within(chain[:place], plain)
     between = chain[level + 1 : place]

@@ -16,7 +16,6 @@ from tirlite.ir import (
     Allocate,
     Broadcast,
     Buffer,
-    Cast,
     Expr,
     For,
     ForKind,
@@ -30,9 +29,6 @@ from tirlite.ir import (
     Store,
     Var,
     const,
-    i8,
-    i16,
-    i32,
     i64,
     statements,
     statements_of,
@@ -40,7 +36,16 @@ from tirlite.ir import (
 )
 from tirlite.ir.checked import has_check
 from tirlite.rewrite.affine_exprs import folded
-from tirlite.rewrite.lanes import Lanes, NotVector, held, is_inside, is_same_element, iterations, last_whole
+from tirlite.rewrite.lanes import (
+    Lanes,
+    NotVector,
+    first_lanes,
+    held,
+    is_inside,
+    is_same_element,
+    iterations,
+    last_whole,
+)
 
 if TYPE_CHECKING:
     from tirlite.rewrite.first_place import Search
@@ -52,9 +57,6 @@ _MOST_LANES = 64
 # A loop over vectors of a quarter of that goes over what is left.
 _PER_VECTOR = 4
 
-
-# By the bytes of an element.
-_FLAGS = {1: i8, 2: i16, 4: i32, 8: i64}
 _TAKEN = (Store, Let, IfThenElse, SeqStmt)
 
 
@@ -390,10 +392,7 @@ class _Loops:
             return ()
         vectors = self.updates(_Rest, whole, self.few)
         left = folded(count % self.few)
-        # In integers as wide as the elements, so that there are as many vectors of flags.
-        kind = _FLAGS[self.width]
-        least = left if kind == i64 else folded(Cast(kind, left))
-        on = LT(Ramp(const(0, kind), const(1, kind), self.few), Broadcast(least, self.few))
+        on = first_lanes(left, self.few, self.width)
         name = vectors.on = Var("left", on.dtype)
         try:
             stmts = (Let(name, on, span=self.loop.span), *vectors.block(self.loop.body).stmts)
@@ -434,6 +433,6 @@ class _Rest(_Updates):
     """Lanes of which the last ones are no iterations: what each has for itself may lie in no buffer there."""
 
     def is_there(self, load: Load) -> bool:
-        is_same = not any(node in self.values for index in load.indices for node in walk(index))
+        is_same = not any(map(self.differs, load.indices))
         # The first lane is an iteration.
         return is_same and not load.buffer.volatile and (self.is_certain or self.is_inside(load))

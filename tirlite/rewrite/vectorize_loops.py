@@ -35,9 +35,10 @@ class VectorizeLoops(FactsPass):
     iterations are proved independent, write no temporary that could lie in the place of one that they read, and
     lanes access neighbours in memory. What a loop inside combines is combined in the order that is written, in each
     lane, but for windows without weights: their rows go first, if that changes nothing or `tl.reduce` allows it.
-    The last vector of a loop may overlap the one before where that writes the same again; else the last iterations
-    follow one by one. Four iterations of a loop around go together where they share what loops inside load, by as
-    many vectors as the registers of `target` hold.
+    The last vector of a loop may overlap the one before where that writes the same again. Else, and in loops of fewer
+    iterations than lanes, it has lanes that are off; on processors without masks the iterations follow one by one. Four
+    iterations of a loop around go together where they share what loops inside load, by as many vectors as the registers
+    of `target` hold.
 
     Loops that load where they round a float to go by vectors where `target` permutes these.
 

@@ -54,6 +54,10 @@ class Processor:
     def vector_bytes(self) -> int:
         return self.vector_bits // 8
 
+    def has_masks(self, width: int) -> bool:
+        """Whether some lanes of a vector in memory may be left alone, with elements of so many bytes."""
+        return self.vector_bits >= 512 or (self.vector_bits >= 256 and width >= 4)
+
     @property
     def permutes(self) -> bool:
         """Whether an instruction picks lanes out of two vectors, as a third one says."""
