@@ -27,7 +27,7 @@ SMALL = {"_ROWS": 2, "_FEWEST": 4, "_MOST": 4, "_LINES": 0, "_MUCH": 4}
 
 @pytest.fixture(autouse=True)
 def _small_tiles() -> Iterator[None]:
-    with patch.multiple(chains, **SMALL), effort(Effort.NONE):
+    with patch.multiple(chains, join_rows=lambda *_given: False, **SMALL), effort(Effort.NONE):
         yield
 
 

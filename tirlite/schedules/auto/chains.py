@@ -38,6 +38,7 @@ from tirlite.rewrite.by_vectors import MOST_LANES
 from tirlite.rewrite.options import Form
 from tirlite.schedules.annotate import Parallel
 from tirlite.schedules.auto.candidates import large_temporaries
+from tirlite.schedules.auto.joined import join_rows
 from tirlite.schedules.auto.trace import Trace
 from tirlite.schedules.compute_at import ComputeAt
 from tirlite.schedules.reorder import Reorder
@@ -79,7 +80,8 @@ def scheduled(facts: Facts, processor: Processor, form: Form) -> Trace:
     # The last nest first: it takes in those before it.
     while left := [chain for chain in chains(trace.facts) if chain.nest not in done]:
         done.add(left[-1].nest)
-        _tile(trace, left[-1], processor, form)
+        if not trace.attempt(partial(_join, trace, left[-1], processor)):
+            _tile(trace, left[-1], processor, form)
     return trace
 
 
@@ -135,6 +137,14 @@ def _inlined(trace: Trace, chain: Chain) -> bool:
         except KernelError:
             continue
     return False
+
+
+def _join(trace: Trace, chain: Chain, processor: Processor) -> bool:
+    """Has a nest compute what it reads of a single one before; whether it does."""
+    if len(chain.fills) > 1:
+        return False
+    loops, fill = _loops(trace.loop(chain.nest)), _loops(trace.loop(chain.fills[0]))
+    return join_rows(trace, loops, fill, processor, _ROWS)
 
 
 def _tile(trace: Trace, chain: Chain, processor: Processor, form: Form) -> None:
