@@ -2,9 +2,13 @@
 
 import gc
 import os
+from collections.abc import Iterator
 
 import pytest
+from effort import effort
 from hypothesis import settings
+
+from tirlite.codegen import Effort
 
 # The same examples in every run and no clock: a test fails for what the code does, not for the draw or a busy machine.
 settings.register_profile("tirlite", deadline=None, derandomize=True)
@@ -20,3 +24,10 @@ gc.set_threshold(20_000, 50, 50)
 def pytest_collection_finish(session: pytest.Session) -> None:
     """What is there before the first test stays to the end, so that no collection need go through it."""
     gc.freeze()
+
+
+@pytest.fixture
+def without_effort() -> Iterator[None]:
+    """LLVM does not try hard meanwhile: code computes the same, and is there sooner."""
+    with effort(Effort.NONE):
+        yield

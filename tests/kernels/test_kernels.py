@@ -18,7 +18,8 @@ STRATEGIES = ("none", "tvm", "share")
 # The IEEE standard fixes their results to the last bit, as those of + - * /.
 EXACT_FUNCTIONS = {Op.SQRT, Op.ABS, Op.FLOOR, Op.CEIL, Op.TRUNC, Op.ROUND, Op.FMA, Op.ISNAN}
 
-each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.kernel.name)
+# By the module: all tests of a kernel run in a row, in one process, which compiles it once.
+each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.kernel.name, scope="module")
 
 
 @cache
@@ -94,7 +95,10 @@ def test_sharing_storage_changes_no_bit(case: Case) -> None:
 
 
 @pytest.mark.parametrize(
-    "case", [case for case in CASES if rounds_alike_everywhere(case.kernel)], ids=lambda case: case.kernel.name
+    "case",
+    [case for case in CASES if rounds_alike_everywhere(case.kernel)],
+    ids=lambda case: case.kernel.name,
+    scope="module",
 )
 def test_interpreter_and_native_code_agree_to_the_bit(case: Case) -> None:
     kernel = compiled(case, "share")

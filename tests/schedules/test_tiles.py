@@ -11,6 +11,8 @@ from tirlite.driver.build import version_of
 from tirlite.driver.front import Front
 from tirlite.rewrite.options import Form
 
+pytestmark = pytest.mark.usefixtures("without_effort")
+
 n, m = tl.dims("n m")
 
 

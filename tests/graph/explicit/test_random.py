@@ -1,4 +1,4 @@
-"""A thousand random graphs as programs with explicit allocation, which the planners lay over one another.
+"""A thousand random graphs, of which a run tries some, as programs with explicit allocation that planners lay together.
 
 Every operator writes what the graph means, to the bit, and what a plan promises is looked at step by step.
 """
@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from graph.random_graphs import random_graph
 from graph.recorder import Recorder, written_by_meaning
+from random_cases import groups
 
 import tirlite as tl
 from tirlite.graph import Executable, OutVariants, StorageCoalesce, evaluate, explicit_allocation
@@ -21,9 +22,9 @@ def leaves(value: object) -> list[np.ndarray]:
     return [leaf for each in value for leaf in leaves(each)] if isinstance(value, tuple) else [value]
 
 
-@pytest.mark.parametrize("block", range(20))
-def test_fifty_graphs_give_what_they_mean_operator_by_operator(block: int) -> None:
-    for seed in range(50 * block, 50 * block + 50):
+@pytest.mark.parametrize("first", groups(1000, 50))
+def test_fifty_graphs_give_what_they_mean_operator_by_operator(first: int) -> None:
+    for seed in range(first, first + 50):
         sample = random_graph(seed, symbolic=seed % 4 == 1, most=14)
         raw = explicit_allocation(sample.function)
         planned = [coalesced(raw, strategy) for strategy in ("coalesce", OTHERS[seed % 8])]

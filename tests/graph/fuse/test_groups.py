@@ -11,6 +11,8 @@ import tirlite as tl
 from tirlite.graph import Builder, Function, compile  # noqa: A004
 from tirlite.ir import callees
 
+pytestmark = pytest.mark.usefixtures("without_effort")
+
 RNG = np.random.default_rng(0)
 
 

@@ -6,6 +6,7 @@ import pytest
 from effort import effort
 from graph.random_graphs import random_graph
 from graph.test_random_compiled import leaves, together
+from random_cases import groups
 
 import tirlite as tl
 from tirlite.codegen import Effort
@@ -13,15 +14,15 @@ from tirlite.graph import compile  # noqa: A004
 from tirlite.sizes import Proof, prove_le
 
 
-@pytest.mark.parametrize("block", range(2))
-def test_fifty_graphs_give_the_same_bits(block: int) -> None:
-    seeds = range(50 * block, 50 * block + 50)
+@pytest.mark.parametrize("first", groups(160, 20))
+def test_twenty_graphs_give_the_same_bits(first: int) -> None:
+    seeds = range(first, first + 20)
     dims = tl.dim("n"), tl.dim("m", min=2)
-    samples = [random_graph(seed, symbolic=block == 1, most=12, prefix=f"g{seed}_", dims=dims) for seed in seeds]
+    samples = [random_graph(seed, symbolic=first % 40 == 20, most=12, prefix=f"g{seed}_", dims=dims) for seed in seeds]
     whole = together(samples)
     with effort(Effort.NONE):
         fused, plain = compile(whole), compile(whole, fuse=False)
-        assert len(fused.groups.groups) > 20
+        assert len(fused.groups.groups) >= 5
         for choice in range(3):
             given = [array for sample in samples for array in sample.arguments[choice]]
             for a, b in zip(leaves(fused(*given)), leaves(plain(*given)), strict=True):

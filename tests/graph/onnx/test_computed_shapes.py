@@ -11,6 +11,8 @@ from graph.onnx.test_loops import AFTER, BOOL, FLOAT, INT64, STATE, body, helper
 
 import tirlite as tl
 
+pytestmark = pytest.mark.usefixtures("without_effort")
+
 node = helper.make_node
 X = np.random.default_rng(0).standard_normal((3, 4)).astype(np.float32)
 

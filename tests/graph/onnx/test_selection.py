@@ -10,6 +10,8 @@ import pytest
 
 import tirlite as tl
 
+pytestmark = pytest.mark.usefixtures("without_effort")
+
 onnx = pytest.importorskip("onnx")
 ort = pytest.importorskip("onnxruntime")
 helper, TYPES = onnx.helper, onnx.TensorProto

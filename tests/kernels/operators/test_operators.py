@@ -19,7 +19,8 @@ from tirlite.kernels.operators.byte_sums import conv_bytes
 from tirlite.kernels.operators.indexing import gather
 from tirlite.kernels.operators.softmax import softmax
 
-each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+# By the module: both tests of a case run in a row, in one process, which makes its function once.
+each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name, scope="module")
 
 
 # Their sums are written in vectors, each way to lay out operands in another one.
