@@ -53,3 +53,18 @@ def test_windows_of_all_sizes_give_the_bits_of_what_was_lowered() -> None:
         bytes_ = rng.integers(0, 256, (2 * rows + 5, columns + 6), dtype=np.uint8)
         apart = [bytes_[2 * u : 2 * u + 2 * rows : 2, 3 * v : 3 * v + columns] for u, v in taps]
         np.testing.assert_array_equal(dilated(bytes_), np.min(apart, axis=0))
+
+
+@tl.kernel
+def few_terms(x: tl.f32[h, 16], f: tl.f32[16, w], y: tl.out[tl.f32[h, w]]):
+    for i in range(h):
+        for j in range(w):
+            total = tl.f32(0)
+            for u in tl.reduce(16):
+                total += x[i, u] * f[u, j]
+            y[i, j] = total
+
+
+def test_terms_that_share_nothing_stay_a_loop() -> None:
+    """Of 16 terms at once, registers hold no sums of four rows."""
+    assert "for u in range(16):" in str(tl.compile(few_terms.ir, schedule=(tl.passes.VectorizeLoops(),)).lowered)

@@ -69,7 +69,7 @@ def test_what_has_no_vector_form_stays(loop: str) -> None:
     PASS.expect_unchanged("t = tl.alloc(tl.f32[100 + m, 100 + m])\n" + loop)
 
 
-def test_a_loop_around_a_sum_goes_by_vectors_that_overlap_at_the_end() -> None:
+def test_a_loop_around_a_sum_ends_by_one_vector_of_which_lanes_are_off() -> None:
     PASS.expect(
         """
         for i in range(n):
@@ -82,27 +82,26 @@ def test_a_loop_around_a_sum_goes_by_vectors_that_overlap_at_the_end() -> None:
         """
         for i in range(n):
             k = 2 * i
-            if m >= 16:
-                for j in range(0, m // 64 * 64, 64):
-                    t = tl.alloc(tl.f32[64], scope="local")
-                    t[tl.ramp(0, 1, 64)] = tl.broadcast(tl.f32(0), 64)
-                    for p in range(n):
-                        t[tl.ramp(0, 1, 64)] = t[tl.ramp(0, 1, 64)] + x[p, tl.ramp(j, 1, 64)]
-                    y[i, tl.ramp(j, 1, 64)] = t[tl.ramp(0, 1, 64)]
-                for j in range(m // 64 * 64, m, 16):
-                    first = min(j, m - 16)
-                    t = tl.alloc(tl.f32[16], scope="local")
-                    t[tl.ramp(0, 1, 16)] = tl.broadcast(tl.f32(0), 16)
-                    for p in range(n):
-                        t[tl.ramp(0, 1, 16)] = t[tl.ramp(0, 1, 16)] + x[p, tl.ramp(first, 1, 16)]
-                    y[i, tl.ramp(first, 1, 16)] = t[tl.ramp(0, 1, 16)]
-            elif m >= 1:
-                on = tl.ramp(tl.i32(0), tl.i32(1), 16) < tl.broadcast(tl.i32(m), 16)
+            for j in range(0, m // 64 * 64, 64):
+                t = tl.alloc(tl.f32[64], scope="local")
+                t[tl.ramp(0, 1, 64)] = tl.broadcast(tl.f32(0), 64)
+                for p in range(n):
+                    t[tl.ramp(0, 1, 64)] = t[tl.ramp(0, 1, 64)] + x[p, tl.ramp(j, 1, 64)]
+                y[i, tl.ramp(j, 1, 64)] = t[tl.ramp(0, 1, 64)]
+            if m % 64 > 16:
+                on = tl.ramp(tl.i32(0), tl.i32(1), 64) < tl.broadcast(tl.i32(m % 64), 64)
+                t = tl.alloc(tl.f32[64], scope="local")
+                t[tl.ramp(0, 1, 64)] = tl.broadcast(tl.f32(0), 64)
+                for p in range(n):
+                    t[tl.ramp(0, 1, 64)] = t[tl.ramp(0, 1, 64)] + x[p, tl.masked(tl.ramp(m // 64 * 64, 1, 64), on)]
+                y[i, tl.masked(tl.ramp(m // 64 * 64, 1, 64), on)] = t[tl.ramp(0, 1, 64)]
+            elif m % 64 >= 1:
+                on = tl.ramp(tl.i32(0), tl.i32(1), 16) < tl.broadcast(tl.i32(m % 64), 16)
                 t = tl.alloc(tl.f32[16], scope="local")
                 t[tl.ramp(0, 1, 16)] = tl.broadcast(tl.f32(0), 16)
                 for p in range(n):
-                    t[tl.ramp(0, 1, 16)] = t[tl.ramp(0, 1, 16)] + x[p, tl.masked(tl.ramp(0, 1, 16), on)]
-                y[i, tl.masked(tl.ramp(0, 1, 16), on)] = t[tl.ramp(0, 1, 16)]
+                    t[tl.ramp(0, 1, 16)] = t[tl.ramp(0, 1, 16)] + x[p, tl.masked(tl.ramp(m // 64 * 64, 1, 16), on)]
+                y[i, tl.masked(tl.ramp(m // 64 * 64, 1, 16), on)] = t[tl.ramp(0, 1, 16)]
         """,
     )
 
@@ -162,9 +161,12 @@ def test_four_rows_go_together_that_share_what_is_loaded() -> None:
 
 
 @pytest.mark.parametrize(
-    ("target", "row", "vector"), [("x86-64-v2", 8, 4), ("x86-64-v3", 16, 8), ("x86-64-v4", 64, 16), ("aarch64", 16, 4)]
+    ("target", "row", "vector", "has_masks"),
+    [("x86-64-v2", 8, 4, False), ("x86-64-v3", 16, 8, True), ("x86-64-v4", 64, 16, True), ("aarch64", 16, 4, False)],
 )
-def test_rows_that_go_together_are_as_long_as_registers_hold(target: str, row: int, vector: int) -> None:
+def test_rows_that_go_together_are_as_long_as_registers_hold(
+    target: str, row: int, vector: int, has_masks: bool
+) -> None:
     func = kernel(
         """
         for i in range(n):
@@ -175,7 +177,9 @@ def test_rows_that_go_together_are_as_long_as_registers_hold(target: str, row: i
     )
     text = str(BeforeAfter((VectorizeLoops(target=target),)).rewritten(func))
     assert f"for j in range(0, m // {row} * {row}, {row}):" in text
-    assert f"for j in range(m // {row} * {row}, m // {vector} * {vector}, {vector}):" in text
+    rest = "for j in range(m // {row} * {row}, m // {vector} * {vector}, {vector}):"
+    rest = "if m % {row} > {vector}:" if has_masks else rest
+    assert rest.format(row=row, vector=vector) in text
 
 
 @pytest.mark.parametrize(("columns", "lanes"), [(40, 16), (14, 8), (7, 4)])

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator
 from functools import reduce
 
 from tirlite.analysis.streams import held as held_by_caches
-from tirlite.analysis.work import widest_computed
+from tirlite.analysis.work import mentions, widest_computed
 from tirlite.ir import (
     GE,
+    GT,
     Add,
     And,
     Buffer,
@@ -85,6 +86,9 @@ class ByVectors:
         if isinstance(count, IntImm) and count.value < self.few:
             raise NotVector
         count = yield from held(count, "count", self.loop)
+        if in_parts := self.in_parts(count):
+            yield from in_parts
+            return
         one_by_one = self.loop.replaced(body=self.jam(self.inside), kind=ForKind.SERIAL)
         if not self.is_repeatable:
             whole = last_whole(self.loop, count, self.few)
@@ -100,24 +104,43 @@ class ByVectors:
             part = self.part(start, count) or one_by_one.replaced(stop=stop)
             yield IfThenElse(GE(count, few), by_vectors, SeqStmt((part,)))
 
+    def in_parts(self, count: Expr) -> tuple[Stmt, ...] | None:
+        """Vectors of the most lanes, and one more for the rest, narrower where it is little; None where that cannot be.
+
+        Loops inside go over memory once for each of these, and as many results are in work.
+        """
+        left = folded(FloorMod(count, const(self.most, i64)))
+        if not self.has_masks or self.most == self.few or not _has_loops(self.loop) or isinstance(count, IntImm):
+            return None
+        middle, at = last_whole(self.loop, count, self.most), Var(self.loop.var.name)
+        little, much = self.part(middle, left), self.masked(middle, left, self.most)
+        if little is None or much is None:
+            return None
+        whole = For(at, self.loop.start, middle, self.body(at, self.most), self.loop.kind, step=self.most)
+        return whole, IfThenElse(GT(left, const(self.few, i64)), much, SeqStmt((little,)), span=self.loop.span)
+
     def part(self, first: Expr, left: Expr) -> Stmt | None:
-        """The iterations from `first` on, fewer than a vector has lanes: one of which the others are off.
+        """The iterations from `first` on, if any are left, but fewer than a vector has lanes; None as for `masked`."""
+        masked = self.masked(first, left, self.few)
+        return None if masked is None else IfThenElse(GE(left, const(1, i64)), masked, span=self.loop.span)
+
+    def masked(self, first: Expr, left: Expr, lanes: int) -> SeqStmt | None:
+        """So many iterations from `first` on as a vector of which the other lanes are off.
 
         None where the processor would take lanes under a mask one by one, or they have no such form.
         """
         if not self.has_masks:
             return None
-        vectors, on = self.lanes(first, self.few), first_lanes(left, self.few, _widest(self.loop))
+        vectors, on = self.lanes(first, lanes), first_lanes(left, lanes, _widest(self.loop))
         name = vectors.on = vectors.some = Var("on", on.dtype)
         # Of lanes that are no iterations nothing is known but what is the same in all.
         inside = vectors.is_inside
         vectors.is_inside = lambda load: not any(map(vectors.differs, load.indices)) and inside(load)
         try:
-            body = written_out(self.jam(vectors.block(self.inside)))
+            body = written_out(self.jam(vectors.block(self.inside)), shared=True)
         except NotVector:
             return None
-        masked = SeqStmt((Let(name, on, span=self.loop.span), *body.stmts))
-        return IfThenElse(GE(left, const(1, i64)), masked, span=self.loop.span)
+        return SeqStmt((Let(name, on, span=self.loop.span), *body.stmts))
 
     def vectors(self, count: Expr, end: Expr) -> Iterator[Stmt]:
         """Loops over vectors up to `end`; the last vector lies within, wherever `end` is."""
@@ -145,7 +168,7 @@ class ByVectors:
 
     def body(self, first: Expr, lanes: int) -> SeqStmt:
         """The body for so many iterations at once, from `first` on."""
-        return written_out(self.jam(self.lanes(first, lanes).block(self.inside)))
+        return written_out(self.jam(self.lanes(first, lanes).block(self.inside)), shared=True)
 
 
 def streamed(loop: For, func: PrimFunc, processor: Processor) -> tuple[Stmt, ...] | None:
@@ -180,10 +203,13 @@ def widths_of(loop: For, processor: Processor) -> tuple[int, int]:
 
     What loops inside go over again and again is to stay in registers: four of them for each vector.
     """
-    has_loops = any(isinstance(stmt, For | While) for stmt in statements(loop.body))
-    vector = min(_VECTOR_BYTES, 4 * processor.vector_bytes) if has_loops else _VECTOR_BYTES
+    vector = min(_VECTOR_BYTES, 4 * processor.vector_bytes) if _has_loops(loop) else _VECTOR_BYTES
     most = min(MOST_LANES, vector // _widest(loop))
     return most, most // _PER_VECTOR
+
+
+def _has_loops(loop: For) -> bool:
+    return any(isinstance(stmt, For | While) for stmt in statements(loop.body))
 
 
 def row_widths_of(loop: For, processor: Processor) -> tuple[int, int]:
@@ -220,12 +246,14 @@ def place_widths_of(loop: For, processor: Processor) -> tuple[int, int]:
 
 
 def _widest(loop: For) -> int:
-    """The bytes of the widest element that a loop's body stores or loads."""
+    """The bytes of the widest element that a loop's body stores or loads, but for places that are one for all lanes."""
     found = [1]
     for stmt in statements(loop.body):
         if isinstance(stmt, Store):
             found.append(stmt.buffer.dtype.bytes)
         if isinstance(stmt, Store | Let | IfThenElse):
             computed = stmt.condition if isinstance(stmt, IfThenElse) else stmt.value
-            found += (node.buffer.dtype.bytes for node in walk(computed) if isinstance(node, Load))
+            loads = [node for node in walk(computed) if isinstance(node, Load)]
+            places = {node for load in loads for index in load.indices for node in walk(index)}
+            found += (load.buffer.dtype.bytes for load in loads if load not in places or mentions(load, loop.var))
     return max(found)

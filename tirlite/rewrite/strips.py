@@ -44,8 +44,8 @@ from tirlite.rewrite.lanes import iterations, may_fault
 # The bytes of a strip's results of one kind: an eighth of the first cache of most processors. So many kinds at most.
 _STRIP_BYTES = 4096
 _MOST_RESULTS = 2
-# Fewer columns or rows than these are left to vectors that stay in registers.
-_FEWEST_COLUMNS = 64
+# Fewer columns or rows than these are left to vectors that stay in registers: one of the widest takes 64 columns.
+_FEWEST_COLUMNS = 65
 _FEWEST_ROWS = 32
 
 
@@ -55,7 +55,7 @@ def in_strips(loop: For, rows: int) -> Stmt | None:
     Its iterations must be independent. Each result is combined in the order that is written.
     """
     parts = _parts(loop)
-    if parts is None or loop.step != 1 or not takes_rows_of_lanes(loop) or any(map(_is_told, walk(loop.body))):
+    if parts is None or loop.step != 1 or not takes_rows_of_lanes(loop) or any(map(_stays, walk(loop.body))):
         return None
     before, inner, behind = parts
     scalars = [stmt.buffer for stmt in before if isinstance(stmt, Allocate)]
@@ -89,10 +89,10 @@ def _parts(loop: For) -> tuple[Sequence[Stmt], For, Sequence[Stmt]] | None:
     return before, inner, behind
 
 
-def _is_told(node: Node) -> bool:
-    """Whether it counts what is computed first."""
+def _stays(node: Node) -> bool:
+    """Whether it counts what is computed first, or memory tells where a row lies: then none is read behind another."""
     if isinstance(node, Load):
-        return node.buffer.volatile
+        return node.buffer.volatile or any(isinstance(each, Load) for index in node.indices for each in walk(index))
     return isinstance(node, Expr) and (may_fault(node) or has_check(node))
 
 

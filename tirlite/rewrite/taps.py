@@ -50,23 +50,39 @@ def count_of(loop: For) -> int | None:
     return len(loop.values) if len(loop.values) <= _WIDEST else None
 
 
-def written_out(body: SeqStmt) -> SeqStmt:
-    """The body with loops over taps written out where they hold straight code, and become little of it."""
-    made = tuple(each for stmt in body.stmts for each in _written_out(stmt))
+def written_out(body: SeqStmt, *, shared: bool = False) -> SeqStmt:
+    """The body with loops over taps written out where they hold straight code, and become little of it.
+
+    With `shared`, those alone of which iterations share something.
+    """
+    made = tuple(each for stmt in body.stmts for each in _written_out(stmt, shared=shared))
     is_same = len(made) == len(body.stmts) and all(a is b for a, b in zip(made, body.stmts, strict=True))
     return body if is_same else SeqStmt(made, span=body.span)
 
 
-def _written_out(stmt: Stmt) -> tuple[Stmt, ...]:
-    if not isinstance(stmt, For) or count_of(stmt) is None:
+def _written_out(stmt: Stmt, *, shared: bool) -> tuple[Stmt, ...]:
+    if not isinstance(stmt, For) or count_of(stmt) is None or (shared and not _share(stmt)):
         return (stmt,)
     made: list[Stmt] = []
     for tap in stmt.values or ():
         # Bounds of loops inside may be constant now.
-        made += written_out(folded(substitute(stmt.body, {stmt.var: const(tap, i64)}))).stmts
+        made += written_out(folded(substitute(stmt.body, {stmt.var: const(tap, i64)})), shared=shared).stmts
         if len(made) > _MOST_STATEMENTS or not all(isinstance(each, Store | Let | Allocate) for each in made):
             return (stmt,)
     return (*made,)
+
+
+def _share(taps: For) -> bool:
+    """Whether windows overlap, which move by the tap and by more along an axis, or taps are of what registers may hold.
+
+    Else iterations share nothing, and of many at once registers hold no sums.
+    """
+    for node in (each for each in walk(taps.body) if isinstance(each, Load | Store)):
+        for index in node.indices:
+            names = {each for each in walk(index) if isinstance(each, Var)}
+            if taps.var in names and (len(names) > 1 or node.buffer.scope == "local"):
+                return True
+    return False
 
 
 def by_window_rows(body: SeqStmt, below: Var) -> SeqStmt:
