@@ -223,6 +223,7 @@ def test_masks_leave_out_what_lies_beyond_the_last_column() -> None:
             tiled = tl.compile(kernel.ir)
             assert any(isinstance(step, Pack) for step in tiled.schedule.steps), kernel.name
             assert "tl.masked(" in str(tiled.lowered), kernel.name
+            assert "- j_outer <= 8:" in str(tiled.lowered) or kernel is convolution, "one vector holds what is left"
             is_as_written(kernel, tiled, (7, 19, 9, 3), (5, 16, 3, 2))
 
 

@@ -65,8 +65,9 @@ class Vectorize(FactsPass):
 
     What the body allocates has an element for each lane. With `padded` the last vector of the least width may reach
     beyond the end: it reads there what is left over in copies that `pack` has made whole, and leaves alone what lies
-    beyond, by a mask where it is `masked` and elements have 4 or 8 bytes, else one by one. Without `padded` the last
-    iterations follow one by one.
+    beyond, by a mask where it is `masked` and elements have 4 or 8 bytes, else one by one. A block of `split` is one
+    vector, of the least width that holds what is left of the last block. Without `padded` the last iterations follow
+    one by one.
 
     Refused where one iteration may touch what another one writes, and for what has no vector form: lanes that access
     memory away from each other, branches, calls.
@@ -97,7 +98,7 @@ class Vectorize(FactsPass):
 
     def _vectors(self, facts: Facts, loop: For) -> Iterator[Stmt]:
         body = loop.body
-        if self.padded and len(self.lanes) == 1 and (around := _block_around(facts, loop)) is not None:
+        if self.padded and len(self.lanes) <= 2 and (around := _block_around(facts, loop)) is not None:
             yield from self._block(facts, loop, around)
             return
         count = iterations(loop)
@@ -118,7 +119,7 @@ class Vectorize(FactsPass):
     def _block(self, facts: Facts, loop: For, around: For) -> Iterator[Stmt]:
         """One block of a loop around, as vectors that hold no more than the block does."""
         assert isinstance(loop.start, Var)
-        (lanes,) = self.lanes
+        lanes, *narrower = self.lanes
         if around.step > lanes:
             raise does_not_fit(self, f"a block has {around.step} iterations, more than {lanes} lanes")
         loops = [*statements_of(facts.func.body, For)]
@@ -126,7 +127,12 @@ class Vectorize(FactsPass):
             with suppress(NotVector):
                 yield from _lanes(loop, loop.start, lanes).block(loop.body).stmts
                 return
-        yield from _Padded(facts, loop, loop.body, loop.start, lanes).body(self).stmts
+        made = _Padded(facts, loop, loop.body, loop.start, lanes).body(self)
+        for few in narrower:
+            part = _Padded(facts, loop, loop.body, loop.start, few).body(self)
+            is_part = LE(Sub(loop.stop, loop.start), const(few, i64))
+            made = SeqStmt((IfThenElse(is_part, part, made, span=loop.span),))
+        yield from made.stmts
 
 
 def _block_around(facts: Facts, loop: For) -> For | None:

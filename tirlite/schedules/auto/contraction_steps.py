@@ -114,9 +114,10 @@ def _lanes(nest: Contraction, tiling: Tiling) -> int:
 
 def _widths(nest: Contraction, lanes: int, tiling: Tiling) -> tuple[int, ...]:
     """The lanes of all vectors but the last, and of that one: as few as hold it, where that is a good part of all."""
+    least = max(2, tiling.vector_bytes // nest.element)
     if not is_known(nest.columns):
-        return (lanes,)
-    count, least = count_of(nest.columns), max(2, tiling.vector_bytes // nest.element)
+        return (lanes, least) if least < lanes else (lanes,)
+    count = count_of(nest.columns)
     rest, last = count % lanes, lanes
     while rest and last % 2 == 0 and last // 2 >= max(rest, least):
         last //= 2
