@@ -7,9 +7,6 @@ import pytest
 from schedules.test_steps import body_of, product, running
 
 import tirlite as tl
-from tirlite.driver.build import version_of
-from tirlite.driver.front import Front
-from tirlite.rewrite.options import Form
 
 pytestmark = pytest.mark.usefixtures("without_effort")
 
@@ -66,7 +63,7 @@ def test_time_and_space_go_by_tiles() -> None:
     by_tiles(s)
     assert body_of(s) == (
         "for t_outer in range(0, steps, 4):\n"
-        "    for i_skewed_outer in range(1, n + (min(4, steps - t_outer) - 1) * 2, 8):\n"
+        "    for i_skewed_outer in range(1, n + 6, 8):\n"
         "        for t_inner in range(min(4, steps - t_outer)):\n"
         "            for i_skewed_inner in range(max(i_skewed_outer, t_inner * 2 + 1),"
         " min(i_skewed_outer + 8, n + t_inner * 2)):\n"
@@ -194,28 +191,61 @@ def test_an_iterated_stencil_goes_by_tiles_for_one_worker() -> None:
     assert "tile" not in str(shared.schedule)
 
 
-def test_two_workers_leave_tiles_of_time_to_the_version_for_large_arrays() -> None:
+def test_two_workers_have_tiles_of_time_one_behind_the_other() -> None:
     kernel = tl.compile(jacobi, target=tl.Target("x86-64-v4", workers=2))
-    assert ".tile(" not in str(kernel.schedule)
-    held = kernel.options.target.processor.caches[-1] * 3 // 4
+    steps = ["s.specialize('t', {'t': 16})", "s.join(s.loop('i', 0), s.loop('i', 1), behind=1)", "s.split('t', 8)"]
+    steps += ["s.skew('i', along='t.inner', by=2)", "s.tile({'t.inner': 4, 'i.skewed': 8})"]
+    steps += ["s.skew('i.skewed.outer', along='t.inner.outer', by=2)"]
+    steps += ["s.tile({'t.inner.outer': 0, 'i.skewed.outer.skewed': 1})", "s.parallel('t.inner.outer')"]
+    assert str(kernel.schedule).splitlines()[1:9] == steps
     assert kernel.schedule.notes[0].startswith(
-        f"where arrays take {held} bytes or more: 8 steps of time for tiles of 16"
+        "4 steps of time for tiles of 8 rows, one behind the other for 2 workers:"
     )
-    large = version_of(Front(kernel.ir), kernel.options, is_empty=False, form=Form.LARGE)
-    assert "t_inner" in str(large.rewritten.func)
-    assert kernel._version.rewritten.large_from == held
+    assert {each.how for each in kernel.safety} == {"proved"}
 
 
-def test_the_version_for_large_arrays_gives_the_same_bits() -> None:
-    target = tl.Target.host(workers=2)
-    held = target.processor.caches[-1] * 3 // 4
-    columns = 64
-    rows = held // (2 * 8 * columns) + 3
-    start = np.random.default_rng(0).normal(size=(2, rows, columns))
-    wanted, found = start.copy(), start.copy()
-    tl.compile(jacobi, schedule=None)(*wanted, 11)
-    tl.compile(jacobi, target=target)(*found, 11)
+@pytest.mark.parametrize("kernel", [jacobi, in_place], ids=["jacobi", "in_place"])
+def test_tiles_of_several_workers_give_the_same_bits(kernel: tl.Kernel) -> None:
+    arrays, dtype = (2, "d") if kernel is jacobi else (1, "f")
+    plain, shared = tl.compile(kernel, schedule=None), tl.compile(kernel, target=tl.Target.host(workers=2))
+    for shape in (1, 1), (3, 3), (9, 40), (70, 70), (300, 400):
+        for steps in 15, 16, 17, 23, 31:
+            start = np.random.default_rng(0).normal(size=(arrays, *shape)).astype(dtype)
+            wanted, found = start.copy(), start.copy()
+            plain(*wanted, steps)
+            shared(*found, steps)
+            np.testing.assert_array_equal(found, wanted)
+
+
+def waves(s: tl.Schedule, by: int) -> None:
+    s.skew("j", along="i")
+    s.tile({"i": 2, "j.skewed": 4})
+    s.skew("j.skewed.outer", along="i.outer", by=by)
+    s.tile({"i.outer": 0, "j.skewed.outer.skewed": 1})
+    s.parallel("i.outer")
+
+
+def test_blocks_that_do_not_depend_on_each_other_run_at_once() -> None:
+    s = tl.schedule(running)
+    waves(s, 3)
+    assert body_of(s).splitlines()[:4] == [
+        "for j_skewed_outer_skewed_outer in range(0, m + 4 * n - 9, 4):",
+        "    for i_outer in tl.parallel(1, n, 2):",
+        "        if j_skewed_outer_skewed_outer >= 4 * i_outer - 4"
+        " and j_skewed_outer_skewed_outer < m + min(n - 2, i_outer) + 3 * i_outer - 4:",
+        "            for i_inner in range(i_outer, min(i_outer + 2, n)):",
+    ]
+    x = np.random.default_rng(3).normal(size=(70, 90)).astype("f")
+    wanted, found = np.ones((70, 90), "f"), np.ones((70, 90), "f")
+    running(x, wanted)
+    tl.compile(running, schedule=s)(x, found)
     np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize(("by", "reason"), [(2, "may be moved by parts of its blocks"), (1, "must come after")])
+def test_blocks_wait_for_those_that_they_need(by: int, reason: str) -> None:
+    with pytest.raises(tl.KernelError, match=reason):
+        waves(tl.schedule(running), by)
 
 
 def test_what_reads_rows_from_everywhere_goes_step_by_step() -> None:

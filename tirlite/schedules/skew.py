@@ -42,8 +42,8 @@ class Skew(FactsPass):
         loop, along = chain[-1], chain_to(facts.func, self.along)[-1]
         if along not in chain[:-1] or loop.kind not in _KINDS or not 0 < abs(self.by) < _FAR:
             raise does_not_fit(self, f"it takes a `range` inside of the loop over `{along.var.name}`, and a number")
-        demand_plain(self, along)
-        demand_plain(self, loop)
+        demand_plain(self, along, by_blocks=True)
+        demand_plain(self, loop, by_blocks=True)
         blocks = next((each for each in chain if is_block_of(along, each)), None)
         if blocks is not None and isinstance(blocks.start, IntImm) and blocks.start.value >= 0:
             passed: Expr = Var(along.var.name)
@@ -70,7 +70,7 @@ class Skew(FactsPass):
         var = Var(f"{loop.var.name}.skewed")
         body = substitute(loop.body, {loop.var: folded(Sub(var, ahead))})
         start, stop = (folded(Add(bound, ahead)) for bound in (loop.start, loop.stop))
-        return For(var, start, stop, body, loop.kind, span=loop.span)
+        return loop.replaced(var=var, start=start, stop=stop, body=body)
 
 
 def _most(facts: Facts, passed: Expr) -> Size | None:

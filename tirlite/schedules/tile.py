@@ -8,10 +8,14 @@ from itertools import pairwise
 from tirlite.analysis.dependence import Dependence
 from tirlite.analysis.facts import Facts
 from tirlite.ir import (
+    GE,
+    LT,
     Add,
+    And,
     Expr,
     For,
     ForKind,
+    IfThenElse,
     IntImm,
     Max,
     Min,
@@ -38,6 +42,8 @@ from tirlite.schedules.step import (
     moved_out,
     with_loop,
 )
+from tirlite.sizes import Proof, prove_divides
+from tirlite.sizes.unknown import ends
 
 _KINDS = (ForKind.SERIAL, ForKind.PARALLEL, ForKind.REDUCE)
 
@@ -47,6 +53,8 @@ class Tile(FactsPass):
     """Loops by blocks of so many iterations: all `i.outer`, in the order of the loops, and in these all `i.inner`.
 
     A loop of size 0 is not cut: it keeps its name, and goes through all of its iterations in each block of the others.
+    Of one of size 1 the blocks remain, with a condition inside where they do not lie in all blocks around.
+    Loops over blocks are taken, too: what bounds one may move it by whole blocks of it alone.
 
     The loops hold nothing but each other. The bounds of one may be sums of the variables of those around it, as `skew`
     makes them: then the blocks are cut where all of a block around begins, and each iteration takes its part of them.
@@ -72,7 +80,7 @@ class Tile(FactsPass):
             if outer.body.stmts != (inner,):
                 raise does_not_fit(self, f"the loop over `{outer.var.name}` has more in it than `{inner.var.name}`")
         for loop in nest:
-            demand_plain(self, loop)
+            demand_plain(self, loop, by_blocks=True)
             if loop.kind not in _KINDS or any(by < 0 for _, by in self.sizes):
                 raise does_not_fit(self, "blocks are of one iteration or more, of a loop that is run one by one")
         demand_any_order(self, nest[0])
@@ -85,32 +93,56 @@ class Tile(FactsPass):
     def _tiled(self, facts: Facts, nest: list[For]) -> SeqStmt:
         """The loops over blocks, around those through one."""
         blocks: list[For] = []
-        within: list[For] = []
+        within: list[For | IfThenElse] = []
         least: dict[Var, Expr] = {}  # of the variable of each loop in a block
         most: dict[Var, Expr] = {}
         inner: dict[Var, Expr] = {}
         for place, (loop, (_, by)) in enumerate(zip(nest, self.sizes, strict=True)):
             is_moving = mentions(loop.start, least) or mentions(loop.stop, least)
             first, behind = self._end(loop.start, least, most), self._end(loop.stop, most, least)
+            self._demand_whole_blocks(facts, loop, first, blocks)
             start, stop = (substitute(bound, inner) if is_moving else bound for bound in (loop.start, loop.stop))
-            var = Var(f"{loop.var.name}.inner") if by else Var(loop.var.name)
+            known = _known_end(facts, loop)
             if by:
-                outer = Var(f"{loop.var.name}.outer")
-                kind = (
-                    ForKind.SERIAL
-                    if loop.kind is ForKind.PARALLEL and blocks
-                    else moved_out(facts, loop, nest[:place]).kind
-                )
-                blocks.append(For(outer, first, behind, SeqStmt(()), kind, step=by, span=loop.span))
-                first, end = outer, Add(outer, const(by, i64))
-                behind, start, stop = Min(end, behind), Max(outer, start) if is_moving else outer, Min(end, stop)
+                outer, count = Var(f"{loop.var.name}.outer"), by * loop.step
+                kind = self._kind(facts, nest, place, blocks)
+                blocks.append(For(outer, first, behind, SeqStmt(()), kind, step=count, span=loop.span))
+                if by == 1:
+                    if is_moving:
+                        within.append(IfThenElse(And(GE(outer, start), LT(outer, stop)), SeqStmt(()), span=loop.span))
+                    least[loop.var] = most[loop.var] = inner[loop.var] = outer
+                    continue
+                first, end = outer, Add(outer, const(count, i64))
+                behind = Min(end, behind) if known is loop.stop else end
+                start, stop = Max(outer, start) if is_moving else outer, Min(end, stop)
+            elif known is not None:
+                behind = self._end(known, most, least)
+            var = Var(f"{loop.var.name}.inner") if by else Var(loop.var.name)
             kind = ForKind.SERIAL if loop.kind is ForKind.PARALLEL else loop.kind
-            within.append(For(var, start, stop, SeqStmt(()), kind, span=loop.span))
+            within.append(For(var, start, stop, SeqStmt(()), kind, step=loop.step, span=loop.span))
             least[loop.var], most[loop.var], inner[loop.var] = first, folded(Sub(behind, const(1, i64))), var
         body = substitute(nest[-1].body, inner)
-        for loop in reversed((*blocks, *within)):
-            body = SeqStmt((loop.replaced(body=body),))
+        for each in reversed((*blocks, *within)):
+            body = SeqStmt((each.replaced(**{"body" if isinstance(each, For) else "then_body": body}),))
         return body
+
+    @staticmethod
+    def _kind(facts: Facts, nest: list[For], place: int, blocks: list[For]) -> ForKind:
+        """How the blocks of one of the loops run, those of the loops around it being `blocks`."""
+        loop = nest[place]
+        if loop.kind is ForKind.PARALLEL and blocks:
+            return ForKind.SERIAL
+        return moved_out(facts, loop, nest[:place]).kind
+
+    def _demand_whole_blocks(self, facts: Facts, loop: For, first: Expr, cut: list[For]) -> None:
+        """Raises KernelError where a loop over blocks may begin elsewhere than some whole blocks after `first`."""
+        if loop.step == 1 or first is loop.start:
+            return
+        if not mentions(first, (each.var for each in cut)):
+            moved = facts.space.size(loop.start) - facts.space.size(first)
+            if prove_divides(loop.step, moved) is Proof.YES:
+                return
+        raise does_not_fit(self, f"the loop over `{loop.var.name}` may be moved by parts of its blocks")
 
     def _end(self, bound: Expr, low: Mapping[Var, Expr], high: Mapping[Var, Expr]) -> Expr:
         """The least that a bound is while variables go from `low` to `high`; given these in turn, the most."""
@@ -130,6 +162,15 @@ class Tile(FactsPass):
             case Mul(a=a, b=IntImm(value=by)):
                 return folded(Mul(self._end(a, low, high) if by >= 0 else self._end(a, high, low), bound.b))
         raise does_not_fit(self, "a bound is no sum of the variables of loops around")
+
+
+def _known_end(facts: Facts, loop: For) -> Expr | None:
+    """The end of a loop, or what is an end of it beside others, if numbers are known that it lies between.
+
+    Of loops inside nothing would be known where a number of any value picked their ends.
+    """
+    each = (loop.stop, *facts.space.operands(loop.stop, Min))
+    return next((end for end in each if None not in ends(facts.space.size(end))), None)
 
 
 def turns(dependence: Dependence, band: list[For]) -> bool:

@@ -66,6 +66,7 @@ from tirlite.sizes.unknown import (
     linear,
     quotient,
     remainder,
+    terms_in,
     unknowns_in,
 )
 
@@ -107,6 +108,7 @@ class IndexSpace:
         self.definitions = definitions or Definitions(func)
         self._values: dict[Var, Size] = {}
         self._counters: dict[For, Unknown] = {}
+        self._ahead: dict[Atom, Size] = {}
         self._forms: dict[Size, list[Linear]] = {}
         self._unknowns: dict[Atom, tuple[Unknown, ...]] = {}
         self.choices: dict[Atom, Choice] = {}  # what some unknowns are one of two of
@@ -120,9 +122,15 @@ class IndexSpace:
         return run(self._size(expr, lane, None))
 
     def forms(self, size: Size) -> list[Linear]:
-        """Sums over unknowns that are all equal to `size` (see `forms_of`); none where two unknowns multiply."""
+        """Sums over unknowns that are all equal to `size` (see `forms_of`); none where two unknowns multiply.
+
+        One of them has the iterations that lie ahead in loops which begin at an extremum and end by one.
+        """
         if size not in self._forms:
-            self._forms[size] = [form for each in forms_of(size) if (form := linear(each)) is not None]
+            found = forms_of(size)
+            if turned := [(factor, atom) for atom, factor in terms_in(size).items() if atom in self._ahead]:
+                found = [*found, size + sum(factor * (self._ahead[atom] - atom) for factor, atom in turned)]
+            self._forms[size] = [form for each in found if (form := linear(each)) is not None]
         return self._forms[size]
 
     def unknowns_of(self, atom: Atom) -> tuple[Unknown, ...]:
@@ -145,10 +153,11 @@ class IndexSpace:
         owner: Loop | None = None,
         *,
         steady: bool = True,
+        counts: bool = False,
         divisor: int = 1,
     ) -> Unknown:
         """A new unknown of this function."""
-        return Unknown(self.extents.origin, name, low, high, owner, steady=steady, divisor=divisor)
+        return Unknown(self.extents.origin, name, low, high, owner, counts, steady, divisor)
 
     def lane(self, lanes: int) -> Unknown | None:
         """Any one of the lanes of a vector; None for a scalar."""
@@ -330,10 +339,11 @@ class IndexSpace:
         """What is right modulo 2**64, whether or not operands have wrapped around; None where that is not enough."""
         match expr:
             case Add() | Sub() | Mul():
+                terms = len(terms_of(a)), len(terms_of(b))
                 if isinstance(expr, Mul):
-                    fits = _length(a) * _length(b) <= _MOST_TERMS and _degree(a) + _degree(b) <= _MOST_FACTORS
+                    fits = terms[0] * terms[1] <= _MOST_TERMS and sum(map(_degree, (a, b))) <= _MOST_FACTORS
                     return a * b if fits else None
-                if _length(a) + _length(b) <= _MOST_TERMS or not (varies(a) or varies(b)):
+                if sum(terms) <= _MOST_TERMS or not (varies(a) or varies(b)):
                     return a + b if isinstance(expr, Add) else a - b
             case ShiftLeft() if isinstance(b, int) and 0 <= b < _BITS:
                 return a * (1 << b)
@@ -436,23 +446,19 @@ class IndexSpace:
         start: Size = yield self._size(loop.start, None, definition)
         if not self.is_exact(start):
             start = self.opaque(loop.start, definition)
-        last = yield self._last(loop, definition)
-        self._counters[loop] = Unknown(self.extents.origin, loop.var.name, 0, last, loop, counts=True)
-        return start + loop.step * self._counters[loop]
-
-    def _last(self, loop: For, definition: Definition) -> Steps[Size | None]:
-        """The greatest value of the counter; below 0 where the loop never runs."""
-        upward = loop.step > 0
-        near, far = (loop.start, loop.stop) if upward else (loop.stop, loop.start)
+        near, far = (loop.start, loop.stop) if loop.step > 0 else (loop.stop, loop.start)
         lows: list[Size] = yield self._alternatives(near, Max, definition)
         highs: list[Size] = yield self._alternatives(far, Min, definition)
-        found = []
-        for low in lows:
-            for high in highs:
-                most = ends(high - low)[1]
-                if most is not None:
-                    found.append((most - 1) // abs(loop.step))
-        return minimum(*found) if found else None
+        apart = [(high, high - low) for low in lows for high in highs]
+        # The greatest value of the counter; below 0 where the loop never runs.
+        last = [(most - 1) // abs(loop.step) for _, each in apart if (most := ends(each)[1]) is not None]
+        counter = self.unknown(loop.var.name, 0, minimum(*last) if last else None, loop, counts=True)
+        self._counters[loop] = counter
+        for high, count in apart:
+            if loop.step == 1 and len(lows) > 1 and isinstance(count, int):
+                ahead = self.unknown(f"{loop.var.name} ahead", 0, count - 1, loop)
+                self._ahead[counter] = high - 1 - ahead - start
+        return start + loop.step * counter
 
     def _alternatives(self, expr: Expr, kind: type[Min] | type[Max], definition: Definition) -> Steps[list[Size]]:
         """Sizes that bound the value of `expr` from the side that `kind` picks it from."""
@@ -486,10 +492,6 @@ def _degree(size: Size) -> int:
 def _operands(size: Size) -> int:
     """How many operands its functions have at most."""
     return max((len(atom.operands) for product in terms_of(size) for atom in product), default=0)
-
-
-def _length(size: Size) -> int:
-    return 1 if isinstance(size, int) else len(size.terms)
 
 
 def _type_ends(expr: Expr) -> tuple[int | None, int | None]:

@@ -86,8 +86,9 @@ class Instances:
                 for each, factor in self._terms(atom, coefficient, coefficient):
                     terms[each] = terms.get(each, 0) + factor
             self.system.equate(0, terms)
+            known = self.system.equations[-1]
             for other in others:
-                self._eliminate(self.system.equations[-1], other)
+                self._eliminate(known, other)
         return name
 
     def _eliminate(self, one: Equation, other: Equation) -> None:

@@ -26,7 +26,7 @@ def auto(target: Target, form: Form = Form.USUAL) -> tuple[Pass, ...]:
 
 def _rules(target: Target, form: Form) -> tuple[ScheduleStencils, ScheduleChains, ScheduleRows, ScheduleContractions]:
     return (
-        ScheduleStencils(target, form),
+        ScheduleStencils(target),
         ScheduleChains(target, form),
         ScheduleRows(target),
         ScheduleContractions(target),

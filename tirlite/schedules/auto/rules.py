@@ -17,7 +17,7 @@ from tirlite.target import Target
 if TYPE_CHECKING:
     from tirlite.schedules.auto.trace import Trace
 
-# So many workers are not as quick together, each step from memory, as one by tiles.
+# So many workers take tiles of time together; of more, most would have none where there are few steps.
 _FEW_WORKERS = 2
 
 
@@ -62,27 +62,17 @@ class ScheduleChains(Rules):
 
 @record
 class ScheduleStencils(Rules):
-    """Nests that are iterated, by tiles of time and space, by one worker.
-
-    Two are as quick without them while a cache holds all arrays: so they leave such tiles to the `LARGE` form. More of
-    them share the rows of each step.
-    """
+    """Nests that are iterated, by tiles of time and space, by one worker or a few; more share the rows of each step."""
 
     target: Target = field(default_factory=Target.host)
-    form: Form = Form.USUAL
     name: str = "schedule-stencils"
 
     def scheduled(self, facts: Facts) -> Trace | None:
-        workers = self.target.workers
-        forms = (Form.USUAL, Form.LARGE) if workers == _FEW_WORKERS else tuple(Form) if workers == 1 else ()
-        if self.form not in forms or not has_stencils(facts.func):
+        if self.target.workers > _FEW_WORKERS or not has_stencils(facts.func):
             return None
-        from tirlite.schedules.auto.stencils import for_large, scheduled
+        from tirlite.schedules.auto.stencils import scheduled
 
-        by_tiles = scheduled(facts, self.target.processor)
-        if workers == 1 or self.form is Form.LARGE:
-            return by_tiles
-        return for_large(by_tiles, facts, self.target.processor)
+        return scheduled(facts, self.target)
 
 
 @record

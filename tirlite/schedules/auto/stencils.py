@@ -2,7 +2,8 @@
 
 The nests of a step become one loop over rows, each behind the one before by as many rows as it needs. Rows are ahead by
 so many for each step of time that tiles of both keep all orders, and of a few rows several steps are done while they
-stay in the second cache. One worker does that: several share rows of one step, not tiles of time.
+stay in the second cache. Several workers have tiles at once, each of later steps than the one before it, as many rows
+behind as it must be. A loop of too few steps for that goes step by step, and they share its rows.
 """
 
 from __future__ import annotations
@@ -10,14 +11,16 @@ from __future__ import annotations
 from functools import partial
 
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.streams import held
-from tirlite.ir import Buffer, For, Load, Store, Var, statements_of, walk
+from tirlite.ir import Buffer, For, IntImm, Load, Store, Var, statements_of, walk
+from tirlite.rewrite.lanes import iterations
+from tirlite.schedules.annotate import Parallel
 from tirlite.schedules.auto.candidates import is_iterated
 from tirlite.schedules.auto.trace import Trace
 from tirlite.schedules.join import Join
 from tirlite.schedules.skew import Skew
+from tirlite.schedules.specialize import Specialize
 from tirlite.schedules.tile import Tile
-from tirlite.target import Processor
+from tirlite.target import Target
 
 # A nest runs so many rows behind the one before, and is ahead by so many for each step of time, at most.
 _MOST_BEHIND, _MOST_AHEAD = 4, 8
@@ -27,32 +30,35 @@ _LEAST = 2
 _ROW = 2
 
 
-def scheduled(facts: Facts, processor: Processor) -> Trace:
+def scheduled(facts: Facts, target: Target) -> Trace:
     """The steps that schedule the iterated stencils of a function."""
     trace = Trace(facts)
     for loop in [each for each in statements_of(facts.func.body, For) if is_iterated(each)]:
-        trace.attempt(partial(_tiled, trace, loop.var, processor))
+        trace.attempt(partial(_tiled, trace, loop.var, target))
     return trace
 
 
-def for_large(by_tiles: Trace, facts: Facts, processor: Processor) -> Trace:
-    """The function as it is, where its version for arrays that no cache holds takes these steps."""
-    left = Trace(facts)
-    if by_tiles.taken:
-        left.large_from = held(processor)
-        left.figures = [f"where arrays take {left.large_from} bytes or more: {each}" for each in by_tiles.figures]
-    return left
-
-
-def _tiled(trace: Trace, time: Var, processor: Processor) -> bool:
+def _tiled(trace: Trace, time: Var, target: Target) -> bool:
     """Has a loop over steps of time go by tiles; whether it can."""
+    row = target.processor.caches[0] // _ROW
+    rows = target.processor.caches[1] // (row * len(_buffers(trace.loop(time))))
+    if target.workers > 1 and not _where_often(trace, time, rows // 2):
+        return False
     while len(nests := _inside(trace.loop(time))) > 1:
         first, second, *_ = nests
         if not any(trace.attempt(partial(_joined, trace, first, second, by)) for by in range(_MOST_BEHIND + 1)):
             return False
-    row = processor.caches[0] // _ROW
-    rows = processor.caches[1] // (row * len(_buffers(trace.loop(time))))
-    return any(trace.attempt(partial(_in_tiles, trace, time, ahead, rows)) for ahead in range(1, _MOST_AHEAD + 1))
+    in_tiles = partial(_in_tiles, trace, time, rows=rows, workers=target.workers)
+    return any(trace.attempt(partial(in_tiles, ahead)) for ahead in range(1, _MOST_AHEAD + 1))
+
+
+def _where_often(trace: Trace, time: Var, least: int) -> bool:
+    """Keeps a loop as it is beside, for where it does not run so often; whether it may."""
+    count = iterations(trace.loop(time))
+    if isinstance(count, IntImm):
+        return count.value >= least
+    trace.apply(Specialize(trace.name(time), ((time.name, least),)))
+    return True
 
 
 def _joined(trace: Trace, first: For, second: For, behind: int) -> bool:
@@ -60,22 +66,38 @@ def _joined(trace: Trace, first: For, second: For, behind: int) -> bool:
     return True
 
 
-def _in_tiles(trace: Trace, time: Var, ahead: int, rows: int) -> bool:
-    """Rows by tiles, of which half are those that later steps of time need beside the others."""
-    steps = rows // (2 * ahead)
+def _in_tiles(trace: Trace, time: Var, ahead: int, *, rows: int, workers: int) -> bool:
+    """Rows by tiles, of which half are those that later steps of time need beside the others.
+
+    Of several workers each has a part of these steps, in tiles of as many rows fewer.
+    """
+    steps = rows // (2 * ahead) // workers
     if steps < _LEAST:
         return False
-    blocks, within = trace.split(time, steps)
+    blocks, within = trace.split(time, steps * workers)
     (row,) = _inside(trace.loop(within))
     trace.apply(Skew(trace.name(row.var), trace.name(within), ahead))
     (step,) = _inside(trace.loop(blocks))
     (row,) = _inside(step)
-    trace.apply(Tile(((trace.name(step.var), 0), (trace.name(row.var), ahead * steps))))
+    trace.apply(Tile(((trace.name(step.var), steps if workers > 1 else 0), (trace.name(row.var), ahead * steps))))
+    each = "" if workers == 1 else f", one behind the other for {workers} workers"
     trace.figures.append(
-        f"{steps} steps of time for tiles of {ahead * steps} rows: each moves {ahead} rows on, and {rows} rows of "
-        "half of the first cache fit into the second one"
+        f"{steps} steps of time for tiles of {ahead * steps} rows{each}: each moves {ahead} rows on, and {rows} rows "
+        "of half of the first cache fit into the second one"
     )
+    if workers > 1:
+        _at_once(trace, trace.loop(blocks), ahead)
     return True
+
+
+def _at_once(trace: Trace, blocks: For, ahead: int) -> None:
+    """Has tiles of later steps run beside those of earlier steps that are ahead of them by more than these move on."""
+    (part,) = _inside(blocks)
+    (tiles,) = _inside(part)
+    trace.apply(Skew(trace.name(tiles.var), trace.name(part.var), ahead))
+    (tiles,) = _inside(part := _inside(trace.loop(blocks.var))[0])
+    trace.apply(Tile(((trace.name(part.var), 0), (trace.name(tiles.var), 1))))
+    trace.apply(Parallel(trace.name(part.var)))
 
 
 def _inside(loop: For) -> list[For]:
