@@ -12,6 +12,7 @@ from effort import at_effort
 from fuzz.generator import generate
 from fuzz.program import Arguments, Program
 from fuzz.setups import target_of
+from random_cases import groups
 
 import tirlite as tl
 from tirlite.codegen import Effort
@@ -20,7 +21,7 @@ from tirlite.interp import interpreter
 from tirlite.ir import Allocate, Buffer, For, ForKind, IntImm, Load, PrimFunc, Store, rewrite, walk
 
 STRATEGIES = ("none", "tvm", "share", "pack")
-PROGRAMS = 80
+PROGRAMS = 160
 GROUP = 20
 
 
@@ -68,7 +69,7 @@ def call(kernel: Callable[..., object], func: PrimFunc, arguments: Arguments) ->
     kernel(*(arguments[param] for param in func.params))
 
 
-@pytest.mark.parametrize("first", range(0, PROGRAMS, GROUP))
+@pytest.mark.parametrize("first", groups(PROGRAMS, GROUP))
 def test_mistakes_are_told_alike(first: int) -> None:
     told = 0
     for seed in range(first, first + GROUP):

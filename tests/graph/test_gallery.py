@@ -10,7 +10,7 @@ from tirlite.codegen import Effort
 from tirlite.graph import compile, trace  # noqa: A004
 from tirlite.graph.gallery import SMALL
 
-PLANNERS = ("none", "tvm", "share", "coalesce", "group", "graph", "pack", "auto", "per_shape")
+PLANNERS = ("none", "share", "graph", "pack", "auto", "per_shape")
 CASES = [
     *(("lstm", planner) for planner in PLANNERS),
     *((name, planner) for name in ("mlp", "cnn", "transformer") for planner in ("auto", "per_shape")),
