@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from tirlite.diag import KernelError, Message
+from tirlite.diag import Message
 from tirlite.ir import (
     Allocate,
     Buffer,
@@ -70,8 +70,6 @@ class ThreadNesting(Message):
     Example: `for b in tl.thread("blockIdx.x", n):` inside `for t in tl.thread("threadIdx.x", 32):`.
     """
 
-    code = "thread-nesting"
-    raises = KernelError
     title = "a loop over `{tag}` stands inside a loop over `{outer}`"
     label = "this loop"
     related_label = "is inside this one"

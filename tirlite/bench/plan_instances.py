@@ -36,7 +36,6 @@ class NoInstances(Message):
     Fix: Give a folder with CSV files or ONNX models, in it or in folders below.
     """
 
-    code = "no-instances"
     raises = CommandError
     title = "there is no CSV file and no model in `{folder}`"
     help = "a CSV file or a model, *.onnx, holds one problem, as for `tirlite plan`"

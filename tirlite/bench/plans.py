@@ -119,7 +119,6 @@ class OffsetsDiffer(Message):
     Example: None is known: this is a fault of tirlite.
     """
 
-    code = "offsets-differ"
     raises = InternalError
     title = "the offsets at {values} differ between native code and Python"
     help = "this is a fault of tirlite; please report it with the plan, `plan.to_json()`"

@@ -15,7 +15,6 @@ class InCheckout(Message):
     Fix: Call it in a checkout: `python -m tirlite bench compile`.
     """
 
-    code = "in-checkout"
     raises = CommandError
     title = "`{command}` measures tirlite, and is not installed"
     help = "call `python -m tirlite {command}` in a checkout of tirlite's sources"

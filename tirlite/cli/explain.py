@@ -43,7 +43,6 @@ class UnknownCode(Message):
     Fix: Take one of the codes that the message names; `python -m tirlite explain` lists all.
     """
 
-    code = "unknown-code"
     raises = CommandError
     title = "no error has the code `{given}`"
     help = "{advice}"

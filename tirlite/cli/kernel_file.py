@@ -23,7 +23,6 @@ class NoKernelFile(Message):
     Fix: Correct the path; the message lists files with like names.
     """
 
-    code = "no-kernel-file"
     raises = CommandError
     title = "there is no file `{path}`"
     help = "{advice}"
@@ -39,7 +38,6 @@ class NoKernelNamed(Message):
     Fix: Correct the name; the message lists the kernels of the file that are alike.
     """
 
-    code = "no-kernel-named"
     raises = CommandError
     title = "`{path}` has no kernel `{name}`"
     help = "{advice}"
@@ -56,7 +54,6 @@ class WhichKernel(Message):
     Fix: Name the kernel: `filters.py:blur`.
     """
 
-    code = "which-kernel"
     raises = CommandError
     title = "`{path}` has {count} kernels"
     help = "{advice}"
@@ -73,7 +70,6 @@ class FailedFile(Message):
     Fix: Run the file by itself with `python blur.py`, and mend what that shows.
     """
 
-    code = "failed-file"
     raises = CommandError
     title = "`{path}` cannot be run: {fault}"
     label = "raised here"

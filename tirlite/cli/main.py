@@ -33,7 +33,6 @@ class LongFileName(Message):
     Fix: Correct the name.
     """
 
-    code = "long-file-name"
     raises = CommandError
     title = "no file can be called `{path}`: the name is too long"
 

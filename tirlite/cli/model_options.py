@@ -39,7 +39,6 @@ class BadRunOption(Message):
     Fix: Write `--dim NAME=NUMBER` and `--input NAME=FILE.npy` with names that the model has.
     """
 
-    code = "bad-run-option"
     raises = CommandError
     title = "`{option}`: {why}"
     help = "{form}"

@@ -17,7 +17,6 @@ class CannotWrite(Message):
     Fix: Make the folder, or choose a place that may be written to.
     """
 
-    code = "cannot-write"
     raises = CommandError
     title = "cannot write `{path}`: {reason}"
 

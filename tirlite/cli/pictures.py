@@ -26,7 +26,6 @@ class UnreadablePicture(Message):
     Fix: Give a .pgm or .npy file, or with Pillow installed any picture that Pillow reads.
     """
 
-    code = "unreadable-picture"
     raises = CommandError
     title = "cannot read `{path}`: {reason}"
     help = "{advice}"
@@ -42,7 +41,6 @@ class NeedsPillow(Message):
     Example: `python -m tirlite demo photograph.jpg` without Pillow.
     """
 
-    code = "needs-pillow"
     raises = CommandError
     title = "`{path}` needs Pillow, which is not installed"
     help = "run `pip install 'tirlite[viz]'`, or use a .pgm or .npy file"
@@ -56,7 +54,6 @@ class UnknownFormat(Message):
     Example: `python -m tirlite demo --out corners`.
     """
 
-    code = "unknown-format"
     raises = CommandError
     title = "cannot write `{path}`: its ending names no picture format"
     help = "give it the ending .pgm or .npy, or with Pillow .png"

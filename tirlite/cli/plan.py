@@ -75,7 +75,6 @@ class BadPlanOption(Message):
     Fix: Give a number that the message allows.
     """
 
-    code = "bad-plan-option"
     raises = CommandError
     title = "`{option} {value}` makes no sense"
     help = "{advice}"

@@ -25,7 +25,6 @@ class NoTables(Message):
     Fix: Give the folder that the tables are in.
     """
 
-    code = "no-tables"
     raises = CommandError
     title = "there is no table, *.csv, in `{path}`"
 
@@ -39,7 +38,6 @@ class OnePlanOnly(Message):
     Fix: Leave the option out, or plan one table.
     """
 
-    code = "one-plan-only"
     raises = CommandError
     title = "`{option}` is for one plan, and `{path}` is a folder"
 

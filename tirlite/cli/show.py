@@ -41,7 +41,6 @@ class UnknownPass(Message):
     Fix: Take one of the names that the message lists.
     """
 
-    code = "unknown-pass"
     raises = CommandError
     title = "there is no pass `{name}`"
     help = "the passes are {known}{hint}"

@@ -26,7 +26,6 @@ class NoMemory(Message):
     Fix: Give the buffer an extent that is bounded by the sizes of the arguments, or process the data in pieces.
     """
 
-    code = "no-memory"
     raises = KernelRunError
     title = "there is no memory for `{buffer}`"
     label = "allocated here"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tirlite.diag import KernelError, Message
+from tirlite.diag import Message
 
 
 class Refused(Exception):
@@ -21,8 +21,6 @@ class NotCompiled(Message):
     Fix: Write what the help line says instead; the reference interpreter, `kernel.interpret(...)`, may run it as it is.
     """
 
-    code = "not-compiled"
-    raises = KernelError
     title = "{what} cannot be compiled"
     label = "used here"
     help = "{instead}"
@@ -38,8 +36,6 @@ class BufferTooLarge(Message):
     Fix: Correct the shape: sizes are counted in bytes, and the most is 2**62.
     """
 
-    code = "buffer-too-large"
-    raises = KernelError
     title = "`{buffer}` takes {size} bytes; the most is 2**62"
     label = "allocated here"
 

@@ -40,7 +40,6 @@ class ExtentOutOfRange(Message):
     Fix: Keep the extent at 0 or above with `max`, or put the code that needs the buffer under an `if`.
     """
 
-    code = "extent-out-of-range"
     raises = KernelRunError
     title = "`{buffer}` has {found}"
     label = "allocated here"

@@ -3,8 +3,6 @@
 A subclass stands beside the code that raises it and gives templates over its own fields:
 
     class UnknownName(Message):
-        code = "unknown-name"
-        raises = KernelError
         title = "`{name}` is not defined"
         label = "no such name here"
         help = "did you mean `{nearest}`?"
@@ -12,7 +10,8 @@ A subclass stands beside the code that raises it and gives templates over its ow
         name: str
         nearest: str
 
-and is raised by `raise UnknownName("colour", "color", span=span).error()`.
+and is raised by `raise UnknownName("colour", "color", span=span).error()`, as a KernelError where no `raises` says
+otherwise. Its code is its name, `unknown-name`, where no `code` gives another one.
 """
 
 from __future__ import annotations
@@ -40,6 +39,11 @@ class Message(Record):
 
     span: Span | None = field(default=None, kw_only=True, repr=False)
     related: Span | None = field(default=None, kw_only=True, repr=False)
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "code" not in vars(cls):
+            cls.code = "".join(f"-{each.lower()}" if each.isupper() else each for each in cls.__name__)[1:]
 
     def say(self, template: str) -> str:
         """`template` with this message's values in it."""

@@ -47,7 +47,6 @@ class ForeignTarget(Message):
     Fix: Compile it for `tl.Target.host()`; `kernel.asm` and `kernel.export` serve other machines.
     """
 
-    code = "foreign-target"
     raises = CallValueError
     title = "{kernel}() is compiled for {target}, whose code does not run on this machine"
     help = "compile it for tl.Target.host(); `asm` and `export` do what can be done for another machine"

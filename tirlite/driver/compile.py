@@ -38,7 +38,6 @@ class NoKernel(Message):
     Fix: Give a Python function, a `PrimFunc` or a `Kernel`.
     """
 
-    code = "no-kernel"
     raises = CallTypeError
     title = "a {kind} cannot be compiled to a kernel"
     help = "{advice}"

@@ -22,7 +22,6 @@ class UnknownSize(Message):
     Fix: Name dims of the kernel, or its parameters that are numbers.
     """
 
-    code = "unknown-size"
     raises = CallTypeError
     title = "{kernel}() has no dim `{name}`"
     help = "{advice}"
@@ -39,7 +38,6 @@ class SizeType(Message):
     Fix: Give the extent as an integer.
     """
 
-    code = "size-type"
     raises = CallTypeError
     title = "`{name}` of {kernel}() must be an integer, and is {given}"
 
@@ -55,7 +53,6 @@ class MissingSize(Message):
     Fix: Give it a value: `smooth.plan_at(n=4, m=8)`.
     """
 
-    code = "missing-size"
     raises = CallTypeError
     title = "the storage plan of {kernel}() depends on `{name}` too, which has no value"
     help = "write `{kernel}.plan_at({example})`"
@@ -72,7 +69,6 @@ class PlanByShape(Message):
     Fix: Ask for the plan at a shape: `kernel.plan_at(n=4, m=8)`.
     """
 
-    code = "plan-by-shape"
     raises = PlanError
     title = "{kernel}() has a storage plan for each shape"
     help = "write `{kernel}.plan_at({example})`"

@@ -21,7 +21,6 @@ class BadPair(Message):
     Fix: Give the pair so far and the new one: `top, at = tl.argmax((top, at), (x[i], i))`.
     """
 
-    code = "bad-pair"
     title = "tl.{name} takes two pairs of a value and its place, and is given {given}"
     help = "write `top, at = tl.{name}((top, at), (x[i], i))`"
 

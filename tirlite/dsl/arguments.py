@@ -15,7 +15,6 @@ class CallArguments(Message):
     Fix: Give each parameter one argument, outputs among them: a call inside a kernel allocates nothing.
     """
 
-    code = "call-arguments"
     title = "{problem}"
     help = "its parameters are {signature}"
 

@@ -29,7 +29,6 @@ class FixedName(Message):
     Fix: Assign to another name; a `while` loop has a counter of its own.
     """
 
-    code = "fixed-name"
     title = "`{name}` is {what}, and cannot be assigned"
     help = "{advice}"
 
@@ -44,7 +43,6 @@ class MixedName(Message):
     Example: `t = 0.0`, and further down `t = tl.alloc(tl.f32[n])`.
     """
 
-    code = "mixed-name"
     title = "`{name}` is {one} here and {other} elsewhere in this kernel"
     help = "give one of them another name"
 
@@ -60,7 +58,6 @@ class SecondName(Message):
     Fix: Use the buffer by its own name, or make a view of it: `row = tl.view(x, tl.f32[m])`.
     """
 
-    code = "second-name"
     title = "{given} cannot be given the name `{name}`"
     help = "{advice}"
 
@@ -75,7 +72,6 @@ class NotAssignable(Message):
     Example: `x.shape = 4`.
     """
 
-    code = "not-assignable"
     title = "this cannot be assigned"
     help = "assign to a name, or to an element of a buffer: `x[i, j] = ...`"
 
@@ -87,7 +83,6 @@ class BadLocalType(Message):
     Fix: Write a scalar type, as in `total: tl.f32 = 0`; allocate arrays with `tl.alloc`.
     """
 
-    code = "bad-local-type"
     title = "`{name}` is annotated with {given}"
     help = (
         "a local scalar has a scalar type, as in `{name}: tl.f32 = 0`; an array is allocated: `{name} = tl.alloc(...)`"

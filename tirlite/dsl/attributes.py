@@ -17,7 +17,6 @@ class UnknownAttribute(Message):
     Fix: Take one of the keys that the message lists.
     """
 
-    code = "unknown-attribute"
     title = 'tl.attr has no key "{key}"'
     help = "{advice}"
 

@@ -22,7 +22,6 @@ class NotANumber(Message):
     Fix: Take an element: `x[i] + 1`.
     """
 
-    code = "not-a-number"
     title = "{given} is not a number"
     help = "{advice}"
 
@@ -36,7 +35,6 @@ class NoCommonType(Message):
     Example: A sum of a vector of 4 lanes and a vector of 8 lanes.
     """
 
-    code = "no-common-type"
     title = "{left} and {right} have no common type"
     help = "cast one of them, or give them the same number of lanes"
 
@@ -51,7 +49,6 @@ class LossyStore(Message):
     Fix: Cast the value as you want it rounded: `tl.i32(tl.round(0.5 * x[i]))`.
     """
 
-    code = "lossy-store"
     title = "a value of type {source} does not go into `{name}` of type {target}"
     help = "{advice}"
 
@@ -82,7 +79,6 @@ class NotACondition(Message):
     Example: `if count:`.
     """
 
-    code = "not-a-condition"
     title = "{given} is neither true nor false"
     label = "a condition is a bool"
     help = "compare it with something: `x != 0`"
@@ -97,7 +93,6 @@ class NotAnInteger(Message):
     Fix: Use an integer, as in `n // 2`, or cast with `tl.i64(...)`.
     """
 
-    code = "not-an-integer"
     title = "{role} is {given}"
     help = "{role} is a scalar integer: cast with tl.i64(...)"
 

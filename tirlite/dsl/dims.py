@@ -15,7 +15,6 @@ class BadDimName(Message):
     Example: `tl.dims("n, 2m")`.
     """
 
-    code = "bad-dim-name"
     title = "{given} is not a name of a dim"
     help = 'write names as of variables: `n, m = tl.dims("n m")`'
 
@@ -29,7 +28,6 @@ class BadDimFact(Message):
     Fix: Give integers: `tl.dim("n", max=4096)`.
     """
 
-    code = "bad-dim-fact"
     title = "dim `{name}` is declared with {fact}={given}"
     help = "min, max and multiple_of are integers{hint}"
 

@@ -35,7 +35,6 @@ class NotCallable(Message):
     Example: `x(i)`, where `x` is a buffer.
     """
 
-    code = "not-callable"
     title = "{given} cannot be called"
     help = "a kernel calls `tl.*`, `min`, `max`, `abs`, types, other kernels, and functions under `@tl.inline`"
 
@@ -49,7 +48,6 @@ class NotIndexable(Message):
     Fix: Leave out the index, or declare the parameter as an array: `gain: tl.f32[n]`.
     """
 
-    code = "not-indexable"
     title = "{given} has no elements"
     help = "buffers are indexed, as in x[i, j]; types are given a shape, as in tl.f32[n, m]"
 

@@ -19,7 +19,6 @@ class BadIndex(Message):
     Fix: Use an integer, as in `x[i // 2]`, or cast with `tl.i64(...)`.
     """
 
-    code = "bad-index"
     title = "index {axis} of `{name}` is {given}"
     help = "an index is an integer: `//` gives one, and tl.i64(...) casts; only the last may be a vector"
 
@@ -35,7 +34,6 @@ class NegativeIndex(Message):
     Fix: Count from 0: the last element is `x[x.shape[0] - 1]`.
     """
 
-    code = "negative-index"
     title = "index {axis} of `{name}` is {value}"
     help = "indices count from 0; the end is `{name}.shape[{axis}]{value}`"
 
@@ -51,7 +49,6 @@ class NoSuchExtent(Message):
     Fix: Write a constant from 0 to the number of axes less one.
     """
 
-    code = "no-such-extent"
     title = "`{name}` has no extent {given}"
     help = "{advice}"
 
@@ -67,7 +64,6 @@ class TupleIndex(Message):
     Fix: Loop over `tl.static(range(3))`, or pass the values as an array.
     """
 
-    code = "tuple-index"
     title = "a tuple of {count} is indexed by {given}"
     help = "the index is a constant; a loop over tl.static(range({count})) has constant variables"
 

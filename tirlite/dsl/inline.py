@@ -28,7 +28,6 @@ class BadInlineParameter(Message):
     Fix: Leave the annotation out: the parameter is what the caller gives. A scalar type casts what is given.
     """
 
-    code = "bad-inline-parameter"
     title = "{what} is not allowed in the signature of an inline function"
     help = "parameters are plain, optionally with a default, and have a scalar type or none"
 

@@ -31,7 +31,6 @@ class DeepCall(Message):
     Example: a function under @tl.inline that calls itself, with no `if tl.static(...)` around the call.
     """
 
-    code = "deep-call"
     title = "inline functions are nested more than {most} deep here"
     help = "a function that calls itself ends by `if tl.static(...)`; or write a loop"
 
@@ -45,7 +44,6 @@ class ConditionalCall(Message):
     Fix: Give its result a name on a line before, or write `if` and `else` as statements.
     """
 
-    code = "conditional-call"
     title = "{name} cannot be called on a condition inside of an expression: it is more than one expression"
     help = "call it on a line before, or write the choice as `if` and `else`"
 
@@ -59,7 +57,6 @@ class HiddenStore(Message):
     Fix: Call it on a line of its own: `t = push(x, i)`.
     """
 
-    code = "hidden-store"
     title = "{name} stores into `{buffer}`, and is called inside of an expression"
     help = "give its result a name on a line before: the order of loads and stores is then explicit"
 

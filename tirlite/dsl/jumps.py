@@ -42,7 +42,6 @@ class UnevenReturns(Message):
     Fix: End each way with a `return` of as many values; behind a loop that always returns, too.
     """
 
-    code = "uneven-returns"
     title = "`{name}` gives back {one} here, and {other} {place}"
     help = "return the same number of values on every path through the function"
 

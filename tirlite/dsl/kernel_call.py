@@ -31,7 +31,6 @@ class CallAlias(Message):
     Example: `smooth(x, x)`, where `smooth` stores into its second parameter.
     """
 
-    code = "call-alias"
     title = "`{buffer}` is given to {kernel} as `{first}` and as `{second}`, and the kernel writes it"
     help = "parameters of a kernel do not overlap: give a buffer of its own"
 

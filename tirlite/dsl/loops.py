@@ -24,7 +24,6 @@ class BadLoop(Message):
     Fix: Loop over indices: `for i in range(n):`.
     """
 
-    code = "bad-loop"
     title = "a loop goes over {given}"
     help = "write {instead}; tl.parallel, tl.vectorized, tl.unroll and tl.thread take the place of range"
 
@@ -39,7 +38,6 @@ class BadStep(Message):
     Fix: Give an integer other than 0. One that is computed is checked when the kernel runs.
     """
 
-    code = "bad-step"
     title = "the step of a loop is {given}"
     help = "a step is an integer other than 0, of type i64 if it is a constant"
 
@@ -53,7 +51,6 @@ class LeavesLoop(Message):
     Fix: Write the loop over `range`, or let each iteration do its part under an `if`. `continue` may stand anywhere.
     """
 
-    code = "leaves-loop"
     title = "`{jump}` cannot leave a loop over {loop}"
     help = "write a loop over `range`, whose iterations run in order; `continue` is allowed in any loop"
 

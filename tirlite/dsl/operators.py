@@ -38,7 +38,6 @@ class LiteralArithmetic(Message):
     Example: `y[i] = 1 // 0`.
     """
 
-    code = "literal-arithmetic"
     title = "this has no value: {reason}"
     help = "literals are computed by Python, before the kernel is compiled"
 
@@ -51,7 +50,6 @@ class IntegerPower(Message):
     Example: `i ** 2`.
     """
 
-    code = "integer-power"
     title = "`**` of integers is not in the kernel language"
     help = "write the product, as in `i * i`, or cast the base to a float, as in `tl.f64(i) ** 2`"
 
@@ -63,7 +61,6 @@ class ShiftTooFar(Message):
     Fix: Shift by less, or a wider value: `tl.i64(x[i]) << 40`.
     """
 
-    code = "shift-too-far"
     title = "`{sign}` shifts tl.{dtype} by {count} bits"
     help = "a shift of tl.{dtype} is by 0 to {most} bits{advice}"
 

@@ -21,7 +21,6 @@ class BadAnnotation(Message):
     Example: `def f(x: float):`.
     """
 
-    code = "bad-annotation"
     title = "parameter `{name}` is annotated with {given}"
     label = "no type of a parameter"
     help = "write `tl.f32[n, m]` for an array, `tl.f32` for a scalar, `tl.out[tl.f32[n, m]]` for an output"
@@ -53,7 +52,6 @@ class UnsupportedType(Message):
     Fix: Use addresses where they are made: tl.call_extern("f32", "name", tl.address_of(x[0])).
     """
 
-    code = "unsupported-type"
     title = "tl.{dtype} cannot be computed with"
     help = "an address may only be used in calls: tl.address_of, tl.access_ptr, tl.call_extern"
 
@@ -67,7 +65,6 @@ class BadScope(Message):
     Fix: Write a rank, and a tag behind it if need be: `local`, `shared`, `local.UB`.
     """
 
-    code = "bad-scope"
     title = "{reason}"
     help = "{advice}"
 
@@ -82,7 +79,6 @@ class BadOption(Message):
     Fix: Give the option a value that the help line names.
     """
 
-    code = "bad-option"
     title = "{option}={given} of a buffer"
     help = "{option} is {wanted}"
 

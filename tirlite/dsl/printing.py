@@ -22,7 +22,6 @@ class PrintFormat(Message):
     Example: `print(f"{x[i]:d}")` of an f32, or `print(f"{x[i]!r}")`.
     """
 
-    code = "print-format"
     title = "this format does not fit the values that are printed: {given}"
     help = "write `{{value}}` or `{{value:.3f}}`, as Python formats numbers"
 

@@ -15,7 +15,6 @@ class NotInKernels(Message):
     Fix: Write what the help line says in its place; here a loop that stores into a buffer.
     """
 
-    code = "not-in-kernels"
     title = "{what} is not allowed in a kernel"
     help = "{instead}"
 

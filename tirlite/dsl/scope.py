@@ -22,7 +22,6 @@ class PossiblyUnassigned(Message):
     Fix: Assign the name before, on every way that leads to its use; or give what is assigned another name.
     """
 
-    code = "possibly-unassigned"
     title = "`{name}` may have no value here"
     label = "read here"
     help = "{advice}"
@@ -38,7 +37,6 @@ class OutOfBlock(Message):
     Fix: Allocate, or assign, before the block.
     """
 
-    code = "out-of-block"
     title = "`{name}` has no value here: it was bound in a block that has ended"
     label = "read here"
     related_label = "bound here"

@@ -28,7 +28,6 @@ class NoAnnotation(Message):
     Fix: Give the parameter a type: `x: tl.f32[n]`.
     """
 
-    code = "no-annotation"
     title = "parameter `{name}` has no type"
     help = "{advice}"
 
@@ -42,7 +41,6 @@ class BadParameter(Message):
     Example: `def f(x: tl.f32[n], *more):`.
     """
 
-    code = "bad-parameter"
     title = "{what} is not allowed in the signature of a kernel"
     help = (
         "a kernel has plain parameters with types, numbers perhaps with defaults: `def f(x: tl.f32[n], a: tl.f32 = 1)`"
@@ -57,7 +55,6 @@ class HiddenDim(Message):
     Example: `def f(x: tl.f32[n], n: tl.i64):`, where `n` is a dim.
     """
 
-    code = "hidden-dim"
     title = "parameter `{name}` has the name of a dim that this kernel uses"
     help = "give the parameter another name; the value of a dim comes with the arrays"
 
@@ -71,7 +68,6 @@ class BadText(Message):
     Fix: Write declarations of dims, then one function under `@tl.kernel`; kernels that it calls stand before it.
     """
 
-    code = "bad-text"
     title = "{what}"
     help = 'the text is declarations like `n, m = tl.dims("n m")`, then one function under `@tl.kernel`'
 
@@ -181,7 +177,6 @@ class BadDefault(Message):
     Fix: Give numbers constants of their type; arrays have no defaults. An output may have None, and may be left out.
     """
 
-    code = "bad-default"
     title = "parameter `{name}` cannot be {given} by default"
     help = "{advice}"
 

@@ -46,7 +46,6 @@ class NoEffect(Message):
     Example: `x` on a line of its own, where `x` is a buffer.
     """
 
-    code = "no-effect"
     title = "{given} alone does nothing"
     help = "store it, or leave it out"
 

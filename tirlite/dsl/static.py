@@ -25,7 +25,6 @@ class NotStatic(Message):
     Example: `tl.static(i + 1)`, where `i` is the variable of a `range` loop.
     """
 
-    code = "not-static"
     title = "`{name}` is {given}, which has no value before the kernel runs"
     help = "`tl.static` takes constants from outside the kernel, and variables of loops over `tl.static(...)`"
 
@@ -40,7 +39,6 @@ class StaticFailed(Message):
     Fix: Try the expression in Python, outside of the kernel.
     """
 
-    code = "static-failed"
     title = "Python cannot evaluate this: {reason}"
 
     reason: str
@@ -68,7 +66,6 @@ class Unpacking(Message):
     Fix: Write as many names as there are values.
     """
 
-    code = "unpacking"
     title = "{given} cannot be unpacked into {names} names"
 
     given: str

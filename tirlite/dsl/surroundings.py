@@ -35,7 +35,6 @@ class UnknownName(Message):
     Fix: Correct the spelling, or define the name before the kernel.
     """
 
-    code = "unknown-name"
     title = "`{name}` is not defined"
     label = "no such name here"
     help = "{advice}"
@@ -51,7 +50,6 @@ class UnknownWord(Message):
     Fix: Correct the spelling: `tl.sqrt`.
     """
 
-    code = "unknown-word"
     title = "the kernel language has no tl.{name}"
     label = "no such name in tl"
     help = "{advice}"
@@ -67,7 +65,6 @@ class ForeignValue(Message):
     Fix: Pass it as a parameter; constants are bools, integers and floats.
     """
 
-    code = "foreign-value"
     title = "`{name}` is {given}, which a kernel cannot use"
     label = "defined outside of the kernel"
     help = "{advice}"
@@ -84,7 +81,6 @@ class NoAttribute(Message):
     Fix: Buffers have `shape` and `dtype`; write all else as loops or `tl.*`.
     """
 
-    code = "no-attribute"
     title = "`{base}` has no attribute `{name}` in a kernel"
     help = "{advice}"
 

@@ -20,7 +20,6 @@ class NoSource(Message):
     Fix: Define it in a file, or give its text to `tl.parse`.
     """
 
-    code = "no-source"
     title = "the source of `{name}` cannot be read"
     help = "{advice}"
 
@@ -35,7 +34,6 @@ class NotAFunction(Message):
     Fix: Write a plain `def`.
     """
 
-    code = "not-a-function"
     title = "{given} cannot be {role}"
     help = "write @tl.{decorator} above a `def`"
 
@@ -51,7 +49,6 @@ class BadSyntax(Message):
     Fix: Mend the text where the caret stands: it has to be Python.
     """
 
-    code = "bad-syntax"
     title = "this is not Python: {reason}"
 
     reason: str

@@ -43,7 +43,6 @@ class MisplacedGrant(Message):
     Fix: Write it under `@tl.kernel`, next to the `def`; in a function under `@tl.inline`, use `with tl.allow(...):`.
     """
 
-    code = "misplaced-grant"
     raises = CallTypeError
     title = "tl.allow decorates the function of a kernel, and is given a {kind}"
     help = "write it under @tl.kernel, next to the `def`"
@@ -182,7 +181,6 @@ class UnknownKeyword(Message):
     Fix: Correct the keyword, or leave it out.
     """
 
-    code = "unknown-keyword"
     title = "{word} has no keyword `{keyword}`"
     help = "{advice}"
 
@@ -198,7 +196,6 @@ class WrongArgument(Message):
     Fix: Give what the message asks for, as in `tl.alloc(tl.f32[n])`.
     """
 
-    code = "wrong-argument"
     title = "{word} takes {wanted} here, not {given}"
 
     word: str
@@ -213,7 +210,6 @@ class MisplacedWord(Message):
     Fix: Write it where the help line says.
     """
 
-    code = "misplaced-word"
     title = "{word} means nothing here"
     help = "{advice}"
 

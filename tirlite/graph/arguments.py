@@ -24,7 +24,6 @@ class GraphArgumentCount(Message):
     Fix: Give one value for each parameter, in order.
     """
 
-    code = "graph-argument-count"
     raises = CallTypeError
     title = "`{function}` takes {wanted} values, here are {given}"
 
@@ -40,7 +39,6 @@ class GraphArgumentType(Message):
     Fix: Convert the array: `x.astype(np.float32)`; for a tuple give one value for each of its parts.
     """
 
-    code = "graph-argument-type"
     raises = CallTypeError
     title = "`{name}` is {wanted} and was given {given}"
 
@@ -56,7 +54,6 @@ class GraphArgumentShape(Message):
     Fix: Give an array of the shape that the message says.
     """
 
-    code = "graph-argument-shape"
     raises = CallValueError
     title = "`{name}` is {wanted} and was given an array of shape {given}{where}"
 
@@ -73,7 +70,6 @@ class GraphArgumentFact(Message):
     Fix: Give an array that obeys the facts of the dim, or declare it with other facts.
     """
 
-    code = "graph-argument-fact"
     raises = CallValueError
     title = "`{name}` of shape {given} makes {dim} = {value}, which its facts exclude: {facts}"
 

@@ -14,7 +14,6 @@ class NoGraphFunction(Message):
     Fix: Give what `g.function(y)` or `tl.from_onnx` returns.
     """
 
-    code = "no-graph-function"
     raises = CallTypeError
     title = "the function of a graph is wanted here, and this is a {given}"
     help = "{advice}"
@@ -30,7 +29,6 @@ class ExtentsOfRun(Message):
     Fix: `tl.graph.compile(f)` runs it, `tl.graph.evaluate(f, ...)` tells what it means.
     """
 
-    code = "extents-of-run"
     raises = GraphError
     title = "{what} needs sizes, but the extents of {type} in `{function}` are known only at run time"
     help = "`tl.graph.compile` and `tl.graph.evaluate` take such a function"

@@ -35,7 +35,6 @@ class NoSuchElement(Message):
     Fix: Give indices from `-n` to `n - 1` along an axis of `n` elements.
     """
 
-    code = "no-such-element"
     raises = KernelIndexError
     title = "`{operator}`: {why}"
 
@@ -50,7 +49,6 @@ class NoValue(Message):
     Fix: Give operands for which it has one.
     """
 
-    code = "no-value"
     raises = KernelRunError
     title = "`{operator}` has no value here: {why}"
 

@@ -33,7 +33,6 @@ class NoSuchField(Message):
     Example: `g.item(pair, 2)`.
     """
 
-    code = "no-such-field"
     raises = GraphError
     title = "field {index} of {type}"
     help = "fields count from 0, and only tuples have them"
@@ -63,7 +62,6 @@ class BranchTypes(Message):
     Fix: Give both the same shape and element type.
     """
 
-    code = "branch-types"
     raises = GraphError
     title = "the branches have the types {then} and {other}"
     help = "both must have the same shapes, for all values of the dims, and element types"
@@ -172,7 +170,6 @@ class RunDimOfFunction(Message):
     Example: `g.invoke(f, x)`, where `f` returns the indices of what is not zero in `x`.
     """
 
-    code = "run-dim-of-function"
     raises = GraphError
     title = "`{function}` returns {type}, with an extent known only at run time, and is called by another function"
     help = "build what it does into the function that calls it"

@@ -23,7 +23,6 @@ class BadGraphExtent(Message):
     Example: `g.reshape(x, (2.5, 3))`.
     """
 
-    code = "bad-graph-extent"
     raises = GraphError
     title = "{given} is not an extent"
     help = "an extent is an integer, a dim, or an expression of dims such as `2 * n`"

@@ -19,7 +19,6 @@ class LoopSteps(Message):
     Fix: Carry values of one type; make results of steps of one shape, and say how many steps there are at most.
     """
 
-    code = "loop-steps"
     raises = GraphError
     title = "a step of `{loop}` {why}"
     help = "carried values keep their types from step to step, and results of all steps have one shape"

@@ -28,7 +28,6 @@ class OperandCount(Message):
     Fix: Give it the number of operands that the message says.
     """
 
-    code = "operand-count"
     raises = GraphError
     title = "`{call}`: `{op}` takes {wanted} operands, here are {given}"
 

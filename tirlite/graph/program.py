@@ -25,7 +25,6 @@ class UnboundGraphVar(Message):
     Example: A function whose body uses a Var that is not a parameter of it.
     """
 
-    code = "unbound-graph-var"
     raises = GraphError
     title = "`{name}` has no value in `{function}`"
     label = "used here"

@@ -28,7 +28,6 @@ class UnboundedExtent(Message):
     Fix: Give an extent that grows with what the run finds, or the maximum of 0 and such an extent.
     """
 
-    code = "unbounded-extent"
     raises = GraphError
     title = "the extent {size} is known only at run time and has no bound, so that no storage can be planned"
     help = "`tl.graph.compile` takes such functions: it plans what uses the extent once its value is known"
@@ -43,7 +42,6 @@ class ExtentOutside(Message):
     Fix: Give operands for which it lies between the two.
     """
 
-    code = "extent-outside"
     raises = KernelRunError
     title = "the extent {dim} is {value}, and must be {limits}"
 

@@ -25,7 +25,6 @@ class LoopRoom(Message):
     Fix: Say how many steps there can be, or limit them.
     """
 
-    code = "loop-room"
     raises = KernelRunError
     title = "`{loop}` makes step {steps}, and there is room for the results of {most}"
 
@@ -41,7 +40,6 @@ class UnlikeResults(Message):
     Fix: Let the steps give results of one shape, or carry what differs.
     """
 
-    code = "unlike-results"
     raises = KernelRunError
     title = "step {steps} of `{loop}` gives a result of shape {shape}, those before gave {before}"
 

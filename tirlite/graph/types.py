@@ -19,7 +19,6 @@ class NegativeGraphExtent(Message):
     Example: `g.input("x", tl.graph.TensorType((-1, 3), tl.f32))`.
     """
 
-    code = "negative-graph-extent"
     raises = GraphError
     title = "`{name}` has the type {type}, with an extent below zero"
     help = "extents are zero or more; write a dim, `tl.dim(...)`, for one that is free"
@@ -35,7 +34,6 @@ class NoTensorType(Message):
     Fix: Give an element type with extents, as in `tl.f32[n, 3]`; a tuple is made of inputs, `g.tuple(a, b)`.
     """
 
-    code = "no-tensor-type"
     raises = CallTypeError
     title = "{given} is not a type of a tensor"
     help = "write an element type with extents, as in `tl.f32[n, 3]`"

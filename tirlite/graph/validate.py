@@ -26,7 +26,6 @@ class UnknownGraphDim(Message):
     Example: `g.broadcast_to(x, [m, 4])` where `m` is not an extent of an input.
     """
 
-    code = "unknown-graph-dim"
     raises = GraphError
     title = "the dim `{dim}` of `{where}` is not known when `{function}` is called"
     help = "make it an extent of an input by itself, as `n` is in `tl.f32[n, 2 * n]`"

@@ -25,7 +25,6 @@ class NotInterpretable(Message):
     Fix: Compile and call it instead.
     """
 
-    code = "not-interpretable"
     raises = KernelRunError
     title = "the interpreter cannot run {what}"
     label = "only compiled code can do this"

@@ -37,7 +37,6 @@ class UnfitArgument(Message):
     Fix: Give what the message asks for; `kernel.interpret(...)` checks with more words.
     """
 
-    code = "unfit-argument"
     raises = CallValueError
     title = "`{name}` must be {wanted}, and is {given}"
     label = "interpreted with an unfit argument"

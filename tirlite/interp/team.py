@@ -28,7 +28,6 @@ class ThreadConflict(Message):
     Example: `s[t] = x[t]` and then `y[t] = s[31 - t]` for each thread `t`.
     """
 
-    code = "thread-conflict"
     raises = KernelRunError
     title = "thread {thread} and thread {other} conflict on {element}"
     label = "touched here, and by the other thread since the last barrier; one of them writes"
@@ -46,7 +45,6 @@ class BarrierMissed(Message):
     Fix: Move the barrier out of what not all threads do.
     """
 
-    code = "barrier-missed"
     raises = KernelRunError
     title = "thread {thread} waits at a barrier, and thread {other} {instead}"
     label = "not all threads of the block come here"

@@ -54,7 +54,6 @@ class BuilderArgument(Message):
     Fix: Give what the message asks for: here the buffer itself, `y = b.param("y", f32[n])`.
     """
 
-    code = "builder-argument"
     title = "`{parameter}` of {method}() takes {wanted}, and is given {given}"
 
     parameter: str
@@ -69,7 +68,6 @@ class ElseWithoutIf(Message):
     Example: `with b.else_():` behind a loop.
     """
 
-    code = "else-without-if"
     title = "else_() does not follow an if_()"
     help = "write `with b.else_():` right after the block of `with b.if_(...):`"
 
@@ -80,7 +78,6 @@ class OpenBlock(Message):
     Example: `b.build()` inside of `with b.for_("i", n):`.
     """
 
-    code = "open-block"
     title = "build() is called inside {count} open blocks"
     help = "call it after the `with` statements"
 

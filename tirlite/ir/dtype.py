@@ -9,7 +9,7 @@ from math import copysign, frexp, inf, isfinite, ldexp
 from operator import index
 from typing import TYPE_CHECKING, NoReturn
 
-from tirlite.diag import KernelError, Message, boundary
+from tirlite.diag import Message, boundary
 from tirlite.record import record
 from tirlite.show import shown
 from tirlite.sizes import Dim, Poly
@@ -26,7 +26,6 @@ class TypeExtent(Message):
     Fix: Write an integer of at least 0, a dim (`n = tl.dim("n")`, and `n` without quotes), or arithmetic of these.
     """
 
-    code = "type-extent"
     title = "extent {axis} of an array of tl.{dtype} is {given}"
     help = "an extent is an integer of at least 0, or an integer expression of dims{hint}"
 
@@ -43,8 +42,6 @@ class OutsideKernel(Message):
     Fix: Write it inside a kernel; plain Python has `math` and NumPy.
     """
 
-    code = "outside-kernel"
-    raises = KernelError
     title = "tl.{name} means something only inside a kernel"
     help = "write it in a function under @tl.kernel, or in text for tl.parse"
 

@@ -31,7 +31,6 @@ class NotComparable(Message):
     Fix: Compare functions of the IR: `tl.structural_equal(smooth.ir, smooth.lowered)`.
     """
 
-    code = "not-comparable"
     raises = CallTypeError
     title = "structural_equal() takes trees of the IR, and is given a {given}"
     help = "give PrimFuncs, as in `kernel.ir`, statements or expressions"

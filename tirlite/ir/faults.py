@@ -24,7 +24,6 @@ class AssertFailed(Message):
     Fix: Call the kernel with what its assert asks for, or correct the assert.
     """
 
-    code = "assert-failed"
     raises = KernelAssertionError
     title = "assertion failed: {message}{values}"
     label = "does not hold"
@@ -40,7 +39,6 @@ class IndexOutOfBounds(Message):
     Fix: Shorten the loop, or bound the index: `x[min(i + 1, n - 1)]`.
     """
 
-    code = "index-out-of-bounds"
     raises = KernelIndexError
     title = "index {index} is out of bounds for axis {axis} of `{buffer}` with extent {extent}{at}"
     label = "out of bounds here"
@@ -60,7 +58,6 @@ class ViewOutOfBounds(Message):
     Fix: Take a smaller shape or offset: the bytes of a view lie within its source.
     """
 
-    code = "view-out-of-bounds"
     raises = KernelIndexError
     title = "`{buffer}` takes bytes {first} to {last} of `{source}`, which has {available}{at}"
     label = "reaches beyond its source"
@@ -99,7 +96,6 @@ class OutOfMemory(Message):
     Fix: Call with less, or process the data in pieces.
     """
 
-    code = "out-of-memory"
     raises = KernelRunError
     title = "no memory for the {size} bytes of `{buffer}`"
     label = "allocated here"
@@ -115,7 +111,6 @@ class UninitialisedRead(Message):
     Fix: Write each element before it is read.
     """
 
-    code = "uninitialised-read"
     raises = KernelRunError
     title = "{use} depends on `{element}`, which was never written"
     label = "used here"
@@ -133,7 +128,6 @@ class DivisionByZero(Message):
     Fix: Guard the division by an `if`, or make sure of the divisor with an assert.
     """
 
-    code = "division-by-zero"
     raises = KernelRunError
     title = "{dividend} {operator} 0"
     label = "divides by zero"
@@ -149,7 +143,6 @@ class DivisionOverflow(Message):
     Fix: Compute in a wider type: `tl.i64(a) // tl.i64(b)`.
     """
 
-    code = "division-overflow"
     raises = KernelRunError
     title = "{dividend} {operator} -1 does not fit into {dtype}"
     label = "overflows"
@@ -166,7 +159,6 @@ class ShiftOutOfRange(Message):
     Fix: Keep the count below the number of bits, or cast to a wider type first.
     """
 
-    code = "shift-out-of-range"
     raises = KernelRunError
     title = "shift of {dtype} by {count} bits"
     label = "shifts too far"
@@ -183,7 +175,6 @@ class IterationConflict(Message):
     Example: `y[index[i]] += x[i]` in `for i in tl.parallel(n):`, where two elements of `index` are equal.
     """
 
-    code = "iteration-conflict"
     raises: ClassVar[type[TirliteError]] = KernelRunError
     title = "`{element}` is {use} by iteration {loop} = {first} and {other_use} by {loop} = {second}, in any order"
     label = "{use} here by one iteration"
@@ -207,7 +198,6 @@ class OverlappingArguments(Message):
     Example: `smooth(x, x)`, where the kernel writes its second parameter.
     """
 
-    code = "overlapping-arguments"
     raises = CallValueError
     title = "`{written}`, which the kernel writes, overlaps `{other}`"
     label = "called with overlapping arrays"
@@ -224,7 +214,6 @@ class CallExtent(Message):
     Fix: Call the outer kernel with shapes that fit, or give the inner one a temporary of the right shape.
     """
 
-    code = "call-extent"
     raises = KernelRunError
     title = "{problem}"
     label = "called here"

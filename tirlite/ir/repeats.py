@@ -23,7 +23,6 @@ class RepeatedParts(Message):
     Example: `v = v + v`, sixty times in Python, and then `b.store(y, 0, v)`: the expression holds x[0] 2 ** 60 times.
     """
 
-    code = "repeated-parts"
     title = "the same parts stand here again and again: more than {count:,} nodes, only {distinct:,} of them different"
     help = 'bind what is used more than once to a variable, `v = b.let("v", value)`'
 

@@ -180,7 +180,6 @@ class Undefined(Message):
     Fix: Use the object that the loop, the `Let` or the parameters define: names alone make no identity.
     """
 
-    code = "undefined"
     title = "{kind} `{name}` is used, and nothing defines it"
 
     kind: str
@@ -194,7 +193,6 @@ class UsedBeforeDefinition(Message):
     Fix: Put the definition first.
     """
 
-    code = "used-before-definition"
     title = "{kind} `{name}` is used before it is defined"
     related_label = "defined here"
 
@@ -209,7 +207,6 @@ class OutOfScope(Message):
     Fix: Move the definition out of the block.
     """
 
-    code = "out-of-scope"
     title = "{kind} `{name}` is used after the end of the block that defines it"
     related_label = "defined here"
 
@@ -224,7 +221,6 @@ class DefinedTwice(Message):
     Fix: Make a second object: a buffer and a variable are defined once.
     """
 
-    code = "defined-twice"
     title = "{kind} `{name}` is defined again"
     related_label = "first defined here"
 

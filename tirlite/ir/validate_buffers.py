@@ -24,7 +24,6 @@ class Alignment(Message):
     Fix: Give a power of two in bytes, or 0.
     """
 
-    code = "alignment"
     title = "buffer `{name}` is to be aligned to {alignment} bytes"
     help = "an alignment is a power of two, or 0 for that of the element"
 
@@ -39,7 +38,6 @@ class ExtentType(Message):
     Fix: Cast it to i64.
     """
 
-    code = "extent-type"
     title = "extent {axis} of `{name}` has the type {dtype}"
     help = "an extent is a scalar i64"
 
@@ -55,7 +53,6 @@ class NegativeExtent(Message):
     Fix: Give an extent of at least 0.
     """
 
-    code = "negative-extent"
     title = "extent {axis} of `{name}` is {extent}"
 
     name: str
@@ -70,7 +67,6 @@ class DuplicateParameter(Message):
     Fix: Make a second buffer or variable.
     """
 
-    code = "duplicate-parameter"
     title = "`{name}` is a parameter twice"
 
     name: str
@@ -83,7 +79,6 @@ class OutputNotParameter(Message):
     Fix: Make it a parameter.
     """
 
-    code = "output-not-parameter"
     title = "output `{name}` is not a parameter"
 
     name: str
@@ -96,7 +91,6 @@ class UndeterminedDim(Message):
     Fix: Make the dim an extent of some parameter, or a scalar parameter.
     """
 
-    code = "undetermined-dim"
     title = "no argument tells the value of dim `{name}`"
     help = "let `{name}`, or a multiple of it plus a constant, be an extent of a parameter, or make it a parameter"
 
@@ -109,7 +103,6 @@ class ShapeNotFixed(Message):
     Example: A parameter whose extent is a `Load`.
     """
 
-    code = "shape-not-fixed"
     title = "the shape of parameter `{name}` is computed by {kind}"
     help = "extents of parameters are integers, dims, and arithmetic of these"
 
@@ -123,7 +116,6 @@ class Strides(Message):
     Example: `Buffer("x", f32, (n, m), strides=(one,))`: two axes and one stride.
     """
 
-    code = "strides"
     title = "`{name}` has strides, and {problem}"
     help = "the strides of a parameter are i64 constants or parameters, one for each axis"
 
@@ -137,7 +129,6 @@ class StridedUse(Message):
     Example: `View(v, x, zero)`, where `x` has strides.
     """
 
-    code = "strided-use"
     title = "{use} `{name}`, which has strides"
     help = "load and store its elements, or copy them to a buffer without strides"
 
@@ -152,7 +143,6 @@ class WrongDefault(Message):
     Fix: Give one number, or None, for each parameter, each a value of its type.
     """
 
-    code = "wrong-default"
     title = "`{name}` cannot be {given} by default"
     help = "a scalar parameter has a number of its type as its default, or None"
 

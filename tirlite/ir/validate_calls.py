@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from tirlite.diag import KernelError, Message
+from tirlite.diag import Message
 from tirlite.ir.callees import closure_of
 from tirlite.ir.checked import fits_mask
 from tirlite.ir.dot import dot_lanes, fits_dot
@@ -31,7 +31,6 @@ class CallArity(Message):
     Fix: Give as many as the function takes; a KernelCall has one for each parameter, outputs among them.
     """
 
-    code = "call-arity"
     title = "{callee} takes {wanted} arguments, not {count}"
 
     callee: str
@@ -46,7 +45,6 @@ class CallArgument(Message):
     Fix: Cast the argument, or give what the message asks for.
     """
 
-    code = "call-argument"
     title = "argument {position} of tl.{op} is {given}, where {wanted} belongs"
 
     op: str
@@ -62,7 +60,6 @@ class CallResult(Message):
     Fix: Declare the type that the message names, and cast the result.
     """
 
-    code = "call-result"
     title = "tl.{op} gives {wanted}, and is declared to give {dtype}"
 
     op: str
@@ -210,8 +207,6 @@ class PrintOrder(Message):
     Fix: Write `range` while you look, or store the values into an output and print that.
     """
 
-    code = "print-order"
-    raises = KernelError
     title = "{what} in the loop over `{loop}`, whose iterations have no order"
     label = "printed here"
     related_label = "the loop"
@@ -228,7 +223,6 @@ class PrintPlace(Message):
     Fix: Make it a statement of its own, as the value of an Evaluate.
     """
 
-    code = "print-place"
     title = "`print` has no value"
     help = "it is a statement of its own"
 
@@ -265,7 +259,6 @@ class CallBuffer(Message):
     BufferRef of a buffer that is at least as aligned.
     """
 
-    code = "call-buffer"
     title = "`{parameter}` of {kernel} takes {wanted}, not {given}"
 
     parameter: str
@@ -281,7 +274,6 @@ class CallShape(Message):
     Fix: Give buffers whose shapes fit; where that is known only at run time, the call is checked there.
     """
 
-    code = "call-shape"
     title = "axis {axis} of `{parameter}` of {kernel} takes {wanted}, not {given}"
     help = "{kernel} declares {declared}"
 

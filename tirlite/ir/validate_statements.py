@@ -37,7 +37,6 @@ class StoreType(Message):
     Example: `Store(y, (i,), IntImm(i64, 1))`, where `y` holds f32.
     """
 
-    code = "store-type"
     title = "a value of type {dtype} is stored to {wanted} of `{name}`"
     help = "cast the value"
 
@@ -53,7 +52,6 @@ class ConditionType(Message):
     Fix: Compare with something: `NE(count, zero)`.
     """
 
-    code = "condition-type"
     title = "the condition of {kind} has the type {dtype}"
     help = "a condition is a scalar bool: compare with something"
 
@@ -67,7 +65,6 @@ class AssertPlaces(Message):
     Example: `Assert(condition, "at {}", (i, j))`.
     """
 
-    code = "assert-places"
     title = "the message of an assert has other places than those of its {count} values"
     help = "write `{{}}` once for each value, which is a number; double all other braces"
 
@@ -81,7 +78,6 @@ class LoopType(Message):
     Fix: Make it i64, and cast where another type is needed.
     """
 
-    code = "loop-type"
     title = "{part} of loop `{name}` has the type {dtype}"
     help = "loops count in i64"
 
@@ -97,7 +93,6 @@ class LoopStep(Message):
     Fix: Give another step.
     """
 
-    code = "loop-step"
     title = "loop `{name}` has the step {step}"
     help = "a step is an integer that i64 holds, other than 0"
 
@@ -111,7 +106,6 @@ class ThreadLoop(Message):
     Example: `For(i, one, n, body, ForKind.THREAD)` without a tag.
     """
 
-    code = "thread-loop"
     title = "thread loop `{name}` {problem}"
     help = "a thread loop starts at 0, has step 1 and a tag like `threadIdx.x`; no other loop has a tag"
 
@@ -125,7 +119,6 @@ class ViewOffset(Message):
     Example: `View(v, x, FloatImm(f64, 8.0))`.
     """
 
-    code = "view-offset"
     title = "the byte offset of view `{name}` has the type {dtype}"
     help = "an offset is a scalar i64"
 
@@ -140,7 +133,6 @@ class ViewRange(Message):
     Fix: Take a smaller shape or offset.
     """
 
-    code = "view-range"
     title = "view `{name}` of bytes {start} to {end} leaves `{source}`, which has {size} bytes"
 
     name: str
@@ -157,7 +149,6 @@ class ViewScope(Message):
     Fix: Give the view the scope of its source.
     """
 
-    code = "view-scope"
     title = "view `{name}` is in scope {scope}, its source `{source}` in {source_scope}"
 
     name: str
@@ -173,7 +164,6 @@ class AttrPayload(Message):
     Fix: Give what the key demands.
     """
 
-    code = "attr-payload"
     title = "attribute {key} {problem}"
 
     key: str
@@ -187,7 +177,6 @@ class BodyType(Message):
     Fix: Wrap it: `seq(Store(...))`.
     """
 
-    code = "body-type"
     title = "the body of {kind} is {given}"
     help = "every body is a SeqStmt"
 

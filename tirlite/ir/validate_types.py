@@ -21,7 +21,6 @@ class OperandTypesDiffer(Message):
     Fix: Cast one side.
     """
 
-    code = "operand-types-differ"
     title = "the operands of {kind} have the types {left} and {right}"
     help = "both sides have one type: cast one of them"
 
@@ -37,7 +36,6 @@ class OperandType(Message):
     Fix: Cast the operands.
     """
 
-    code = "operand-type"
     title = "{kind} takes {wanted}, not {dtype}"
     help = "cast the operand"
 
@@ -52,7 +50,6 @@ class SelectLanes(Message):
     Example: A condition of 4 lanes over values of 8 lanes.
     """
 
-    code = "select-lanes"
     title = "a condition of {condition} lanes selects between values of {values} lanes"
     help = "the condition has one lane, or as many as the values"
 
@@ -67,7 +64,6 @@ class ImpossibleCast(Message):
     Fix: Use `Broadcast` for lanes; keep handles as they are.
     """
 
-    code = "impossible-cast"
     title = "a value of type {source} cannot be cast to {target}"
     help = "a cast keeps the number of lanes, and handles have no other type"
 
@@ -82,7 +78,6 @@ class ConstantType(Message):
     Fix: Use `FloatImm` for floats and `Broadcast` for vectors.
     """
 
-    code = "constant-type"
     title = "{kind} cannot have the type {dtype}"
     help = "IntImm is a scalar integer or bool, FloatImm a scalar float; other lanes are made by Broadcast"
 
@@ -97,7 +92,6 @@ class ConstantRange(Message):
     Fix: Correct the value, or use a wider type.
     """
 
-    code = "constant-range"
     title = "{value} is not a value of tl.{dtype}"
     help = "tl.{dtype} holds {range}"
 
@@ -113,7 +107,6 @@ class VectorLanes(Message):
     Fix: Use the scalar itself.
     """
 
-    code = "vector-lanes"
     title = "{kind} makes a vector of {lanes} lanes"
     help = "a vector has two lanes or more"
 
@@ -128,7 +121,6 @@ class LetType(Message):
     Fix: Cast the value, or declare the variable with its type.
     """
 
-    code = "let-type"
     title = "`{name}` of type {declared} is bound to a value of type {dtype}"
 
     name: str
@@ -143,7 +135,6 @@ class IndexCount(Message):
     Fix: Write an index for each axis: `x[i, j]`.
     """
 
-    code = "index-count"
     title = "`{name}` has rank {rank}, and is indexed by {count}"
     help = "{advice}"
 
@@ -160,7 +151,6 @@ class IndexType(Message):
     Fix: Cast the index to i64.
     """
 
-    code = "index-type"
     title = "index {axis} of `{name}` has the type {dtype}"
     help = "an index is an integer"
 
@@ -176,7 +166,6 @@ class IndexLanes(Message):
     Fix: Only the last index may have lanes: loop over the others.
     """
 
-    code = "index-lanes"
     title = "index {axis} of `{name}` is a vector of {lanes} lanes"
     help = "only the last index may be a vector"
 
@@ -192,7 +181,6 @@ class MisplacedArgument(Message):
     Fix: Give texts and buffers to calls only.
     """
 
-    code = "misplaced-argument"
     title = "{kind} stands in {parent}"
     help = "a string or a buffer without indices may only be an argument of a call"
 

@@ -20,7 +20,6 @@ class PlanArgument(Message):
     Fix: Give what the message asks for: here `solve(Problem((Request("a", 4, (0, 2)),)))`.
     """
 
-    code = "plan-argument"
     raises = PlanError
     title = "`{name}` of `{function}` takes {wanted}, and is given {given}"
 
@@ -62,7 +61,6 @@ class BadBinding(Message):
     Fix: Bind it to a value that the facts allow, or drop the fact.
     """
 
-    code = "bad-binding"
     raises = PlanError
     title = "`{name}` cannot be {value}"
     help = "it is {told}"

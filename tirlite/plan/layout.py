@@ -69,7 +69,6 @@ class BrokenPlan(Message):
     Fix: `plan.check(problem, plan)` finds all that is wrong with a plan; `solve` makes a new one.
     """
 
-    code = "broken-plan"
     raises = PlanError
     title = "the plan of strategy `{strategy}` is broken: {fault}"
 

@@ -36,7 +36,6 @@ class DuplicateId(Message):
     Example: `Problem((Request("a", 4, (0, 2)), Request("a", 8, (1, 3))))`.
     """
 
-    code = "duplicate-id"
     raises = PlanError
     title = "two {what} are called `{id}`"
     help = "give each a name of its own"
@@ -52,7 +51,6 @@ class UnknownPool(Message):
     Fix: Correct the name, or add the pool to the problem.
     """
 
-    code = "unknown-pool"
     raises = PlanError
     title = "request `{id}` wants to live in `{pool}`, and there is no such pool"
     help = "the pools are {known}"
@@ -69,7 +67,6 @@ class UnknownInPlace(Message):
     Fix: Correct the ids: a pair is (destination, source).
     """
 
-    code = "unknown-in-place"
     raises = PlanError
     title = "the in-place pair (`{dst}`, `{src}`) names no two requests of the problem"
     help = "a pair is (destination id, source id){hint}"
@@ -89,7 +86,6 @@ class NumberTooLarge(Message):
     Fix: Correct the number.
     """
 
-    code = "number-too-large"
     raises = PlanError
     title = "a number in the {what} of {of} has {bits} bits, and may have {most}"
 
@@ -106,7 +102,6 @@ class ProblemPart(Message):
     Fix: Give a sequence of them, also where there is but one: `Problem((Request("a", 4, (0, 2)),))`.
     """
 
-    code = "problem-part"
     raises = PlanError
     title = "the {what} of a problem are {given}"
     help = "give a sequence of `{wanted}`, also where there is but one"

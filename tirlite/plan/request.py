@@ -31,7 +31,6 @@ class EmptyLifetime(Message):
     Fix: Intervals are half-open: what lives at step 3 alone has `(3, 4)`.
     """
 
-    code = "empty-lifetime"
     raises = PlanError
     title = "request `{id}` lives over [{low}, {high}), which holds no point in time"
     help = "a lifetime is a half-open interval `(first, last + 1)`, or several of them"
@@ -47,7 +46,6 @@ class NoLifetime(Message):
     Example: `Request("a", 4, ())`.
     """
 
-    code = "no-lifetime"
     raises = PlanError
     title = "request `{id}` has no lifetime"
     help = "leave out a request that is never live, or give it one interval `(first, last + 1)`"
@@ -61,7 +59,6 @@ class BadLifetime(Message):
     Example: `Request("a", 4, 7)`.
     """
 
-    code = "bad-lifetime"
     raises = PlanError
     title = "the lifetime of request `{id}` is {live}"
     help = "give one half-open interval `(first, last + 1)` of integers, or a sequence of them"
@@ -77,7 +74,6 @@ class NegativeSize(Message):
     Fix: Give zero or more bytes.
     """
 
-    code = "negative-size"
     raises = PlanError
     title = "the size of request `{id}` is {size} bytes"
     help = "a size is zero or more"
@@ -92,7 +88,6 @@ class BadSize(Message):
     Example: `Request("a", 2.5, (0, 2))`.
     """
 
-    code = "bad-size"
     raises = PlanError
     title = "the size of request `{id}` is {size}, which is not a number of bytes"
     help = "give an integer, an expression over dims, or a sympy expression"
@@ -108,7 +103,6 @@ class NotText(Message):
     Fix: Give text for `id`, `scope` and `kind`, and a tuple of texts for `pools`.
     """
 
-    code = "not-text"
     raises = PlanError
     title = "the {what} of {request} is {given}"
     help = "give {wanted}"
@@ -125,7 +119,6 @@ class BadAlignment(Message):
     Example: `Request("a", 4, (0, 2), align=3)`.
     """
 
-    code = "bad-alignment"
     raises = PlanError
     title = "the alignment of {what} `{id}` is {align}"
     help = "an alignment is a power of two, in bytes"
@@ -142,7 +135,6 @@ class BadFixed(Message):
     Fix: Give a multiple of the alignment, zero or more.
     """
 
-    code = "bad-fixed"
     raises = PlanError
     title = "request `{id}` is fixed at offset {fixed}"
     help = "an offset is zero or more, and a multiple of the alignment, here {align}"
@@ -324,7 +316,6 @@ class BadPool(Message):
     Example: `Pool("sram", capacity=-1)`, `Pool("scratch", copies=2.5)`.
     """
 
-    code = "bad-pool"
     raises = PlanError
     title = "pool `{name}` has {given} as its {what}"
     help = "a capacity is an integer, zero or more, or None for no limit; copies may be an expression over dims"

@@ -29,7 +29,6 @@ class UnknownScope(Message):
     Fix: Write a rank, and a tag behind it if need be: `local`, `local.UB`.
     """
 
-    code = "unknown-scope"
     raises = PlanError
     title = "there is no storage scope `{scope}`"
     help = "a scope is a rank, one of {ranks}, and perhaps a tag after a dot, as in `local.UB`{hint}"

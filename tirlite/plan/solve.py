@@ -82,7 +82,6 @@ class OverCapacity(Message):
     Fix: Shorten lifetimes, shrink the buffers that the message lists as live at the peak, or raise the capacity.
     """
 
-    code = "over-capacity"
     raises = CapacityError
     title = "{fault}"
     label = "`{largest}` is the largest of what is live then"
@@ -103,7 +102,6 @@ class FixedOverlap(Message):
     Example: `Request("a", 8, (0, 2), fixed=0)` and `Request("b", 8, (1, 3), fixed=4)`.
     """
 
-    code = "fixed-overlap"
     raises = PlanError
     title = "the fixed offsets of `{first}` and `{second}` clash: {fault}"
     label = "the second one"
@@ -122,7 +120,6 @@ class UnsafePlan(Message):
     Fix: Give buffers with a common point in time disjoint bytes; `plan.check` finds the pair.
     """
 
-    code = "unsafe-plan"
     raises = PlanError
     title = "the plan of strategy `{strategy}` is not safe: {fault}"
     help = "`check(problem, plan)` gives this counterexample as an object"
@@ -138,7 +135,6 @@ class BrokenStrategy(Message):
     Fix: Report it, with the problem as `problem.to_json()` writes it; take another strategy meanwhile.
     """
 
-    code = "broken-strategy"
     raises = InternalError
     title = "strategy `{strategy}` made a plan that is not safe: {fault}"
     help = "this is a fault of tirlite; please report it with the problem, `problem.to_json()`"

@@ -80,7 +80,6 @@ class UnknownStrategy(Message):
     Fix: Take one of the names that the message lists, or give a function of your own.
     """
 
-    code = "unknown-strategy"
     raises = PlanError
     title = "there is no strategy `{name}`"
     help = "the strategies are {known}{hint}"
@@ -97,7 +96,6 @@ class MatchRangeStrategy(Message):
     Fix: Leave it out, or take the strategy whose option it is: `tl.compile(f, strategy="share", match_range=16)`.
     """
 
-    code = "match-range-strategy"
     raises = PlanError
     title = "strategy `{strategy}` has no option `match_range`"
     help = "it is an option of `share`; `tvm` has a match range of 16, and the others have none"

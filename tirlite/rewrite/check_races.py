@@ -27,7 +27,6 @@ class ParallelRace(IterationConflict):
     iteration write an element of its own.
     """
 
-    code = "parallel-race"
     raises = KernelError
     title = IterationConflict.title + "{sizes}"
     help = "{advice}"
@@ -44,8 +43,6 @@ class ParallelUpdate(Message):
     iteration write an element of its own.
     """
 
-    code = "parallel-update"
-    raises = KernelError
     title = "`{element}` is changed by iterations of `{loop}` where a condition holds, and read by others meanwhile"
     label = "changed here by any of them"
     help = "{advice}"

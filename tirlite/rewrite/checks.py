@@ -86,7 +86,6 @@ class NeverWritten(Message):
     Fix: Write to the temporary before it is read, or take it out: fresh memory has no value, and is not zero.
     """
 
-    code = "never-written"
     title = "`{buffer}` is read, and nothing gives it a first value"
     label = "read here"
     help = "store into `{buffer}` first, in a loop: fresh memory has no value"

@@ -18,7 +18,7 @@ from tirlite.analysis.facts import Facts
 from tirlite.analysis.fusion import can_be_reordered
 from tirlite.analysis.integers.definitions import Definitions
 from tirlite.analysis.regions import is_within, regions_around
-from tirlite.diag import KernelError, Message
+from tirlite.diag import Message
 from tirlite.ir import (
     GT,
     LT,
@@ -66,8 +66,6 @@ class NotDouble(Message):
     Fix: Let each iteration of one serial loop first fill the whole buffer, then only read it; else drop the mark.
     """
 
-    code = "not-double"
-    raises = KernelError
     title = "buffer `{buffer}` cannot be filled one iteration ahead: {reason}"
     label = "marked here"
     help = "each iteration of the loop must first fill the buffer, all of it that is read, and then only read it"

@@ -72,7 +72,6 @@ class UnknownOption(Message):
     Fix: Correct the name; the help lists all of them.
     """
 
-    code = "unknown-option"
     raises = CallTypeError
     title = "a kernel has no option `{name}`"
     help = "the options are {known}{hint}"
@@ -89,7 +88,6 @@ class OptionType(Message):
     Fix: Give what the message asks for.
     """
 
-    code = "option-type"
     raises = CallTypeError
     title = "option `{name}` takes {wanted}, and is given {given}"
 

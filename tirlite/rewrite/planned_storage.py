@@ -71,7 +71,6 @@ class UnsafeRewrite(Message):
     Fix: Report it, with the function as it prints; take the strategy `none` meanwhile.
     """
 
-    code = "unsafe-rewrite"
     raises = InternalError
     title = "the storage of `{function}` under strategy `{strategy}` is not safe: {fault}"
     label = "here"

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from tirlite.analysis.facts import Facts
-from tirlite.diag import KernelError, Message
+from tirlite.diag import Message
 from tirlite.ir import (
     GE,
     Expr,
@@ -45,8 +45,6 @@ class ReductionRead(Message):
     Fix: Read it behind the loop; where each iteration needs what came before, write `range`.
     """
 
-    code = "reduction-read"
-    raises = KernelError
     title = "`{buffer}` is combined over `{loop}`, and read by its iterations"
     label = "read here"
     related_label = "combined here"
@@ -63,8 +61,6 @@ class ReductionMixture(Message):
     Fix: Combine into two, or make the loop serial with `range`.
     """
 
-    code = "reduction-mixture"
-    raises = KernelError
     title = "`{buffer}` is combined over `{loop}` by {first}, and {second} here"
     label = "{second} here"
     related_label = "{first} here"
@@ -84,8 +80,6 @@ class ReductionCarried(Message):
     serial with `range`.
     """
 
-    code = "reduction-carried"
-    raises = KernelError
     title = "`{buffer}` is written by the iterations of `{loop}`, and not combined"
     label = "other iterations may touch the same element"
     help = "update it by one of + - * min max & | ^, or by tl.argmax; index it by `{loop}`, or write range"
@@ -102,8 +96,6 @@ class ReductionConverted(Message):
     behind the loop.
     """
 
-    code = "reduction-converted"
-    raises = KernelError
     title = "`{buffer}` is {own}, and the iterations of `{loop}` combine it as {other}"
     label = "converted to {own} by each iteration"
     help = "convert the operand to {own}, or let `{buffer}` be {other} and convert it after the loop"

@@ -48,7 +48,6 @@ class UnboundedInTaggedMemory(Message):
     Fix: Declare one, `n = tl.dim("n", max=4096)`, or give the buffer a constant shape.
     """
 
-    code = "unbounded-in-tagged-memory"
     raises = PlanError
     title = "buffer `{buffer}` in `{scope}` needs {size} bytes, which no constant is proved to bound"
     label = "allocated here"

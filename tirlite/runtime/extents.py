@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tirlite.diag import KernelError, Message, Span
+from tirlite.diag import Message, Span
 from tirlite.ir import Expr, IntImm, Var, walk
 from tirlite.ir.size import ARITHMETIC, size_of_expr, value_of
 from tirlite.record import record
@@ -19,8 +19,6 @@ class ExtentForm(Message):
     Example: A parameter whose extent is `tl.i64(gain)`.
     """
 
-    code = "extent-form"
-    raises = KernelError
     title = "an extent of `{buffer}` contains {kind}"
     label = "declared here"
     help = "an extent is made of integers, dims and scalar parameters by `+ - * // %`, `min` and `max`"

@@ -12,7 +12,6 @@ class ArgumentCount(Message):
     Fix: Call it as the message shows.
     """
 
-    code = "argument-count"
     raises = CallTypeError
     title = "{kernel}() takes {wanted}, and got {given}"
     help = "call it as {signature}"
@@ -30,7 +29,6 @@ class MissingArgument(Message):
     Fix: Pass it, or declare it as an output: `y: tl.out[...]`.
     """
 
-    code = "missing-argument"
     raises = CallTypeError
     title = "{kernel}() got no argument for `{name}`"
     help = "call it as {signature}"
@@ -47,7 +45,6 @@ class RepeatedArgument(Message):
     Fix: Give it once.
     """
 
-    code = "repeated-argument"
     raises = CallTypeError
     title = "{kernel}() got two arguments for `{name}`"
     help = "give it either by position or by name"
@@ -63,7 +60,6 @@ class UnknownArgument(Message):
     Fix: Correct the name.
     """
 
-    code = "unknown-argument"
     raises = CallTypeError
     title = "{kernel}() has no parameter `{name}`"
     help = "call it as {signature}"
@@ -80,7 +76,6 @@ class ArgumentType(Message):
     Fix: Convert it: `x.astype(np.float32)`.
     """
 
-    code = "argument-type"
     raises = CallTypeError
     title = "`{name}` must be {wanted}, and is {given}"
     help = "{hint}"
@@ -98,7 +93,6 @@ class ArgumentRank(Message):
     Fix: Reshape the array.
     """
 
-    code = "argument-rank"
     raises = CallValueError
     title = "`{name}` must have the shape {wanted}, and has the shape {given}"
     help = "`{name}` has {axes}"
@@ -116,7 +110,6 @@ class ArgumentShape(Message):
     Fix: Give arrays that agree.
     """
 
-    code = "argument-shape"
     raises = CallValueError
     title = "axis {axis} of `{name}` must be {wanted}, and is {given}"
     help = "{why}"
@@ -135,7 +128,6 @@ class DimFact(Message):
     Fix: Pad the array, or declare less.
     """
 
-    code = "dim-fact"
     raises = CallValueError
     title = "`{name}` is {value}, and was declared {fact}"
     help = "`{name}` was taken from axis {axis} of `{source}`"
@@ -154,7 +146,6 @@ class UnboundDim(Message):
     Fix: Pass an array for the output, or the extent by its name: `f(2.0, n=8)`.
     """
 
-    code = "unbound-dim"
     raises = CallTypeError
     title = "the argument `{name}` was left out, and `{dim}` in its shape is known from no other"
     help = "pass an array for `{name}`, or the extent: `{dim}=8`"
@@ -170,7 +161,6 @@ class DimByName(Message):
     Fix: Give an integer of at least 0, and none that contradicts the arrays.
     """
 
-    code = "dim-by-name"
     raises = CallValueError
     title = "`{name}` cannot be {given}: {reason}"
 
@@ -187,7 +177,6 @@ class ArgumentLayout(Message):
     Fix: Pass an array that is, and copy it back afterwards.
     """
 
-    code = "argument-layout"
     raises = CallValueError
     title = "`{name}` must be {wanted}, and is not"
     help = "{hint}"
@@ -204,7 +193,6 @@ class ArgumentRange(Message):
     Fix: Pass a value in the range, or declare a wider type.
     """
 
-    code = "argument-range"
     raises = CallValueError
     title = "`{name}` is {given}, which {dtype} does not hold"
     help = "{dtype} holds {least} to {most}"
@@ -223,7 +211,6 @@ class WorkspaceTooLarge(Message):
     Fix: Call with less.
     """
 
-    code = "workspace-too-large"
     raises = CallValueError
     title = "{kernel}() would need {size} bytes of memory for `{buffer}` and what lives beside it"
     help = "the most is 2**62 bytes; the sizes were {dims}"
@@ -241,7 +228,6 @@ class NegativeTemporary(Message):
     Fix: Call with larger arrays, or write `max(n - 10, 0)`.
     """
 
-    code = "negative-temporary"
     raises = CallValueError
     title = "{kernel}() would allocate `{buffer}` with the extent {extent}"
     help = "the sizes were {dims}"
@@ -262,7 +248,6 @@ class NoWorkspace(Message):
     Fix: Call with less, or look at `kernel.plan` for what takes the bytes.
     """
 
-    code = "no-workspace"
     raises = CallValueError
     title = "{kernel}() needs {size} bytes of memory for its temporaries, and there are not so many"
     label = "`{buffer}` takes {bytes} of them"
@@ -280,7 +265,6 @@ class NegativeOutput(Message):
     Fix: Call with larger arrays, or correct the shape.
     """
 
-    code = "negative-output"
     raises = CallValueError
     title = "{kernel}() would allocate `{name}` with the shape {shape}"
     help = "`{name}` is declared with the shape {declared}"
@@ -298,7 +282,6 @@ class OutputWithoutValue(Message):
     Fix: Store a first value in the kernel, or give an array that holds one.
     """
 
-    code = "output-without-value"
     raises = CallValueError
     title = "{kernel}() is not given `{name}`, which it updates and never gives a first value"
     help = "store one first, as in `{element} = 0`, or give an array"
@@ -315,7 +298,6 @@ class NoOutput(Message):
     Fix: Call with less.
     """
 
-    code = "no-output"
     raises = CallValueError
     title = "{kernel}() would allocate {size} bytes for `{name}`, and there are not so many"
 

@@ -32,7 +32,6 @@ class BadThreads(Message):
     Fix: Give 1 to run parallel loops in the calling thread alone, or a larger number.
     """
 
-    code = "bad-threads"
     raises = CallValueError
     title = "{source} cannot be {count}"
     help = "give a number from 1, for the calling thread alone, to {most}"

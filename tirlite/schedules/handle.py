@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tirlite.diag import KernelError, Message, nearest
+from tirlite.diag import Message, nearest
 from tirlite.ir import Allocate, Buffer, For, PrimFunc, SeqStmt, Stmt, View, statements
 from tirlite.ir.printer_names import identifier
 from tirlite.ir.walk import composites
@@ -18,8 +18,6 @@ class NoLoop(Message):
     Fix: Take one of the names that the message lists; steps name what they make, as `p.outer` and `p.inner`.
     """
 
-    code = "no-loop"
-    raises = KernelError
     title = "there is no loop `{name}`{hint}"
     help = "the loops are {known}"
 
@@ -35,8 +33,6 @@ class SeveralLoops(Message):
     Fix: Give its place among them, as in `s.loop("i", 1)`, or a loop around it, as in `s.loop("t/i")`.
     """
 
-    code = "several-loops"
-    raises = KernelError
     title = "there are {count} loops `{name}`"
     help = 'give a place, from s.loop("{name}", 0) on, or a loop around it, as in "{name}/j"'
 
@@ -51,8 +47,6 @@ class NoBuffer(Message):
     Fix: Take one of the names that the message lists.
     """
 
-    code = "no-buffer"
-    raises = KernelError
     title = "there is no buffer `{name}`"
     help = "the buffers are {known}"
 

@@ -59,8 +59,6 @@ class StepBreaksOrder(Message):
     combine values, say it by `tl.reduce`.
     """
 
-    code = "step-breaks-order"
-    raises = KernelError
     title = "`{step}` would change results: {later} must come after {earlier}{distance}"
     label = "this one comes later"
     related_label = "this one comes first"
@@ -78,8 +76,6 @@ class StepDoesNotFit(Message):
     Fix: See what the message asks for; print the schedule's function to see the loops as they are.
     """
 
-    code = "step-does-not-fit"
-    raises = KernelError
     title = "`{step}` does not fit: {reason}"
 
     step: str

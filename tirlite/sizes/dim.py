@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import field
 from typing import NoReturn
 
-from tirlite.diag import KernelError, Message
+from tirlite.diag import Message
 from tirlite.record import record
 from tirlite.show import shown
 from tirlite.sizes.bounds import Bounds
@@ -23,8 +23,6 @@ class DimFactsDiffer(Message):
     Example: `tl.dim("n")` in one module, `tl.dim("n", max=64)` in another, and an array with an extent of each.
     """
 
-    code = "dim-facts-differ"
-    raises = KernelError
     title = "two dims are called `{name}`: {first}, and {second}"
     help = "a dim is its name: declare both with the same facts, or give them two names"
 
@@ -41,7 +39,6 @@ class BadFacts(Message):
     """
 
     code = "bad-dim-facts"
-    raises = KernelError
     title = "no integer is a value of dim `{name}`: {why}"
     help = "`min` and `max` are inclusive; `multiple_of` is at least 1"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
-from tirlite.diag import KernelError, Message
+from tirlite.diag import Message
 from tirlite.sizes.dim import Dim
 from tirlite.sizes.poly import Atom, Composite, Size, SizeLike, Terms, inside_out, of_terms, terms_of
 from tirlite.sizes.terms import replace
@@ -26,8 +26,6 @@ class DimWithoutValue(Message):
     Fix: Give a value for each dim.
     """
 
-    code = "dim-without-value"
-    raises = KernelError
     title = "no value is given for the dim `{name}` of the size `{size}`"
 
     name: str

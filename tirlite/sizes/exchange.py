@@ -26,8 +26,6 @@ class NotASize(Message):
     Fix: Use integer sums, products, quotients, remainders, `Max` and `Min`.
     """
 
-    code = "not-a-size"
-    raises = KernelError
     title = "`{expression}` is not a size: {why}"
 
     expression: str
@@ -40,8 +38,6 @@ class BadSymbol(Message):
     Example: `Request("a", sympy.Symbol("n", negative=True) + 4, (0, 2))`.
     """
 
-    code = "bad-symbol"
-    raises = KernelError
     title = "the symbol `{name}` {what}"
     help = "declare it without assumptions, or as positive, nonnegative or even where its dim is"
 
@@ -56,8 +52,6 @@ class SharedDimName(Message):
     Fix: Use one dim, or give them two names.
     """
 
-    code = "shared-dim-name"
-    raises = KernelError
     title = "`{size}` has two dims called `{name}`, which sympy could not tell apart"
 
     size: str

@@ -14,7 +14,7 @@ from math import gcd
 from operator import index
 from typing import Self, SupportsIndex, TypeAlias, TypeVar
 
-from tirlite.diag import KernelError, Message
+from tirlite.diag import Message
 from tirlite.record import record
 from tirlite.sizes.bounds import Bounds, of_quotient, of_remainder
 from tirlite.sizes.division import divisor_of, quotient_by_int, quotient_by_sum, remainder_by_int, remainder_by_sum
@@ -36,7 +36,6 @@ class DivisionByZero(Message):
     """
 
     code = "size-division-by-zero"
-    raises = KernelError
     title = "the size `{dividend}` is divided by zero in `{division}`"
 
     dividend: str

@@ -12,7 +12,7 @@ from itertools import count
 from operator import attrgetter
 from typing import TypeVar
 
-from tirlite.diag import KernelError, Message
+from tirlite.diag import Message
 from tirlite.sizes.bounds import Bounds
 
 # What a product of two sums may have at most, multiplied out: twenty sums of two terms would make a million, and proofs
@@ -29,8 +29,6 @@ class SizeTooLong(Message):
     Example: `(n + m + k)**60` as the size of a buffer in a table, or a product of sizes that grows so.
     """
 
-    code = "size-too-long"
-    raises = KernelError
     title = "a size is too long: multiplied out, it has up to {count} {parts}, and {most} are the most"
     help = "give a dim of its own to a part of it"
 

@@ -32,7 +32,6 @@ class OffsetTooLarge(Message):
     Fix: Ask for sizes that some memory could hold.
     """
 
-    code = "offset-too-large"
     raises = CallValueError
     title = "at {values} an offset is {offset}, which is no 64-bit integer"
     help = "no memory is that large"

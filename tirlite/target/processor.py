@@ -21,7 +21,6 @@ class UnknownTarget(Message):
     Fix: Take one of the names that the message lists, or `tl.Target.host()`.
     """
 
-    code = "unknown-target"
     raises = PlanError
     title = "there is no target {name}"
     help = "the targets are {known}{hint}"

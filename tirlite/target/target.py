@@ -20,7 +20,6 @@ class BadMemory(Message):
     Fix: Give powers of two of at least 8 bits, and a positive capacity.
     """
 
-    code = "bad-memory"
     raises = PlanError
     title = "memory `{scope}` cannot have {what} = {value}"
     help = "units and alignments are powers of two of at least 8 bits; a capacity is a positive number of bits{hint}"
@@ -37,7 +36,6 @@ class OrdinaryMemory(Message):
     Example: `target.with_memory("local", info)`.
     """
 
-    code = "ordinary-memory"
     raises = PlanError
     title = "`{scope}` is ordinary memory, which has no limits of its own"
     help = "give the memory a tag, as in `local.UB`"
@@ -52,7 +50,6 @@ class UnknownMemory(Message):
     Fix: Describe it: `target.with_memory("local.UB", tl.MemoryInfo(...))`.
     """
 
-    code = "unknown-memory"
     raises = PlanError
     title = "buffer `{buffer}` wants memory `{scope}`, which the target does not describe"
     label = "allocated here"
@@ -70,7 +67,6 @@ class BadWorkers(Message):
     Fix: Give 1 to run parallel loops in the calling thread, or leave it out for all processors.
     """
 
-    code = "bad-workers"
     raises = PlanError
     title = "a target cannot have {workers} workers"
     help = "give a number from 1, for the calling thread alone, to {most}; or none, for all processors"

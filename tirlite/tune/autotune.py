@@ -37,7 +37,6 @@ class NotTuned(Message):
     Example: `tl.autotune(np.add, x, y)`.
     """
 
-    code = "not-tuned"
     raises = CallTypeError
     title = "a {kind} cannot be tuned"
     help = "give a kernel, as `@tl.kernel` and `tl.compile` make them, and the arguments of a call"
@@ -52,7 +51,6 @@ class BadTuning(Message):
     Fix: Give one round or more, and a number of seconds from 0 on.
     """
 
-    code = "bad-tuning"
     raises = CallValueError
     title = "a tuning cannot have {what}={value}"
     help = "rounds are a whole number from 1 on, seconds a number from 0 on"
@@ -68,7 +66,6 @@ class NothingTuned(Message):
     Fix: Look at the reasons; try the schedules one by one with `tl.schedule`.
     """
 
-    code = "nothing-tuned"
     raises = CallValueError
     title = "no schedule that was tried for `{kernel}` could be taken"
     help = "{reasons}"

@@ -18,7 +18,6 @@ class UnknownGraphArgument(Message):
     Fix: Give one array for each of the names that the message lists.
     """
 
-    code = "unknown-graph-argument"
     raises = CallTypeError
     title = "`{function}` {why} `{name}`; its {what} are {known}"
 
@@ -35,7 +34,6 @@ class BadGraphOut(Message):
     Example: `net(x, out=(a, b))` where there is one result; `out=` where a run finds the extents of the results.
     """
 
-    code = "bad-graph-out"
     raises = CallTypeError
     title = "`out` of `{function}`: {why}"
     help = "give an array for the one result, a tuple of arrays, one for each, or a dict by their names"

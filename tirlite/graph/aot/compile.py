@@ -33,7 +33,6 @@ class UnknownOrder(Message):
     Example: `tl.graph.compile(f, order="size")`.
     """
 
-    code = "unknown-order"
     raises = CallValueError
     title = "there is no order {order}"
     help = '`order="memory"` takes the least memory, `order="program"` is that of the graph'

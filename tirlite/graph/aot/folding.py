@@ -56,7 +56,6 @@ class CannotKeep(Message):
     Fix: Name calls and Ifs that the body of the function computes in any case, with one tensor as their result.
     """
 
-    code = "cannot-keep"
     raises = GraphError
     title = "`{function}` cannot keep {expr}"
     label = "this one"

@@ -48,7 +48,6 @@ class NotAnOperand(Message):
     Example: `g.relu("x")`.
     """
 
-    code = "not-an-operand"
     raises = GraphError
     title = "{given} is not an operand"
     help = "give what another method of the builder returned, an array or a number"
@@ -63,7 +62,6 @@ class UnknownOperator(Message):
     Fix: Take one of the names in `tl.graph.OPS`.
     """
 
-    code = "unknown-operator"
     raises = GraphError
     title = "there is no operator `{name}`"
     help = "`tl.graph.OPS` holds all operators by name{hint}"

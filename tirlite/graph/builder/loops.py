@@ -34,7 +34,6 @@ class NoExtent(Message):
     Fix: Give an integer without axes: reduce, or reshape, to one.
     """
 
-    code = "no-extent"
     raises = GraphError
     title = "a value of the type {type} is not an extent"
     help = "an extent is one integer without axes, such as `g.reduce_sum` gives"

@@ -60,7 +60,6 @@ class NamedTwice(Message):
     Example: Two `alloc_storage` with the name `s`.
     """
 
-    code = "named-twice"
     raises = GraphError
     title = "`{routine}` gives `{name}` a value twice"
     help = "each name has one value: take another name"

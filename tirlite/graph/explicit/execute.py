@@ -65,7 +65,6 @@ class NoOutVariant(Message):
     Fix: Run it with `tl.graph.NUMPY`, or compose the operator of others.
     """
 
-    code = "no-out-variant"
     raises = GraphError
     title = "operator `{op}` has no out-variant"
     help = "NumPy's out-variants, the default, know all operators"

@@ -162,7 +162,6 @@ class PartlyAnnotated(Message):
     Fix: Put all inputs, constants and operators on devices, or none.
     """
 
-    code = "partly-annotated"
     raises = GraphError
     title = "{annotated} out of {all} expressions of `{function}` have a device"
     help = "put all inputs, constants and operators on devices, or none; the first without one is `{first}`"

@@ -39,7 +39,6 @@ class OnnxTooLarge(Message):
     Fix: Export the model with loops that stay loops, or cut it into parts.
     """
 
-    code = "onnx-too-large"
     raises = GraphError
     title = "`{model}` has more than {most} {what}, with its functions called and its loops unrolled"
     label = "reached here"

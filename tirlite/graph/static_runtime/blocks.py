@@ -215,7 +215,6 @@ class StorageChanged(Message):
     Example: An operator of your own that calls `outs[0].assign(array)`, under `debug=True`.
     """
 
-    code = "storage-changed"
     raises = GraphError
     title = "`{op}` replaced the storage of `{value}`"
     help = "write into the array of the output; without `debug` this is repaired after the run, and costs memory"
@@ -230,7 +229,6 @@ class OperandsOverlap(Message):
     Example: An operator of your own that calls `outs[0].share(args[0])`, under `debug=True`.
     """
 
-    code = "operands-overlap"
     raises = GraphError
     title = "`{op}`: the output `{output}` overlaps `{other}`"
     help = "let the operator write into the arrays that it is given for its outputs"
@@ -247,7 +245,6 @@ class OperandChanged(Message):
     Fix: Write into `outs[0].array`, and copy first where it is easier to compute in place.
     """
 
-    code = "operand-changed"
     raises = GraphError
     title = "`{op}` changed its operand `{value}`"
     help = "other operators may read it: write into the arrays that are passed for the outputs"

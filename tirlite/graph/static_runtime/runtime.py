@@ -27,7 +27,6 @@ class OutputsInUse(Message):
     Example: `runtime(x)`, three times in a row, of a runtime made with `manage_outputs=True`.
     """
 
-    code = "outputs-in-use"
     raises = CallValueError
     title = "the results of the last run of `{function}` are not released"
     help = "call `release_outputs()` when you are done with them, before the next run"

@@ -26,7 +26,6 @@ class CannotFit(Message):
     Fix: Give more memory, or make what is live at that time smaller.
     """
 
-    code = "cannot-fit"
     raises = CapacityError
     title = "no plan fits {capacity} bytes{where}: at time {time}, {bytes} bytes are {what}"
     label = "`{largest}` is the largest of what is live then"

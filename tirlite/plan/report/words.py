@@ -25,7 +25,6 @@ class UnknownRequest(Message):
     Fix: Correct the id.
     """
 
-    code = "unknown-request"
     raises = PlanError
     title = "the plan has no request `{id}`"
     help = "{hint}"

@@ -57,7 +57,6 @@ class UnsafeShape(Message):
     Fix: Report it, with the problem as `problem.to_json()` writes it; take the strategy `auto` meanwhile.
     """
 
-    code = "unsafe-shape"
     raises = InternalError
     title = "the plan at {values} is not safe: {fault}"
     help = "this is a fault of tirlite; please report it with the problem, `problem.to_json()`"
@@ -256,7 +255,6 @@ class ManyShapes(Message):
     Example: `plan.solve(problem, "per_shape")` of a problem with sizes over `n`.
     """
 
-    code = "many-shapes"
     raises = PlanError
     title = "strategy `per_shape` makes a plan for each value of {dims}, and is given none"
     help = "ask `plan.PerShape(problem).plan_at(...)`, or give values with `--bind`"

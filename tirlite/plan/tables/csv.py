@@ -71,7 +71,6 @@ class MissingColumn(Message):
     Fix: Add the column that the message names.
     """
 
-    code = "missing-column"
     raises = PlanError
     title = "the table has no column `{column}`"
     label = "{hint}"
@@ -88,7 +87,6 @@ class NamelessBuffer(Message):
     Fix: Give each buffer a name of its own.
     """
 
-    code = "nameless-buffer"
     raises = PlanError
     title = "this buffer has no id"
     help = "give each buffer a name of its own in the column `{column}`"
@@ -120,7 +118,6 @@ class BadGap(Message):
     Example: `7:9`.
     """
 
-    code = "bad-gap"
     raises = PlanError
     title = "`{text}` is not a gap in a lifetime"
     label = "{why}"
@@ -136,7 +133,6 @@ class PartialGap(Message):
     Example: `7-9@0:16` in the column `gaps`.
     """
 
-    code = "partial-gap"
     raises = PlanError
     title = "in the gap `{text}` a part of the buffer stays live"
     label = "the part behind the `@`"
@@ -381,7 +377,6 @@ class NotForCsv(Message):
     Example: `write_csv` of a problem with several pools.
     """
 
-    code = "not-for-csv"
     raises = PlanError
     title = "a CSV file cannot tell {what}"
     help = "`problem.to_json()` tells everything"

@@ -44,7 +44,6 @@ class DuplicateColumn(Message):
     Fix: Drop or rename one of them.
     """
 
-    code = "duplicate-column"
     raises = PlanError
     title = "two columns are called `{column}`"
     label = "the second one"
@@ -89,7 +88,6 @@ class LoneReturn(Message):
     Example: A table that was saved for old Macintoshes.
     """
 
-    code = "lone-return"
     raises = PlanError
     title = "a carriage return stands inside of a line"
     label = "behind this"

@@ -34,7 +34,6 @@ class BadSizeText(Message):
     Fix: Write integers and dims with the operators that the message lists.
     """
 
-    code = "bad-size-text"
     raises = PlanError
     title = "`{text}` is not a size: {why}"
     help = (
@@ -293,7 +292,6 @@ class BadFact(Message):
     Fix: Write comparisons with commas between: `N<=64, N%8==0`.
     """
 
-    code = "bad-fact"
     raises = PlanError
     title = "`{text}` is not a fact about a dim"
     help = "separate facts by commas, as in `N<=64, 2<=M<=9, N%8==0, K==3`"
@@ -308,7 +306,6 @@ class ContraryFacts(Message):
     Fix: Drop one of the facts.
     """
 
-    code = "contrary-facts"
     raises = PlanError
     title = "the facts leave the dim `{name}` no value: it is a multiple of {multiple_of}, {told}"
     help = "drop one of them; a dim is at least 1 where nothing else is told"

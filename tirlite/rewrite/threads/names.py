@@ -12,7 +12,7 @@ from dataclasses import field, replace
 from math import gcd
 from typing import TypeAlias
 
-from tirlite.diag import KernelError, Message
+from tirlite.diag import Message
 from tirlite.ir import (
     Add,
     Allocate,
@@ -50,8 +50,6 @@ class ThreadDependentSize(Message):
     Example: `tl.alloc(tl.f32[t + 1])`, used before and after a barrier, where `t` counts threads.
     """
 
-    code = "thread-dependent-size"
-    raises = KernelError
     title = "an extent of `{buffer}` may differ between threads, as it depends on `{cause}`"
     label = "{why}"
     help = "give it the largest size that any thread needs"

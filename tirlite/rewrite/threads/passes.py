@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tirlite.diag import KernelError, Message
+from tirlite.diag import Message
 from tirlite.ir import Evaluate, For, ForKind, Node, PrimFunc, Stmt, statements_of
 from tirlite.ir.checked import has_check
 from tirlite.ir.demand import pass_call
@@ -27,8 +27,6 @@ class VirtualThreadsLeft(Message):
     Example: `tl.passes.StorageRewrite()(func)`, where `func` has a loop over `tl.thread("vthread", 2)`.
     """
 
-    code = "virtual-threads-left"
-    raises = KernelError
     title = "{pass_name} cannot handle the virtual threads of `{tag}`"
     label = "these"
     help = "run `tl.passes.InjectVirtualThreads()` first"

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import TypeAlias
 
 from tirlite.analysis.threads import Uniformity
-from tirlite.diag import KernelError, Message
+from tirlite.diag import Message
 from tirlite.ir import (
     LT,
     Allocate,
@@ -55,8 +55,6 @@ class DivergentBarrier(Message):
     Fix: Move the barrier out of what differs between threads.
     """
 
-    code = "divergent-barrier"
-    raises = KernelError
     title = "a barrier stands in {where} that differs between threads, as it depends on `{cause}`"
     label = "all threads must come here equally often"
     related_label = "this depends on `{cause}`"
@@ -72,8 +70,6 @@ class BarrierInside(Message):
     Example: `tl.barrier("shared")` in a `while`.
     """
 
-    code = "barrier-inside"
-    raises = KernelError
     title = "a barrier stands in {where}"
     label = "threads cannot wait for each other here"
     related_label = "inside of this"

@@ -10,7 +10,7 @@ from contextlib import suppress
 from struct import Struct
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tirlite.diag import KernelError, Message
+from tirlite.diag import Message
 from tirlite.show.environment import gdb_is_wanted, perf_is_wanted
 from tirlite.target.convention import MOST_PARAMETERS, SLOT_BYTES
 
@@ -41,8 +41,6 @@ class UnknownSymbol(Message):
     Example: `tl.call_extern("f64", "cbrtt", x)`.
     """
 
-    code = "unknown-symbol"
-    raises = KernelError
     title = "the extern function `{name}` is not in this process"
     help = "load its library first: `ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)`"
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from tirlite.analysis import shape_plan
 from tirlite.codegen import MACHINES, Lowered, compile_exported, lower
 from tirlite.codegen.reports import AssertTold, IndexReport
-from tirlite.diag import CallValueError, KernelError, Message
+from tirlite.diag import CallValueError, Message
 from tirlite.ir import Buffer, DType, TypeCode, Var
 from tirlite.ir.assertion import filled
 from tirlite.ir.printer import text as printed
@@ -209,8 +209,6 @@ class NotExportable(Message):
     Fix: Give the buffer an extent that is known from the arguments, and call C functions by name.
     """
 
-    code = "not-exportable"
-    raises = KernelError
     title = "{kernel}() cannot be exported: {why}"
     help = "{advice}"
 
@@ -226,7 +224,6 @@ class BadExport(Message):
     Fix: Take what the message lists.
     """
 
-    code = "bad-export"
     raises = CallValueError
     title = "{option} cannot be {given}"
     help = "{advice}"
