@@ -493,18 +493,18 @@ def test_columns_do_what_is_written(rows: int, columns: int) -> None:
 
 def test_lanes_that_are_off_ask_for_no_condition_of_a_while() -> None:
     @tl.kernel
-    def doubled(x: tl.i64[n], y: tl.out[tl.i64[n]]):
+    def doubled(x: tl.i64[n], z: tl.i64[n], y: tl.out[tl.i64[n]]):
         for i in range(n):
             y[i] = 0
-            if x[i] > 3:
+            if i > 0:
                 c = tl.i64(0)
-                while c < x[i]:
+                while c < x[i] and z[i - 1] > 0:
                     c = 2 * c + 1
                 y[i] = c
 
     assert "while tl.any(" in str(doubled.lowered)
-    x = np.arange(37)
-    np.testing.assert_array_equal(doubled(x), tl.compile(doubled.lowered, schedule=None).interpret(x))
+    x, z = np.arange(37), np.arange(37) % 2
+    np.testing.assert_array_equal(doubled(x, z), tl.compile(doubled.lowered, schedule=None).interpret(x, z))
 
 
 @tl.kernel

@@ -179,7 +179,7 @@ class Lanes:
                 self.on = holds
                 if own is not holds or around is not None:
                     self.on = Var("on", vector.dtype)
-                    made.append(Let(self.on, own if around is None else BitAnd(around, own), span=stmt.span))
+                    made.append(Let(self.on, self._within(around, own), span=stmt.span))
                 inside = self._uncertain(body)
                 if any(isinstance(node, Call) and node.op.takes_fast for node in walk(body)):
                     # What takes long is left out where no lane asks for it.
@@ -196,13 +196,17 @@ class Lanes:
         condition = self.of(stmt.condition)
         if condition is stmt.condition and self.on is None:
             return stmt.replaced(body=self._uncertain(stmt.body))
-        around, vector = self.on, self.spread(condition)
-        # Of a lane that is off the condition may be of what was never written.
-        holds = vector if around is None else Select(around, vector, self.spread(const(False, bool_)))
-        self.on = Var("holds", vector.dtype)
+        around, holds = self.on, self._within(self.on, self.spread(condition))
+        self.on = Var("holds", holds.dtype)
         body = SeqStmt((Let(self.on, holds, span=stmt.span), self._uncertain(stmt.body)))
         self.on = around
         return stmt.replaced(condition=Call(bool_, Op.ANY, (holds,)), body=body)
+
+    def _within(self, around: Expr | None, own: Expr) -> Expr:
+        """The lanes of a mask that are on around it. Of one that is off, `own` may be of what was never written."""
+        if around is not None and any(isinstance(n, Load) and n.buffer in self.wide.values() for n in walk(own)):
+            return Select(around, own, self.spread(const(False, bool_)))
+        return own if around is None else BitAnd(around, own)
 
     def _uncertain(self, body: SeqStmt) -> SeqStmt:
         """The statements of a body that not every iteration comes to."""
@@ -364,7 +368,7 @@ class Lanes:
                 # All lanes ask for it, or none: a branch, unless `and` and `or` have lanes of their own behind it.
                 value = yield self._of(side)
             if around is not None or test is not first or (value is not side and not is_either):
-                self.on = wanted if around is None else BitAnd(around, wanted)
+                self.on = self._within(around, wanted)
                 value = yield self._of(side)
                 self.on = around
             values.append(value)
