@@ -6,6 +6,7 @@ Floats are whole numbers that are added exactly, however they are grouped.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import prod
@@ -91,7 +92,8 @@ class Nests:
 
     def kinds(self) -> tuple[Callable[[Loops], None], ...]:
         """What writes the statements of a kernel."""
-        return (self.nest, self.nest, self.product, self.whole, self.vectors, self.chain, self.chosen)
+        kinds = (self.nest, self.nest, self.product, self.whole, self.vectors, self.chain, self.chosen)
+        return (*kinds, *[self.exponents] * 4) if self.has_functions else kinds
 
     def name(self, stem: str) -> str:
         self.names += 1
@@ -336,6 +338,33 @@ class Nests:
             self.add(loops, f"{(var := self.name('v'))} = {value}")
             value = var
         self.add(loops, f"{target.name}[{', '.join([*index, lane])}] {self.random.choice(('=', '+='))} {value}")
+
+    def exponents(self, loops: Loops) -> None:
+        """Loops over the axes of an output but the last, around sums of multiples of exp(value - maximum)."""
+        target = self.random.choice(self.outputs)
+        self.add(loops, 'with tl.allow("rescale"):')
+        loops = Loops(loops.indent + 1)
+        for dim in target.axes[:-1]:
+            loops, _ = self.loop(loops, dim, "range")
+        row = [*loops.bounds]
+        top, dim, name = self.name("t"), self.random.choice("nmk"), self.name("i")
+        inside = loops.inside(name, dim)
+        value = self.random.choice((self.leaf(inside), f"{self.leaf(inside)} * {self.leaf(inside)}"))
+        begin = self.random.choice(("'-inf'", "0.5", "-1e30"))
+        self.add(loops, f"{top} = tl.{self.dtype}({begin})")
+        self.add(loops, f"for {name} in tl.reduce({dim}):")
+        self.add(inside, f"{top} = max({self.random.choice((f'{top}, {value}', f'{value}, {top}'))})")
+        totals = [self.name("t") for _ in range(self.random.choice((1, 1, 2, 3)))]
+        for total in totals:
+            term = self.random.choice(("{}", "-{}", "{} * tl.{}(2)", "{} * {}"))
+            term = term.format(f"tl.exp({value} - {top})", self.leaf(inside) if term == "{} * {}" else self.dtype)
+            # Half of all loops have the name of the first one.
+            other = self.random.choice((name, self.name("i")))
+            self.add(loops, f"{total} = tl.{self.dtype}(0)")
+            self.add(loops, f"for {other} in tl.reduce({dim}):")
+            self.add(loops.inside(other, dim), f"{total} += {re.sub(rf'{name}(?![0-9])', other, term)}")
+        self.add(loops, f"if {target.axes[-1]} > 0:")
+        self.add(Loops(loops.indent + 1), f"{target.name}[{', '.join([*row, '0'])}] = {' + '.join(totals)}")
 
     def place(self, loops: Loops, element: str) -> None:
         """Where the first or the last of some values stands."""

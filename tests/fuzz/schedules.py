@@ -76,6 +76,8 @@ LAST = ("vectorize", "vectorize", "unroll_jam", "unroll_jam", "parallel", "nonte
 SAMPLE, MOST = 8, MOST_ITERATIONS // 4
 # So many times a step is tried on other loops.
 TRIES = 3
+# This share of steps is asked for as an author does who has not looked: loops by their names alone, in any order.
+CARELESS = 0.2
 REFUSALS = (
     "step-does-not-fit",
     "step-breaks-order",
@@ -105,7 +107,8 @@ class Steps:
         self.refused: Counter[str] = Counter()
         self.ordered: Counter[str] = Counter()
         self.harmful: Counter[str] = Counter()
-        for name in (*self.random.choices(STEPS, k=self.random.randint(1, 8)), *self.random.choices(LAST, k=3)):
+        steps = (*STEPS, *["rescale"] * 20) if "rescale" in str(func) else STEPS
+        for name in (*self.random.choices(steps, k=self.random.randint(1, 8)), *self.random.choices(LAST, k=3)):
             self.draw(name)
 
     def draw(self, name: str) -> None:
@@ -123,6 +126,8 @@ class Steps:
         known = self.schedule.steps, self.schedule._func
         likely = [each for each in around_each if self.is_likely(name, each[-1])]
         chain = [self.handles[each] for each in self.random.choice(likely or around_each)]
+        if self.random.random() < CARELESS:
+            chain = [LoopHandle(self.random.choice([*self.handles.values()]).path) for _ in range(3)]
         state = self.random.getstate()
         try:
             self.apply(name, chain)
@@ -154,6 +159,8 @@ class Steps:
             return any(isinstance(node, Call) and node.op.takes_fast for node in walk(loop.body))
         if name == "tensorize":
             return not any(isinstance(each, For) for each in loop.body.stmts)
+        if name == "rescale":
+            return bool(self.sums_behind(loop))
         if name in ("store_at", "shrink"):
             own = {each.buffer for each in statements_of(self.schedule._func.body, Allocate)}
             if own.isdisjoint(each.buffer for each in statements_of(loop, Store)):
@@ -167,6 +174,15 @@ class Steps:
         """Each statement with the next one in its block, but for allocations."""
         for block in (each for each in walk(self.schedule._func.body) if isinstance(each, SeqStmt)):
             yield from pairwise(stmt for stmt in block.stmts if not isinstance(stmt, Allocate))
+
+    def sums_behind(self, loop: For) -> list[For]:
+        """The reductions that stand in a block behind a reduction."""
+        block = next(
+            each for each in walk(self.schedule._func.body) if isinstance(each, SeqStmt) and loop in each.stmts
+        )
+        behind = block.stmts[block.stmts.index(loop) :]
+        found = [each for each in behind if isinstance(each, For) and each.kind is ForKind.REDUCE]
+        return found[1:] if found[:1] == [loop] else []
 
     def name_loops(self) -> None:
         """Finds the handle of each loop of the function as it is."""
@@ -251,6 +267,15 @@ class Steps:
             implementation = replace(written_out.func, name=f"{definition.name}_written_out")
             self.kernels |= {each.name: each for each in (definition, implementation)}
             s.tensorize(inner, definition, implementation)
+        elif name == "rescale":
+            first = loop_named(s._func, chain[-1])
+            loops = [chain[-1], *(self.handles[each] for each in self.sums_behind(first))]
+            if draw.random() < 0.4:
+                blocks = [replace(each, path=f"{each.path}.outer") for each in loops]
+                for each in reversed(loops):
+                    s.split(each, 4)
+                loops = blocks
+            s.rescale(*loops)
         elif name == "time_tiles":
             self.time_tiles(chain)
         elif name == "lanes":
@@ -298,7 +323,8 @@ class Steps:
     def compute_at(self, chain: list[LoopHandle]) -> None:
         """Moves a nest that stands before a chain into one of its loops."""
         outermost = [loop for loop, around in loops_around(self.schedule._func) if not around]
-        before = outermost[: outermost.index(loop_named(self.schedule._func, chain[0]))]
+        first = loop_named(self.schedule._func, chain[0])
+        before = outermost[: outermost.index(first)] if first in outermost else []
         nest = self.random.choice(before or outermost)
         self.schedule.compute_at(self.handles[nest], at=self.random.choice(chain))
 
@@ -349,7 +375,7 @@ def trial(seed: int) -> Steps:
     if seed % SAMPLE == 0:
         names: dict[str, object] = {"tl": tl, func.name: func, **steps.kernels}
         exec(str(steps.schedule), names)
-        assert getattr(names["s"], "steps", None) == steps.schedule.steps, steps.schedule
+        assert str(names["s"]) == str(steps.schedule)
     draw = Random(f"pair {seed}")
     by_rules = seed % 3 == 0
     with ExitStack() as stack:
