@@ -153,7 +153,7 @@ def test_rows_that_are_left_go_by_twos(rows: int) -> None:
     np.testing.assert_array_equal(by_fours(a, b), product.interpret(a, b))
 
 
-def test_rows_that_may_not_go_twice_follow_one_by_one() -> None:
+def test_rows_that_may_not_go_twice_or_that_llvm_writes_by_vectors_follow_one_by_one() -> None:
 
     @tl.kernel
     def grown(y: tl.f32[n, m], x: tl.f32[m]):
@@ -161,9 +161,16 @@ def test_rows_that_may_not_go_twice_follow_one_by_one() -> None:
             for j in range(m):
                 y[i, j] += x[j]
 
-    s = tl.schedule(grown)
-    s.unroll_jam("i", 4)
-    assert "for i in range(n // 4 * 4, n):" in body_of(s)
+    @tl.kernel
+    def doubled(y: tl.out[tl.f32[n, m]], x: tl.f32[n, m]):
+        for i in range(n):
+            for j in range(m):
+                y[i, j] = 2 * x[i, j]
+
+    for kernel in (grown, doubled):
+        s = tl.schedule(kernel)
+        s.unroll_jam("i", 4)
+        assert "for i in range(n // 4 * 4, n):" in body_of(s)
 
 
 @tl.kernel

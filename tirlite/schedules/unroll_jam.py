@@ -16,11 +16,13 @@ from tirlite.ir import (
     PrimFunc,
     SeqStmt,
     Stmt,
+    Store,
     Sub,
     Var,
     const,
     i64,
     statements,
+    statements_of,
     substitute,
 )
 from tirlite.record import record
@@ -80,9 +82,10 @@ class UnrollJam(FactsPass):
     """So many iterations of a loop at once, each statement for all of them before the next.
 
     What is left goes at once, too, where its number is known. Else it goes by twos, so that sums wait less for one
-    another, with the last one once more if need be, where an iteration may run again; or one by one. Loops inside stay
-    one loop each, and what they load serves all of these iterations. Refused where one iteration may touch what another
-    one writes, and where loops inside do not run alike in all of them.
+    another, with the last one once more if need be, where an iteration may run again and stores vectors: LLVM finds
+    none in rows of which two may be one. Or it goes one by one. Loops inside stay one loop each, and what they load
+    serves all of these iterations. Refused where one iteration may touch what another one writes, and where loops
+    inside do not run alike in all of them.
     """
 
     loop: LoopName
@@ -114,7 +117,8 @@ class UnrollJam(FactsPass):
         middle = last_whole(loop, count, self.by)
         yield loop.replaced(stop=middle, step=self.by, body=Jam(loop.var, self.by).block(loop.body))
         rest = count.value % self.by if isinstance(count, IntImm) else None
-        if rest is None and self.by >= _FEW and _may_run_twice(touches):
+        has_vectors = any(store.value.dtype.lanes > 1 for store in statements_of(loop.body, Store))
+        if rest is None and self.by >= _FEW and has_vectors and _may_run_twice(touches):
             last = folded(Sub(loop.stop, const(1, i64)))
             yield loop.replaced(start=middle, step=2, body=Jam(loop.var, 2, last).block(loop.body))
         elif rest is None or rest == 1:
