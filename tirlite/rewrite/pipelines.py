@@ -10,6 +10,7 @@ from tirlite.rewrite.check_races import CheckRaces
 from tirlite.rewrite.compute_once import ComputeOnce
 from tirlite.rewrite.divide_loops import DivideLoops
 from tirlite.rewrite.find_reductions import FindReductions
+from tirlite.rewrite.for_large import versions
 from tirlite.rewrite.lower_callees import LowerCallees
 from tirlite.rewrite.narrow_integers import NarrowIntegers
 from tirlite.rewrite.normalize import Normalize
@@ -65,13 +66,15 @@ def pipeline(options: Options, form: Form = Form.USUAL, auto: tuple[Pass, ...] =
         *(() if in_order else options.passes),
     )
     # Debug code tells the fault that comes first in written order.
-    given = None if options.debug or in_order else options.schedule
+    given = None if options.debug or in_order else _in_form(options.schedule, form)
     # Blocks take storage, which loops as they are written do not.
     blocks = () if options.schedule is None else (BlockReductions(serial=options.debug),)
     # Loops that look at index arrays before others stay as they are: they are short work.
     shared_from = _MANY if options.target.workers > 1 else _NEVER
     shared_from = shared_from if form is Form.USUAL else 0
     found = (FindReductions(integers=True, shared_from=shared_from),) if given == "auto" else ()
+    if isinstance(given, tuple) and given and isinstance(given[0], FindReductions):
+        found, given = (replace(given[0], shared_from=shared_from),), given[1:]
     split = () if in_order else (*(() if found else (FindReductions(),)), *blocks, SplitReductions())
     regroup = (*split, UsePermissions())
     # What differs by shape is planned by the outermost function, with the scratch of the others in it.
@@ -86,8 +89,16 @@ def pipeline(options: Options, form: Form = Form.USUAL, auto: tuple[Pass, ...] =
     # A condition in front of a loop would stand between loops that the author's steps take together.
     chosen = (CheckBounds(at_entry=form is not Form.ALONE, at_loops=not by_author),) if first else ()
     loops = given if isinstance(given, tuple) else () if given is None else auto
-    loops = tuple(replace(each, form=form) if isinstance(each, VectorizeLoops) else each for each in loops)
+    machine = options.target.name
+    loops = tuple(replace(e, form=form, target=machine) if isinstance(e, VectorizeLoops) else e for e in loops)
     return (Normalize(), *found, *chosen, *prepare, *loops, *regroup, callees, storage)
+
+
+def _in_form(schedule: object, form: Form) -> object:
+    """The steps of a schedule for a version; where it has none of its own for large arrays, those for all others."""
+    if not isinstance(schedule, tuple):
+        return schedule
+    return schedule if form is Form.USUAL else versions(schedule)[-1 if form is Form.LARGE else 0]
 
 
 def _of_callees(each: Pass) -> Pass:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
 from typing import TYPE_CHECKING, Protocol
 
 from tirlite.diag import boundary
 from tirlite.ir import PrimFunc
 from tirlite.ir.demand import demand_prim_func
+from tirlite.rewrite.for_large import ForLarge
 from tirlite.rewrite.normalize import Normalize
 from tirlite.rewrite.simplify.simplify import Simplify
 from tirlite.schedules.annotate import Annotate, Nontemporal, Parallel
@@ -76,7 +78,7 @@ class Schedule:
         demand_prim_func(func, "schedule()")
         self.steps: tuple[Pass, ...] = ()
         self.notes: tuple[str, ...] = ()
-        self._func = Normalize()(func)
+        self._written = self._func = Normalize()(func)
         for each in steps:
             self.apply(each)
 
@@ -260,6 +262,11 @@ class Schedule:
         """Hands the iterations of a loop to workers."""
         self.apply(Parallel(loop))
 
+    def for_large(self, least: int, author: Callable[[Schedule], object]) -> None:
+        """Takes the steps of `author` in the place of these in calls whose arrays have so many bytes or more in all."""
+        with boundary:
+            self.apply(ForLarge(least, Schedule.by(author, self._written).steps))
+
     def __str__(self) -> str:
         notes = (f"# {each}" for each in self.notes)
         return "\n".join([f"s = tl.schedule({self._func.name})", *map(_text, self.steps), *notes])
@@ -274,9 +281,15 @@ def _name(buffer: Buffer | str) -> str:
 
 def _text(step: Pass) -> str:
     """The Python that applies a step."""
+    if isinstance(step, ForLarge):
+        steps = [f"    {line}" for each in step.steps for line in _text(each).split("\n")]
+        return "\n".join(("def large(s):", *steps, f"s.for_large({step.least}, large)"))
     if type(step).__module__.startswith(__name__.rpartition(".")[0]):
         return str(step)
-    return f"s.apply(tl.passes.{type(step).__name__}())"
+    # What the option `target` says, and the version that a call asks for, are no choices of a schedule.
+    own = [each for each in fields(step) if each.name not in ("name", "form", "target")]  # type: ignore[arg-type]
+    given = [f"{each.name}={value!r}" for each in own if (value := getattr(step, each.name)) != each.default]
+    return f"s.apply(tl.passes.{type(step).__name__}({', '.join(given)}))"
 
 
 def schedule(kernel: PrimFunc | HasIr) -> Schedule:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from tirlite.diag import CallTypeError, CallValueError, Message, TirliteError, boundary
 from tirlite.driver import Kernel
 from tirlite.ir import PrimFunc
+from tirlite.rewrite.for_large import versions
 from tirlite.rewrite.pipeline import Pass
 from tirlite.runtime.signature import signature_of
 from tirlite.schedules.auto import schedule_of
@@ -187,8 +188,9 @@ class Tuning:
 
     def _own(self) -> list[Candidate]:
         func, options = self._kernel.ir, self._kernel.options
-        own = schedule_of(func, options.schedule, options.target).steps
-        found = [Candidate("as tirlite chooses" if options.schedule == "auto" else "as the kernel has it", own)]
+        own, *large = versions(schedule_of(func, options.schedule, options.target).steps)
+        told = "as tirlite chooses" if options.schedule == "auto" else "as the kernel has it"
+        found = [Candidate(told, own), *(Candidate(f"{told} for large arrays", steps) for steps in large)]
         if options.schedule != "auto":
             found.append(Candidate("as tirlite chooses", schedule_of(func, "auto", options.target).steps))
         # What is farthest from the answer comes last: loops as written may take most of the time.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -10,11 +11,13 @@ from tirlite.rewrite.options import Form
 from tirlite.rewrite.pipeline import Pass
 from tirlite.rewrite.pipelines import LOOPS
 from tirlite.rewrite.vectorize_loops import VectorizeLoops
-from tirlite.schedules.auto.rules import ScheduleChains, ScheduleContractions, ScheduleRows, ScheduleStencils
+from tirlite.schedules.auto.rules import Rules, ScheduleChains, ScheduleContractions, ScheduleRows, ScheduleStencils
 from tirlite.target.processor import HOST
 
 if TYPE_CHECKING:
+    from tirlite.analysis.facts import Facts
     from tirlite.ir import PrimFunc
+    from tirlite.schedules.auto.trace import Trace
     from tirlite.schedules.schedule import Schedule
     from tirlite.target import Target
 
@@ -49,21 +52,43 @@ def schedule_of(func: PrimFunc, given: object, target: Target) -> Schedule:
     if given is None or isinstance(given, tuple):
         return Schedule(func, given or ())
     from tirlite.analysis.facts import Facts
+    from tirlite.rewrite.for_large import ForLarge
     from tirlite.rewrite.normalize import Normalize
+    from tirlite.rewrite.pipeline import after
+    from tirlite.rewrite.threads.passes import InjectVirtualThreads, SplitThreads
     from tirlite.schedules.auto.orders import orders
 
-    normal, found = Normalize()(func), FindReductions(integers=True)
-    facts = Facts(found(normal))
-    steps, figures = list[Pass](() if facts.func is normal else (found,)), list[str]()
-    for rules in _rules(target, Form.USUAL):
-        trace = rules.scheduled(facts)
-        if trace is not None:
-            facts = trace.facts
-            steps += trace.taken
-            figures += trace.figures
-    made = Schedule(func, (*steps, *_loops(target)))
+    facts, steps = Facts(Normalize()(func)), list[Pass]()
+    for each in (FindReductions(integers=True), InjectVirtualThreads(), SplitThreads()):
+        found = after(each, facts)
+        steps += [] if found.func is facts.func else [each]
+        facts = found
+    usual = _chosen(facts, _rules(target, Form.USUAL))
+    steps += (*usual.taken, *_loops(target))
+    figures = usual.figures
+    if usual.large_from:
+        large = _chosen(facts, _rules(target, Form.LARGE))
+        figures = [*figures, *large.figures]
+        before = steps[: len(steps) - len(usual.taken) - len(LOOPS)]
+        steps.append(ForLarge(usual.large_from, (*before, *large.taken, *_loops(target))))
+    made = Schedule(func, steps)
     made.notes = tuple(dict.fromkeys((*figures, *orders(made.func))))
     return made
+
+
+def _chosen(facts: Facts, rules: Iterable[Rules]) -> Trace:
+    """The steps of all rules, one after the other."""
+    from tirlite.schedules.auto.trace import Trace
+
+    chosen = Trace(facts)
+    for each in rules:
+        trace = each.scheduled(chosen.facts)
+        if trace is not None:
+            chosen.facts = trace.facts
+            chosen.taken += trace.taken
+            chosen.figures += trace.figures
+            chosen.large_from = chosen.large_from or trace.large_from
+    return chosen
 
 
 __all__ = ["auto", "schedule_of"]

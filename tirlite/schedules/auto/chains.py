@@ -198,7 +198,6 @@ def _by_vectors(trace: Trace, step: Vectorize, processor: Processor, form: Form)
     is_known = all(constant_bytes(param) is not None for param in func.params if isinstance(param, Buffer))
     if form is Form.USUAL and not is_known and not calls_in(func.body):
         trace.large_from = held(processor)
-        trace.figures.append(f"{step} too, for arrays that no cache holds")
         return
     with suppress(KernelError):
         trace.apply(step)
