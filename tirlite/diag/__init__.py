@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         PlanError as PlanError,
         TirliteError as TirliteError,
     )
-    from tirlite.diag.message import Message as Message
+    from tirlite.diag.message import GraphMessage as GraphMessage, Message as Message, PlanMessage as PlanMessage
     from tirlite.diag.nearest import did_you_mean as did_you_mean, hint as hint, nearest as nearest
     from tirlite.diag.source import Source as Source, Span as Span
 else:
@@ -39,7 +39,7 @@ else:
                 "CallError CallTypeError CallValueError CapacityError GraphError InternalError"
                 " KernelAssertionError KernelError KernelIndexError KernelRunError PlanError TirliteError"
             ),
-            "message": "Message",
+            "message": "GraphMessage Message PlanMessage",
             "nearest": "did_you_mean hint nearest",
             "source": "Source Span",
         },

@@ -69,6 +69,6 @@ def message_kinds() -> list[type[Message]]:
     while left:
         kind = left.pop()
         left += kind.__subclasses__()
-        if kind.__module__.startswith("tirlite.") and "code" in vars(kind):
+        if kind.__module__.startswith("tirlite.") and hasattr(kind, "title"):
             found.append(kind)
     return sorted(found, key=lambda kind: (kind.code, kind.__module__))

@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import field
 from typing import TYPE_CHECKING, ClassVar, Self
 
-from tirlite.diag.error import CallTypeError, KernelError, TirliteError
+from tirlite.diag.error import CallTypeError, GraphError, KernelError, PlanError, TirliteError
 from tirlite.record import Record
 
 if TYPE_CHECKING:
@@ -76,6 +76,18 @@ class Message(Record):
     def error(self) -> TirliteError:
         """The exception that carries this message."""
         return self.raises(self)
+
+
+class GraphMessage(Message):
+    """What is wrong with a graph of operators."""
+
+    raises = GraphError
+
+
+class PlanMessage(Message):
+    """What is wrong with a problem of placing buffers, or a plan."""
+
+    raises = PlanError
 
 
 class WrongArgument(Message):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from numbers import Integral
 from typing import TYPE_CHECKING
 
-from tirlite.diag import CallTypeError, Message, PlanError, did_you_mean
+from tirlite.diag import CallTypeError, Message, PlanMessage, did_you_mean
 from tirlite.plan import Plan
 from tirlite.runtime import Signature
 from tirlite.runtime.explain import refuse_fact
@@ -62,14 +62,13 @@ class MissingSize(Message):
     example: str
 
 
-class PlanByShape(Message):
+class PlanByShape(PlanMessage):
     """The kernel is planned anew for each shape, so it has no one plan.
 
     Example: `kernel.plan`, where the kernel was compiled with `strategy="per_shape"`.
     Fix: Ask for the plan at a shape: `kernel.plan_at(n=4, m=8)`.
     """
 
-    raises = PlanError
     title = "{kernel}() has a storage plan for each shape"
     help = "write `{kernel}.plan_at({example})`"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tirlite.diag import CallTypeError, GraphError, Message
+from tirlite.diag import CallTypeError, GraphMessage, Message
 from tirlite.graph.expr import Call, FunctionNode, If, operands_first
 from tirlite.graph.loop import LoopFunction
 
@@ -22,14 +22,13 @@ class NoGraphFunction(Message):
     advice: str
 
 
-class ExtentsOfRun(Message):
+class ExtentsOfRun(GraphMessage):
     """A graph with extents that a run finds is given to what takes sizes that a call knows.
 
     Example: `tl.graph.StaticRuntime(f)`, where `f` returns the indices of what is not zero in its operand.
     Fix: `tl.graph.compile(f)` runs it, `tl.graph.evaluate(f, ...)` tells what it means.
     """
 
-    raises = GraphError
     title = "{what} needs sizes, but the extents of {type} in `{function}` are known only at run time"
     help = "`tl.graph.compile` and `tl.graph.evaluate` take such a function"
 

@@ -14,7 +14,7 @@ from typing import Any, Self, cast
 import numpy as np
 import numpy.typing as npt
 
-from tirlite.diag import GraphError, Message, Span, public
+from tirlite.diag import GraphMessage, Span, public
 from tirlite.diag.message import demand_kind
 from tirlite.graph.demands import Demand
 from tirlite.graph.extents import is_equal
@@ -27,13 +27,12 @@ from tirlite.sizes import Dim, Size, substitute
 from tirlite.sizes.poly import atom_of
 
 
-class NoSuchField(Message):
+class NoSuchField(GraphMessage):
     """A field of a tuple was asked for that it does not have.
 
     Example: `g.item(pair, 2)`.
     """
 
-    raises = GraphError
     title = "field {index} of {type}"
     help = "fields count from 0, and only tuples have them"
 
@@ -41,28 +40,26 @@ class NoSuchField(Message):
     type: str
 
 
-class BadCondition(Message):
+class BadCondition(GraphMessage):
     """The condition of an `If` is not a single bool.
 
     Example: `g.if_(x, a, b)` where `x` is `f32[4]`.
     """
 
     code = "bad-graph-condition"
-    raises = GraphError
     title = "the condition has the type {type}, and must be bool_[()]"
     help = "compare, and reduce or reshape to one element without axes"
 
     type: str
 
 
-class BranchTypes(Message):
+class BranchTypes(GraphMessage):
     """The branches of an `If` have different types, or types that are not proved to be equal.
 
     Example: `g.if_(c, x, y)` where `x` is `f32[n]` and `y` is `f32[m]`.
     Fix: Give both the same shape and element type.
     """
 
-    raises = GraphError
     title = "the branches have the types {then} and {other}"
     help = "both must have the same shapes, for all values of the dims, and element types"
 
@@ -164,13 +161,12 @@ def constant(array: npt.NDArray[Any], dtype: DType, *, name: str = "", span: Spa
     return Constant(kept.reshape(array.shape), dtype, name=name, span=span)
 
 
-class RunDimOfFunction(Message):
+class RunDimOfFunction(GraphMessage):
     """A function is called whose result has an extent that its run finds.
 
     Example: `g.invoke(f, x)`, where `f` returns the indices of what is not zero in `x`.
     """
 
-    raises = GraphError
     title = "`{function}` returns {type}, with an extent known only at run time, and is called by another function"
     help = "build what it does into the function that calls it"
 

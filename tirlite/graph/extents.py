@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from operator import index
 from typing import SupportsIndex, TypeAlias
 
-from tirlite.diag import GraphError, Message, Span
+from tirlite.diag import GraphMessage, Span
 from tirlite.ir import Expr, i64
 from tirlite.ir.size import size_over_dims
 from tirlite.show import shown
@@ -17,13 +17,12 @@ Extent: TypeAlias = "SupportsIndex | Dim | Poly | Expr"
 Shape: TypeAlias = "tuple[Size, ...]"
 
 
-class BadGraphExtent(Message):
+class BadGraphExtent(GraphMessage):
     """A graph was given an extent that is neither a 64-bit integer nor an integer expression of dims.
 
     Example: `g.reshape(x, (2.5, 3))`.
     """
 
-    raises = GraphError
     title = "{given} is not an extent"
     help = "an extent is an integer, a dim, or an expression of dims such as `2 * n`"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import field
 
-from tirlite.diag import GraphError, Message
+from tirlite.diag import GraphMessage
 from tirlite.graph.expr import FunctionNode
 from tirlite.graph.types import TensorType, TupleType, Type, tensors
 from tirlite.ir import i64
@@ -12,14 +12,13 @@ from tirlite.record import record
 from tirlite.sizes import Size
 
 
-class LoopSteps(Message):
+class LoopSteps(GraphMessage):
     """The steps of a loop in a graph do not give what the next ones take, or what is to be joined.
 
     Example: `g.loop(step, n, [x])`, where `x` is `f32[n]` and a step makes `f32[2*n]` of it.
     Fix: Carry values of one type; make results of steps of one shape, and say how many steps there are at most.
     """
 
-    raises = GraphError
     title = "a step of `{loop}` {why}"
     help = "carried values keep their types from step to step, and results of all steps have one shape"
 

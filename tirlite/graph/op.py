@@ -10,7 +10,7 @@ from typing import Any, Protocol, Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from tirlite.diag import GraphError, Message, Span, TirliteError
+from tirlite.diag import GraphError, GraphMessage, Span, TirliteError
 from tirlite.graph.demands import Demands, proof_of_most
 from tirlite.graph.extents import is_equal
 from tirlite.graph.run_dims import run_dims
@@ -21,14 +21,13 @@ from tirlite.sizes import Dim, Poly, Proof, Size, dims_of, evaluate, prove_eq, s
 from tirlite.sizes.dim import contradiction
 
 
-class OperandCount(Message):
+class OperandCount(GraphMessage):
     """An operator was given too few or too many operands.
 
     Example: `Call(OPS["add"], (x,))`.
     Fix: Give it the number of operands that the message says.
     """
 
-    raises = GraphError
     title = "`{call}`: `{op}` takes {wanted} operands, here are {given}"
 
     call: str
@@ -37,7 +36,7 @@ class OperandCount(Message):
     given: int
 
 
-class ShapeMismatch(Message):
+class ShapeMismatch(GraphMessage):
     """The shapes of operands do not go together.
 
     Example: `g.add(x, y)` of `f32[2, 3]` and `f32[2, 4]`.
@@ -45,7 +44,6 @@ class ShapeMismatch(Message):
     """
 
     code = "graph-shape-mismatch"
-    raises = GraphError
     title = "`{call}`: {why}"
     label = "here"
 
@@ -53,14 +51,13 @@ class ShapeMismatch(Message):
     why: str
 
 
-class ShapeUndecided(Message):
+class ShapeUndecided(GraphMessage):
     """Whether the shapes of operands go together depends on dims of which too little is known.
 
     Example: `g.add(x, y)` of `f32[n, 3]` and `f32[m, 3]`.
     """
 
     code = "graph-shape-undecided"
-    raises = GraphError
     title = "`{call}`: {why}"
     label = "this depends on the dims"
     help = (
@@ -71,7 +68,7 @@ class ShapeUndecided(Message):
     why: str
 
 
-class OperandType(Message):
+class OperandType(GraphMessage):
     """An operand has an element type that the operator does not take, or is not a tensor.
 
     Example: `g.add(x, y)` of `f32[4]` and `i64[4]`.
@@ -79,7 +76,6 @@ class OperandType(Message):
     """
 
     code = "graph-operand-type"
-    raises = GraphError
     title = "`{call}`: {why}"
     label = "here"
     help = "`g.cast(x, dtype)` converts"
@@ -88,7 +84,7 @@ class OperandType(Message):
     why: str
 
 
-class BadAttribute(Message):
+class BadAttribute(GraphMessage):
     """An attribute of an operator has a value that makes no sense for these operands.
 
     Example: `g.softmax(x, axis=2)` of a matrix.
@@ -96,7 +92,6 @@ class BadAttribute(Message):
     """
 
     code = "graph-bad-attribute"
-    raises = GraphError
     title = "`{call}`: {why}"
     label = "here"
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from tirlite.diag import GraphError, Message
+from tirlite.diag import GraphMessage
 from tirlite.graph.demand import demand_function
 from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Let, Tuple, TupleGetItem, Var
 from tirlite.graph.run_dims import RunDim, run_dims, with_limits
@@ -19,13 +19,12 @@ from tirlite.record import record
 from tirlite.sizes import Size
 
 
-class UnboundGraphVar(Message):
+class UnboundGraphVar(GraphMessage):
     """A graph uses a variable where it has no value.
 
     Example: A function whose body uses a Var that is not a parameter of it.
     """
 
-    raises = GraphError
     title = "`{name}` has no value in `{function}`"
     label = "used here"
     help = "make it a parameter, or bind it by a Let around its uses"
@@ -34,14 +33,13 @@ class UnboundGraphVar(Message):
     function: str
 
 
-class BoundTwice(Message):
+class BoundTwice(GraphMessage):
     """A variable of a graph gets two values: it stands twice among the parameters, or in two Lets.
 
     Example: `FunctionNode("f", (x, x), x)`.
     """
 
     code = "graph-var-bound-twice"
-    raises = GraphError
     title = "`{name}` is bound twice in `{function}`"
     help = "make a Var of its own for each parameter and each Let"
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
 from typing import Any
 
-from tirlite.diag import GraphError, KernelRunError, Message, Span
+from tirlite.diag import GraphMessage, KernelRunError, Message, Span
 from tirlite.graph.extents import product
 from tirlite.graph.types import TensorType
 from tirlite.record import record
@@ -21,14 +21,13 @@ from tirlite.sizes.poly import Atom, Poly, Quotient, Remainder, inside_out, term
 from tirlite.sizes.terms import Origin, serial_of
 
 
-class UnboundedExtent(Message):
+class UnboundedExtent(GraphMessage):
     """A tensor has an extent that a run finds, and of which no greatest value is known.
 
     Example: `g.broadcast_to(x, (8 - k,))`, where `k` is how many elements of another tensor are not zero.
     Fix: Give an extent that grows with what the run finds, or the maximum of 0 and such an extent.
     """
 
-    raises = GraphError
     title = "the extent {size} is known only at run time and has no bound, so that no storage can be planned"
     help = "`tl.graph.compile` takes such functions: it plans what uses the extent once its value is known"
 

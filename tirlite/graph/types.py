@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeAlias, cast
 
-from tirlite.diag import CallTypeError, GraphError, Message, Span
+from tirlite.diag import CallTypeError, GraphMessage, Message, Span
 from tirlite.graph.extents import Extent, Shape, is_equal, product, shape_of
 from tirlite.ir import DType, TensorType as Annotation
 from tirlite.record import record
@@ -13,13 +13,12 @@ from tirlite.show import shown
 from tirlite.sizes import Dim, Proof, Size, maximum, prove_le, substitute
 
 
-class NegativeGraphExtent(Message):
+class NegativeGraphExtent(GraphMessage):
     """An extent of a tensor in a graph is below zero for all values of the dims.
 
     Example: `g.input("x", tl.graph.TensorType((-1, 3), tl.f32))`.
     """
 
-    raises = GraphError
     title = "`{name}` has the type {type}, with an extent below zero"
     help = "extents are zero or more; write a dim, `tl.dim(...)`, for one that is free"
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tirlite.diag import GraphError, Message, Span, public
+from tirlite.diag import GraphError, GraphMessage, Span, public
 from tirlite.graph.demand import demand_function
 from tirlite.graph.expr import Call, FunctionNode, If
 from tirlite.graph.loop import LoopFunction
@@ -20,13 +20,12 @@ from tirlite.sizes.dim import contradiction
 from tirlite.sizes.poly import atom_of
 
 
-class UnknownGraphDim(Message):
+class UnknownGraphDim(GraphMessage):
     """A graph uses a dim that no call gives a value to.
 
     Example: `g.broadcast_to(x, [m, 4])` where `m` is not an extent of an input.
     """
 
-    raises = GraphError
     title = "the dim `{dim}` of `{where}` is not known when `{function}` is called"
     help = "make it an extent of an input by itself, as `n` is in `tl.f32[n, 2 * n]`"
 
@@ -35,7 +34,7 @@ class UnknownGraphDim(Message):
     function: str
 
 
-class OutputNames(Message):
+class OutputNames(GraphMessage):
     """The names of a function's outputs do not fit its result.
 
     Example: `Function("f", (x,), x, outputs=("a", "b"))`.
@@ -43,7 +42,6 @@ class OutputNames(Message):
     """
 
     code = "graph-output-names"
-    raises = GraphError
     title = "`{function}` returns {count} values and names {names}"
     help = "give each output a name of its own, or give none"
 

@@ -7,20 +7,19 @@ from operator import index
 from os import PathLike
 from typing import SupportsIndex, TypeVar
 
-from tirlite.diag import Message, PlanError
+from tirlite.diag import PlanMessage
 from tirlite.show import shown
 from tirlite.sizes import Dim, as_size
 from tirlite.sizes.poly import atom_of
 
 
-class PlanArgument(Message):
+class PlanArgument(PlanMessage):
     """The planner was given something of another kind than it takes, or a search without bounds that make sense.
 
     Example: `solve([Request("a", 4, (0, 2))])`.
     Fix: Give what the message asks for: here `solve(Problem((Request("a", 4, (0, 2)),)))`.
     """
 
-    raises = PlanError
     title = "`{name}` of `{function}` takes {wanted}, and is given {given}"
 
     function: str
@@ -54,14 +53,13 @@ def demand_extents(function: str, **extents: object) -> None:
 K = TypeVar("K")
 
 
-class BadBinding(Message):
+class BadBinding(PlanMessage):
     """A dim is bound to a value that contradicts its facts.
 
     Example: `--facts 'N%8==0' --bind N=4`.
     Fix: Bind it to a value that the facts allow, or drop the fact.
     """
 
-    raises = PlanError
     title = "`{name}` cannot be {value}"
     help = "it is {told}"
 

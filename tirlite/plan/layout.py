@@ -9,7 +9,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import NamedTuple, TypeVar
 
-from tirlite.diag import Message, PlanError
+from tirlite.diag import PlanMessage
 from tirlite.plan.arguments import PlanArgument, demand
 from tirlite.plan.problem import Problem, pairs_in_place
 from tirlite.record import cached_property, record
@@ -62,14 +62,13 @@ class Decision(NamedTuple):
 _DRAWN_BITS = 1000
 
 
-class BrokenPlan(Message):
+class BrokenPlan(PlanMessage):
     """A plan that was made or changed by hand does not hang together, so that it can be neither drawn nor explained.
 
     Example: `Plan.from_json(text)` of a text that was cut: a request has no place, or lies in a pool that is not there.
     Fix: `plan.check(problem, plan)` finds all that is wrong with a plan; `solve` makes a new one.
     """
 
-    raises = PlanError
     title = "the plan of strategy `{strategy}` is broken: {fault}"
 
     strategy: str

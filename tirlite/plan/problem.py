@@ -7,7 +7,7 @@ from dataclasses import field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, SupportsIndex, TypeVar
 
-from tirlite.diag import Message, PlanError, Span, hint, nearest, public
+from tirlite.diag import PlanError, PlanMessage, Span, hint, nearest, public
 from tirlite.plan.arguments import bound, demand, dim_of
 from tirlite.plan.request import BadFixed, NegativeSize, Pool, Request
 from tirlite.plan.scope import StorageScope
@@ -30,13 +30,12 @@ _BITS, _FACTOR_BITS, _COUNT_BITS = 900, 256, 100
 _USUAL = 1 << 64
 
 
-class DuplicateId(Message):
+class DuplicateId(PlanMessage):
     """Two requests of a problem have one id, or two pools one name.
 
     Example: `Problem((Request("a", 4, (0, 2)), Request("a", 8, (1, 3))))`.
     """
 
-    raises = PlanError
     title = "two {what} are called `{id}`"
     help = "give each a name of its own"
 
@@ -44,14 +43,13 @@ class DuplicateId(Message):
     id: str
 
 
-class UnknownPool(Message):
+class UnknownPool(PlanMessage):
     """A request accepts a pool that the problem does not have.
 
     Example: `Request("a", 4, (0, 2), pools=("srm",))`.
     Fix: Correct the name, or add the pool to the problem.
     """
 
-    raises = PlanError
     title = "request `{id}` wants to live in `{pool}`, and there is no such pool"
     help = "the pools are {known}"
 
@@ -60,14 +58,13 @@ class UnknownPool(Message):
     known: str
 
 
-class UnknownInPlace(Message):
+class UnknownInPlace(PlanMessage):
     """An in-place pair names requests that the problem does not have.
 
     Example: `Problem(requests, in_place=(("b", "x"),))` without a request `x`.
     Fix: Correct the ids: a pair is (destination, source).
     """
 
-    raises = PlanError
     title = "the in-place pair (`{dst}`, `{src}`) names no two requests of the problem"
     help = "a pair is (destination id, source id){hint}"
 
@@ -76,7 +73,7 @@ class UnknownInPlace(Message):
     hint: str = ""
 
 
-class NumberTooLarge(Message):
+class NumberTooLarge(PlanMessage):
     """A number in a problem is larger than planning can compare.
 
     Areas are compared as floats, which end at 10**308: sizes have 900 bits at most, what dims are multiplied by has
@@ -86,7 +83,6 @@ class NumberTooLarge(Message):
     Fix: Correct the number.
     """
 
-    raises = PlanError
     title = "a number in the {what} of {of} has {bits} bits, and may have {most}"
 
     what: str
@@ -95,14 +91,13 @@ class NumberTooLarge(Message):
     most: int
 
 
-class ProblemPart(Message):
+class ProblemPart(PlanMessage):
     """A problem is made of something else than requests and pools.
 
     Example: `Problem(Request("a", 4, (0, 2)))`.
     Fix: Give a sequence of them, also where there is but one: `Problem((Request("a", 4, (0, 2)),))`.
     """
 
-    raises = PlanError
     title = "the {what} of a problem are {given}"
     help = "give a sequence of `{wanted}`, also where there is but one"
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from numbers import Integral
 from typing import TYPE_CHECKING, Protocol, SupportsIndex, TypeGuard
 
-from tirlite.diag import Message, PlanError
+from tirlite.diag import PlanMessage
 from tirlite.record import record
 from tirlite.show import shown
 from tirlite.sizes import Poly, Size, as_size
@@ -24,14 +24,13 @@ class Symbolic(Protocol):
         """The symbols in it."""
 
 
-class EmptyLifetime(Message):
+class EmptyLifetime(PlanMessage):
     """An interval of a lifetime ends where it begins, or before.
 
     Example: `Request("a", 4, (3, 3))`.
     Fix: Intervals are half-open: what lives at step 3 alone has `(3, 4)`.
     """
 
-    raises = PlanError
     title = "request `{id}` lives over [{low}, {high}), which holds no point in time"
     help = "a lifetime is a half-open interval `(first, last + 1)`, or several of them"
 
@@ -40,26 +39,24 @@ class EmptyLifetime(Message):
     high: int
 
 
-class NoLifetime(Message):
+class NoLifetime(PlanMessage):
     """A request has no interval in which it is live.
 
     Example: `Request("a", 4, ())`.
     """
 
-    raises = PlanError
     title = "request `{id}` has no lifetime"
     help = "leave out a request that is never live, or give it one interval `(first, last + 1)`"
 
     id: str
 
 
-class BadLifetime(Message):
+class BadLifetime(PlanMessage):
     """A lifetime is neither an interval nor a sequence of intervals.
 
     Example: `Request("a", 4, 7)`.
     """
 
-    raises = PlanError
     title = "the lifetime of request `{id}` is {live}"
     help = "give one half-open interval `(first, last + 1)` of integers, or a sequence of them"
 
@@ -67,14 +64,13 @@ class BadLifetime(Message):
     live: str
 
 
-class NegativeSize(Message):
+class NegativeSize(PlanMessage):
     """The size of a request is below zero, or may be.
 
     Example: `Request("a", -4, (0, 2))`.
     Fix: Give zero or more bytes.
     """
 
-    raises = PlanError
     title = "the size of request `{id}` is {size} bytes"
     help = "a size is zero or more"
 
@@ -82,13 +78,12 @@ class NegativeSize(Message):
     size: str
 
 
-class BadSize(Message):
+class BadSize(PlanMessage):
     """The size of a request is not a number of bytes.
 
     Example: `Request("a", 2.5, (0, 2))`.
     """
 
-    raises = PlanError
     title = "the size of request `{id}` is {size}, which is not a number of bytes"
     help = "give an integer, an expression over dims, or a sympy expression"
 
@@ -96,14 +91,13 @@ class BadSize(Message):
     size: str
 
 
-class NotText(Message):
+class NotText(PlanMessage):
     """A request is named by something else than text, or wants to live in something else.
 
     Example: `Request(3, 4, (0, 2))`.
     Fix: Give text for `id`, `scope` and `kind`, and a tuple of texts for `pools`.
     """
 
-    raises = PlanError
     title = "the {what} of {request} is {given}"
     help = "give {wanted}"
 
@@ -113,13 +107,12 @@ class NotText(Message):
     wanted: str = "text"
 
 
-class BadAlignment(Message):
+class BadAlignment(PlanMessage):
     """An alignment is not a power of two.
 
     Example: `Request("a", 4, (0, 2), align=3)`.
     """
 
-    raises = PlanError
     title = "the alignment of {what} `{id}` is {align}"
     help = "an alignment is a power of two, in bytes"
 
@@ -128,14 +121,13 @@ class BadAlignment(Message):
     align: str
 
 
-class BadFixed(Message):
+class BadFixed(PlanMessage):
     """A fixed offset is negative, or no multiple of the alignment.
 
     Example: `Request("a", 4, (0, 2), align=8, fixed=4)`.
     Fix: Give a multiple of the alignment, zero or more.
     """
 
-    raises = PlanError
     title = "request `{id}` is fixed at offset {fixed}"
     help = "an offset is zero or more, and a multiple of the alignment, here {align}"
 
@@ -310,13 +302,12 @@ def joined(spans: Iterable[Interval]) -> tuple[Interval, ...]:
     return tuple(apart)
 
 
-class BadPool(Message):
+class BadPool(PlanMessage):
     """The capacity of a pool is negative, or no number of bytes, or its copies are not a number.
 
     Example: `Pool("sram", capacity=-1)`, `Pool("scratch", copies=2.5)`.
     """
 
-    raises = PlanError
     title = "pool `{name}` has {given} as its {what}"
     help = "a capacity is an integer, zero or more, or None for no limit; copies may be an expression over dims"
 

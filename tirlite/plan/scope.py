@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from enum import IntEnum
 from types import MappingProxyType
 
-from tirlite.diag import Message, PlanError, hint
+from tirlite.diag import PlanMessage, hint
 from tirlite.record import record
 
 
@@ -22,14 +22,13 @@ class Rank(IntEnum):
 _RANKS = {rank.name.lower(): rank for rank in Rank}
 
 
-class UnknownScope(Message):
+class UnknownScope(PlanMessage):
     """A storage scope does not exist.
 
     Example: `Request("a", 4, (0, 2), scope="locl")`.
     Fix: Write a rank, and a tag behind it if need be: `local`, `local.UB`.
     """
 
-    raises = PlanError
     title = "there is no storage scope `{scope}`"
     help = "a scope is a rank, one of {ranks}, and perhaps a tag after a dot, as in `local.UB`{hint}"
 

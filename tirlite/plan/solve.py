@@ -14,7 +14,7 @@ from time import perf_counter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
-from tirlite.diag import CapacityError, InternalError, KernelError, Message, PlanError, Span, public
+from tirlite.diag import CapacityError, InternalError, KernelError, Message, PlanMessage, Span, public
 from tirlite.gate import GATE
 from tirlite.plan.arguments import PlanArgument, demand
 from tirlite.plan.bound import peaks
@@ -96,13 +96,12 @@ class OverCapacity(Message):
     pairs: str = ""
 
 
-class FixedOverlap(Message):
+class FixedOverlap(PlanMessage):
     """Two requests that are live together are fixed at offsets that overlap.
 
     Example: `Request("a", 8, (0, 2), fixed=0)` and `Request("b", 8, (1, 3), fixed=4)`.
     """
 
-    raises = PlanError
     title = "the fixed offsets of `{first}` and `{second}` clash: {fault}"
     label = "the second one"
     related_label = "the first one"
@@ -113,14 +112,13 @@ class FixedOverlap(Message):
     fault: str
 
 
-class UnsafePlan(Message):
+class UnsafePlan(PlanMessage):
     """A strategy that a user gave made a plan that does not hold.
 
     Example: A function of your own, given as `strategy=`, which puts two buffers at offset 0 that are live together.
     Fix: Give buffers with a common point in time disjoint bytes; `plan.check` finds the pair.
     """
 
-    raises = PlanError
     title = "the plan of strategy `{strategy}` is not safe: {fault}"
     help = "`check(problem, plan)` gives this counterexample as an object"
 

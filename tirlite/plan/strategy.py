@@ -10,7 +10,7 @@ from time import perf_counter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
-from tirlite.diag import Message, PlanError, hint
+from tirlite.diag import PlanMessage, hint
 from tirlite.record import record
 from tirlite.show import shown
 
@@ -73,14 +73,13 @@ DEFAULT = Effort()
 STRATEGIES: Mapping[str, Strategy] = MappingProxyType({name: Named(name) for name in _MODULES})
 
 
-class UnknownStrategy(Message):
+class UnknownStrategy(PlanMessage):
     """There is no strategy of this name.
 
     Example: `tl.compile(f, strategy="shared")`.
     Fix: Take one of the names that the message lists, or give a function of your own.
     """
 
-    raises = PlanError
     title = "there is no strategy `{name}`"
     help = "the strategies are {known}{hint}"
 
@@ -89,14 +88,13 @@ class UnknownStrategy(Message):
     known: str = ", ".join(f"`{name}`" for name in STRATEGIES)
 
 
-class MatchRangeStrategy(Message):
+class MatchRangeStrategy(PlanMessage):
     """A match range is given to a strategy that has none.
 
     Example: `tl.compile(f, match_range=16)`, where the strategy is `auto`.
     Fix: Leave it out, or take the strategy whose option it is: `tl.compile(f, strategy="share", match_range=16)`.
     """
 
-    raises = PlanError
     title = "strategy `{strategy}` has no option `match_range`"
     help = "it is an option of `share`; `tvm` has a match range of 16, and the others have none"
 

@@ -21,7 +21,7 @@ from tirlite.analysis.most_bytes import MostBytes
 from tirlite.analysis.regions import regions_around
 from tirlite.analysis.threads import Visibility
 from tirlite.analysis.work import distributed_loops
-from tirlite.diag import KernelError, Message, PlanError, Span
+from tirlite.diag import KernelError, Message, PlanMessage, Span
 from tirlite.ir import Allocate, Buffer, DType, For, PrimFunc, TypeCode, Var, calls_in, statements_of
 from tirlite.ir.shapes import least_alignment
 from tirlite.plan import Plan, Pool, Problem, Rank, Request, StorageScope
@@ -41,14 +41,13 @@ REGISTER_BYTES = 4
 LINE_BYTES = 64
 
 
-class UnboundedInTaggedMemory(Message):
+class UnboundedInTaggedMemory(PlanMessage):
     """A buffer in tagged memory has no constant bound.
 
     Example: `tl.alloc(tl.f32[n], scope="local.UB")`, where `n` has no maximum.
     Fix: Declare one, `n = tl.dim("n", max=4096)`, or give the buffer a constant shape.
     """
 
-    raises = PlanError
     title = "buffer `{buffer}` in `{scope}` needs {size} bytes, which no constant is proved to bound"
     label = "allocated here"
     help = "give its dims a maximum, as in tl.dim({dim!r}, max=4096), or a constant shape"

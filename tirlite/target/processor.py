@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from functools import cache
 
-from tirlite.diag import Message, PlanError, hint
+from tirlite.diag import PlanMessage, hint
 from tirlite.record import record
 
 HOST = "host"
@@ -14,14 +14,13 @@ _LINE_BYTES = 64
 _KIB = 1 << 10
 
 
-class UnknownTarget(Message):
+class UnknownTarget(PlanMessage):
     """A target is named that tirlite does not know.
 
     Example: `tl.Target("x86-64-v5")`.
     Fix: Take one of the names that the message lists, or `tl.Target.host()`.
     """
 
-    raises = PlanError
     title = "there is no target {name}"
     help = "the targets are {known}{hint}"
 

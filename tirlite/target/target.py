@@ -6,21 +6,20 @@ from collections.abc import Mapping
 from dataclasses import field, replace
 from types import MappingProxyType
 
-from tirlite.diag import Message, PlanError, Span, nearest, public
+from tirlite.diag import PlanMessage, Span, nearest, public
 from tirlite.plan import StorageScope
 from tirlite.record import record
 from tirlite.show import shown
 from tirlite.target.processor import HOST, Processor, demand_known, processor_called, processors
 
 
-class BadMemory(Message):
+class BadMemory(PlanMessage):
     """A memory was described by numbers that no memory has.
 
     Example: `tl.MemoryInfo(unit_bits=7, ...)`.
     Fix: Give powers of two of at least 8 bits, and a positive capacity.
     """
 
-    raises = PlanError
     title = "memory `{scope}` cannot have {what} = {value}"
     help = "units and alignments are powers of two of at least 8 bits; a capacity is a positive number of bits{hint}"
 
@@ -30,27 +29,25 @@ class BadMemory(Message):
     hint: str = ""
 
 
-class OrdinaryMemory(Message):
+class OrdinaryMemory(PlanMessage):
     """A scope without a tag of its own was given properties.
 
     Example: `target.with_memory("local", info)`.
     """
 
-    raises = PlanError
     title = "`{scope}` is ordinary memory, which has no limits of its own"
     help = "give the memory a tag, as in `local.UB`"
 
     scope: str
 
 
-class UnknownMemory(Message):
+class UnknownMemory(PlanMessage):
     """A buffer wants tagged memory that the target does not describe.
 
     Example: `tl.alloc(tl.f32[64], scope="local.UB")`, compiled without a target that knows `local.UB`.
     Fix: Describe it: `target.with_memory("local.UB", tl.MemoryInfo(...))`.
     """
 
-    raises = PlanError
     title = "buffer `{buffer}` wants memory `{scope}`, which the target does not describe"
     label = "allocated here"
     help = "describe it with target.with_memory({scope!r}, tl.MemoryInfo(...)){hint}"
@@ -60,14 +57,13 @@ class UnknownMemory(Message):
     hint: str
 
 
-class BadWorkers(Message):
+class BadWorkers(PlanMessage):
     """A target was asked for with fewer than one worker, or with more than the pool can have.
 
     Example: `tl.Target.host(workers=0)`.
     Fix: Give 1 to run parallel loops in the calling thread, or leave it out for all processors.
     """
 
-    raises = PlanError
     title = "a target cannot have {workers} workers"
     help = "give a number from 1, for the calling thread alone, to {most}; or none, for all processors"
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from tirlite.diag import GraphError, KernelRunError, Message
+from tirlite.diag import GraphMessage, KernelRunError
 from tirlite.graph.evaluate import applied
 from tirlite.graph.expr import Call, Constant, Expr, If, constant
 from tirlite.graph.op import Op
@@ -49,14 +49,13 @@ def _is_small(size: Size, operands: list[Constant]) -> bool:
     return isinstance(size, int) and size <= limit
 
 
-class CannotKeep(Message):
+class CannotKeep(GraphMessage):
     """A compiled graph is to keep something that is not a tensor between its operators.
 
     Example: `tl.graph.compile(f, keep=[a])`, where `a` is computed in a branch of an If, or in another function.
     Fix: Name calls and Ifs that the body of the function computes in any case, with one tensor as their result.
     """
 
-    raises = GraphError
     title = "`{function}` cannot keep {expr}"
     label = "this one"
     help = "calls and Ifs outside of all branches, with one tensor as their result, can be kept"

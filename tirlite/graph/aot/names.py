@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import keyword
 
-from tirlite.diag import GraphError, Message, Span
+from tirlite.diag import GraphMessage, Span
 from tirlite.ir.printer_names import identifier
 
 
-class NameClash(Message):
+class NameClash(GraphMessage):
     """Two inputs or outputs of a graph would have one name in the compiled function.
 
     Example: Inputs called `a.b` and `a_b`.
     """
 
     code = "graph-name-clash"
-    raises = GraphError
     title = "`{first}` and `{second}` of `{function}` both become parameter `{name}`"
     help = "rename one of them: what cannot stand in a name becomes `_`"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 
-from tirlite.diag import GraphError, Message
+from tirlite.diag import GraphMessage
 from tirlite.graph.aot.laid_out import lay_out
 from tirlite.graph.aot.plain_dims import PlainDims
 from tirlite.graph.attributes import Sizes
@@ -27,7 +27,7 @@ from tirlite.record import record
 from tirlite.sizes import Dim, Poly, Size, dims_of
 
 
-class NoKernelFor(Message):
+class NoKernelFor(GraphMessage):
     """An operator of a graph has no kernel.
 
     Example: `tl.graph.compile(f)`, where `f` calls an operator of your own.
@@ -35,7 +35,6 @@ class NoKernelFor(Message):
     """
 
     code = "operator-without-kernel"
-    raises = GraphError
     title = "operator `{op}` has no kernel"
     label = "called here"
 
@@ -152,7 +151,7 @@ class OperatorFunctions:
         return lowering.make()(*lowering.first, *given, *absent, *results, **attrs)
 
 
-class UnboundSize(Message):
+class UnboundSize(GraphMessage):
     """An attribute of an operator depends on a dim that no extent of its operands and results tells.
 
     Example: `g.slice(x, [n], [n + 4])` of an `x` that is `f32[64]`.
@@ -160,7 +159,6 @@ class UnboundSize(Message):
     """
 
     code = "operator-dim-unbound"
-    raises = GraphError
     title = "operator `{op}`: its attribute {size} depends on more than the extents of its operands and results"
     label = "called here"
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from tirlite.diag import GraphError, Message, TirliteError, boundary
+from tirlite.diag import GraphMessage, TirliteError, boundary
 from tirlite.graph.aot.call_arguments import BadGraphOut, in_order
 from tirlite.graph.aot.compiled_graph import FOUND, Argument, CompiledGraph, Out, Result, leaves_of
 from tirlite.graph.aot.segments import Choice, Nested, Piece, Segments
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 Again: TypeAlias = "tuple[Callable[..., CompiledGraph], tuple[object, ...]]"
 
 
-class InSegments(Message):
+class InSegments(GraphMessage):
     """Something was asked of a compiled graph that its parts have, each its own: a plan, IR, a C function.
 
     Example: `net.plan`, where the number of steps of a `Loop` with results is computed from data.
@@ -39,7 +39,6 @@ class InSegments(Message):
     """
 
     code = "graph-in-segments"
-    raises = GraphError
     title = "`{function}` is compiled in parts ({count}), as some extents have no bound before a run"
     help = "each of `net.parts` has its own plan and kernel; `net.plans(...)` returns the plans of a call"
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MethodType
 from typing import TYPE_CHECKING
 
-from tirlite.diag import GraphError, Message
+from tirlite.diag import GraphError, GraphMessage
 from tirlite.graph.builder.calls import Operand, user_line
 from tirlite.graph.builder.loops import LoopBuilder
 from tirlite.graph.builder.renewal import Renewal
@@ -60,14 +60,13 @@ class CellBuilder(Elementwise, Binary, Linear, Arrangement):
         return self.multiply(self.sigmoid(read), self.tanh(state)), state
 
 
-class NoOutputs(Message):
+class NoOutputs(GraphMessage):
     """A graph was finished without a result.
 
     Example: `g.function([])`.
     """
 
     code = "graph-without-outputs"
-    raises = GraphError
     title = "`{name}` has no outputs"
     help = "a function returns at least one value: `g.function(y)`, or `g.function({{'scores': y}})`"
 

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from tirlite.diag import GraphError, Message, Source, Span, hint
+from tirlite.diag import GraphMessage, Source, Span, hint
 from tirlite.graph.bfloat import bfloat_bits
 from tirlite.graph.builder.renewal import Renewal
 from tirlite.graph.demands import Demands
@@ -25,7 +25,7 @@ Operand: TypeAlias = "Expr | npt.NDArray[Any] | np.generic | bool | int | float"
 _OURS = "tirlite.graph"
 
 
-class BadConstant(Message):
+class BadConstant(GraphMessage):
     """A value cannot be a constant of a graph.
 
     Example: `g.constant(np.array(["a"]))`.
@@ -33,7 +33,6 @@ class BadConstant(Message):
     """
 
     code = "bad-graph-constant"
-    raises = GraphError
     title = "{given} is not a constant of a graph{why}"
     help = "give an array or a number of one of the types {known}"
 
@@ -42,27 +41,25 @@ class BadConstant(Message):
     known: str = ", ".join(dtype.name for dtype in SCALARS)
 
 
-class NotAnOperand(Message):
+class NotAnOperand(GraphMessage):
     """A method of a graph's builder was given something that is not a value of a graph.
 
     Example: `g.relu("x")`.
     """
 
-    raises = GraphError
     title = "{given} is not an operand"
     help = "give what another method of the builder returned, an array or a number"
 
     given: str
 
 
-class UnknownOperator(Message):
+class UnknownOperator(GraphMessage):
     """There is no operator of this name.
 
     Example: `g.call("reciprocl", x)`.
     Fix: Take one of the names in `tl.graph.OPS`.
     """
 
-    raises = GraphError
     title = "there is no operator `{name}`"
     help = "`tl.graph.OPS` holds all operators by name{hint}"
 

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from tirlite.diag import GraphError, Message
+from tirlite.diag import GraphMessage
 from tirlite.graph.attributes import Reshape, Sizes
 from tirlite.graph.builder.calls import CallBuilder, Operand
 from tirlite.graph.closing import Closed, closed_over, depending
@@ -27,14 +27,13 @@ from tirlite.sizes.terms import Origin
 Step: TypeAlias = "Callable[[Expr, Expr, list[Expr]], tuple[Expr, Sequence[Expr], Sequence[Expr]]]"
 
 
-class NoExtent(Message):
+class NoExtent(GraphMessage):
     """An extent is to be the value of something that is not one integer.
 
     Example: `g.extent(x, 8)` where `x` is `f32[4]`.
     Fix: Give an integer without axes: reduce, or reshape, to one.
     """
 
-    raises = GraphError
     title = "a value of the type {type} is not an extent"
     help = "an extent is one integer without axes, such as `g.reduce_sum` gives"
 

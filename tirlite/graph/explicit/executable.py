@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy.typing as npt
 
-from tirlite.diag import GraphError, Message, public
+from tirlite.diag import GraphMessage, public
 from tirlite.diag.message import demand_kind
 from tirlite.graph.explicit.execute import Run, Value, execute
 from tirlite.graph.explicit.instructions import (
@@ -38,14 +38,13 @@ from tirlite.sizes import Dim, Size, dims_of
 from tirlite.sizes.poly import atom_of
 
 
-class UnnamedOperand(Message):
+class UnnamedOperand(GraphMessage):
     """An instruction of a program with explicit allocation uses what is not there.
 
     Example: `alloc_tensor(s, ...)` in one branch, where only the other branch allocates `s`.
     """
 
     code = "no-such-operand"
-    raises = GraphError
     title = "the {kind} `{name}` is not there where `{routine}` uses it"
     help = "allocate it before, in the same body or in one around it"
 
@@ -54,13 +53,12 @@ class UnnamedOperand(Message):
     routine: str
 
 
-class NamedTwice(Message):
+class NamedTwice(GraphMessage):
     """Two instructions of a program with explicit allocation give a value to one name.
 
     Example: Two `alloc_storage` with the name `s`.
     """
 
-    raises = GraphError
     title = "`{routine}` gives `{name}` a value twice"
     help = "each name has one value: take another name"
 

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from tirlite.diag import GraphError, Message
+from tirlite.diag import GraphMessage
 from tirlite.graph.arguments import GraphArgumentCount, arrays_of, bind
 from tirlite.graph.explicit.instructions import (
     AllocStorage,
@@ -40,14 +40,13 @@ Array: TypeAlias = npt.NDArray[Any]
 Value: TypeAlias = "Array | tuple[Value, ...]"
 
 
-class TensorOutside(Message):
+class TensorOutside(GraphMessage):
     """A tensor of a program with explicit allocation does not fit into its storage.
 
     Example: `alloc_tensor(s, offset=64, shape=(4,), dtype=f32)` where `s` has 64 bytes.
     """
 
     code = "tensor-outside-storage"
-    raises = GraphError
     title = "`{tensor}` takes the bytes [{low}, {high}) of `{storage}`, which has {size}"
     help = "correct the offset or the shape, or allocate a larger storage"
 
@@ -58,14 +57,13 @@ class TensorOutside(Message):
     size: int
 
 
-class NoOutVariant(Message):
+class NoOutVariant(GraphMessage):
     """A program with explicit allocation invokes an operator that cannot write where it is told.
 
     Example: Running a program with `library=tl.graph.NATIVE`, where an operator has no kernel.
     Fix: Run it with `tl.graph.NUMPY`, or compose the operator of others.
     """
 
-    raises = GraphError
     title = "operator `{op}` has no out-variant"
     help = "NumPy's out-variants, the default, know all operators"
 

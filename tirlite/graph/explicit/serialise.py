@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from tirlite.diag import GraphError, Message, TirliteError
+from tirlite.diag import GraphMessage, TirliteError
 from tirlite.graph.explicit.instructions import (
     AllocStorage,
     AllocTensor,
@@ -43,7 +43,7 @@ Dims: TypeAlias = Mapping[str, Dim]
 _VERSION = 1
 
 
-class NoProgramJson(Message):
+class NoProgramJson(GraphMessage):
     """Text is not the JSON of a program with explicit allocation.
 
     Example: `tl.graph.Executable.from_json("{}")`.
@@ -51,7 +51,6 @@ class NoProgramJson(Message):
     """
 
     code = "bad-program-json"
-    raises = GraphError
     title = "this is not the JSON of a program with explicit allocation: {reason}"
     help = "`to_json()` of an Executable gives the form that is read here"
 

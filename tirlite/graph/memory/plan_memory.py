@@ -13,7 +13,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import NamedTuple
 
-from tirlite.diag import GraphError, Message, public
+from tirlite.diag import GraphMessage, public
 from tirlite.graph.expr import Expr, FunctionNode
 from tirlite.graph.extents import is_at_most, is_equal
 from tirlite.graph.memory.problem import problem_of
@@ -155,14 +155,13 @@ def _suits(awaited: Mapping[Token, list[Interval]], request: Request, token: Tok
     return not any(low < end and start < high for low, high in awaited[token] for start, end in request.live)
 
 
-class PartlyAnnotated(Message):
+class PartlyAnnotated(GraphMessage):
     """Some expressions of a graph have a device, and others have none.
 
     Example: A graph with `with g.on(2):` around some of its operators.
     Fix: Put all inputs, constants and operators on devices, or none.
     """
 
-    raises = GraphError
     title = "{annotated} out of {all} expressions of `{function}` have a device"
     help = "put all inputs, constants and operators on devices, or none; the first without one is `{first}`"
 

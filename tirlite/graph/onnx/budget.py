@@ -6,7 +6,7 @@ from pathlib import Path
 from time import thread_time
 from typing import Any
 
-from tirlite.diag import GraphError, Message, Span
+from tirlite.diag import GraphMessage, Span
 from tirlite.graph.known.told import FileUsed, state_of
 from tirlite.record import record
 
@@ -29,7 +29,7 @@ class Budget:
     seconds: float = 600.0
 
 
-class OnnxTooLarge(Message):
+class OnnxTooLarge(GraphMessage):
     """A model of a few lines takes far more to read than its file says.
 
     Functions are called, loops unrolled and branches read, and what is known before a run is computed. There is a limit
@@ -39,7 +39,6 @@ class OnnxTooLarge(Message):
     Fix: Export the model with loops that stay loops, or cut it into parts.
     """
 
-    raises = GraphError
     title = "`{model}` has more than {most} {what}, with its functions called and its loops unrolled"
     label = "reached here"
 

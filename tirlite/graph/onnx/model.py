@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from tirlite.diag import GraphError, Message
+from tirlite.diag import GraphError, GraphMessage, Message
 from tirlite.graph.aot.names import name_of
 from tirlite.graph.builder.builder import Builder
 from tirlite.graph.demands import Demands
@@ -37,21 +37,20 @@ _MOST_BYTES = 1 << 62
 BUDGET = Budget()
 
 
-class NoOnnxPackage(Message):
+class NoOnnxPackage(GraphMessage):
     """ONNX models were to be read without the package that reads them.
 
     Example: `tl.from_onnx("model.onnx")` where `onnx` is not installed.
     """
 
     code = "onnx-not-installed"
-    raises = GraphError
     title = "reading `{model}` takes the package onnx, which is not installed"
     help = "run `pip install tirlite[onnx]`"
 
     model: str
 
 
-class UnsupportedOnnx(Message):
+class UnsupportedOnnx(GraphMessage):
     """A model has nodes that have no counterpart in a graph. All are named.
 
     Example: A model with a node of operator `ImageDecoder`.
@@ -59,7 +58,6 @@ class UnsupportedOnnx(Message):
     """
 
     code = "onnx-unsupported"
-    raises = GraphError
     title = "`{model}` has {count} that cannot be imported:\n{nodes}"
 
     model: str

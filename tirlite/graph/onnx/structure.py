@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from importlib import import_module
 from typing import Any
 
-from tirlite.diag import GraphError, Message
+from tirlite.diag import GraphMessage
 from tirlite.graph.expr import Expr
 from tirlite.graph.onnx.dtypes import DTYPES, dtype_name
 from tirlite.graph.types import TensorType
@@ -89,7 +89,7 @@ def check_declared(declared: Iterable[Any], values: Mapping[str, object], name: 
             raise BadOnnxModel(name, why, span=value.span).error()
 
 
-class BadOnnxModel(Message):
+class BadOnnxModel(GraphMessage):
     """A file is not an ONNX model, or contradicts itself.
 
     Example: `tl.from_onnx("notes.txt")`.
@@ -97,7 +97,6 @@ class BadOnnxModel(Message):
     """
 
     code = "onnx-bad-model"
-    raises = GraphError
     title = "`{model}`: {why}"
 
     model: str

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tirlite.diag import GraphError, Message, Span
+from tirlite.diag import GraphMessage, Span
 from tirlite.graph.expr import Constant
 from tirlite.graph.onnx.budget import Spent
 from tirlite.graph.onnx.dtypes import DTYPES, dtype_name
@@ -21,7 +21,7 @@ _FIELDS = {"f32": "float_data", "f64": "double_data", "i64": "int64_data", "u32"
 _MOST_BYTES = 1 << 40
 
 
-class BadOnnxTensor(Message):
+class BadOnnxTensor(GraphMessage):
     """A tensor in an ONNX model contradicts itself, or its data lie where a model must not reach.
 
     Example: An initializer of 4 floats with 8 bytes of data; external data in `../weights.bin`.
@@ -29,7 +29,6 @@ class BadOnnxTensor(Message):
     """
 
     code = "onnx-bad-tensor"
-    raises = GraphError
     title = "tensor `{name}` of `{model}`: {why}"
     label = "here"
 

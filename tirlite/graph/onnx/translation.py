@@ -9,7 +9,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from tirlite.diag import GraphError, Message, Source, Span, TirliteError
+from tirlite.diag import GraphMessage, Message, Source, Span, TirliteError
 from tirlite.graph.builder.builder import Builder
 from tirlite.graph.demands import Mark
 from tirlite.graph.expr import BranchTypes, Expr
@@ -41,7 +41,7 @@ Named: TypeAlias = "Expr | NarrowValue | Lost | None"
 Names: TypeAlias = "MutableMapping[str, Named]"
 
 
-class UnknownOnnxValue(Message):
+class UnknownOnnxValue(GraphMessage):
     """A node of an ONNX model uses a name that nothing before it computes.
 
     Example: A model whose only node is `y = Relu(z)`, and whose only input is `x`.
@@ -49,7 +49,6 @@ class UnknownOnnxValue(Message):
     """
 
     code = "onnx-unknown-value"
-    raises = GraphError
     title = "nothing computes `{name}` before it is used"
     label = "used here"
     help = "list nodes after those whose results they use"

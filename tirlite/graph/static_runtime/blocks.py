@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from tirlite.diag import GraphError, Message
+from tirlite.diag import GraphMessage
 from tirlite.graph.evaluate import applied, evaluate
 from tirlite.graph.expr import Call, TupleGetItem
 from tirlite.graph.extents import values as shape_at
@@ -209,13 +209,12 @@ def runners(main: BlockRunner) -> Iterator[BlockRunner]:
         stack += reversed([each for pair in top.inner.values() for each in pair])
 
 
-class StorageChanged(Message):
+class StorageChanged(GraphMessage):
     """An operator gave a value another storage than the planner did.
 
     Example: An operator of your own that calls `outs[0].assign(array)`, under `debug=True`.
     """
 
-    raises = GraphError
     title = "`{op}` replaced the storage of `{value}`"
     help = "write into the array of the output; without `debug` this is repaired after the run, and costs memory"
 
@@ -223,13 +222,12 @@ class StorageChanged(Message):
     value: str
 
 
-class OperandsOverlap(Message):
+class OperandsOverlap(GraphMessage):
     """An operator writes bytes that it reads, or writes some bytes twice.
 
     Example: An operator of your own that calls `outs[0].share(args[0])`, under `debug=True`.
     """
 
-    raises = GraphError
     title = "`{op}`: the output `{output}` overlaps `{other}`"
     help = "let the operator write into the arrays that it is given for its outputs"
 
@@ -238,14 +236,13 @@ class OperandsOverlap(Message):
     other: str
 
 
-class OperandChanged(Message):
+class OperandChanged(GraphMessage):
     """An operator writes to one of its operands.
 
     Example: An operator of your own that calls `np.exp(args[0].array, out=args[0].array)`, under `debug=True`.
     Fix: Write into `outs[0].array`, and copy first where it is easier to compute in place.
     """
 
-    raises = GraphError
     title = "`{op}` changed its operand `{value}`"
     help = "other operators may read it: write into the arrays that are passed for the outputs"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import combinations
 
-from tirlite.diag import Message, PlanError, did_you_mean
+from tirlite.diag import PlanMessage, did_you_mean
 from tirlite.plan.bound import peaks
 from tirlite.plan.layout import Choice, Layout, Region
 from tirlite.plan.request import Request
@@ -18,14 +18,13 @@ _NAMES = 8
 _PAIRS = 66
 
 
-class UnknownRequest(Message):
+class UnknownRequest(PlanMessage):
     """A plan is asked about a request that it does not have.
 
     Example: `plan.explain("rovs")`, where the request is called `rows`.
     Fix: Correct the id.
     """
 
-    raises = PlanError
     title = "the plan has no request `{id}`"
     help = "{hint}"
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 
-from tirlite.diag import CapacityError, InternalError, Message, PlanError, public
+from tirlite.diag import CapacityError, InternalError, Message, PlanMessage, public
 from tirlite.plan.arguments import demand
 from tirlite.plan.in_place import Handover, chosen, grouped, handovers
 from tirlite.plan.layout import Choice, Decision, Placement, Region
@@ -34,7 +34,7 @@ _KEPT = 4096
 _WORK, _ENGINE_WORK = 250_000, 25_000_000
 
 
-class UnboundDim(Message):
+class UnboundDim(PlanMessage):
     """A plan for one shape is asked for, and a dim has no value.
 
     Example: `PerShape(problem).plan_at({n: 4})`, where sizes depend on `m` as well.
@@ -42,7 +42,6 @@ class UnboundDim(Message):
     """
 
     code = "shape-without-value"
-    raises = PlanError
     title = "a plan for one shape needs a value for `{name}`"
     help = "sizes depend on {dims}"
 
@@ -249,13 +248,12 @@ def _constant(
     return solve(Problem(requests, pools, pairs), "auto", budget, engine=engine)
 
 
-class ManyShapes(Message):
+class ManyShapes(PlanMessage):
     """Strategy `per_shape` plans for one shape at a time, and sizes depend on dims without a value.
 
     Example: `plan.solve(problem, "per_shape")` of a problem with sizes over `n`.
     """
 
-    raises = PlanError
     title = "strategy `per_shape` makes a plan for each value of {dims}, and is given none"
     help = "ask `plan.PerShape(problem).plan_at(...)`, or give values with `--bind`"
 

@@ -17,7 +17,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TextIO
 
-from tirlite.diag import Message, PlanError, Source, Span, TirliteError, nearest, public
+from tirlite.diag import Message, PlanError, PlanMessage, Source, Span, TirliteError, nearest, public
 from tirlite.plan.arguments import demand, dim_of, is_path
 from tirlite.plan.layout import Layout, addresses
 from tirlite.plan.problem import DuplicateId, Problem
@@ -47,7 +47,7 @@ _COLUMN_OF = {
 }
 
 
-class NotUtf8(Message):
+class NotUtf8(PlanMessage):
     """A table is not text in UTF-8.
 
     Example: A spreadsheet's own file instead of a CSV.
@@ -55,7 +55,6 @@ class NotUtf8(Message):
     """
 
     code = "not-utf-8"
-    raises = PlanError
     title = "`{name}` is not text in UTF-8: line {line} holds the byte {byte:#04x} in column {column}"
 
     name: str
@@ -64,14 +63,13 @@ class NotUtf8(Message):
     byte: int
 
 
-class MissingColumn(Message):
+class MissingColumn(PlanMessage):
     """A table of lifetimes lacks a column.
 
     Example: A first line `id,lower,size`, without `upper`.
     Fix: Add the column that the message names.
     """
 
-    raises = PlanError
     title = "the table has no column `{column}`"
     label = "{hint}"
     help = "a table of lifetimes has the columns `id`, `lower`, `upper`, and `size` or `size_expr`"
@@ -80,21 +78,20 @@ class MissingColumn(Message):
     hint: str
 
 
-class NamelessBuffer(Message):
+class NamelessBuffer(PlanMessage):
     """A line of a table of lifetimes has nothing in its column `id`.
 
     Example: `,0,3,64` under `id,lower,upper,size`.
     Fix: Give each buffer a name of its own.
     """
 
-    raises = PlanError
     title = "this buffer has no id"
     help = "give each buffer a name of its own in the column `{column}`"
 
     column: str
 
 
-class BadNumber(Message):
+class BadNumber(PlanMessage):
     """A cell that holds a number holds something else.
 
     Example: `a,0,3.5,64` under `id,lower,upper,size`.
@@ -102,7 +99,6 @@ class BadNumber(Message):
     """
 
     code = "bad-csv-number"
-    raises = PlanError
     title = "`{text}` is not an integer"
     label = "the column `{column}` holds integers"
     help = "{hint}"
@@ -112,13 +108,12 @@ class BadNumber(Message):
     hint: str
 
 
-class BadGap(Message):
+class BadGap(PlanMessage):
     """A cell of the column `gaps` is not a list of gaps.
 
     Example: `7:9`.
     """
 
-    raises = PlanError
     title = "`{text}` is not a gap in a lifetime"
     label = "{why}"
     help = "gaps are half-open stretches `lower-upper` with spaces between, as in `7-9 12-14`"
@@ -127,13 +122,12 @@ class BadGap(Message):
     why: str
 
 
-class PartialGap(Message):
+class PartialGap(PlanMessage):
     """A gap of MiniMalloc's in which a part of the buffer stays live.
 
     Example: `7-9@0:16` in the column `gaps`.
     """
 
-    raises = PlanError
     title = "in the gap `{text}` a part of the buffer stays live"
     label = "the part behind the `@`"
     help = "only whole buffers have gaps here: drop the gap, or split the buffer into requests with fixed offsets"
@@ -141,7 +135,7 @@ class PartialGap(Message):
     text: str
 
 
-class WrongValue(Message):
+class WrongValue(PlanMessage):
     """A column `size@...` that contradicts `size_expr`.
 
     Example: `size_expr` is `4*N`, and the column for `N=8` says 30.
@@ -149,7 +143,6 @@ class WrongValue(Message):
     """
 
     code = "wrong-size-value"
-    raises = PlanError
     title = "`{size}` is {value} where {name} = {at}, and the table says {told}"
     label = "not {value}"
     related_label = "the size"
@@ -371,13 +364,12 @@ class _Reader:
         return message.error() if message.span else message.replaced(span=self._span(number, placed)).error()
 
 
-class NotForCsv(Message):
+class NotForCsv(PlanMessage):
     """A problem has parts for which tables have no columns.
 
     Example: `write_csv` of a problem with several pools.
     """
 
-    raises = PlanError
     title = "a CSV file cannot tell {what}"
     help = "`problem.to_json()` tells everything"
 

@@ -7,7 +7,7 @@ import string
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
-from tirlite.diag import Message, PlanError, Source, Span, hint
+from tirlite.diag import Message, PlanMessage, Source, Span, hint
 from tirlite.plan.arguments import dim_of, refuse_contrary
 from tirlite.plan.tables.text import names_in, parse_facts
 from tirlite.record import cached_property, record
@@ -23,28 +23,26 @@ _CELLS = {
 _MARK = "\ufeff"
 
 
-class NoHeader(Message):
+class NoHeader(PlanMessage):
     """A table is empty.
 
     Example: A file of no bytes.
     """
 
     code = "no-csv-header"
-    raises = PlanError
     title = "`{name}` is empty"
     help = "the first line of a table names its columns, as in `id,lower,upper,size`"
 
     name: str
 
 
-class DuplicateColumn(Message):
+class DuplicateColumn(PlanMessage):
     """Two columns of a table have one name.
 
     Example: `id,lower,upper,size,size`.
     Fix: Drop or rename one of them.
     """
 
-    raises = PlanError
     title = "two columns are called `{column}`"
     label = "the second one"
     related_label = "the first one"
@@ -52,7 +50,7 @@ class DuplicateColumn(Message):
     column: str
 
 
-class BadRow(Message):
+class BadRow(PlanMessage):
     """A line that has not one cell for each column.
 
     Example: `a,0,3` under `id,lower,upper,size`.
@@ -60,7 +58,6 @@ class BadRow(Message):
     """
 
     code = "bad-csv-row"
-    raises = PlanError
     title = "this line has {cells}, and the table has {columns} columns"
     label = "{what}"
     help = "put a cell that contains the separator into double quotes"
@@ -70,25 +67,23 @@ class BadRow(Message):
     what: str
 
 
-class BadQuotes(Message):
+class BadQuotes(PlanMessage):
     """A cell begins with a double quote and is not a quoted cell.
 
     Example: `"a,0,3,64`, or a cell that goes on in the next line.
     """
 
     code = "bad-csv-quotes"
-    raises = PlanError
     title = "a cell begins with a double quote and does not end with its partner"
     help = "a quoted cell ends with a double quote on the same line; those inside of it are doubled"
 
 
-class LoneReturn(Message):
+class LoneReturn(PlanMessage):
     """A line of a table ends with a carriage return, and no line feed after it.
 
     Example: A table that was saved for old Macintoshes.
     """
 
-    raises = PlanError
     title = "a carriage return stands inside of a line"
     label = "behind this"
     help = "lines end with a line feed, or with both: save the table with the line ends of Unix or Windows"
@@ -241,7 +236,7 @@ def _appended(row: tuple[str, ...], cell: str) -> tuple[str, ...]:
     return (*row, cell)
 
 
-class UnknownName(Message):
+class UnknownName(PlanMessage):
     """Something is told of a name that no size has.
 
     Example: `--bind M=4` for a table whose sizes mention `N` alone.
@@ -249,7 +244,6 @@ class UnknownName(Message):
     """
 
     code = "unknown-dim"
-    raises = PlanError
     title = "{what} `{name}`, and no size has such a name"
     help = "the names in sizes are {known}{hint}"
 

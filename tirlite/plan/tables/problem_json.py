@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import index
 from typing import Any, NamedTuple, TypeVar
 
-from tirlite.diag import KernelError, Message, PlanError
+from tirlite.diag import KernelError, PlanError, PlanMessage
 from tirlite.plan.request import Pool, Request
 from tirlite.plan.tables.text import is_dim_name, parse_size
 from tirlite.sizes import Dim, Size, dims_of, substitute
@@ -17,7 +17,7 @@ Names = Mapping[Dim, str]
 T = TypeVar("T")
 
 
-class BadJson(Message):
+class BadJson(PlanMessage):
     """Text is not the JSON of a problem or plan.
 
     Example: `Problem.from_json("{}")`.
@@ -25,7 +25,6 @@ class BadJson(Message):
     """
 
     code = "bad-plan-json"
-    raises = PlanError
     title = "this is not the JSON of a {what}: {reason}"
     help = "`to_json()` of a {what} gives the form that is read here"
 

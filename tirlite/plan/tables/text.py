@@ -9,7 +9,7 @@ from itertools import islice
 from math import lcm
 from typing import NamedTuple
 
-from tirlite.diag import KernelError, Message, PlanError, Source, Span, public
+from tirlite.diag import KernelError, PlanMessage, Source, Span, public
 from tirlite.plan.arguments import demand
 from tirlite.record import record
 from tirlite.sizes import Dim, Proof, Size, SizeLike, as_size, ceildiv, maximum, minimum, prove_divides
@@ -27,14 +27,13 @@ _MOST_SHOWN = 60
 _MOST_BITS = 13_000
 
 
-class BadSizeText(Message):
+class BadSizeText(PlanMessage):
     """A text is not a size.
 
     Example: `n +` in the column `size_expr` of a table.
     Fix: Write integers and dims with the operators that the message lists.
     """
 
-    raises = PlanError
     title = "`{text}` is not a size: {why}"
     help = (
         "a size is made of integers, the dims {known}, `+ - * // % **`, `max min floor ceil ceildiv`, and of `/` where "
@@ -285,28 +284,26 @@ _MULTIPLE = re.compile(rf"{_NAME}\s*%\s*(?P<factor>[1-9][0-9]*)\s*==\s*0")
 _MIRROR = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "==": "=="}
 
 
-class BadFact(Message):
+class BadFact(PlanMessage):
     """A part of the text is not a fact about one dim.
 
     Example: `--facts 'N<'`.
     Fix: Write comparisons with commas between: `N<=64, N%8==0`.
     """
 
-    raises = PlanError
     title = "`{text}` is not a fact about a dim"
     help = "separate facts by commas, as in `N<=64, 2<=M<=9, N%8==0, K==3`"
 
     text: str
 
 
-class ContraryFacts(Message):
+class ContraryFacts(PlanMessage):
     """The facts about one dim leave it no value.
 
     Example: `--facts 'N<8, N%16==0'`.
     Fix: Drop one of the facts.
     """
 
-    raises = PlanError
     title = "the facts leave the dim `{name}` no value: it is a multiple of {multiple_of}, {told}"
     help = "drop one of them; a dim is at least 1 where nothing else is told"
 
