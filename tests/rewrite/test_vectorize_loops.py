@@ -706,3 +706,28 @@ def test_places_that_are_computed_are_integers_of_32_bits() -> None:
     assert "if max(m - 1, n) <= 2147483647:" in lowered
     few = Normalize()(resize)
     assert VectorizeLoops(target="x86-64-v3")(few) is few
+
+
+def test_a_long_body_stands_once_where_its_last_vector_overlaps() -> None:
+    """The last block of a parallel loop goes over what is left, too: no other one writes that."""
+    turned = tl.parse(
+        """
+        n, m = tl.dims("n m")
+
+        @tl.kernel
+        def turned(x: tl.u8[n, m], y: tl.u8[m, n]):
+            for i in tl.parallel(n):
+                for j in range(m):
+                    y[j, i] = x[i, j]
+        """
+    )
+    lowered = str(VectorizeLoops(target="x86-64-v4")(Normalize()(turned)))
+    assert "for i in tl.parallel(0, n // 16 * 16, 16):" in lowered
+    assert "for i_1 in range(i, tl.select(n < i + 32, n, i + 16), 16):" in lowered
+    assert lowered.count("row = x[") + lowered.count("row_1 = x[") == 2
+    kernel = tl.compile(turned, target=tl.Target.host(workers=2))
+    for n, m in ((1, 3), (15, 40), (16, 16), (17, 33), (47, 5), (300, 301)):
+        x = np.random.default_rng(n).integers(0, 256, (n, m)).astype(np.uint8)
+        y = np.zeros((m, n), np.uint8)
+        kernel(x, y)
+        np.testing.assert_array_equal(y, x.T)

@@ -10,6 +10,7 @@ from tirlite.analysis.work import mentions, widest_computed
 from tirlite.ir import (
     GE,
     GT,
+    LT,
     Add,
     And,
     Buffer,
@@ -25,6 +26,7 @@ from tirlite.ir import (
     Mul,
     PrimFunc,
     Ramp,
+    Select,
     SeqStmt,
     Stmt,
     Store,
@@ -146,25 +148,33 @@ class ByVectors:
         """Loops over vectors up to `end`; the last vector lies within, wherever `end` is."""
         if self.most == self.few and self.is_repeatable and self.loop.kind is not ForKind.PARALLEL:
             # One loop does for all.
-            yield self.overlapping(self.loop.start, end)
+            yield self.overlapping(self.loop.start, end, end)
             return
         middle = last_whole(self.loop, count, self.most)
+        is_whole = isinstance(count, IntImm) and count.value % self.most == 0
+        at = Var(self.loop.var.name)
+        if self.most == self.few and self.is_repeatable and _has_loops(self.loop) and not is_whole:
+            # The body is long, and need not stand there twice: the last block goes over the rest, too.
+            following, block = folded(Add(at, const(self.most, i64))), const(2 * self.most, i64)
+            stop = Select(LT(end, Add(at, block)), end, following)
+            blocks = SeqStmt((self.overlapping(at, stop, end),))
+            yield For(at, self.loop.start, middle, blocks, self.loop.kind, step=self.most)
+            return
         if not isinstance(count, IntImm) or count.value >= self.most:
-            at = Var(self.loop.var.name)
             yield For(at, self.loop.start, middle, self.body(at, self.most), self.loop.kind, step=self.most)
-        if isinstance(count, IntImm) and count.value % self.most == 0:
+        if is_whole:
             return
         if self.is_repeatable:
-            yield self.overlapping(middle, end)
+            yield self.overlapping(middle, end, end)
         elif self.few < self.most:
             at = Var(self.loop.var.name)
             yield For(at, middle, end, self.body(at, self.few), step=self.few)
 
-    def overlapping(self, begin: Expr, end: Expr) -> Stmt:
-        """The loop over the rest, of which the last vector begins early enough to end in time."""
+    def overlapping(self, begin: Expr, stop: Expr, end: Expr) -> Stmt:
+        """A loop over vectors that begin before `stop`, the last one early enough to end in time."""
         at, first = Var(self.loop.var.name), Var("first")
         within = Let(first, Min(at, folded(Sub(end, const(self.few, i64)))))
-        return For(at, begin, end, SeqStmt((within, *self.body(first, self.few).stmts)), step=self.few)
+        return For(at, begin, stop, SeqStmt((within, *self.body(first, self.few).stmts)), step=self.few)
 
     def body(self, first: Expr, lanes: int) -> SeqStmt:
         """The body for so many iterations at once, from `first` on."""
