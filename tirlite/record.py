@@ -345,6 +345,11 @@ _SHARED = {
 }
 
 
+def dashed(name: str) -> str:
+    """The name of a class as one of a message or a pass: `check-races` of `CheckRaces`."""
+    return "".join(f"-{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("-")
+
+
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 class Record:
     """A base of frozen records: a subclass is one as it stands, and costs nothing but the list of its fields.

@@ -20,7 +20,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from tirlite.diag.error import CallTypeError, GraphError, KernelError, PlanError, TirliteError
-from tirlite.record import Record
+from tirlite.record import Record, dashed
 
 if TYPE_CHECKING:
     from tirlite.diag.source import Span
@@ -43,7 +43,7 @@ class Message(Record):
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         if "code" not in vars(cls):
-            cls.code = "".join(f"-{each.lower()}" if each.isupper() else each for each in cls.__name__)[1:]
+            cls.code = dashed(cls.__name__)
 
     def say(self, template: str) -> str:
         """`template` with this message's values in it."""

@@ -48,7 +48,6 @@ class CheckBounds(FactsPass):
     at_entry: bool = False
     at_loops: bool = False
     plainly: bool = False
-    name: str = "check-bounds"
 
     def rewritten(self, facts: Facts) -> PrimFunc:
         func = facts.func

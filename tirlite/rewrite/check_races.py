@@ -62,8 +62,6 @@ class CheckRaces(FactsPass):
     both places, and two iterations that meet.
     """
 
-    name: str = "check-races"
-
     def rewritten(self, facts: Facts) -> PrimFunc:
         if facts.doubtful_loops:
             from tirlite.analysis.trials.races import find_race  # and what tries programs at points

@@ -34,8 +34,6 @@ class CompactBuffers(FactsPass):
     one shape share storage better. For functions in normal form (see `Normalize`), best after `SinkAllocations`.
     """
 
-    name: str = "compact-buffers"
-
     def rewritten(self, facts: Facts) -> PrimFunc:
         return compacted(temporaries(facts), facts).apply(facts.func)
 

@@ -46,7 +46,6 @@ class ComputeOnce(FactsPass):
     """
 
     called: bool = False
-    name: str = "compute-once"
 
     def rewritten(self, facts: Facts) -> PrimFunc:
         loops = [loop for loop in statements_of(facts.func.body, For) if loop.kind is ForKind.REDUCE]

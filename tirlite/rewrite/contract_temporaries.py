@@ -23,8 +23,6 @@ class ContractTemporaries(FactsPass):
     after `SinkAllocations` and `CompactBuffers`, which leave one element of what is used only at its own index.
     """
 
-    name: str = "contract-temporaries"
-
     def rewritten(self, facts: Facts) -> PrimFunc:
         return contracted(temporaries(facts), facts)
 

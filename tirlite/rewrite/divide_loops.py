@@ -47,8 +47,6 @@ class DivideLoops(FactsPass):
     was, and does no more than store.
     """
 
-    name: str = "divide-loops"
-
     def rewritten(self, facts: Facts) -> PrimFunc:
         rows = {loop: length for loop in statements_of(facts.func.body, For) if (length := _length_of_rows(loop))}
         apart = {loop for loop, length in rows.items() if is_whole(loop, length, facts) and facts.is_independent(loop)}

@@ -43,7 +43,6 @@ class FindReductions(FactsPass):
 
     integers: bool = False
     shared_from: int = 0
-    name: str = "find-reductions"
 
     def rewritten(self, facts: Facts) -> PrimFunc:
         return self.on(facts).func

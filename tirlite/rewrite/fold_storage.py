@@ -47,8 +47,6 @@ class FoldStorage(FactsPass):
     Source of the idea: the storage folding of Halide.
     """
 
-    name: str = "fold-storage"
-
     def rewritten(self, facts: Facts) -> PrimFunc:
         accesses = Accesses()
         for allocation in temporaries(facts):

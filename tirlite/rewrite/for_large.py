@@ -17,7 +17,6 @@ class ForLarge(FactsPass):
 
     least: int
     steps: tuple[Pass, ...]
-    name: str = "for-large"
 
     def rewritten(self, facts: Facts) -> PrimFunc:
         return facts.func

@@ -68,7 +68,6 @@ class FuseLoops(FactsPass):
     """
 
     shift: bool = True
-    name: str = "fuse-loops"
 
     def rewritten(self, facts: Facts) -> PrimFunc:
         return self.on(facts).func

@@ -24,8 +24,6 @@ class NarrowIntegers(FactsPass):
     For functions in normal form (see `Normalize`), before loops go by vectors.
     """
 
-    name: str = "narrow-integers"
-
     def rewritten(self, facts: Facts) -> PrimFunc:
         made: dict[For, tuple[Stmt, ...]] = {}
         work = [(facts.func.body, 0)]

@@ -42,8 +42,6 @@ class ParallelizeLoops(FactsPass):
     calling thread. For functions in normal form (see `Normalize`).
     """
 
-    name: str = "parallelize-loops"
-
     def rewritten(self, facts: Facts) -> PrimFunc:
         chosen = _outermost(facts.func.body, facts)
         if not chosen:

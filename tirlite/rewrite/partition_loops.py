@@ -52,8 +52,6 @@ class PartitionLoops(FactsPass):
     Source: TVM calls this loop partitioning (loop_partition.cc), and Halide too (PartitionLoops.cpp).
     """
 
-    name: str = "partition-loops"
-
     def rewritten(self, facts: Facts) -> PrimFunc:
         loops = [loop for loop in statements_of(facts.func.body, For) if _may_have_edges(loop)]
         parts: dict[For, tuple[Stmt, ...]] = {}

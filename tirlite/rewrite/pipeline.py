@@ -5,14 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from time import perf_counter
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias
 
 from tirlite.analysis.facts import Facts
 from tirlite.gate import GATE
 from tirlite.ir import PrimFunc
 from tirlite.ir.demand import of_prim_func, pass_call
 from tirlite.plan.collection import collection_paused
-from tirlite.record import record
+from tirlite.record import dashed, record
 
 if TYPE_CHECKING:
     from tirlite.plan import Plan
@@ -47,9 +47,16 @@ class Rewritten:
 
 
 class FactsPass(ABC):
-    """A pass that asks for facts. In a pipeline it gets those that are known of the function as it is."""
+    """A pass that asks for facts. In a pipeline it gets those that are known of the function as it is.
+
+    Its name is that of its class, `check-races`.
+    """
 
     __slots__ = ()
+    name: ClassVar[str]
+
+    def __init_subclass__(cls) -> None:
+        cls.name = dashed(cls.__name__)
 
     @pass_call
     def __call__(self, func: PrimFunc) -> PrimFunc:

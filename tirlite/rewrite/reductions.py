@@ -110,8 +110,6 @@ class ReductionConverted(Message):
 class CheckReductions(FactsPass):
     """Refuses a function in normal form with a `tl.reduce` loop that may not be regrouped, telling the accesses."""
 
-    name: str = "check-reductions"
-
     def rewritten(self, facts: Facts) -> PrimFunc:
         for loop in statements_of(facts.func.body, For):
             if loop.kind is not ForKind.REDUCE:
@@ -165,7 +163,6 @@ class BlockReductions(FactsPass):
     """
 
     serial: bool = False
-    name: str = "block-reductions"
 
     def rewritten(self, facts: Facts) -> PrimFunc:
         candidates = _outermost(facts.func.body)
@@ -232,8 +229,6 @@ class SplitReductions(FactsPass):
     what has no vector form go on in order as they are written. For functions in normal form (see `Normalize`) that
     `CheckReductions` lets pass; the result is in it too.
     """
-
-    name: str = "split-reductions"
 
     def rewritten(self, facts: Facts) -> PrimFunc:
         func = facts.func

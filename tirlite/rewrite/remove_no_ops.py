@@ -42,8 +42,6 @@ class RemoveNoOps(FactsPass):
     removed store (an index out of bounds, a division by zero) no longer does: this is for functions without errors.
     """
 
-    name: str = "remove-no-ops"
-
     def rewritten(self, facts: Facts) -> PrimFunc:
         kept = _Needed(facts).found
 

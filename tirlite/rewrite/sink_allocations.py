@@ -47,8 +47,6 @@ class SinkAllocations(FactsPass):
     read from memory, which may change on the way.
     """
 
-    name: str = "sink-allocations"
-
     def rewritten(self, facts: Facts) -> PrimFunc:
         return sunk(temporaries(facts), facts)
 

@@ -48,8 +48,6 @@ class SplitWebs(FactsPass):
     time. For functions in normal form (see `Normalize`).
     """
 
-    name: str = "split-webs"
-
     def rewritten(self, facts: Facts) -> PrimFunc:
         reused = [each for each in facts.sequence.allocations if _is_reused(each)]
         if not reused:

@@ -32,8 +32,6 @@ class StorageRewrite(StorageOptions, FactsPass):
     virtual threads are left.
     """
 
-    name: str = "storage-rewrite"
-
     @classmethod
     def of(cls, options: StorageOptions, **changes: Any) -> StorageRewrite:
         """The pass with these options, some of them changed."""

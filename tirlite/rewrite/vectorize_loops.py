@@ -65,7 +65,6 @@ class VectorizeLoops(FactsPass):
     called: bool = False
     target: str = HOST
     form: Form = Form.ALONE
-    name: str = "vectorize-loops"
 
     def rewritten(self, facts: Facts) -> PrimFunc:
         return self.on(facts).func

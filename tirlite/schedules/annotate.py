@@ -6,13 +6,12 @@ from tirlite.analysis.dependence import writes
 from tirlite.analysis.facts import Facts
 from tirlite.ir import AttrKey, AttrStmt, ForKind, PrimFunc, SeqStmt
 from tirlite.record import record
-from tirlite.rewrite.pipeline import FactsPass
-from tirlite.schedules.handle import LoopName, buffer_named, handle_of, loop_named
-from tirlite.schedules.step import demand_any_order, demand_independent, does_not_fit, with_loop
+from tirlite.schedules.handle import LoopName, buffer_named, loop_named
+from tirlite.schedules.step import Step, demand_any_order, demand_independent, does_not_fit, with_loop
 
 
 @record
-class Annotate(FactsPass):
+class Annotate(Step):
     """A remark about a loop, in the IR as `with tl.attr("pragma", text):` around it. It changes nothing.
 
     Passes leave it where it is, and who reads the IR finds it there.
@@ -20,10 +19,6 @@ class Annotate(FactsPass):
 
     loop: LoopName
     text: str
-    name: str = "annotate"
-
-    def __str__(self) -> str:
-        return f"s.annotate({handle_of(self.loop)}, {self.text!r})"
 
     def rewritten(self, facts: Facts) -> PrimFunc:
         loop = loop_named(facts.func, self.loop)
@@ -32,14 +27,10 @@ class Annotate(FactsPass):
 
 
 @record
-class Parallel(FactsPass):
+class Parallel(Step):
     """A loop whose iterations may run at once. Refused where one may touch what another one writes."""
 
     loop: LoopName
-    name: str = "parallel"
-
-    def __str__(self) -> str:
-        return f"s.parallel({handle_of(self.loop)})"
 
     def rewritten(self, facts: Facts) -> PrimFunc:
         loop = loop_named(facts.func, self.loop)
@@ -51,7 +42,7 @@ class Parallel(FactsPass):
 
 
 @record
-class Nontemporal(FactsPass):
+class Nontemporal(Step):
     """What a loop stores into a buffer by vectors goes past the caches, whatever the size of the buffer.
 
     In the IR it is `with tl.attr(y, "nontemporal"):` around the loop; without it code does so for large results alone.
@@ -61,10 +52,6 @@ class Nontemporal(FactsPass):
 
     buffer: str
     at: LoopName
-    name: str = "nontemporal"
-
-    def __str__(self) -> str:
-        return f"s.nontemporal({self.buffer!r}, at={handle_of(self.at)})"
 
     def rewritten(self, facts: Facts) -> PrimFunc:
         buffer = buffer_named(facts.func, self.buffer)

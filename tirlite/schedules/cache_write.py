@@ -25,9 +25,9 @@ from tirlite.ir import (
 )
 from tirlite.record import record
 from tirlite.rewrite.local_elements import in_scalars
-from tirlite.rewrite.pipeline import FactsPass
-from tirlite.schedules.handle import LoopName, buffer_named, chain_to, handle_of
+from tirlite.schedules.handle import LoopName, buffer_named, chain_to
 from tirlite.schedules.step import (
+    Step,
     defined_in,
     demand_any_order,
     does_not_fit,
@@ -41,7 +41,7 @@ from tirlite.schedules.windows import Tile, tile
 
 
 @record
-class CacheRead(FactsPass):
+class CacheRead(Step):
     """The part of a buffer that the body of `at` reads, copied as the body begins, with the axes of the buffer.
 
     Along an axis it is what lies around the variable of a loop, so many elements, where that is a constant; else all of
@@ -53,10 +53,6 @@ class CacheRead(FactsPass):
 
     buffer: str
     at: LoopName
-    name: str = "cache-read"
-
-    def __str__(self) -> str:
-        return f"s.cache_read({self.buffer!r}, at={handle_of(self.at)})"
 
     def rewritten(self, facts: Facts) -> PrimFunc:
         buffer = buffer_named(facts.func, self.buffer)
@@ -87,7 +83,7 @@ class CacheRead(FactsPass):
 
 
 @record
-class CacheWrite(FactsPass):
+class CacheWrite(Step):
     """What the body of `at` touches of a buffer that it writes, in a copy: loaded before, and stored after.
 
     One element becomes a local scalar, so that it stays in a register. Of more the copy is a tile, `y.cached`, which
@@ -101,10 +97,6 @@ class CacheWrite(FactsPass):
 
     buffer: str
     at: LoopName
-    name: str = "cache-write"
-
-    def __str__(self) -> str:
-        return f"s.cache_write({self.buffer!r}, at={handle_of(self.at)})"
 
     def rewritten(self, facts: Facts) -> PrimFunc:
         buffer = buffer_named(facts.func, self.buffer)

@@ -43,9 +43,8 @@ from tirlite.rewrite.access_rewrite import Accesses
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.fold_storage import fold_lines, lines_of, loop_around
 from tirlite.rewrite.normalize import Normalize
-from tirlite.rewrite.pipeline import FactsPass
-from tirlite.schedules.handle import LoopName, buffer_named, chain_to, handle_of, loop_named
-from tirlite.schedules.step import demand_any_order, demand_plain, does_not_fit
+from tirlite.schedules.handle import LoopName, buffer_named, chain_to, loop_named
+from tirlite.schedules.step import Step, demand_any_order, demand_plain, does_not_fit
 from tirlite.schedules.windows import MOST_ELEMENTS, Window, window
 from tirlite.sizes.unknown import ends, is_nonnegative
 
@@ -53,7 +52,7 @@ _PLAIN = (ForKind.SERIAL, ForKind.PARALLEL)
 
 
 @record
-class ComputeAt(FactsPass):
+class ComputeAt(Step):
     """The nest of `loop`, which fills temporaries, inside of the loop `at`: for the elements that an iteration reads.
 
     The temporaries shrink to these, and are allocated there: from where a loop around stands, so many elements along
@@ -66,10 +65,6 @@ class ComputeAt(FactsPass):
 
     loop: LoopName
     at: LoopName
-    name: str = "compute-at"
-
-    def __str__(self) -> str:
-        return f"s.compute_at({handle_of(self.loop)}, at={handle_of(self.at)})"
 
     def rewritten(self, facts: Facts) -> PrimFunc:
         first = chain_to(facts.func, self.loop)[-1]
@@ -324,7 +319,7 @@ class _Move:
 
 
 @record
-class StoreAt(FactsPass):
+class StoreAt(Step):
     """A temporary with so many lines as one iteration of the loop `at` sees: a window that slides along with the loop.
 
     Line `i` lies at `i % lines`. After `join`, which has what reads a temporary run a few lines behind what fills it,
@@ -334,10 +329,6 @@ class StoreAt(FactsPass):
 
     buffer: str
     at: LoopName
-    name: str = "store-at"
-
-    def __str__(self) -> str:
-        return f"s.store_at({self.buffer!r}, at={handle_of(self.at)})"
 
     def rewritten(self, facts: Facts) -> PrimFunc:
         buffer = buffer_named(facts.func, self.buffer)

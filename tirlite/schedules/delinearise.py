@@ -6,13 +6,12 @@ from tirlite.analysis.facts import Facts
 from tirlite.ir import ForKind, IntImm, PrimFunc
 from tirlite.record import record
 from tirlite.rewrite.divide_loops import divided, is_whole
-from tirlite.rewrite.pipeline import FactsPass
-from tirlite.schedules.handle import LoopName, handle_of, loop_named
-from tirlite.schedules.step import demand_plain, does_not_fit, with_loop
+from tirlite.schedules.handle import LoopName, loop_named
+from tirlite.schedules.step import Step, demand_plain, does_not_fit, with_loop
 
 
 @record
-class Delinearise(FactsPass):
+class Delinearise(Step):
     """`for i in range(n * 64)` as `i.outer` over rows of 64, and `i.inner` through one.
 
     `i // 64` becomes `i.outer`, and `i % 64` becomes `i.inner`: indices that were quotients and remainders become those
@@ -22,10 +21,6 @@ class Delinearise(FactsPass):
 
     loop: LoopName
     by: int
-    name: str = "delinearise"
-
-    def __str__(self) -> str:
-        return f"s.delinearise({handle_of(self.loop)}, {self.by})"
 
     def rewritten(self, facts: Facts) -> PrimFunc:
         loop = loop_named(facts.func, self.loop)

@@ -7,13 +7,21 @@ from itertools import pairwise
 from tirlite.analysis.facts import Facts
 from tirlite.ir import Allocate, For, Let, PrimFunc, SeqStmt, Stmt, View, statements
 from tirlite.record import record
-from tirlite.rewrite.pipeline import FactsPass
-from tirlite.schedules.handle import LoopName, chain_to, handle_of
-from tirlite.schedules.step import breaks_order, carried, demand_any_order, demand_plain, does_not_fit, named, with_loop
+from tirlite.schedules.handle import LoopName, chain_to
+from tirlite.schedules.step import (
+    Step,
+    breaks_order,
+    carried,
+    demand_any_order,
+    demand_plain,
+    does_not_fit,
+    named,
+    with_loop,
+)
 
 
 @record
-class Distribute(FactsPass):
+class Distribute(Step):
     """What stands before `loop`, in the innermost of the loops around it up to `out_of`, in a nest of its own.
 
     With `behind` it is what stands up to the loop, and that too.
@@ -25,11 +33,6 @@ class Distribute(FactsPass):
     loop: LoopName
     out_of: LoopName
     behind: bool = False
-    name: str = "distribute"
-
-    def __str__(self) -> str:
-        behind = ", behind=True" if self.behind else ""
-        return f"s.distribute({handle_of(self.loop)}, out_of={handle_of(self.out_of)}{behind})"
 
     def rewritten(self, facts: Facts) -> PrimFunc:
         chain = chain_to(facts.func, self.loop)

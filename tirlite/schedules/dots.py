@@ -52,10 +52,10 @@ from tirlite.ir.op import INTERLEAVES
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.lanes import Lanes, NotVector
-from tirlite.rewrite.pipeline import FactsPass
-from tirlite.schedules.handle import LoopName, chain_to, handle_of
+from tirlite.schedules.handle import LoopName, chain_to
 from tirlite.schedules.pack import demand_axes, loads_of_one
 from tirlite.schedules.step import (
+    Step,
     defined_in,
     demand_any_order,
     demand_plain,
@@ -71,7 +71,7 @@ from tirlite.schedules.step import (
 
 
 @record
-class Dots(FactsPass):
+class Dots(Step):
     """Products that loops inside of `at` sum up, by groups of terms: each group one `tl.dot` of two packed copies.
 
     `axes` are the loops over terms, of which the last goes by groups, and then the one over columns. The operand that
@@ -90,12 +90,6 @@ class Dots(FactsPass):
     axes: tuple[LoopName, ...]
     whole: int
     types: tuple[str, str]
-    name: str = "dots"
-
-    def __str__(self) -> str:
-        axes = ", ".join(str(handle_of(each)) for each in self.axes)
-        around = f"outside={handle_of(self.outside)}, at={handle_of(self.at)}"
-        return f"s.dots({around}, axes=[{axes}], whole={self.whole}, types={self.types})"
 
     def rewritten(self, facts: Facts) -> PrimFunc:
         around = chain_to(facts.func, self.at)

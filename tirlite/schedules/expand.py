@@ -8,13 +8,12 @@ from tirlite.analysis.facts import Facts
 from tirlite.ir import Allocate, Buffer, Expr, Load, Node, PrimFunc, Rule, SeqStmt, Store, Sub, View, rewrite, walk
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
-from tirlite.rewrite.pipeline import FactsPass
-from tirlite.schedules.handle import LoopName, chain_to, handle_of
-from tirlite.schedules.step import defined_in, demand_plain, does_not_fit, mentions, trips, with_loop
+from tirlite.schedules.handle import LoopName, chain_to
+from tirlite.schedules.step import Step, defined_in, demand_plain, does_not_fit, mentions, trips, with_loop
 
 
 @record
-class Expand(FactsPass):
+class Expand(Step):
     """A buffer that the body of `at` allocates, allocated before that loop, with a last axis for its iterations.
 
     The iteration `i` has the elements `[..., i - start]`, so lanes that stand for iterations find theirs side by side.
@@ -24,10 +23,6 @@ class Expand(FactsPass):
 
     buffer: str
     at: LoopName
-    name: str = "expand"
-
-    def __str__(self) -> str:
-        return f"s.expand({self.buffer!r}, at={handle_of(self.at)})"
 
     def rewritten(self, facts: Facts) -> PrimFunc:
         at = chain_to(facts.func, self.at)[-1]

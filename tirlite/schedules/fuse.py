@@ -7,16 +7,15 @@ from tirlite.ir import Add, Expr, FloorDiv, FloorMod, For, ForKind, IntImm, Let,
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.lanes import iterations
-from tirlite.rewrite.pipeline import FactsPass
-from tirlite.schedules.handle import LoopName, chain_to, handle_of
-from tirlite.schedules.step import demand_plain, does_not_fit, is_steady, mentions, with_loop
+from tirlite.schedules.handle import LoopName, chain_to
+from tirlite.schedules.step import Step, demand_plain, does_not_fit, is_steady, mentions, with_loop
 
 # No loop of such steps comes to an end where a number of iterations and one of them together wrap around.
 _SHORT = 1 << 16
 
 
 @record
-class Fuse(FactsPass):
+class Fuse(Step):
     """`i.j`, with an iteration for each one of `j` in each one of `i`, in their order.
 
     `j` is all there is in `i`, its bounds do not depend on `i`, both ascend, and both are parallel or neither is. Their
@@ -25,10 +24,6 @@ class Fuse(FactsPass):
 
     outer: LoopName
     inner: LoopName
-    name: str = "fuse"
-
-    def __str__(self) -> str:
-        return f"s.fuse({handle_of(self.outer)}, {handle_of(self.inner)})"
 
     def rewritten(self, facts: Facts) -> PrimFunc:
         inner_chain = chain_to(facts.func, self.inner)

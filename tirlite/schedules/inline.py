@@ -29,15 +29,14 @@ from tirlite.ir import (
 )
 from tirlite.record import record
 from tirlite.rewrite.normalize import Normalize
-from tirlite.rewrite.pipeline import FactsPass
 from tirlite.schedules.handle import buffer_named, loops_around
-from tirlite.schedules.step import demand_any_order, does_not_fit
+from tirlite.schedules.step import Step, demand_any_order, does_not_fit
 
 _PLAIN = (ForKind.SERIAL, ForKind.PARALLEL)
 
 
 @record
-class Inline(FactsPass):
+class Inline(Step):
     """A temporary of which each element is set by one nest of loops: computed wherever it is read, and not kept.
 
     `t[i, j] = e(i, j)` for all elements, so that `t[i + 1, j]` is `e(i + 1, j)`. Refused where the nest sets anything
@@ -46,10 +45,6 @@ class Inline(FactsPass):
     """
 
     buffer: str
-    name: str = "inline"
-
-    def __str__(self) -> str:
-        return f"s.inline({self.buffer!r})"
 
     def rewritten(self, facts: Facts) -> PrimFunc:
         buffer = buffer_named(facts.func, self.buffer)

@@ -7,23 +7,18 @@ from collections.abc import Iterable, Iterator
 from tirlite.analysis.facts import Facts
 from tirlite.ir import Expr, Let, PrimFunc, SeqStmt, Stmt, Var, substitute
 from tirlite.record import record
-from tirlite.rewrite.pipeline import FactsPass
-from tirlite.schedules.handle import LoopName, chain_to, handle_of
-from tirlite.schedules.step import is_steady, with_loop
+from tirlite.schedules.handle import LoopName, chain_to
+from tirlite.schedules.step import Step, is_steady, with_loop
 
 
 @record
-class InlineLets(FactsPass):
+class InlineLets(Step):
     """Lets that stand right in the body of a loop, each written where its name stood, but for those that read memory.
 
     A window's places are often named, as in `u = i + p - 1`; `pack` and `pack_padded` ask which loops an index is of.
     """
 
     loop: LoopName
-    name: str = "inline-lets"
-
-    def __str__(self) -> str:
-        return f"s.inline_lets({handle_of(self.loop)})"
 
     def rewritten(self, facts: Facts) -> PrimFunc:
         loop = chain_to(facts.func, self.loop)[-1]

@@ -8,13 +8,12 @@ from tirlite.ir import Allocate, For, ForKind, PrimFunc, SeqStmt, walk
 from tirlite.record import record
 from tirlite.rewrite.fuse_loops import joined_range
 from tirlite.rewrite.normalize import exchanged
-from tirlite.rewrite.pipeline import FactsPass
-from tirlite.schedules.handle import LoopName, handle_of, loop_named
-from tirlite.schedules.step import breaks_order, demand_any_order, demand_plain, does_not_fit
+from tirlite.schedules.handle import LoopName, loop_named
+from tirlite.schedules.step import Step, breaks_order, demand_any_order, demand_plain, does_not_fit
 
 
 @record
-class Join(FactsPass):
+class Join(Step):
     """One loop that does what `first` does and then what `second` does, which runs `behind` iterations later.
 
     The two stand in one block, with nothing but allocations between them, and go up by 1. Where one of them does not
@@ -25,11 +24,6 @@ class Join(FactsPass):
     first: LoopName
     second: LoopName
     behind: int = 0
-    name: str = "join"
-
-    def __str__(self) -> str:
-        behind = f", behind={self.behind}" if self.behind else ""
-        return f"s.join({handle_of(self.first)}, {handle_of(self.second)}{behind})"
 
     def rewritten(self, facts: Facts) -> PrimFunc:
         first, second = (loop_named(facts.func, each) for each in (self.first, self.second))

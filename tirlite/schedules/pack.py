@@ -39,9 +39,9 @@ from tirlite.ir.dtype import dtype_of
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.lanes import Lanes, NotVector
-from tirlite.rewrite.pipeline import FactsPass
-from tirlite.schedules.handle import LoopName, buffer_named, chain_to, handle_of
+from tirlite.schedules.handle import LoopName, buffer_named, chain_to
 from tirlite.schedules.step import (
+    Step,
     defined_in,
     demand_any_order,
     demand_plain,
@@ -58,7 +58,7 @@ from tirlite.schedules.step import (
 
 
 @record
-class Pack(FactsPass):
+class Pack(Step):
     """A copy of what the body of `at` reads of a buffer, made as it begins, with an axis for each of `axes`.
 
     `axes` are loops inside of `at`, the last one for neighbours in memory; element `(p, j)` of the copy is what is read
@@ -81,13 +81,6 @@ class Pack(FactsPass):
     whole: int = 1
     masked: bool = False
     cast: str = ""
-    name: str = "pack"
-
-    def __str__(self) -> str:
-        axes = ", ".join(str(handle_of(each)) for each in self.axes)
-        whole = ("" if self.whole == 1 else f", whole={self.whole}") + (", masked=True" if self.masked else "")
-        whole += f", cast={self.cast!r}" if self.cast else ""
-        return f"s.pack({self.buffer!r}, at={handle_of(self.at)}, axes=[{axes}]{whole})"
 
     def rewritten(self, facts: Facts) -> PrimFunc:
         func = facts.func

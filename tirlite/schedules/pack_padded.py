@@ -57,10 +57,10 @@ from tirlite.ir.checked import masked
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.lanes import Lanes, NotVector, iterations
-from tirlite.rewrite.pipeline import FactsPass
-from tirlite.schedules.handle import LoopName, buffer_named, chain_to, handle_of
+from tirlite.schedules.handle import LoopName, buffer_named, chain_to
 from tirlite.schedules.pack import demand_axes, extents_of, loads_of_one
 from tirlite.schedules.step import (
+    Step,
     defined_in,
     demand_any_order,
     does_not_fit,
@@ -80,7 +80,7 @@ _BLOCK = 8
 
 
 @record
-class PackPadded(FactsPass):
+class PackPadded(Step):
     """A copy of what the body of `at` reads of a buffer where a condition holds, and of a constant where it does not.
 
     What `pack` does for what is always read this does for a conditional expression: `x[i + p] if i + p < n else 0`.
@@ -95,11 +95,6 @@ class PackPadded(FactsPass):
     at: LoopName
     axes: tuple[LoopName, ...]
     whole: int
-    name: str = "pack-padded"
-
-    def __str__(self) -> str:
-        axes = ", ".join(str(handle_of(each)) for each in self.axes)
-        return f"s.pack_padded({self.buffer!r}, at={handle_of(self.at)}, axes=[{axes}], whole={self.whole})"
 
     def rewritten(self, facts: Facts) -> PrimFunc:
         func = facts.func

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from tirlite.analysis.facts import Facts
 from tirlite.ir import Add, For, ForKind, Max, Min, PrimFunc, Sub, const, i64
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.edges import Edges
-from tirlite.rewrite.pipeline import FactsPass
-from tirlite.schedules.handle import LoopName, handle_of, loop_named
-from tirlite.schedules.step import demand_plain, does_not_fit, named, with_loop
+from tirlite.schedules.handle import LoopName, loop_named
+from tirlite.schedules.step import Step, demand_plain, does_not_fit, named, with_loop
 
 _KINDS = (ForKind.SERIAL, ForKind.PARALLEL, ForKind.REDUCE)
 
 
 @record
-class Peel(FactsPass):
+class Peel(Step):
     """The `first` and the `last` iterations of a loop in loops before and behind it: `i.first` and `i.last`.
 
     Without numbers they are those that ask for the ends of what they access, as `x[max(i - 1, 0)]` does, at most 32 at
@@ -25,11 +26,7 @@ class Peel(FactsPass):
     loop: LoopName
     first: int = 0
     last: int = 0
-    name: str = "peel"
-
-    def __str__(self) -> str:
-        ends = [f", {end}={count}" for end, count in (("first", self.first), ("last", self.last)) if count]
-        return f"s.peel({handle_of(self.loop)}{''.join(ends)})"
+    KEYWORDS: ClassVar = frozenset({"first", "last"})
 
     def rewritten(self, facts: Facts) -> PrimFunc:
         loop = loop_named(facts.func, self.loop)

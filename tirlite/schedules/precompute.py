@@ -34,15 +34,14 @@ from tirlite.ir import (
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.normalize import Normalize
-from tirlite.rewrite.pipeline import FactsPass
-from tirlite.schedules.handle import LoopName, chain_to, handle_of
-from tirlite.schedules.step import defined_in, demand_any_order, demand_plain, does_not_fit, trips
+from tirlite.schedules.handle import LoopName, chain_to
+from tirlite.schedules.step import Step, defined_in, demand_any_order, demand_plain, does_not_fit, trips
 
 _KINDS = (ForKind.SERIAL, ForKind.REDUCE)
 
 
 @record
-class Precompute(FactsPass):
+class Precompute(Step):
     """The first elementary function that each iteration of a loop computes, in a loop of its own before it.
 
     The values are kept in a temporary, called after the function, and its loop `exp.j`. Loops behind in the same body,
@@ -51,10 +50,6 @@ class Precompute(FactsPass):
     """
 
     loop: LoopName
-    name: str = "precompute"
-
-    def __str__(self) -> str:
-        return f"s.precompute({handle_of(self.loop)})"
 
     def rewritten(self, facts: Facts) -> PrimFunc:
         loop = chain_to(facts.func, self.loop)[-1]

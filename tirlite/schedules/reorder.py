@@ -8,9 +8,9 @@ from tirlite.analysis.dependence import Dependence
 from tirlite.analysis.facts import Facts
 from tirlite.ir import For, ForKind, PrimFunc, SeqStmt
 from tirlite.record import record
-from tirlite.rewrite.pipeline import FactsPass
-from tirlite.schedules.handle import LoopName, chain_to, handle_of
+from tirlite.schedules.handle import LoopName, chain_to
 from tirlite.schedules.step import (
+    Step,
     breaks_order,
     carried,
     demand_any_order,
@@ -23,7 +23,7 @@ from tirlite.schedules.step import (
 
 
 @record
-class Reorder(FactsPass):
+class Reorder(Step):
     """The loops in the order in which they are given, from the outside in.
 
     They stand one inside of the other, with nothing beside. Refused where an access would come before one that it must
@@ -32,10 +32,6 @@ class Reorder(FactsPass):
     """
 
     loops: tuple[LoopName, ...]
-    name: str = "reorder"
-
-    def __str__(self) -> str:
-        return f"s.reorder({', '.join(str(handle_of(each)) for each in self.loops)})"
 
     def rewritten(self, facts: Facts) -> PrimFunc:
         wanted = [chain_to(facts.func, each) for each in self.loops]

@@ -51,10 +51,10 @@ from tirlite.ir import (
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.normalize import exchanged
-from tirlite.rewrite.pipeline import FactsPass
 from tirlite.rewrite.reductions import message_of
-from tirlite.schedules.handle import LoopName, chain_to, handle_of
+from tirlite.schedules.handle import LoopName, chain_to
 from tirlite.schedules.step import (
+    Step,
     breaks_order,
     defined_in,
     demand_any_order,
@@ -69,7 +69,7 @@ _EXP = (Op.EXP, Op.FAST_EXP, Op.EXP2, Op.FAST_EXP2)
 
 
 @record
-class Rescale(FactsPass):
+class Rescale(Step):
     """One loop for `first`, which combines a maximum, and for those behind, which sum up terms of exp(x - maximum).
 
     Each sum is kept apart, as `y.scaled`, for the maximum so far: where that grows from m to m', it is scaled by
@@ -85,10 +85,6 @@ class Rescale(FactsPass):
 
     first: LoopName
     others: tuple[LoopName, ...]
-    name: str = "rescale"
-
-    def __str__(self) -> str:
-        return f"s.rescale({', '.join(str(handle_of(each)) for each in (self.first, *self.others))})"
 
     def rewritten(self, facts: Facts) -> PrimFunc:
         around = chain_to(facts.func, self.first)

@@ -28,10 +28,10 @@ from tirlite.ir import (
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.partials import Partials
-from tirlite.rewrite.pipeline import FactsPass
 from tirlite.rewrite.reductions import message_of
-from tirlite.schedules.handle import LoopName, chain_to, handle_of
+from tirlite.schedules.handle import LoopName, chain_to
 from tirlite.schedules.step import (
+    Step,
     defined_in,
     demand_any_order,
     demand_plain,
@@ -45,7 +45,7 @@ from tirlite.schedules.step import (
 
 
 @record
-class Rfactor(FactsPass):
+class Rfactor(Step):
     """What the `tl.reduce` loops from `at` on combine, by iterations of `loop`, one of them: partial results.
 
     They are an allocation, `y.partial`, or two of the pair that `tl.argmax` or `tl.argmin` keeps, begun in a loop
@@ -57,11 +57,6 @@ class Rfactor(FactsPass):
 
     loop: LoopName
     at: LoopName | None = None
-    name: str = "rfactor"
-
-    def __str__(self) -> str:
-        at = "" if self.at is None else f", at={handle_of(self.at)}"
-        return f"s.rfactor({handle_of(self.loop)}{at})"
 
     def rewritten(self, facts: Facts) -> PrimFunc:
         chain = chain_to(facts.func, self.loop)

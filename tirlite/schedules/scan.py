@@ -40,9 +40,9 @@ from tirlite.ir import (
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.find_reductions import may_regroup
-from tirlite.rewrite.pipeline import FactsPass
-from tirlite.schedules.handle import LoopName, chain_to, handle_of
+from tirlite.schedules.handle import LoopName, chain_to
 from tirlite.schedules.step import (
+    Step,
     breaks_order,
     defined_in,
     demand_any_order,
@@ -56,7 +56,7 @@ from tirlite.schedules.step import (
 
 
 @record
-class Scan(FactsPass):
+class Scan(Step):
     """`total += x[i]; y[i] = total` by blocks of so many iterations, which are independent.
 
     `i.sum` sums up each block alone, `i.carry` the sums of the blocks before each, and `i` goes through each block from
@@ -68,10 +68,6 @@ class Scan(FactsPass):
 
     loop: LoopName
     by: int
-    name: str = "scan"
-
-    def __str__(self) -> str:
-        return f"s.scan({handle_of(self.loop)}, {self.by})"
 
     def rewritten(self, facts: Facts) -> PrimFunc:
         loop = chain_to(facts.func, self.loop)[-1]

@@ -36,6 +36,7 @@ from tirlite.schedules.shrink import Shrink
 from tirlite.schedules.skew import Skew
 from tirlite.schedules.specialize import Specialize
 from tirlite.schedules.split import Split
+from tirlite.schedules.step import Step
 from tirlite.schedules.tensorize import Tensorize
 from tirlite.schedules.tile import Tile
 from tirlite.schedules.unroll_jam import Unroll, UnrollJam
@@ -284,7 +285,7 @@ def _text(step: Pass) -> str:
     if isinstance(step, ForLarge):
         steps = [f"    {line}" for each in step.steps for line in _text(each).split("\n")]
         return "\n".join(("def large(s):", *steps, f"s.for_large({step.least}, large)"))
-    if type(step).__module__.startswith(__name__.rpartition(".")[0]):
+    if isinstance(step, Step):
         return str(step)
     # What the option `target` says, and the version that a call asks for, are no choices of a schedule.
     own = [each for each in fields(step) if each.name not in ("name", "form", "target")]  # type: ignore[arg-type]

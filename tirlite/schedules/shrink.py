@@ -9,14 +9,13 @@ from tirlite.ir import Buffer, PrimFunc
 from tirlite.record import record
 from tirlite.rewrite.compact_buffers import compacted
 from tirlite.rewrite.contract_temporaries import contracted
-from tirlite.rewrite.pipeline import FactsPass
 from tirlite.rewrite.sink_allocations import sunk
 from tirlite.schedules.handle import buffer_named
-from tirlite.schedules.step import does_not_fit
+from tirlite.schedules.step import Step, does_not_fit
 
 
 @record
-class Shrink(FactsPass):
+class Shrink(Step):
     """A temporary in the innermost body that holds all of its uses, with as many elements as are touched there.
 
     One element becomes a scalar: a `let` where it is stored once. After `join`, which brings together what fills a
@@ -25,10 +24,6 @@ class Shrink(FactsPass):
     """
 
     buffer: str
-    name: str = "shrink"
-
-    def __str__(self) -> str:
-        return f"s.shrink({self.buffer!r})"
 
     def rewritten(self, facts: Facts) -> PrimFunc:
         buffer = buffer_named(facts.func, self.buffer)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from tirlite.analysis.facts import Facts
 from tirlite.ir import Add, Expr, For, ForKind, IntImm, Min, Mul, PrimFunc, Sub, Var, const, i64, rewrite, substitute
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
-from tirlite.rewrite.pipeline import FactsPass
-from tirlite.schedules.handle import LoopName, chain_to, handle_of
-from tirlite.schedules.step import demand_plain, does_not_fit, is_block_of, with_loop
+from tirlite.schedules.handle import LoopName, chain_to
+from tirlite.schedules.step import Step, demand_plain, does_not_fit, is_block_of, with_loop
 from tirlite.sizes import Size
 from tirlite.sizes.unknown import ends
 
@@ -18,7 +19,7 @@ _FAR = 1 << 20
 
 
 @record
-class Skew(FactsPass):
+class Skew(Step):
     """`for j in range(a, b)` inside of `along` as `j.skewed`, which is ahead by `by` for each iteration of that so far.
 
     `j` is `j.skewed - by * (t - start)` then. It never changes results; but what came in an earlier iteration of `j`
@@ -31,11 +32,7 @@ class Skew(FactsPass):
     loop: LoopName
     along: LoopName
     by: int = 1
-    name: str = "skew"
-
-    def __str__(self) -> str:
-        by = "" if self.by == 1 else f", by={self.by}"
-        return f"s.skew({handle_of(self.loop)}, along={handle_of(self.along)}{by})"
+    KEYWORDS: ClassVar = frozenset({"along", "by"})
 
     def rewritten(self, facts: Facts) -> PrimFunc:
         chain = chain_to(facts.func, self.loop)

@@ -22,13 +22,12 @@ from tirlite.ir import (
 )
 from tirlite.record import record
 from tirlite.rewrite.lanes import iterations
-from tirlite.rewrite.pipeline import FactsPass
 from tirlite.schedules.handle import LoopName, chain_to, handle_of
-from tirlite.schedules.step import defined_in, demand_plain, does_not_fit, mentions, named, with_loop
+from tirlite.schedules.step import Step, defined_in, demand_plain, does_not_fit, mentions, named, with_loop
 
 
 @record
-class Specialize(FactsPass):
+class Specialize(Step):
     """A loop where it and those inside run often enough; else a copy of it, whose loops are called `i.else`.
 
     `least` are names of loops and of dims, one or several of which are multiplied (`p * j`), with the least number that
@@ -37,7 +36,6 @@ class Specialize(FactsPass):
 
     loop: LoopName
     least: tuple[tuple[str, int], ...]
-    name: str = "specialize"
 
     def __str__(self) -> str:
         return f"s.specialize({handle_of(self.loop)}, {dict(self.least)})"

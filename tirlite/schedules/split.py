@@ -29,9 +29,9 @@ from tirlite.ir import (
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.lanes import iterations, last_whole
-from tirlite.rewrite.pipeline import FactsPass
-from tirlite.schedules.handle import LoopName, handle_of, loop_named
+from tirlite.schedules.handle import LoopName, loop_named
 from tirlite.schedules.step import (
+    Step,
     demand_any_order,
     demand_independent,
     demand_plain,
@@ -44,7 +44,7 @@ _TAILS = ("short", "guarded", "masked", "peeled", "overlapped")
 
 
 @record
-class Split(FactsPass):
+class Split(Step):
     """`for j in range(a, b)` as `j.outer`, from `a` by so many, and `j.inner`, from there up to the next, or to `b`.
 
     The inner loop's variable takes the values that the loop had, so indices stay as they are, and the last block may be
@@ -61,11 +61,6 @@ class Split(FactsPass):
     loop: LoopName
     by: int
     tail: str = "short"
-    name: str = "split"
-
-    def __str__(self) -> str:
-        tail = "" if self.tail == "short" else f", tail={self.tail!r}"
-        return f"s.split({handle_of(self.loop)}, {self.by}{tail})"
 
     def rewritten(self, facts: Facts) -> PrimFunc:
         loop = loop_named(facts.func, self.loop)

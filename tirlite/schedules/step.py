@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import fields
+from typing import TYPE_CHECKING, ClassVar
 
 from tirlite.analysis.dependence import writes
 from tirlite.analysis.facts import Facts
@@ -44,11 +45,44 @@ from tirlite.ir.printing import prints_in
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.lanes import iterations
 from tirlite.rewrite.normalize import exchanged
+from tirlite.rewrite.pipeline import FactsPass
+from tirlite.schedules.handle import LoopHandle
 from tirlite.sizes import maximum
 
 if TYPE_CHECKING:
     from tirlite.analysis.access import Touch
     from tirlite.analysis.dependence import Dependence
+
+
+class Step(FactsPass):
+    """A step of a schedule. It reads as the call of the method of `Schedule` that takes it: its fields are what that is
+    given, those in KEYWORDS by name. What is as it is by default is left out.
+    """
+
+    __slots__ = ()
+    KEYWORDS: ClassVar[frozenset[str]] = frozenset(
+        {"along", "at", "axes", "behind", "cast", "masked", "out_of", "outside", "padded", "tail", "types", "whole"}
+    )
+
+    def __str__(self) -> str:
+        given: list[str] = []
+        for each in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, each.name)
+            if value == each.default:
+                continue
+            if each.name == "axes":
+                given.append(f"axes=[{', '.join(map(_spelled, value))}]")
+            elif each.name in self.KEYWORDS:
+                given.append(f"{each.name}={_spelled(value)}")
+            else:
+                given += map(_spelled, value if isinstance(value, tuple) else (value,))
+        return f"s.{self.name.replace('-', '_')}({', '.join(given)})"
+
+
+def _spelled(value: object) -> str:
+    if isinstance(value, PrimFunc):
+        return value.name
+    return str(value) if isinstance(value, LoopHandle) else repr(value)
 
 
 class StepBreaksOrder(Message):

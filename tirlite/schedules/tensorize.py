@@ -37,9 +37,9 @@ from tirlite.ir.shapes import constant_shape
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded, index_expr
 from tirlite.rewrite.normalize import Normalize
-from tirlite.rewrite.pipeline import FactsPass
-from tirlite.schedules.handle import LoopName, chain_to, handle_of
+from tirlite.schedules.handle import LoopName, chain_to
 from tirlite.schedules.step import (
+    Step,
     defined_in,
     demand_any_order,
     does_not_fit,
@@ -58,7 +58,7 @@ _SMALL = 5
 
 
 @record
-class Tensorize(FactsPass):
+class Tensorize(Step):
     """A loop that does what the kernel `definition` says, done as the kernel `implementation` says.
 
     Both take the same arrays, of constant shapes. The definition is one loop, with what is in it. The loop in the
@@ -75,10 +75,6 @@ class Tensorize(FactsPass):
     loop: LoopName
     definition: PrimFunc
     implementation: PrimFunc
-    name: str = "tensorize"
-
-    def __str__(self) -> str:
-        return f"s.tensorize({handle_of(self.loop)}, {self.definition.name}, {self.implementation.name})"
 
     def rewritten(self, facts: Facts) -> PrimFunc:
         around = chain_to(facts.func, self.loop)

@@ -30,9 +30,9 @@ from tirlite.ir import (
 )
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
-from tirlite.rewrite.pipeline import FactsPass
 from tirlite.schedules.handle import LoopName, chain_to, handle_of
 from tirlite.schedules.step import (
+    Step,
     breaks_order,
     carried,
     demand_any_order,
@@ -49,7 +49,7 @@ _KINDS = (ForKind.SERIAL, ForKind.PARALLEL, ForKind.REDUCE)
 
 
 @record
-class Tile(FactsPass):
+class Tile(Step):
     """Loops by blocks of so many iterations: all `i.outer`, in the order of the loops, and in these all `i.inner`.
 
     A loop of size 0 is not cut: it keeps its name, and goes through all of its iterations in each block of the others.
@@ -64,7 +64,6 @@ class Tile(FactsPass):
     """
 
     sizes: tuple[tuple[LoopName, int], ...]
-    name: str = "tile"
 
     def __str__(self) -> str:
         sizes = ", ".join(f"{handle_of(loop)}: {by}" for loop, by in self.sizes)

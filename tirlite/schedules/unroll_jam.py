@@ -29,16 +29,23 @@ from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.jam import Jam
 from tirlite.rewrite.lanes import NotVector, iterations, last_whole
-from tirlite.rewrite.pipeline import FactsPass
 from tirlite.rewrite.unroll_loops import MOST_STATEMENTS, unrolled
-from tirlite.schedules.handle import LoopName, handle_of, loop_named
-from tirlite.schedules.step import demand_any_order, demand_independent, demand_plain, does_not_fit, named, with_loop
+from tirlite.schedules.handle import LoopName, loop_named
+from tirlite.schedules.step import (
+    Step,
+    demand_any_order,
+    demand_independent,
+    demand_plain,
+    does_not_fit,
+    named,
+    with_loop,
+)
 
 _KINDS = (ForKind.SERIAL, ForKind.PARALLEL, ForKind.REDUCE, ForKind.UNROLLED)
 
 
 @record
-class Unroll(FactsPass):
+class Unroll(Step):
     """So many iterations of a loop in one, in their order, and a loop `i.rest` through what is left.
 
     Without a number all of them are written out, which is refused where their number is not constant. It never changes
@@ -47,10 +54,6 @@ class Unroll(FactsPass):
 
     loop: LoopName
     by: int = 0
-    name: str = "unroll"
-
-    def __str__(self) -> str:
-        return f"s.unroll({handle_of(self.loop)}{f', {self.by}' if self.by else ''})"
 
     def rewritten(self, facts: Facts) -> PrimFunc:
         loop = loop_named(facts.func, self.loop)
@@ -78,7 +81,7 @@ _FEW = 4
 
 
 @record
-class UnrollJam(FactsPass):
+class UnrollJam(Step):
     """So many iterations of a loop at once, each statement for all of them before the next.
 
     What is left goes at once, too, where its number is known. Else it goes by twos, so that sums wait less for one
@@ -90,10 +93,6 @@ class UnrollJam(FactsPass):
 
     loop: LoopName
     by: int
-    name: str = "unroll-jam"
-
-    def __str__(self) -> str:
-        return f"s.unroll_jam({handle_of(self.loop)}, {self.by})"
 
     def rewritten(self, facts: Facts) -> PrimFunc:
         loop = loop_named(facts.func, self.loop)

@@ -43,9 +43,9 @@ from tirlite.ir import (
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.lanes import Lanes, NotVector, iterations, last_whole
-from tirlite.rewrite.pipeline import FactsPass
-from tirlite.schedules.handle import LoopName, handle_of, loop_named
+from tirlite.schedules.handle import LoopName, loop_named
 from tirlite.schedules.step import (
+    Step,
     demand_any_order,
     demand_independent,
     demand_plain,
@@ -60,7 +60,7 @@ from tirlite.schedules.step import (
 
 
 @record
-class Vectorize(FactsPass):
+class Vectorize(Step):
     """A loop by vectors of so many `lanes`, the widest first: what is left of one width goes by the next.
 
     What the body allocates has an element for each lane. With `padded` the last vector of the least width may reach
@@ -77,12 +77,6 @@ class Vectorize(FactsPass):
     lanes: tuple[int, ...]
     padded: bool = False
     masked: bool = False
-    name: str = "vectorize"
-
-    def __str__(self) -> str:
-        widths = ", ".join(map(str, self.lanes))
-        padded = (", padded=True" if self.padded else "") + (", masked=True" if self.masked else "")
-        return f"s.vectorize({handle_of(self.loop)}, {widths}{padded})"
 
     def rewritten(self, facts: Facts) -> PrimFunc:
         loop = loop_named(facts.func, self.loop)

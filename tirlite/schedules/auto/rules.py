@@ -50,7 +50,6 @@ class ScheduleChains(Rules):
 
     target: Target = field(default_factory=Target.host)
     form: Form = Form.USUAL
-    name: str = "schedule-chains"
 
     def scheduled(self, facts: Facts) -> Trace | None:
         if not has_chains(facts.func):
@@ -65,7 +64,6 @@ class ScheduleStencils(Rules):
     """Nests that are iterated, by tiles of time and space, by one worker or a few; more share the rows of each step."""
 
     target: Target = field(default_factory=Target.host)
-    name: str = "schedule-stencils"
 
     def scheduled(self, facts: Facts) -> Trace | None:
         if self.target.workers > _FEW_WORKERS or not has_stencils(facts.func):
@@ -80,7 +78,6 @@ class ScheduleRows(Rules):
     """Loops over rows that go through several loops each: rows by blocks, where what these read is the same for all."""
 
     target: Target = field(default_factory=Target.host)
-    name: str = "schedule-rows"
 
     def scheduled(self, facts: Facts) -> Trace | None:
         if not has_rows(facts.func):
@@ -96,7 +93,6 @@ class ScheduleContractions(Rules):
     """Nests that combine what depends on other loops each: by tiles of registers, over packed panels."""
 
     target: Target = field(default_factory=Target.host)
-    name: str = "schedule-contractions"
 
     def scheduled(self, facts: Facts) -> Trace | None:
         if not any(map(_is_nest, statements_of(facts.func.body, For))):
