@@ -134,15 +134,17 @@ def test_on_random_constant_problems_it_is_between_the_bound_and_share(seed):
 
 
 @pytest.mark.parametrize("seed", groups(30))
-def test_on_random_symbolic_problems_it_is_so_at_every_binding(seed):
+def test_on_random_symbolic_problems_it_is_so_at_every_binding_beside_slots_that_are_aligned(seed):
     n, m, k = Dim("n"), Dim("m", max=64), Dim("k", multiple_of=8)
     problem = random_problem(seed, [4 * n, 8 * n, 4 * m, 4 * n * m, 64, 1000, 4 * k, k * m, 4 * n + 4 * k, n // 4 + 1])
     plans = [solve(problem, name) for name in ("pack", "share", "tvm")]
     random, sizes = Random(seed), [lower_bound(problem), *(plan.total for plan in plans)]
     for _ in range(20):
         binding = {n: 2 ** random.randrange(9), m: random.randrange(1, 65), k: 8 * random.randrange(1, 40)}
-        bound, *totals = [evaluate(size, binding) for size in sizes]
-        assert bound <= totals[0] <= totals[1] <= totals[2]
+        bound, pack, share, tvm = [evaluate(size, binding) for size in sizes]
+        aligned = sum(-(-region.size // 16) * 16 for region in plans[1].at(binding).pools.values())
+        assert bound <= pack <= aligned
+        assert share <= tvm
 
 
 def test_multiples_of_one_size_are_packed_as_numbers():

@@ -1,5 +1,6 @@
 """Packing of symbolic sizes: one order for all values of the dims, near the bound at each, never above whole slots."""
 
+from dataclasses import replace
 from random import Random
 
 import numpy as np
@@ -173,3 +174,17 @@ def test_an_order_is_found_that_needs_the_least_at_every_binding() -> None:
     problem = Problem(tuple(Request(f"r{i}", size, (low, high), align=4) for i, (size, low, high) in enumerate(rows)))
     plan = solve(problem, "pack")
     assert all(evaluate(plan.total, at) == evaluate(plan.lower_bound, at) for at in drawn(problem.dims, 100))
+
+
+@pytest.mark.parametrize("seed", [0, 3, 4, 5, 7])
+def test_sizes_that_are_no_multiples_of_the_alignment_share_an_arena(seed) -> None:
+    """Rows that are aligned to a line of the cache, and scores and masks between them."""
+    b, s, t = Dim("b"), Dim("s", max=64), Dim("t")
+    aligns = {64 * b * s: 64, 64 * b * t: 64, 8 * b * s * s: 8, s * s: 1, 8 * b * s * t: 8}
+    requests = [replace(each, align=aligns[each.size]) for each in table(list(aligns), 24, seed).requests]
+    plan = solve(Problem(tuple(requests)), "pack")
+    assert plan.strategy == "pack"
+    assert check(plan.problem, plan) == Ok()
+    every = [plan.at(binding) for binding in drawn(plan.problem.dims, 100)]
+    assert len(plan.pools) == 1
+    assert sum(each.total / each.lower_bound for each in every) / len(every) < 1.03

@@ -13,14 +13,14 @@ from tirlite.plan.order import Binding, Order, samples
 from tirlite.plan.pack.assign import assigned
 from tirlite.plan.pack.blocks import Block, Piece, top_of
 from tirlite.plan.pack.portfolio import BUDGET, pack_blocks
-from tirlite.plan.pack.symbolic.groups import Slots, covered, pack_groups
+from tirlite.plan.pack.symbolic.groups import Slots, covered, even, pack_groups
 from tirlite.plan.plan import Plan
 from tirlite.plan.problem import Problem
 from tirlite.plan.request import Pool, Request
 from tirlite.plan.search.engine import Engine, Limits
 from tirlite.plan.strategies.share import share
 from tirlite.record import cached_property, record
-from tirlite.sizes import Proof, Size, alternatives, evaluate, prove_le
+from tirlite.sizes import Proof, Size, alternatives, evaluate, maximum, prove_le
 from tirlite.sizes.evaluate import as_number
 
 
@@ -117,6 +117,7 @@ _MANY = 10_000
 def pack(problem: Problem, budget: int = BUDGET, engine: Engine | None = None, limits: Limits | None = None) -> Plan:
     """The plan with the fewest bytes that a portfolio of heuristics finds; never more than `share`, at any binding.
 
+    Symbolic sizes that may be no multiples of an alignment there count as rounded up to it in the slots of `share`.
     Requests of constant size get offsets by first fit in several orders, by filling the lowest place of the skyline,
     and by improving on that within `budget`, counted in looks at requests. Symbolic ones are stacked, each on those
     below it, in an order that is good at several bindings; the offsets hold for all. Pairs in place are taken where
@@ -230,9 +231,10 @@ class _Memory:
     def _arena(self, taken: Sequence[Handover], slots: _Slots, beside: _Way | None = None) -> _Way | None:
         """An arena that is proved to need no more than the slots, nor than the other way; None where none is found."""
         name = self.pool.name
+        align = max(self.pool.align, *(request.align for request in self.requests))
 
         def shares() -> Shared:
-            shared = slots.shares(name)
+            shared = slots.shares(name, align)
             return shared if beside is None or beside.arena is None else replace(shared, beside=beside.maxima(name))
 
         def fits(size: Size) -> bool:
@@ -240,7 +242,7 @@ class _Memory:
             is_least = not taken and not slots.has_pairs and size == peak(self.problem, self.requests).size
             if not self.is_asked or is_least:
                 return True
-            return _is_at_most(size, slots.size(name)) and (beside is None or _is_at_most(size, beside.size))
+            return _is_at_most(size, slots.room(name, align)) and (beside is None or _is_at_most(size, beside.size))
 
         arena = self.packer.arena(self.requests, self.pool.align, taken, shares, fits)
         return None if arena is None else _Way(arena.size, slots, arena)
@@ -270,10 +272,18 @@ class _Slots:
             return self.shared.row.ends[memory]
         return total_of(region.size for region in self.regions(memory).values())
 
-    def shares(self, memory: str) -> Shared:
+    def room(self, memory: str, align: int) -> Size:
+        """What an arena may need: the bytes of all slots, of symbolic sizes each rounded up to multiples of `align`."""
+        sizes = [each for held in self.held(memory) for each in held]
+        if self._problem.contiguous or all(isinstance(size, int) or even(size, align) == size for size in sizes):
+            return self.size(memory)
+        return total_of(maximum(*(even(size, align) for size in held)) for held in self.held(memory))
+
+    def shares(self, memory: str, align: int) -> Shared:
         regions = self.regions(memory)
         numbers = {name: number for number, slot in enumerate(regions) for name in self.shared.residents[slot]}
-        return Shared(self.held(memory), numbers, bool(self.shared.in_place))
+        held = [[even(size, align) for size in sizes] for sizes in self.held(memory)]
+        return Shared(held, numbers, bool(self.shared.in_place))
 
     def held(self, memory: str) -> list[list[Size]]:
         """The sizes that lie in each slot, each once."""

@@ -11,7 +11,7 @@ from tirlite.plan.order import Binding, Order, drawn
 from tirlite.plan.pack.blocks import Block, Piece, Sections, sections_of, top_of
 from tirlite.plan.pack.portfolio import pack_blocks
 from tirlite.plan.pack.symbolic.orders import Trials, robust_orders
-from tirlite.plan.pack.symbolic.vectors import Cover, Fronts, Products, fronts_of
+from tirlite.plan.pack.symbolic.vectors import Cover, Fronts, Padding, Products, fronts_of
 from tirlite.plan.scale import Scale
 from tirlite.record import record
 from tirlite.sizes import Dim, Proof, Size, alternatives, dims_of, maximum, prove_divides, round_up
@@ -173,22 +173,31 @@ class _Shape:
     bindings: Sequence[Binding]
     larger: Mapping[Size, tuple[Size, ...]]
 
-    def trials(self, values: Mapping[Size, Values], slots: Slots) -> Trials:
+    def trials(self, values: Mapping[Size, Values], slots: Slots, *, is_padded: bool = False) -> Trials:
         """With the values of all sizes in each column, the bindings first."""
         import numpy as np
 
+        limits = np.array(
+            [sum(np.max([values[size] for size in inside], axis=0) for inside in ceiling) for ceiling in slots.ceilings]
+        )
+        if is_padded:
+            # A product in no slot is one of a size that was rounded up, and not so where plans beside it do not say so.
+            limits[1:, len(self.bindings) :] = np.inf
+            limits[limits <= 0] = np.inf
         return Trials.of(
             self.sections,
             [tower.align for tower in self.towers],
             [np.array([values[span.size] for span in tower.spans]) for tower in self.towers],
-            np.min(
-                [
-                    sum(np.max([values[size] for size in inside], axis=0) for inside in ceiling)
-                    for ceiling in slots.ceilings
-                ],
-                axis=0,
-            ),
+            limits.min(axis=0),
             len(self.bindings),
+        )
+
+    def padding(self, rounded: Mapping[Size, Vectors], products: Products) -> Padding:
+        """What keeps the towers aligned, where `rounded` has the vectors of each size, rounded up."""
+        moduli = {align: products.moduli(align) for align in {tower.align for tower in self.towers}}
+        return Padding(
+            [[rounded[span.size] for span in tower.spans] for tower in self.towers],
+            [moduli[tower.align] for tower in self.towers],
         )
 
 
@@ -200,8 +209,9 @@ def _robust(shape: _Shape, slots: Slots, compare: Order) -> Iterator[tuple[Stack
     spans = dict.fromkeys(span.size for tower in shape.towers for span in tower.spans)
     options = {size: shape.larger.get(size, (size,)) for size in spans}
     known.update((size, None) for sizes in options.values() for size in sizes)
-    is_even = all(_divides(max(tower.align for tower in shape.towers), size) for size in known)
-    products = Products.of(known) if is_even else None
+    align = max(tower.align for tower in shape.towers)
+    padded = {size: tuple(even(each, align) for each in sizes) for size, sizes in options.items()}
+    products = Products.of(chain(known, *padded.values()))
     if products is None:
         values = Order(shape.bindings).values
         trials = shape.trials({size: np.array(values(size), np.float64) for size in (*known, *options)}, slots)
@@ -210,11 +220,15 @@ def _robust(shape: _Shape, slots: Slots, compare: Order) -> Iterator[tuple[Stack
             if stacked is not None:
                 yield stacked, False
         return
-    yield from _proved(shape, slots, products, options)
+    yield from _proved(shape, slots, products, options, padded)
 
 
 def _proved(
-    shape: _Shape, slots: Slots, products: Products, options: Mapping[Size, Sequence[Size]]
+    shape: _Shape,
+    slots: Slots,
+    products: Products,
+    options: Mapping[Size, Sequence[Size]],
+    padded: Mapping[Size, Sequence[Size]],
 ) -> Iterator[tuple[Stack, bool]]:
     """The best stack of vectors that is proved to need no more than the slots, else the one that comes nearest to it.
 
@@ -224,7 +238,9 @@ def _proved(
 
     vectors = {size: np.array(vector) for size, vector in products.vectors.items()}
     fronts_of_size = {size: np.array([vectors[each] for each in some]) for size, some in options.items()}
+    rounded = {size: np.array([vectors[each] for each in some]) for size, some in padded.items()}
     sizes = [[fronts_of_size[span.size] for span in tower.spans] for tower in shape.towers]
+    padding = None if padded == options else shape.padding(rounded, products)
     facts = np.array(products.facts(), np.int64).reshape(-1, len(products.products))
     covers = [
         Cover.of([np.array([vectors[size] for size in inside]) for inside in ceiling], facts)
@@ -237,9 +253,13 @@ def _proved(
     for turn in range(len(_WIDE)):
         values = {size: vector @ worth for size, vector in vectors.items()}
         values |= {size: (front @ worth).max(axis=0) for size, front in fronts_of_size.items()}
-        trials = shape.trials(values, slots)
+        if padding is not None:
+            beyond = len(shape.bindings)
+            for size, front in rounded.items():
+                values[size][beyond:] = (front @ worth[:, beyond:]).max(axis=0)
+        trials = shape.trials(values, slots, is_padded=padding is not None)
         starts = robust_orders(trials, starts, _TRIES, is_first=turn == 0)
-        stacking = _Stacking(shape.sections, sizes, trials, worth, first)
+        stacking = _Stacking(shape.sections, sizes, trials, worth, first, padding)
         tried = [(order, stacking.fronts(order, _WIDE[turn])) for order in starts]
         made = sorted(((stacking.cost(fronts), order, fronts) for order, fronts in tried), key=lambda each: each[0])
         if len(sure) < len(covers):
@@ -270,12 +290,13 @@ class _Stacking:
     trials: Trials
     worth: Values
     first: int
+    padding: Padding | None
 
     def fronts(self, order: tuple[int, ...], wide: int) -> Fronts:
         """The blocks stacked in an order, each offset the maximum of `wide` vectors at most."""
         prices = self.worth / self.trials.floors
         prices[:, self.first :] *= _DEAR
-        return fronts_of(self.sections, self.sizes, order, prices, wide)
+        return fronts_of(self.sections, self.sizes, order, prices, wide, self.padding)
 
     def cost(self, fronts: Fronts) -> float:
         """What the total costs in the columns."""
@@ -338,8 +359,9 @@ def _larger(groups: Iterable[Group]) -> dict[Size, tuple[Size, ...]]:
     return found
 
 
-def _divides(align: int, size: Size) -> bool:
-    return align == 1 or prove_divides(align, size) is Proof.YES
+def even(size: Size, align: int) -> Size:
+    """The size, rounded up to a multiple of `align` where it may be none."""
+    return size if align == 1 or prove_divides(align, size) is Proof.YES else round_up(size, align)
 
 
 def _dims(towers: Sequence[Tower]) -> tuple[Dim, ...]:

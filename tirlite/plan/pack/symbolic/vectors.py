@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
-from math import lcm
+from math import gcd, lcm, prod
 from typing import TYPE_CHECKING
 
 from tirlite.diag import KernelError
@@ -118,6 +118,13 @@ class Products:
         if all(product in self.products for product in terms):
             found[tuple(terms.get(product, 0) for product in self.products)] = None
 
+    def moduli(self, align: int) -> Numbers:
+        """What has to divide the count of each product so that `align` is known to divide it that often."""
+        import numpy as np
+
+        steps = [prod(atom.divisor for atom in each if self.lows[atom] % atom.divisor == 0) for each in self.products]
+        return np.array([align // gcd(align, step) for step in steps], np.int64)
+
 
 def _images(lows: Mapping[Atom, int], sign: int) -> dict[Atom, Terms]:
     return {atom: {(atom,): 1, (): sign * low} if low else {(atom,): 1} for atom, low in lows.items()}
@@ -132,6 +139,17 @@ _BATCH = 512
 
 
 @record
+class Padding:
+    """What keeps offsets aligned where sizes may be no multiples of that: `sizes` are those of blocks, rounded up.
+
+    `moduli` of a block tell how often each product has to be there so that its offset is aligned.
+    """
+
+    sizes: Sequence[Sequence[Vectors]]
+    moduli: Sequence[Numbers]
+
+
+@record
 class Fronts:
     """The offset of each block and the total, each as the vectors that it is the maximum of."""
 
@@ -140,31 +158,42 @@ class Fronts:
 
 
 def fronts_of(
-    spans: Sections, sizes: Sequence[Sequence[Vectors]], order: Iterable[int], prices: Values, wide: int
+    spans: Sections,
+    sizes: Sequence[Sequence[Vectors]],
+    order: Iterable[int],
+    prices: Values,
+    wide: int,
+    padding: Padding | None = None,
 ) -> Fronts:
     """Blocks over sections, stacked in an order; `sizes` of a block are vectors for each of its spans.
 
     An offset is the maximum of `wide` vectors at most. `prices` tell what each product is worth at each of some
-    bindings, against the least that is needed there.
+    bindings, against the least that is needed there. With a `padding`, a block rests on the rounded sizes of those
+    below it where their own would not keep it aligned.
     """
     import numpy as np
 
     ground = np.zeros((1, len(prices)), np.int64)
-    ends = [ground]
+    ends, rounded = [ground], [ground]
     tops = [0] * len(spans.load)
     offsets: list[Vectors] = [ground] * len(sizes)
     for number in order:
         rows = spans.spans[number]
         below = dict.fromkeys(top for low, high, _ in rows for top in tops[low:high])
         offsets[number] = front = _joined(ends, below, prices, wide)
+        if padding is not None:
+            upper = _joined(rounded, below, prices, wide)
+            if (front % padding.moduli[number]).any():
+                offsets[number] = front = upper
+            rounded += [_raised(upper, size, prices, wide) for size in padding.sizes[number]]
         for (low, high, _), size in zip(rows, sizes[number], strict=True):
             tops[low:high] = [len(ends)] * (high - low)
-            ends.append(front + size if len(size) == 1 else _raised(front, size, prices, wide))
+            ends.append(_raised(front, size, prices, wide))
     return Fronts(tuple(offsets), _joined(ends, dict.fromkeys(tops), prices, wide))
 
 
 def _raised(front: Vectors, size: Vectors, prices: Values, wide: int) -> Vectors:
-    return _narrowed([front + vector for vector in size], prices, wide)
+    return front + size if len(size) == 1 else _narrowed([front + vector for vector in size], prices, wide)
 
 
 def _joined(ends: Sequence[Vectors], below: Iterable[int], prices: Values, wide: int) -> Vectors:
