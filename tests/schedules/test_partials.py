@@ -194,3 +194,17 @@ def test_what_is_stored_twice_is_no_running_sum() -> None:
 
     with pytest.raises(tl.KernelError, match=r"y\[i - 1\] \(line \d+\) must come after y\[i\]"):
         tl.schedule(halved).scan("i", 8)
+
+
+def test_what_each_iteration_allocates_for_itself_is_passed_on_by_none() -> None:
+    @tl.kernel
+    def copied(x: tl.i32[n], y: tl.i32[n]):
+        for i in range(1, n):
+            own = tl.alloc(tl.i32[n])
+            for j in range(n):
+                own[j] = x[j]
+            own[i] = own[i - 1] + 1
+            y[i] = own[i]
+
+    with pytest.raises(tl.KernelError, match="passes nothing on"):
+        tl.schedule(copied).scan("i", 8)

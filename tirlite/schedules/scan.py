@@ -205,6 +205,7 @@ class _Blocks:
 
 def _in_scalar(facts: Facts, loop: For) -> tuple[Stmt, ...] | None:
     """`y[i] = y[i - 1] + x[i]` with what it passes on in a scalar; None where it is no such loop."""
+    defined = defined_in(loop.body)
     for store in loop.body.stmts:
         value = store.value if isinstance(store, Store) else None
         if not isinstance(store, Store) or not isinstance(value, Binary) or type(value) not in SPELLING:
@@ -213,7 +214,9 @@ def _in_scalar(facts: Facts, loop: For) -> tuple[Stmt, ...] | None:
         if any(writes(touch) and touch.node is not store for touches in touched for touch in touches):
             continue
         for element, other in ((value.a, value.b), (value.b, value.a)):
-            if isinstance(element, Load) and element.buffer is store.buffer and _is_before(facts, element, store, loop):
+            if not isinstance(element, Load) or element.buffer is not store.buffer or mentions(element, defined):
+                continue  # also of what each iteration allocates for itself
+            if store.buffer not in defined and _is_before(facts, element, store, loop):
                 total = Buffer(store.buffer.name, store.buffer.dtype, (), "local")
                 first = substitute(element, {loop.var: loop.start})
                 own = Store(total, (), type(value)(total[()], other), span=store.span)
