@@ -48,7 +48,7 @@ def test_the_ratio_is_to_the_best_peer() -> None:
     [
         (
             ("--peers", "numpy,nmpy"),
-            "`nmpy` is no peer: take some of numpy, numba, scipy, opencv, torch, jax, gcc, clang",
+            "`nmpy` is no peer: take some of numpy, numba, scipy, opencv, torch, jax, halide, tvm, gcc, clang",
         ),
         (("--only", "matmull"), "no workload has `matmull` in its name: they are matmul 512, "),
     ],

@@ -27,11 +27,19 @@ from tirlite.record import record
 from tirlite.show import table
 from tirlite.target import Target
 
-_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+_THREADS = (
+    *("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"),
+    *("HL_NUM_THREADS", "TVM_NUM_THREADS"),
+)
 # Threads of OpenBLAS spin so long after a call, in seconds, and would slow down whoever is called next.
 _REST = 0.03
 # Peers that give a new array at each call take the memory of the last one, not fresh pages of the system.
-_SETTINGS = {"OPENBLAS_THREAD_TIMEOUT": "4", "MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 40)}
+_SETTINGS = {
+    "OPENBLAS_THREAD_TIMEOUT": "4",
+    "TVM_BIND_THREADS": "0",
+    "MALLOC_MMAP_MAX_": "0",
+    "MALLOC_TRIM_THRESHOLD_": str(1 << 40),
+}
 _PATIENCE = 5.0  # seconds a workload and peer
 _RUNS = 25
 

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from tirlite.bench.c_peers import WRITTEN_IN_C, compiled_c
+from tirlite.bench.scheduled_peers import HALIDE, TVM, filled_once
 from tirlite.bench.workloads import Array, Workload, sums_of_nine
 
-# Receives inputs and the output, and gives what is called: that fills the output.
-Maker = Callable[..., Callable[[], object]]
+# Receives inputs and the output, and gives what is called: that fills the output. None where the peer does not take it.
+Maker = Callable[..., Callable[[], object] | None]
 
 
 def peers_for(key: str, workload: Workload, chosen: tuple[str, ...]) -> dict[str, tuple[Callable[[], object], Array]]:
@@ -25,7 +26,8 @@ def peers_for(key: str, workload: Workload, chosen: tuple[str, ...]) -> dict[str
         maker = makers.get(key.partition(" ")[0])
         if maker is not None and (not chosen or name in chosen) and is_installed(name):
             output = np.zeros_like(workload.output)
-            found[name] = maker(*workload.inputs, output), output
+            if (call := maker(*workload.inputs, output)) is not None:
+                found[name] = call, output
     return found
 
 
@@ -144,19 +146,6 @@ def _numba(name: str) -> Maker:
     return make
 
 
-def _filled_once(compute: Callable[[], Any], y: Array) -> Callable[[], object]:
-    """What computes; the first call alone, which is looked at, is copied from where the library has put it."""
-    looked_at = False
-
-    def call() -> None:
-        nonlocal looked_at
-        result = compute()
-        if not looked_at:
-            y[...], looked_at = np.asarray(result).reshape(y.shape), True
-
-    return call
-
-
 def _torch(work: Callable[..., object]) -> Maker:
     """For what receives torch, its functions on tensors and the inputs."""
 
@@ -164,7 +153,7 @@ def _torch(work: Callable[..., object]) -> Maker:
         torch: Any = import_module("torch")
         *inputs, y = arguments
         tensors = [torch.from_numpy(each) for each in inputs]
-        return _filled_once(lambda: work(torch, torch.nn.functional, *tensors), y)
+        return filled_once(lambda: work(torch, torch.nn.functional, *tensors), y)
 
     return make
 
@@ -178,7 +167,7 @@ def _jax(work: Callable[..., object]) -> Maker:
         *inputs, y = arguments
         compiled = jax.jit(lambda *given: work(jax, *given))
         given = [jax.device_put(each) for each in inputs]
-        return _filled_once(lambda: compiled(*given).block_until_ready(), y)
+        return filled_once(lambda: compiled(*given).block_until_ready(), y)
 
     return make
 
@@ -215,5 +204,7 @@ PEERS: Mapping[str, tuple[str, Mapping[str, Maker]]] = {
     "opencv": ("cv2", {"blur": _opencv_blur}),
     "torch": ("torch", _TORCH),
     "jax": ("jax", _JAX),
+    "halide": ("halide", HALIDE),
+    "tvm": ("tvm", TVM),
     **{each: (each, {name: partial(compiled_c, each, name) for name in WRITTEN_IN_C}) for each in ("gcc", "clang")},
 }
