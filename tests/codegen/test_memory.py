@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import tirlite as tl
 from tirlite.ir import Broadcast, Cast, IntImm, Ramp, bool_, f32, i32, i64, u8, u32
@@ -129,3 +130,34 @@ def test_volatile_accesses_are_kept() -> None:
     assert kernel().tolist() == [4]
     assert kernel.optimised_llvm.count("store volatile i32") == 2
     assert kernel.optimised_llvm.count("load volatile i32") == 2
+
+
+PAIRS = """
+n, m = tl.dims("n m")
+
+@tl.kernel
+def pairs(x: tl.u8[n, 2 * m + 1], y: tl.{0}[n, m]):
+    for i in range(n):
+        for j in range(m):
+            y[i, j] = {1}
+"""
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value"),
+    [
+        ("u8", "tl.u8((tl.u16(x[i, 2 * j]) + x[i, 2 * j + 1] + x[i, 2 * j + 2]) // 3)"),
+        ("u8", "max(x[i, 2 * j], x[i, 2 * j + 1])"),
+        ("i32", "tl.i32(x[i, 2 * j + 2]) - tl.i32(x[i, 2 * j]) * x[i, 2 * j + 1]"),
+        ("f32", "tl.f32(x[i, 2 * j]) - tl.f32(x[i, 2 * j + 2])"),
+    ],
+)
+def test_every_second_byte_is_half_of_a_word(dtype: str, value: str) -> None:
+    func = tl.parse(PAIRS.format(dtype, value))
+    pairs, plain = tl.compile(func), tl.compile(func, schedule=None)
+    for n, m in ((1, 1), (3, 64), (5, 70), (2, 200), (4, 31)):
+        x = np.random.default_rng(m).integers(0, 256, (n, 2 * m + 1)).astype(np.uint8)
+        found, wanted = np.zeros((2, n, m), func.params[1].dtype.numpy)  # type: ignore[union-attr]
+        pairs(x, found)
+        plain(x, wanted)
+        np.testing.assert_array_equal(found, wanted)

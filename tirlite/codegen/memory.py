@@ -11,9 +11,18 @@ from collections.abc import Mapping
 from math import gcd
 
 from tirlite.codegen.llvm.text import FunctionText
-from tirlite.codegen.llvm.values import Value, element_type, integer, memory_type, register_type, undefined, zero
+from tirlite.codegen.llvm.values import (
+    Value,
+    constant,
+    element_type,
+    integer,
+    memory_type,
+    register_type,
+    undefined,
+    zero,
+)
 from tirlite.codegen.refused import Refused
-from tirlite.ir import Add, Buffer, DType, Expr, IntImm, Mul, Ramp, Stmt, Sub, Var, bool_, handle, u8
+from tirlite.ir import Add, Buffer, DType, Expr, IntImm, Mul, Ramp, Stmt, Sub, Var, bool_, handle, u8, u16
 from tirlite.ir.checked import bare, is_checked
 from tirlite.ir.loop_values import Counted, author_name, in_written_order
 from tirlite.record import record
@@ -179,20 +188,32 @@ def load_strided(out: FunctionText, place: Place, first: Value, stride: int, dty
     """The elements from a pointer on, each so many behind the one before.
 
     As many vectors as that lie from the first element to the last, of which the last one ends there: none reaches out
-    of the array.
+    of the array. Every second byte is also half of a word, which takes less where it is to become one.
     """
     lanes = dtype.lanes
     last = (stride - 1) * (lanes - 1)
     begins = [*range(0, last, lanes), last]
     kind = element_type(place.buffer.dtype)
-    found = load(out, place, first, dtype, note)
+    found = start = vector = load(out, place, first, dtype, note)
     for number, begin in enumerate(begins[1:], start=1):
         vector = load(out, place, out.move(first, integer(begin), kind), dtype, note)
         picked = [_picked(stride * lane, lane, lanes, begins, number) for lane in range(lanes)]
         mask = ", ".join(f"i32 {each}" for each in picked)
         shuffled = f"shufflevector {found.typed}, {vector.typed}, <{lanes} x i32> <{mask}>"
         found = out.value(dtype, shuffled, found, vector)
-    return found
+    is_half = dtype.scalar == u8 and stride == 2 and lanes % 4 == 0
+    return Value(dtype, found.text, found.home, words=_words(out, start, vector)) if is_half else found
+
+
+def _words(out: FunctionText, start: Value, end: Value) -> Value:
+    """The first byte of each pair of the one vector, and the last of each of the other, as integers of 16 bits."""
+    lanes = start.dtype.lanes
+    pairs = u16.with_lanes(lanes // 2)
+    low = out.op("and", out.cast("bitcast", start, pairs), constant(255, pairs))
+    high = out.op("lshr", out.cast("bitcast", end, pairs), constant(8, pairs))
+    mask = ", ".join(f"i32 {lane}" for lane in range(lanes))
+    joined = f"shufflevector {low.typed}, {high.typed}, <{lanes} x i32> <{mask}>"
+    return out.value(u16.with_lanes(lanes), joined, low, high)
 
 
 def _picked(element: int, lane: int, lanes: int, begins: list[int], number: int) -> int:

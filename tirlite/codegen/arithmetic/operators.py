@@ -138,6 +138,8 @@ def convert(out: FunctionText, value: Value, target: DType) -> Value:
         return value.of(target)
     if target.bits < source.bits:
         return out.cast("trunc", value, target)
+    if value.words is not None:
+        return convert(out, value.words, target)
     return out.cast("sext" if source.is_signed else "zext", value, target)
 
 

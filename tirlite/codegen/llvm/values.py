@@ -19,6 +19,7 @@ class Value:
     `number` is the integer that it is in every lane, where that is known. A pointer that is not an allocation or a
     parameter itself `leads_into` one. `fact` is the attribute, after a blank, of a parameter that receives the value.
     A constant float that is not nan `is_ordered`. A pointer that is a known number of bytes `behind` another has both.
+    Bytes that were found in words are these, too: `words`.
     """
 
     dtype: DType
@@ -29,6 +30,7 @@ class Value:
     fact: str = ""
     is_ordered: bool = False
     behind: tuple[Value, int] | None = None
+    words: Value | None = None
 
     @property
     def typed(self) -> str:
