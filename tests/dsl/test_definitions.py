@@ -5,9 +5,11 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 import tirlite as tl
+from tirlite.dsl import Inline
 
 n = tl.dim("n")
 
@@ -172,3 +174,24 @@ def test_the_second_part_of_annotated_is_the_type_as_an_object_and_as_a_text() -
     plain = "def f(x: tl.f32[n], y: tl.i32):\n    x[0] = y\n"
     header = 'n = tl.dim("n")\n@tl.kernel\n'
     assert tl.structural_equal(tl.parse(header + source), tl.parse(header + plain))
+
+
+def test_what_a_factory_defines_anew_is_read_once() -> None:
+    def scaled(factor: int) -> Inline:
+        @tl.inline
+        def scale(x, i, /):
+            """Times a constant."""
+            return x[i] * factor
+
+        return scale
+
+    double, triple = scaled(2), scaled(3)
+    assert double.syntax is not triple.syntax
+    assert [each is other for each, other in zip(double.syntax[0].body, triple.syntax[0].body, strict=True)] == [True]
+
+    @tl.kernel
+    def both(x: tl.f32[n], y: tl.out[tl.f32[n]]):  # type: ignore
+        for i in range(n):
+            y[i] = double(x, i) + triple(x, i)
+
+    np.testing.assert_array_equal(both(np.arange(4, dtype=np.float32)), [0, 5, 10, 15])

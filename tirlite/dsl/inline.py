@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from copy import copy
 from types import FunctionType
 from typing import TYPE_CHECKING
 
@@ -50,8 +51,9 @@ class Inline:
         """The syntax tree, without its docstring, read at the first call."""
         tree, places = syntax.function_syntax(self.function)
         _refuse_odd_parameters(tree.args, places)
-        tree.body = syntax.trimmed(tree.body)
-        tree.args.args, tree.args.posonlyargs = [*tree.args.posonlyargs, *tree.args.args], []
+        if tree.args.posonlyargs:
+            tree, args = copy(tree), copy(tree.args)
+            tree.args, args.args, args.posonlyargs = args, [*args.posonlyargs, *args.args], []
         return tree, places
 
     def __call__(self, *args: object, **keywords: object) -> object:

@@ -180,13 +180,6 @@ BODIES = ("body", "orelse")
 """The fields of a statement that hold statements of kernels."""
 
 
-def names_of(function: ast.FunctionDef) -> set[str]:
-    """All names in a function, its parameters among them."""
-    return {each.id for each in ast.walk(function) if isinstance(each, ast.Name)} | {
-        arg.arg for arg in function.args.args
-    }
-
-
 def fresh(name: str, taken: set[str]) -> str:
     """`name`, or one like it that is not in `taken`, to which it is added."""
     made, number = name, 0
@@ -215,6 +208,16 @@ def assigned_by(node: ast.AST) -> list[str]:
 
 # Functions that kernels call are looked at for each call of them.
 _KEPT = 1 << 12
+
+
+def names_of(function: ast.FunctionDef) -> set[str]:
+    """All names in a function, its parameters among them."""
+    return {*_names_in(function), *(arg.arg for arg in function.args.args)}
+
+
+@lru_cache(_KEPT)
+def _names_in(function: ast.FunctionDef) -> tuple[str, ...]:
+    return tuple({each.id: None for each in ast.walk(function) if isinstance(each, ast.Name)})
 
 
 @lru_cache(_KEPT)

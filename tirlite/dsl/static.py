@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Mapping, Sequence
-from types import SimpleNamespace
+from functools import lru_cache
+from types import CodeType, SimpleNamespace
 
 from tirlite.diag import Message, Span
 from tirlite.dsl.parameters import described
@@ -17,6 +18,8 @@ from tirlite.ir.expr import Buffer, Expr, FloatImm, IntImm
 
 # No loop is written out more often than this.
 MOST_ROUNDS = 4096
+# Factories of kernels come to the same expressions again and again.
+_KEPT = 1 << 10
 
 
 class NotStatic(Message):
@@ -80,22 +83,29 @@ def evaluated(
         advice = "write the value itself: text is only read, nothing in it is executed"
         raise NotInKernels("tl.static in a text", advice, span=places.span(node)).error()
     surroundings.lookups.is_open = True
-    bound = {each.id for each in ast.walk(node) if isinstance(each, ast.Name) and not isinstance(each.ctx, ast.Load)}
-    bound |= {each.arg for each in ast.walk(node) if isinstance(each, ast.arg)}
     names: dict[str, object] = {"__builtins__": vars(builtins)}
-    for each in ast.walk(node):
-        if isinstance(each, ast.Name) and each.id not in bound:
-            span = places.span(each)
-            if each.id in local:
-                names[each.id] = _known(each.id, scope.read(each.id, span), span)
-            else:
-                names[each.id] = surroundings.raw(each.id, span, local)
-    code = compile(ast.Expression(node), places.source.name, "eval")
+    free, code = _compiled(node, places.source.name)
+    for each in free:
+        span = places.span(each)
+        if each.id in local:
+            names[each.id] = _known(each.id, scope.read(each.id, span), span)
+        else:
+            names[each.id] = surroundings.raw(each.id, span, local)
     try:
         value = eval(code, names)
     except Exception as error:
         raise StaticFailed(f"{type(error).__name__}: {error}", span=places.span(node)).error() from None
     return value if isinstance(value, (list, range, dict, set)) else meaning(value, "tl.static(...)", places.span(node))
+
+
+@lru_cache(_KEPT)
+def _compiled(node: ast.expr, file: str) -> tuple[list[ast.Name], CodeType]:
+    """The names in an expression that it does not bind itself, and its code."""
+    parts = list(ast.walk(node))
+    bound = {each.id for each in parts if isinstance(each, ast.Name) and not isinstance(each.ctx, ast.Load)}
+    bound |= {each.arg for each in parts if isinstance(each, ast.arg)}
+    free = [each for each in parts if isinstance(each, ast.Name) and each.id not in bound]
+    return free, compile(ast.Expression(node), file, "eval")
 
 
 def _known(name: str, value: object, span: Span) -> object:

@@ -6,7 +6,8 @@ import ast
 import linecache
 import warnings
 from dataclasses import field
-from types import FunctionType
+from functools import lru_cache
+from types import CodeType, FunctionType
 from typing import cast
 
 from tirlite.diag import Message, Source, Span
@@ -66,7 +67,10 @@ class TooDeep(Message):
 
 
 def function_syntax(function: FunctionType) -> tuple[ast.FunctionDef, Places]:
-    """The syntax tree of a function and its places in the file that it comes from."""
+    """The syntax tree of a function, its body trimmed, and its places in the file that it comes from.
+
+    Functions of one code object, as those that a factory defines at each call, have one tree, which nobody changes.
+    """
     if not issubclass(type(function), FunctionType):
         raise NotAFunction(f"a value of type {type(function).__name__}").error()
     if function.__name__ == "<lambda>":
@@ -74,15 +78,7 @@ def function_syntax(function: FunctionType) -> tuple[ast.FunctionDef, Places]:
     if hasattr(function, "__wrapped__"):
         advice = "another decorator has put a function around it: write @tl.kernel next to the `def`"
         raise NoSource(function.__name__, advice).error()
-    lines, first_line = _own_lines(function)
-    text = "".join(lines)
-    source = Source(function.__code__.co_filename, lines_of(text), first_line)
-    # An indented function is read under an `if` of our own, one line above it.
-    under_if = text[:1].isspace()
-    places = Places(source, first_line - (2 if under_if else 1))
-    tree = parsed(f"if 1:\n{text}" if under_if else text, places)
-    body = tree.body[0].body if under_if and isinstance(tree.body[0], ast.If) else tree.body
-    found = body[0] if body else None
+    found, places = _definition(_Code(function.__code__, function.__globals__))
     if isinstance(found, ast.AsyncFunctionDef):
         raise NotAFunction("an async function", span=places.span(found)).error()
     if not isinstance(found, ast.FunctionDef) or found.name != function.__name__:
@@ -91,12 +87,45 @@ def function_syntax(function: FunctionType) -> tuple[ast.FunctionDef, Places]:
     return found, places
 
 
-def _own_lines(function: FunctionType) -> tuple[list[str], int]:
+class _Code:
+    """A code object by its identity, since equal ones may stand in several files, and the globals of its module."""
+
+    def __init__(self, code: CodeType, names: dict[str, object]) -> None:
+        self.code, self.names = code, names
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Code) and other.code is self.code
+
+    def __hash__(self) -> int:
+        return id(self.code)
+
+
+_KEPT = 1 << 10
+
+
+@lru_cache(_KEPT)
+def _definition(of: _Code) -> tuple[ast.stmt | None, Places]:
+    """What stands where a function was defined."""
+    lines, first_line = _own_lines(of)
+    text = "".join(lines)
+    source = Source(of.code.co_filename, lines_of(text), first_line)
+    # An indented function is read under an `if` of our own, one line above it.
+    under_if = text[:1].isspace()
+    places = Places(source, first_line - (2 if under_if else 1))
+    tree = parsed(f"if 1:\n{text}" if under_if else text, places)
+    body = tree.body[0].body if under_if and isinstance(tree.body[0], ast.If) else tree.body
+    found = body[0] if body else None
+    if isinstance(found, ast.FunctionDef):
+        found.body = trimmed(found.body)
+    return found, places
+
+
+def _own_lines(of: _Code) -> tuple[list[str], int]:
     """The lines of a function in its file, decorators included, and the number of the first."""
-    code = function.__code__
+    code = of.code
     first = code.co_firstlineno
     linecache.checkcache(code.co_filename)
-    lines = linecache.getlines(code.co_filename, function.__globals__)
+    lines = linecache.getlines(code.co_filename, of.names)
     last = max((end for _, end, _, _ in code.co_positions() if end is not None), default=first)
     own = lines[first - 1 : last]
     # What leaves no trace in the byte code may follow: a `pass`, a comment, a branch that is never taken.
@@ -111,9 +140,9 @@ def _own_lines(function: FunctionType) -> tuple[list[str], int]:
     import inspect
 
     try:
-        return inspect.getsourcelines(function)
+        return inspect.getsourcelines(code)
     except (OSError, TypeError, IndexError, SyntaxError):
-        raise NoSource(function.__name__).error() from None
+        raise NoSource(code.co_name).error() from None
 
 
 def _indent(line: str) -> int:

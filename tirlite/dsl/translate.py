@@ -75,6 +75,7 @@ def parse(text: str, name: str = "<text>") -> PrimFunc:
         elif isinstance(stmt, ast.FunctionDef):
             _check_decorator(stmt, expressions)
             _note_uses(uncalled, stmt, names)
+            stmt.body = trimmed(stmt.body)
             read = {each for each in names.values() if isinstance(each, PrimFunc)}
             func = names[stmt.name] = _kernel(stmt, places, surroundings, Evaluated(), read)
             uncalled[func] = stmt
@@ -158,7 +159,6 @@ def _kernel(
 
     What it calls is validated with it, but for functions that are `known` to be well-formed.
     """
-    tree.body = trimmed(tree.body)
     surroundings = surroundings.of_kernel(tree.name)
     arguments = arguments_of(tree, places)
     types = CellTypes()
