@@ -32,7 +32,7 @@ class NoKernelFile(Message):
 
 
 class NoKernelNamed(Message):
-    """The file has no kernel of the name that stands behind the colon.
+    """The file has no kernel of the name that stands after the colon.
 
     Example: `python -m tirlite show blur.py:blurr`.
     Fix: Correct the name; the message lists the kernels of the file that are alike.

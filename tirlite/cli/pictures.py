@@ -20,7 +20,7 @@ Gray = npt.NDArray[np.uint8]
 
 
 class UnreadablePicture(Message):
-    """The picture that the command line names is missing, or is in no form that is read here.
+    """The picture that the command line names is missing, or has a format that is not read here.
 
     Example: `python -m tirlite demo notes.txt`.
     Fix: Give a .pgm or .npy file, or with Pillow installed any picture that Pillow reads.

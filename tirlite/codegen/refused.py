@@ -15,7 +15,7 @@ class Refused(Exception):
 
 
 class NotCompiled(Message):
-    """Something is right IR, and cannot be compiled to native code.
+    """A part of valid IR cannot be compiled to native code.
 
     Example: A kernel that calls `tl.access_ptr`, which has a meaning for devices only.
     Fix: Write what the help line says instead; the reference interpreter, `kernel.interpret(...)`, may run it as it is.

@@ -91,7 +91,7 @@ class PlanMessage(Message):
 
 
 class WrongArgument(Message):
-    """A function is given something of another kind than it takes.
+    """A function is given something of a kind that it does not take.
 
     Example: `tl.graph.memory_order(f)`, where `f` is the function of a graph.
     Fix: Give what the message asks for: here `tl.graph.program(f)`.

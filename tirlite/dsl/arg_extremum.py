@@ -15,7 +15,7 @@ WORDS = ("argmax", "argmin")
 
 
 class BadPair(Message):
-    """`tl.argmax` or `tl.argmin` is given something else than two pairs of a value and its place.
+    """`tl.argmax` or `tl.argmin` is given something other than two pairs of a value and its place.
 
     Example: `top, at = tl.argmax(x[i], i)`.
     Fix: Give the pair so far and the new one: `top, at = tl.argmax((top, at), (x[i], i))`.

@@ -16,13 +16,13 @@ class BadDimName(Message):
     """
 
     title = "{given} is not a name of a dim"
-    help = 'write names as of variables: `n, m = tl.dims("n m")`'
+    help = 'write names as those of variables: `n, m = tl.dims("n m")`'
 
     given: str
 
 
 class BadDimFact(Message):
-    """Facts about dims are integers.
+    """A fact about a dim is not an integer.
 
     Example: `tl.dim("n", max="4096")`.
     Fix: Give integers: `tl.dim("n", max=4096)`.

@@ -43,7 +43,7 @@ class NegativeIndex(Message):
 
 
 class NoSuchExtent(Message):
-    """`.shape` is indexed by something else than the number of an axis.
+    """`.shape` is indexed by something other than the number of an axis.
 
     Example: `x.shape[2]`, where `x` has two axes.
     Fix: Write a constant from 0 to the number of axes less one.
@@ -58,7 +58,7 @@ class NoSuchExtent(Message):
 
 
 class TupleIndex(Message):
-    """A tuple from around the kernel is indexed by something else than a constant in its range.
+    """A tuple from around the kernel is indexed by something other than a constant in its range.
 
     Example: `WEIGHTS[k]` in a `range` loop over `k`, where `WEIGHTS = (1, 2, 1)`.
     Fix: Loop over `tl.static(range(3))`, or pass the values as an array.

@@ -26,7 +26,7 @@ _GRANTS = "a function under @tl.inline has what its caller is granted: write `wi
 
 
 class DeepCall(Message):
-    """Inline functions call each other without an end, or too deeply.
+    """Inline functions call each other without end, or too deeply.
 
     Example: a function under @tl.inline that calls itself, with no `if tl.static(...)` around the call.
     """
@@ -44,7 +44,7 @@ class ConditionalCall(Message):
     Fix: Give its result a name on a line before, or write `if` and `else` as statements.
     """
 
-    title = "{name} cannot be called on a condition inside of an expression: it is more than one expression"
+    title = "{name} cannot be called under a condition inside of an expression: it is more than one expression"
     help = "call it on a line before, or write the choice as `if` and `else`"
 
     name: str

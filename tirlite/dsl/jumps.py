@@ -36,10 +36,10 @@ Node = TypeVar("Node", bound=ast.AST)
 
 
 class UnevenReturns(Message):
-    """A function gives back a value on some ways through it, and nothing, or another number of values, on others.
+    """A function gives back a value on some paths through it, and nothing, or another number of values, on others.
 
     Example: `if v < 0: return 0`, and no `return` at the end.
-    Fix: End each way with a `return` of as many values; behind a loop that always returns, too.
+    Fix: End each path with a `return` of as many values, also after a loop that always returns.
     """
 
     title = "`{name}` gives back {one} here, and {other} {place}"

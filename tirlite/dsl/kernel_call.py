@@ -26,7 +26,7 @@ from tirlite.sizes import Proof
 
 
 class CallAlias(Message):
-    """One buffer is given to a kernel twice, which writes it.
+    """One buffer is given twice to a kernel that writes it.
 
     Example: `smooth(x, x)`, where `smooth` stores into its second parameter.
     """

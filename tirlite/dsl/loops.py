@@ -18,7 +18,7 @@ from tirlite.record import record
 
 
 class BadLoop(Message):
-    """A `for` goes over something else than a range.
+    """A `for` goes over something other than a range.
 
     Example: `for value in x:`.
     Fix: Loop over indices: `for i in range(n):`.

@@ -62,7 +62,7 @@ class BadScope(Message):
     """A storage scope that does not exist.
 
     Example: `tl.alloc(tl.f32[n], scope="locl")`.
-    Fix: Write a rank, and a tag behind it if need be: `local`, `shared`, `local.UB`.
+    Fix: Write a rank, and a tag after it if need be: `local`, `shared`, `local.UB`.
     """
 
     title = "{reason}"

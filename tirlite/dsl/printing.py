@@ -17,7 +17,7 @@ from tirlite.ir.printing import fits
 
 
 class PrintFormat(Message):
-    """The format of a value that is printed is none that its type has, or not a constant.
+    """A value is printed in a format that its type does not have, or that is not a constant.
 
     Example: `print(f"{x[i]:d}")` of an f32, or `print(f"{x[i]!r}")`.
     """

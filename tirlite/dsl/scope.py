@@ -16,10 +16,10 @@ from tirlite.record import record
 
 
 class PossiblyUnassigned(Message):
-    """A name is read where no assignment, or not on every way an assignment, has come before.
+    """A name is read where nothing was assigned to it before, or not on every path.
 
     Example: `if x[i] > 0: t = 1.0`, and then `y[i] = t`; or `width += 1`, where `width` is a constant from outside.
-    Fix: Assign the name before, on every way that leads to its use; or give what is assigned another name.
+    Fix: Assign the name before, on every path that leads to its use; or give what is assigned another name.
     """
 
     title = "`{name}` may have no value here"
@@ -33,7 +33,7 @@ class PossiblyUnassigned(Message):
 class OutOfBlock(Message):
     """A name is read after the block in which it was bound.
 
-    Example: A buffer that is allocated inside of a loop and read behind it.
+    Example: A buffer that is allocated inside of a loop and read after it.
     Fix: Allocate, or assign, before the block.
     """
 

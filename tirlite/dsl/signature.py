@@ -62,7 +62,7 @@ class HiddenDim(Message):
 
 
 class BadText(Message):
-    """Text for `tl.parse` holds something else than dims, one kernel, and the kernels that it calls before it.
+    """Text for `tl.parse` holds something other than dims, one kernel, and the kernels that it calls before it.
 
     Example: Text for `tl.parse` with two kernels in it, of which neither calls the other.
     Fix: Write declarations of dims, then one function under `@tl.kernel`; kernels that it calls stand before it.

@@ -44,7 +44,7 @@ class UnknownName(Message):
 
 
 class UnknownWord(Message):
-    """A name behind `tl.` that the kernel language does not have.
+    """A name after `tl.` that the kernel language does not have.
 
     Example: `tl.sqroot(x[i])`.
     Fix: Correct the spelling: `tl.sqrt`.

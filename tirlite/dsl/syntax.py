@@ -29,7 +29,7 @@ class NoSource(Message):
 
 
 class NotAFunction(Message):
-    """Something else than a plain function is to be a kernel.
+    """Something other than a plain function is to be a kernel.
 
     Example: `@tl.kernel` above an `async def`, or `tl.kernel(lambda x: x)`.
     Fix: Write a plain `def`.

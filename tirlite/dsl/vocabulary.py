@@ -206,7 +206,7 @@ class WrongArgument(Message):
 class MisplacedWord(Message):
     """A word stands where it means nothing.
 
-    Example: `t = tl.parallel(n)`: it stands behind `in` of a `for`, and nowhere else.
+    Example: `t = tl.parallel(n)`: it stands after the `in` of a `for`, and nowhere else.
     Fix: Write it where the help line says.
     """
 

@@ -8,7 +8,7 @@ from tirlite.graph.loop import LoopFunction
 
 
 class NoGraphFunction(Message):
-    """Something else than the function of a graph is to be compiled, evaluated or planned.
+    """Something other than the function of a graph is to be compiled, evaluated or planned.
 
     Example: `tl.graph.compile(g)`, where `g` is a Builder.
     Fix: Give what `g.function(y)` or `tl.from_onnx` returns.

@@ -52,7 +52,7 @@ class ShapeMismatch(GraphMessage):
 
 
 class ShapeUndecided(GraphMessage):
-    """Whether the shapes of operands go together depends on dims of which too little is known.
+    """Whether the shapes of operands go together depends on dims about which too little is known.
 
     Example: `g.add(x, y)` of `f32[n, 3]` and `f32[m, 3]`.
     """

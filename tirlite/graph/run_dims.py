@@ -35,7 +35,7 @@ class UnboundedExtent(GraphMessage):
 
 
 class ExtentOutside(Message):
-    """A run found an extent that is less, or greater, than it was said to be: negative ones are.
+    """A run found an extent below or above its limits; one that is negative is below.
 
     Example: A `TopK` of 9 elements along an axis of 4.
     Fix: Give operands for which it lies between the two.

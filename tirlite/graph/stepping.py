@@ -19,7 +19,7 @@ Stepping: TypeAlias = "Generator[list[Any], tuple[Any, ...], tuple[Any, ...]]"
 
 
 class LoopRoom(Message):
-    """A loop in a graph makes more results of its steps than it was said that there are.
+    """A loop in a graph makes more results of its steps than there were said to be.
 
     Example: `g.loop(step, limit, [x], most=4)`, where `limit` is 9 in a run.
     Fix: Say how many steps there can be, or limit them.

@@ -27,7 +27,7 @@ class NegativeGraphExtent(GraphMessage):
 
 
 class NoTensorType(Message):
-    """Something else than the type of a tensor is given where one is taken.
+    """Something other than the type of a tensor is given where one is taken.
 
     Example: `g.input("x", 3)`, or the type of a tuple there.
     Fix: Give an element type with extents, as in `tl.f32[n, 3]`; a tuple is made of inputs, `g.tuple(a, b)`.

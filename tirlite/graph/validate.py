@@ -38,7 +38,7 @@ class OutputNames(GraphMessage):
     """The names of a function's outputs do not fit its result.
 
     Example: `Function("f", (x,), x, outputs=("a", "b"))`.
-    Fix: Give one name for each field of the result, each another one, or none at all.
+    Fix: Give each field of the result a name of its own, or give no names at all.
     """
 
     code = "graph-output-names"

@@ -19,7 +19,7 @@ Rule: TypeAlias = "Callable[[Code, Any], Steps[Any]]"
 
 
 class NotInterpretable(Message):
-    """The interpreter has no way to run something that is right in compiled code.
+    """The interpreter has no way to run something that compiled code can.
 
     Example: `kernel.interpret(...)` of a kernel that calls an extern function.
     Fix: Compile and call it instead.

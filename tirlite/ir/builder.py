@@ -48,7 +48,7 @@ _TENSOR = "a type such as f32[n]"
 
 
 class BuilderArgument(Message):
-    """A method of the builder is given an argument of another kind than it takes.
+    """A method of the builder is given an argument of a kind that it does not take.
 
     Example: `b.store("y", 0, 1)`.
     Fix: Give what the message asks for: here the buffer itself, `y = b.param("y", f32[n])`.
@@ -65,7 +65,7 @@ class BuilderArgument(Message):
 class ElseWithoutIf(Message):
     """The builder was asked for an `else` where no `if` has just ended.
 
-    Example: `with b.else_():` behind a loop.
+    Example: `with b.else_():` after a loop.
     """
 
     title = "else_() does not follow an if_()"

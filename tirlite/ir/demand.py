@@ -15,7 +15,7 @@ Call = TypeVar("Call", bound=Callable[..., object])
 
 
 class NoPrimFunc(Message):
-    """A pass or an analysis is given something else than a function of the IR.
+    """A pass or an analysis is given something other than a function of the IR.
 
     Example: `tl.allocations(smooth)`, where `smooth` is a kernel.
     Fix: Give its function: `smooth.ir` as it was written, `smooth.lowered` as it is after the passes.

@@ -201,9 +201,9 @@ class UsedBeforeDefinition(Message):
 
 
 class OutOfScope(Message):
-    """A variable or buffer is used behind the end of the block that defines it.
+    """A variable or buffer is used after the end of the block that defines it.
 
-    Example: A `Load` behind a loop of a buffer that is allocated inside.
+    Example: A `Load`, after a loop, of a buffer that is allocated inside.
     Fix: Move the definition out of the block.
     """
 

@@ -137,7 +137,7 @@ class StridedUse(Message):
 
 
 class WrongDefault(Message):
-    """A default stands where no scalar parameter does, or is no value of the parameter's type.
+    """A default stands where no scalar parameter does, or is not a value of the parameter's type.
 
     Example: `PrimFunc("f", (x,), body, defaults=(1,))`, where `x` is a buffer.
     Fix: Give one number, or None, for each parameter, each a value of its type.

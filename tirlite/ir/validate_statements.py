@@ -65,7 +65,7 @@ class AssertPlaces(Message):
     Example: `Assert(condition, "at {}", (i, j))`.
     """
 
-    title = "the message of an assert has other places than those of its {count} values"
+    title = "the message of an assert does not have one place for each of its {count} values"
     help = "write `{{}}` once for each value, which is a number; double all other braces"
 
     count: int
@@ -87,7 +87,7 @@ class LoopType(Message):
 
 
 class LoopStep(Message):
-    """The step of a loop is zero, or none that an i64 holds.
+    """The step of a loop is zero, or does not fit into an i64.
 
     Example: `For(i, zero, n, body, step=0)`.
     Fix: Give another step.

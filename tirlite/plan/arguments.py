@@ -14,7 +14,7 @@ from tirlite.sizes.poly import atom_of
 
 
 class PlanArgument(PlanMessage):
-    """The planner was given something of another kind than it takes, or a search without bounds that make sense.
+    """The planner was given something of a kind that it does not take, or a search without bounds that make sense.
 
     Example: `solve([Request("a", 4, (0, 2))])`.
     Fix: Give what the message asks for: here `solve(Problem((Request("a", 4, (0, 2)),)))`.

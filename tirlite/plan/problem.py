@@ -92,7 +92,7 @@ class NumberTooLarge(PlanMessage):
 
 
 class ProblemPart(PlanMessage):
-    """A problem is made of something else than requests and pools.
+    """A problem is made of something other than requests and pools.
 
     Example: `Problem(Request("a", 4, (0, 2)))`.
     Fix: Give a sequence of them, also where there is but one: `Problem((Request("a", 4, (0, 2)),))`.

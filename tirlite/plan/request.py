@@ -92,7 +92,7 @@ class BadSize(PlanMessage):
 
 
 class NotText(PlanMessage):
-    """A request is named by something else than text, or wants to live in something else.
+    """A request is named by something other than text, or wants to live in something else.
 
     Example: `Request(3, 4, (0, 2))`.
     Fix: Give text for `id`, `scope` and `kind`, and a tuple of texts for `pools`.
@@ -122,7 +122,7 @@ class BadAlignment(PlanMessage):
 
 
 class BadFixed(PlanMessage):
-    """A fixed offset is negative, or no multiple of the alignment.
+    """A fixed offset is negative, or not a multiple of the alignment.
 
     Example: `Request("a", 4, (0, 2), align=8, fixed=4)`.
     Fix: Give a multiple of the alignment, zero or more.
@@ -303,7 +303,7 @@ def joined(spans: Iterable[Interval]) -> tuple[Interval, ...]:
 
 
 class BadPool(PlanMessage):
-    """The capacity of a pool is negative, or no number of bytes, or its copies are not a number.
+    """The capacity of a pool is negative or not a number of bytes, or its copies are not a number.
 
     Example: `Pool("sram", capacity=-1)`, `Pool("scratch", copies=2.5)`.
     """

@@ -26,7 +26,7 @@ class UnknownScope(PlanMessage):
     """A storage scope does not exist.
 
     Example: `Request("a", 4, (0, 2), scope="locl")`.
-    Fix: Write a rank, and a tag behind it if need be: `local`, `local.UB`.
+    Fix: Write a rank, and a tag after it if need be: `local`, `local.UB`.
     """
 
     title = "there is no storage scope `{scope}`"

@@ -20,7 +20,7 @@ _DECLARE = "the iterations combine values: declare it by `tl.reduce` in place of
 
 
 class ParallelRace(IterationConflict):
-    """Two iterations of a parallel or vectorized loop touch one element at whatever arguments, and one writes it.
+    """Two iterations of a parallel or vectorized loop touch one element, whatever the arguments are, and one writes it.
 
     Example: `total[0] += x[i]` in `for i in tl.parallel(n):`.
     Fix: Where iterations combine values, declare it by `tl.reduce`. Else make the loop serial with `range`, or let each

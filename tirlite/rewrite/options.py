@@ -82,7 +82,7 @@ class UnknownOption(Message):
 
 
 class OptionType(Message):
-    """An option is given something of another kind than it takes.
+    """An option is given something of a kind that it does not take.
 
     Example: `tl.compile(f, target="host")`.
     Fix: Give what the message asks for.

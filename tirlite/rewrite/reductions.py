@@ -42,7 +42,7 @@ class ReductionRead(Message):
     """What a reduction combines into is read by its iterations.
 
     Example: `total += x[i]`, and then `y[i] = total`, in `for i in tl.reduce(n):`.
-    Fix: Read it behind the loop; where each iteration needs what came before, write `range`.
+    Fix: Read it after the loop; where each iteration needs what came before, write `range`.
     """
 
     title = "`{buffer}` is combined over `{loop}`, and read by its iterations"
@@ -93,7 +93,7 @@ class ReductionConverted(Message):
 
     Example: `total += tl.f64(x[i])` in `for i in tl.reduce(n):`, where `total` is f32.
     Fix: Convert the operand, `total += tl.f32(...)`, or combine into a buffer of the other type, which is converted
-    behind the loop.
+    after the loop.
     """
 
     title = "`{buffer}` is {own}, and the iterations of `{loop}` combine it as {other}"

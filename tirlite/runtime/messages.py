@@ -170,8 +170,8 @@ class DimByName(Message):
 
 
 class ArgumentLayout(Message):
-    """An array does not lie in memory as the kernel uses it: aligned, writable if it is written, each of its elements
-    once then, and contiguous where the kernel has a view of its bytes or hands it to another function.
+    """An array does not lie in memory as the kernel uses it: aligned; where it is written, writable and with no element
+    in two places; contiguous where the kernel has a view of its bytes or hands it to another function.
 
     Example: `smooth(x, np.broadcast_to(y, (3, 4)))`.
     Fix: Pass an array that is, and copy it back afterwards.

@@ -104,7 +104,7 @@ class StepBreaksOrder(Message):
 
 
 class StepDoesNotFit(Message):
-    """A step of a schedule is asked for where the loops have not the form that it takes.
+    """A step of a schedule is asked for where the loops do not have the form that it takes.
 
     Example: `s.reorder("j", "i")`, where the loop over `i` has statements beside the loop over `j`.
     Fix: See what the message asks for; print the schedule's function to see the loops as they are.

@@ -33,7 +33,7 @@ class NotASize(Message):
 
 
 class BadSymbol(Message):
-    """A symbol of sympy has assumptions that its dim has not: what sympy has simplified by them would not hold.
+    """A symbol of sympy has assumptions that its dim does not have: what sympy has simplified by them would not hold.
 
     Example: `Request("a", sympy.Symbol("n", negative=True) + 4, (0, 2))`.
     """

@@ -46,7 +46,7 @@ class NotTuned(Message):
 
 
 class BadTuning(Message):
-    """A limit of a tuning is not one.
+    """A limit of a tuning has a value that it cannot have.
 
     Example: `tl.autotune(product, a, b, rounds=0)`.
     Fix: Give one round or more, and a number of seconds from 0 on.

@@ -32,7 +32,7 @@ Again: TypeAlias = "tuple[Callable[..., CompiledGraph], tuple[object, ...]]"
 
 
 class InSegments(GraphMessage):
-    """Something was asked of a compiled graph that its parts have, each its own: a plan, IR, a C function.
+    """A compiled graph was asked for what each of its parts has for itself: a plan, IR, a C function.
 
     Example: `net.plan`, where the number of steps of a `Loop` with results is computed from data.
     Fix: Look at the parts, `net.parts`, or at what a call plans, `net.plans(...)`.

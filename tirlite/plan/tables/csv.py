@@ -92,7 +92,7 @@ class NamelessBuffer(PlanMessage):
 
 
 class BadNumber(PlanMessage):
-    """A cell that holds a number holds something else.
+    """A cell of a column of numbers holds something else.
 
     Example: `a,0,3.5,64` under `id,lower,upper,size`.
     Fix: Write an integer.

@@ -51,7 +51,7 @@ class DuplicateColumn(PlanMessage):
 
 
 class BadRow(PlanMessage):
-    """A line that has not one cell for each column.
+    """A line does not have one cell for each column.
 
     Example: `a,0,3` under `id,lower,upper,size`.
     Fix: Give the line one cell for each column; a cell with a comma stands in double quotes.

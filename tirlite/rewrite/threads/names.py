@@ -45,7 +45,7 @@ _CHEAP = 24
 
 
 class ThreadDependentSize(Message):
-    """A buffer that threads share, or keep while others run, as past a barrier, has not the same size in all of them.
+    """A buffer that threads share, or keep while others run, as past a barrier, differs in size between them.
 
     Example: `tl.alloc(tl.f32[t + 1])`, used before and after a barrier, where `t` counts threads.
     """

@@ -218,7 +218,7 @@ class NotExportable(Message):
 
 
 class BadExport(Message):
-    """An option of an export is none that there is.
+    """An option of an export has a value that it cannot have.
 
     Example: `kernel.export("build", target="arm")`.
     Fix: Take what the message lists.
