@@ -5,12 +5,17 @@ A tile of sums finds what it reads for all terms together in memory, without a c
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import tirlite as tl
-from tirlite.ir import PrimFunc, TensorType
+from tirlite.dsl import Inline
+from tirlite.ir import DType, PrimFunc, TensorType
+from tirlite.kernels.operators.convolution import Block, filling
 from tirlite.kernels.operators.elementwise import computed_in
 from tirlite.kernels.operators.factory import factory
 from tirlite.kernels.operators.multiplication import multiplication
-from tirlite.kernels.operators.shapes import extents, is_one, product as count_of
+from tirlite.kernels.operators.shapes import Extent, extents, is_one, product as count_of
+from tirlite.kernels.operators.window import Window
 
 
 @factory
@@ -63,24 +68,31 @@ def product(
 
 
 @factory
-def pointwise(X: TensorType, W: TensorType, B: TensorType | None, Y: TensorType) -> PrimFunc:
-    """The convolution of x with windows of one element, where w has the outputs by panels.
+def convolution(
+    X: TensorType,
+    W: TensorType,
+    B: TensorType | None,
+    Y: TensorType,
+    *,
+    strides: tuple[int, ...],
+    pads: tuple[int, ...],
+    dilations: tuple[int, ...],
+    groups: int = 1,
+) -> PrimFunc:
+    """The convolution of x, where w has the outputs by panels: `[panels, inputs of a group, *window, outputs]`.
 
-    For images of fewer elements than a panel has columns: outputs fill the lanes of vectors, which elements would not.
-    The sums of a panel are turned over when they are stored.
+    For small images: outputs fill the lanes of vectors, which elements would not. The sums of a panel are turned over
+    when they are stored. Where windows have more elements than one, each panel copies its image with the padding.
     """
-    batches, taken = extents(X)[:2]
-    (blocks, _, size), places, kind = extents(W), count_of(extents(X)[2:]), computed_in(X.dtype)
+    batches, (blocks, taken, *taps, size), spots = extents(X)[0], extents(W), extents(Y)[2:]
+    window = Window(*map(tuple, (extents(X)[2:], spots, taps, strides, pads[: len(taps)], dilations)))
+    places, elements, kind = count_of(spots), count_of(extents(X)[2:]), computed_in(X.dtype)
+    add_up = _of_points(places, size, taken, kind) if window.is_point else _of_windows(window, size, taken, kind)
 
     @tl.inline
     def panel(images, w, results, biases, t, p):
         sums = tl.alloc(kind[places, size])
-        for i in range(places):
-            for j in range(size):
-                total = kind(0)
-                for k in tl.reduce(taken):
-                    total += kind(images[t, k, i]) * kind(w[p, k, j])
-                sums[i, j] = total
+        add_up(sums, images, w, t if tl.static(groups == 1) else t * groups + p // (blocks // groups), p)
         for j in range(size):
             for i in range(places):
                 if tl.static(B is None):
@@ -90,7 +102,7 @@ def pointwise(X: TensorType, W: TensorType, B: TensorType | None, Y: TensorType)
 
     @tl.inline
     def sweep(x, w, biases, y):
-        images = tl.view(x, x.dtype[batches, taken, places])
+        images = tl.view(x, x.dtype[batches * groups, taken, elements])
         results = tl.view(y, y.dtype[batches, blocks, size, places])
         with tl.allow("contract"):
             if tl.static(is_one(batches)):
@@ -103,14 +115,61 @@ def pointwise(X: TensorType, W: TensorType, B: TensorType | None, Y: TensorType)
     if B is None:
 
         @tl.kernel
-        def pointwise(x: X, w: W, y: tl.out[Y]):
+        def convolution(x: X, w: W, y: tl.out[Y]):
             sweep(x, w, x, y)
 
     else:
 
         @tl.kernel
-        def pointwise(x: X, w: W, b: B, y: tl.out[Y]):
+        def convolution(x: X, w: W, b: B, y: tl.out[Y]):
             biases = tl.view(b, b.dtype[blocks, size])
             sweep(x, w, biases, y)
 
-    return pointwise.ir
+    return convolution.ir
+
+
+def _of_points(places: Extent, size: int, taken: Extent, kind: DType) -> Inline:
+    """`add_up(sums, images, w, t, p)`: the sums of a panel over the channels of plane t as they lie."""
+
+    @tl.inline
+    def add_up(sums, images, w, t, p):
+        factors = tl.view(w, w.dtype[w.shape[0], taken, size])
+        for i in range(places):
+            for j in range(size):
+                total = kind(0)
+                for k in tl.reduce(taken):
+                    total += kind(images[t, k, i]) * kind(factors[p, k, j])
+                sums[i, j] = total
+
+    return add_up
+
+
+def _of_windows(window: Window, size: int, taken: Extent, kind: DType) -> Inline:
+    """The same over what lies under a window in a copy of the plane with its padding."""
+    (height, width), (rows, columns), (down, across) = window.inputs, window.places, window.size
+    (row_step, step), (row_gap, gap) = window.strides, window.dilations
+    high, wide = (rows - 1) * row_step + 1, (columns - 1) * step + (across - 1) * gap + 1
+    block = Block(high, wide, wide, high * wide, ((down - 1) * row_gap, 0), by_rows=True)
+    copied, held_each = block.copied, block.held
+    fill = filling(replace(window, strides=(1, 1)), block, kind, whole=True)
+
+    @tl.inline
+    def add_up(sums, images, w, t, p):
+        planes = tl.view(images, images.dtype[images.shape[0], taken, 1, height, width])
+        held = tl.alloc(kind[taken, 1, 1, 1, held_each])
+        for c in range(taken):
+            fill(held, planes, 0, t, c, 0, 0, 0, 0)
+        under = tl.view(held, kind[taken, copied, wide])
+        totals = tl.view(sums, kind[rows, columns, size])
+        for i in range(rows):
+            for j in range(columns):
+                for q in range(size):
+                    total = kind(0)
+                    for c in tl.reduce(taken):
+                        for r in tl.reduce(down):
+                            for s in tl.reduce(across):
+                                at = under[c, i * row_step + r * row_gap, j * step + s * gap]
+                                total += at * kind(w[p, c, r, s, q])
+                    totals[i, j, q] = total
+
+    return add_up

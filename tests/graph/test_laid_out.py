@@ -78,3 +78,25 @@ def test_columns_by_the_dozen_are_cut_into_panels_that_are_not_copied(rows: obje
     x = RNG.standard_normal((2, 7 if rows is n else rows, 40), np.float32)
     np.testing.assert_allclose(net(x), evaluate(function, x), rtol=0, atol=1e-4)
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(net))(x), net(x))
+
+
+def grouped(image: int, groups: int, outputs: int) -> Function:
+    weights = RNG.standard_normal((groups * outputs, 16, 3, 3), np.float32)
+    g = Builder("layer")
+    x = g.input("x", tl.f32[1, 16 * groups, image, image])
+    return g.function(g.relu(g.conv(x, g.constant(weights, name="w"), stride=2, pad=1, groups=groups)))
+
+
+@pytest.mark.parametrize(
+    ("image", "groups", "outputs", "is_cut"),
+    [(7, 4, 16, True), (14, 1, 64, True), (14, 5, 16, False), (7, 8, 8, False), (112, 4, 16, False)],
+)
+def test_windows_on_small_images_go_by_panels_where_these_are_whole_and_even(
+    image: int, groups: int, outputs: int, is_cut: bool
+) -> None:
+    function = grouped(image, groups, outputs)
+    net = compile(function)
+    assert ("w_panels" in str(net.ir)) is is_cut
+    assert not is_cut or "packed" not in "".join(map(str, callees(net.lowered)))
+    x = RNG.standard_normal((1, 16 * groups, image, image), np.float32)
+    np.testing.assert_allclose(net(x), evaluate(function, x), rtol=0, atol=1e-3)

@@ -6,7 +6,8 @@ import numpy as np
 from operator_cases.case import Case, normal
 
 import tirlite as tl
-from tirlite.kernels.operators.panels import pointwise, product
+from tirlite.graph.operators.convolution import Conv, conv
+from tirlite.kernels.operators.panels import convolution, product
 
 
 def product_case(name: str, rows: tuple, terms: int, columns: int, size: int, c: tuple | None) -> Case:
@@ -22,17 +23,21 @@ def product_case(name: str, rows: tuple, terms: int, columns: int, size: int, c:
     return Case(f"product-{name}", lambda: product(*types, beta=2.0), inputs, reference, 1e-5)
 
 
-def pointwise_case(name: str, x: tuple, outputs: int, size: int, *, has_bias: bool) -> Case:
-    """A case of `pointwise` with so many outputs in a panel."""
+def conv_case(name: str, x: tuple, outputs: int, size: int, *, groups: int = 1, k: int = 1, has_bias: bool) -> Case:
+    """A case of `convolution` with so many outputs in a panel; windows of k x 3 go by steps of (2, 1), padded."""
+    taken, window = x[1] // groups, (k, 3) if k > 1 else (1, 1)
+    attrs = Conv((2, 1) if k > 1 else (1, 1), (1, 1, 0, 1) if k > 1 else (0,) * 4, (1, 1), groups)
 
     def reference(x: np.ndarray, w: np.ndarray, b: np.ndarray | None = None) -> np.ndarray:
-        made = np.einsum("tkhw,pkj->tpjhw", x, w).reshape(x.shape[0], outputs, *x.shape[2:])
-        return made if b is None else made + b[:, None, None]
+        weights = np.moveaxis(w, -1, 1).reshape(outputs, taken, *window)
+        return conv(attrs, x, weights, b)
 
-    shapes = (x, (outputs // size, x[1], size), (outputs,) if has_bias else None, (x[0], outputs, *x[2:]))
+    places = x[2:] if k == 1 else ((x[2] + 1 - k) // 2 + 1, x[3])
+    shapes = (x, (outputs // size, taken, *window, size), (outputs,) if has_bias else None, (x[0], outputs, *places))
     types = [None if shape is None else tl.f32[shape] for shape in shapes]
     inputs = normal(*(shape for shape in shapes[:3] if shape is not None))
-    return Case(f"pointwise-{name}", lambda: pointwise(*types), inputs, reference, 1e-5)
+    given = {"strides": attrs.strides, "pads": attrs.pads, "dilations": (1, 1), "groups": groups}
+    return Case(f"convolution-{name}", lambda: convolution(*types, **given), inputs, reference, 1e-5)
 
 
 CASES = (
@@ -40,6 +45,8 @@ CASES = (
     product_case("bias", (20,), 17, 128, 64, (128,)),
     product_case("bias of rows", (7,), 5, 64, 64, (7, 1)),
     product_case("sum", (7,), 5, 64, 32, (7, 64)),
-    pointwise_case("alone", (1, 9, 3, 5), 64, 32, has_bias=False),
-    pointwise_case("several images", (3, 9, 3, 5), 64, 64, has_bias=True),
+    conv_case("alone", (1, 9, 3, 5), 64, 32, has_bias=False),
+    conv_case("several images", (3, 9, 3, 5), 64, 64, has_bias=True),
+    conv_case("groups", (1, 10, 7, 5), 32, 16, groups=2, k=3, has_bias=True),
+    conv_case("groups of several images", (2, 6, 4, 3), 64, 16, groups=2, k=2, has_bias=False),
 )

@@ -12,11 +12,12 @@ from tirlite.graph.expr import Call, Constant, Expr, constant
 from tirlite.graph.op import Array, Attrs, Op
 from tirlite.graph.operators.linear import as_it_lies, transposed
 from tirlite.graph.operators.panels import (
-    POINTWISE,
+    CONVOLUTION,
     PRODUCT,
+    conv_by_panels,
     panels,
+    panels_of_outputs,
     panels_of_transpose,
-    pointwise_by_panels,
     product_by_panels,
 )
 from tirlite.graph.operators.winograd import WINOGRAD, by_winograd, terms_of
@@ -41,7 +42,7 @@ LAYOUTS: Mapping[str, Layout] = {
     WINOGRAD.name: Layout(WINOGRAD, 1, terms_of, by_winograd),
     "panels": Layout(PRODUCT, 1, panels, partial(product_by_panels, turned=False)),
     "panels of transpose": Layout(PRODUCT, 1, panels_of_transpose, partial(product_by_panels, turned=True)),
-    "panels of outputs": Layout(POINTWISE, 1, panels_of_transpose, pointwise_by_panels),
+    "panels of outputs": Layout(CONVOLUTION, 1, panels_of_outputs, conv_by_panels),
     "transposed": Layout(None, 1, transposed, as_it_lies),
 }
 

@@ -1,6 +1,7 @@
 """Products with constant matrices, and convolutions on small images, of weights that are cut into panels of columns.
 
-See `kernels.operators.panels`. The panels are `[panels, terms, columns of a panel]`.
+See `kernels.operators.panels`. The panels are `[panels, terms, columns of a panel]`; of convolutions the terms are the
+inputs of a group, and the elements of a window.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ import numpy as np
 
 from tirlite.graph.expr import Call
 from tirlite.graph.op import Array, Attrs, Lowering, Op, Site
-from tirlite.graph.operators.convolution import Conv
+from tirlite.graph.operators.convolution import Conv, convolved
 from tirlite.graph.operators.linear import Gemm
+from tirlite.graph.operators.windows import pads_of
 from tirlite.graph.types import TensorType
 from tirlite.ir import f32
 from tirlite.record import record
@@ -22,6 +24,11 @@ from tirlite.sizes import Size
 # Panels go to workers one by one: they are narrower where fewer than so many would leave the last ones uneven.
 _PANELS = (64, 32)
 _MANY = 8
+# Outputs that lie together where windows have several elements, and what fewer such panels are a multiple of.
+# Each copies the image that it looks at, of so many bytes at most, so that it stays in the second cache.
+_OUTPUTS = 16
+_EVEN = 4
+_COPIED = 1 << 19
 
 
 @record
@@ -37,13 +44,13 @@ def _product_type(site: Site, attrs: Scales) -> TensorType:
     return TensorType((*x.shape[:-1], blocks * columns), x.dtype)
 
 
-def _pointwise_type(site: Site, attrs: Attrs) -> TensorType:
-    x, (blocks, _, outputs) = site.tensor(0), site.tensor(1).shape
-    return TensorType((x.shape[0], blocks * outputs, *x.shape[2:]), x.dtype)
+def _convolution_type(site: Site, attrs: Conv) -> TensorType:
+    blocks, taken, *window, size = site.tensor(1).shape
+    return TensorType(convolved(site, attrs, blocks * size, taken, *window), site.tensor(0).dtype)
 
 
 PRODUCT = Op("product", _product_type, 2, 3, Scales, lowering=Lowering("panels.product"))
-POINTWISE = Op("pointwise", _pointwise_type, 2, 3, lowering=Lowering("panels.pointwise"))
+CONVOLUTION = Op("conv_panels", _convolution_type, 2, 3, Conv, lowering=Lowering("panels.convolution"))
 
 
 def product_by_panels(call: Call, *, turned: bool) -> Scales | None:
@@ -73,20 +80,29 @@ def panels(weights: Array) -> Array:
 
 
 def panels_of_transpose(weights: Array) -> Array:
-    """The same of the transpose of a matrix, or of weights of a convolution with windows of one element."""
-    size = _columns_of_panel(weights.shape[0])
-    return np.ascontiguousarray(weights.reshape(-1, size, weights.shape[1]).swapaxes(1, 2))
+    """The same of the transpose of a matrix."""
+    return panels_of_outputs(weights, _columns_of_panel(weights.shape[0]))
 
 
-def pointwise_by_panels(call: Call) -> Attrs | None:
-    """The attributes of what computes a convolution with windows of one element on a small image by panels."""
+def panels_of_outputs(weights: Array, size: int = 0) -> Array:
+    """The weights of a convolution as panels of so many outputs."""
+    size = size or (_columns_of_panel(weights.shape[0]) if prod(weights.shape[2:]) == 1 else _OUTPUTS)
+    return np.ascontiguousarray(np.moveaxis(weights.reshape(-1, size, *weights.shape[1:]), 1, -1))
+
+
+def conv_by_panels(call: Call) -> Conv | None:
+    """The attributes of what computes a convolution of two axes on a small image by panels, where that pays."""
     attrs = call.attrs
     if not isinstance(attrs, Conv) or call.op.name != "conv" or call.dtype != f32 or call.tensor.rank != 4:
         return None
-    x, weights = call.args[0].tensor, call.args[1].tensor
-    if (attrs.groups, attrs.strides, weights.shape[2:]) != (1, (1, 1), (1, 1)) or call.shape[2:] != x.shape[2:]:
+    (_, channels, *image), (outputs, taken, *size) = call.args[0].shape, call.args[1].shape
+    known = (channels, *image, outputs, taken, *call.shape[2:], *pads_of(attrs, image, size))
+    extents = [extent for extent in known if isinstance(extent, int)]
+    if len(extents) < len(known) or not all(extents[:7]):
         return None
-    outputs, taken, *_ = weights.shape
-    sizes = [extent for extent in (taken, *x.shape[2:]) if isinstance(extent, int)]
-    is_small = len(sizes) == 3 and sizes[0] > 0 and 1 < prod(sizes[1:]) < _PANELS[0]
-    return Attrs() if is_small and _columns_of_panel(outputs) else None
+    _, height, width, outputs, taken, rows, columns, *pads = extents
+    if (*size, *attrs.strides, *pads) == (1, 1, 1, 1, 0, 0, 0, 0):
+        return attrs if attrs.groups == 1 and 1 < rows * columns < _PANELS[0] and _columns_of_panel(outputs) else None
+    blocks, rest = divmod(outputs, _OUTPUTS)
+    is_whole = rest == 0 and blocks % attrs.groups == 0 and (blocks % _EVEN == 0 or blocks >= _MANY)
+    return attrs if is_whole and taken > 1 and taken * height * width * f32.bytes <= _COPIED else None

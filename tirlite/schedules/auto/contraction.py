@@ -231,11 +231,11 @@ def _is_laid(buffer: Buffer, around: tuple[For, ...]) -> bool:
 def _lies(load: Load, terms: tuple[For, ...], columns: For, tiling: Tiling) -> bool:
     """Whether what is read for all terms lies together in memory, term by term, with a few rows of a tile for each."""
     indices, buffer = load.indices, load.buffer
-    if len(indices) < 2 or buffer.strides or len(terms) != 1 or not is_known(columns):
+    if len(indices) <= len(terms) or buffer.strides or not is_known(columns):
         return False
     lanes, count = tiling.lanes(load.dtype.bytes, columns), count_of(columns)
     is_whole = isinstance(buffer.shape[-1], IntImm) and buffer.shape[-1].value == count
-    is_in_order = indices[-2] is terms[0].var and indices[-1] is columns.var
+    is_in_order = indices[-1 - len(terms) :] == (*(each.var for each in terms), columns.var)
     return is_whole and is_in_order and count % lanes == 0 and count <= _ROWS_OF_TILE * lanes
 
 
