@@ -135,6 +135,18 @@ WRONG: dict[str, tuple[str, str]] = {
         "for j in range(n):\n    t[j] = 0\nfor i in tl.parallel(n):\n    t[at[i] + 1] += x[i]\ny[0] = t[0]",
         "`t[1]` is read by iteration i = 3 and written by i = 1",
     ),
+    "through a view": (
+        "w = tl.view(y, tl.f32[20])\nfor i in tl.parallel(4):\n    w[at[i] + 1] = x[i]",
+        "`w[1]` is written by iteration i = 3 and written by i = 1",
+    ),
+    "through a view of each": (
+        "for i in tl.parallel(4):\n    w = tl.view(y, tl.i32[n])\n    w[at[i] + 1] = i",
+        "`w[1]` is written by iteration i = 3 and written by i = 1",
+    ),
+    "through two views": (
+        "w = tl.view(y, tl.i16[2 * n])\nfor i in tl.parallel(4):\n    w[2 * i] = 1\n    x[i] = y[at[i]]",
+        "`y[0]` is read by iteration i = 1 and written by i = 0",
+    ),
     "in an inner loop": (
         "for r in range(2):\n    for i in tl.parallel(3 + r):\n        y[at[i] + 1] = x[i + r]",
         "`y[1]` is written by iteration i = 3 and written by i = 1",
@@ -180,3 +192,18 @@ def test_checked_code_says_what_the_interpreter_says(name: str) -> None:
         assert text == wanted, strategy
         for array, expected in zip(arrays, left, strict=True):
             np.testing.assert_array_equal(array, expected)
+
+
+def test_iterations_that_meet_in_an_array_with_strides_are_told() -> None:
+    n, m = tl.dims("n m")
+
+    @tl.kernel(debug=True)
+    def counted(u: tl.i64[n], c: tl.i64[m, 2]):
+        for i in tl.parallel(n):
+            c[u[i], 1] += 1
+
+    room = np.zeros((10, 4), np.int64)
+    counted(np.arange(5), room[::-2, 1::2])
+    assert room.sum() == 5
+    with pytest.raises(TirliteError, match=r"`c\[3, 1\]` is read by iteration i = 2 and written by i = 1"):
+        counted(np.array([0, 3, 3]), room[::-2, 1::2])

@@ -1,15 +1,14 @@
 """Writes what finds two iterations of a parallel loop that touch one element, one of them writing it.
 
-For each element of a buffer from outside of the loop a word says who touched it last: `2 * i` for one who read it in
-iteration `i`, `2 * i + 1` for one who wrote it. Checked loops run in order, so the first who reads, or the one who
-writes, stands for all before: there is no conflict that is not seen. There are words only where no proof shows that
-iterations lie apart.
+For each element of memory from outside of the loop, whatever views it is reached by, a word says who touched it last:
+`2 * i` for one who read it in iteration `i`, `2 * i + 1` for one who wrote it. Checked loops run in order, so the first
+who reads, or the one who writes, stands for all before: there is no conflict that is not seen. There are words only
+where no proof shows that iterations lie apart.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from tirlite.codegen import memory
@@ -66,17 +65,54 @@ class ConflictReport(Report):
 
 
 @record(eq=False)
+class Shared:
+    """Memory whose elements iterations may share: the buffer that is all of it, and the places of accesses.
+
+    `grain` are the bytes that a word is for, those of the smallest element by which it is reached.
+    """
+
+    root: Buffer
+    grain: int
+    others: Spans
+
+
+@record(eq=False)
 class Watched:
-    """A run of a loop that is watched: the words of each buffer, and the places of its accesses."""
+    """A run of a loop that is watched: what is shared, by the buffers that reach it, and the words of each root."""
 
     loop: For
+    shared: Mapping[Buffer, Shared]
     words: Mapping[Buffer, Place]
-    others: Mapping[Buffer, Spans]
+    roots: Mapping[Buffer, Place]
 
-    def note(self, checks: Checks, buffer: Buffer, indices: list[Value], current: Value, *, is_write: bool) -> None:
+    def note(self, checks: Checks, place: Place, indices: list[Value], current: Value, *, is_write: bool) -> None:
         """Says that an element is touched in the iteration `current`; ends the function where others conflict."""
-        out, place = checks.out, self.words[buffer]
-        pointer = memory.address(out, place, memory.offset_in(out, place, indices))
+        out, shared = checks.out, self.shared[place.buffer]
+        words, root = self.words[shared.root], self.roots[shared.root]
+        each = place.buffer.dtype.bytes // shared.grain
+        if place is root:
+            first = memory.offset_in(out, words, indices)
+            first = out.op("mul", first, integer(each)) if each > 1 else first
+        else:
+            pointer = memory.address(out, place, memory.offset_in(out, place, indices))
+            ends = [out.cast("ptrtoint", at, i64) for at in (pointer, root.pointer)]
+            first = out.op("sdiv", out.op("sub", *ends), integer(shared.grain))
+        for number in range(each):
+            at = memory.address(out, words, out.op("add", first, integer(number)) if number else first)
+            self._note(checks, at, place.buffer, shared.others, indices, current, is_write=is_write)
+
+    def _note(
+        self,
+        checks: Checks,
+        pointer: Value,
+        buffer: Buffer,
+        others: Spans,
+        indices: list[Value],
+        current: Value,
+        *,
+        is_write: bool,
+    ) -> None:
+        out = checks.out
         word = out.load(i64, pointer)
         touched = out.compare("icmp ne", word, integer(_NOBODY))
         other = out.compare("icmp ne", out.op("ashr", word, integer(1)), current)
@@ -87,46 +123,56 @@ class Watched:
         else:
             wrong = out.op("and", wrong, out.compare("icmp ne", out.op("and", word, integer(1)), integer(0)))
             mine = out.select(touched, word, mine)
-        report = ConflictReport(checks.span, self.loop.var.name, buffer, is_write, self.others[buffer])
+        report = ConflictReport(checks.span, self.loop.var.name, buffer, is_write, others)
         out.stop_if(wrong, report, lambda: [*indices, current, word])
         out.store(mine, pointer)
 
 
-def doubtful_buffers(facts: Facts) -> dict[For, dict[Buffer, Spans]]:
-    """The loops that no proof shows to be independent, with the buffers whose elements iterations may share, and where.
+def doubtful_buffers(facts: Facts) -> dict[For, dict[Buffer, Shared]]:
+    """The loops that no proof shows to be independent, with the buffers by which iterations may share elements.
 
-    What functions that are called touch is left out, and so are buffers with strides.
+    What functions that are called touch is left out, and so are views of arrays with strides.
     """
     return {loop: _shared(loop, facts) for loop in facts.doubtful_loops}
 
 
-def _shared(loop: For, facts: Facts) -> dict[Buffer, Spans]:
-    found: dict[Buffer, Spans] = {}
-    for touches in facts.shared_in(loop).values():
-        uses: dict[Buffer, tuple[dict[Span | None, None], dict[Span | None, None]]] = {}
-        for touch in touches:
-            if isinstance(touch.node, Load | Store):
-                each = uses.setdefault(touch.node.buffer, ({}, {}))
-                each[isinstance(touch.node, Store)][touch.stmt.span] = None
-        found |= {buffer: ((*reads,), (*writes,)) for buffer, (reads, writes) in uses.items() if writes}
-    return {buffer: spans for buffer, spans in found.items() if not buffer.strides}
+def _shared(loop: For, facts: Facts) -> dict[Buffer, Shared]:
+    found: dict[Buffer, Shared] = {}
+    for allocation, touches in facts.shared_in(loop).items():
+        nodes = [touch for touch in touches if isinstance(touch.node, Load | Store)]
+        buffers = {touch.node.buffer for touch in nodes if isinstance(touch.node, Load | Store)}
+        spans = [
+            tuple(dict.fromkeys(touch.stmt.span for touch in nodes if isinstance(touch.node, kind)))
+            for kind in (Load, Store)
+        ]
+        if spans[1]:
+            root = allocation.buffer
+            shared = Shared(root, min(each.dtype.bytes for each in buffers), (spans[0], spans[1]))
+            found |= {each: shared for each in buffers if each is root or not root.strides}
+    return found
 
 
 def watch(
-    out: KernelFunction, loop: For, shared: Mapping[Buffer, Spans], places: Mapping[Buffer, Place], span: Span | None
+    out: KernelFunction, loop: For, shared: Mapping[Buffer, Shared], places: Mapping[Buffer, Place], span: Span | None
 ) -> Watched:
-    """Takes the words of a loop that begins, of the buffers that stand before it; `release_to` gives them back."""
-    words = {buffer: _words(out, places[buffer], span) for buffer in shared if buffer in places}
-    return Watched(loop, words, shared)
+    """Takes the words of a loop that begins, of memory that stands before it; `release_to` gives them back."""
+    kept = {buffer: each for buffer, each in shared.items() if each.root in places}
+    roots = {each.root: places[each.root] for each in kept.values()}
+    grains = {each.root: each.grain for each in kept.values()}
+    words = {root: _words(out, place, grains[root], span) for root, place in roots.items()}
+    return Watched(loop, kept, words, roots)
 
 
-def _words(out: KernelFunction, place: Place, span: Span | None) -> Place:
-    count = integer(8)
+def _words(out: KernelFunction, place: Place, grain: int, span: Span | None) -> Place:
+    """The words of a buffer, as its elements lie in an array without strides."""
+    count, strides = integer(8 * (place.buffer.dtype.bytes // grain)), list[Value]()
     for extent in place.extents:
         count = out.product(count, extent)
+        strides = [*(out.product(each, extent) for each in strides), integer(1)]
     pointer = out.fresh(out.padded(count))
-    report = MemoryReport(span, replace(place.buffer, dtype=i64))
+    words = Buffer(place.buffer.name, i64, place.buffer.shape)
+    report = MemoryReport(span, words)
     out.stop_if(out.compare("icmp eq", pointer, NULL), report, lambda: [*place.extents])
     out.hold(pointer)
     shadows.fill(out, pointer, count, constant(_BYTE, i8))
-    return replace(place, buffer=replace(place.buffer, dtype=i64), pointer=pointer, align=8)
+    return Place(words, pointer, tuple(strides), 8, place.extents)

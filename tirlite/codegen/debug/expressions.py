@@ -119,13 +119,13 @@ class _Access:
     def note(self, indices: list[Value]) -> None:
         """Stops where another iteration of a loop around has touched the same element, and one of the two writes it."""
         for watched in self.values.watched:
-            if self.buffer in watched.words:
+            if self.buffer in watched.shared:
                 current = self.values.environment.variables[watched.loop.var]
                 *row, last = indices or [integer(0)]
                 lanes = last.dtype.lanes
                 for lane in range(lanes):
                     at = [*row, self.out.extract(last, lane) if lanes > 1 else last] if indices else []
-                    watched.note(self.values.checks, self.buffer, at, current, is_write=self.is_write)
+                    watched.note(self.values.checks, self.place, at, current, is_write=self.is_write)
 
     def _demand_good(self, mark: Mark | None) -> None:
         if self.window.shadow is None:
