@@ -32,6 +32,7 @@ CODES = [
     if isinstance(value, type)
     and issubclass(value, Message)
     and value.__module__ == name
+    and hasattr(value, "title")
     # Faults of tirlite have no command that shows them.
     and value.raises is not InternalError
 ]

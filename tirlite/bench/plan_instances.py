@@ -8,9 +8,8 @@ from functools import partial
 from pathlib import Path
 from random import Random
 
-from tirlite.cli.command_error import CommandError
+from tirlite.cli.command_error import CommandMessage
 from tirlite.cli.plan_model import model_problem
-from tirlite.diag import Message
 from tirlite.plan import Problem, Request, read_csv
 from tirlite.record import record
 from tirlite.sizes import Dim, Size
@@ -29,14 +28,13 @@ _TRACES = (200, 1_000, 4_000, 16_000, 62_000)
 _TRACE_BARS = {200: 0.02, 62_000: 5.0}
 
 
-class NoInstances(Message):
+class NoInstances(CommandMessage):
     """A folder that was given for its problems holds none.
 
     Example: `tirlite bench plans --instances docs`.
     Fix: Give a folder with CSV files or ONNX models, in it or in folders below.
     """
 
-    raises = CommandError
     title = "there is no CSV file and no model in `{folder}`"
     help = "a CSV file or a model, *.onnx, holds one problem, as for `tirlite plan`"
 

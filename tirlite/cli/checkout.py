@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import argparse
 
-from tirlite.cli.command_error import CommandError
-from tirlite.diag import Message
+from tirlite.cli.command_error import CommandMessage
 
 
-class InCheckout(Message):
+class InCheckout(CommandMessage):
     """A command is called that is in a checkout of tirlite, and not in the installed package.
 
     Example: `tirlite bench compile`, where tirlite was installed from a wheel.
     Fix: Call it in a checkout: `python -m tirlite bench compile`.
     """
 
-    raises = CommandError
     title = "`{command}` measures tirlite, and is not installed"
     help = "call `python -m tirlite {command}` in a checkout of tirlite's sources"
 

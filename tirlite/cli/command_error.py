@@ -1,15 +1,21 @@
-"""The error of a command line that is wrong."""
+"""The error of a command line that is wrong, and its messages."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tirlite.diag import CapacityError, InternalError, TirliteError
+from tirlite.diag import CapacityError, InternalError, Message, TirliteError
 
 
 class CommandError(TirliteError):
     """The command line is wrong: whoever typed it must change it."""
+
+
+class CommandMessage(Message):
+    """What is wrong with a command line."""
+
+    raises = CommandError
 
 
 @contextmanager

@@ -9,8 +9,8 @@ from importlib import import_module
 from textwrap import wrap
 
 import tirlite
-from tirlite.cli.command_error import CommandError
-from tirlite.diag import Entry, Message, TirliteError, entries, message_kinds, nearest
+from tirlite.cli.command_error import CommandMessage
+from tirlite.diag import Entry, TirliteError, entries, message_kinds, nearest
 from tirlite.show import Piece, write
 
 _DESCRIPTION = """\
@@ -36,14 +36,13 @@ for colour in a file or pipe.
 _PASSED_OVER = ("tirlite.kernels", "tirlite.bench.probes", "tirlite.__main__")
 
 
-class UnknownCode(Message):
+class UnknownCode(CommandMessage):
     """No error has the code that is to be explained.
 
     Example: `python -m tirlite explain unknown-nam`.
     Fix: Take one of the codes that the message names; `python -m tirlite explain` lists all.
     """
 
-    raises = CommandError
     title = "no error has the code `{given}`"
     help = "{advice}"
 

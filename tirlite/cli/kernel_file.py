@@ -10,20 +10,19 @@ from contextlib import redirect_stdout
 from pathlib import Path
 
 from tirlite import driver
-from tirlite.cli.command_error import CommandError
-from tirlite.diag import Message, Source, Span, TirliteError, did_you_mean
+from tirlite.cli.command_error import CommandMessage
+from tirlite.diag import Source, Span, TirliteError, did_you_mean
 from tirlite.driver import Kernel
 from tirlite.ir import PrimFunc
 
 
-class NoKernelFile(Message):
+class NoKernelFile(CommandMessage):
     """The file that the command line names does not exist.
 
     Example: `python -m tirlite show blurr.py:blur`, where the file is `blur.py`.
     Fix: Correct the path; the message lists files with like names.
     """
 
-    raises = CommandError
     title = "there is no file `{path}`"
     help = "{advice}"
 
@@ -31,14 +30,13 @@ class NoKernelFile(Message):
     advice: str
 
 
-class NoKernelNamed(Message):
+class NoKernelNamed(CommandMessage):
     """The file has no kernel of the name that stands after the colon.
 
     Example: `python -m tirlite show blur.py:blurr`.
     Fix: Correct the name; the message lists the kernels of the file that are alike.
     """
 
-    raises = CommandError
     title = "`{path}` has no kernel `{name}`"
     help = "{advice}"
 
@@ -47,14 +45,13 @@ class NoKernelNamed(Message):
     advice: str
 
 
-class WhichKernel(Message):
+class WhichKernel(CommandMessage):
     """The name of the kernel was left out, and the file does not have exactly one.
 
     Example: `python -m tirlite show filters.py`, where `filters.py` defines `blur` and `sharpen`.
     Fix: Name the kernel: `filters.py:blur`.
     """
 
-    raises = CommandError
     title = "`{path}` has {count} kernels"
     help = "{advice}"
 
@@ -63,14 +60,13 @@ class WhichKernel(Message):
     advice: str
 
 
-class FailedFile(Message):
+class FailedFile(CommandMessage):
     """The file with the kernel raised an error of its own.
 
     Example: `python -m tirlite show blur.py:blur`, where `blur.py` imports a module that is not installed.
     Fix: Run the file by itself with `python blur.py`, and mend what that shows.
     """
 
-    raises = CommandError
     title = "`{path}` cannot be run: {fault}"
     label = "raised here"
 

@@ -15,9 +15,9 @@ from typing import Protocol
 
 import tirlite
 from tirlite.cli import cache, checkout, completion, demo, explain, export, plan, run, show
-from tirlite.cli.command_error import CommandError
+from tirlite.cli.command_error import CommandError, CommandMessage
 from tirlite.cli.output_file import CannotWrite
-from tirlite.diag import CapacityError, Message, TirliteError
+from tirlite.diag import CapacityError, TirliteError
 from tirlite.show import write
 
 # What standard output fails with; of other files, commands tell which they are.
@@ -26,14 +26,13 @@ _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 _COMMANDS = (demo, show, explain, plan, run, export, cache, completion)
 
 
-class LongFileName(Message):
+class LongFileName(CommandMessage):
     """A file is named by more letters than the file system takes.
 
     Example: `python -m tirlite show` with a name of 300 letters.
     Fix: Correct the name.
     """
 
-    raises = CommandError
     title = "no file can be called `{path}`: the name is too long"
 
     path: str

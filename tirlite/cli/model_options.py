@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tirlite.cli.command_error import CommandError
+from tirlite.cli.command_error import CommandMessage
 from tirlite.cli.numbers import decimal, integer, is_integer
-from tirlite.diag import Message, TirliteError
+from tirlite.diag import TirliteError
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -32,14 +32,13 @@ _FORMS = {
 }
 
 
-class BadRunOption(Message):
+class BadRunOption(CommandMessage):
     """An option of a command does not fit the model that it takes.
 
     Example: `tirlite run net.onnx --dim batch=many`.
     Fix: Write `--dim NAME=NUMBER` and `--input NAME=FILE.npy` with names that the model has.
     """
 
-    raises = CommandError
     title = "`{option}`: {why}"
     help = "{form}"
 

@@ -6,18 +6,16 @@ import os
 import shutil
 from pathlib import Path
 
-from tirlite.cli.command_error import CommandError
-from tirlite.diag import Message
+from tirlite.cli.command_error import CommandMessage
 
 
-class CannotWrite(Message):
+class CannotWrite(CommandMessage):
     """The file system refuses to take an output.
 
     Example: `python -m tirlite demo --out missing/corners.png`, where there is no folder `missing`.
     Fix: Make the folder, or choose a place that may be written to.
     """
 
-    raises = CommandError
     title = "cannot write `{path}`: {reason}"
 
     path: str

@@ -13,20 +13,19 @@ from types import ModuleType
 import numpy as np
 import numpy.typing as npt
 
-from tirlite.cli.command_error import CommandError
-from tirlite.diag import Message, did_you_mean
+from tirlite.cli.command_error import CommandMessage
+from tirlite.diag import did_you_mean
 
 Gray = npt.NDArray[np.uint8]
 
 
-class UnreadablePicture(Message):
+class UnreadablePicture(CommandMessage):
     """The picture that the command line names is missing, or has a format that is not read here.
 
     Example: `python -m tirlite demo notes.txt`.
     Fix: Give a .pgm or .npy file, or with Pillow installed any picture that Pillow reads.
     """
 
-    raises = CommandError
     title = "cannot read `{path}`: {reason}"
     help = "{advice}"
 
@@ -35,26 +34,24 @@ class UnreadablePicture(Message):
     advice: str = ""
 
 
-class NeedsPillow(Message):
+class NeedsPillow(CommandMessage):
     """A format that NumPy alone cannot read or write.
 
     Example: `python -m tirlite demo photograph.jpg` without Pillow.
     """
 
-    raises = CommandError
     title = "`{path}` needs Pillow, which is not installed"
     help = "run `pip install 'tirlite[viz]'`, or use a .pgm or .npy file"
 
     path: str
 
 
-class UnknownFormat(Message):
+class UnknownFormat(CommandMessage):
     """The ending of an output's name tells no picture format.
 
     Example: `python -m tirlite demo --out corners`.
     """
 
-    raises = CommandError
     title = "cannot write `{path}`: its ending names no picture format"
     help = "give it the ending .pgm or .npy, or with Pillow .png"
 

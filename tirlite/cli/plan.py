@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tirlite.cli.command_error import CommandError, input_at_fault
+from tirlite.cli.command_error import CommandMessage, input_at_fault
 from tirlite.cli.model_options import add_constant
 from tirlite.cli.numbers import byte_count, decimal, integer
 from tirlite.cli.output_file import real_path, refuse_unwritable, write_file
 from tirlite.cli.progress import FirstFit, hearing, working
-from tirlite.diag import CapacityError, Message
+from tirlite.diag import CapacityError
 
 if TYPE_CHECKING:
     from tirlite.plan import Plan, Problem
@@ -53,7 +53,7 @@ _VALUE = re.compile(r"(?P<name>[^\W\d]\w*)\s*==?\s*(?P<value>-?[0-9]{1,4000})")
 _BRIEF = 0.5
 
 
-class NoSuchFile(Message):
+class NoSuchFile(CommandMessage):
     """The file with the lifetimes is not there.
 
     Example: `tirlite plan lifetime.csv`, where the file is called `lifetimes.csv`.
@@ -61,21 +61,19 @@ class NoSuchFile(Message):
     """
 
     code = "no-lifetimes-file"
-    raises = CommandError
     title = "cannot read `{path}`: {reason}"
 
     path: str
     reason: str
 
 
-class BadPlanOption(Message):
+class BadPlanOption(CommandMessage):
     """A number on the command line is out of its range.
 
     Example: `tirlite plan lifetimes.csv --capacity -1`.
     Fix: Give a number that the message allows.
     """
 
-    raises = CommandError
     title = "`{option} {value}` makes no sense"
     help = "{advice}"
 

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from tirlite.cli.command_error import CommandError
+from tirlite.cli.command_error import CommandError, CommandMessage
 from tirlite.cli.progress import FirstFit, hearing
-from tirlite.diag import CapacityError, Message, TirliteError
+from tirlite.diag import CapacityError, TirliteError
 
 if TYPE_CHECKING:
     from tirlite.plan import Plan, Problem
@@ -18,27 +18,25 @@ if TYPE_CHECKING:
     Make: TypeAlias = Callable[[argparse.Namespace, FirstFit], tuple[Problem, Plan]]
 
 
-class NoTables(Message):
+class NoTables(CommandMessage):
     """A folder has no tables of lifetimes.
 
     Example: `tirlite plan instances/`, where the tables have other names than `*.csv`.
     Fix: Give the folder that the tables are in.
     """
 
-    raises = CommandError
     title = "there is no table, *.csv, in `{path}`"
 
     path: str
 
 
-class OnePlanOnly(Message):
+class OnePlanOnly(CommandMessage):
     """An output of one plan is asked for of many.
 
     Example: `tirlite plan instances/ --html plan.html`.
     Fix: Leave the option out, or plan one table.
     """
 
-    raises = CommandError
     title = "`{option}` is for one plan, and `{path}` is a folder"
 
     option: str

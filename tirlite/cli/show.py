@@ -12,10 +12,10 @@ from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tirlite.cli.command_error import CommandError, input_at_fault
+from tirlite.cli.command_error import CommandMessage, input_at_fault
 from tirlite.cli.output_file import CannotWrite, write_file
 from tirlite.cli.progress import gathered, working
-from tirlite.diag import Message, hint
+from tirlite.diag import hint
 from tirlite.show import Piece, Role, Styled, page, python_text, write
 
 if TYPE_CHECKING:
@@ -34,14 +34,13 @@ examples:
 """
 
 
-class UnknownPass(Message):
+class UnknownPass(CommandMessage):
     """The pipeline has no pass of the name that the command line gives.
 
     Example: `python -m tirlite show blur.py:blur --after normalise`, where the pass is called `normalize`.
     Fix: Take one of the names that the message lists.
     """
 
-    raises = CommandError
     title = "there is no pass `{name}`"
     help = "the passes are {known}{hint}"
 
