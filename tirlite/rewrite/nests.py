@@ -132,7 +132,7 @@ def _resampled(loop: For, facts: Facts, rules: Rules) -> tuple[Stmt, ...] | None
 
 
 def _is_plain(loop: For) -> bool:
-    return loop.kind in _PLAIN and loop.step == 1 and not has_check(loop) and not _goes_by_vectors(loop)
+    return loop.kind in _PLAIN and loop.step == 1 and not _goes_by_vectors(loop) and not has_check(loop)
 
 
 def _may_pay(loop: For) -> bool:
