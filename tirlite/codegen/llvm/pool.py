@@ -15,7 +15,8 @@ a job of a millisecond ends before it is moved away.
 A job is published by one store to `@ticket`: its number in the upper 32 bits, below it the count of its chunks and the
 next one to be taken. Chunks are taken by compare-and-swap, so that a thread that wakes late, or reads a job that is
 being replaced, takes nothing. The caller takes chunks too, and waits for those alone that others have begun: a thread
-that is not woken in time holds nobody up. Threads without work spin for some microseconds, and then sleep on a futex.
+that is not woken in time holds nobody up. It has the first one for itself, so that in loops that follow each other it
+works on what its caches hold. Threads without work spin for some microseconds, and then sleep on a futex.
 """
 
 from __future__ import annotations
@@ -86,12 +87,16 @@ declare i64 @llvm.vector.reduce.add.v16i64(<16 x i64>)
 declare i1 @llvm.vector.reduce.or.v16i1(<16 x i1>)
 PAUSE_DECLARATION
 
-; Takes chunks of the job that is current, as long as there are any, and returns the ticket that has none left.
-define internal i64 @take(i64 %worker) {
+; Takes chunks of the job that is current, as long as there are any, and returns the ticket that has none left. Who has
+; published it begins with the first one, which nobody else may take.
+define internal i64 @take(i64 %worker, i1 %publishes) {
 entry:
   br label %next
 next:
-  %ticket = load atomic i64, ptr @ticket seq_cst, align 8
+  %has_first = phi i1 [ %publishes, %entry ], [ false, %swap ], [ false, %finish ], [ false, %tell ], [ false, %wake ]
+  %current = load atomic i64, ptr @ticket seq_cst, align 8
+  %own = and i64 %current, -65536
+  %ticket = select i1 %has_first, i64 %own, i64 %current
   %upper = lshr i64 %ticket, 16
   %chunks = and i64 %upper, 65535
   %chunk = and i64 %ticket, 65535
@@ -106,6 +111,8 @@ look:
   %wanted = icmp ult i64 %worker, %workers
   br i1 %wanted, label %try, label %leave
 try:
+  br i1 %has_first, label %run, label %swap
+swap:
   %following = add i64 %ticket, 1
   %pair = cmpxchg ptr @ticket, i64 %ticket, i64 %following seq_cst seq_cst
   %taken = extractvalue { i64, i1 } %pair, 1
@@ -155,7 +162,7 @@ entry:
   %worker = ptrtoint ptr %argument to i64
   br label %again
 again:
-  %ticket = call i64 @take(i64 %worker)
+  %ticket = call i64 @take(i64 %worker, i1 false)
   %job64 = lshr i64 %ticket, 32
   %job = trunc i64 %job64 to i32
   br label %spin
@@ -222,7 +229,8 @@ define internal void @publish(ptr %task, ptr %closure, i64 %count, i64 %workers,
   %following = add i64 %job, 1
   %upper = shl i64 %following, 32
   %middle = shl i64 %chunks, 16
-  %ticket = or i64 %upper, %middle
+  %taken = or i64 %middle, 1
+  %ticket = or i64 %upper, %taken
   store atomic i64 %ticket, ptr @ticket seq_cst, align 8
   %sleepers = load atomic i32, ptr @sleepers seq_cst, align 4
   %some = icmp ne i32 %sleepers, 0
@@ -394,7 +402,7 @@ fork:
   call void @start(i64 %workers)
   %codes = alloca i64, i64 %chunks
   call void @publish(ptr %task, ptr %closure, i64 %count, i64 %workers, i64 %chunks, ptr %codes)
-  %t = call i64 @take(i64 0)
+  %t = call i64 @take(i64 0, i1 true)
   %waited = call i64 @join(i64 %chunks)
   store atomic i32 0, ptr @busy seq_cst, align 4
   %first = call i64 @lowest(ptr %codes, i64 %chunks)

@@ -26,6 +26,8 @@ from tirlite.target import Target
 _MOST_BEHIND, _MOST_AHEAD = 4, 8
 # Fewer steps at a time are not worth their conditions.
 _LEAST = 2
+# So many blocks of steps a worker run at once: fewer have workers wait for rows that others have just written.
+_EACH = 2
 # A row takes such a part of the first cache: longer ones come from the second one whatever their order is.
 _ROW = 2
 
@@ -67,22 +69,20 @@ def _joined(trace: Trace, first: For, second: For, behind: int) -> bool:
 
 
 def _in_tiles(trace: Trace, time: Var, ahead: int, *, rows: int, workers: int) -> bool:
-    """Rows by tiles, of which half are those that later steps of time need beside the others.
-
-    Of several workers each has a part of these steps, in tiles of as many rows fewer.
-    """
-    steps = rows // (2 * ahead) // workers
+    """Rows by tiles, of which half are those that later steps of time need beside the others."""
+    steps = rows // (2 * ahead)
     if steps < _LEAST:
         return False
-    blocks, within = trace.split(time, steps * workers)
+    together = 1 if workers == 1 else _EACH * workers
+    blocks, within = trace.split(time, steps * together)
     (row,) = _inside(trace.loop(within))
     trace.apply(Skew(trace.name(row.var), trace.name(within), ahead))
     (step,) = _inside(trace.loop(blocks))
     (row,) = _inside(step)
     trace.apply(Tile(((trace.name(step.var), steps if workers > 1 else 0), (trace.name(row.var), ahead * steps))))
-    each = "" if workers == 1 else f", one behind the other for {workers} workers"
+    behind = "" if workers == 1 else f", {together} of them one behind the other"
     trace.figures.append(
-        f"{steps} steps of time for tiles of {ahead * steps} rows{each}: each moves {ahead} rows on, and {rows} rows "
+        f"{steps} steps of time for tiles of {ahead * steps} rows{behind}: each moves {ahead} rows on, and {rows} rows "
         "of half of the first cache fit into the second one"
     )
     if workers > 1:
