@@ -188,3 +188,12 @@ def test_sizes_that_are_no_multiples_of_the_alignment_share_an_arena(seed) -> No
     every = [plan.at(binding) for binding in drawn(plan.problem.dims, 100)]
     assert len(plan.pools) == 1
     assert sum(each.total / each.lower_bound for each in every) / len(every) < 1.03
+
+
+def test_no_size_is_rounded_up_where_nothing_has_to_rest_on_it() -> None:
+    """States of a scan, and two of its results: what is aligned to 8 lies below what is not."""
+    t = Dim("t")
+    rows = [(8, 1, 7, 8), (8, 3, 7, 8), (8, 6, 7, 8), (12 * t, 6, 12, 4), (8, 8, 11, 8), (8 * t, 10, 12, 8)]
+    requests = [Request(f"r{i}", size, (low, high), align=align) for i, (size, low, high, align) in enumerate(rows)]
+    plan = solve(Problem(tuple(requests)), "pack")
+    assert all(plan.at(binding).total == plan.at(binding).lower_bound for binding in drawn((t,), 100))

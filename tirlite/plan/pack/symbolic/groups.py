@@ -10,7 +10,7 @@ from tirlite.plan.in_place import Group, handover
 from tirlite.plan.order import Binding, Order, drawn
 from tirlite.plan.pack.blocks import Block, Piece, Sections, sections_of, top_of
 from tirlite.plan.pack.portfolio import pack_blocks
-from tirlite.plan.pack.symbolic.orders import Trials, robust_orders
+from tirlite.plan.pack.symbolic.orders import ENOUGH, Trials, robust_orders
 from tirlite.plan.pack.symbolic.vectors import Cover, Fronts, Padding, Products, fronts_of
 from tirlite.plan.scale import Scale
 from tirlite.record import record
@@ -212,13 +212,18 @@ def _robust(shape: _Shape, slots: Slots, compare: Order) -> Iterator[tuple[Stack
     align = max(tower.align for tower in shape.towers)
     padded = {size: tuple(even(each, align) for each in sizes) for size, sizes in options.items()}
     products = Products.of(chain(known, *padded.values()))
-    if products is None:
+    if products is None or padded != options:
         values = Order(shape.bindings).values
         trials = shape.trials({size: np.array(values(size), np.float64) for size in (*known, *options)}, slots)
-        for order in robust_orders(trials, [slots.order], _TRIES):
+        orders = robust_orders(trials, [slots.order], _TRIES)
+        if products is not None:
+            # Each offset is rounded by itself where nothing is lost by that, but then all may be beyond a proof.
+            orders = [order for order in orders[:1] if trials.cost(trials.tops(order)) <= ENOUGH]
+        for order in orders:
             stacked = stack(shape.towers, len(shape.sections.load), order, compare)
             if stacked is not None:
                 yield stacked, False
+    if products is None:
         return
     yield from _proved(shape, slots, products, options, padded)
 

@@ -94,7 +94,7 @@ class Trials:
         import numpy as np
 
         is_worse = tops > self.limits + 1e-9 * self.floors
-        is_worse[: self.count] |= (tops > _ENOUGH * self.floors)[: self.count]
+        is_worse[: self.count] |= (tops > ENOUGH * self.floors)[: self.count]
         found: list[int] = np.flatnonzero(is_worse).tolist()
         return found
 
@@ -146,7 +146,7 @@ _PLACED, _PER_BLOCK = (24_000, 10_000), 24
 # The shares of moves, added up, that swap two blocks, and that put one anywhere; others put one beside another.
 _SWAPS, _APART = 0.2, 0.6
 # As good as the bound.
-_ENOUGH = 1 + 1e-6
+ENOUGH = 1 + 1e-6
 
 
 def robust_orders(trials: Trials, starts: Sequence[Order], count: int, *, is_first: bool = True) -> list[Order]:
@@ -166,10 +166,10 @@ def robust_orders(trials: Trials, starts: Sequence[Order], count: int, *, is_fir
         order = _packed(trials, weights)
         if order not in found:
             found[order] = trials.cost(trials.tops(order))
-        if found[order] <= _ENOUGH:
+        if found[order] <= ENOUGH:
             break
     best = min(found, key=found.__getitem__)
-    if found[best] > _ENOUGH:
+    if found[best] > ENOUGH:
         moves = min(_PER_BLOCK * len(best), _PLACED[0 if is_first else 1] // len(best))
         order, cost = _moved(trials, best, found[best], moves)
         found[order] = cost
@@ -233,6 +233,6 @@ def _moved(trials: Trials, order: Order, cost: float, moves: int) -> tuple[Order
         found = trials.cost(heights)
         if found <= cost:
             order, cost, tops, worse = tuple(moved), found, heights, []
-            if cost <= _ENOUGH:
+            if cost <= ENOUGH:
                 break
     return order, cost
