@@ -106,6 +106,23 @@ def test_a_loop_around_a_sum_ends_by_one_vector_of_which_lanes_are_off() -> None
     )
 
 
+@tl.kernel
+def few_columns(x: tl.f32[n, 12], y: tl.out[tl.f32[n, 12]]):
+    for i in range(n):
+        first = x[i, 0]
+        for j in range(12):
+            y[i, j] = x[i, j] * first
+
+
+def test_few_iterations_that_are_known_are_vectors_that_overlap() -> None:
+    """In a row that does more, LLVM would write them out one by one, and find no vectors then."""
+    text = str(VectorizeLoops(target="x86-64-v4")(Normalize()(few_columns.ir)))
+    assert "for j in range(0, 12, 8):" in text
+    assert "min(j, 4)" in text
+    x = np.random.default_rng(0).standard_normal((5, 12), np.float32)
+    np.testing.assert_array_equal(few_columns(x), x * x[:, :1])
+
+
 def test_an_index_with_a_name_reads_neighbours_like_one_without() -> None:
     PASS.expect(
         """

@@ -34,6 +34,10 @@ from tirlite.ir import (
 _MOST_LOADS = 32
 _WORD = 4
 _FEW = 16
+# Of fewer neighbours LLVM parts vectors faster than tiles are turned over: colours of an image, or coordinates.
+GROUP = 8
+# Loops of more iterations stay loops.
+_WRITTEN_OUT = 64
 
 # What most programs are made of, and what is not a loop.
 _LEAVES: frozenset[type[Stmt]] = frozenset((Allocate, Store))
@@ -57,6 +61,11 @@ def has_much_to_do(loop: For) -> bool:
         ):
             return True
     return False
+
+
+def is_written_out(loop: For) -> bool:
+    """Whether LLVM writes out the iterations of a loop one by one, as there are few, before it looks for vectors."""
+    return loop.values is not None and GROUP <= len(loop.values) <= _WRITTEN_OUT
 
 
 def reads_neighbours(loop: For) -> bool:

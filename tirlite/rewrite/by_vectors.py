@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import reduce
 
 from tirlite.analysis.streams import held as held_by_caches
-from tirlite.analysis.work import mentions, widest_computed
+from tirlite.analysis.work import GROUP, mentions, widest_computed
 from tirlite.ir import (
     GE,
     GT,
@@ -220,6 +220,14 @@ def widths_of(loop: For, processor: Processor) -> tuple[int, int]:
 
 def _has_loops(loop: For) -> bool:
     return any(isinstance(stmt, For | While) for stmt in statements(loop.body))
+
+
+def few_widths_of(loop: For, widths: tuple[int, int]) -> tuple[int, int]:
+    """The lanes where few iterations are known: two vectors that overlap take in all of them."""
+    (most, few), count = widths, iterations(loop)
+    while isinstance(count, IntImm) and few > max(count.value, GROUP):
+        few //= 2
+    return most, few
 
 
 def row_widths_of(loop: For, processor: Processor) -> tuple[int, int]:

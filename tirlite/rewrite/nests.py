@@ -9,7 +9,15 @@ from tirlite.analysis.access import Allocation, Touch
 from tirlite.analysis.bounds import Bounds
 from tirlite.analysis.dependence import writes
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.work import asserts_alone, has_much_to_do, meets_itself, reads_neighbours, resamples
+from tirlite.analysis.work import (
+    GROUP,
+    asserts_alone,
+    has_much_to_do,
+    is_written_out,
+    meets_itself,
+    reads_neighbours,
+    resamples,
+)
 from tirlite.ir import (
     LE,
     Buffer,
@@ -41,6 +49,7 @@ from tirlite.record import record
 from tirlite.rewrite.by_vectors import (
     MOST_LANES,
     ByVectors,
+    few_widths_of,
     place_widths_of,
     row_widths_of,
     stencil_widths_of,
@@ -58,8 +67,6 @@ from tirlite.target import Processor
 
 # So many iterations of a loop around share what is loaded inside: with four registers each for what they combine.
 _ROWS = 4
-# Of fewer neighbours LLVM parts vectors faster than tiles are turned over: colours of an image, or coordinates.
-_GROUP = 8
 # So many loops of a chain are looked at, from the inside.
 _DEEPEST = 4
 _PLAIN = (ForKind.SERIAL, ForKind.PARALLEL)
@@ -140,6 +147,11 @@ def _may_pay(loop: For) -> bool:
     return _is_plain(loop) and (has_much_to_do(loop) or reads_neighbours(loop))
 
 
+def _is_part_of_row(chain: list[For], facts: Facts) -> bool:
+    """Whether a loop stands beside others in one around it, and has few iterations, which are known."""
+    return len(chain) == 1 and is_written_out(chain[0]) and chain[0] not in facts.func.body.stmts
+
+
 def _goes_by_vectors(loop: For) -> bool:
     """Whether a step of a schedule has written vectors already."""
     return any(store.value.dtype.lanes > 1 for store in statements_of(loop.body, Store))
@@ -158,7 +170,7 @@ def _nest(chain: list[For], facts: Facts, rules: Rules) -> tuple[Stmt, ...] | No
     inside = partial(is_inside, Bounds(facts.space))
     tried: list[int] = []
     for place in reversed(range(max(0, len(chain) - _DEEPEST), len(chain))):
-        if _may_go(chain[place], facts):
+        if _may_go(chain, place, facts):
             made = _at(chain, place, facts, inside, rules, has_rows=False)
             if made is not None:
                 return made
@@ -191,7 +203,7 @@ def _has_group(loop: For, facts: Facts) -> bool:
     """Whether LLVM takes what the one loop inside touches as a group of neighbours, and parts vectors of these."""
     inner = [*statements_of(loop.body, For)]
     count = iterations(inner[0]) if len(inner) == 1 and facts.is_independent(inner[0]) else None
-    return isinstance(count, IntImm) and count.value < _GROUP
+    return isinstance(count, IntImm) and count.value < GROUP
 
 
 def _is_in_order(loop: For) -> bool:
@@ -206,9 +218,11 @@ def _rows_together(chain: list[For], facts: Facts) -> tuple[Stmt, ...] | None:
     return None if rows is None else _within(chain[:-2], (*by_rows(chain[-2], _ROWS, rows, (chain[-1],)),))
 
 
-def _may_go(loop: For, facts: Facts) -> bool:
-    """Whether iterations of a loop may run at once, and vectors may serve it."""
-    if not (_may_pay(loop) and facts.is_independent(loop)):
+def _may_go(chain: list[For], place: int, facts: Facts) -> bool:
+    """Whether iterations of a loop of a chain may run at once, and vectors may serve it."""
+    loop = chain[place]
+    pays = _may_pay(loop) or (_is_plain(loop) and _is_part_of_row(chain, facts))
+    if not (pays and facts.is_independent(loop)):
         return False
     return facts.replaces_nothing(loop) or (not has_much_to_do(loop) and facts.writes_tiles(loop))
 
@@ -251,6 +265,7 @@ def _at(
             body = by_window_rows(body, around[1].var)
         elif not has_much_to_do(loop):
             widths = stencil_widths_of(loop, rules.processor)
+    widths = few_widths_of(loop, widths) if _is_part_of_row(chain, facts) else widths
     made = partial(ByVectors, loop, body, lanes=lanes, widths=widths, is_repeatable=repeats, processor=rules.processor)
     try:
         plain = (*made(lambda each: each).statements(),)
@@ -327,7 +342,7 @@ def _loads_inside(loop: For, facts: Facts) -> list[Touch]:
     """The vectors that loops inside of a loop load."""
     inner = {stmt for stmt in statements(loop.body) if isinstance(stmt, For)}
     within = {stmt for each in inner for stmt in statements(each.body)}
-    touches = [each for found in facts.touches_in[loop].values() for each in found]
+    touches = [each for found in facts.touches_in.get(loop, {}).values() for each in found]
     return [each for each in touches if not writes(each) and each.stmt in within and _mentions(each, loop)]
 
 

@@ -10,6 +10,7 @@ from tirlite.analysis.work import (
     asserts_alone,
     follows_a_place,
     has_much_to_do,
+    is_written_out,
     meets_itself,
     reads_neighbours,
     resamples,
@@ -115,7 +116,8 @@ def _without_counts(func: PrimFunc) -> PrimFunc:
 def _may_serve(loop: For) -> bool:
     """Whether vectors may serve a loop."""
     serves = has_much_to_do(loop) or asserts_alone(loop) or reads_neighbours(loop) or resamples(loop)
-    return loop.kind is ForKind.VECTORIZED or serves or meets_itself(loop) or follows_a_place(loop)
+    serves = serves or meets_itself(loop) or follows_a_place(loop) or is_written_out(loop)
+    return loop.kind is ForKind.VECTORIZED or serves
 
 
 def _ahead(func: PrimFunc, made: Mapping[For, object]) -> dict[While, Stmt]:
