@@ -95,6 +95,31 @@ def test_the_outermost_loop_that_can_have_several_iterations_is_handed_out() -> 
     assert (y == 1).all()
 
 
+def test_of_two_branches_the_larger_one_tells_how_much_there_is_to_do() -> None:
+    source = """
+    n, m = tl.dims("n m")
+
+    @tl.kernel
+    def scaled(x: tl.f32[n, 99], y: tl.out[tl.f32[n, 99]], large: tl.i64):
+        for i in tl.parallel(n):
+            if i < large:
+                for j in range({}):
+                    y[i, j] = x[i, j] * 2
+            else:
+                for j in range({}):
+                    y[i, j] = x[i, j] * 3
+    """
+
+    def work(most: str, least: str) -> str:
+        llvm = tl.compile(tl.parse(source.format(most, least)), target=tl.Target.host(workers=2), schedule=None).llvm
+        return llvm[llvm.index("lshr") : llvm.index("fcmp oge")]
+
+    for least in ("0", "9", "10"):
+        assert "fmul double %v5, 9.000000e+01" in work("10", least)
+    assert "maxnum" in work("min(large, 99)", "9")
+    assert "maxnum" not in work("min(large, 99)", "0")
+
+
 def test_a_kernel_may_be_called_as_the_pool_is() -> None:
     @tl.kernel(target=tl.Target.host(workers=2))
     def fork_join(y: tl.f32[n]):

@@ -175,7 +175,7 @@ class _Estimate:
             return self.product(once, _Work(_SOME))
         if isinstance(stmt, IfThenElse):
             one, other = (yield self.block(stmt.then_body)), (yield self.block(stmt.else_body))
-            return self.sum(one, other)
+            return self.larger(one, other)
         if isinstance(stmt, AttrStmt):
             inner: _Work = yield self.block(stmt.body)
             return inner
@@ -231,6 +231,13 @@ class _Estimate:
         if a.operand and b.operand:
             return _Work(a.known + b.known, self.out.op("fadd", a.operand, b.operand))
         return _Work(a.known + b.known, a.operand or b.operand)
+
+    def larger(self, a: _Work, b: _Work) -> _Work:
+        if a.operand or b.operand:
+            if _Work(0.0) in (a, b):
+                return self.sum(a, b)
+            return _Work(0.0, self.out.intrinsic("maxnum", _operand(self.out, a), _operand(self.out, b)))
+        return _Work(max(a.known, b.known))
 
     def product(self, a: _Work, b: _Work) -> _Work:
         if a.operand or b.operand:
