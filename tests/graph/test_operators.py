@@ -65,6 +65,18 @@ def test_bfloat16_is_rounded_after_each_operator() -> None:
     np.testing.assert_array_equal(tl.graph.evaluate(f, bits), np.array([2.015625, np.inf], np.float32))
 
 
+def test_bfloat16_of_another_library_is_taken_as_it_is() -> None:
+    brain = np.dtype(pytest.importorskip("ml_dtypes").bfloat16)
+    g = tl.graph.Builder("brain")
+    f = g.function(g.cast(g.input("x", tl.bf16[2, 1]), tl.f32))
+    given = np.array([[1.5], [-2]]).astype(brain)
+    np.testing.assert_array_equal(tl.graph.evaluate(f, given), tl.graph.compile(f)(given))
+    plain = tl.graph.Builder("plain")
+    rectified = plain.function(plain.relu(plain.input("y", tl.f32[2, 1])))
+    with pytest.raises(tl.CallTypeError, match="was given bfloat16"):
+        tl.graph.evaluate(rectified, given)
+
+
 def test_numbers_beside_bfloat16_are_rounded_to_it() -> None:
     g = tl.graph.Builder("brain")
     x = g.input("x", tl.bf16[1])

@@ -12,6 +12,7 @@ from tirlite.diag import CallTypeError, CallValueError, Message
 from tirlite.graph.demand import demand_function
 from tirlite.graph.expr import FunctionNode
 from tirlite.graph.types import TensorType, TupleType, Type, tensors
+from tirlite.ir import TypeCode
 from tirlite.ir.faults import AssertFailed
 from tirlite.sizes import Dim, dims_of, evaluate
 from tirlite.sizes.poly import atom_of
@@ -152,10 +153,13 @@ def _fields(name: str, of: TupleType, value: Any) -> Sequence[Any]:
 
 def _array(name: str, of: TensorType, value: Any) -> npt.NDArray[Any]:
     try:
-        return np.asarray(value, order="C")
+        array = np.asarray(value, order="C")
     except ValueError:
         # Lists of lists of different lengths.
         raise GraphArgumentType(name, str(of), f"a value of type {type(value).__name__}").error() from None
+    # As a library has it that gives NumPy this type.
+    is_brain = of.dtype.code is TypeCode.BFLOAT and array.dtype.name == "bfloat16"
+    return array.view(of.dtype.stored) if is_brain else array
 
 
 def _typed(name: str, of: Type, value: Any) -> Any:
