@@ -86,13 +86,13 @@ def test_what_agrees_is_read() -> None:
 
 
 def test_an_index_that_does_not_exist_is_told_with_its_node_and_input() -> None:
-    nodes = [node("Cast", ["r"], ["rows"], to=INT64), node("Gather", ["x", "rows"], ["picked"])]
+    nodes = [node("Cast", ["r"], ["rows"], to=INT64), node("Gather", ["x", "rows"], ["picked"], name="look")]
     f = tl.from_onnx(model([*nodes, node("Relu", ["picked"], ["y"])], r=["k"]))
     x, rows = np.arange(4, dtype=np.float32), np.array([3, 9], np.float32)
     net = tl.graph.compile(f)
     for call in (net, net.interpret, lambda *arrays: tl.graph.evaluate(f, *arrays)):
         with pytest.raises(
-            tl.KernelRunError, match=r"(?s)input `rows`: index 9 .*picked = Gather\(x, rows\)"
+            tl.KernelRunError, match=r"(?s)input `rows`: index 9 .*picked = Gather\(x, rows\)  # look"
         ) as caught:
             call(x, rows)
         assert "kernels/operators" not in str(caught.value)

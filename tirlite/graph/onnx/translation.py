@@ -337,6 +337,7 @@ def _free_names(graph: Any) -> set[str]:
 
 def _line(proto: Any) -> str:
     text = f"{', '.join(proto.output)} = {proto.op_type}({', '.join(proto.input)})"
+    text = f"{text}  # {proto.name}" if proto.name else text
     return text if len(text) <= 160 else f"{text[:157]}..."
 
 
