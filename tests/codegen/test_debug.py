@@ -194,6 +194,26 @@ def test_checked_code_says_what_the_interpreter_says(name: str) -> None:
             np.testing.assert_array_equal(array, expected)
 
 
+def test_iterations_that_do_not_meet_in_larger_elements_of_a_memory_of_bytes_are_not_told() -> None:
+    n = tl.dim("n")
+
+    @tl.kernel(debug=True)
+    def turned(x: tl.f32[n], at: tl.i64[n], y: tl.out[tl.f32[n]]):
+        memory = tl.alloc(tl.u8[4 * n])
+        for i in tl.parallel(n):
+            t = tl.view(memory, tl.f32[n])
+            t[at[i]] = x[i]
+        u = tl.view(memory, tl.f32[n])
+        for i in range(n):
+            y[i] = u[i]
+
+    x, at = np.arange(100, dtype=np.float32), np.random.default_rng(0).permutation(100)
+    for _ in range(20):
+        np.testing.assert_array_equal(turned(x, at)[at], x)
+    with pytest.raises(TirliteError, match=r"`t\[7\]` is written by iteration i = 1 and written by i = 0"):
+        turned(x, np.full(100, 7))
+
+
 def test_iterations_that_meet_in_an_array_with_strides_are_told() -> None:
     n, m = tl.dims("n m")
 

@@ -165,10 +165,14 @@ def watch(
 
 def _words(out: KernelFunction, place: Place, grain: int, span: Span | None) -> Place:
     """The words of a buffer, as its elements lie in an array without strides."""
-    count, strides = integer(8 * (place.buffer.dtype.bytes // grain)), list[Value]()
+    each, strides = place.buffer.dtype.bytes, list[Value]()
+    count = integer(max(each // grain, 1))
     for extent in place.extents:
         count = out.product(count, extent)
-        strides = [*(out.product(each, extent) for each in strides), integer(1)]
+        strides = [*(out.product(stride, extent) for stride in strides), integer(1)]
+    # An arena is of bytes, which nothing reaches one by one.
+    count = out.op("add", out.op("udiv", count, integer(grain // each)), integer(1)) if each < grain else count
+    count = out.op("mul", count, integer(8))
     pointer = out.fresh(out.padded(count))
     words = Buffer(place.buffer.name, i64, place.buffer.shape)
     report = MemoryReport(span, words)
