@@ -78,7 +78,7 @@ def test_a_schedule_has_the_numbers_of_its_target() -> None:
         tiling = Tiling.of(target)
         steps = {type(step): step for step in product(target).schedule.steps}
         assert steps[UnrollJam].by == tiling.rows
-        assert steps[Vectorize].lanes == (tiling.row_bytes // 4,)
+        assert steps[Vectorize].lanes[0] == tiling.row_bytes // 4
         assert steps[Pack].whole == target.processor.tile[1] * target.processor.vector_bits // 32
 
 

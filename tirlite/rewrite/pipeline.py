@@ -49,14 +49,15 @@ class Rewritten:
 class FactsPass(ABC):
     """A pass that asks for facts. In a pipeline it gets those that are known of the function as it is.
 
-    Its name is that of its class, `check-races`.
+    Its name is that of its class, `check-races`, unless it has another one.
     """
 
     __slots__ = ()
     name: ClassVar[str]
 
     def __init_subclass__(cls) -> None:
-        cls.name = dashed(cls.__name__)
+        if "name" not in cls.__dict__:
+            cls.name = dashed(cls.__name__)
 
     @pass_call
     def __call__(self, func: PrimFunc) -> PrimFunc:
