@@ -3,6 +3,7 @@
 import gc
 import os
 from collections.abc import Iterator
+from tempfile import TemporaryDirectory
 
 import pytest
 from effort import effort
@@ -19,6 +20,14 @@ os.environ["TIRLITE_CACHE"] = "0"
 
 # A twelfth of the time of a run went into looking for garbage, of which there is little.
 gc.set_threshold(20_000, 50, 50)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Processes that tests start find modules compiled, also where Python is told to leave no such files about."""
+    if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
+        folder = TemporaryDirectory(prefix="tirlite-tests-")
+        config.add_cleanup(folder.cleanup)
+        os.environ["PYTHONPYCACHEPREFIX"] = folder.name
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

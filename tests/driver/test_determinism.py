@@ -7,21 +7,30 @@ import subprocess
 import sys
 from pathlib import Path
 
+from random_cases import groups
+
 PRELUDE = """
 import hashlib
+import sys
 import numpy as np
 import tirlite as tl
 from tirlite.codegen import compile_module
 
 n, m = tl.dims("n m")
+made = []
+
+def digest(told):
+    return hashlib.sha256(told).hexdigest()[:16]
 
 def tell(kernel, **options):
     kernel = tl.compile(kernel.ir, **options)
     lowered = kernel._version.lowered
-    told = [str(kernel.ir), str(kernel.lowered), lowered.text, b"".join(compile_module(lowered).objects)]
+    told = [str(kernel.ir), str(kernel.lowered), lowered.text]
     if options.get("strategy") != "per_shape":
         told.append(str(kernel.plan))
-    print(*(hashlib.sha256(each if isinstance(each, bytes) else each.encode()).hexdigest()[:16] for each in told))
+    print(*(digest(each.encode()) for each in told))
+    if "object code" in sys.argv:
+        made.append(digest(b"".join(compile_module(lowered).objects)))
 """
 PROGRAMS = {
     "loops": """
@@ -123,23 +132,29 @@ print(tl.graph.lower(f).func)
 }
 # Stands before the name of each program where one process tells of all.
 MARK = "=== "
-SEEDS = tuple(map(str, range(10)))
+OBJECT_CODE = "object code"
+SEEDS = range(10)
+# LLVM, which does not know of Python's hashes, makes object code of the same text in some of the processes.
+COMPILED = groups(len(SEEDS))
 
 
-def told(file: Path, seed: str) -> subprocess.Popen[str]:
-    environment = {**os.environ, "PYTHONHASHSEED": seed}
-    return subprocess.Popen([sys.executable, str(file)], env=environment, stdout=subprocess.PIPE, text=True)
+def told(file: Path, seed: int) -> subprocess.Popen[str]:
+    environment = {**os.environ, "PYTHONHASHSEED": str(seed)}
+    command = [sys.executable, str(file), *([OBJECT_CODE] if seed in COMPILED else [])]
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
 
 
 def test_nothing_depends_on_hashes_or_addresses(tmp_path: Path) -> None:
     file = tmp_path / "program.py"
-    file.write_text(PRELUDE + "".join(f"print({f'{MARK}{name}'!r})\n{text}" for name, text in PROGRAMS.items()))
-    answers: dict[str, set[str]] = {name: set() for name in PROGRAMS}
+    programs = {**PROGRAMS, OBJECT_CODE: "print(*made)\n"}
+    file.write_text(PRELUDE + "".join(f"print({f'{MARK}{name}'!r})\n{text}" for name, text in programs.items()))
+    answers: dict[str, set[str]] = {name: set() for name in programs}
     for pair in (SEEDS[at : at + 2] for at in range(0, len(SEEDS), 2)):
-        for process in [told(file, seed) for seed in pair]:
+        for seed, process in [(seed, told(file, seed)) for seed in pair]:
             for answer in process.communicate()[0].split(MARK)[1:]:
                 name, _, text = answer.partition("\n")
-                answers[name].add(text)
+                if name != OBJECT_CODE or seed in COMPILED:
+                    answers[name].add(text)
             assert process.returncode == 0
-    assert {name: len(found) for name, found in answers.items()} == dict.fromkeys(PROGRAMS, 1)
-    assert all(len(answer.split()) >= 5 for found in answers.values() for answer in found)
+    assert {name: len(found) for name, found in answers.items()} == dict.fromkeys(programs, 1)
+    assert all(len(answer.split()) >= 4 for found in answers.values() for answer in found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 from itertools import product
 from unittest.mock import patch
 
@@ -41,6 +42,11 @@ def extremes(rng: np.random.Generator, dtype: np.dtype, shape: tuple[int, ...]) 
     return np.where(rng.random(shape) < 0.4, np.where(rng.random(shape) < 0.7, least, most), numbers).astype(dtype)
 
 
+@cache
+def as_lowered(kernel: tl.Kernel) -> tl.Kernel:
+    return tl.compile(kernel.lowered, schedule=None)
+
+
 def is_exact(kernel: tl.Kernel, *shapes: tuple[int, ...]) -> None:
     """Whether code and interpreter, of the kernel as written and as it is lowered, give the same."""
     rng = np.random.default_rng(3)
@@ -48,7 +54,7 @@ def is_exact(kernel: tl.Kernel, *shapes: tuple[int, ...]) -> None:
     given = [extremes(rng, param.dtype.numpy, shape) for param, shape in zip(params, shapes, strict=True)]
     wanted = kernel.interpret(*given)
     np.testing.assert_array_equal(kernel(*given), wanted)
-    np.testing.assert_array_equal(tl.compile(kernel.lowered, schedule=None).interpret(*given), wanted)
+    np.testing.assert_array_equal(as_lowered(kernel).interpret(*given), wanted)
 
 
 def product_of(one: tl.ir.DType, other: tl.ir.DType) -> tl.Kernel:

@@ -13,7 +13,7 @@ from math import log
 from pathlib import Path
 from statistics import linear_regression, median
 from tempfile import TemporaryDirectory
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -63,17 +63,15 @@ def _imports(fresh: Fresh, runs: int) -> Iterator[Figure]:
     timed = "import numpy; from time import perf_counter as t; s = t(); import tirlite; print(t() - s)"
     seconds: dict[str, list[float]] = {"import tirlite": [], "import and first kernel made": []}
     imports, makes = seconds.values()
-    fresh("-m", "tirlite.bench.probes.first_call")
-    for _ in range(runs):
+    for found in _found(fresh, runs, "tirlite.bench.probes.first_call"):
         imports.append(float(fresh("-c", timed)))
-        makes.append(json.loads(fresh("-m", "tirlite.bench.probes.first_call"))["made"])
+        makes.append(found["made"])
     for name, each in seconds.items():
         yield Figure(f"{name}, beyond NumPy", 1e3 * median(each), "ms", _IMPORT_BAR)
 
 
 def _first_result(fresh: Fresh, runs: int) -> Iterator[Figure]:
-    fresh("-m", "tirlite.bench.probes.vector_add")
-    found = [json.loads(fresh("-m", "tirlite.bench.probes.vector_add")) for _ in range(runs)]
+    found = list(_found(fresh, runs, "tirlite.bench.probes.vector_add"))
     imports, kernels, stages = (
         {name: 1e3 * median(each[part][name] for each in found) for name in found[0][part]}
         for part in ("imports", "kernels", "stages")
@@ -92,9 +90,8 @@ def _from_cache(fresh: Fresh, runs: int) -> Iterator[Figure]:
     """A process that finds the kernel on disk."""
     with TemporaryDirectory() as folder:
         settings = {"TIRLITE_CACHE": f"{folder}/cache"}
-        for _ in range(2):
-            fresh("-m", "tirlite.bench.probes.first_call", more=settings)
-        found = [json.loads(fresh("-m", "tirlite.bench.probes.first_call", more=settings)) for _ in range(runs)]
+        fresh("-m", "tirlite.bench.probes.first_call", more=settings)
+        found = list(_found(fresh, runs, "tirlite.bench.probes.first_call", more=settings))
     first, whole = (1e3 * median(each[part] for each in found) for part in ("call", "whole"))
     loaded = ", ".join(found[0]["loaded"])
     yield Figure("first call of a kernel that the cache on disk has", first, "ms", _CACHED_BAR, loaded)
@@ -110,7 +107,8 @@ def _network(fresh: Fresh, runs: int, blocks: int) -> Iterator[Figure]:
         settings, file = {"TIRLITE_CACHE": f"{folder}/cache"}, f"{folder}/resnet50.onnx"
         fresh("-m", "tirlite.bench.probes.network", "write", file, str(blocks))
         run = partial(fresh, "-m", "tirlite.bench.probes.network", "run", file)
-        run(more={"TIRLITE_CACHE": "0"})
+        if runs > 1:
+            run(more={"TIRLITE_CACHE": "0"})
         for title, bar, more, times in (
             ("without the cache on disk", _NETWORK_BAR, {"TIRLITE_CACHE": "0"}, 1),
             ("kept on disk now", None, settings, 1),
@@ -173,6 +171,14 @@ def _vector_add() -> PrimFunc:
     with b.for_("i", 0, n) as i:
         b.store(z, i, x[i] + y[i])
     return b.build()
+
+
+def _found(fresh: Fresh, runs: int, probe: str, more: Mapping[str, str] | None = None) -> Iterator[dict[str, Any]]:
+    """What so many processes find. Where they are several, one goes before them and reads files from disk."""
+    if runs > 1:
+        fresh("-m", probe, more=more)
+    for _ in range(runs):
+        yield json.loads(fresh("-m", probe, more=more))
 
 
 def _fresh(settings: Mapping[str, str], *arguments: str, more: Mapping[str, str] | None = None) -> str:
