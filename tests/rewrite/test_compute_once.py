@@ -116,3 +116,66 @@ def test_results_stay_the_same_to_the_last_bit(columns: int) -> None:
     interpret(func, dict(zip((*func.dims, *func.params), (3, columns, x, expected), strict=True)))
     np.testing.assert_array_equal(once(x), expected)
     np.testing.assert_array_equal(once(x), twice(x))
+
+
+RESIZED = """
+n, m, h, w = tl.dims("n m h w")
+
+@tl.kernel
+def f(x: tl.u8[h, w, 3], y: tl.out[tl.u8[n, m, 3]], k: tl.i64):
+"""
+
+
+def test_places_in_a_row_are_divided_once_for_all_rows() -> None:
+    func = Normalize()(
+        tl.parse(
+            RESIZED
+            + """
+    for i in range(n):
+        for j in range(m):
+            for c in range(3):
+                y[i, j, c] = x[i * h // n, j * w // m, c] + x[i * h // n, j * w // m, 0]
+"""
+        )
+    )
+    wanted = Normalize()(
+        tl.parse(
+            RESIZED
+            + """
+    quotients = tl.alloc(tl.i64[m])
+    for j in range(m):
+        quotients[j] = j * w // m
+    for i in range(n):
+        for j in range(m):
+            for c in range(3):
+                y[i, j, c] = x[i * h // n, quotients[j], c] + x[i * h // n, quotients[j], 0]
+"""
+        )
+    )
+    found = ComputeOnce()(func)
+    assert tl.structural_equal(found, wanted), str(found)
+    x = np.random.default_rng(0).integers(0, 256, (7, 5, 3)).astype(np.uint8)
+    for shape in ((1, 1, 3), (3, 11, 3), (16, 2, 3)):
+        once, plain = np.empty(shape, np.uint8), np.empty(shape, np.uint8)
+        sizes = {"n": shape[0], "m": shape[1], "h": 7, "w": 5}
+        dims = {dim: sizes[dim.name] for dim in found.dims}
+        interpret(found, {**dims, **dict(zip(found.params, (x, once, 1), strict=True))})
+        tl.compile(func, schedule=None)(x, plain, 1)
+        np.testing.assert_array_equal(once, plain)
+    assert ComputeOnce(called=True)(func) is func
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "for j in range(m):\n        y[0, j, 0] = x[0, j * w // m, 0]",
+        "for i in range(n):\n        for j in range(m):\n            y[i, j, 0] = x[0, (i + j) * w // m, 0]",
+        "for i in range(n):\n        for j in range(m):\n            y[i, j, 0] = x[0, j // 2, 0]",
+        "for i in range(n):\n        for j in range(k):\n            y[i, j, 0] = x[0, j // k, 0]",
+        "for i in range(n):\n        for j in range(i):\n            y[i, j, 0] = x[0, j // k, 0]",
+    ],
+    ids=["one row", "both", "constant", "no extent", "triangle"],
+)
+def test_other_quotients_stay(body: str) -> None:
+    func = Normalize()(tl.parse(RESIZED + "    " + body + "\n"))
+    assert ComputeOnce()(func) is func

@@ -1,27 +1,39 @@
-"""ComputeOnce stores what two loops would compute twice."""
+"""ComputeOnce stores what two loops, or all iterations of one, would compute again."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.work import has_much_to_do
 from tirlite.ir import (
+    Add,
     Allocate,
     Buffer,
     Call,
     Expr,
+    FloorDiv,
+    FloorMod,
     For,
     ForKind,
     IfThenElse,
+    IntImm,
     Let,
     Load,
+    Max,
+    Min,
+    Mul,
     Node,
     PrimFunc,
     SeqStmt,
     Stmt,
     Store,
+    Sub,
+    TruncDiv,
     Var,
+    While,
+    i64,
     statements,
     statements_of,
     walk,
@@ -31,6 +43,10 @@ from tirlite.rewrite.pipeline import FactsPass
 
 # Between the two loops nothing else may stand: it neither fails, nor reads or writes what is not seen.
 _PLAIN = (Allocate, For, IfThenElse, Let, Store)
+# What quotients that are stored consist of.
+_PURE = (Add, FloorDiv, FloorMod, IntImm, Max, Min, Mul, Sub, TruncDiv, Var)
+# A loop of so few iterations is a part of an iteration around, such as one over the colours of a pixel.
+_FEW = 16
 
 
 @record
@@ -42,18 +58,23 @@ class ComputeOnce(FactsPass):
     them. All results stay the same to the last bit.
 
     With `called`, for functions that others call, all that is read of parameters is at the places of the results: so
-    two parameters may still be one array. For functions in normal form (see `Normalize`).
+    two parameters may still be one array.
+
+    A quotient by an extent or a number, such as `j * w // m` where an image is resized, is the same in each row: a loop
+    before all rows stores those of one, but for functions that others call. Divisions of 64 bits go by no vectors.
+
+    For functions in normal form (see `Normalize`).
     """
 
     called: bool = False
 
     def rewritten(self, facts: Facts) -> PrimFunc:
-        loops = [loop for loop in statements_of(facts.func.body, For) if loop.kind is ForKind.REDUCE]
-        if not any(map(has_much_to_do, loops)):
-            return facts.func
-        from tirlite.ir import rewrite
+        func = facts.func
+        if any(loop.kind is ForKind.REDUCE and has_much_to_do(loop) for loop in statements_of(func.body, For)):
+            from tirlite.ir import rewrite
 
-        return rewrite(facts.func, {SeqStmt: lambda block: _Block(block, facts, called=self.called).rewritten()})
+            func = rewrite(func, {SeqStmt: lambda block: _Block(block, facts, called=self.called).rewritten()})
+        return func if self.called else _with_quotients(func, facts)
 
 
 class _Block:
@@ -186,3 +207,73 @@ def _all_of(*stmts: Stmt) -> Iterator[Stmt]:
 
 def _elementary(value: Expr) -> Iterator[Call]:
     return (node for node in walk(value) if isinstance(node, Call) and node.op.takes_fast)
+
+
+def _with_quotients(func: PrimFunc, facts: Facts) -> PrimFunc:
+    """The function with the quotients that rows of its nests have in common stored before these."""
+    stmts: list[Stmt] = []
+    for stmt in func.body.stmts:
+        loops = [*statements_of(stmt.body, For)] if isinstance(stmt, For) else []
+        stored: dict[Expr, Buffer] = {}
+        loads: dict[Expr, Load] = {}
+        for loop in loops:
+            for quotient in _quotients(loop, facts) if _is_of_rows(loop, facts) else ():
+                _store_once(quotient, loop, stored, loads, stmts)
+        if loads:
+            from tirlite.ir import rewrite
+
+            stmt = rewrite(stmt, dict.fromkeys((FloorDiv, TruncDiv), partial(_loaded_from, loads)))
+        stmts.append(stmt)
+    return func if len(stmts) == len(func.body.stmts) else func.replaced(body=func.body.replaced(stmts=(*stmts,)))
+
+
+def _loaded_from(loads: dict[Expr, Load], quotient: Expr) -> Expr:
+    return loads.get(quotient, quotient)
+
+
+def _is_of_rows(loop: For, facts: Facts) -> bool:
+    """Whether a loop goes through a row whose length is known before anything is done."""
+    from tirlite.sizes import Proof, prove_le
+
+    inside = (each for each in statements(loop.body) if isinstance(each, For | While))
+    is_plain = loop.kind in (ForKind.SERIAL, ForKind.PARALLEL) and loop.step == 1
+    begins = isinstance(loop.start, IntImm) and loop.start.value == 0
+    if not is_plain or not begins or not all(map(_is_short, inside)):
+        return False
+    size = facts.extents.size(loop.stop)
+    is_given = all(node in facts.extents.given for node in walk(loop.stop) if isinstance(node, Var))
+    return size is not None and is_given and prove_le(0, size) is Proof.YES
+
+
+def _is_short(loop: For | While) -> bool:
+    return isinstance(loop, For) and loop.values is not None and len(loop.values) <= _FEW
+
+
+def _quotients(loop: For, facts: Facts) -> Iterator[FloorDiv | TruncDiv]:
+    """The quotients by no constants in a loop that its variable decides, with what is given to the function."""
+    todo: list[Node] = [loop.body]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, FloorDiv | TruncDiv) and node.dtype == i64 and not isinstance(node.b, IntImm):
+            inside = [*walk(node)]
+            names = {each for each in inside if isinstance(each, Var)}
+            is_pure = all(isinstance(each, _PURE) for each in inside)
+            if is_pure and loop.var in names and names <= {loop.var, *facts.extents.given}:
+                yield node
+                continue
+        todo += node.children()
+
+
+def _store_once(
+    quotient: Expr, loop: For, stored: dict[Expr, Buffer], loads: dict[Expr, Load], stmts: list[Stmt]
+) -> None:
+    """Has a quotient of a loop loaded, from the row that one like it is stored in, or else from a new one."""
+    from tirlite.ir import structural_equal, substitute
+
+    row = next((each for other, each in stored.items() if structural_equal(other, quotient)), None)
+    if row is None:
+        row = stored[quotient] = Buffer("quotients", i64, (loop.stop,))
+        var = Var(loop.var.name, i64)
+        store = Store(row, (var,), substitute(quotient, {loop.var: var}))
+        stmts += (Allocate(row), For(var, loop.start, loop.stop, SeqStmt((store,)), span=loop.span))
+    loads[quotient] = Load(row, (loop.var,))
