@@ -212,6 +212,39 @@ def test_places_in_an_image_are_decided_by_what_rounds_its_extent() -> None:
     assert y.tolist() == [1, 3, 5]
 
 
+def test_products_of_extents_do_not_wrap_around_where_no_axis_is_long() -> None:
+    source = """
+    n, m, h, w = tl.dims("n m h w")
+
+    @tl.kernel
+    def nearest(x: tl.u8[h, w], y: tl.out[tl.u8[n, m]]):
+        for i in range(n):
+            for j in range(m):
+                y[i, j] = x[min((2 * i + 1) * h // (2 * n), h - 1), j * w // m]
+    """
+    func = CheckBounds(at_entry=True)(Normalize()(tl.parse(source)))
+    assert all(f"{dim} <= 1073741824" in text(func) for dim in "nmhw")
+    assert "checked" not in text(func)
+    x = np.arange(35, dtype=np.uint8).reshape(5, 7)
+    places = np.ix_((2 * np.arange(11) + 1) * 5 // 22, np.arange(3) * 7 // 3)
+    y = np.empty((11, 3), np.uint8)
+    tl.compile(tl.parse(source))(x, y)
+    np.testing.assert_array_equal(y, x[places])
+
+
+def test_an_axis_that_cancels_out_may_not_be_long_either() -> None:
+    n, m = tl.dims("n m")
+
+    @tl.kernel
+    def copy(x: tl.u8[n], z: tl.u8[m], y: tl.out[tl.u8[n]]):
+        for i in range(n):
+            y[i] = x[i * m // m]
+
+    assert "m <= 1073741824" in text(CheckBounds(at_entry=True)(Normalize()(copy.ir)))
+    long = np.broadcast_to(np.uint8(0), (1 << 31,))
+    assert copy(np.arange(5, dtype=np.uint8), long).tolist() == [0, 1, 2, 3, 4]
+
+
 def test_what_a_test_in_a_loop_may_rule_out_is_checked_where_it_stands() -> None:
     source = """
     n, m = tl.dims("n m")

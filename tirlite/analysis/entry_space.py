@@ -7,9 +7,12 @@ locals, and of elements that were looked at, are known too.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
+from dataclasses import replace
 
 from tirlite.analysis.access import AccessKind, Allocation
 from tirlite.analysis.facts import Facts
+from tirlite.analysis.integers.array_bounds import ADDRESSABLE
 from tirlite.analysis.integers.cells import Known, cells_of, follow
 from tirlite.analysis.integers.definitions import Definition, Definitions
 from tirlite.analysis.integers.extents import Extents
@@ -120,6 +123,8 @@ def loaded(expr: Expr, owner: Definition | None) -> Load | None:
 
 # What decides at entry takes scalars below this, and above its negative: then no arithmetic on them wraps around.
 ORDINARY = 1 << 46
+# Axes are taken to be no longer where products of two of them are part of an index.
+SHORT = 1 << 30
 # An axis of so few elements is looked at as a whole, however few of them are read.
 _FEW = 64
 
@@ -159,6 +164,15 @@ class OrdinaryExtents(Extents):
                 scalar = Scalar(param.name, param.dtype.min, param.dtype.max, origin=self.origin)
                 super()._enter(param, scalar)
                 self.images[scalar] = Cast(i64, param)
+
+    def short(self) -> OrdinaryExtents:
+        """The same where no axis is longer than `SHORT`."""
+        extents, times = copy(self), {**self.arrays.times}
+        for dim in self.given.values():
+            if not isinstance(dim, Scalar):
+                times[(dim,)] = max(times.get((dim,), 1), ADDRESSABLE // SHORT)
+        extents.arrays = replace(self.arrays, times=times)
+        return extents
 
 
 class EntrySpace(KnownSpace):

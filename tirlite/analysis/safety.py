@@ -12,6 +12,7 @@ from enum import Enum
 
 from tirlite.analysis.bounds import Bounds, Goal
 from tirlite.analysis.entry_space import (
+    SHORT,
     EntrySpace,
     KnownSpace,
     OrdinaryExtents,
@@ -32,8 +33,10 @@ from tirlite.ir import (
     Expr,
     For,
     IfThenElse,
+    IntImm,
     Let,
     Load,
+    Mul,
     Node,
     Store,
     Var,
@@ -45,7 +48,7 @@ from tirlite.ir import (
     walk,
 )
 from tirlite.ir.size import expr_of
-from tirlite.record import record
+from tirlite.record import cached_property, record
 from tirlite.sizes import Dim, Proof, Scalar, Size, dims_of
 from tirlite.sizes.poly import terms_of, varies
 from tirlite.sizes.unknown import Ends, is_nonnegative
@@ -209,6 +212,10 @@ class Entry:
         if any(each.dtype == i64 for each in arrays):
             wide = EntrySpace(facts, self.extents, elements, looks, arrays=arrays, is_ordinary=False)
             self.spaces.insert(0, wide)
+        self.short: EntrySpace | None = None
+        if any(isinstance(node, Mul) and not isinstance(node.b, IntImm) for node in self._deciding):
+            self.short = EntrySpace(facts, self.extents.short(), elements, looks, arrays=set())
+            self.spaces.append(self.short)
         self.demands: dict[Demand, None] = {}
         self.relied_on: dict[Scan, None] = {}
 
@@ -236,6 +243,8 @@ class Entry:
             goals = {goal.axis: goal for goal in bounds.open_goals(access)} if axes else {}
             for axis in axes:
                 demand = self._demand(bounds, access, goals.get(axis))
+                if demand is not None and space is self.short:
+                    demand = replace(demand, sizes=(*demand.sizes, *self._short_axes()))
                 if demand is not None and len(self.demands) < _MOST_DEMANDS:
                     self.demands[demand] = None
                     found[number, axis] = replace(found[number, axis], verdict=Verdict.DECIDED, demand=demand)
@@ -317,7 +326,18 @@ class Entry:
         return is_exact_size(size if wide is None else rest, self.extents.arrays)
 
     def scalars(self) -> tuple[Var, ...]:
-        """Those parameters that must be ordinary for what is proved here: what control and indices are made of."""
+        """Those parameters that must be ordinary for what is proved here."""
+        return tuple(var for var in self.extents.limited if var in self._deciding)
+
+    def _short_axes(self) -> Iterator[Size]:
+        """That no axis is long which may have been multiplied by another one: what comes of that need not show it."""
+        for var, dim in self.extents.given.items():
+            if var in self._deciding and not isinstance(dim, Scalar):
+                yield SHORT - dim
+
+    @cached_property
+    def _deciding(self) -> dict[Node, None]:
+        """What control and indices are made of."""
         todo: list[Node] = []
         for stmt in statements(self.func.body):
             if isinstance(stmt, For | While | IfThenElse | Assert | Let):
@@ -325,8 +345,7 @@ class Entry:
             elif isinstance(stmt, Allocate | View):
                 todo += (*stmt.buffer.shape, *stmt.children())
         todo += [index for node in walk(self.func.body) if isinstance(node, Load | Store) for index in node.indices]
-        met = {node for root in todo for node in walk(root) if isinstance(node, Var)}
-        return tuple(var for var in self.extents.limited if var in met)
+        return dict.fromkeys(node for root in todo for node in walk(root))
 
 
 def apart(size: Size) -> tuple[Dim | None, Size]:
