@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from itertools import combinations
 
 from fuzz.expressions import FUNCTIONS
 from fuzz.externs import with_externs
 from fuzz.program import Program
 from fuzz.setups import target_of
+from random_cases import some
 
-from tirlite.analysis import InPlaceProof, lifetimes
+from tirlite.analysis import lifetimes
 from tirlite.ir import (
     Allocate,
     Assert,
@@ -33,12 +35,13 @@ from tirlite.rewrite.storage_problem import storage_problem
 
 
 def coverage(programs: Sequence[Program]) -> dict[str, float]:
-    """The share of the programs that have each feature."""
-    counts: dict[str, int] = {}
-    for program in programs:
-        for feature in sorted(_features(program)):
-            counts[feature] = counts.get(feature, 0) + 1
-    return {feature: count / len(programs) for feature, count in sorted(counts.items())}
+    """The share of the programs that have each feature. Pairs, which take the most time, are sought in some of them."""
+    return dict(sorted({**_shares(programs, _features), **_shares(some(programs), _pairs)}.items()))
+
+
+def _shares(programs: Sequence[Program], features: Callable[[Program], set[str]]) -> dict[str, float]:
+    counts = Counter(feature for program in programs for feature in features(program))
+    return {feature: count / len(programs) for feature, count in counts.items()}
 
 
 def _features(program: Program) -> set[str]:
@@ -73,19 +76,19 @@ def _features(program: Program) -> set[str]:
     found |= {f"extent {size}" for size in (0, 1) if size in sizes}
     if _reuse_possible(program.func):
         found.add("reuse possible")
-    pairs = _pairs_in_place(program.func)
-    if pairs:
-        found.add("pair in place")
-    if any(pair.at is not pair.until for pair in pairs):
-        found.add("pair in place over several statements")
     return found
 
 
-def _pairs_in_place(func: PrimFunc) -> list[InPlaceProof]:
-    """Where a buffer can take over the bytes of another one."""
+def _pairs(program: Program) -> set[str]:
+    """Whether a buffer can take over the bytes of another one."""
     target = target_of(2)
     passes = [each for each in default_pipeline(target=target) if not isinstance(each, StorageRewrite)]
-    return [proof for proof in storage_problem(run_pipeline(func, passes), target).in_place if proof.allowed]
+    proofs = storage_problem(run_pipeline(program.func, passes), target).in_place
+    pairs = [proof for proof in proofs if proof.allowed]
+    found = {"pair in place"} if pairs else set()
+    if any(pair.at is not pair.until for pair in pairs):
+        found.add("pair in place over several statements")
+    return found
 
 
 def _reuse_possible(func: PrimFunc) -> bool:
