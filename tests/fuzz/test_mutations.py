@@ -6,6 +6,7 @@ import random
 
 import pytest
 from fuzz.mutations import mutated, outcome, texts
+from random_cases import groups
 
 TEXTS = texts()
 MUTATIONS = 400
@@ -17,7 +18,7 @@ def test_the_texts_themselves_are_kernels(number: int) -> None:
     assert outcome(TEXTS[number]) == ""
 
 
-@pytest.mark.parametrize("first", range(0, MUTATIONS, GROUP))
+@pytest.mark.parametrize("first", groups(MUTATIONS, GROUP))
 def test_mutated_text_is_a_kernel_or_refused(first: int) -> None:
     codes = set()
     for seed in range(first, first + GROUP):

@@ -16,7 +16,7 @@ from mutation.trial import Bug, Fate
 from mutation.whole_trial import WholeBug, catchers, is_right_without
 from random_cases import groups
 
-FIRST, RANDOM = 0, 8
+FIRST, RANDOM = 0, len(groups(8))
 GOOD = 400
 GROUP = 50
 
