@@ -118,8 +118,8 @@ def test_what_is_missing_behind_what_is_missing_is_named_too() -> None:
         tl.from_onnx(given)
     text = str(caught.value)
     assert "input `t`: it is a tensor of string" in text
-    assert "node 1: `first`, `s = SequenceConstruct(x)`: there are no sequences of tensors here" in text
-    assert "node 2: `second`, `y = SequenceAt(s, i)`: there are no sequences of tensors here" in text
+    assert "node 1: `s = SequenceConstruct(x)  # first`: there are no sequences of tensors here" in text
+    assert "node 2: `y = SequenceAt(s, i)  # second`: there are no sequences of tensors here" in text
 
 
 def test_the_last_window_of_a_norm_may_lie_beyond_the_end() -> None:

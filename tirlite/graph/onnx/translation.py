@@ -212,9 +212,8 @@ class Translation:
                 each.replaced(span=each.span or span) for each in error.messages if isinstance(each, Message)
             ]
         except (Unsupported, *MALFORMED) as error:
-            where = f"`{proto.name}`, " if proto.name else ""
             why = str(error) if isinstance(error, Unsupported) else f"it is malformed: {told(error)}"
-            self.missing.append(Missing(span.line, f"{where}`{_line(proto)}`", why))
+            self.missing.append(Missing(span.line, f"`{_line(proto)}`", why))
         for name, value in zip(proto.output, made, strict=False):
             if name:
                 names[name] = value
