@@ -81,8 +81,11 @@ def test_mistakes_are_told_alike(first: int) -> None:
         for number in range(len(program.bindings)):
             wanted, left = outcome(func, program.arguments(number), interpret)
             given, arrays = outcome(func, program.arguments(number), native)
-            assert given == wanted, seed
             told += bool(wanted)
+            # A race that is proved is told before a program runs, which may make another mistake before that.
+            if wanted and given != wanted and given.startswith("error[parallel-race]"):
+                continue
+            assert given == wanted, seed
             for array, expected in zip(arrays, left, strict=True):
                 np.testing.assert_array_equal(array, expected)
     assert told
