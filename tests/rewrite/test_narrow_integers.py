@@ -50,6 +50,21 @@ def test_a_value_that_needs_17_bits_leaves_the_loop_as_it_is() -> None:
     assert narrowed(squares) == ""
 
 
+def test_what_decides_an_extent_stays_as_wide_as_it_is() -> None:
+    @tl.kernel(target=tl.Target.host(workers=1))
+    def clamped(x: tl.u8[n], y: tl.out[tl.u8[n]]):
+        for i in range(n):
+            k = tl.i64(min(x[i], tl.u8(4)))
+            t = tl.alloc(tl.u8[k + 1])
+            for j in range(k + 1):
+                t[j] = tl.u8((tl.i32(x[i]) + 3) >> 1)
+            y[i] = t[k]
+
+    assert "k = tl.i64(min(x[i], tl.u8(4)))" in narrowed(clamped)
+    x = np.arange(100, dtype=np.uint8)
+    np.testing.assert_array_equal(clamped(x), (x + 3) >> 1)
+
+
 def test_a_loop_that_also_computes_of_wide_data_is_left_as_it_is() -> None:
     @tl.kernel
     def mixed(x: tl.u8[n], w: tl.i32[n], y: tl.u8[n], z: tl.i32[n]):

@@ -26,6 +26,7 @@ from tirlite.ir import (
     IfThenElse,
     IntImm,
     Let,
+    LetExpr,
     Load,
     Node,
     Rule,
@@ -200,7 +201,7 @@ def with_steady_loads(loop: For, facts: Facts) -> Stmt | None:
     if not all(isinstance(let, Let) for let in lets):
         return None
     root = facts.definitions.root(store.buffer)
-    moving = {loop.var, *(let.var for let in lets if isinstance(let, Let))}
+    moving = {loop.var, *(node.var for node in walk(loop.body) if isinstance(node, Let | LetExpr))}
 
     def is_steady(load: Load) -> bool:
         nodes = [node for index in load.indices for node in walk(index)]
@@ -231,7 +232,7 @@ def with_followed_loads(loop: For, facts: Facts) -> Stmt | None:
     if loop.kind is not ForKind.SERIAL or loop.step != 1 or not follows_a_place(loop):
         return None
     stores = [stmt for stmt in stmts if isinstance(stmt, Store)]
-    moving = {loop.var, *(stmt.var for stmt in stmts if isinstance(stmt, Let))}
+    moving = {loop.var, *(node.var for node in walk(loop.body) if isinstance(node, Let | LetExpr))}
     own = {stmt.buffer for stmt in stmts if isinstance(stmt, Allocate)}
     written = {facts.definitions.root(store.buffer) for store in stores}
     bounds = Bounds(facts.space)

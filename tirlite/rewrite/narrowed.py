@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import replace
 from math import prod
 from typing import NamedTuple
@@ -97,7 +97,7 @@ def narrowed(loop: For) -> For | None:
         return None
     if any(isinstance(e, LetExpr | BufferRef) or _looks_up(e) for e in walk(loop)):
         return None
-    values = _Values()
+    values = _Values({node for stmt in statements(loop) if isinstance(stmt, Allocate) for node in _shape_of(stmt)})
     body = values.applied(loop.body)
     scalars = dict(_small_scalars(body, values))
     if scalars:
@@ -112,10 +112,15 @@ def _looks_up(node: Node) -> bool:
     return any(isinstance(each, Load | Call) for index in indices for each in walk(index))
 
 
-class _Values:
-    """Rewrites wide integers, from what they are made of up, as casts of narrow ones."""
+def _shape_of(stmt: Allocate) -> Iterator[Node]:
+    return (node for extent in stmt.buffer.shape for node in walk(extent))
 
-    def __init__(self) -> None:
+
+class _Values:
+    """Rewrites wide integers, from what they are made of up, as casts of narrow ones; those in `shapes` stay."""
+
+    def __init__(self, shapes: Container[Node]) -> None:
+        self.shapes = shapes
         self.ends: dict[Expr, tuple[int, int]] = {}
         self.variables: dict[Var, Expr] = {}
         self.scalars: Mapping[Buffer, tuple[Buffer, tuple[int, int]]] = {}
@@ -247,7 +252,7 @@ class _Values:
 
     def let(self, stmt: Let) -> Stmt:
         part = self.part(stmt.value)
-        if part is None or isinstance(part.value, IntImm):
+        if part is None or isinstance(part.value, IntImm) or stmt.var in self.shapes:
             return stmt
         var = Var(stmt.var.name, part.value.dtype)
         self.ends[var] = part.low, part.high
