@@ -68,6 +68,31 @@ def product(
 
 
 @factory
+def product_bytes(A: TensorType, W: TensorType, B: TensorType, Y: TensorType) -> PrimFunc:
+    """y = a @ w + b of bytes in i32, where w has the columns by panels, and of each some terms at once side by side.
+
+    The last panel may have more columns than there are.
+    """
+    (blocks, groups, size, each), rows, columns = extents(W), count_of(extents(A)[:-1]), extents(Y)[-1]
+    is_full = columns == blocks * size
+
+    @tl.kernel
+    def product_bytes(a: A, w: W, b: B, y: tl.out[Y]):
+        lefts = tl.view(a, a.dtype[rows, groups * each])
+        results = tl.view(y, tl.i32[rows, columns])
+        for u in range(blocks):
+            for i in range(rows):
+                for j in range(size if tl.static(is_full) else min(size, columns - u * size)):
+                    total = tl.i32(0)
+                    for q in tl.reduce(groups):
+                        for r in tl.reduce(each):
+                            total += tl.i32(lefts[i, each * q + r]) * tl.i32(w[u, q, j, r])
+                    results[i, u * size + j] = total + b[u * size + j]
+
+    return product_bytes.ir
+
+
+@factory
 def convolution(
     X: TensorType,
     W: TensorType,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from operator_cases.case import Case, normal
+from operator_cases.case import Case, integers, joined, normal
 
 import tirlite as tl
 from tirlite.graph.operators.convolution import Conv, conv
-from tirlite.kernels.operators.panels import convolution, product
+from tirlite.kernels.operators.panels import convolution, product, product_bytes
 
 
 def product_case(name: str, rows: tuple, terms: int, columns: int, size: int, c: tuple | None) -> Case:
@@ -21,6 +21,23 @@ def product_case(name: str, rows: tuple, terms: int, columns: int, size: int, c:
     types = [None if shape is None else tl.f32[shape] for shape in shapes]
     inputs = normal(*(shape for shape in shapes[:3] if shape is not None))
     return Case(f"product-{name}", lambda: product(*types, beta=2.0), inputs, reference, 1e-5)
+
+
+def bytes_case(name: str, rows: tuple, terms: int, columns: int, size: int) -> Case:
+    """A case of `product_bytes` of so many columns, the last panel of which may have more."""
+    blocks = -(-columns // size)
+
+    def reference(a: np.ndarray, w: np.ndarray, b: np.ndarray) -> np.ndarray:
+        whole = np.moveaxis(w, (1, 3, 0, 2), range(4)).reshape(terms, blocks * size)
+        return a.astype(np.int32) @ whole[:, :columns].astype(np.int32) + b
+
+    types = tl.u8[*rows, terms], tl.i8[blocks, terms // 4, size, 4], tl.i32[columns], tl.i32[*rows, columns]
+    inputs = joined(
+        integers(0, 256, (*rows, terms), dtype=np.uint8),
+        integers(-128, 128, (blocks, terms // 4, size, 4), dtype=np.int8),
+        integers(-999, 999, (columns,), dtype=np.int32),
+    )
+    return Case(f"product_bytes-{name}", lambda: product_bytes(*types), inputs, reference)
 
 
 def conv_case(name: str, x: tuple, outputs: int, size: int, *, groups: int = 1, k: int = 1, has_bias: bool) -> Case:
@@ -45,6 +62,8 @@ CASES = (
     product_case("bias", (20,), 17, 128, 64, (128,)),
     product_case("bias of rows", (7,), 5, 64, 64, (7, 1)),
     product_case("sum", (7,), 5, 64, 32, (7, 64)),
+    bytes_case("one row", (1,), 8, 64, 32),
+    bytes_case("filled up", (2, 7), 12, 100, 64),
     conv_case("alone", (1, 9, 3, 5), 64, 32, has_bias=False),
     conv_case("several images", (3, 9, 3, 5), 64, 64, has_bias=True),
     conv_case("groups", (1, 10, 7, 5), 32, 16, groups=2, k=3, has_bias=True),

@@ -132,6 +132,39 @@ def test_factors_lie_in_any_way() -> None:
         is_exact(convolution, (count, rows + 2, columns + 2), (terms, count, 3, 3))
 
 
+def in_groups(left: tl.ir.DType, columns: int, rows: object) -> tl.Kernel:
+    @tl.kernel
+    def by_panels(a: left[rows, 12], w: tl.i8[2, 3, columns, 4], y: tl.out[tl.i32[rows, 2, columns]]):
+        for u in range(2):
+            for i in range(rows):
+                for j in range(columns):
+                    total = tl.i32(0)
+                    for q in tl.reduce(3):
+                        for r in tl.reduce(4):
+                            total += tl.i32(a[i, 4 * q + r]) * tl.i32(w[u, q, j, r])
+                    y[i, u, j] = total
+
+    return by_panels
+
+
+@pytest.mark.parametrize("rows", [n, 1, 5])
+@pytest.mark.parametrize("left", [tl.u8, tl.i8])
+def test_an_operand_that_lies_by_groups_is_read_where_it_lies(left: tl.ir.DType, rows: object) -> None:
+    kernel = in_groups(left, 8, rows)
+    assert any(isinstance(step, Dots) for step in kernel.schedule.steps)
+    assert "w_packed" not in str(kernel.lowered)
+    for count in (1, 2, 7) if rows is n else (rows,):
+        is_exact(kernel, (count, 12), (2, 3, 8, 4))
+
+
+def test_one_that_does_not_is_copied() -> None:
+    odd, pairs = in_groups(tl.u8, 7, n), in_groups(tl.u8, 8, n)
+    with tiles("s16 s16"):
+        for kernel, columns in ((odd, 7), (pairs, 8)):
+            assert "w_packed" in str(kernel.lowered)
+            is_exact(kernel, (5, 12), (2, 3, columns, 4))
+
+
 def test_sums_wrap_around() -> None:
     a = np.full((5, 1 << 17), -128, np.int8)
     wanted = np.full((5, 5), (1 << 31) - (1 << 32), np.int64).astype(np.int32)

@@ -35,6 +35,7 @@ from tirlite.ir import (
     Store,
     Sub,
     Var,
+    View,
     const,
     i8,
     i16,
@@ -60,6 +61,7 @@ from tirlite.schedules.step import (
     demand_any_order,
     demand_plain,
     does_not_fit,
+    has_whole_blocks,
     is_block_of,
     is_dense,
     is_in_bounds,
@@ -76,8 +78,10 @@ class Dots(Step):
 
     `axes` are the loops over terms, of which the last goes by groups, and then the one over columns. The operand that
     varies with columns is copied as `at` begins, so that the group of a column lies together, and those of neighbours
-    side by side; columns to the next multiple of `whole` are 0. The other one is copied before `outside`, all of it, or
-    read where it lies, if its terms are neighbours there, fill groups and are of the first type.
+    side by side; columns to the next multiple of `whole` are 0. It is read where it lies, if it does so already: with
+    columns, a multiple of `whole`, and the terms of a group as its last two axes. The other one is copied before
+    `outside`, all of it, or read where it lies, if its terms are neighbours there, fill groups and are of the first
+    type.
     `types` are those of the copies: of 8 bits, or of 16. Where the first has another sign than what it copies it is off
     by 128, and 128 times the sum of each column puts that right, in integers that wrap around as the sums do. What
     makes up a group at the end is 0.
@@ -130,6 +134,8 @@ class _Made:
         groups = folded(FloorDiv(Add(self.counts[-1], const(self.group - 1, i64)), const(self.group, i64)))
         self.groups = [*self.counts[:-1], groups]
         self.is_in_place = self._lies_by_groups()
+        has_groups = self.right.dtype == second and are_groups(self.right, columns, terms[-1])
+        self.lies = has_groups and has_whole_blocks(around, columns, self.right.buffer.shape[-2], step.whole)
         self.rows = {} if self.is_in_place else self._rows()
         rows = [self._count(start, stop) for start, stop in self.rows.values()]
         long = folded(Mul(groups, const(self.group, i64)))
@@ -137,6 +143,10 @@ class _Made:
         self.lefts = Buffer(f"{name}.packed", first, (*rows, *self.counts[:-1], long))
         wide = const(self.group * step.whole, i64)
         self.rights = Buffer(f"{other}.packed", second, (*self.groups, wide))
+        if self.lies:
+            *outer, whole, _ = self.right.buffer.shape
+            flat = folded(Mul(whole, const(self.group, i64)))
+            self.rights = Buffer(f"{other}.groups", second, (*outer, flat), self.right.buffer.scope)
         self.sums = Buffer(f"{other}.sums", self.store.buffer.dtype, (const(step.whole, i64),))
 
     def _product(self) -> tuple[Store, Load, Load]:
@@ -195,8 +205,10 @@ class _Made:
         """The function with the nest by groups."""
         self._demand_readable()
         body = rewrite(self.at.body, {For: lambda loop: self._summed() if loop is self.terms[0] else loop})
-        copied = (Allocate(self.rights, span=self.at.span), *self._rights(), *self._column_sums(), *body.stmts)
-        panel = self.at.replaced(body=SeqStmt(copied))
+        copied = (Allocate(self.rights, span=self.at.span), *self._rights())
+        if self.lies:
+            copied = (View(self.rights, self.right.buffer, const(0, i64), span=self.at.span),)
+        panel = self.at.replaced(body=SeqStmt((*copied, *self._column_sums(), *body.stmts)))
         nest = rewrite(self.outside, {For: lambda loop: panel if loop is self.at else loop})
         assert isinstance(nest, For)
         before = () if self.is_in_place else (Allocate(self.lefts, span=self.outside.span), *self._lefts())
@@ -334,8 +346,7 @@ class _Made:
         sums = Load(self.sums, (lanes,))
         ones = const(1, self.kinds[0].with_lanes(self.group))
         variables = [Var(f"{self.right.buffer.name}.{loop.var.name}") for loop in self.terms]
-        wide = Ramp(const(0, i64), const(1, i64), self.group * width)
-        total = dot(sums, ones, Load(self.rights, (*variables, wide)))
+        total = dot(sums, ones, self._right(variables, self.columns.start, width))
         body = SeqStmt((Store(self.sums, (lanes,), total),))
         for var, groups in reversed([*zip(variables, self.groups, strict=True)]):
             body = SeqStmt((For(var, const(0, i64), groups, body),))
@@ -350,17 +361,25 @@ class _Made:
         element = Load(self.store.buffer, self.store.indices)
         own = {loop.var: Var(loop.var.name) for loop in self.terms}
         places = [own[loop.var] for loop in self.terms]
-        column = folded(Sub(self.columns.var, self.columns.start))
-        second = Ramp(folded(Mul(column, const(self.group, i64))), const(1, i64), self.group)
-        a = self._left(own, places)
-        b = Load(self.rights, (*places, second))
-        body = SeqStmt((self.store.replaced(value=dot(element, a, b)),))
+        b = self._right(places, self.columns.var, 1)
+        body = SeqStmt((self.store.replaced(value=dot(element, self._left(own, places), b)),))
         for loop, groups in reversed([*zip(self.terms, self.groups, strict=True)]):
             body = SeqStmt((For(own[loop.var], const(0, i64), groups, body, ForKind.SERIAL, span=loop.span),))
         if not self.is_off:
             return body.stmts
+        column = folded(Sub(self.columns.var, self.columns.start))
         corrected = self.store.replaced(value=Add(element, Load(self.sums, (column,))))
         return (corrected, *body.stmts)
+
+    def _right(self, places: list[Var], first: Expr, columns: int) -> Load:
+        """The groups of so many columns, from the first one on, at places of terms."""
+        outer: tuple[Expr, ...] = (*places,)
+        column = first if self.lies else folded(Sub(first, self.columns.start))
+        if self.lies:
+            at = {loop.var: folded(Add(loop.start, place)) for loop, place in zip(self.terms, places, strict=True)}
+            outer = tuple(substitute(index, at) for index in self.right.indices[:-2])
+        start = folded(Mul(column, const(self.group, i64)))
+        return Load(self.rights, (*outer, Ramp(start, const(1, i64), self.group * columns)))
 
     def _left(self, own: dict[Var, Var], places: list[Var]) -> Load:
         """The group of the left operand at places of terms: of its copy, or where it lies."""
@@ -380,6 +399,18 @@ def operands(product: Expr) -> list[Load]:
     loads = [each.value for each in factors if isinstance(each, Cast) and isinstance(each.value, Load)]
     is_one = len(loads) == 2 and product.dtype == i32 and all(map(_is_narrow, loads))
     return [each for each in loads if isinstance(each, Load)] if is_one else []
+
+
+def are_groups(load: Load, columns: For, terms: For) -> bool:
+    """Whether the last two axes of what is read are columns, and the terms of one group of each."""
+    buffer, group = load.buffer, i32.bytes // load.dtype.bytes
+    if len(load.indices) < 2 or buffer.strides or terms.values != range(group):
+        return False
+    extent = buffer.shape[-1]
+    is_own = load.indices[-2:] == (columns.var, terms.var) and not any(
+        mentions(index, load.indices[-2:]) for index in load.indices[:-2]
+    )
+    return is_own and isinstance(extent, IntImm) and extent.value == group
 
 
 def _is_narrow(load: Load) -> bool:

@@ -236,6 +236,17 @@ def is_whole(loops: Sequence[For], last: For, lanes: int) -> bool:
     return outer.step % lanes == 0 and is_whole(loops, outer, lanes)
 
 
+def has_whole_blocks(loops: Sequence[For], last: For, extent: Expr, lanes: int) -> bool:
+    """Whether an axis that a loop goes along, by blocks of one of these, has all of the last block, beyond its end."""
+    outer = next((each for each in loops if is_block_of(last, each)), None)
+    return (
+        outer is not None
+        and isinstance(outer.start, IntImm)
+        and isinstance(extent, IntImm)
+        and not any(each % lanes for each in (outer.start.value, outer.step, extent.value))
+    )
+
+
 def mentions(expr: Expr, variables: Iterable[object]) -> bool:
     """Whether an expression depends on one of these variables."""
     wanted = {*variables}

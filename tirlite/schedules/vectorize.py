@@ -50,6 +50,7 @@ from tirlite.schedules.step import (
     demand_independent,
     demand_plain,
     does_not_fit,
+    has_whole_blocks,
     is_block_of,
     is_whole,
     lanes_before,
@@ -151,6 +152,7 @@ class _Padded:
         self.lanes = lanes
         self.on: Var | None = None  # the lanes up to the end, once they are asked for
         self.own = {stmt.buffer for stmt in statements_of(body, Allocate)}
+        self.loops = [*statements_of(facts.func.body, For)]
         self.made = {stmt.buffer for stmt in statements_of(facts.func.body, Allocate)}
         most = trips(facts, loop)
         self.room = -(-most.value // lanes) * lanes if isinstance(most, IntImm) else None
@@ -243,16 +245,17 @@ class _Padded:
         if load.buffer in self.own or not any(mentions(index, (self.loop.var,)) for index in load.indices):
             return True
         width, last = load.buffer.shape[-1], load.indices[-1]
-        group, column = last.dtype.lanes, folded(Sub(self.loop.var, self.loop.start))
+        if not isinstance(width, IntImm) or any(mentions(index, (self.loop.var,)) for index in load.indices[:-1]):
+            return False
+        group, is_made = last.dtype.lanes, load.buffer in self.made
+        column = folded(Sub(self.loop.var, self.loop.start)) if is_made else self.loop.var
         groups = Ramp(folded(Mul(column, const(group, i64))), const(1, i64), group)
-        return (
-            load.buffer in self.made
-            and not any(mentions(index, (self.loop.var,)) for index in load.indices[:-1])
-            and bool(structural_equal(last, column if group == 1 else groups))
-            and isinstance(width, IntImm)
-            and self.room is not None
-            and width.value >= group * self.room
-        )
+        if not structural_equal(last, column if group == 1 else groups):
+            return False
+        if is_made:
+            return self.room is not None and width.value >= group * self.room
+        # What `dots` reads where it lies has whole blocks.
+        return group > 1 and has_whole_blocks(self.loops, self.loop, const(width.value // group, i64), self.lanes)
 
     def _is_let(self, node: Node) -> bool:
         """Whether a variable was defined in the body, with another value in each lane."""

@@ -179,11 +179,13 @@ class _Front:
     def _lowered(self, made: Program) -> Lowered:
         """What a program is lowered to, its sums in integers where nothing else is kept."""
         from tirlite.graph.aot.integers import in_integers
+        from tirlite.graph.aot.laid_out import permitted
         from tirlite.graph.aot.lower import lower_program
 
         how = self._how
         made = in_integers(made) if how.integers and not self.keep else made
-        return lower_program(made, self.keep, fuse=how.fuse, winograd=how.winograd)
+        layouts = permitted(winograd=how.winograd, dots=self._options.target.processor.dots)
+        return lower_program(made, self.keep, fuse=how.fuse, layouts=layouts if how.fuse or how.winograd else {})
 
 
 def _is_by_memory(order: str) -> bool:

@@ -241,6 +241,8 @@ class _Rewriting:
         """The sums of products of matrices, where the second one is known."""
         if b is None or zero_b is None or zero_a.tensor.rank or not _is_byte(a.dtype) or b.tensor.rank != 2:
             return None
+        if a.dtype == i8:
+            a, zero_a = self._unsigned(step, a), self._unsigned(step, zero_a)
         distances = b.value.astype(np.int32) - zero_b.value
         offsets = self._offsets(step, distances.sum(0, dtype=np.int64), zero_a, bias)
         return self._call(MATMUL_BYTES, step, a, _bytes(distances), offsets)

@@ -5,16 +5,20 @@ Its result differs from that of the call in the graph by what its sums are group
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 
 from tirlite.graph.expr import Call, Constant, Expr, constant
 from tirlite.graph.op import Array, Attrs, Op
 from tirlite.graph.operators.linear import as_it_lies, transposed
 from tirlite.graph.operators.panels import (
+    BYTES,
     CONVOLUTION,
+    DOTS,
     PRODUCT,
+    bytes_by_groups,
     conv_by_panels,
+    groups,
     panels,
     panels_of_outputs,
     panels_of_transpose,
@@ -29,13 +33,15 @@ from tirlite.record import record
 class Layout:
     """An operator, the number of its operand that is laid out, by which function, and its attributes for a call.
 
-    These are None where the call is better computed as it is. Without an operator it is the call's own.
+    These are None where the call is better computed as it is. Without an operator it is the call's own. With `dots`
+    it pays where processors have these dot products.
     """
 
     op: Op | None
     operand: int
     function: Callable[[Array], Array]
     attrs: Callable[[Call], Attrs | None]
+    dots: str = ""
 
 
 LAYOUTS: Mapping[str, Layout] = {
@@ -43,8 +49,18 @@ LAYOUTS: Mapping[str, Layout] = {
     "panels": Layout(PRODUCT, 1, panels, partial(product_by_panels, turned=False)),
     "panels of transpose": Layout(PRODUCT, 1, panels_of_transpose, partial(product_by_panels, turned=True)),
     "panels of outputs": Layout(CONVOLUTION, 1, panels_of_outputs, conv_by_panels),
+    "groups": Layout(BYTES, 1, groups, bytes_by_groups, DOTS),
     "transposed": Layout(None, 1, transposed, as_it_lies),
 }
+
+
+def permitted(*, winograd: bool, dots: Collection[str] = ()) -> Mapping[str, Layout]:
+    """The layouts for a processor with these dot products."""
+    return {
+        name: each
+        for name, each in LAYOUTS.items()
+        if (winograd or each.op is not WINOGRAD) and (not each.dots or each.dots in dots)
+    }
 
 
 @record(eq=False)
@@ -55,15 +71,15 @@ class LaidOut:
     constants: Mapping[Constant, tuple[str, Constant]]
 
 
-def lay_out(made: Program, folded: Mapping[Expr, Constant], *, winograd: bool) -> LaidOut:
-    """What pays in a program, and is permitted. The values of what is `folded` are known, as those of constants."""
+def lay_out(made: Program, folded: Mapping[Expr, Constant], layouts: Mapping[str, Layout]) -> LaidOut:
+    """What pays in a program, of these layouts. The values of what is `folded` are known, as those of constants."""
     calls: dict[Call, Call] = {}
     found: dict[tuple[str, Constant], Constant] = {}
     for step in made.steps():
         if not isinstance(step, Call) or not isinstance(step.op, Op) or step in folded:
             continue
-        for name, layout in LAYOUTS.items():
-            attrs = layout.attrs(step) if winograd or layout.op is not WINOGRAD else None
+        for name, layout in layouts.items():
+            attrs = layout.attrs(step)
             if attrs is None:
                 continue
             given = made.resolved(step.args[layout.operand])

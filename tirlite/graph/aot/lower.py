@@ -12,6 +12,7 @@ from types import MappingProxyType
 from tirlite.analysis.integers.array_bounds import ADDRESSABLE
 from tirlite.diag import public
 from tirlite.graph.aot.folding import check_kept, folded_calls
+from tirlite.graph.aot.laid_out import Layout, permitted
 from tirlite.graph.aot.names import Names
 from tirlite.graph.aot.operators import OperatorFunctions
 from tirlite.graph.attributes import Sizes
@@ -84,12 +85,19 @@ def lower(function: FunctionNode, *, keep: Iterable[Expr] = (), fuse: bool = Fal
     With `fuse`, operators that go by elements are computed by the function of the one before them, and constant weights
     are transposed once; with `winograd`, convolutions by fewer products where that pays, too.
     """
-    return lower_program(program(function), keep, fuse=fuse, winograd=winograd)
+    layouts = permitted(winograd=winograd) if fuse or winograd else {}
+    return lower_program(program(function), keep, fuse=fuse, layouts=layouts)
 
 
-def lower_program(made: Program, keep: Iterable[Expr] = (), *, fuse: bool = False, winograd: bool = False) -> Lowered:
-    """The same of a program, whose order is that of the calls."""
-    return run(_Lowering(made, {}, OperatorFunctions(), keep, fuse=fuse, winograd=winograd).lowered())
+def lower_program(
+    made: Program,
+    keep: Iterable[Expr] = (),
+    *,
+    fuse: bool = False,
+    layouts: Mapping[str, Layout] = MappingProxyType({}),
+) -> Lowered:
+    """The same of a program, whose order is that of the calls, with constants in these layouts where that pays."""
+    return run(_Lowering(made, {}, OperatorFunctions(), keep, fuse=fuse, layouts=layouts).lowered())
 
 
 class _Lowering:
@@ -106,11 +114,11 @@ class _Lowering:
         keep: Iterable[Expr] = (),
         *,
         fuse: bool,
-        winograd: bool,
+        layouts: Mapping[str, Layout],
     ) -> None:
         function = made.function
         self.made = made
-        self.fuse, self.winograd = fuse, winograd
+        self.fuse, self.layouts = fuse, layouts
         self.callees = callees
         self.keep = check_kept(made, keep)
         self.folded = folded_calls(made)
@@ -126,8 +134,7 @@ class _Lowering:
         self.sources: dict[Buffer, Buffer] = {}
         self.shown: dict[Buffer, TensorType] = {}
         self.count = 0
-        if fuse or winograd:
-            functions.lay_out(made, self.folded, winograd=winograd)
+        functions.lay_out(made, self.folded, layouts)
         self.grouping = self._grouping() if fuse else NO_GROUPS
         self.behind = self.grouping.behind
 
@@ -367,7 +374,7 @@ class _Lowering:
         return self.callees[function]
 
     def _inner(self, function: FunctionNode) -> _Lowering:
-        return _Lowering(program(function), self.callees, self.functions, fuse=self.fuse, winograd=self.winograd)
+        return _Lowering(program(function), self.callees, self.functions, fuse=self.fuse, layouts=self.layouts)
 
     def _if(self, step: If, body: list[Stmt]) -> Steps[None]:
         results = self._results(step, body)

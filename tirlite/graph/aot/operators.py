@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 
 from tirlite.diag import GraphMessage
-from tirlite.graph.aot.laid_out import lay_out
+from tirlite.graph.aot.laid_out import Layout, lay_out
 from tirlite.graph.aot.plain_dims import PlainDims
 from tirlite.graph.attributes import Sizes
 from tirlite.graph.expr import Call, Constant, Expr, Var as GraphVar
@@ -60,9 +60,9 @@ class OperatorFunctions:
         self.layouts: dict[Constant, tuple[str, Constant]] = {}
         self._told = 0
 
-    def lay_out(self, made: Program, folded: Mapping[Expr, Constant], *, winograd: bool) -> None:
+    def lay_out(self, made: Program, folded: Mapping[Expr, Constant], layouts: Mapping[str, Layout]) -> None:
         """Computes calls of a program by others, where that takes less time, with constants laid out for them."""
-        found = lay_out(made, folded, winograd=winograd)
+        found = lay_out(made, folded, layouts)
         self._instead |= found.calls
         self.layouts |= found.constants
 

@@ -1,7 +1,7 @@
 """Products with constant matrices, and convolutions on small images, of weights that are cut into panels of columns.
 
 See `kernels.operators.panels`. The panels are `[panels, terms, columns of a panel]`; of convolutions the terms are the
-inputs of a group, and the elements of a window.
+inputs of a group, and the elements of a window. Of bytes they are `[panels, groups of terms, columns, terms of one]`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tirlite.graph.operators.convolution import Conv, convolved
 from tirlite.graph.operators.linear import Gemm
 from tirlite.graph.operators.windows import pads_of
 from tirlite.graph.types import TensorType
-from tirlite.ir import f32
+from tirlite.ir import f32, i8, i32, u8
 from tirlite.record import record
 from tirlite.sizes import Size
 
@@ -29,6 +29,9 @@ _MANY = 8
 _OUTPUTS = 16
 _EVEN = 4
 _COPIED = 1 << 19
+# The dot products of bytes, and how many of each column these take at once.
+DOTS = "u8 s8"
+_GROUP = 4
 
 
 @record
@@ -49,7 +52,12 @@ def _convolution_type(site: Site, attrs: Conv) -> TensorType:
     return TensorType(convolved(site, attrs, blocks * size, taken, *window), site.tensor(0).dtype)
 
 
+def _bytes_type(site: Site, attrs: Attrs) -> TensorType:
+    return TensorType((*site.tensor(0).shape[:-1], *site.tensor(2).shape), i32)
+
+
 PRODUCT = Op("product", _product_type, 2, 3, Scales, lowering=Lowering("panels.product"))
+BYTES = Op("product_bytes", _bytes_type, 3, 3, lowering=Lowering("panels.product_bytes"))
 CONVOLUTION = Op("conv_panels", _convolution_type, 2, 3, Conv, lowering=Lowering("panels.convolution"))
 
 
@@ -88,6 +96,28 @@ def panels_of_outputs(weights: Array, size: int = 0) -> Array:
     """The weights of a convolution as panels of so many outputs."""
     size = size or (_columns_of_panel(weights.shape[0]) if prod(weights.shape[2:]) == 1 else _OUTPUTS)
     return np.ascontiguousarray(np.moveaxis(weights.reshape(-1, size, *weights.shape[1:]), 1, -1))
+
+
+def bytes_by_groups(call: Call) -> Attrs | None:
+    """The attributes of what computes a product of bytes and a matrix by panels of it, if terms are whole groups."""
+    if call.op.name != "matmul_bytes":
+        return None
+    a, b = (each.tensor for each in call.args[:2])
+    terms, columns = b.shape
+    is_whole = isinstance(terms, int) and terms > 0 and terms % _GROUP == 0
+    is_full = isinstance(columns, int) and (_columns_of_panel(columns) > 0 or 2 * columns > _PANELS[0])
+    return Attrs() if is_whole and is_full and (a.dtype, b.dtype) == (u8, i8) else None
+
+
+def groups(weights: Array) -> Array:
+    """A matrix of bytes as panels of columns, of each of which the terms that are multiplied together lie so.
+
+    The last panel is filled up with columns of 0.
+    """
+    terms, columns = weights.shape
+    size = _columns_of_panel(columns) or _PANELS[0]
+    whole = np.pad(weights, [(0, 0), (0, -columns % size)])
+    return np.ascontiguousarray(np.moveaxis(whole.reshape(terms // _GROUP, _GROUP, -1, size), (2, 0, 3, 1), range(4)))
 
 
 def conv_by_panels(call: Call) -> Conv | None:

@@ -13,6 +13,7 @@ from tirlite.ir import (
     Buffer,
     Call,
     Cast,
+    DType,
     Expr,
     For,
     ForKind,
@@ -27,7 +28,7 @@ from tirlite.ir import (
 )
 from tirlite.record import record
 from tirlite.schedules.auto.tiling import WIDE_ROWS, Tiling, count_of, is_known
-from tirlite.schedules.dots import operands, types_of
+from tirlite.schedules.dots import are_groups, operands, types_of
 from tirlite.schedules.handle import loops_around
 from tirlite.schedules.inline_lets import without_lets
 from tirlite.schedules.pack_padded import is_choice_of
@@ -57,7 +58,8 @@ class Contraction:
     are the types of the copies that dot products take, with the operand that varies with rows. Where all that is done
     with `packed` is to convert it to the type of the sums, `kind`, that is `cast`, else none. `halves` is the other
     operand, if it has floats of 16 bits, which take long to convert. What the kernel has `laid` together itself, in a
-    loop around, is not copied once more, but by groups; nor is what `lies` as a copy of it would.
+    loop around, is not copied once more, but by groups; nor is what `lies` as a copy of it would, with dot products by
+    groups: these pay for a single row.
     """
 
     loops: tuple[For, ...]
@@ -161,6 +163,7 @@ def _contraction(loop: For, around: tuple[For, ...], tiling: Tiling) -> Contract
         rows = [each for each in spatial if across and not names(across[0], each.var)]
         is_one = all(structural_equal(load, across[0]) for load in across)
         if rows and is_one and any(names(across[0], each.var) for each in terms):
+            dots = None if _is_padded(values, across[0]) else _dots(update, across[0], tiling)
             made = Contraction(
                 loops=nest.loops,
                 spatial=spatial,
@@ -174,14 +177,14 @@ def _contraction(loop: For, around: tuple[For, ...], tiling: Tiling) -> Contract
                 is_dense=is_dense(across[0].indices, columns.var) and is_dense(store.indices, columns.var),
                 is_perfect=nest.level == 0 or is_cut,
                 cut=nest.loops[nest.level] if is_cut else None,
-                dots=None if _is_padded(values, across[0]) else _dots(update, across[0], tiling),
+                dots=dots,
                 kind=update.store.buffer.dtype.name,
                 cast=_cast(values, across[0], update),
                 halves=_halves(values, loads, across[0], update),
                 has_lets=len(body) < len(nest.body),
                 is_padded=_is_padded(values, across[0]),
                 is_laid=is_dense(across[0].indices, columns.var) and _is_laid(across[0].buffer, around),
-                lies=across[0].dtype == update.store.buffer.dtype and _lies(across[0], terms, columns, tiling),
+                lies=_lies(across[0], terms, columns, update.store.buffer.dtype, dots, tiling),
             )
             found.append(made)
     # What is read under a condition has no vectors but in a copy.
@@ -228,15 +231,27 @@ def _is_laid(buffer: Buffer, around: tuple[For, ...]) -> bool:
     return any(isinstance(stmt, Allocate) and stmt.buffer is buffer for loop in around for stmt in loop.body.stmts)
 
 
-def _lies(load: Load, terms: tuple[For, ...], columns: For, tiling: Tiling) -> bool:
-    """Whether what is read for all terms lies together in memory, term by term, with a few rows of a tile for each."""
-    indices, buffer = load.indices, load.buffer
-    if len(indices) <= len(terms) or buffer.strides or not is_known(columns):
+def _lies(
+    load: Load,
+    terms: tuple[For, ...],
+    columns: For,
+    kind: DType,
+    dots: tuple[tuple[str, str], Load] | None,
+    tiling: Tiling,
+) -> bool:
+    """Whether what is read for all terms lies together in memory, in whole vectors of `kind`.
+
+    It lies term by term, with a few rows of a tile for each, or by groups, as dot products take them.
+    """
+    indices, buffer, lanes, count = load.indices, load.buffer, tiling.lanes(kind.bytes, columns), count_of(columns)
+    if dots is not None:
+        width = buffer.shape[-2] if any(are_groups(load, columns, each) for each in terms) else None
+        return dots[0][1] == load.dtype.name and isinstance(width, IntImm) and width.value % lanes == 0
+    if buffer.strides or not is_known(columns) or count % lanes:
         return False
-    lanes, count = tiling.lanes(load.dtype.bytes, columns), count_of(columns)
     is_whole = isinstance(buffer.shape[-1], IntImm) and buffer.shape[-1].value == count
     is_in_order = indices[-1 - len(terms) :] == (*(each.var for each in terms), columns.var)
-    return is_whole and is_in_order and count % lanes == 0 and count <= _ROWS_OF_TILE * lanes
+    return load.dtype == kind and is_whole and is_in_order and count <= _ROWS_OF_TILE * lanes
 
 
 def _halves(values: list[Expr], loads: list[Load], across: Load, update: Update) -> Load | None:
@@ -284,7 +299,9 @@ def names(load: Load, var: Var) -> bool:
 def least_sizes(nest: Contraction, tiling: Tiling) -> tuple[tuple[str, int], ...] | None:
     """What must run how often for packing to pay, where constants do not tell; None where they say that it does not."""
     if nest.is_laid or nest.lies:
-        return () if any(not is_known(each) or count_of(each) > 1 for each in nest.rows) else None
+        return (
+            () if nest.dots is not None or any(not is_known(each) or count_of(each) > 1 for each in nest.rows) else None
+        )
     if nest.is_padded:
         return ()  # nothing else takes it by vectors
     found: list[tuple[str, int]] = []

@@ -22,7 +22,7 @@ from tirlite.schedules.auto.tiling import TILES_OF_BLOCK, Tiling, count_of, is_k
 from tirlite.schedules.auto.trace import Trace
 from tirlite.schedules.cache_write import CacheWrite
 from tirlite.schedules.distribute import Distribute
-from tirlite.schedules.dots import Dots
+from tirlite.schedules.dots import Dots, are_groups
 from tirlite.schedules.fuse import Fuse
 from tirlite.schedules.handle import LoopHandle, LoopName, loops_around
 from tirlite.schedules.inline_lets import InlineLets
@@ -31,7 +31,7 @@ from tirlite.schedules.pack_padded import PackPadded
 from tirlite.schedules.reorder import Reorder
 from tirlite.schedules.specialize import Specialize
 from tirlite.schedules.split import Split
-from tirlite.schedules.step import is_dense
+from tirlite.schedules.step import is_dense, mentions
 from tirlite.schedules.unroll_jam import UnrollJam
 from tirlite.schedules.vectorize import Vectorize
 
@@ -79,7 +79,7 @@ def steps(nest: Contraction, facts: Facts, tiling: Tiling) -> Iterator[Pass]:
     batches = [each.var.name for each in nest.batches]
     blocks = [f"{first.var.name}.outer"] if is_split else []
     rows = [f"{first.var.name}.inner" if is_split else first.var.name, *(each.var.name for each in others)]
-    inside = nest.terms if nest.dots is None else _by_groups(nest.terms, nest.dots[1])
+    inside = nest.terms if nest.dots is None else _by_groups(nest, nest.dots[1])
     terms = [named(each.var.name) for each in inside]
     order = (*map(named, (*batches, *blocks)), outer, *map(named, rows), within, *(terms if nest.is_perfect else ()))
     yield Reorder(order)
@@ -100,7 +100,9 @@ def steps(nest: Contraction, facts: Facts, tiling: Tiling) -> Iterator[Pass]:
     if (together := _together(nest.rows[-1], tiling.rows_of(lanes, nest.element))) > 1:
         yield UnrollJam(named(rows[-1]), together)
     path = [*batches, *blocks, f"{nest.columns.var.name}.outer"]
-    for place in reversed(range(1, len(path))):
+    # What decides how many columns there are stays a loop around.
+    around = [place for place, each in enumerate(nest.batches, 1) if mentions(nest.columns.stop, (each.var,))]
+    for place in reversed(range(max(around, default=0) + 1, len(path))):
         yield Fuse(named(path[place - 1]), named(".".join(path[place:])))
 
 
@@ -173,13 +175,14 @@ def _together(loop: For, most: int) -> int:
     return min(range(min(most, count), 0, -1), key=cost, default=1)
 
 
-def _by_groups(terms: tuple[For, ...], left: Load) -> tuple[For, ...]:
-    """The loops over terms, last the one of which groups are: along whole groups of the left operand as it lies.
+def _by_groups(nest: Contraction, left: Load) -> tuple[For, ...]:
+    """The loops over terms, last the one of which groups are: along whole groups of operands as they lie.
 
     Where none is, that is the longest of those that are known.
     """
-    group = _GROUP_BYTES // max(1, left.dtype.bytes)
-    lying = [loop for loop in terms if count_of(loop) % group == 0 and is_dense(left.indices, loop.var)]
+    terms, group = nest.terms, _GROUP_BYTES // max(1, left.dtype.bytes)
+    lying = [loop for loop in terms if nest.lies and are_groups(nest.packed, nest.columns, loop)]
+    lying += [loop for loop in terms if count_of(loop) % group == 0 and is_dense(left.indices, loop.var)]
     last = next(iter(lying), max(terms, key=lambda loop: count_of(loop) if is_known(loop) else _SOME))
     return (*(each for each in terms if each is not last), last)
 
