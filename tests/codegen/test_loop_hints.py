@@ -160,3 +160,21 @@ def test_no_instruction_of_sse_stands_between_those_of_avx() -> None:
     assert packed(x).tolist() == np.packbits(x & 1, bitorder="little").tolist()
     assert "insertq" not in packed.asm
     assert "extrq" not in packed.asm
+
+
+def test_llvm_works_over_addresses_where_loops_go_element_by_element() -> None:
+    """Along a row LLVM finds vectors; down a column, through what is written, by places in memory it does not."""
+    n = tl.dim("n")
+    head = "n = tl.dim('n')\n@tl.kernel\ndef f(x: tl.f32[n, n], at: tl.i64[n], y: tl.f32[n + 1, n + 1]):\n"
+    start = " for i in range(n):\n  for j in range(n):\n   "
+
+    def by_elements(*lines: str) -> bool:
+        func = tl.parse(head + start + "\n   ".join(lines))
+        return lower(tl.compile(func, schedule=None).lowered).extent.by_elements
+
+    assert not by_elements("y[i, j] = x[i, j] + x[i, n - 1] * 2")
+    assert not by_elements("a = x[i, j] * 3", "a = a * a", "y[i + 1, j + 1] = a")
+    assert by_elements("y[j, i] = x[i, j]")
+    assert by_elements("y[i, j + 1] = y[i, j] + x[i, j]")
+    assert by_elements("y[i, at[j]] = x[i, j]")
+    assert by_elements("if x[i, j] > 0:", " y[i, j] = x[i, j]")

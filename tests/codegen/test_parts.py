@@ -12,6 +12,7 @@ from llvmlite import binding as llvm
 import tirlite as tl
 from tirlite.codegen import Effort, compile_module, compile_text, lower, parts
 from tirlite.codegen.llvm.machine import ADDRESSES, compiled, new_machine
+from tirlite.codegen.llvm.text import Extent
 from tirlite.codegen.lower import Lowered
 from tirlite.codegen.parts import Part
 from tirlite.runtime.artifact.build import code_of
@@ -181,7 +182,7 @@ def test_objects_that_no_image_can_be_made_of_are_joined_by_llvm() -> None:
 
 
 def test_what_is_compiled_beside_a_network_is_what_it_is_alone() -> None:
-    """LLVM works over the addresses in a kernel's loops, and not over those in a network's; that is for all threads."""
+    """LLVM works over addresses in loops by elements, and not over those in a network's; that is for all threads."""
     text = lower(square.ir).text
     alone = {is_unit: code(text, is_unit=is_unit) for is_unit in (False, True)}
     assert alone[False] != alone[True]
@@ -192,7 +193,8 @@ def test_what_is_compiled_beside_a_network_is_what_it_is_alone() -> None:
 
 
 def code(text: str, *, is_unit: bool) -> bytes:
-    return compiled(Part(text, is_unit=is_unit), new_machine(2, HOST), Effort.FULL, locked=False)[0]
+    part = Part(text, Extent(by_elements=1), is_unit=is_unit)
+    return compiled(part, new_machine(2, HOST), Effort.FULL, locked=False)[0]
 
 
 STEPS = """

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from tirlite.ir import (
     Add,
+    Allocate,
     Buffer,
     FloorDiv,
     For,
@@ -19,6 +20,8 @@ from tirlite.ir import (
     Mul,
     Stmt,
     Store,
+    Sub,
+    Var,
     statements_of,
     walk,
 )
@@ -129,6 +132,38 @@ def _goes_by_vectors(stmt: For) -> bool:
         return True
     inside = (each for each in islice(statements_of(stmt.body, For), _MOST_INSIDE) if not _is_brief(each))
     return any(each.value.dtype.lanes > 1 for loop in inside for each in loop.body.stmts if isinstance(each, Store))
+
+
+def goes_by_elements(stmt: For) -> bool:
+    """Whether a loop takes element after element and LLVM finds no vectors in it: there, addresses take their share.
+
+    A loop around others does not, unless these are brief, nor one over what is left of a vector.
+    """
+    if _is_short(stmt) or any(not _is_brief(each) for each in statements_of(stmt.body, For)):
+        return False
+    own = {each.buffer for each in stmt.body.stmts if isinstance(each, Allocate) and not each.buffer.shape}
+    found = (node for node in walk(stmt.body) if isinstance(node, Load | Store))
+    accesses = [each for each in found if each.buffer not in own]
+    if any(index.dtype.lanes > 1 for each in accesses for index in each.indices[-1:]):
+        return False
+    if _is_brief(stmt) or not all(isinstance(each, Allocate) or _is_plain(each) for each in stmt.body.stmts):
+        return bool(accesses)
+    stored = {each.buffer for each in accesses if isinstance(each, Store)}
+    moved = {stmt.var, *(each.var for each in stmt.body.stmts if isinstance(each, Let))}
+    return any(
+        (isinstance(each, Load) and each.buffer in stored) or not _stays_in_row(each, stmt.var, moved)
+        for each in accesses
+    )
+
+
+def _stays_in_row(access: Load | Store, counter: Var, moved: Collection[Var]) -> bool:
+    """Whether an iteration accesses what the one before did, or the element beside that."""
+    indices = [[*walk(index)] for index in access.indices]
+    last = indices.pop() if indices else []
+    steady = [node for index in indices for node in index] + [node for node in last if node is not counter]
+    if any(node in moved or isinstance(node, Load) for node in steady):
+        return False
+    return counter not in last or all(isinstance(node, Var | IntImm | Add | Sub) for node in last)
 
 
 def _is_brief(stmt: For) -> bool:

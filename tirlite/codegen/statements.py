@@ -13,7 +13,7 @@ from tirlite.codegen.expressions import Expressions
 from tirlite.codegen.faults import KernelFunction, any_of, as_bits, require_view
 from tirlite.codegen.kernel_calls import Calls, Version, dim_parameters
 from tirlite.codegen.llvm.values import Value, integer
-from tirlite.codegen.loop_hints import hints_of, in_any_order
+from tirlite.codegen.loop_hints import goes_by_elements, hints_of, in_any_order
 from tirlite.codegen.memory import Place, alignment_of
 from tirlite.codegen.pieces import LARGEST, Weights, cut
 from tirlite.codegen.refused import Refused
@@ -319,9 +319,9 @@ class Statements:
         """The block of a loop."""
         around, outer = self.environment.loops, self.values.innermost
         self.environment.loops, self.values.innermost = (*around, *counted_by(loop)), loop
-        self._depth += 1
-        if self._depth > self.module.extent.deepest:
-            self._count(deepest=self._depth)
+        extent, self._depth = self.module.extent, self._depth + 1
+        by_elements = extent.by_elements or isinstance(loop, While) or goes_by_elements(loop)
+        self._count(deepest=max(self._depth, extent.deepest), by_elements=int(by_elements))
         yield self.block(loop.body)
         self._depth -= 1
         self.environment.loops, self.values.innermost = around, outer

@@ -60,6 +60,7 @@ class Extent:
     nested: int = 0  # blocks inside one another
     pieces: int = 0  # functions that the body of one function was cut into, at most
     vectors: int = 0  # lines of functions that work with vectors, without LLVM's help
+    by_elements: int = 0  # 1 where a loop takes element after element, and LLVM finds no vectors in it
 
     @property
     def by_vectors(self) -> bool:
@@ -76,6 +77,7 @@ class Extent:
             max(self.nested, other.nested),
             max(self.pieces, other.pieces),
             self.vectors + other.vectors,
+            max(self.by_elements, other.by_elements),
         )
 
 
