@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
+
+import llvmlite.binding
 import numpy as np
 import pytest
 
 import tirlite as tl
+from tirlite.codegen.llvm.text import FunctionText, ModuleText
+from tirlite.codegen.outline import chunk_count
+from tirlite.target.processor import processor_called
 
 n, m = tl.dims("n m")
 WORKERS = (1, 2, 3, 7)
@@ -118,6 +124,25 @@ def test_of_two_branches_the_larger_one_tells_how_much_there_is_to_do() -> None:
         assert "fmul double %v5, 9.000000e+01" in work("10", least)
     assert "maxnum" in work("min(large, 99)", "9")
     assert "maxnum" not in work("min(large, 99)", "0")
+
+
+def test_longer_work_is_cut_into_more_chunks() -> None:
+    module = ModuleText(processor_called("host"))
+    out = FunctionText(module)
+    count, work = out.parameter(tl.ir.i64, "%count"), out.parameter(tl.ir.f64, "%work")
+    out.effect(f"ret i64 {chunk_count(out, count, work, 2).text}")
+    out.define("chunks", linkage="")
+    llvmlite.binding.initialize_native_target()
+    llvmlite.binding.initialize_native_asmprinter()
+    declared = "\n".join(module.declarations.values())
+    engine = llvmlite.binding.create_mcjit_compiler(
+        llvmlite.binding.parse_assembly(f"{declared}\n{module.functions[0]}"),
+        llvmlite.binding.Target.from_default_triple().create_target_machine(),
+    )
+    chunks = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_double)(engine.get_function_address("chunks"))
+
+    assert [chunks(1000, work) for work in (1e4, 1e5, 1.9e6, 2e6, 1e8, 1e9, 1e300)] == [1, 2, 2, 8, 25, 64, 64]
+    assert chunks(50, 1e9) == 50
 
 
 def test_a_kernel_may_be_called_as_the_pool_is() -> None:

@@ -21,9 +21,11 @@ from tirlite.target.convention import FORK_JOIN
 
 # The work of a loop, in nodes of expressions, from which on it is handed to workers: some microseconds.
 _WORTHWHILE = 100_000.0
-# For work that takes much longer, each worker has several chunks, so that a slow one holds the others up less.
+# Longer work is cut into some chunks for each worker, and work that takes much longer into more of them, of tens of
+# microseconds by vectors: a slow worker, or one whose iterations are dear, holds the others up by one chunk at most.
 _LONG = 20 * _WORTHWHILE
-_CHUNKS_EACH = 4
+_CHUNK = 2 * _LONG
+_LEAST_EACH, _MOST_EACH = 4, 32
 
 
 @record
@@ -120,6 +122,9 @@ def chunk_count(out: FunctionText, count: Value, work: Value, workers: int) -> V
     """Into how many chunks so many iterations are cut that make `work`, an f64, together: one where it is little."""
     worthwhile = out.compare("fcmp oge", work, decimal(_WORTHWHILE))
     long = out.compare("fcmp oge", work, decimal(_LONG))
-    many = out.select(long, integer(_CHUNKS_EACH * workers), integer(workers))
-    some = out.intrinsic("umin", many, count)
+    most = _MOST_EACH * workers
+    few = out.compare("fcmp olt", work, decimal(most * _CHUNK))
+    pieces = out.cast("fptosi", out.op("fmul", work, decimal(1 / _CHUNK)), i64)
+    many = out.intrinsic("umax", out.select(few, pieces, integer(most)), integer(_LEAST_EACH * workers))
+    some = out.intrinsic("umin", out.select(long, many, integer(workers)), count)
     return out.select(worthwhile, some, integer(1))
