@@ -186,10 +186,8 @@ class _Memory:
         alike = [each for each in taken if order.fits(each.destination.size, each.source.size)]
         held = [each for each in pairs if each.pair in slots.shared.in_place]
         fewer = self._without_hindrance(taken)
-        choices = list(
-            {tuple(each.pair for each in some): some for some in (fewer, taken, alike, held) if some}.values()
-        )
-        for some in choices:
+        choices = {frozenset(each.pair for each in some): some for some in (held, alike, taken, fewer) if some}
+        for some in reversed(choices.values()):
             joint = self._arena(some, slots, alone)
             if joint is not None:
                 return joint

@@ -56,11 +56,21 @@ class Trials:
 
     def tops(self, order: Iterable[int]) -> Values:
         """What is needed in each column where blocks are stacked in that order."""
+        return self.top_of(self.levels(tuple(order)))
+
+    def top_of(self, levels: Sequence[Values]) -> Values:
+        """What is needed in each column, of the `levels` of an order."""
+        tops: Values = levels[-1].max(axis=0)
+        return tops
+
+    def levels(self, order: Order, known: Sequence[Values] = ()) -> list[Values]:
+        """The heights of all sections before each block of the order and after the last; the first ones as `known`."""
         import numpy as np
 
-        heights = np.zeros((self.sections, len(self.limits)))
+        levels = [*known] or [np.zeros((self.sections, len(self.limits)))]
         highest = np.maximum.reduce
-        for number in order:
+        heights = levels[-1]
+        for number in order[len(levels) - 1 :]:
             rows, sizes, align = self.spans[number], self.values[number], self.aligns[number]
             low, high, _ = rows[0]
             offset = highest(heights[low:high])
@@ -68,10 +78,11 @@ class Trials:
                 offset = np.maximum(offset, highest(heights[low:high]))
             if align > 1:
                 offset[: self.count] = np.ceil(offset[: self.count] / align) * align
+            heights = heights.copy()
             for (low, high, _), size in zip(rows, sizes, strict=True):
                 heights[low:high] = offset + size
-        tops: Values = highest(heights)
-        return tops
+            levels.append(heights)
+        return levels
 
     def pressure(self, tops: Values) -> Values:
         """How bad each column is: at bindings what is needed over what must be, elsewhere what exceeds the limit."""
@@ -98,23 +109,15 @@ class Trials:
         found: list[int] = np.flatnonzero(is_worse).tolist()
         return found
 
-    def pile(self, order: Iterable[int], column: int) -> list[int]:
+    def pile(self, order: Order, levels: Sequence[Values], column: int) -> list[int]:
         """The blocks that make up what is needed in a column: the highest one, what that rests on, and so on."""
-        heights, tops = [0.0] * self.sections, [-1] * self.sections
-        rests: dict[int, int] = {}
-        for number in order:
-            rows, sizes, align = self.spans[number], self.values[number], self.aligns[number]
-            at = max((place for low, high, _ in rows for place in range(low, high)), key=heights.__getitem__)
-            offset, rests[number] = heights[at], tops[at]
-            if align > 1 and column < self.count:
-                offset = -(-offset // align) * align
-            for (low, high, _), size in zip(rows, sizes, strict=True):
-                heights[low:high] = [offset + float(size[column])] * (high - low)
-                tops[low:high] = [number] * (high - low)
-        found, number = list[int](), tops[max(range(self.sections), key=heights.__getitem__)]
-        while number >= 0:
-            found.append(number)
-            number = rests[number]
+        found, at = list[int](), int(levels[-1][:, column].argmax())
+        for place in range(len(order) - 1, -1, -1):
+            rows = self.spans[order[place]]
+            if any(low <= at < high for low, high, _ in rows):
+                found.append(order[place])
+                heights = levels[place][:, column].tolist()
+                at = max((each for low, high, _ in rows for each in range(low, high)), key=heights.__getitem__)
         return found
 
     def beside(self, block: int) -> list[int]:
@@ -215,11 +218,17 @@ def _moved(trials: Trials, order: Order, cost: float, moves: int) -> tuple[Order
     """
     count = len(order)
     random = Random(count)
-    tops = trials.tops(order)
+    levels = trials.levels(order)
     worse: list[int] = []
+    piles: dict[int, list[int]] = {}
     for _ in range(moves):
-        worse = worse or trials.worse(tops) or [int((tops / trials.floors).argmax())]
-        block = random.choice(trials.pile(order, random.choice(worse)))
+        if not worse:
+            tops = trials.top_of(levels)
+            worse, piles = trials.worse(tops) or [int((tops / trials.floors).argmax())], {}
+        column = random.choice(worse)
+        if column not in piles:
+            piles[column] = trials.pile(order, levels, column)
+        block = random.choice(piles[column])
         moved, kind = list(order), random.random()
         place = random.randrange(count)
         if kind < _SWAPS:
@@ -227,12 +236,14 @@ def _moved(trials: Trials, order: Order, cost: float, moves: int) -> tuple[Order
             moved[at], moved[place] = moved[place], moved[at]
         else:
             other = block if kind < _APART else random.choice(trials.beside(block))
+            at = moved.index(other)
             moved.remove(other)
-            moved.insert(place if other == block else moved.index(block) + random.randrange(2), other)
-        heights = trials.tops(moved)
-        found = trials.cost(heights)
+            place = place if other == block else moved.index(block) + random.randrange(2)
+            moved.insert(place, other)
+        heights = trials.levels(tuple(moved), levels[: min(at, place) + 1])
+        found = trials.cost(trials.top_of(heights))
         if found <= cost:
-            order, cost, tops, worse = tuple(moved), found, heights, []
+            order, cost, levels, worse = tuple(moved), found, heights, []
             if cost <= ENOUGH:
                 break
     return order, cost
