@@ -1,5 +1,6 @@
 """Packing of symbolic sizes: one order for all values of the dims, near the bound at each, never above whole slots."""
 
+import re
 from dataclasses import replace
 from random import Random
 
@@ -161,6 +162,29 @@ def test_a_pair_in_place_that_splits_what_is_free_is_left_out() -> None:
     assert plan.total == 256 * n
 
 
+def test_a_pair_in_place_is_left_out_where_that_shows_at_some_bindings_only() -> None:
+    """Two LSTMs of two directions: floats of all steps (`s`) or of one, with their lives, and what goes in place."""
+    rows = (
+        "12s:1-21 40s:3-18 40:5-41 20:7-26 10:9-18 10:12-18 10s:17-34 10:17-18 10:17-18 40s:20-31 10:22-31 "
+        "10:25-31 10s:30-34 10:30-31 10:30-31 20s:33-36 20s:35-54 40s:38-51 20:40-59 10:42-51 10:45-51 "
+        "10s:50-67 10:50-51 10:50-51 40s:53-64 10:55-64 10:58-64 10s:63-67 10:63-64 10:63-64 20s:66-69 "
+        "20s:68-72 20s:71-74 5s:73-76 "
+    )
+    pairs = (
+        "6<1 6<4 6<5 7<4 8<4 8<5 11<3 12<10 12<11 13<10 14<10 14<11 18<2 21<17 21<19 21<20 22<19 23<19 23<20 "
+        "26<18 27<25 27<26 28<25 29<25 29<26 "
+    )
+    s, b = Dim("s"), Dim("b")
+    requests = []
+    for number, row in enumerate(rows.split()):
+        floats, low, high = re.split("[:-]", row)
+        size = 4 * b * (int(floats[:-1]) * s if floats.endswith("s") else int(floats))
+        requests.append(Request(f"r{number}", size, (int(low), int(high)), align=4))
+    taken = tuple((f"r{dst}", f"r{src}") for dst, src in (pair.split("<") for pair in pairs.split()))
+    plan = solve(Problem(tuple(requests), in_place=taken), "pack")
+    assert all(evaluate(plan.total, at) == evaluate(plan.open_bound, at) for at in drawn(plan.problem.dims, 100))
+
+
 def test_an_order_is_found_that_needs_the_least_at_every_binding() -> None:
     """Four corners of each point of an image, gathered with weights: sizes over its height and width, padded or not."""
     b, h, w = Dim("b"), Dim("h"), Dim("w")
@@ -176,7 +200,7 @@ def test_an_order_is_found_that_needs_the_least_at_every_binding() -> None:
     assert all(evaluate(plan.total, at) == evaluate(plan.lower_bound, at) for at in drawn(problem.dims, 100))
 
 
-@pytest.mark.parametrize("seed", [0, 3, 4, 5, 7])
+@pytest.mark.parametrize("seed", [0, 1, 3, 4, 6, 11])
 def test_sizes_that_are_no_multiples_of_the_alignment_share_an_arena(seed) -> None:
     """Rows that are aligned to a line of the cache, and scores and masks between them."""
     b, s, t = Dim("b"), Dim("s", max=64), Dim("t")
@@ -187,7 +211,7 @@ def test_sizes_that_are_no_multiples_of_the_alignment_share_an_arena(seed) -> No
     assert check(plan.problem, plan) == Ok()
     every = [plan.at(binding) for binding in drawn(plan.problem.dims, 100)]
     assert len(plan.pools) == 1
-    assert sum(each.total / each.lower_bound for each in every) / len(every) < 1.03
+    assert sum(each.total / each.lower_bound for each in every) / len(every) < 1.01
 
 
 def test_no_size_is_rounded_up_where_nothing_has_to_rest_on_it() -> None:

@@ -58,11 +58,11 @@ def samples(dims: Iterable[Dim], count: int, more: int = 0) -> tuple[Binding, ..
     )
 
 
-def drawn(dims: Iterable[Dim], count: int) -> tuple[Binding, ...]:
-    """`count` bindings drawn evenly from magnitudes up to 4096, as far as the facts allow; always the same ones."""
+def drawn(dims: Iterable[Dim], count: int, most: int = 4096) -> tuple[Binding, ...]:
+    """`count` bindings drawn evenly from magnitudes up to `most`, as far as the facts allow; always the same ones."""
     random = Random(count)
     known = tuple(dims)
-    return tuple({dim: _allowed(dim, int(2 ** (12 * random.random()))) for dim in known} for _ in range(count))
+    return tuple({dim: _allowed(dim, int(most ** random.random())) for dim in known} for _ in range(count))
 
 
 def _wish(number: int, place: int) -> int:

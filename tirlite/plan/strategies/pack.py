@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 
-from tirlite.plan.bound import peak
+from tirlite.plan.bound import open_bound, peak
 from tirlite.plan.collection import collection_paused
 from tirlite.plan.in_place import Group, Handover, among, chosen, grouped, handovers
 from tirlite.plan.layout import Choice, Decision, Placement, Region, total_of
-from tirlite.plan.order import Binding, Order, samples
+from tirlite.plan.order import Binding, Order, drawn, samples
 from tirlite.plan.pack.assign import assigned
 from tirlite.plan.pack.blocks import Block, Piece, top_of
 from tirlite.plan.pack.portfolio import BUDGET, pack_blocks
-from tirlite.plan.pack.symbolic.groups import Slots, covered, even, pack_groups
+from tirlite.plan.pack.symbolic.groups import Slots, covered, even, layout_cost, pack_groups
 from tirlite.plan.plan import Plan
 from tirlite.plan.problem import Problem
 from tirlite.plan.request import Pool, Request
 from tirlite.plan.search.engine import Engine, Limits
 from tirlite.plan.strategies.share import share
 from tirlite.record import cached_property, record
-from tirlite.sizes import Proof, Size, alternatives, evaluate, maximum, prove_le
+from tirlite.sizes import Proof, Size, alternatives, maximum, prove_le
 from tirlite.sizes.evaluate import as_number
 
 
@@ -106,9 +106,9 @@ def _block(group: Group, align: int) -> Block:
 
 
 _SAMPLES = 8
-# Of more requests than this, pairs in place are not left out one by one; how that goes is looked at, at so many
-# bindings, with so many looks.
-_FEW, _NUMBERS, _LOOKS = 64, 3, 500
+# Of more requests than this, pairs in place are not left out one by one. How that goes is looked at with so many
+# moves of each block, at so many bindings beside the samples, where an arena needs more by this part of the bound.
+_FEW, _MOVES, _DRAWN, _NEAR = 64, 8, 16, 0.001
 # Of more requests than this in one memory, what whole slots need is not asked.
 _MANY = 10_000
 
@@ -185,43 +185,43 @@ class _Memory:
         alone, whole = self._arena((), bare) or self._whole(bare), self._whole(slots)
         alike = [each for each in taken if order.fits(each.destination.size, each.source.size)]
         held = [each for each in pairs if each.pair in slots.shared.in_place]
-        fewer = self._without_hindrance(taken)
-        choices = {frozenset(each.pair for each in some): some for some in (held, alike, taken, fewer) if some}
-        for some in reversed(choices.values()):
-            joint = self._arena(some, slots, alone)
-            if joint is not None:
-                return joint
+        choices = {frozenset(each.pair for each in some): some for some in (held, alike, taken) if some}
+        joint = (way for some in reversed(choices.values()) if (way := self._arena(some, slots, alone)) is not None)
+        if (way := next(joint, None)) is not None:
+            return self._unhindered(way, taken, slots, alone)
         name = self.pool.name
         for way, other in ((whole, alone), (alone, whole)):
             if _is_at_most(way.size, other.size) or covered(way.size, other.maxima(name)):
                 return way
         return self._arena(held, slots) or whole
 
-    def _without_hindrance(self, taken: Sequence[Handover]) -> Sequence[Handover]:
-        """The pairs but for those that keep others from lying well, as it shows at some bindings.
+    def _unhindered(self, way: _Way, taken: Sequence[Handover], slots: _Slots, alone: _Way) -> _Way:
+        """The way, or a better one without the pairs that keep others from lying well, as it shows at some bindings.
 
         Where a large request is born beside a small one that is in place of another large one, one of the pairs before
         it has to go: else the small one lies where it splits what is free.
         """
-        if len(self.requests) > _FEW:
-            return taken
-        rows = [_numbers(self.requests, each) for each in self.packer.bindings[:_NUMBERS]]
+        bindings = (*self.packer.bindings, *drawn(self.problem.dims, _DRAWN))
+        floor = open_bound(replace(self.problem, requests=tuple(self.requests)))
+        values = Order(bindings).values
 
-        def bytes_of(some: Sequence[Handover]) -> int:
-            total = 0
-            for row in rows:
-                pairs = [Handover(row[each.destination.id], row[each.source.id], each.at) for each in some]
-                groups = grouped(list(row.values()), pairs)
-                blocks = [_block(group, max(self.pool.align, group.align)) for group in groups]
-                total += top_of(blocks, pack_blocks(blocks, _LOOKS))
-            return total
+        def beyond(size: Size) -> float:
+            pairs = zip(values(size), values(floor), strict=True)
+            return sum(bytes_ / max(least, 1) - 1 for bytes_, least in pairs) / len(bindings)
 
-        best, least = list(taken), bytes_of(taken)
+        def cost(some: Sequence[Handover]) -> float:
+            return layout_cost(grouped(self.requests, some), self.pool.align, bindings, floor, _MOVES)
+
+        if len(self.requests) > _FEW or beyond(way.size) < _NEAR:
+            return way
+        best, least = list(taken), cost(taken)
         for each in taken:
             without = [other for other in best if other is not each]
-            if (count := bytes_of(without)) < least:
-                best, least = without, count
-        return best
+            if (found := cost(without)) < least:
+                best, least = without, found
+        is_new = way.arena is None or {each.pair for each in best} != {*way.arena.in_place}
+        other = self._arena(best, slots, alone) if is_new else None
+        return way if other is None else min(way, other, key=lambda each: beyond(each.size))
 
     def _whole(self, slots: _Slots) -> _Way:
         return _Way(slots.size(self.pool.name), slots)
@@ -328,11 +328,6 @@ def _settled(problem: Problem) -> Problem:
     if all(len(request.memories) == 1 for request in problem.requests):
         return problem
     return replace(problem, requests=tuple(replace(r, pools=(homes[r.id],)) for r in problem.requests))
-
-
-def _numbers(requests: Sequence[Request], binding: Binding) -> dict[str, Request]:
-    """The requests with the sizes that they have at a binding."""
-    return {each.id: replace(each, size=evaluate(each.size, binding)) for each in requests}
 
 
 def _by_memory(problem: Problem) -> dict[str, list[Request]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -10,7 +11,7 @@ from tirlite.plan.in_place import Group, handover
 from tirlite.plan.order import Binding, Order, drawn
 from tirlite.plan.pack.blocks import Block, Piece, Sections, sections_of, top_of
 from tirlite.plan.pack.portfolio import pack_blocks
-from tirlite.plan.pack.symbolic.orders import ENOUGH, Trials, robust_orders
+from tirlite.plan.pack.symbolic.orders import ENOUGH, Trials, least_cost, robust_orders
 from tirlite.plan.pack.symbolic.vectors import Cover, Fronts, Padding, Products, fronts_of
 from tirlite.plan.scale import Scale
 from tirlite.record import record
@@ -100,8 +101,8 @@ _WIDE = (12, 20, 32, 32)
 _SEVERAL, _LOOSE = 2000, 100_000
 # What bytes count for there when sizes are merged, beside bytes at a binding.
 _DEAR = 8.0
-# Bindings at which orders are tried, beside the samples.
-_DRAWN = 40
+# Bindings at which orders are tried, beside the samples: half as many again have values up to this.
+_DRAWN, _SMALL = 32, 12
 
 
 @record
@@ -155,13 +156,27 @@ def pack_groups(
         )
         for rows, group, align in zip(sections.spans, groups, aligns, strict=True)
     ]
-    shape = _Shape(towers, sections, (*bindings, *drawn(_dims(towers), _DRAWN)), _larger(groups))
+    dims = _dims(towers)
+    bindings = (*bindings, *drawn(dims, _DRAWN), *drawn(dims, _DRAWN // 2, _SMALL))
+    shape = _Shape(towers, sections, bindings, _larger(groups))
     if sum(len(group.pieces) for group in groups) <= _SEVERAL and crowd <= _LOOSE:
         yield from _robust(shape, slots, compare)
     stacked = stack(towers, len(sections.load), slots.order, compare)
     if stacked is not None:
         is_apart = not slots.has_pairs and all(len(group.members) == 1 for group in groups)
         yield stacked, is_apart and max(aligns) == 1
+
+
+def layout_cost(groups: Sequence[Group], align: int, bindings: Sequence[Binding], floor: Size, moves: int) -> float:
+    """What one order of the groups costs at some bindings, where `floor` must be: the best that a few moves find."""
+    import numpy as np
+
+    values = Order(bindings).values
+    sizes = [np.array([values(size) for _, size in group.pieces], np.float64) for group in groups]
+    limits = np.full(len(bindings), np.inf)
+    aligns = [max(align, group.align) for group in groups]
+    trials = Trials.of(_sections(groups, Order(bindings)), aligns, sizes, limits, len(bindings))
+    return least_cost(replace(trials, floors=np.maximum(values(floor), 1.0)), moves)
 
 
 @record
@@ -212,10 +227,12 @@ def _robust(shape: _Shape, slots: Slots, compare: Order) -> Iterator[tuple[Stack
     align = max(tower.align for tower in shape.towers)
     padded = {size: tuple(even(each, align) for each in sizes) for size, sizes in options.items()}
     products = Products.of(chain(known, *padded.values()))
+    starts = [slots.order]
     if products is None or padded != options:
         values = Order(shape.bindings).values
         trials = shape.trials({size: np.array(values(size), np.float64) for size in (*known, *options)}, slots)
-        orders = robust_orders(trials, [slots.order], _TRIES)
+        orders = robust_orders(trials, starts, _TRIES)
+        starts += orders
         if products is not None:
             # Each offset is rounded by itself where nothing is lost by that, but then all may be beyond a proof.
             orders = [order for order in orders[:1] if trials.cost(trials.tops(order)) <= ENOUGH]
@@ -225,12 +242,13 @@ def _robust(shape: _Shape, slots: Slots, compare: Order) -> Iterator[tuple[Stack
                 yield stacked, False
     if products is None:
         return
-    yield from _proved(shape, slots, products, options, padded)
+    yield from _proved(shape, slots, starts, products, options, padded)
 
 
 def _proved(
     shape: _Shape,
     slots: Slots,
+    starts: Sequence[tuple[int, ...]],
     products: Products,
     options: Mapping[Size, Sequence[Size]],
     padded: Mapping[Size, Sequence[Size]],
@@ -254,7 +272,7 @@ def _proved(
     sure = [cover for cover in covers if cover is not None]
     worth = np.concatenate([products.values(shape.bindings), np.eye(len(products.products))], axis=1)
     first = worth.shape[1]
-    starts, best = [slots.order], list[tuple[float, tuple[int, ...], Fronts]]()
+    best = list[tuple[float, tuple[int, ...], Fronts]]()
     for turn in range(len(_WIDE)):
         values = {size: vector @ worth for size, vector in vectors.items()}
         values |= {size: (front @ worth).max(axis=0) for size, front in fronts_of_size.items()}
@@ -263,10 +281,10 @@ def _proved(
             for size, front in rounded.items():
                 values[size][beyond:] = (front @ worth[:, beyond:]).max(axis=0)
         trials = shape.trials(values, slots, is_padded=padding is not None)
-        starts = robust_orders(trials, starts, _TRIES, is_first=turn == 0)
+        starts = robust_orders(trials, starts, _TRIES, is_first=turn == 0 and padding is None)
         stacking = _Stacking(shape.sections, sizes, trials, worth, first, padding)
         tried = [(order, stacking.fronts(order, _WIDE[turn])) for order in starts]
-        made = sorted(((stacking.cost(fronts), order, fronts) for order, fronts in tried), key=lambda each: each[0])
+        made = sorted(((stacking.cost(*each), *each) for each in tried), key=lambda each: each[0])
         if len(sure) < len(covers):
             break
         directions: list[Values] = []
@@ -280,8 +298,10 @@ def _proved(
             break
         columns = _new([each / each.max() for each in directions if each.any()], worth)
         worth = np.concatenate([worth, *(each[:, None] for each in columns)], axis=1)
-    _, _, fronts = min(best or made, key=lambda each: each[0])
-    yield _stack_of(fronts, products), bool(best)
+    _, order, fronts = min(best or made, key=lambda each: each[0])
+    # Offsets that are rounded up one by one are nowhere above those of sizes that are.
+    exact = None if padding is None else stack(shape.towers, len(shape.sections.load), order, Order(shape.bindings))
+    yield exact or _stack_of(fronts, products), bool(best)
 
 
 @record
@@ -303,9 +323,11 @@ class _Stacking:
         prices[:, self.first :] *= _DEAR
         return fronts_of(self.sections, self.sizes, order, prices, wide, self.padding)
 
-    def cost(self, fronts: Fronts) -> float:
-        """What the total costs in the columns."""
-        return self.trials.cost((fronts.total @ self.worth).max(axis=0))
+    def cost(self, order: tuple[int, ...], fronts: Fronts) -> float:
+        """What the total costs in the columns; with a padding, that of offsets rounded up one by one."""
+        return self.trials.cost(
+            (fronts.total @ self.worth).max(axis=0) if self.padding is None else self.trials.tops(order)
+        )
 
 
 def _excess(fronts: Fronts, covers: Sequence[Cover]) -> list[Values]:

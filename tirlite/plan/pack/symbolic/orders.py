@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     Values = npt.NDArray[np.float64]
 
 # What the worst binding counts for beside the mean, above the ratio that is as good as any there.
-_WORST, _GOOD = 0.3, 1.1
+_WORST, _GOOD = 0.3, 1.03
 # What bytes beyond the limits count for: an order that needs less than they do is always better.
 _BEYOND = 10.0
 _STEEP = 4.0
@@ -57,6 +57,11 @@ class Trials:
     def tops(self, order: Iterable[int]) -> Values:
         """What is needed in each column where blocks are stacked in that order."""
         return self.top_of(self.levels(tuple(order)))
+
+    @property
+    def births(self) -> Order:
+        """The blocks in the order in which they begin to live."""
+        return tuple(sorted(range(len(self.spans)), key=lambda number: self.spans[number][0].low))
 
     def top_of(self, levels: Sequence[Values]) -> Values:
         """What is needed in each column, of the `levels` of an order."""
@@ -172,10 +177,11 @@ def robust_orders(trials: Trials, starts: Sequence[Order], count: int, *, is_fir
         if found[order] <= ENOUGH:
             break
     best = min(found, key=found.__getitem__)
-    if found[best] > ENOUGH:
-        moves = min(_PER_BLOCK * len(best), _PLACED[0 if is_first else 1] // len(best))
-        order, cost = _moved(trials, best, found[best], moves)
-        found[order] = cost
+    moves = min(_PER_BLOCK * len(best), _PLACED[0 if is_first else 1] // len(best))
+    for start in (best, trials.births) if is_first else (best,):
+        if min(found.values()) > ENOUGH:
+            order, cost = _moved(trials, start, moves)
+            found[order] = cost
     return sorted(found, key=found.__getitem__)[:count]
 
 
@@ -210,7 +216,12 @@ def _packed(trials: Trials, weights: Values) -> Order:
     return tuple(sorted(range(len(blocks)), key=lambda number: (offsets[number], number)))
 
 
-def _moved(trials: Trials, order: Order, cost: float, moves: int) -> tuple[Order, float]:
+def least_cost(trials: Trials, per_block: int) -> float:
+    """What the best order costs that so many moves for each block find, from the order on in which they are born."""
+    return _moved(trials, trials.births, per_block * len(trials.spans))[1]
+
+
+def _moved(trials: Trials, order: Order, moves: int) -> tuple[Order, float]:
     """The order, improved on by moves of single blocks that have to do with what is highest at some binding.
 
     What is needed there is the sum of a few blocks, each of which rests on the next. An order that needs less takes
@@ -219,6 +230,7 @@ def _moved(trials: Trials, order: Order, cost: float, moves: int) -> tuple[Order
     count = len(order)
     random = Random(count)
     levels = trials.levels(order)
+    cost = trials.cost(trials.top_of(levels))
     worse: list[int] = []
     piles: dict[int, list[int]] = {}
     for _ in range(moves):
