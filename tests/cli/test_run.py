@@ -144,6 +144,23 @@ def test_dims_and_indices_are_such_as_the_model_needs(lookup: Path, capsys: pyte
     assert json.loads(capsys.readouterr().out)["dims"] == {"rows_1": 3, "x_1": 10}
 
 
+def test_indices_are_in_range_that_are_gathered_themselves(tmp_path: Path) -> None:
+    """Ends of edges are rows of one array: both index nodes, of which there is one at least."""
+    helper, types = onnx.helper, onnx.TensorProto
+    inputs = [helper.make_tensor_value_info("nodes", types.FLOAT, ["n", 4])]
+    inputs.append(helper.make_tensor_value_info("edges", types.INT64, [2, "e"]))
+    numbers = [onnx.numpy_helper.from_array(np.array(v, np.int64), k) for k, v in (("one", 1), ("last", [-1]))]
+    nodes = [
+        helper.make_node("Gather", ["edges", "one"], ["ends"], axis=0),
+        helper.make_node("Unsqueeze", ["ends", "last"], ["places"]),
+        helper.make_node("GatherND", ["nodes", "places"], ["y"]),
+    ]
+    graph = helper.make_graph(nodes, "edges", inputs, [onnx.ValueInfoProto(name="y")], numbers)
+    path = tmp_path / "edges.onnx"
+    path.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString())
+    assert main(["run", str(path), "--dim", "e=20"]) == 0
+
+
 def test_what_is_no_model_is_told_with_code_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "net.onnx").write_bytes(b"no model")
     for command in (["run"], ["plan"], ["bench", "graphs"]):

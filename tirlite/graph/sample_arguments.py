@@ -21,9 +21,12 @@ Array = npt.NDArray[Any]
 
 # Values of a dim that are tried, besides the first ones: models halve extents some times, and lay windows on them.
 _FIRST, _LARGER = 64, (80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512, 576, 640, 768, 1024, 2048, 4096, 16384)
-# Operands that are indices, each with the axis of operand 0 that they count along; ops that only move elements.
+# Operands that are indices, each with the axis of operand 0 that they count along; ops that only move elements, of all
+# operands or of the first.
 _INDEXED = ("gather", "gather_elements", "scatter_elements")
 _MOVERS = ("reshape", "assume", "transpose", "broadcast_to", "slice", "tile", "concat", "cast", "identity", "split")
+
+_OF_FIRST = ("gather", "gather_elements", "gather_nd", "pad", "reduce_max", "reduce_min", "topk", "sort_rows")
 
 
 def dims_in(function: FunctionNode) -> list[Dim]:
@@ -148,6 +151,8 @@ def _passed(step: Expr, below: int) -> Iterable[tuple[Expr, int]]:
     others = [arg for arg in step.args if not isinstance(arg, Constant)]
     if step.op.name in _MOVERS:
         yield from ((each, below) for each in others)
+    elif step.op.name in _OF_FIRST:
+        yield step.args[0], below
     elif step.op.name in ("where", "maximum", "minimum", "clip"):
         yield from ((each, below) for each in others if isinstance(each.type, TensorType) and each.dtype.is_integer)
     elif step.op.name == "add":
