@@ -80,16 +80,17 @@ def test_strategy(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_the_options_of_the_kernel_hold(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "own.py").write_text(
-        SMOOTH.replace("@tl.kernel", '@tl.kernel(strategy="none", passes=[tl.passes.FuseLoops()])')
+        SMOOTH.replace("@tl.kernel", '@tl.kernel(strategy="none", passes=[tl.passes.RemoveNoOps()])')
     )
     assert main(["show", "own.py", "--after", "storage-rewrite"]) == 0
-    shown = capsys.readouterr().out
-    assert "tl.view" not in shown
-    assert shown.count("for i in") == 1
-    assert main(["show", "own.py", "--after", "fuse-loops"]) == 0
-    assert capsys.readouterr().out.count("for i in") == 1
+    assert "tl.view" not in capsys.readouterr().out
+    assert main(["show", "own.py", "--after", "remove-no-ops"]) == 0
+    assert capsys.readouterr().out.count("for i in") == 4
     assert main(["show", "own.py", "--after", "storage-rewrite", "--strategy", "share"]) == 0
     assert "tl.view" in capsys.readouterr().out
+    (folder / "compact.py").write_text(SMOOTH.replace("@tl.kernel", '@tl.kernel(schedule="compact")'))
+    assert main(["show", "compact.py", "--after", "schedule-temporaries"]) == 0
+    assert capsys.readouterr().out.count("for i in") == 1
 
 
 def test_parts_stand_under_headings(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

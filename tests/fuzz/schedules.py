@@ -244,9 +244,12 @@ class Steps:
         elif name == "skew":
             s.skew(inner, along=outer, by=draw.choice((1, 1, 2, 2, 3, -1)))
         elif name == "join":
-            loop = loop_named(s._func, chain[-1])
-            behind = [each for stmt, each in self.neighbours() if stmt is loop and isinstance(each, For)]
-            s.join(chain[-1], self.handles[behind[0]] if behind else outer, behind=draw.choice((0, 0, 1, 2)))
+            row = [loop_named(s._func, chain[-1])]
+            following = dict(self.neighbours())
+            while isinstance(each := following.get(row[-1]), For) and len(row) < draw.choice((2, 2, 3)):
+                row.append(each)
+            behind = tuple(draw.choice((0, 0, 1, 2)) for _ in row[1:])
+            s.join(*(self.handles[each] for each in row), behind=behind)
         elif name == "inline":
             own = [each.buffer.name for each in statements_of(s._func.body, Allocate)]
             s.inline(draw.choice(own or ["x0"]))
@@ -257,7 +260,10 @@ class Steps:
             for behind in [each for stmt, each in self.neighbours() if stmt is loop and isinstance(each, For)]:
                 s.join(chain[-1], self.handles[behind], behind=0 if name == "shrink" else draw.choice((0, 1, 2, 2)))
             buffer = draw.choice(filled or ["x0"])
-            s.shrink(buffer) if name == "shrink" else s.store_at(buffer, at=chain[-1])
+            if name == "shrink":
+                s.shrink(*draw.choice(((), (buffer,))))
+            else:
+                s.store_at(buffer, at=chain[-1])
         elif name == "tensorize":
             s.split(chain[-1], 4, tail="peeled")
             inner = f"{chain[-1].path}.inner"
@@ -383,7 +389,8 @@ def trial(seed: int) -> Steps:
         stack.enter_context(small_tiles())
         stack.enter_context(patch.multiple(chains, **SMALL_TILES))
         target = tl.Target.host(workers=1 + seed % 2)
-        after = auto(target) if by_rules else draw.choice(((), auto(target)[3:]))
+        chosen_by = draw.choice(("auto", "compact"))
+        after = auto(target, given=chosen_by) if by_rules else draw.choice(((), auto(target)[3:]))
         chosen = (*(() if by_rules else steps.schedule.steps), *after)
         kernel = tl.compile(func, schedule=chosen, target=target)
         for numbers in SIZES[seed % 3 :: 3]:

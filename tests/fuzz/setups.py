@@ -20,18 +20,8 @@ import tirlite as tl
 from tirlite.codegen import Effort, outline
 from tirlite.codegen.llvm import machine
 from tirlite.ir import PrimFunc
-from tirlite.rewrite import (
-    CompactBuffers,
-    ContractTemporaries,
-    FoldStorage,
-    FuseLoops,
-    Pass,
-    RemoveNoOps,
-    SinkAllocations,
-    SplitWebs,
-    UnrollLoops,
-    VectorizeLoops,
-)
+from tirlite.rewrite import Pass, RemoveNoOps, SplitWebs, UnrollLoops, VectorizeLoops
+from tirlite.schedules.auto.rules import ScheduleTemporaries
 
 
 def spliced(func: PrimFunc) -> PrimFunc:
@@ -54,11 +44,7 @@ PASSES: tuple[Pass, ...] = (
     SplitWebs(),
     UnrollLoops(),
     DoubleSome(),
-    FuseLoops(),
-    SinkAllocations(),
-    CompactBuffers(),
-    FoldStorage(),
-    ContractTemporaries(),
+    ScheduleTemporaries(),
     RemoveNoOps(),
     VectorizeLoops(),
 )

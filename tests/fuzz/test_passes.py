@@ -3,6 +3,7 @@
 `python -m pytest tests/fuzz/test_passes.py --programs 20000` runs more of them.
 """
 
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from random import Random
@@ -17,10 +18,12 @@ from fuzz.setups import drawn_passes, target_of
 from fuzz.stages import generate_stages
 
 import tirlite as tl
+from tirlite.analysis.facts import Facts
 from tirlite.codegen import Effort
 from tirlite.interp import interpreter
 from tirlite.ir import validate
-from tirlite.rewrite import CONTRACTION, InjectVirtualThreads, Normalize, Pass, SplitThreads, run_pipeline
+from tirlite.rewrite import InjectVirtualThreads, Normalize, Pass, SplitThreads, run_pipeline
+from tirlite.schedules.auto.rules import ScheduleTemporaries
 
 GROUP = 10
 TARGET = target_of(2)
@@ -63,7 +66,7 @@ def call(kernel: Callable[..., object], func: tl.PrimFunc, values: Arguments) ->
 def test_programs_of_stages_keep_their_meaning(first: int) -> None:
     for seed in range(first, first + GROUP):
         before = Normalize()(generate_stages(seed))
-        after = run_pipeline(before, CONTRACTION if seed % 2 else drawn(seed))
+        after = run_pipeline(before, (ScheduleTemporaries(),) if seed % 2 else drawn(seed))
         validate(after)
         kernel = compiled(after, seed, "share") if seed % 5 == 0 else None
         assert_same_rows(before, after, kernel, seed)
@@ -101,12 +104,9 @@ def test_many_can_be_filled_ahead() -> None:
 
 
 def test_stages_are_fused_and_contracted() -> None:
-    counts = dict.fromkeys((each.name for each in CONTRACTION), 0)
+    counts = Counter[str]()
     for seed in range(60):
-        func = Normalize()(generate_stages(seed))
-        for each in CONTRACTION:
-            after = each(func)
-            counts[each.name] += after is not func
-            func = after
-    print(counts)
-    assert all(count >= 5 for name, count in counts.items() if name != "remove-no-ops")
+        trace = ScheduleTemporaries().scheduled(Facts(Normalize()(generate_stages(seed))))
+        assert trace is not None
+        counts.update({each.name for each in trace.taken})
+    assert all(counts[name] >= 5 for name in ("join", "shrink", "store-at"))

@@ -9,6 +9,7 @@ from textwrap import dedent, indent
 import numpy as np
 
 import tirlite as tl
+from tirlite.analysis.facts import Facts
 from tirlite.interp import interpret
 from tirlite.ir import validate
 from tirlite.rewrite import Normalize, Pass, run_pipeline
@@ -29,6 +30,17 @@ def kernel(body: str) -> tl.PrimFunc:
 
 def run_native(func: tl.PrimFunc, values: dict[object, object]) -> None:
     tl.compile(func)(*(values[param] for param in func.params))
+
+
+@dataclass(frozen=True)
+class ByFacts:
+    """A pass that does what is given to a function, by its facts."""
+
+    change: Callable[[Facts], tl.PrimFunc]
+    name: str = "by-facts"
+
+    def __call__(self, func: tl.PrimFunc) -> tl.PrimFunc:
+        return self.change(Facts(func))
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,10 @@ import pytest
 
 import tirlite as tl
 from tirlite.ir import Builder, f32
-from tirlite.rewrite import CONTRACTION, Normalize, Pass, UnrollLoops, VectorizeLoops
+from tirlite.rewrite import Normalize, Pass, RemoveNoOps, UnrollLoops, VectorizeLoops
+from tirlite.schedules.auto.rules import ScheduleTemporaries
 
-PASSES: tuple[Pass, ...] = (*CONTRACTION, UnrollLoops(), VectorizeLoops())
+PASSES: tuple[Pass, ...] = (ScheduleTemporaries(), RemoveNoOps(), UnrollLoops(), VectorizeLoops())
 
 
 def long(count: int) -> tl.PrimFunc:

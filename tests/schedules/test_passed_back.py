@@ -37,10 +37,11 @@ def read(schedule: tl.Schedule, kernel: tl.Kernel) -> tl.Schedule:
     return found
 
 
+@pytest.mark.parametrize("given", ["auto", "compact"])
 @pytest.mark.parametrize("kernel", some(KERNELS), ids=lambda kernel: kernel.name)
-def test_the_same_code(kernel: tl.Kernel) -> None:
+def test_the_same_code(kernel: tl.Kernel, given: str) -> None:
     target = tl.Target.host(workers=2)
-    chosen = tl.compile(kernel, target=target)
+    chosen = tl.compile(kernel, target=target, schedule=given)
     again = tl.compile(kernel, target=target, schedule=read(chosen.schedule, kernel))
     least = chosen._version.rewritten.large_from
     assert again._version.rewritten.large_from == least

@@ -52,12 +52,63 @@ def test_loops_that_read_ahead_are_not_joined_without_a_distance() -> None:
 
 @pytest.mark.parametrize(
     ("first", "second", "reason"),
-    [(1, 0, "does not follow"), (0, 0, "does not follow")],
+    [(1, 0, "do not follow"), (0, 0, "do not follow")],
 )
 def test_only_neighbours_are_joined(first: int, second: int, reason: str) -> None:
     s = tl.schedule(smoothed)
     with pytest.raises(tl.KernelError, match=reason):
         s.join(s.loop("i", first), s.loop("i", second))
+
+
+def test_several_loops_become_one_each_at_a_distance() -> None:
+    @tl.kernel
+    def thrice(x: tl.f32[n], y: tl.out[tl.f32[n]]):
+        a = tl.alloc(tl.f32[n])
+        for i in range(n):
+            a[i] = 2 * x[i]
+        half = n // 2
+        b = tl.alloc(tl.f32[n])
+        for j in range(n):
+            b[j] = a[j] + tl.f32(half)
+        for k in range(n - 2):
+            y[k] = b[k] + b[k + 2]
+
+    s = tl.schedule(thrice)
+    s.join("i", "j", "k", behind=(0, 2))
+    assert str(s).endswith("s.join('i', 'j', 'k', behind=(0, 2))")
+    assert body_of(s) == (
+        "a = tl.alloc(tl.f32[n])\n"
+        "half = n // 2\n"
+        "b = tl.alloc(tl.f32[n])\n"
+        "for i in range(n):\n"
+        "    a[i] = tl.f32(2.0) * x[i]\n"
+        "    b[i] = a[i] + tl.f32(half)\n"
+        "    if 2 <= i:\n"
+        "        y[i - 2] = b[i - 2] + b[i]"
+    )
+    s.shrink("a", "b")
+    s.store_at("b", at="i")
+    assert "b = tl.alloc(tl.f32[3])" in str(s.func)
+    x = np.random.default_rng(0).normal(size=9).astype("f")
+    np.testing.assert_array_equal(tl.compile(thrice, schedule=s)(x)[:7], thrice.interpret(x)[:7])
+    with pytest.raises(tl.KernelError, match="two loops or more, with a distance for each"):
+        tl.schedule(thrice).join("i", "j", behind=(0, 2))
+
+
+def test_a_size_that_the_first_loop_computes_is_read_before_no_other() -> None:
+    @tl.kernel
+    def sized(x: tl.f32[n], y: tl.out[tl.f32[n]]):
+        size = tl.alloc(tl.i64[1])
+        for i in range(n):
+            size[0] = i
+        t = tl.alloc(tl.f32[size[0]])
+        for i in range(n):
+            y[i] = x[i]
+        t[0] = y[0]
+
+    s = tl.schedule(sized)
+    with pytest.raises(tl.KernelError, match="the loops do not follow each other"):
+        s.join(s.loop("i", 0), s.loop("i", 1))
 
 
 def test_time_and_space_go_by_tiles() -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TypeAlias
+from collections.abc import Iterator
 
 from tirlite.analysis.dependence import Alignment, Dependence, Pair, distinct, writes
 from tirlite.analysis.facts import Facts
@@ -13,7 +12,6 @@ from tirlite.ir import (
     Assert,
     AttrKey,
     AttrStmt,
-    Buffer,
     Evaluate,
     For,
     ForKind,
@@ -29,51 +27,27 @@ from tirlite.ir.shapes import is_sized_by_load
 # Pairs of accesses that are compared for one pair of loops.
 _MOST_PAIRS = 1024
 
-# Loops of the function that one loop is made of, each with how many iterations it runs behind.
-Parts: TypeAlias = "Sequence[tuple[For, int]]"
 
+def against(facts: Facts, first: For, second: For, shift: int) -> Iterator[Dependence | None]:
+    """What would be out of order in one loop that runs the second one `shift` iterations behind the first.
 
-class Fusion:
-    """Answers for the loops of one function."""
-
-    def __init__(self, facts: Facts) -> None:
-        self._facts = facts
-
-    def root(self, buffer: Buffer) -> Buffer:
-        """The buffer whose storage this one lies in."""
-        return self._facts.definitions.root(buffer)
-
-    def keeps_order(self, parts: Parts, second: For, shift: int) -> bool:
-        """Whether `second` may join a loop that is made of `parts`, `shift` iterations behind.
-
-        That is so where each access of it still comes after those of the parts to the same byte. All are of step 1, and
-        stand in one body.
-        """
-        return all(self._follows(first, second, shift - behind) for first, behind in parts)
-
-    def _follows(self, first: For, second: For, shift: int) -> bool:
-        return not any(True for _ in self.against(first, second, shift))
-
-    def against(self, first: For, second: For, shift: int) -> Iterator[Dependence | None]:
-        """What would be out of order in one loop that runs the second one `shift` iterations behind the first.
-
-        None stands for what is not known: how the loops lie to each other, or too many pairs of accesses.
-        """
-        mine, others = (self._facts.touches_in.get(loop, {}) for loop in (first, second))
-        addresses, aligned = self._facts.addresses, Alignment.of(self._facts.space, first, second, shift)
-        if aligned is None:
+    None stands for what is not known: how the loops lie to each other, or too many pairs of accesses.
+    """
+    mine, others = (facts.touches_in.get(loop, {}) for loop in (first, second))
+    addresses, aligned = facts.addresses, Alignment.of(facts.space, first, second, shift)
+    if aligned is None:
+        yield None
+        return
+    for allocation in (each for each in mine if each in others):
+        ones, thens = distinct(mine[allocation], addresses), distinct(others[allocation], addresses)
+        pairs = [(a, b) for a in ones for b in thens if writes(a) or writes(b)]
+        if len(pairs) > _MOST_PAIRS:
             yield None
             return
-        for allocation in (each for each in mine if each in others):
-            ones, thens = distinct(mine[allocation], addresses), distinct(others[allocation], addresses)
-            pairs = [(a, b) for a in ones for b in thens if writes(a) or writes(b)]
-            if len(pairs) > _MOST_PAIRS:
-                yield None
-                return
-            home = next(each.parent for each in regions_around(ones[0].region) if each.composite is first)
-            assert home is not None
-            for a, b in pairs:
-                yield from Pair(addresses, a, b, home, aligned).dependences(b)
+        home = next(each.parent for each in regions_around(ones[0].region) if each.composite is first)
+        assert home is not None
+        for a, b in pairs:
+            yield from Pair(addresses, a, b, home, aligned).dependences(b)
 
 
 def can_be_reordered(stmt: Stmt) -> bool:

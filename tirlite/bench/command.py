@@ -33,6 +33,12 @@ _FIGURES = {
         "small arrays and few runs, without bars on time",
         "safety:safety_figures",
     ),
+    "compact": (
+        "what leaves little of temporaries: bytes and times of the gallery's kernels with and without it",
+        'Calls kernels scheduled by the usual rules, and by `schedule="compact"`, in turn: the ratios.',
+        "small arrays and few runs",
+        "gallery:compact_figures",
+    ),
     "math": (
         "the elementary functions: the worst error against mpmath, and the time of an element beside NumPy",
         "Tries each elementary function on a sample with corners, and times it and NumPy in turn.",
@@ -44,12 +50,6 @@ _FIGURES = {
         "Calls each kernel with parallel loops on one worker and on several in turn, and prints the ratio.",
         "small arrays and few runs",
         "gallery:parallel_figures",
-    ),
-    "passes": (
-        "the passes that take storage away: bytes and times of the gallery's kernels with and without them",
-        "Calls kernels without these passes, with all, and with all but one in turn: the ratios.",
-        "small arrays and few runs",
-        "gallery:passes_figures",
     ),
 }
 

@@ -1,4 +1,4 @@
-"""Measures kernels of the gallery, built in several ways and called in turn: with checks, by workers, by passes."""
+"""Measures kernels of the gallery, built in several ways and called in turn: with checks, by workers, by rules."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from tirlite.bench.probes.forks import forks
 from tirlite.cli.turns import medians
 from tirlite.kernels.case import Case
 from tirlite.kernels.gallery import CASES
-from tirlite.rewrite import CONTRACTION
 from tirlite.target import Target
 
 # How much slower checked code may be, and the microseconds of a fork, which are taken over so many.
@@ -113,32 +112,18 @@ def _fork(targets: Sequence[Target], *, quick: bool) -> Figure:
     return Figure("fork and join", 1e6 * (together - alone) / times, "us", FORK_BAR, f"a loop for {workers} workers")
 
 
-def passes_figures(*, quick: bool = False) -> Iterator[Figure]:
-    """What is left of each kernel's time with all passes that take storage away, then of all kernels' times with all
-    but one of them.
+def compact_figures(*, quick: bool = False) -> Iterator[Figure]:
+    """What is left of each kernel's time where little is left of temporaries, and of all kernels' times.
 
     For kernels with storage to be planned, on one worker.
     """
-    chosen = [case for case in CASES if case.kernel.name in LARGE and case.kernel.plan.problem.requests]
-    ratios: dict[str, list[float]] = {}
-    for case in chosen:
-        builds = _by_passes(case)
-        seconds, _ = in_turn(case, list(builds.values()), LARGE, 31, quick=quick)
-        alone, together = seconds[0], seconds[1]
-        for name, own in zip(builds, seconds, strict=True):
-            ratios.setdefault(name, []).append(own / alone)
-        before, after = (f"{builds[name].plan.total}" for name in ("none", "all"))
-        note = f"{before} bytes -> {after}; {1e3 * alone:.2f} ms -> {1e3 * together:.2f} ms"
-        yield Figure(case.kernel.name, together / alone, "x", None, note)
-    for name, values in ratios.items():
-        if name != "none":
-            label = "all passes" if name == "all" else f"without {name}"
-            yield Figure(label, geometric_mean(values), "x", None, "mean of these kernels")
-
-
-def _by_passes(case: Case) -> dict[str, driver.Kernel]:
-    """The kernel without passes, with all, and with all but one."""
     target = Target.host(workers=1)
-    choices = {"none": (), "all": CONTRACTION}
-    choices |= {each.name: tuple(other for other in CONTRACTION if other != each) for each in CONTRACTION}
-    return {name: driver.compile(case.kernel, target=target, passes=passes) for name, passes in choices.items()}
+    ratios: list[float] = []
+    for case in (case for case in CASES if case.kernel.name in LARGE and case.kernel.plan.problem.requests):
+        builds = [driver.compile(case.kernel, target=target, schedule=each) for each in ("auto", "compact")]
+        (alone, together), _ = in_turn(case, builds, LARGE, 31, quick=quick)
+        ratios.append(together / alone)
+        before, after = (f"{each.plan.total}" for each in builds)
+        note = f"{before} bytes -> {after}; {1e3 * alone:.2f} ms -> {1e3 * together:.2f} ms"
+        yield Figure(case.kernel.name, ratios[-1], "x", None, note)
+    yield Figure("all of them", geometric_mean(ratios), "x", None, "mean of these kernels")

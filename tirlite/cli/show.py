@@ -123,7 +123,9 @@ def _passes(kernel: Kernel) -> list[str]:
     from tirlite.rewrite.pipelines import pipeline
     from tirlite.schedules.auto import auto
 
-    return [each.name for each in pipeline(kernel.options, auto=auto(kernel.options.target))]
+    return [
+        each.name for each in pipeline(kernel.options, auto=auto(kernel.options.target, given=kernel.options.schedule))
+    ]
 
 
 def _sections(kernel: Kernel, arguments: argparse.Namespace) -> Iterator[tuple[str, Styled]]:

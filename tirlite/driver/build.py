@@ -104,7 +104,7 @@ class Version:
 
             options = replace(options, schedule=Schedule.by(options.schedule, self.func).steps)
         steps: list[Step] = []
-        passes = pipeline(options, self.form, auto(options.target, self.form))
+        passes = pipeline(options, self.form, auto(options.target, self.form, options.schedule))
         if ahead is not None:
             told = (ahead.write,)
             passes = tuple(replace(e, observers=told) if isinstance(e, LowerCallees) else e for e in passes)

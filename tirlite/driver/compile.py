@@ -73,9 +73,9 @@ class Compiler:
         - `target`: the machine, as in `tl.Target.host(workers=2)`;
         - `debug`: whether the code checks itself as it runs;
         - `unchecked`: whether accesses that are not proved go unchecked;
-        - `passes`: what runs before storage is planned, as in `passes=tl.passes.CONTRACTION`;
+        - `passes`: what runs before storage is planned;
         - `schedule`: how loops are transformed: a `tl.schedule`, its steps, or a function that applies them; "auto"
-          leaves it to tirlite, None runs loops as written;
+          leaves it to tirlite, "compact", too, after it has left little of temporaries; None runs loops as written;
         - `observers`: functions that are called with each pass's `Step`;
         - `exact_dtype`: whether only buffers of one element type share storage;
         - `match_range`: for "share", up to how many times larger or smaller a shared slot may be;

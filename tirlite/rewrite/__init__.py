@@ -7,15 +7,10 @@ from tirlite.late import late_names
 if TYPE_CHECKING:
     from tirlite.rewrite.check_bounds import CheckBounds as CheckBounds
     from tirlite.rewrite.check_races import CheckRaces as CheckRaces
-    from tirlite.rewrite.compact_buffers import CompactBuffers as CompactBuffers
     from tirlite.rewrite.compute_once import ComputeOnce as ComputeOnce
-    from tirlite.rewrite.contract_temporaries import ContractTemporaries as ContractTemporaries
-    from tirlite.rewrite.contraction import CONTRACTION as CONTRACTION
     from tirlite.rewrite.divide_loops import DivideLoops as DivideLoops
     from tirlite.rewrite.double_buffer import DoubleBuffer as DoubleBuffer
     from tirlite.rewrite.find_reductions import FindReductions as FindReductions
-    from tirlite.rewrite.fold_storage import FoldStorage as FoldStorage
-    from tirlite.rewrite.fuse_loops import FuseLoops as FuseLoops
     from tirlite.rewrite.lower_callees import LowerCallees as LowerCallees
     from tirlite.rewrite.narrow_integers import NarrowIntegers as NarrowIntegers
     from tirlite.rewrite.normalize import Normalize as Normalize
@@ -36,7 +31,6 @@ if TYPE_CHECKING:
     from tirlite.rewrite.remove_no_ops import RemoveNoOps as RemoveNoOps
     from tirlite.rewrite.shape_rewrite import ByShape as ByShape
     from tirlite.rewrite.simplify.simplify import Simplify as Simplify, simplified as simplified
-    from tirlite.rewrite.sink_allocations import SinkAllocations as SinkAllocations
     from tirlite.rewrite.split_webs import SplitWebs as SplitWebs
     from tirlite.rewrite.storage_problem import StorageProblem as StorageProblem, storage_problem as storage_problem
     from tirlite.rewrite.storage_rewrite import StorageRewrite as StorageRewrite
@@ -53,15 +47,10 @@ else:
         {
             "check_bounds": "CheckBounds",
             "check_races": "CheckRaces",
-            "compact_buffers": "CompactBuffers",
             "compute_once": "ComputeOnce",
-            "contract_temporaries": "ContractTemporaries",
-            "contraction": "CONTRACTION",
             "divide_loops": "DivideLoops",
             "double_buffer": "DoubleBuffer",
             "find_reductions": "FindReductions",
-            "fold_storage": "FoldStorage",
-            "fuse_loops": "FuseLoops",
             "lower_callees": "LowerCallees",
             "narrow_integers": "NarrowIntegers",
             "normalize": "Normalize",
@@ -74,7 +63,6 @@ else:
             "remove_no_ops": "RemoveNoOps",
             "shape_rewrite": "ByShape",
             "simplify.simplify": "Simplify simplified",
-            "sink_allocations": "SinkAllocations",
             "split_webs": "SplitWebs",
             "storage_problem": "StorageProblem storage_problem",
             "storage_rewrite": "StorageRewrite",

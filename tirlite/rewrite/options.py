@@ -159,10 +159,10 @@ class Options(StorageOptions):
     """How a kernel is compiled: how its storage is planned, and what else is done with it.
 
     With `debug` the code checks itself as it runs, see docs/debugging.md. With `unchecked` it does not even make sure
-    that it stays in its arrays, see docs/safety.md. `passes` run before storage is planned, as in
-    `tl.compile(f, passes=tl.passes.CONTRACTION)`. `schedule` says how loops are transformed: "auto", a `tl.schedule`,
-    its steps alone, or a function that is given a schedule and applies them; None runs loops as they are written. Each
-    of `observers` is called with every pass's `Step`.
+    that it stays in its arrays, see docs/safety.md. `passes` run before storage is planned.
+    `schedule` says how loops are transformed: "auto", "compact", which leaves little of temporaries first, a
+    `tl.schedule`, its steps alone, or a function that is given a schedule and applies them; None runs loops as they are
+    written. Each of `observers` is called with every pass's `Step`.
     Raises PlanError for an unknown strategy, and a match range without `share`.
     """
 
@@ -178,7 +178,7 @@ class Options(StorageOptions):
         object.__setattr__(self, "observers", _callables("observers", self.observers))
         object.__setattr__(self, "passes", _callables("passes", self.passes))
         given = getattr(self.schedule, "steps", self.schedule)
-        if given not in (None, "auto") and not callable(given):
+        if given not in (None, "auto", "compact") and not callable(given):
             object.__setattr__(self, "schedule", _callables("schedule", given))
 
     @classmethod

@@ -72,7 +72,7 @@ def pipeline(options: Options, form: Form = Form.USUAL, auto: tuple[Pass, ...] =
     # Loops that look at index arrays before others stay as they are: they are short work.
     shared_from = _MANY if options.target.workers > 1 else _NEVER
     shared_from = shared_from if form is Form.USUAL else 0
-    found = (FindReductions(integers=True, shared_from=shared_from),) if given == "auto" else ()
+    found = (FindReductions(integers=True, shared_from=shared_from),) if isinstance(given, str) else ()
     if isinstance(given, tuple) and given and isinstance(given[0], FindReductions):
         found, given = (replace(given[0], shared_from=shared_from),), given[1:]
     split = () if in_order else (*(() if found else (FindReductions(),)), *blocks, SplitReductions())

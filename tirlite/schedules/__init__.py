@@ -7,7 +7,7 @@ from tirlite.late import late_names
 if TYPE_CHECKING:
     from tirlite.schedules.annotate import Annotate as Annotate, Nontemporal as Nontemporal, Parallel as Parallel
     from tirlite.schedules.cache_write import CacheRead as CacheRead, CacheWrite as CacheWrite
-    from tirlite.schedules.compute_at import ComputeAt as ComputeAt, StoreAt as StoreAt
+    from tirlite.schedules.compute_at import ComputeAt as ComputeAt
     from tirlite.schedules.delinearise import Delinearise as Delinearise
     from tirlite.schedules.distribute import Distribute as Distribute
     from tirlite.schedules.dots import Dots as Dots
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from tirlite.schedules.skew import Skew as Skew
     from tirlite.schedules.specialize import Specialize as Specialize
     from tirlite.schedules.split import Split as Split
+    from tirlite.schedules.store_at import StoreAt as StoreAt
     from tirlite.schedules.tensorize import Tensorize as Tensorize
     from tirlite.schedules.tile import Tile as Tile
     from tirlite.schedules.unroll_jam import Unroll as Unroll, UnrollJam as UnrollJam
@@ -40,7 +41,7 @@ else:
         {
             "annotate": "Annotate Nontemporal Parallel",
             "cache_write": "CacheRead CacheWrite",
-            "compute_at": "ComputeAt StoreAt",
+            "compute_at": "ComputeAt",
             "delinearise": "Delinearise",
             "distribute": "Distribute",
             "dots": "Dots",
@@ -63,6 +64,7 @@ else:
             "skew": "Skew",
             "specialize": "Specialize",
             "split": "Split",
+            "store_at": "StoreAt",
             "tensorize": "Tensorize",
             "tile": "Tile",
             "unroll_jam": "Unroll UnrollJam",

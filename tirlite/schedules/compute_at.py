@@ -1,4 +1,4 @@
-"""ComputeAt and StoreAt compute, and keep, of temporaries what each iteration of a loop reads, not all beforehand."""
+"""ComputeAt computes of temporaries what each iteration of a loop reads, not all beforehand."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from tirlite.analysis.access import Allocation, Touch
 from tirlite.analysis.dependence import writes
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.fusion import can_be_reordered
-from tirlite.analysis.temporaries import temporaries
 from tirlite.ir import (
     Allocate,
     Buffer,
@@ -39,11 +38,9 @@ from tirlite.ir import (
     walk,
 )
 from tirlite.record import record
-from tirlite.rewrite.access_rewrite import Accesses
 from tirlite.rewrite.affine_exprs import folded
-from tirlite.rewrite.fold_storage import fold_lines, lines_of, loop_around
 from tirlite.rewrite.normalize import Normalize
-from tirlite.schedules.handle import LoopName, buffer_named, chain_to, loop_named
+from tirlite.schedules.handle import LoopName, chain_to
 from tirlite.schedules.step import Step, demand_any_order, demand_plain, does_not_fit
 from tirlite.schedules.windows import MOST_ELEMENTS, Window, window
 from tirlite.sizes.unknown import ends, is_nonnegative
@@ -316,34 +313,3 @@ class _Move:
         lows = [ends(each)[0] if self.space.is_exact(each) else None for each in room]
         begun, within = (low is not None and is_nonnegative(low) for low in lows)
         return begun, within
-
-
-@record
-class StoreAt(Step):
-    """A temporary with so many lines as one iteration of the loop `at` sees: a window that slides along with the loop.
-
-    Line `i` lies at `i % lines`. After `join`, which has what reads a temporary run a few lines behind what fills it,
-    each line is computed once and kept as long as it is read. `FoldStorage` does so wherever the lines are few. Refused
-    where `at` is not the loop that holds all uses, and where the lines that it sees do not go on with it.
-    """
-
-    buffer: str
-    at: LoopName
-
-    def rewritten(self, facts: Facts) -> PrimFunc:
-        buffer = buffer_named(facts.func, self.buffer)
-        at = loop_named(facts.func, self.at)
-        allocation = next((each for each in temporaries(facts) if each.buffer is buffer), None)
-        if allocation is None:
-            raise does_not_fit(self, f"`{buffer.name}` is no temporary that is used element by element")
-        if loop_around(allocation) is not at:
-            raise does_not_fit(
-                self, f"the loop over `{at.var.name}` does not hold all uses of `{buffer.name}`, in order"
-            )
-        found = lines_of(allocation, at, facts.space)
-        if found is None:
-            seen = ", ".join(dict.fromkeys(map(str, allocation.touches)))
-            raise does_not_fit(self, f"an iteration sees more than some lines of `{buffer.name}`: {seen}")
-        accesses = Accesses()
-        fold_lines(allocation, *found, accesses)
-        return accesses.apply(facts.func)

@@ -1,55 +1,177 @@
-"""Join makes one loop of two, one behind the other."""
+"""Join makes one loop of several in a row, of which the others run behind the first."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.fusion import Fusion, can_be_reordered
-from tirlite.ir import Allocate, For, ForKind, PrimFunc, SeqStmt, walk
+from tirlite.analysis.fusion import against, can_be_reordered
+from tirlite.analysis.integers.exactness import stays_exact
+from tirlite.analysis.integers.index_space import IndexSpace
+from tirlite.ir import (
+    LE,
+    LT,
+    Allocate,
+    And,
+    Call,
+    Expr,
+    For,
+    ForKind,
+    IfThenElse,
+    Let,
+    Load,
+    Max,
+    Min,
+    PrimFunc,
+    SeqStmt,
+    Stmt,
+    Var,
+    structural_equal,
+    substitute,
+    walk,
+)
+from tirlite.ir.shapes import is_sized_by_load
 from tirlite.record import record
-from tirlite.rewrite.fuse_loops import joined_range
+from tirlite.rewrite.affine_exprs import shifted
 from tirlite.rewrite.normalize import exchanged
+from tirlite.rewrite.simplify.simplify import simplified
 from tirlite.schedules.handle import LoopName, loop_named
-from tirlite.schedules.step import Step, breaks_order, demand_any_order, demand_plain, does_not_fit
+from tirlite.schedules.step import Step, breaks_order, demand_any_order, demand_plain, does_not_fit, is_steady
+from tirlite.sizes import Size
+from tirlite.sizes.unknown import ends as ends_of, is_nonnegative
 
 
 @record
 class Join(Step):
-    """One loop that does what `first` does and then what `second` does, which runs `behind` iterations later.
+    """One loop that does what the first of some loops does and then what the others do, so many iterations `behind` it.
 
-    The two stand in one block, with nothing but allocations between them, and go up by 1. Where one of them does not
-    run in an iteration, a condition says so. Refused where an access of the second would come before one of the first
-    that it must come after. `FuseLoops` does so wherever a temporary is read.
+    They stand in one block, with nothing but allocations and lets between them, and go up by 1. Where one of them does
+    not run in an iteration, a condition says so. Refused where an access of a later one would come before one of an
+    earlier one that it must come after. `behind` is a number for all, or one for each.
     """
 
-    first: LoopName
-    second: LoopName
-    behind: int = 0
+    loops: tuple[LoopName, ...]
+    behind: int | tuple[int, ...] = 0
 
     def rewritten(self, facts: Facts) -> PrimFunc:
-        first, second = (loop_named(facts.func, each) for each in (self.first, self.second))
-        self._demand_neighbours(facts.func, first, second)
-        for loop in (first, second):
-            demand_plain(self, loop)
-            demand_any_order(self, loop)
-            if not can_be_reordered(loop):
-                raise does_not_fit(self, f"the loop over `{loop.var.name}` does more than load and store")
-        if first.kind is not second.kind or first.kind not in (ForKind.SERIAL, ForKind.PARALLEL):
-            raise does_not_fit(self, "both loops are a `range`, or both are parallel")
-        if self.behind < 0 or (self.behind and first.kind is ForKind.PARALLEL):
-            raise does_not_fit(self, "the second loop runs no iterations ahead, nor behind in parallel")
-        joined = joined_range(first, second, self.behind, facts.space)
-        if joined is None:
-            raise does_not_fit(self, "the bounds of the loops are read from memory, or may wrap around")
-        for against in Fusion(facts).against(first, second, self.behind):
-            if against is None:
-                raise does_not_fit(self, "how the loops lie to each other is not known, or they access too much")
-            raise breaks_order(self, against)
-        return exchanged(facts.func, {first: (), second: (joined.loop(first, second),)})
+        first, *others = loops = [loop_named(facts.func, each) for each in self.loops]
+        behind = self.behind if isinstance(self.behind, tuple) else (self.behind,) * len(others)
+        if not others or len(behind) != len(others):
+            raise does_not_fit(self, "there are two loops or more, with a distance for each behind the first")
+        self._demand_neighbours(facts.func, loops)
+        joined = Joined.of(first)
+        for each, by in zip(others, behind, strict=True):
+            joined = joined.with_loop(self, facts, each, by)
+        return exchanged(facts.func, {**dict.fromkeys(loops, ()), others[-1]: (joined.loop,)})
 
-    def _demand_neighbours(self, func: PrimFunc, first: For, second: For) -> None:
+    def _demand_neighbours(self, func: PrimFunc, loops: Sequence[For]) -> None:
         for block in (each for each in walk(func.body) if isinstance(each, SeqStmt)):
-            if first in block.stmts and second in block.stmts:
-                begin, end = block.stmts.index(first), block.stmts.index(second)
-                if begin < end and all(isinstance(each, Allocate) for each in block.stmts[begin + 1 : end]):
+            if loops[0] in block.stmts and loops[-1] in block.stmts:
+                begin, end = (block.stmts.index(each) for each in (loops[0], loops[-1]))
+                if [each for each in block.stmts[begin : end + 1] if not can_be_passed(each)] == loops:
                     return
-        raise does_not_fit(self, "the second loop does not follow the first one")
+        raise does_not_fit(self, "the loops do not follow each other, with allocations and lets alone between them")
+
+
+def can_be_passed(stmt: Stmt) -> bool:
+    """Whether a statement between two loops may as well stand before both."""
+    if isinstance(stmt, Allocate):
+        return not is_sized_by_load(stmt.buffer)
+    return isinstance(stmt, Let) and is_steady(stmt.value)
+
+
+@record(eq=False)
+class Joined:
+    """A loop, and the loops of a function that it is made of, each with how many iterations it runs behind."""
+
+    loop: For
+    parts: tuple[tuple[For, int], ...]
+    is_guarded: bool = False  # whether the last part, or what comes before it, runs under a condition
+
+    @classmethod
+    def of(cls, first: For) -> Joined:
+        return cls(first, ((first, 0),))
+
+    def with_loop(self, step: object, facts: Facts, second: For, behind: int) -> Joined:
+        """The loop that does what one more loop does, too. Raises KernelError where that is not possible."""
+        for loop in (self.parts[0][0], second):
+            demand_plain(step, loop)
+            demand_any_order(step, loop)
+            if not can_be_reordered(loop):
+                raise does_not_fit(step, f"the loop over `{loop.var.name}` does more than load and store")
+        if self.loop.kind is not second.kind or second.kind is ForKind.REDUCE:
+            raise does_not_fit(step, "both loops are a `range`, or both are parallel, and none is a reduction")
+        if behind < 0 or (behind and second.kind is not ForKind.SERIAL):
+            raise does_not_fit(step, "the second loop runs no iterations ahead, nor behind in parallel")
+        for part, already in self.parts:
+            for each in against(facts, part, second, behind - already):
+                if each is None:
+                    raise does_not_fit(step, "how the loops lie to each other is not known, or they access too much")
+                raise breaks_order(step, each)
+        made = _one_loop(self.loop, second, behind, facts.space)
+        if made is None:
+            raise does_not_fit(step, "the bounds of the loops are read from memory, or may wrap around")
+        return Joined(made[0], (*self.parts, (second, behind)), made[1])
+
+
+def _one_loop(first: For, second: For, shift: int, space: IndexSpace) -> tuple[For, bool] | None:
+    """A loop in which each iteration of `second` runs `shift` iterations after the same one of `first`.
+
+    Also whether one of them runs under a condition, as the range holds both. None where a bound may wrap around or
+    change, so that it cannot be moved.
+    """
+    ends = ((first.start, 0), (first.stop, 0), (second.start, shift), (second.stop, shift))
+    if any(isinstance(node, Load | Call) for end, _ in ends for node in walk(end)):
+        return None
+    bounds: list[tuple[Expr, Size]] = []
+    for bound, by in ends:
+        size = space.size(bound) + by
+        if not (isinstance(bound, Var) and by == 0) and not stays_exact(*ends_of(size)):
+            return None
+        bounds.append((shifted(bound, by), size))
+    (start, low), (stop, high), (later, behind), (end, after) = bounds
+    from_first, from_second = _is_least(low, behind), _is_least(behind, low)
+    to_first, to_second = _is_least(after, high), _is_least(high, after)
+    least = start if from_first else later if from_second else Min(start, later)
+    most = stop if to_first else end if to_second else Max(stop, end)
+    # What was known of the variable of the first loop does not hold in a longer one.
+    var = first.var if least is first.start and most is first.stop else Var(first.var.name, first.var.dtype)
+    mine = first.body if var is first.var else substitute(first.body, {first.var: var})
+    others = substitute(second.body, {second.var: shifted(var, -shift)})
+    when = _condition(var, None if from_first else start, None if to_first else stop)
+    then = _condition(var, None if from_second else later, None if to_second else end)
+    body = _one_body(_guarded(mine, when), _guarded(simplified(others) if shift else others, then))
+    return first.replaced(var=var, start=least, stop=most, body=body), not (when is then is None)
+
+
+def _is_least(a: Size, b: Size) -> bool:
+    """Whether `a` is proved to be at most `b`."""
+    low = ends_of(b - a)[0]
+    return low is not None and is_nonnegative(low)
+
+
+def _condition(var: Expr, start: Expr | None, stop: Expr | None) -> Expr | None:
+    above = None if start is None else LE(start, var)
+    below = None if stop is None else LT(var, stop)
+    if above is None:
+        return below
+    return above if below is None else And(above, below)
+
+
+def _guarded(body: SeqStmt, condition: Expr | None) -> SeqStmt:
+    return body if condition is None else SeqStmt((IfThenElse(condition, body),))
+
+
+def _one_body(mine: SeqStmt, others: SeqStmt) -> SeqStmt:
+    """The statements of both, with one branch of two in a row with the same condition, which nothing inside changes."""
+    last, following = (*mine.stmts[-1:], None)[0], (*others.stmts[:1], None)[0]
+    both = SeqStmt((mine, others))
+    if not (isinstance(last, IfThenElse) and isinstance(following, IfThenElse)):
+        return both
+    is_fixed = not any(isinstance(node, Load | Call) for node in walk(last.condition))
+    if not is_fixed or last.else_body.stmts or following.else_body.stmts:
+        return both
+    if not structural_equal(last.condition, following.condition):
+        return both
+    joined = last.replaced(then_body=SeqStmt((last.then_body, following.then_body)))
+    return SeqStmt((*mine.stmts[:-1], joined, *others.stmts[1:]))

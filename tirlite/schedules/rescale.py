@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from math import inf
 
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.fusion import Fusion, can_be_reordered
+from tirlite.analysis.fusion import against, can_be_reordered
 from tirlite.analysis.reductions import Update, neutral
 from tirlite.analysis.regrouping import updates_in
 from tirlite.ir import (
@@ -165,11 +165,11 @@ class Rescale(Step):
             for read in each.read:
                 if root(read.buffer) in written | combined:
                     raise does_not_fit(self, f"`{read}` is written between the loops, or summed up by one of them")
-            for against in Fusion(facts).against(first, loop, 0):
-                if against is None:
+            for broken in against(facts, first, loop, 0):
+                if broken is None:
                     raise does_not_fit(self, "how the loops lie to each other is not known, or they access too much")
-                if root(against.source.buffer) is not root(best.buffer):
-                    raise breaks_order(self, against)
+                if root(broken.source.buffer) is not root(best.buffer):
+                    raise breaks_order(self, broken)
 
 
 @record(eq=False)

@@ -14,7 +14,7 @@ from tirlite.rewrite.normalize import Normalize
 from tirlite.rewrite.simplify.simplify import Simplify
 from tirlite.schedules.annotate import Annotate, Nontemporal, Parallel
 from tirlite.schedules.cache_write import CacheRead, CacheWrite
-from tirlite.schedules.compute_at import ComputeAt, StoreAt
+from tirlite.schedules.compute_at import ComputeAt
 from tirlite.schedules.delinearise import Delinearise
 from tirlite.schedules.distribute import Distribute
 from tirlite.schedules.dots import Dots
@@ -37,6 +37,7 @@ from tirlite.schedules.skew import Skew
 from tirlite.schedules.specialize import Specialize
 from tirlite.schedules.split import Split
 from tirlite.schedules.step import Step
+from tirlite.schedules.store_at import StoreAt
 from tirlite.schedules.tensorize import Tensorize
 from tirlite.schedules.tile import Tile
 from tirlite.schedules.unroll_jam import Unroll, UnrollJam
@@ -132,9 +133,9 @@ class Schedule:
         """Makes one loop, `i.j`, of two that are one inside of the other."""
         self.apply(Fuse(outer, inner))
 
-    def join(self, first: LoopName, second: LoopName, *, behind: int = 0) -> None:
-        """Makes one loop of two in a row, of which the second runs so many iterations behind the first."""
-        self.apply(Join(first, second, behind))
+    def join(self, *loops: LoopName, behind: int | tuple[int, ...] = 0) -> None:
+        """Makes one loop of several in a row, of which the others run so many iterations behind the first."""
+        self.apply(Join(loops, behind))
 
     def skew(self, loop: LoopName, *, along: LoopName, by: int = 1) -> None:
         """Has a loop run ahead by so much for each iteration of one around it, so that both can be tiled."""
@@ -159,13 +160,13 @@ class Schedule:
         """Puts the nest of a loop, which fills temporaries, into the loop that reads them: what an iteration needs."""
         self.apply(ComputeAt(loop, at))
 
-    def store_at(self, buffer: Buffer | str, *, at: LoopName) -> None:
-        """Keeps of a temporary the lines that an iteration of `at` sees, which are used in turn."""
-        self.apply(StoreAt(_name(buffer), at))
+    def store_at(self, *buffers: Buffer | str, at: LoopName) -> None:
+        """Keeps of temporaries the lines that an iteration of `at` sees, which are used in turn."""
+        self.apply(StoreAt(tuple(map(_name, buffers)), at))
 
-    def shrink(self, buffer: Buffer | str) -> None:
-        """Allocates a temporary in the innermost body that holds all of its uses, with what is touched there."""
-        self.apply(Shrink(_name(buffer)))
+    def shrink(self, *buffers: Buffer | str) -> None:
+        """Allocates temporaries, or all, where the innermost body holds all their uses, with what is touched there."""
+        self.apply(Shrink(tuple(map(_name, buffers))))
 
     def inline(self, buffer: Buffer | str) -> None:
         """Computes the elements of a temporary where they are read, and keeps none."""

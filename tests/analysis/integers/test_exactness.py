@@ -11,6 +11,7 @@ from tirlite.analysis.integers.exactness import is_exact_index, is_exact_size
 from tirlite.analysis.integers.extents import Extents
 from tirlite.interp import interpret
 from tirlite.ir import i64
+from tirlite.schedules.auto.rules import ScheduleTemporaries
 from tirlite.sizes import Dim, Size, maximum, minimum
 
 n, m = Dim("n", min=0), Dim("m")
@@ -130,6 +131,6 @@ def kept(x: tl.f32[n], y: tl.f32[n]):
         y[i] = y[i] + t[i]
 """)
     x, y = np.arange(3, dtype=np.float32), np.zeros(3, np.float32)
-    for each in (tl.passes.SplitWebs(), tl.passes.FuseLoops()):
+    for each in (tl.passes.SplitWebs(), ScheduleTemporaries()):
         interpret(each(func), {**dict(zip(func.params, (x, y), strict=True)), func.dims[0]: 3})
         assert y.tolist() == [0, 2, 4]

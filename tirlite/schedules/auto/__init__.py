@@ -11,7 +11,14 @@ from tirlite.rewrite.options import Form
 from tirlite.rewrite.pipeline import Pass
 from tirlite.rewrite.pipelines import LOOPS
 from tirlite.rewrite.vectorize_loops import VectorizeLoops
-from tirlite.schedules.auto.rules import Rules, ScheduleChains, ScheduleContractions, ScheduleRows, ScheduleStencils
+from tirlite.schedules.auto.rules import (
+    Rules,
+    ScheduleChains,
+    ScheduleContractions,
+    ScheduleRows,
+    ScheduleStencils,
+    ScheduleTemporaries,
+)
 from tirlite.target.processor import HOST
 
 if TYPE_CHECKING:
@@ -22,13 +29,17 @@ if TYPE_CHECKING:
     from tirlite.target import Target
 
 
-def auto(target: Target, form: Form = Form.USUAL) -> tuple[Pass, ...]:
-    """What becomes of loops where no schedule says it, for a target, in a version of this form."""
-    return (*_rules(target, form), *_loops(target))
+def auto(target: Target, form: Form = Form.USUAL, given: object = "auto") -> tuple[Pass, ...]:
+    """What becomes of loops where no schedule says it, for a target, in a version of this form.
+
+    Where the option that is `given` is "compact", after what leaves little of temporaries.
+    """
+    return (*_rules(target, form, given), *_loops(target))
 
 
-def _rules(target: Target, form: Form) -> tuple[ScheduleStencils, ScheduleChains, ScheduleRows, ScheduleContractions]:
+def _rules(target: Target, form: Form, given: object) -> tuple[Rules, ...]:
     return (
+        *((ScheduleTemporaries(),) if given == "compact" else ()),
         ScheduleStencils(target),
         ScheduleChains(target, form),
         ScheduleRows(target),
@@ -63,11 +74,11 @@ def schedule_of(func: PrimFunc, given: object, target: Target) -> Schedule:
         found = after(each, facts)
         steps += [] if found.func is facts.func else [each]
         facts = found
-    usual = _chosen(facts, _rules(target, Form.USUAL))
+    usual = _chosen(facts, _rules(target, Form.USUAL, given))
     steps += (*usual.taken, *_loops(target))
     figures = usual.figures
     if usual.large_from:
-        large = _chosen(facts, _rules(target, Form.LARGE))
+        large = _chosen(facts, _rules(target, Form.LARGE, given))
         figures = [*figures, *large.figures]
         before = steps[: len(steps) - len(usual.taken) - len(LOOPS)]
         steps.append(ForLarge(usual.large_from, (*before, *large.taken, *_loops(target))))

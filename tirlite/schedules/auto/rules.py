@@ -7,7 +7,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING
 
 from tirlite.analysis.facts import Facts
-from tirlite.ir import For, PrimFunc, Store, statements_of
+from tirlite.ir import Allocate, For, PrimFunc, Store, statements_of
 from tirlite.record import record
 from tirlite.rewrite.options import Form
 from tirlite.rewrite.pipeline import FactsPass, Rewritten
@@ -38,6 +38,21 @@ class Rules(FactsPass):
         if trace is None:
             return Rewritten(facts.func)
         return Rewritten(trace.facts.func, facts=trace.facts, large_from=trace.large_from)
+
+
+@record
+class ScheduleTemporaries(Rules):
+    """Loops that fill temporaries, joined with those that read them, so that a few lines or a scalar are left of these.
+
+    Kernels are taken to be without errors: an access out of bounds goes away with a value that nobody uses.
+    """
+
+    def scheduled(self, facts: Facts) -> Trace | None:
+        if next(statements_of(facts.func.body, Allocate), None) is None:
+            return None
+        from tirlite.schedules.auto.temporaries import scheduled
+
+        return scheduled(facts)
 
 
 @record

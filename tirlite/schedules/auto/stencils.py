@@ -64,7 +64,7 @@ def _where_often(trace: Trace, time: Var, least: int) -> bool:
 
 
 def _joined(trace: Trace, first: For, second: For, behind: int) -> bool:
-    trace.apply(Join(trace.name(first.var), trace.name(second.var), behind))
+    trace.apply(Join((trace.name(first.var), trace.name(second.var)), behind))
     return True
 
 

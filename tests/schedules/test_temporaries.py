@@ -1,13 +1,24 @@
-"""FuseLoops, before and after: a loop that fills a temporary and one that reads it become one."""
+"""What leaves little of temporaries, before and after: loops that fill them and loops that read them become one."""
 
 import pytest
-from rewrite.before_after import BeforeAfter, kernel
+from rewrite.before_after import BeforeAfter, ByFacts, kernel
 
+import tirlite as tl
+from tirlite.analysis.facts import Facts
 from tirlite.ir import For, statements
-from tirlite.rewrite import CompactBuffers, ContractTemporaries, FoldStorage, FuseLoops, SinkAllocations
+from tirlite.schedules.auto.rules import ScheduleTemporaries
+from tirlite.schedules.auto.temporaries import join_loops
+from tirlite.schedules.auto.trace import Trace
 
-PASS = BeforeAfter((FuseLoops(),))
-ALL = BeforeAfter((FuseLoops(), SinkAllocations(), CompactBuffers(), FoldStorage(), ContractTemporaries()))
+
+def joined(facts: Facts) -> tl.PrimFunc:
+    trace = Trace(facts)
+    join_loops(trace)
+    return trace.facts.func
+
+
+PASS = BeforeAfter((ByFacts(joined),))
+ALL = BeforeAfter((ScheduleTemporaries(),))
 
 
 def test_a_chain_becomes_one_loop_without_memory() -> None:
@@ -131,6 +142,26 @@ def test_loops_that_feed_one_after_them_are_fused() -> None:
     )
 
 
+def test_what_each_iteration_fills_anew_is_folded_though_it_was_allocated_outside() -> None:
+    ALL.expect(
+        """
+        back = tl.alloc(tl.f32[m])
+        for i in range(n):
+            for j in range(m):
+                back[j] = x[i, m - 1 - j]
+            for j in range(m):
+                y[i, j] = back[max(j - 1, 0)] + back[j]
+        """,
+        """
+        for i in range(n):
+            back = tl.alloc(tl.f32[2])
+            for j in range(m):
+                back[j % 2] = x[i, m - 1 - j]
+                y[i, j] = back[max(j - 1, 0) % 2] + back[j % 2]
+        """,
+    )
+
+
 def test_allocations_and_lets_in_between_go_before() -> None:
     PASS.expect(
         """
@@ -193,7 +224,7 @@ for i in range(n):
 )
 def test_what_would_change_the_order_stays(second: str) -> None:
     before = kernel(FIRST + second)
-    after = FuseLoops()(before)
+    after = joined(Facts(before))
     outer = [stmt for stmt in after.body.stmts if isinstance(stmt, For)]
     assert len(outer) == 2
 
@@ -298,5 +329,5 @@ def test_a_sum_does_not_hold_up_what_can_be_vectorized() -> None:
 
 def test_long_rows_of_loops_end() -> None:
     loops = "t = tl.alloc(tl.f32[n])\n" + "for i in range(n):\n    t[i] = t[i] + x[i, 0]\n" * 300
-    after = FuseLoops()(kernel(loops))
+    after = joined(Facts(kernel(loops)))
     assert 1 <= sum(isinstance(stmt, For) for stmt in statements(after.body)) < 300

@@ -1,4 +1,4 @@
-"""Cuts each temporary of a function of which a loop sees a few lines at a time down to these."""
+"""StoreAt keeps of temporaries the lines that an iteration of a loop sees, which are used in turn."""
 
 from __future__ import annotations
 
@@ -29,31 +29,41 @@ from tirlite.ir import (
 )
 from tirlite.record import record
 from tirlite.rewrite.access_rewrite import Accesses, Reindex
-from tirlite.rewrite.pipeline import FactsPass
+from tirlite.schedules.handle import LoopName, buffer_named, loop_named
+from tirlite.schedules.step import Step, does_not_fit
 from tirlite.sizes import Proof, Size, prove_le
 from tirlite.sizes.unknown import Ends, ends
 
-# A window of more lines is left alone: its lines no longer stay close to the processor.
-_MOST_LINES = 16
-
 
 @record
-class FoldStorage(FactsPass):
-    """Cuts a temporary down to the lines that one iteration of a loop sees, which are used in turn.
+class StoreAt(Step):
+    """Temporaries with so many lines as one iteration of the loop `at` sees: a window that slides along with the loop.
 
-    All uses are in one loop that goes up by 1, and iteration v sees of some axis only v + a to v + b: then line i lies
-    at i % (b - a + 1). Two lines at one place are never seen by one iteration, and all uses of the first come before
-    all of the second. For functions in normal form (see `Normalize`), after `FuseLoops` and `SinkAllocations`.
-    Source of the idea: the storage folding of Halide.
+    All uses are in that loop, which goes up by 1, and iteration v sees of some axis only v + a to v + b: then line i
+    lies at i % (b - a + 1). Two lines at one place are never seen by one iteration, and all uses of the first come
+    before all of the second. After `join`, which has what reads a temporary run a few lines behind what fills it, each
+    line is computed once and kept as long as it is read. Refused where `at` is not the loop that holds all uses, and
+    where the lines that it sees do not go on with it. Source of the idea: the storage folding of Halide.
     """
 
+    buffers: tuple[str, ...]
+    at: LoopName
+
     def rewritten(self, facts: Facts) -> PrimFunc:
+        at = loop_named(facts.func, self.at)
+        known = {each.buffer: each for each in temporaries(facts)}
         accesses = Accesses()
-        for allocation in temporaries(facts):
-            loop = loop_around(allocation)
-            fold = None if loop is None else lines_of(allocation, loop, facts.space)
-            if fold is not None and fold[1] <= _MOST_LINES:
-                fold_lines(allocation, *fold, accesses)
+        for buffer in (buffer_named(facts.func, each) for each in self.buffers):
+            if buffer not in known:
+                raise does_not_fit(self, f"`{buffer.name}` is no temporary that is used element by element")
+            if loop_around(known[buffer]) is not at:
+                around = f"the loop over `{at.var.name}`"
+                raise does_not_fit(self, f"{around} does not hold all uses of `{buffer.name}`, in order")
+            found = lines_of(known[buffer], at, facts.space)
+            if found is None:
+                seen = ", ".join(dict.fromkeys(map(str, known[buffer].touches)))
+                raise does_not_fit(self, f"an iteration sees more than some lines of `{buffer.name}`: {seen}")
+            _fold(known[buffer], *found, accesses)
         return accesses.apply(facts.func)
 
 
@@ -72,14 +82,14 @@ def lines_of(allocation: Allocation, loop: For, space: IndexSpace) -> tuple[int,
     """The axis to be folded, the one of the fewest lines, and how many of them one iteration sees; None for none."""
     found: tuple[int, int] | None = None
     for axis, extent in enumerate(allocation.buffer.shape):
-        lines = line_window(allocation.touches, axis, loop, space)
+        lines = _window(allocation.touches, axis, loop, space)
         is_less = lines is not None and (not isinstance(extent, IntImm) or lines < extent.value)
         if lines is not None and is_less and (found is None or lines < found[1]):
             found = axis, lines
     return found
 
 
-def fold_lines(allocation: Allocation, axis: int, lines: int, accesses: Accesses) -> None:
+def _fold(allocation: Allocation, axis: int, lines: int, accesses: Accesses) -> None:
     """Has so many lines of a buffer along an axis be used in turn."""
     old = allocation.buffer
     shape = (*old.shape[:axis], const(lines, i64), *old.shape[axis + 1 :])
@@ -94,7 +104,7 @@ def fold_lines(allocation: Allocation, axis: int, lines: int, accesses: Accesses
     accesses.reshape(old, replace(old, shape=shape), changed)
 
 
-def line_window(touches: Iterable[Touch], axis: int, loop: For, space: IndexSpace) -> int | None:
+def _window(touches: Iterable[Touch], axis: int, loop: For, space: IndexSpace) -> int | None:
     """The number of lines along `axis` between the first and the last that one iteration of `loop` may touch.
 
     In iteration v, which is also the value of the loop's variable, these are from v + a to v + b for constants a and b.

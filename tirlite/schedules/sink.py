@@ -1,4 +1,4 @@
-"""Moves each allocation of a function into the innermost body that holds all of its uses."""
+"""Moves temporaries into the innermost body that holds all of their uses."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tirlite.analysis.coverage.webs import webs_of
 from tirlite.analysis.dependence import may_carry
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.regions import is_within
-from tirlite.analysis.temporaries import common_regions, temporaries
+from tirlite.analysis.temporaries import common_regions
 from tirlite.ir import (
     Allocate,
     Buffer,
@@ -27,8 +27,6 @@ from tirlite.ir import (
     rewrite,
 )
 from tirlite.ir.shapes import is_sized_by_load
-from tirlite.record import record
-from tirlite.rewrite.pipeline import FactsPass
 from tirlite.sizes.unknown import terms_in
 
 # Pairs of a store and a load that are compared for one allocation and one loop.
@@ -37,22 +35,13 @@ _MOST_PAIRS = 256
 _MOST_LOOPS = 64
 
 
-@record
-class SinkAllocations(FactsPass):
-    """Moves each allocation to the begin of the innermost body that holds all of its uses.
+def sunk(allocations: Iterable[Allocation], facts: Facts) -> PrimFunc:
+    """The function with each of these temporaries at the begin of the innermost body that holds all of its uses.
 
     Not into a loop where a value may be read in a later iteration than it was written; into a parallel loop only where
-    each iteration has elements of its own, which leaves little of the buffer to each. For functions in normal form (see
-    `Normalize`). What has views, is volatile or handed on stays (see `temporaries`), as does a buffer whose size is
-    read from memory, which may change on the way.
+    each iteration has elements of its own, which leaves little of the buffer to each. A buffer whose size is read from
+    memory, which may change on the way, stays.
     """
-
-    def rewritten(self, facts: Facts) -> PrimFunc:
-        return sunk(temporaries(facts), facts)
-
-
-def sunk(allocations: Iterable[Allocation], facts: Facts) -> PrimFunc:
-    """The function with each of these temporaries in the innermost body that holds all of its uses."""
     moves = _Moves()
     for allocation in allocations:
         if is_sized_by_load(allocation.buffer):

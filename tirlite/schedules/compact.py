@@ -1,4 +1,4 @@
-"""Shrinks each temporary of a function to the part that is touched under its allocation."""
+"""Cuts temporaries down to the part that is touched under their allocation."""
 
 from __future__ import annotations
 
@@ -9,12 +9,10 @@ from tirlite.analysis.access import Allocation, Touch
 from tirlite.analysis.addresses import Addresses
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.regions import regions_between
-from tirlite.analysis.temporaries import temporaries
-from tirlite.ir import Broadcast, Expr, Load, PrimFunc, Ramp, Store, Sub
+from tirlite.ir import Broadcast, Expr, Load, Ramp, Store, Sub
 from tirlite.record import record
 from tirlite.rewrite.access_rewrite import Accesses, Reindex
 from tirlite.rewrite.affine_exprs import index_expr
-from tirlite.rewrite.pipeline import FactsPass
 from tirlite.sizes import Proof, Size, maximum, minimum, prove_le, prove_lt
 from tirlite.sizes.poly import Atom
 from tirlite.sizes.unknown import ends_of, is_nonnegative, linear, multiple, unknowns_in
@@ -25,21 +23,13 @@ _LITTLE = 64
 _MUCH = 1 << 15
 
 
-@record
-class CompactBuffers(FactsPass):
-    """Shrinks each temporary to what one execution of the body that it is allocated in touches.
+def compacted(allocations: Iterable[Allocation], facts: Facts) -> Accesses:
+    """What becomes of these temporaries: as many elements as one execution of the body around the allocation touches.
 
     Along an axis, the least index becomes 0, if all indices move alike with the loops around the body. An axis is left
     as it is where the new extent is not proved to be less, or a symbolic one is less by a constant alone: buffers of
-    one shape share storage better. For functions in normal form (see `Normalize`), best after `SinkAllocations`.
+    one shape share storage better.
     """
-
-    def rewritten(self, facts: Facts) -> PrimFunc:
-        return compacted(temporaries(facts), facts).apply(facts.func)
-
-
-def compacted(allocations: Iterable[Allocation], facts: Facts) -> Accesses:
-    """What becomes of these temporaries and of their accesses, where less is touched than they have."""
     accesses = Accesses()
     for allocation in allocations:
         spans = _worthwhile(allocation, facts)

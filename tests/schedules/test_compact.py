@@ -1,12 +1,15 @@
-"""CompactBuffers, before and after: a buffer shrinks to what is touched under its allocation."""
+"""Compacting, before and after: a buffer shrinks to what is touched under its allocation."""
 
 import pytest
-from rewrite.before_after import BeforeAfter
+from rewrite.before_after import BeforeAfter, ByFacts
 
-from tirlite.rewrite import CompactBuffers, SinkAllocations
+from tirlite.analysis.temporaries import temporaries
+from tirlite.schedules.compact import compacted
+from tirlite.schedules.sink import sunk
 
-PASS = BeforeAfter((CompactBuffers(),))
-BOTH = BeforeAfter((SinkAllocations(), CompactBuffers()))
+COMPACT = ByFacts(lambda facts: compacted(temporaries(facts), facts).apply(facts.func))
+PASS = BeforeAfter((COMPACT,))
+BOTH = BeforeAfter((ByFacts(lambda facts: sunk(temporaries(facts), facts)), COMPACT))
 
 
 def test_an_image_of_which_an_iteration_sees_a_row_becomes_a_row() -> None:

@@ -1,11 +1,12 @@
-"""SinkAllocations, before and after: an allocation moves into the innermost body that holds all of its uses."""
+"""Sinking, before and after: an allocation moves into the innermost body that holds all of its uses."""
 
 import pytest
-from rewrite.before_after import BeforeAfter
+from rewrite.before_after import BeforeAfter, ByFacts
 
-from tirlite.rewrite import SinkAllocations
+from tirlite.analysis.temporaries import temporaries
+from tirlite.schedules.sink import sunk
 
-PASS = BeforeAfter((SinkAllocations(),))
+PASS = BeforeAfter((ByFacts(lambda facts: sunk(temporaries(facts), facts)),))
 
 
 def test_a_buffer_of_one_iteration_is_allocated_in_it() -> None:

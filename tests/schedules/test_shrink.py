@@ -1,10 +1,11 @@
-"""ContractTemporaries, before and after: temporaries of one element become scalars."""
+"""Shrink, before and after: temporaries of one element become scalars."""
 
-from rewrite.before_after import BeforeAfter
+from rewrite.before_after import BeforeAfter, ByFacts
 
-from tirlite.rewrite import ContractTemporaries
+from tirlite.analysis.temporaries import temporaries
+from tirlite.schedules.shrink import contracted
 
-PASS = BeforeAfter((ContractTemporaries(),))
+PASS = BeforeAfter((ByFacts(lambda facts: contracted(temporaries(facts), facts)),))
 
 
 def test_a_value_stored_once_becomes_a_let() -> None:

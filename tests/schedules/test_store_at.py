@@ -1,11 +1,21 @@
-"""FoldStorage, before and after: the lines that a loop sees at a time are used in turn."""
+"""StoreAt, where the rule asks for it, before and after: the lines that a loop sees at a time are used in turn."""
 
 import pytest
-from rewrite.before_after import BeforeAfter
+from rewrite.before_after import BeforeAfter, ByFacts
 
-from tirlite.rewrite import FoldStorage
+import tirlite as tl
+from tirlite.analysis.facts import Facts
+from tirlite.schedules.auto.temporaries import keep_lines
+from tirlite.schedules.auto.trace import Trace
 
-PASS = BeforeAfter((FoldStorage(),))
+
+def kept(facts: Facts) -> tl.PrimFunc:
+    trace = Trace(facts)
+    keep_lines(trace)
+    return trace.facts.func
+
+
+PASS = BeforeAfter((ByFacts(kept),))
 
 
 def test_three_rows_in_turn() -> None:

@@ -1,0 +1,162 @@
+"""Keeps little of temporaries: joins the loops that fill them with those that read them, and shrinks what is left.
+
+Large ones come to take a few lines, or a scalar. Each access still sees the same value, by the proofs of the steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tirlite.analysis.facts import Facts
+from tirlite.analysis.temporaries import temporaries
+from tirlite.diag import KernelError
+from tirlite.ir import Allocate, Buffer, For, ForKind, Load, SeqStmt, Store, Var, statements, statements_of, walk
+from tirlite.rewrite.remove_no_ops import RemoveNoOps
+from tirlite.schedules.auto.trace import Trace
+from tirlite.schedules.handle import buffer_named
+from tirlite.schedules.join import Join, Joined, can_be_passed
+from tirlite.schedules.shrink import Shrink
+from tirlite.schedules.store_at import StoreAt, lines_of, loop_around
+
+# How many iterations a loop may stay behind.
+_MOST_SHIFT = 4
+# How many of the next loops are looked at for what they read.
+_MOST_LATER = 8
+# Loops with more statements are not joined: every proof looks at all of them.
+_MOST_STATEMENTS = 64
+# A window of more lines is left alone: its lines no longer stay close to the processor.
+_MOST_LINES = 16
+
+
+def scheduled(facts: Facts) -> Trace:
+    """The steps that leave little of the temporaries of a function."""
+    trace = Trace(facts)
+    # Before, as it shows in loops of their own that each iteration fills a temporary anew; after, as joined loops hold
+    # all uses of more of them.
+    trace.attempt(lambda: trace.takes([Shrink()]))
+    join_loops(trace)
+    trace.attempt(lambda: trace.takes([Shrink()]))
+    keep_lines(trace)
+    trace.attempt(lambda: _without_no_ops(trace))
+    return trace
+
+
+def join_loops(trace: Trace) -> None:
+    """Joins loops, from the outside in: what is joined makes neighbours of loops inside."""
+    tried: set[tuple[Var, Var]] = set()
+    while trace.takes(_joins(trace, tried)):
+        pass
+
+
+def keep_lines(trace: Trace) -> None:
+    """Has temporaries of which a loop sees a few lines at a time keep these."""
+    func, found = trace.facts.func, dict[Var, list[str]]()
+    for each in temporaries(trace.facts):
+        loop, name = loop_around(each), each.buffer.name
+        lines = None if loop is None else lines_of(each, loop, trace.facts.space)
+        # Of two with one name, a step finds the first.
+        if loop and lines and lines[1] <= _MOST_LINES and buffer_named(func, name) is each.buffer:
+            found.setdefault(loop.var, []).append(name)
+    for var, names in found.items():
+        trace.apply(StoreAt(tuple(names), trace.name(var)))
+
+
+def _without_no_ops(trace: Trace) -> bool:
+    before = trace.facts
+    trace.apply(RemoveNoOps())
+    return trace.facts is not before
+
+
+def _joins(trace: Trace, tried: set[tuple[Var, Var]]) -> Iterator[Join]:
+    """What joins loops in a row, but for loops inside of those that are joined: these are seen by the next look."""
+    finder = _Finder(trace.facts, tried)
+    todo = [trace.facts.func.body]
+    while todo:
+        block = todo.pop()
+        joined = finder.joined(block)
+        for each in joined:
+            loops, behind = zip(*each.parts, strict=True)
+            same = behind[1:] == behind[1:2] * (len(behind) - 1)
+            yield Join(tuple(trace.name(loop.var) for loop in loops), behind[1] if same else behind[1:])
+        taken = {loop for each in joined for loop, _ in each.parts}
+        todo += [body for stmt in block.stmts if stmt not in taken for body in stmt.bodies]
+
+
+class _Finder:
+    """Loops of one function that are worth to be joined, but for pairs that were `tried` before."""
+
+    def __init__(self, facts: Facts, tried: set[tuple[Var, Var]]) -> None:
+        self.facts = facts
+        self.allocated = {stmt.buffer for stmt in statements_of(facts.func.body, Allocate)}
+        self.tried = tried
+
+    def joined(self, block: SeqStmt) -> list[Joined]:
+        """The loops of a block that become one, two at least."""
+        later = [stmt for stmt in block.stmts if isinstance(stmt, For)]
+        chains: list[Joined] = []
+        goes_on = False
+        for stmt in block.stmts:
+            if isinstance(stmt, For):
+                later.remove(stmt)
+                longer = self._longer(chains[-1], stmt, later[:_MOST_LATER]) if goes_on else None
+                if longer is not None:
+                    chains.pop()
+                chains.append(longer or Joined.of(stmt))
+                goes_on = True
+            elif not can_be_passed(stmt):
+                goes_on = False
+        return [each for each in chains if len(each.parts) > 1]
+
+    def _longer(self, chain: Joined, second: For, later: list[For]) -> Joined | None:
+        """A chain with one more loop, where that is worth it and possible."""
+        first = chain.loop
+        pair = (first.var, second.var)
+        if pair in self.tried:
+            return None
+        self.tried.add(pair)
+        if not (self._feeds(first, second) or self._feed_together(first, second, later)):
+            return None
+        is_long = sum(1 for loop in (first, second) for _ in statements(loop.body)) > _MOST_STATEMENTS
+        if is_long or _sums_up(first) != _sums_up(second):
+            return None
+        for behind in range(_MOST_SHIFT + 1 if second.kind is ForKind.SERIAL else 1):
+            try:
+                longer = chain.with_loop("join", self.facts, second, behind)
+            except KernelError:
+                continue
+            if not (longer.is_guarded and _is_innermost(second)):
+                return longer
+        return None
+
+    def _feeds(self, first: For, second: For) -> bool:
+        """Whether the second loop reads an allocation that the first one writes."""
+        return not self._written(first).isdisjoint(self._read(second))
+
+    def _feed_together(self, first: For, second: For, later: list[For]) -> bool:
+        """Whether one of the next loops reads what both of them write."""
+        mine, others = self._written(first), self._written(second)
+        return any(not (mine.isdisjoint(read) or others.isdisjoint(read)) for read in map(self._read, later))
+
+    def _written(self, loop: For) -> set[Buffer]:
+        """The allocations from outside that a loop writes."""
+        root = self.facts.definitions.root
+        return {root(stmt.buffer) for stmt in statements_of(loop, Store)} & self.allocated
+
+    def _read(self, loop: For) -> set[Buffer]:
+        return {self.facts.definitions.root(node.buffer) for node in walk(loop) if isinstance(node, Load)}
+
+
+def _is_innermost(loop: For) -> bool:
+    return next(statements_of(loop.body, For), None) is None
+
+
+def _sums_up(loop: For) -> bool:
+    """Whether an innermost loop stores to one place from outside again and again.
+
+    It is not joined with one that does not: the latter can be vectorized.
+    """
+    own = {stmt.buffer for stmt in statements_of(loop.body, Allocate)}
+    return _is_innermost(loop) and any(
+        stmt.buffer not in own and not any(node is loop.var for index in stmt.indices for node in walk(index))
+        for stmt in statements_of(loop.body, Store)
+    )
