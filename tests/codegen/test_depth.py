@@ -61,7 +61,8 @@ def test_two_thousand_nested_loops() -> None:
     [
         (Extent(lines=50_000, longest=1_400, loops=40), Effort.FULL),
         (Extent(lines=50_000, longest=1_400, loops=40, vectors=40_000), Effort.MOST),
-        (Extent(lines=1_900, longest=700, loops=20, vectors=1_900), Effort.FULL),
+        (Extent(lines=1_900, longest=700, loops=20, vectors=1_900), Effort.MOST),
+        (Extent(lines=1_900, longest=700, loops=20, vectors=1_900, by_elements=1), Effort.FULL),
         (Extent(lines=50_000, longest=1_400, loops=40, pieces=4), Effort.FULL),
         (Extent(lines=50_000, longest=1_400, loops=40, pieces=35), Effort.SOME),
         (Extent(lines=5_000, longest=1_400, loops=400), Effort.SOME),
@@ -70,6 +71,7 @@ def test_two_thousand_nested_loops() -> None:
         "network",
         "network by vectors",
         "kernel by vectors",
+        "kernel by vectors and elements",
         "network whose main is cut",
         "one function in pieces",
         "loops",

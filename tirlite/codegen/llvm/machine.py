@@ -38,8 +38,8 @@ LARGE = 30_000  # lines of a function that was cut into pieces; functions of a n
 DEEP = 32  # loops around one another
 NESTED = 400  # blocks inside one another
 MANY = 300  # loops of a function
-# Lines of a module that goes by vectors, as a network does, from which on the last level is left out: it writes loops
-# twice where a condition stays the same in them, and networks run 2 to 4 % longer.
+# Lines of a module that goes by vectors, as a network does, from which on LLVM's passes are those of the first level,
+# also if a loop goes element by element: the last one writes loops twice where a condition stays the same in them.
 WIDE = 8000
 
 # Instructions for parts of vectors, encoded as those of SSE are: between those of AVX one takes 120 ns on a Zen 3.
@@ -52,11 +52,12 @@ OPTIONS_OF = 22
 class Effort(Enum):
     """How hard LLVM tries: the optimisation level of its passes, and that of its code generator.
 
-    Code is vectorized and loops are unrolled with the first two alone.
+    Code is vectorized and loops are unrolled with the first two alone. The passes that the second leaves out find
+    nothing in loops that go by vectors already, and take a fifth of LLVM's time.
     """
 
     FULL = (3, 2)
-    MOST = (2, 2)
+    MOST = (1, 2)
     SOME = (1, 1)
     LITTLE = (1, 0)
     NONE = (0, 0)
@@ -83,11 +84,12 @@ def effort_for(extent: Extent) -> Effort:
     at_most = min(extent.lines, (extent.pieces + 1) * extent.longest)
     if extent.loops > MANY or at_most > LARGE:
         return Effort.SOME
-    return Effort.MOST if extent.by_vectors and extent.lines > WIDE else Effort.FULL
+    is_lean = extent.by_vectors and (extent.lines > WIDE or not extent.by_elements)
+    return Effort.MOST if is_lean else Effort.FULL
 
 
 def effort_of(part: Part) -> Effort:
-    """That for a part; of a module with units, which is a network as a rule, the last level is left out."""
+    """That for a part; a module with units, which is a network as a rule, needs no more than `MOST`."""
     effort, is_wide = effort_for(part.extent), part.is_unit and part.extent.by_vectors
     return Effort.MOST if is_wide and effort is Effort.FULL else effort
 
