@@ -165,6 +165,40 @@ def test_one_that_does_not_is_copied() -> None:
             is_exact(kernel, (5, 12), (2, 3, columns, 4))
 
 
+def over_a_copy(columns: int) -> tl.Kernel:
+    @tl.kernel
+    def windows(x: tl.u8[2, 6, 40], f: tl.i8[5, 2, 3, 8], y: tl.out[tl.i32[2, 5, columns]]):
+        for b in range(2):
+            rows = tl.alloc(tl.u8[8, 44])
+            for c in range(8):
+                for v in range(44):
+                    rows[c, v] = x[b, c, v] if c < 6 and v < 40 else tl.u8(9)
+            for o in range(5):
+                for j in range(columns):
+                    total = tl.i32(0)
+                    for u in tl.reduce(2):
+                        for v in tl.reduce(3):
+                            for c in tl.reduce(8):
+                                total += tl.i32(f[o, u, v, c]) * tl.i32(rows[c, j + 20 * u + v])
+                    y[b, o, j] = total
+
+    return windows
+
+
+@pytest.mark.parametrize(("columns", "is_once"), [(8, True), (10, True), (21, False)])
+def test_what_terms_move_along_is_copied_once_where_vectors_are_whole(columns: int, *, is_once: bool) -> None:
+    kernel = over_a_copy(columns)
+    assert [step.once for step in kernel.schedule.steps if isinstance(step, Dots)] == [is_once]
+    is_exact(kernel, (2, 6, 40), (5, 2, 3, 8))
+
+
+def test_once_is_refused_where_nothing_moves() -> None:
+    s = tl.schedule(product_of(tl.u8, tl.i8))
+    s.split("j", 4)
+    with pytest.raises(KernelError, match="no terms move along columns of `b`"):
+        s.dots(outside="i", at="j.outer", axes=["p", "j.inner"], whole=4, types=("u8", "i8"), once=True)
+
+
 def test_sums_wrap_around() -> None:
     a = np.full((5, 1 << 17), -128, np.int8)
     wanted = np.full((5, 5), (1 << 31) - (1 << 32), np.int64).astype(np.int32)

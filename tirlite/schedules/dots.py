@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Sequence
 
 from tirlite.analysis.dependence import writes
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.reductions import update_of
 from tirlite.ir import (
-    LE,
     Add,
     Allocate,
-    And,
-    BitXor,
     Buffer,
-    Call,
     Cast,
     DType,
     Expr,
     FloorDiv,
     For,
     ForKind,
-    IfThenElse,
     IntImm,
     Let,
     Load,
@@ -49,10 +43,9 @@ from tirlite.ir import (
 )
 from tirlite.ir.dot import dot, dot_name
 from tirlite.ir.dtype import dtype_of
-from tirlite.ir.op import INTERLEAVES
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
-from tirlite.rewrite.lanes import Lanes, NotVector
+from tirlite.schedules.by_groups import ByGroups, as_kind
 from tirlite.schedules.handle import LoopName, chain_to
 from tirlite.schedules.pack import demand_axes, loads_of_one
 from tirlite.schedules.step import (
@@ -79,9 +72,10 @@ class Dots(Step):
     `axes` are the loops over terms, of which the last goes by groups, and then the one over columns. The operand that
     varies with columns is copied as `at` begins, so that the group of a column lies together, and those of neighbours
     side by side; columns to the next multiple of `whole` are 0. It is read where it lies, if it does so already: with
-    columns, a multiple of `whole`, and the terms of a group as its last two axes. The other one is copied before
-    `outside`, all of it, or read where it lies, if its terms are neighbours there, fill groups and are of the first
-    type.
+    columns, a multiple of `whole`, and the terms of a group as its last two axes. With `once`
+    all of it is copied before `outside`, as it lies, for terms beside those of groups that move along columns. The
+    other operand is copied there too, or read where it lies, if its terms are neighbours there, fill groups and are of
+    the first type.
     `types` are those of the copies: of 8 bits, or of 16. Where the first has another sign than what it copies it is off
     by 128, and 128 times the sum of each column puts that right, in integers that wrap around as the sums do. What
     makes up a group at the end is 0.
@@ -94,6 +88,7 @@ class Dots(Step):
     axes: tuple[LoopName, ...]
     whole: int
     types: tuple[str, str]
+    once: bool = False
 
     def rewritten(self, facts: Facts) -> PrimFunc:
         around = chain_to(facts.func, self.at)
@@ -143,8 +138,15 @@ class _Made:
         self.lefts = Buffer(f"{name}.packed", first, (*rows, *self.counts[:-1], long))
         wide = const(self.group * step.whole, i64)
         self.rights = Buffer(f"{other}.packed", second, (*self.groups, wide))
+        if step.once and (self.lies or self.is_off or not moves_along(self.right, terms, columns)):
+            raise does_not_fit(step, f"no terms move along columns of `{other}` as it lies")
+        *outer, whole = self.right.buffer.shape
         if self.lies:
-            *outer, whole, _ = self.right.buffer.shape
+            whole = outer.pop()
+        if step.once:
+            taken = outer.pop(self.right.indices.index(terms[-1].var))
+            outer.append(folded(FloorDiv(Add(taken, const(self.group - 1, i64)), const(self.group, i64))))
+        if self.lies or step.once:
             flat = folded(Mul(whole, const(self.group, i64)))
             self.rights = Buffer(f"{other}.groups", second, (*outer, flat), self.right.buffer.scope)
         self.sums = Buffer(f"{other}.sums", self.store.buffer.dtype, (const(step.whole, i64),))
@@ -205,13 +207,17 @@ class _Made:
         """The function with the nest by groups."""
         self._demand_readable()
         body = rewrite(self.at.body, {For: lambda loop: self._summed() if loop is self.terms[0] else loop})
-        copied = (Allocate(self.rights, span=self.at.span), *self._rights())
+        copied: tuple[Stmt, ...] = ()
         if self.lies:
             copied = (View(self.rights, self.right.buffer, const(0, i64), span=self.at.span),)
+        elif not self.step.once:
+            copied = (Allocate(self.rights, span=self.at.span), *self._rights())
         panel = self.at.replaced(body=SeqStmt((*copied, *self._column_sums(), *body.stmts)))
         nest = rewrite(self.outside, {For: lambda loop: panel if loop is self.at else loop})
         assert isinstance(nest, For)
         before = () if self.is_in_place else (Allocate(self.lefts, span=self.outside.span), *self._lefts())
+        if self.step.once:
+            before = (*before, Allocate(self.rights, span=self.outside.span), *self._right_once())
         return with_loop(self.facts, self.outside, (*before, nest))
 
     def _demand_readable(self) -> None:
@@ -239,7 +245,7 @@ class _Made:
         stops = [stop for _, stop in self.rows.values()] + [loop.stop for loop in self.terms]
         variables = [*own.values()]
         places = [folded(Sub(var, start)) for var, start in zip(variables, starts, strict=True)]
-        value = _as(substitute(self.left, own), self.kinds[0])
+        value = as_kind(substitute(self.left, own), self.kinds[0])
         copy = For(variables[-1], starts[-1], stops[-1], SeqStmt((Store(self.lefts, tuple(places), value),)))
         rest = Var(f"{name}.rest")
         zero = Store(self.lefts, (*places[:-1], rest), const(0, self.kinds[0]))
@@ -250,92 +256,20 @@ class _Made:
 
     def _rights(self) -> Iterator[Stmt]:
         """The loops that copy the columns of a panel, group by group."""
-        name, last = self.right.buffer.name, self.terms[-1]
-        own = {loop.var: Var(f"{name}.{loop.var.name}") for loop in self.terms}
-        outer = [own[loop.var] for loop in self.terms[:-1]]
-        places = [folded(Sub(own[loop.var], loop.start)) for loop in self.terms[:-1]]
-        number = own[last.var]
-        top = Var(f"{name}.first")
-        first = folded(Add(last.start, Mul(number, const(self.group, i64))))
-        load = substitute(self.right, {**own, last.var: top})
-        row = (*places, number)
-        here = (Let(top, first), *self._group(load, top, row))
-        body = SeqStmt((For(number, const(0, i64), self.groups[-1], SeqStmt(here)),))
-        for loop, var in reversed([*zip(self.terms[:-1], outer, strict=True)]):
-            body = SeqStmt((For(var, loop.start, loop.stop, body),))
-        yield from body.stmts
+        yield from ByGroups(self.right, self.terms, self.columns, self.rights, self.step.whole).copied()
 
-    def _group(self, load: Load, top: Var, row: tuple[Expr, ...]) -> Iterator[Stmt]:
-        """A group of terms from `top` on, of all columns: as vectors where all are there and lie side by side."""
-        columns, last, width = self.columns, self.terms[-1], self.step.whole
-        has_terms = LE(Add(top, const(self.group, i64)), last.stop)
-        has_columns = LE(Add(columns.start, const(width, i64)), columns.stop)
-        slowly = SeqStmt(tuple(self._one_by_one(load, top, row)))
-        for condition, made in (
-            (And(has_terms, has_columns), self._together(load, top, row)),
-            (has_terms, self._by_columns(load, top, row)),
-        ):
-            with suppress(NotVector):
-                yield IfThenElse(condition, SeqStmt(tuple(made)), slowly)
-                return
-        yield from slowly.stmts
-
-    def _together(self, load: Load, top: Var, row: tuple[Expr, ...]) -> Iterator[Stmt]:
-        """Whole vectors of columns, turned over in registers. Raises NotVector where they are no neighbours."""
-        columns, width = self.columns, self.step.whole
-        lanes = Lanes(width, {columns.var: Ramp(columns.start, const(1, i64), width)}, neighbours=True)
-        vectors: list[Expr] = []
-        for place in range(self.group):
-            vector = lanes.of(substitute(load, {top: folded(Add(top, const(place, i64)))}))
-            kept = Var(f"{self.right.buffer.name}.row", self.kinds[1].with_lanes(width))
-            yield Let(kept, _as(vector, self.kinds[1]))
-            vectors.append(kept)
-        for place, vector in enumerate((yield from self._turned(vectors))):
-            yield Store(self.rights, (*row, Ramp(const(place * width, i64), const(1, i64), width)), vector)
-
-    def _by_columns(self, load: Load, top: Var, row: tuple[Expr, ...]) -> Iterator[Stmt]:
-        """The group of each column as a vector. Raises NotVector where its terms are no neighbours."""
-        columns, width = self.columns, self.step.whole
-        lanes = Lanes(self.group, {top: Ramp(top, const(1, i64), self.group)}, neighbours=True)
-        number = Var(f"{self.right.buffer.name}.{columns.var.name}")
-        value = _as(lanes.of(substitute(load, {columns.var: number})), self.kinds[1])
-        if value.dtype.lanes == 1:
-            raise NotVector
-        place = folded(Mul(Sub(number, columns.start), const(self.group, i64)))
-        store = Store(self.rights, (*row, Ramp(place, const(1, i64), self.group)), value)
-        yield For(number, columns.start, columns.stop, SeqStmt((store,)))
-        rest = Var(f"{self.right.buffer.name}.rest")
-        zero = Store(self.rights, (*row, rest), const(0, self.kinds[1]))
-        first = Mul(folded(Sub(columns.stop, columns.start)), const(self.group, i64))
-        yield For(rest, first, const(self.group * width, i64), SeqStmt((zero,)))
-
-    def _turned(self, vectors: list[Expr]) -> Generator[Stmt, None, list[Expr]]:
-        """Vectors of the lanes of some, a power of two, in turn."""
-        if len(vectors) == 1:
-            return vectors
-        even = yield from self._turned(vectors[::2])
-        odd = yield from self._turned(vectors[1::2])
-        made: list[Expr] = []
-        for a, b in zip(even, odd, strict=True):
-            for op in INTERLEAVES:
-                kept = Var(f"{self.right.buffer.name}.row", a.dtype)
-                yield Let(kept, Call(a.dtype, op, (a, b)))
-                made.append(kept)
-        return made
-
-    def _one_by_one(self, load: Load, top: Var, row: tuple[Expr, ...]) -> Iterator[Stmt]:
-        """The columns that there are, of the terms that there are."""
-        columns, last = self.columns, self.terms[-1]
-        number, place = Var(f"{self.right.buffer.name}.{columns.var.name}"), Var(f"{self.right.buffer.name}.place")
-        index = Add(Mul(folded(Sub(number, columns.start)), const(self.group, i64)), place)
-        value = substitute(load, {top: folded(Add(top, place)), columns.var: number})
-        store = Store(self.rights, (*row, index), _as(value, self.kinds[1]))
-        most = Min(const(self.group, i64), folded(Sub(last.stop, top)))
-        each = For(place, const(0, i64), most, SeqStmt((store,)))
-        wide = self.group * self.step.whole
-        whole = Ramp(const(0, i64), const(1, i64), wide)
-        yield Store(self.rights, (*row, whole), const(0, self.kinds[1].with_lanes(wide)))
-        yield For(number, columns.start, columns.stop, SeqStmt((each,)))
+    def _right_once(self) -> Iterator[Stmt]:
+        """The loops that copy all that the right operand is read of, as it lies there, by whole vectors of columns."""
+        name, whole = self.right.buffer.name, self.step.whole
+        *extents, width = self.right.buffer.shape
+        loops = [For(Var(f"axis{axis}"), const(0, i64), extent, SeqStmt()) for axis, extent in enumerate(extents)]
+        block, first, column = Var(f"{name}.block"), Var(f"{name}.from"), Var("column")
+        columns = For(column, first, Add(first, const(whole, i64)), SeqStmt())
+        load = Load(self.right.buffer, (*(loop.var for loop in loops), column))
+        along = loops.pop(self.right.indices.index(self.terms[-1].var))
+        start = Let(first, Min(block, folded(Sub(width, const(whole, i64)))))
+        copied = ByGroups(load, (*loops, along), columns, self.rights, whole, first).copied()
+        yield For(block, const(0, i64), width, SeqStmt((start, *copied)), step=whole)
 
     def _column_sums(self) -> Iterator[Stmt]:
         """What the sums of columns add where the left operand is off: 128 times their terms."""
@@ -373,11 +307,16 @@ class _Made:
 
     def _right(self, places: list[Var], first: Expr, columns: int) -> Load:
         """The groups of so many columns, from the first one on, at places of terms."""
-        outer: tuple[Expr, ...] = (*places,)
-        column = first if self.lies else folded(Sub(first, self.columns.start))
-        if self.lies:
+        outer: list[Expr]
+        column: Expr
+        *outer, column = (*places, folded(Sub(first, self.columns.start)))
+        if self.lies or self.step.once:
             at = {loop.var: folded(Add(loop.start, place)) for loop, place in zip(self.terms, places, strict=True)}
-            outer = tuple(substitute(index, at) for index in self.right.indices[:-2])
+            *outer, column = (substitute(index, {**at, self.columns.var: first}) for index in self.right.indices)
+        if self.lies:
+            column = outer.pop()
+        if self.step.once:
+            outer.append(outer.pop(self.right.indices.index(self.terms[-1].var)))
         start = folded(Mul(column, const(self.group, i64)))
         return Load(self.rights, (*outer, Ramp(start, const(1, i64), self.group * columns)))
 
@@ -406,11 +345,19 @@ def are_groups(load: Load, columns: For, terms: For) -> bool:
     buffer, group = load.buffer, i32.bytes // load.dtype.bytes
     if len(load.indices) < 2 or buffer.strides or terms.values != range(group):
         return False
-    extent = buffer.shape[-1]
-    is_own = load.indices[-2:] == (columns.var, terms.var) and not any(
-        mentions(index, load.indices[-2:]) for index in load.indices[:-2]
-    )
-    return is_own and isinstance(extent, IntImm) and extent.value == group
+    *outer, column, place = load.indices
+    is_own = (column, place) == (columns.var, terms.var) and not any(mentions(each, (column, place)) for each in outer)
+    return is_own and isinstance(extent := buffer.shape[-1], IntImm) and extent.value == group
+
+
+def moves_along(load: Load, terms: Sequence[For], columns: For) -> bool:
+    """Whether other terms than the last, which goes along an axis, move along columns, the last of known axes."""
+    *others, last = terms
+    along = [index for index in load.indices if mentions(index, (last.var,))]
+    is_from_0 = isinstance(last.start, IntImm) and last.start.value == 0
+    is_known = all(isinstance(extent, IntImm) for extent in load.buffer.shape)
+    is_moved = is_dense(load.indices, columns.var) and mentions(load.indices[-1], [loop.var for loop in others])
+    return is_from_0 and is_known and is_moved and along == [last.var]
 
 
 def _is_narrow(load: Load) -> bool:
@@ -431,11 +378,3 @@ def types_of(left: DType, right: DType, dots: Collection[str]) -> tuple[str, str
 def _fits(kind: DType, element: DType) -> bool:
     """Whether a type has all values of another one."""
     return kind.min <= element.min and element.max <= kind.max
-
-
-def _as(value: Expr, kind: DType) -> Expr:
-    """A value as an element of a copy: of bytes with another sign, what is off by 128, as flipping one bit makes it."""
-    element = value.dtype.scalar
-    if kind.bits == 8 and element != kind:
-        value = BitXor(value, const(-128 if element.is_signed else 128, value.dtype))
-    return value.astype(kind.with_lanes(value.dtype.lanes))

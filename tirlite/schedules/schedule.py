@@ -202,10 +202,17 @@ class Schedule:
         self.apply(PackPadded(_name(buffer), at, tuple(axes), whole))
 
     def dots(
-        self, *, outside: LoopName, at: LoopName, axes: Iterable[LoopName], whole: int, types: tuple[str, str]
+        self,
+        *,
+        outside: LoopName,
+        at: LoopName,
+        axes: Iterable[LoopName],
+        whole: int,
+        types: tuple[str, str],
+        once: bool = False,
     ) -> None:
         """Sums up products of narrow integers by groups of terms, of copies made in `outside` and `at`."""
-        self.apply(Dots(outside, at, tuple(axes), whole, types))
+        self.apply(Dots(outside, at, tuple(axes), whole, types, once))
 
     def tensorize(self, loop: LoopName, definition: PrimFunc | HasIr, implementation: PrimFunc | HasIr) -> None:
         """Does what a loop does, which is what the kernel `definition` says, as the kernel `implementation` says."""

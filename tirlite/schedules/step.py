@@ -61,7 +61,8 @@ class Step(FactsPass):
 
     __slots__ = ()
     KEYWORDS: ClassVar[frozenset[str]] = frozenset(
-        {"along", "at", "axes", "behind", "cast", "masked", "out_of", "outside", "padded", "tail", "types", "whole"}
+        {"along", "at", "axes", "behind", "cast", "masked", "once"}
+        | {"out_of", "outside", "padded", "tail", "types", "whole"}
     )
 
     def __str__(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
 from tirlite.analysis.facts import Facts
@@ -113,21 +113,31 @@ class Vectorize(Step):
 
     def _block(self, facts: Facts, loop: For, around: For) -> Iterator[Stmt]:
         """One block of a loop around, as vectors that hold no more than the block does."""
-        assert isinstance(loop.start, Var)
         lanes, *narrower = self.lanes
         if around.step > lanes:
             raise does_not_fit(self, f"a block has {around.step} iterations, more than {lanes} lanes")
-        loops = [*statements_of(facts.func.body, For)]
-        if around.step == lanes and is_whole(loops, loop, lanes):
+        start = loop.start
+        assert isinstance(start, Var)
+        is_all = is_whole([*statements_of(facts.func.body, For)], loop, lanes)
+        count = iterations(around)
+        is_part = isinstance(count, IntImm) and count.value % lanes in narrower
+        if around.step == lanes and (is_all or is_part):
             with suppress(NotVector):
-                yield from _lanes(loop, loop.start, lanes).block(loop.body).stmts
+                widths = self.lanes[: 1 if is_all else 2]
+                yield from _by_width(loop, widths, lambda few: _lanes(loop, start, few).block(loop.body)).stmts
                 return
-        made = _Padded(facts, loop, loop.body, loop.start, lanes).body(self)
-        for few in narrower:
-            part = _Padded(facts, loop, loop.body, loop.start, few).body(self)
-            is_part = LE(Sub(loop.stop, loop.start), const(few, i64))
-            made = SeqStmt((IfThenElse(is_part, part, made, span=loop.span),))
+        made = _by_width(loop, self.lanes, lambda few: _Padded(facts, loop, loop.body, start, few).body(self))
         yield from made.stmts
+
+
+def _by_width(loop: For, widths: Sequence[int], made: Callable[[int], SeqStmt]) -> SeqStmt:
+    """One block as a vector of the least of some widths that holds it."""
+    lanes, *narrower = widths
+    body = made(lanes)
+    for few in narrower:
+        is_part = LE(Sub(loop.stop, loop.start), const(few, i64))
+        body = SeqStmt((IfThenElse(is_part, made(few), body, span=loop.span),))
+    return body
 
 
 def _block_around(facts: Facts, loop: For) -> For | None:

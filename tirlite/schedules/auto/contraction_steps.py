@@ -22,7 +22,7 @@ from tirlite.schedules.auto.tiling import TILES_OF_BLOCK, Tiling, count_of, is_k
 from tirlite.schedules.auto.trace import Trace
 from tirlite.schedules.cache_write import CacheWrite
 from tirlite.schedules.distribute import Distribute
-from tirlite.schedules.dots import Dots, are_groups
+from tirlite.schedules.dots import Dots, are_groups, moves_along
 from tirlite.schedules.fuse import Fuse
 from tirlite.schedules.handle import LoopHandle, LoopName, loops_around
 from tirlite.schedules.inline_lets import InlineLets
@@ -87,7 +87,7 @@ def steps(nest: Contraction, facts: Facts, tiling: Tiling) -> Iterator[Pass]:
     if nest.dots is not None:
         if inside != nest.terms and not nest.is_perfect:
             yield Reorder((*terms,))
-        yield Dots(order[0], outer, (*terms, within), lanes, nest.dots[0])
+        yield Dots(order[0], outer, (*terms, within), lanes, nest.dots[0], _moves(nest, inside, lanes, tiling))
     elif not nest.is_laid:
         if nest.halves is not None:
             own = [name for each, name in zip((first, *others), rows, strict=True) if names(nest.halves, each.var)]
@@ -125,6 +125,14 @@ def _widths(nest: Contraction, lanes: int, tiling: Tiling) -> tuple[int, ...]:
         last //= 2
     is_short = count < _MANY_VECTORS * lanes or nest.dots is not None
     return (lanes, last) if last < lanes and is_short else (lanes,)
+
+
+def _moves(nest: Contraction, terms: tuple[For, ...], lanes: int, tiling: Tiling) -> bool:
+    """Whether whole vectors of columns are read where other terms move along them, in what was laid together."""
+    (first, _), left = nest.dots or (("", ""), nest.packed)
+    is_exact = is_known(nest.columns) and count_of(nest.columns) % lanes in (0, _widths(nest, lanes, tiling)[-1])
+    has_room = nest.is_laid and moves_along(nest.packed, terms, nest.columns)
+    return has_room and is_exact and left.dtype.name == first
 
 
 def _panel(
