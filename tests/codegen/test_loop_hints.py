@@ -174,6 +174,7 @@ def test_llvm_works_over_addresses_where_loops_go_element_by_element() -> None:
 
     assert not by_elements("y[i, j] = x[i, j] + x[i, n - 1] * 2")
     assert not by_elements("a = x[i, j] * 3", "a = a * a", "y[i + 1, j + 1] = a")
+    assert not by_elements("y[i, j] = x[i, j]", "y[i, j] = y[i, j] * 2")
     assert by_elements("y[j, i] = x[i, j]")
     assert by_elements("y[i, j + 1] = y[i, j] + x[i, j]")
     assert by_elements("y[i, at[j]] = x[i, j]")

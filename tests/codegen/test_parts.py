@@ -91,6 +91,13 @@ def test_each_large_callee_is_in_one_part_and_declared_in_those_that_call_it() -
         assert f"declare hidden fastcc i64 @{name}(" in kernel
 
 
+@pytest.mark.usefixtures("small_parts")
+def test_a_part_goes_element_by_element_if_its_own_functions_do() -> None:
+    by_elements = {name: each.extent.by_elements for each in lowered(both).parts for name in defined(each.text)}
+    roots = "tirlite_both_callee2"  # whose loop has an assert
+    assert [name for name, each in by_elements.items() if each] == [roots]
+
+
 @tl.kernel
 def sums(x: tl.f32[n, n], y: tl.f32[n], z: tl.f32[n]):
     for i in tl.parallel(n):

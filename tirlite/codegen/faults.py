@@ -180,8 +180,8 @@ class KernelFunction(FunctionText):
             self.lines += [*self._tail, "fail:", "  %code = load i64, ptr %fault", "  ret i64 %code"]
         extent, lines = self.module.extent, len(self.lines)
         vectors = extent.vectors + lines * self.by_vectors
-        longest = max(extent.longest, lines)
-        self.module.extent = replace(extent, lines=extent.lines + lines, longest=longest, vectors=vectors)
+        found = {"longest": max(extent.longest, lines), "by_elements": max(extent.by_elements, int(self.by_elements))}
+        self.module.extent = replace(extent, lines=extent.lines + lines, vectors=vectors, **found)
 
 
 def as_bits(out: FunctionText, value: Value) -> Value:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -148,12 +148,20 @@ def goes_by_elements(stmt: For) -> bool:
         return False
     if _is_brief(stmt) or not all(isinstance(each, Allocate) or _is_plain(each) for each in stmt.body.stmts):
         return bool(accesses)
-    stored = {each.buffer for each in accesses if isinstance(each, Store)}
+    stores = [each for each in accesses if isinstance(each, Store)]
     moved = {stmt.var, *(each.var for each in stmt.body.stmts if isinstance(each, Let))}
-    return any(
-        (isinstance(each, Load) and each.buffer in stored) or not _stays_in_row(each, stmt.var, moved)
-        for each in accesses
-    )
+    return any(_is_carried(each, stores, stmt.var) or not _stays_in_row(each, stmt.var, moved) for each in accesses)
+
+
+def _is_carried(access: Load | Store, stores: Iterable[Store], counter: Var) -> bool:
+    """Whether a load may find what another iteration stored."""
+    from tirlite.ir import structural_equal
+
+    if isinstance(access, Store):
+        return False
+    others = [each.indices for each in stores if each.buffer is access.buffer]
+    moves = any(node is counter for index in access.indices[-1:] for node in walk(index))
+    return bool(others) and not all(moves and all(map(structural_equal, access.indices, each)) for each in others)
 
 
 def _stays_in_row(access: Load | Store, counter: Var, moved: Collection[Var]) -> bool:

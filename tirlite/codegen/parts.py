@@ -54,9 +54,10 @@ def unit(module: ModuleText, name: str, functions: Sequence[Definition]) -> Unit
 
 def parts(module: ModuleText, name: str, units: Sequence[Unit] = ()) -> tuple[Part, ...]:
     """Modules that together are the whole one, units last: each large function is in one, small ones where needed."""
-    extent, apart = module.extent, {function.name for each in units for function in each.functions}
+    apart = {function.name for each in units for function in each.functions}
 
-    def part(text: str) -> Part:
+    def part(text: str, functions: Iterable[Definition]) -> Part:
+        extent = replace(module.extent, by_elements=int(any(each.by_elements for each in functions)))
         return Part.of(text, extent, keeps_scalars=module.keeps_scalars, is_unit=bool(units))
 
     shown = [each for each in module.functions if not each.linkage]
@@ -64,7 +65,7 @@ def parts(module: ModuleText, name: str, units: Sequence[Unit] = ()) -> tuple[Pa
     large = {each.name: each for each in inside.values() if each.lines >= _LARGE and each.name not in apart}
     count = min(_MOST, len(large), sum(each.lines for each in large.values()) // _PART)
     if module.lines is not None or not (count or units):
-        return (part(module.text(name)),)
+        return (part(module.text(name), module.functions),)
     bins: list[list[Definition]] = [[] for _ in range(count)]
     lines = [0] * count
     for function in sorted(large.values(), key=lambda each: -each.lines) if count else ():
@@ -72,7 +73,7 @@ def parts(module: ModuleText, name: str, units: Sequence[Unit] = ()) -> tuple[Pa
         bins[least].append(function)
         lines[least] += function.lines
     elsewhere = {each.functions[-1].name: each.functions[-1] for each in units} | (large if count else {})
-    cut = (part(_part(module, name, held, elsewhere, inside)) for held in (shown, *bins))
+    cut = (part(*_part(module, name, held, elsewhere, inside)) for held in (shown, *bins))
     return (*cut, *(each.part for each in units))
 
 
@@ -82,14 +83,14 @@ def _part(
     held: Sequence[Definition],
     large: Mapping[str, Definition],
     inside: Mapping[str, Definition],
-) -> str:
+) -> tuple[str, Sequence[Definition]]:
     """A module of these functions, which other parts see, and of all small ones that they and those call."""
     copied = _reached(held, {name: each for name, each in inside.items() if name not in large})
     seen = [replace(each, linkage=each.linkage and "hidden ") for each in held]
     called = dict.fromkeys(call for each in (*held, *copied) for call in each.calls)
     names = {each.name for each in held}
     declared = [f"declare hidden {large[call].head}" for call in called if call in large and call not in names]
-    return module.with_functions(name, (*seen, *copied), declared)
+    return module.with_functions(name, (*seen, *copied), declared), (*held, *copied)
 
 
 def _reached(held: Iterable[Definition], small: Mapping[str, Definition]) -> tuple[Definition, ...]:

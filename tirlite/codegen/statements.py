@@ -319,9 +319,9 @@ class Statements:
         """The block of a loop."""
         around, outer = self.environment.loops, self.values.innermost
         self.environment.loops, self.values.innermost = (*around, *counted_by(loop)), loop
-        extent, self._depth = self.module.extent, self._depth + 1
-        by_elements = extent.by_elements or isinstance(loop, While) or goes_by_elements(loop)
-        self._count(deepest=max(self._depth, extent.deepest), by_elements=int(by_elements))
+        self._depth += 1
+        self._count(deepest=max(self._depth, self.module.extent.deepest))
+        self.out.by_elements = self.out.by_elements or isinstance(loop, While) or goes_by_elements(loop)
         yield self.block(loop.body)
         self._depth -= 1
         self.environment.loops, self.values.innermost = around, outer

@@ -27,7 +27,8 @@ _COUNTING = frozenset(("add", "sub", "mul", "srem", "urem", "sdiv", "udiv"))
 class Definition:
     """The text of a function: its name, who else sees it, what stands in front of its body, that, and whom it calls.
 
-    `by_vectors` says that it works with vectors already, without LLVM's help.
+    `by_vectors` says that it works with vectors already, without LLVM's help, `by_elements` that a loop takes element
+    after element, and LLVM finds no vectors in it.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Definition:
     body: str
     calls: tuple[str, ...] = ()
     by_vectors: bool = False
+    by_elements: bool = False
 
     @property
     def lines(self) -> int:
@@ -60,7 +62,7 @@ class Extent:
     nested: int = 0  # blocks inside one another
     pieces: int = 0  # functions that the body of one function was cut into, at most
     vectors: int = 0  # lines of functions that work with vectors, without LLVM's help
-    by_elements: int = 0  # 1 where a loop takes element after element, and LLVM finds no vectors in it
+    by_elements: int = 0  # 1 where a loop does, see `Definition`
 
     @property
     def by_vectors(self) -> bool:
@@ -175,7 +177,7 @@ class FunctionText:
         self.inputs: dict[str, Value] = {}
         self.calls: dict[str, None] = {}  # the names of the functions that it calls so far, or has called
         self.inlined_lines = 0  # of functions that will be inlined into it
-        self.by_vectors = False
+        self.by_vectors = self.by_elements = False
         self.block = "entry"
         self.conditions = 0  # that are open around what is being written
         self._node = "" if module.lines is None else module.lines.function(module.span)
@@ -382,7 +384,7 @@ class FunctionText:
         if self.module.lines is not None:
             head += self.module.lines.define(self._node, name)
         body = "\n".join(["entry:", *self.allocas, *self.lines])
-        return Definition(name, linkage, head, body, tuple(self.calls), self.by_vectors)
+        return Definition(name, linkage, head, body, tuple(self.calls), self.by_vectors, self.by_elements)
 
 
 def define_entry(out: FunctionText, name: str) -> None:
