@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -12,7 +11,7 @@ from tirlite.diag import TirliteError
 from tirlite.ir import Var
 from tirlite.late import LateModule
 from tirlite.record import cached_property, record
-from tirlite.runtime.fresh import aligned_array, fresh_array
+from tirlite.runtime.fresh import address_of, aligned_array, fresh_array
 from tirlite.runtime.signature import ArrayParam, Signature
 
 if TYPE_CHECKING:
@@ -26,10 +25,6 @@ else:
     explain = LateModule("tirlite.runtime.explain")
     extents = LateModule("tirlite.runtime.extents")
     scalars = LateModule("tirlite.runtime.scalars")
-
-
-# Asking ctypes for the address of an array through its buffer costs a fifth of asking NumPy.
-_NO_BYTES = ctypes.c_char * 0
 
 
 class _Omitted:
@@ -90,6 +85,7 @@ class Binder:
         self._fix(fixed or {})
         self._defaults = {each.position: each.default for each in signature.scalars if each.default is not None}
         self._outputs = {array.position for array in signature.arrays if array.is_output}
+        self._inputs = [position for position in self._free if position not in self._outputs]
         self._has_computed = any(array.computed for array in signature.arrays)
         self._has_declared = any(array.buffer.strides for array in signature.arrays)
         self._facts = tuple(
@@ -149,7 +145,7 @@ class Binder:
         if -1 in dims and self._has_computed:
             self._solve(given, operands, dims)
         is_empty = self._check_facts(dims, omitted)
-        if self._has_computed or omitted:
+        if self._has_computed:
             self._check_computed(given, operands, dims)
         if strided:
             has_strides = self.layouts.admit(given, operands, strided)
@@ -208,7 +204,7 @@ class Binder:
         for axis, extent in param.fixed:
             if shape[axis] != extent:
                 explain.refuse_extent(param, axis, shape[axis], extent)
-        address = ctypes.addressof(_NO_BYTES.from_buffer(array)) if has_buffer else int(array.ctypes.data)
+        address = address_of(array) if has_buffer else int(array.ctypes.data)
         if address % param.align:
             explain.refuse_alignment(param)
         return address
@@ -263,15 +259,21 @@ class Binder:
         self, omitted: list[ArrayParam], given: list[object], operands: list[Any], dims: list[int]
     ) -> tuple[Array, ...]:
         unfit = self._body.unfit
-        values = self.values(operands, dims)
+        values = self.values(operands, dims) if self._has_computed else {}
         results = []
         for param in omitted:
             if param.position in unfit:
                 explain.refuse_without_value(self.signature, param)
-            shape = tuple(e if isinstance(e, int) else extents.extent_at(e, values) for e in param.extents)
-            array = fresh_array(self.signature, param, shape)
+            shape = [0] * param.rank
+            for axis, extent in param.fixed:
+                shape[axis] = extent
+            for axis, slot in param.bare:
+                shape[axis] = dims[slot]
+            for axis, computed in param.computed:
+                shape[axis] = extents.extent_at(computed, values)
+            array = fresh_array(self.signature, param, tuple(shape))
             given[param.position] = array
-            operands[param.position] = int(array.ctypes.data)
+            operands[param.position] = address_of(array)
             results.append(array)
         return tuple(results)
 
@@ -281,8 +283,7 @@ class Binder:
         Fewer by position than there are parameters are meant for those that are not outputs, as far as these go.
         """
         signature, outputs = self.signature, self._outputs
-        inputs = [position for position in self._free if position not in outputs]
-        order = inputs if len(args) <= len(inputs) else self._free
+        order = self._inputs if len(args) <= len(self._inputs) else self._free
         if len(args) > len(self._free):
             explain.refuse_count(signature, len(args))
         given = self._given.copy()
