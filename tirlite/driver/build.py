@@ -238,6 +238,10 @@ class Version:
             if self._rewritten is None and (ahead := self._ahead(beside)) is not None:
                 self._rewritten = self._rewrite(ahead)
                 self._lowered = self._lower(ahead)
+            if self.lowered.needs_pool:
+                from tirlite.runtime.pool import load_beside
+
+                load_beside()
             code = beside.finished(self.lowered.parts)
         self.stages += code.seconds.items()
         if not code.effort.vectorizes:
