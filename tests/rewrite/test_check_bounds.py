@@ -48,6 +48,20 @@ def test_the_end_of_a_loop_counts_for_what_moves_with_it() -> None:
     )
 
 
+def test_a_loop_does_not_run_over_what_is_nothing_times_anything() -> None:
+    """Here n may be 0, and is not where a place below 3 * n is divided by it."""
+    PASS.expect_unchanged(
+        """
+        for place in range(3 * n):
+            y[place % n, 0] = x[place % n, place // n] if place // n < m else 0
+        """
+    )
+    PASS.expect(
+        "for place in range(m):\n    if n > 0:\n        y[place % n, 0] = 1",
+        "for place in range(m):\n    if n > 0:\n        y[tl.checked(place % n), 0] = 1",
+    )
+
+
 def test_a_stretch_that_is_halved_counts() -> None:
     PASS.expect_unchanged(
         """

@@ -19,6 +19,7 @@ from tirlite.schedules.auto.tiling import Tiling
 from tirlite.schedules.pack_padded import one_row
 
 c, h, w, o = tl.dims("c h w o")
+any_w = tl.dim("w", min=0)
 
 
 @pytest.fixture(autouse=True)
@@ -196,8 +197,23 @@ def under_zero(x: tl.f64[c, h, w], f: tl.f64[o, c, 2], y: tl.out[tl.f64[o, h, w]
                 y[q, i, j] = total
 
 
+@tl.kernel
+def maybe_empty(x: tl.f32[c, 5, any_w], f: tl.f32[o, c, 3], y: tl.out[tl.f32[o, 5 * any_w]]):
+    """Places count over rows that may have none, where no place is divided by their length."""
+    for q in range(o):
+        for place in range(5 * any_w):
+            total = tl.f32(0)
+            for p in tl.reduce(c):
+                for v in tl.reduce(3):
+                    row, at = place // any_w, place % any_w + v - 1
+                    total += f[q, p, v] * (x[p, row, at] if row < 5 and at >= 0 and at < any_w else tl.f32(0))
+            y[q, place] = total
+
+
 @pytest.mark.parametrize(
-    "kernel", [line, image, steps, long_steps, spread, shifted, under_zero], ids=lambda kernel: kernel.name
+    "kernel",
+    [line, image, steps, long_steps, spread, shifted, under_zero, maybe_empty],
+    ids=lambda kernel: kernel.name,
 )
 def test_it_is_packed_and_means_what_is_written(kernel: tl.Kernel) -> None:
     tiled = tl.compile(kernel.ir)

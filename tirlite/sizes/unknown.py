@@ -8,8 +8,21 @@ from typing import TypeAlias
 
 from tirlite.record import record
 from tirlite.sizes.bounds import Bounds
+from tirlite.sizes.evaluate import dims_of, substitute
 from tirlite.sizes.extrema import Maximum, Minimum, maximum, minimum
-from tirlite.sizes.poly import Atom, Product, Quotient, Relaxation, Remainder, Size, bounds_of, of_terms, terms_of
+from tirlite.sizes.poly import (
+    Atom,
+    Product,
+    Quotient,
+    Relaxation,
+    Remainder,
+    Size,
+    bounds_of,
+    inside_out,
+    of_terms,
+    terms_of,
+    varies,
+)
 from tirlite.sizes.prove import at_most
 from tirlite.sizes.terms import Origin, accumulate
 
@@ -148,18 +161,20 @@ def _ends_of_product(atoms: Product) -> Ends:
 
 
 def ends_of(atom: Atom) -> Ends:
-    """The ends of an atom that varies."""
+    """The ends of an atom that varies. A divisor is not 0 where there is a quotient or remainder."""
     if isinstance(atom, Unknown):
         return atom.low, atom.high
     if isinstance(atom, Quotient):
         low, high = ends(atom.dividend)
         least, most = ends(atom.by)
         if least is None or least != most or not is_positive(least):
-            return atom.bounds.low, atom.bounds.high
+            # No more than what is divided, by one that is 1 at least wherever there is a quotient.
+            is_less = least is not None and low is not None and is_nonnegative(least) and is_nonnegative(low)
+            return (0, high) if is_less else (atom.bounds.low, atom.bounds.high)
         return (None if low is None else low // least), (None if high is None else high // least)
     if isinstance(atom, Remainder):
         least, most = ends(atom.by)
-        if least is None or not is_positive(least):
+        if least is None or not is_nonnegative(least):
             return None, None
         return 0, None if most is None else most - 1
     if isinstance(atom, Maximum):
@@ -194,6 +209,26 @@ def is_nonnegative(size: Size) -> bool:
 def is_positive(size: Size) -> bool:
     """Whether `size` is proved to be 1 or more."""
     return size > 0 if isinstance(size, int) else at_most(1, size)
+
+
+def is_positive_beside(size: Size, other: Size) -> bool:
+    """Whether `size` is proved to be 1 or more wherever `other` has a value.
+
+    By itself, or as a loop whose iterations `other` counts would have none if it were 0: that is so of n in `i // n`,
+    where i is below `8 * n`.
+    """
+    if is_positive(size):
+        return True
+    dim = next(iter(dims_of(size)), None)
+    if dim is None or varies(size) or size - dim != -dim.min or not is_nonnegative(size):
+        return False
+    lasts = [each.high for each in unknowns_in(other) if each.counts and each.high is not None]
+    return any(
+        is_nonnegative(-1 - substitute(last, {dim: dim.min}))
+        for last in lasts
+        if dim in dims_of(last)
+        and not any(isinstance(atom, Quotient | Remainder) and dim in dims_of(atom.by) for atom in inside_out(last))
+    )
 
 
 def quotient(x: Size, by: Size) -> Size:

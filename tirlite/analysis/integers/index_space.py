@@ -62,7 +62,7 @@ from tirlite.sizes.unknown import (
     ends,
     forms_of,
     is_nonnegative,
-    is_positive,
+    is_positive_beside,
     linear,
     quotient,
     remainder,
@@ -362,7 +362,7 @@ class IndexSpace:
             return self.extremum(type(expr), a, b)
         if isinstance(expr, ShiftRight):
             return self._shifted(expr, a, b, owner)
-        if not is_positive(b) or (isinstance(expr, TruncDiv | TruncMod) and not is_nonnegative(a)):
+        if not is_positive_beside(b, a) or (isinstance(expr, TruncDiv | TruncMod) and not is_nonnegative(a)):
             return self.opaque(expr, owner)
         return (quotient if isinstance(expr, FloorDiv | TruncDiv) else remainder)(a, b)
 

@@ -36,7 +36,7 @@ from tirlite.sizes.division import divisor_of
 from tirlite.sizes.extrema import Maximum, Minimum
 from tirlite.sizes.narrow import narrower
 from tirlite.sizes.poly import Atom, inside_out, terms_of, varies
-from tirlite.sizes.unknown import Unknown, ends, follows, is_nonnegative, unknowns_in
+from tirlite.sizes.unknown import Unknown, ends, follows, is_nonnegative, is_positive_beside, unknowns_in
 
 # Facts that are kept in mind, the innermost ones.
 _MOST_FACTS = 16
@@ -239,7 +239,8 @@ class Place(IndexSpace):
         if node.dtype != i64 or isinstance(node, ShiftLeft | ShiftRight):
             return True
         size = self.size(node.b)
-        return not (self.is_exact(size) and self.proves(size - 1))
+        is_positive = self.proves(size - 1) or is_positive_beside(size, self.size(node.a))
+        return not (self.is_exact(size) and is_positive)
 
 
 def _is_loading(node: Node) -> bool:
