@@ -196,6 +196,26 @@ def test_what_is_stored_twice_is_no_running_sum() -> None:
         tl.schedule(halved).scan("i", 8)
 
 
+@pytest.mark.parametrize("more", ["total += 1", "if x[i] < 0:\n            total = tl.i32(0)"])
+def test_what_is_combined_twice_or_begun_anew_is_no_running_sum(more: str) -> None:
+    func = tl.parse(
+        f"""
+n = tl.dim("n")
+
+@tl.kernel
+def summed(x: tl.i32[n], y: tl.i32[n]):
+    total = tl.alloc(tl.i32[1])
+    total[0] = 0
+    for i in range(n):
+        total[0] += x[i]
+        {more.replace("total", "total[0]")}
+        y[i] = total[0]
+"""
+    )
+    with pytest.raises(tl.KernelError, match="`total` is written by several statements"):
+        tl.schedule(func).scan("i", 4)
+
+
 def test_what_each_iteration_allocates_for_itself_is_passed_on_by_none() -> None:
     @tl.kernel
     def copied(x: tl.i32[n], y: tl.i32[n]):

@@ -98,11 +98,15 @@ class Scan(Step):
         if update is None:
             raise breaks_order(self, carried[0])
         root = facts.definitions.root
+        buffer = update.store.buffer
+        stores = [each for each in statements_of(loop.body, Store) if root(each.buffer) is root(buffer)]
+        if stores != [update.store]:
+            raise does_not_fit(self, f"`{buffer.name}` is written by several statements")
         for each in carried:
             for touch in (each.source, each.sink):
                 node = touch.node
                 is_own = isinstance(node, Load | Store) and _is_same(node, update.store)
-                if root(touch.buffer) is root(update.store.buffer) and not is_own:
+                if root(touch.buffer) is root(buffer) and not is_own:
                     raise breaks_order(self, each)
         return update, self._operands(facts, loop, update)
 
