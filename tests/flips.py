@@ -23,10 +23,9 @@ import numpy as np
 
 import tirlite as tl
 from tirlite.driver.content import content_key
-from tirlite.runtime.artifact.artifact import Artifact
-from tirlite.runtime.artifact.image import Damaged
+from tirlite.runtime.artifact.artifact import Artifact, Damaged
 from tirlite.runtime.cache import entries
-from tirlite.runtime.cache.folder import Folder
+from tirlite.runtime.cache.entries import Folder
 
 n = tl.dim("n")
 

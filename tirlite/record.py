@@ -350,7 +350,6 @@ def dashed(name: str) -> str:
     return "".join(f"-{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("-")
 
 
-@dataclass_transform(frozen_default=True, field_specifiers=(field,))
 class Record:
     """A base of frozen records: a subclass is one as it stands, and costs nothing but the list of its fields.
 

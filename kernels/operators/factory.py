@@ -11,7 +11,7 @@ from functools import wraps
 
 import tirlite as tl
 from tirlite.ir import Expr, PrimFunc, TensorType, Var, walk
-from tirlite.ir.substitute import substitute
+from tirlite.ir.rewrite import substitute
 
 Factory = Callable[..., PrimFunc]
 

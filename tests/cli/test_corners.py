@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tirlite.cli.corners import find_corners, mark_corners
+from tirlite.cli.tour import find_corners, mark_corners
 
 
 def response_with(*peaks: tuple[int, int, float]) -> np.ndarray:

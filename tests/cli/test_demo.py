@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tirlite.cli.main import main
-from tirlite.cli.pictures import picture_bytes, read_picture
+from tirlite.cli.tour import picture_bytes, read_picture
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PARTS = (

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tirlite.cli.command_error import CommandError
-from tirlite.cli.pictures import photograph, picture_bytes, read_picture
+from tirlite.cli.tour import photograph, picture_bytes, read_picture
 
 RAMP = np.arange(12, dtype=np.uint8).reshape(3, 4) * 20
 

@@ -15,8 +15,7 @@ from tirlite.codegen.llvm.machine import ADDRESSES, compiled, new_machine
 from tirlite.codegen.llvm.text import Extent
 from tirlite.codegen.lower import Lowered
 from tirlite.codegen.parts import Part
-from tirlite.runtime.artifact.build import code_of
-from tirlite.runtime.artifact.elf import linked
+from tirlite.runtime.artifact.build import code_of, linked
 from tirlite.runtime.artifact.load import loaded
 from tirlite.runtime.artifact.object_files import ObjectFiles, jit_loaded
 from tirlite.target.processor import HOST

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import re
+import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
+from test_architecture import all_nodes
 
 from tirlite.cli.explain import all_entries, page
 from tirlite.diag import CallError, KernelError, Message, entry_of, message_kinds
@@ -34,6 +37,18 @@ def test_each_message_is_recorded_or_stands_in_a_test() -> None:
     mentioned = set(re.findall(r"[\w-]+", tests))
     untested = [kind.code for kind in KINDS if kind.code not in recorded and not {kind.code, kind.__name__} & mentioned]
     assert untested == []
+
+
+def test_messages_are_made_of_as_many_values_as_their_templates_name() -> None:
+    for module, nodes in all_nodes().items():
+        for call in nodes:
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
+                kind = getattr(sys.modules.get(module), call.func.id, None)
+                named = {each.arg: None for each in call.keywords if each.arg is not None}
+                has_stars = len(named) < len(call.keywords) or any(isinstance(each, ast.Starred) for each in call.args)
+                if kind in KINDS and not has_stars:
+                    made = kind(*(None for _ in call.args), **named)
+                    assert made.code, f"{module}:{call.lineno}"
 
 
 def test_nothing_is_recorded_of_messages_that_are_gone() -> None:

@@ -34,6 +34,15 @@ def test_fields_come_by_position_or_name_and_places_by_name() -> None:
     assert len({Misspelt("a"), Misspelt("a"), Shouted("a")}) == 2
 
 
+def test_what_a_class_does_not_declare_its_templates_name_in_order() -> None:
+    class Unwanted(Message):
+        title = "`{name}` takes {wanted}, and {{no}} {given.kind}"
+        help = "give `{name}` {other:>3}"
+
+    assert repr(Unwanted("a", 1, "b", other=2)) == f"{Unwanted.__qualname__}(name='a', wanted=1, given='b', other=2)"
+    assert Unwanted(1, 2, 3, 4).say("{other:>3}") == "  4"
+
+
 def test_a_subclass_adds_its_fields_behind() -> None:
     assert Shouted("a", "b", "?").mark == "?"
     assert repr(Shouted("a")) == "Shouted(name='a', near='color', mark='!')"

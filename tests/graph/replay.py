@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import tirlite as tl
 from tirlite.graph import Call, Expr, If, Let, Program, Tuple, TupleGetItem
-from tirlite.graph.memory.values import Value, Values, values_of
+from tirlite.graph.memory.problem import Value, Values, values_of
 
 Place = tuple[str, int, int]
 

@@ -70,13 +70,13 @@ def test_all_names_of_a_package_can_be_had(package: ModuleType) -> None:
 
 def test_a_name_is_that_of_its_module_and_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     package = ModuleType("tirlite.plan_stand_in")
-    for module in ("tables.csv", "shape.conditions"):  # below a package that is none, nothing more can be loaded
+    for module in ("tables.csv", "shape.formulas"):  # below a package that is none, nothing more can be loaded
         import_module(f"tirlite.plan.{module}")
     monkeypatch.setitem(sys.modules, "tirlite.plan", package)
-    find, names = late_names("tirlite.plan", {"tables.csv": "read_csv", "shape.conditions": "Conditions"})
+    find, names = late_names("tirlite.plan", {"tables.csv": "read_csv", "shape.formulas": "Conditions"})
     assert names == ["Conditions", "read_csv"]
     assert find("read_csv") is package.read_csv
-    assert find("Conditions").__module__ == "tirlite.plan.shape.conditions"
+    assert find("Conditions").__module__ == "tirlite.plan.shape.formulas"
 
 
 def test_a_late_module_is_loaded_when_something_in_it_is_used() -> None:

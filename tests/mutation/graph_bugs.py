@@ -17,8 +17,7 @@ import tirlite as tl
 from tirlite.diag import PlanError
 from tirlite.graph import StaticRuntime, evaluate, plan_memory
 from tirlite.graph.memory import problem as memory_problem
-from tirlite.graph.memory.problem import Lifetimes
-from tirlite.graph.memory.values import Value, Values
+from tirlite.graph.memory.problem import Lifetimes, Value, Values
 from tirlite.graph.static_runtime import planner
 
 # The package has a function of this name.

@@ -24,7 +24,7 @@ from tirlite.ir import Buffer, Function, KernelCall, PrimFunc, SeqStmt
 from tirlite.plan.shape import formulas
 from tirlite.plan.shape.per_shape import PerShape
 from tirlite.rewrite import planned_storage, shape_rewrite
-from tirlite.rewrite.threads import names as thread_names
+from tirlite.rewrite.threads import emission
 from tirlite.rewrite.threads.phases import Phases, is_barrier
 
 # The packages have functions of these names.
@@ -83,9 +83,9 @@ def one_for_all_threads(patch: pytest.MonkeyPatch) -> None:
     def outlives(self: object, declared: object) -> None:
         buffer = getattr(declared.stmt, "buffer", None)
         if buffer is not None and buffer not in self.copies:
-            self.copies[buffer] = thread_names.Copies(replace(buffer, scope="global"), ())
+            self.copies[buffer] = emission.Copies(replace(buffer, scope="global"), ())
 
-    patch.setattr(thread_names.Names, "_outlives", outlives)
+    patch.setattr(emission.Names, "_outlives", outlives)
 
 
 def writes_of_callees(who: object) -> Plant:

@@ -15,7 +15,7 @@ from tirlite.ir import Allocate, Buffer, For, PrimFunc, SeqStmt, Stmt, View, sta
 from tirlite.plan import Plan, in_place
 from tirlite.plan.layout import Placement
 from tirlite.plan.strategies import slots, tvm
-from tirlite.plan.strategies.fit import Occupancy
+from tirlite.plan.strategies.share import Occupancy
 from tirlite.plan.strategies.slots import Slot
 from tirlite.rewrite import planned_storage, storage_rewrite
 from tirlite.rewrite.storage_problem import StorageProblem

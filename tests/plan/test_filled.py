@@ -9,10 +9,10 @@ from blocks_apart import overlapping
 
 from tirlite.plan.pack import portfolio
 from tirlite.plan.pack.blocks import Block, Piece, sections_of, top_of
+from tirlite.plan.pack.heuristics import sweep
 from tirlite.plan.pack.many.fill import fill, filled, fillings
 from tirlite.plan.pack.many.terrain import LEFT, Terrain, Times
 from tirlite.plan.pack.portfolio import pack_blocks
-from tirlite.plan.pack.sweep import sweep
 from tirlite.plan.search.engine import PythonEngine
 from tirlite.solver import LateEngine
 

@@ -6,8 +6,8 @@ from random import Random
 from blocks_apart import overlapping
 
 from tirlite.plan.pack.blocks import Block, Piece, sections_of, top_of
+from tirlite.plan.pack.heuristics import sweep
 from tirlite.plan.pack.many.mend import mended
-from tirlite.plan.pack.sweep import sweep
 from tirlite.plan.search.engine import PythonEngine
 from tirlite.solver import LateEngine
 

@@ -7,9 +7,9 @@ import pytest
 from random_cases import groups
 
 from tirlite.plan import Choice, Pool, Problem, Request, lower_bound, solve
-from tirlite.plan.pack import skyline
+from tirlite.plan.pack import heuristics
 from tirlite.plan.pack.blocks import Block, Piece, sections_of, top_of
-from tirlite.plan.pack.skyline import Skyline, Work
+from tirlite.plan.pack.heuristics import Skyline, Work
 from tirlite.plan.strategies.pack import pack
 from tirlite.sizes import Dim, evaluate
 
@@ -191,8 +191,8 @@ def test_the_fill_comes_first_where_hundreds_of_blocks_live_to_one_end(monkeypat
 
 def test_a_skyline_that_takes_too_long_is_given_up(monkeypatch):
     problem = branches(20)
-    monkeypatch.setattr(skyline, "_PATIENCE", 0)
-    monkeypatch.setattr(skyline, "_PATIENCE_PER_BLOCK", 0)
+    monkeypatch.setattr(heuristics, "_PATIENCE", 0)
+    monkeypatch.setattr(heuristics, "_PATIENCE_PER_BLOCK", 0)
     sections = sections_of([Block((Piece(*request.live[0], request.size),)) for request in problem.requests])
     assert Skyline(sections, [1] * len(problem.requests)).fill([0.0] * len(problem.requests), Work(10)) == []
     plan = solve(problem, "pack")

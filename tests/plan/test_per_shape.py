@@ -19,8 +19,7 @@ from tirlite.plan import (
     offset_evaluator,
     solve,
 )
-from tirlite.plan.shape.conditions import Conditions, rows_of
-from tirlite.plan.shape.formulas import evaluator, formulas
+from tirlite.plan.shape.formulas import Conditions, evaluator, formulas, rows_of
 from tirlite.sizes import Dim, Size, ceildiv, evaluate, maximum, minimum
 
 n, m = Dim("n"), Dim("m")

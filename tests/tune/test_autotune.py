@@ -17,8 +17,7 @@ from tirlite.show import status_line
 from tirlite.show.status_line import StatusLine
 from tirlite.tune import Trial, Tuned
 from tirlite.tune.autotune import Tuning
-from tirlite.tune.contest import Share, Watch, contest
-from tirlite.tune.space import Candidate, around
+from tirlite.tune.contest import Candidate, Share, Watch, around, contest
 
 n, m = tl.dims("n m")
 ONE = tl.Target.host(workers=1)

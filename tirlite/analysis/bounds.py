@@ -14,9 +14,8 @@ from tirlite.ir import Buffer, Expr, View
 from tirlite.record import record
 from tirlite.sizes import Proof, Scalar, Size, dims_of, evaluate, prove_le, prove_lt, substitute
 from tirlite.sizes.extrema import each_of, halves_of
-from tirlite.sizes.narrow import narrowed
 from tirlite.sizes.poly import Atom, terms_of, varies
-from tirlite.sizes.unknown import ends, forms_of, is_nonnegative, scales, unknowns_in
+from tirlite.sizes.unknown import ends, forms_of, is_nonnegative, narrowed, scales, unknowns_in
 
 # So many facts about a place, one on top of another, go into a proof.
 _STEPS = 2

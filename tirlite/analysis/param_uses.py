@@ -29,7 +29,7 @@ from tirlite.ir import (
     statements_of,
     walk,
 )
-from tirlite.ir.callees import closure_of
+from tirlite.ir.kernel_call import closure_of
 
 
 class Use(Flag):

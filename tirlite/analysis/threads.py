@@ -75,9 +75,6 @@ class ThreadNesting(Message):
     related_label = "is inside this one"
     help = "loops over blocks are outside of those over threads, and each axis has one loop"
 
-    tag: str
-    outer: str
-
 
 def check_thread_nesting(func: PrimFunc) -> None:
     """Returns if each thread-bound loop stands where it can.

@@ -22,7 +22,7 @@ from tirlite import driver
 from tirlite.bench.figures import machine, machine_text
 from tirlite.bench.peers import PEERS, peers_for
 from tirlite.bench.workloads import Array, Workload, workloads
-from tirlite.driver.limits import moving, multiplying
+from tirlite.driver.profile import moving, multiplying
 from tirlite.record import record
 from tirlite.show import table
 from tirlite.target import Target

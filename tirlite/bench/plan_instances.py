@@ -38,8 +38,6 @@ class NoInstances(CommandMessage):
     title = "there is no CSV file and no model in `{folder}`"
     help = "a CSV file or a model, *.onnx, holds one problem, as for `tirlite plan`"
 
-    folder: str
-
 
 @record
 class Instance:

@@ -123,8 +123,6 @@ class OffsetsDiffer(Message):
     title = "the offsets at {values} differ between native code and Python"
     help = "this is a fault of tirlite; please report it with the plan, `plan.to_json()`"
 
-    values: str
-
 
 @record
 class OffsetSpeed:

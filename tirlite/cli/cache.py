@@ -19,8 +19,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Prints what was asked for; always 0."""
-    from tirlite.runtime.cache.entries import folder
-    from tirlite.runtime.cache.folder import MOST_BYTES
+    from tirlite.runtime.cache.entries import MOST_BYTES, folder
 
     place = folder()
     if place is None:

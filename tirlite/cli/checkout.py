@@ -17,8 +17,6 @@ class InCheckout(CommandMessage):
     title = "`{command}` measures tirlite, and is not installed"
     help = "call `python -m tirlite {command}` in a checkout of tirlite's sources"
 
-    command: str
-
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Adds commands that say where to find them."""

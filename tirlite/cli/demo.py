@@ -33,10 +33,8 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Prints the tour and saves the picture."""
-    from tirlite.cli.corners import find_corners, mark_corners
     from tirlite.cli.output_file import real_path, refuse_unwritable, write_file
-    from tirlite.cli.pictures import photograph, picture_bytes, read_picture
-    from tirlite.cli.tour import tour
+    from tirlite.cli.tour import find_corners, mark_corners, photograph, picture_bytes, read_picture, tour
 
     image = photograph() if arguments.image is None else read_picture(arguments.image)
     # What cannot be written is refused before the work.

@@ -46,9 +46,6 @@ class UnknownCode(CommandMessage):
     title = "no error has the code `{given}`"
     help = "{advice}"
 
-    given: str
-    advice: str
-
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Adds the command to those of the program."""

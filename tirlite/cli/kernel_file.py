@@ -26,9 +26,6 @@ class NoKernelFile(CommandMessage):
     title = "there is no file `{path}`"
     help = "{advice}"
 
-    path: str
-    advice: str
-
 
 class NoKernelNamed(CommandMessage):
     """The file has no kernel of the name that stands after the colon.
@@ -39,10 +36,6 @@ class NoKernelNamed(CommandMessage):
 
     title = "`{path}` has no kernel `{name}`"
     help = "{advice}"
-
-    path: str
-    name: str
-    advice: str
 
 
 class WhichKernel(CommandMessage):
@@ -55,10 +48,6 @@ class WhichKernel(CommandMessage):
     title = "`{path}` has {count} kernels"
     help = "{advice}"
 
-    path: str
-    count: int
-    advice: str
-
 
 class FailedFile(CommandMessage):
     """The file with the kernel raised an error of its own.
@@ -69,9 +58,6 @@ class FailedFile(CommandMessage):
 
     title = "`{path}` cannot be run: {fault}"
     label = "raised here"
-
-    path: str
-    fault: str
 
 
 def load_kernel(place: str) -> Kernel:

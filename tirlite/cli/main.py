@@ -35,8 +35,6 @@ class LongFileName(CommandMessage):
 
     title = "no file can be called `{path}`: the name is too long"
 
-    path: str
-
 
 class Command(Protocol):
     """A module that is a command."""

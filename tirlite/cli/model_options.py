@@ -42,10 +42,6 @@ class BadRunOption(CommandMessage):
     title = "`{option}`: {why}"
     help = "{form}"
 
-    option: str
-    why: str
-    form: str
-
 
 def bad_option(option: str, why: str) -> TirliteError:
     """The error that an option, given as it was written, does not fit; it tells how the option is written."""

@@ -18,9 +18,6 @@ class CannotWrite(CommandMessage):
 
     title = "cannot write `{path}`: {reason}"
 
-    path: str
-    reason: str
-
 
 def refuse_unwritable(path: Path) -> None:
     """Raises CommandError where it is plain beforehand that `path` cannot be written."""

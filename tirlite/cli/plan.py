@@ -63,9 +63,6 @@ class NoSuchFile(CommandMessage):
     code = "no-lifetimes-file"
     title = "cannot read `{path}`: {reason}"
 
-    path: str
-    reason: str
-
 
 class BadPlanOption(CommandMessage):
     """A number on the command line is out of its range.
@@ -76,10 +73,6 @@ class BadPlanOption(CommandMessage):
 
     title = "`{option} {value}` makes no sense"
     help = "{advice}"
-
-    option: str
-    value: str
-    advice: str
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

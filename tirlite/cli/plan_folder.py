@@ -27,8 +27,6 @@ class NoTables(CommandMessage):
 
     title = "there is no table, *.csv, in `{path}`"
 
-    path: str
-
 
 class OnePlanOnly(CommandMessage):
     """An output of one plan is asked for of many.
@@ -38,9 +36,6 @@ class OnePlanOnly(CommandMessage):
     """
 
     title = "`{option}` is for one plan, and `{path}` is a folder"
-
-    option: str
-    path: str
 
 
 def plan_folder(arguments: argparse.Namespace, make: Make) -> int:

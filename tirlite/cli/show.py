@@ -44,10 +44,6 @@ class UnknownPass(CommandMessage):
     title = "there is no pass `{name}`"
     help = "the passes are {known}{hint}"
 
-    name: str
-    known: str
-    hint: str
-
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Adds the command to those of the program."""

@@ -25,7 +25,7 @@ from tirlite.ir import (
 )
 from tirlite.ir.checked import has_check
 from tirlite.ir.equal import are_equal
-from tirlite.ir.traps import trap_of
+from tirlite.ir.faults import trap_of
 
 
 def carried_last(value: Expr, loop: For | While) -> Expr:

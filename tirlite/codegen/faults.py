@@ -30,8 +30,6 @@ class NoMemory(Message):
     title = "there is no memory for `{buffer}`"
     label = "allocated here"
 
-    buffer: str
-
 
 class KernelFunction(FunctionText):
     """A function that returns 0, or the fault that stopped it. What its buffers need is freed on all ways.

@@ -25,9 +25,6 @@ class NotCompiled(Message):
     label = "used here"
     help = "{instead}"
 
-    what: str
-    instead: str
-
 
 class BufferTooLarge(Message):
     """A buffer of constant size is larger than any memory.
@@ -38,6 +35,3 @@ class BufferTooLarge(Message):
 
     title = "`{buffer}` takes {size} bytes; the most is 2**62"
     label = "allocated here"
-
-    buffer: str
-    size: int

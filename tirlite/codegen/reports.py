@@ -11,9 +11,8 @@ from typing import Protocol, TypeAlias
 
 from tirlite.diag import KernelRunError, Message, Span
 from tirlite.ir import Assert, Binary, Buffer, DType, failure, i64, shown
-from tirlite.ir.faults import IndexOutOfBounds, NegativeExtent, OutOfMemory, UninitialisedRead, ViewOutOfBounds
+from tirlite.ir.faults import IndexOutOfBounds, NegativeExtent, OutOfMemory, UninitialisedRead, ViewOutOfBounds, trap_of
 from tirlite.ir.loop_values import told_at
-from tirlite.ir.traps import trap_of
 from tirlite.record import record
 
 Number: TypeAlias = bool | int | float
@@ -98,7 +97,7 @@ class Report:
     span: Span | None
 
     def bare(self) -> Message:
-        return OutOfMemory("the values of another fault, which would stand here", 8, span=self.span)
+        return OutOfMemory(8, "the values of another fault, which would stand here", span=self.span)
 
 
 @record
@@ -141,7 +140,7 @@ class PoisonReport(Report):
         buffer = self.buffers[int(values[0])]
         indices = [str(int(index)) for index in values[1 : 1 + len(buffer.shape)]]
         element = f"{buffer.name}[{', '.join(indices) or '()'}]"
-        return UninitialisedRead(self.use, buffer.name, element, span=self.span)
+        return UninitialisedRead(self.use, element, buffer.name, span=self.span)
 
 
 @record
@@ -190,7 +189,7 @@ class MemoryReport(Report):
         return (i64,) * len(self.buffer.shape)
 
     def message(self, values: Sequence[Number]) -> Message:
-        return OutOfMemory(self.buffer.name, _bytes(self.buffer, values), span=self.span)
+        return OutOfMemory(_bytes(self.buffer, values), self.buffer.name, span=self.span)
 
 
 @record

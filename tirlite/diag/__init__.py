@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from tirlite.late import late_names
 
 if TYPE_CHECKING:
-    from tirlite.diag.boundary import boundary as boundary, public as public
     from tirlite.diag.entry import (
         Entry as Entry,
         entries as entries,
@@ -25,6 +24,8 @@ if TYPE_CHECKING:
         KernelRunError as KernelRunError,
         PlanError as PlanError,
         TirliteError as TirliteError,
+        boundary as boundary,
+        public as public,
     )
     from tirlite.diag.message import GraphMessage as GraphMessage, Message as Message, PlanMessage as PlanMessage
     from tirlite.diag.nearest import did_you_mean as did_you_mean, hint as hint, nearest as nearest
@@ -33,11 +34,11 @@ else:
     __getattr__, __all__ = late_names(
         __name__,
         {
-            "boundary": "boundary public",
             "entry": "Entry entries entry_of message_kinds",
             "error": (
                 "CallError CallTypeError CallValueError CapacityError GraphError InternalError"
                 " KernelAssertionError KernelError KernelIndexError KernelRunError PlanError TirliteError"
+                " boundary public"
             ),
             "message": "GraphMessage Message PlanMessage",
             "nearest": "did_you_mean hint nearest",

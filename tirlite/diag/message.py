@@ -1,21 +1,20 @@
 """A Message is one thing that went wrong: its fields are the values, its class holds the words.
 
-A subclass stands beside the code that raises it and gives templates over its own fields:
+A subclass stands beside the code that raises it and gives templates, whose names are its fields, in order:
 
     class UnknownName(Message):
         title = "`{name}` is not defined"
         label = "no such name here"
         help = "did you mean `{nearest}`?"
 
-        name: str
-        nearest: str
-
 and is raised by `raise UnknownName("colour", "color", span=span).error()`, as a KernelError where no `raises` says
-otherwise. Its code is its name, `unknown-name`, where no `code` gives another one.
+otherwise. Its code is its name, `unknown-name`, where no `code` gives another one. A class of which code reads a field,
+or that has one which no template names, declares them all.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import field
 from typing import TYPE_CHECKING, ClassVar, Self
 
@@ -25,6 +24,8 @@ from tirlite.record import Record, dashed
 if TYPE_CHECKING:
     from tirlite.diag.source import Span
     from tirlite.show import Styled
+
+_NAMED = re.compile(r"(?<!{){(\w+)")
 
 
 class Message(Record):
@@ -41,6 +42,10 @@ class Message(Record):
     related: Span | None = field(default=None, kw_only=True, repr=False)
 
     def __init_subclass__(cls) -> None:
+        if not cls.__annotations__:
+            templates = (cls.title, cls.label, cls.related_label, cls.help) if hasattr(cls, "title") else ()
+            named = dict.fromkeys(name for each in templates for name in _NAMED.findall(each))
+            cls.__annotations__ = {name: "object" for name in named if name not in cls.__parts__}
         super().__init_subclass__()
         if "code" not in vars(cls):
             cls.code = dashed(cls.__name__)
@@ -100,10 +105,6 @@ class WrongArgument(Message):
     code = "argument-kind"
     raises = CallTypeError
     title = "{function}() takes {wanted}, and is given a {given}"
-
-    function: str
-    wanted: str
-    given: str
 
 
 def demand_kind(function: str, given: object, kind: type) -> None:

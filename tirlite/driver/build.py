@@ -51,9 +51,6 @@ class ForeignTarget(Message):
     title = "{kernel}() is compiled for {target}, whose code does not run on this machine"
     help = "compile it for tl.Target.host(); `asm` and `export` do what can be done for another machine"
 
-    kernel: str
-    target: str
-
 
 class Version:
     """One function on its way to native code; each stage runs once, when it is first asked for, in one thread.

@@ -26,10 +26,6 @@ class UnknownSize(Message):
     title = "{kernel}() has no dim `{name}`"
     help = "{advice}"
 
-    kernel: str
-    name: str
-    advice: str
-
 
 class SizeType(Message):
     """A plan for one shape is asked for with a value that is not an integer.
@@ -40,10 +36,6 @@ class SizeType(Message):
 
     raises = CallTypeError
     title = "`{name}` of {kernel}() must be an integer, and is {given}"
-
-    kernel: str
-    name: str
-    given: str
 
 
 class MissingSize(Message):
@@ -57,10 +49,6 @@ class MissingSize(Message):
     title = "the storage plan of {kernel}() depends on `{name}` too, which has no value"
     help = "write `{kernel}.plan_at({example})`"
 
-    kernel: str
-    name: str
-    example: str
-
 
 class PlanByShape(PlanMessage):
     """The kernel is planned anew for each shape, so it has no one plan.
@@ -71,9 +59,6 @@ class PlanByShape(PlanMessage):
 
     title = "{kernel}() has a storage plan for each shape"
     help = "write `{kernel}.plan_at({example})`"
-
-    kernel: str
-    example: str
 
 
 def one_plan(signature: Signature, plan: Plan | ByShape) -> Plan:
@@ -106,7 +91,7 @@ def is_empty_at(signature: Signature, sizes: Mapping[str, int]) -> bool:
     known = _names(signature)
     for name, value in sizes.items():
         if not _is_integer(value):
-            raise SizeType(signature.name, name, f"{value!r:.60}").error()
+            raise SizeType(name, signature.name, f"{value!r:.60}").error()
         if name not in known:
             names = f"it has {', '.join(f'`{each}`' for each in known) or 'none'}"
             raise UnknownSize(signature.name, name, did_you_mean(name, known, names)).error()

@@ -24,9 +24,6 @@ class BadPair(Message):
     title = "tl.{name} takes two pairs of a value and its place, and is given {given}"
     help = "write `top, at = tl.{name}((top, at), (x[i], i))`"
 
-    name: str
-    given: str
-
 
 def pair_of(node: ast.Call, name: str, expressions: Expressions) -> tuple[Expr, Expr]:
     """The value and the place of the pair that is taken."""

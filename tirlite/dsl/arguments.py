@@ -18,9 +18,6 @@ class CallArguments(Message):
     title = "{problem}"
     help = "its parameters are {signature}"
 
-    problem: str
-    signature: str
-
 
 def bound(
     name: str, parameters: Sequence[str], defaults: Mapping[str, object], site: CallSite

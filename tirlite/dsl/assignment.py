@@ -32,10 +32,6 @@ class FixedName(Message):
     title = "`{name}` is {what}, and cannot be assigned"
     help = "{advice}"
 
-    name: str
-    what: str
-    advice: str
-
 
 class MixedName(Message):
     """One name is used for things of different kinds.
@@ -45,10 +41,6 @@ class MixedName(Message):
 
     title = "`{name}` is {one} here and {other} elsewhere in this kernel"
     help = "give one of them another name"
-
-    name: str
-    one: str
-    other: str
 
 
 class SecondName(Message):
@@ -60,10 +52,6 @@ class SecondName(Message):
 
     title = "{given} cannot be given the name `{name}`"
     help = "{advice}"
-
-    given: str
-    name: str
-    advice: str
 
 
 class NotAssignable(Message):
@@ -87,9 +75,6 @@ class BadLocalType(Message):
     help = (
         "a local scalar has a scalar type, as in `{name}: tl.f32 = 0`; an array is allocated: `{name} = tl.alloc(...)`"
     )
-
-    name: str
-    given: str
 
 
 class Assignments:

@@ -20,9 +20,6 @@ class UnknownAttribute(Message):
     title = 'tl.attr has no key "{key}"'
     help = "{advice}"
 
-    key: str
-    advice: str
-
 
 # Keys about the variable of a loop, which make its iterations threads; the value of the first is the tag.
 _THREADS = ("thread_extent", "virtual_thread")

@@ -25,9 +25,6 @@ class NotANumber(Message):
     title = "{given} is not a number"
     help = "{advice}"
 
-    given: str
-    advice: str
-
 
 class NoCommonType(Message):
     """Two values have no type in which they meet.
@@ -37,9 +34,6 @@ class NoCommonType(Message):
 
     title = "{left} and {right} have no common type"
     help = "cast one of them, or give them the same number of lanes"
-
-    left: str
-    right: str
 
 
 class LossyStore(Message):
@@ -69,9 +63,6 @@ class ImpossibleCast(Message):
     title = "{given} cannot be cast to tl.{target}"
     help = "a cast takes a number, and a vector is cast to a vector of as many lanes"
 
-    given: str
-    target: DType
-
 
 class NotACondition(Message):
     """A number stands where true or false is asked for.
@@ -83,8 +74,6 @@ class NotACondition(Message):
     label = "a condition is a bool"
     help = "compare it with something: `x != 0`"
 
-    given: str
-
 
 class NotAnInteger(Message):
     """Something else stands where a scalar integer is asked for.
@@ -95,9 +84,6 @@ class NotAnInteger(Message):
 
     title = "{role} is {given}"
     help = "{role} is a scalar integer: cast with tl.i64(...)"
-
-    role: str
-    given: str
 
 
 def is_literal(value: object) -> bool:

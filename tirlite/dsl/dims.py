@@ -18,8 +18,6 @@ class BadDimName(Message):
     title = "{given} is not a name of a dim"
     help = 'write names as those of variables: `n, m = tl.dims("n m")`'
 
-    given: str
-
 
 class BadDimFact(Message):
     """A fact about a dim is not an integer.

@@ -38,8 +38,6 @@ class NotCallable(Message):
     title = "{given} cannot be called"
     help = "a kernel calls `tl.*`, `min`, `max`, `abs`, types, other kernels, and functions under `@tl.inline`"
 
-    given: str
-
 
 class NotIndexable(Message):
     """Something is indexed that has no elements.
@@ -50,8 +48,6 @@ class NotIndexable(Message):
 
     title = "{given} has no elements"
     help = "buffers are indexed, as in x[i, j]; types are given a shape, as in tl.f32[n, m]"
-
-    given: str
 
 
 _TEXTS = {type(None): "None", type(...): "`...`", complex: "a complex number", bytes: "bytes"}

@@ -22,10 +22,6 @@ class BadIndex(Message):
     title = "index {axis} of `{name}` is {given}"
     help = "an index is an integer: `//` gives one, and tl.i64(...) casts; only the last may be a vector"
 
-    name: str
-    axis: int
-    given: str
-
 
 class NegativeIndex(Message):
     """A constant index is below zero.
@@ -36,10 +32,6 @@ class NegativeIndex(Message):
 
     title = "index {axis} of `{name}` is {value}"
     help = "indices count from 0; the end is `{name}.shape[{axis}]{value}`"
-
-    name: str
-    axis: int
-    value: int
 
 
 class NoSuchExtent(Message):
@@ -52,10 +44,6 @@ class NoSuchExtent(Message):
     title = "`{name}` has no extent {given}"
     help = "{advice}"
 
-    name: str
-    given: str
-    advice: str
-
 
 class TupleIndex(Message):
     """A tuple from around the kernel is indexed by something other than a constant in its range.
@@ -66,9 +54,6 @@ class TupleIndex(Message):
 
     title = "a tuple of {count} is indexed by {given}"
     help = "the index is a constant; a loop over tl.static(range({count})) has constant variables"
-
-    given: str
-    count: int
 
 
 @record
@@ -97,19 +82,19 @@ def element(buffer: Buffer, values: Sequence[object], spans: Sequence[Span], spa
 
 def _index(name: str, axis: int, may_be_vector: bool, value: object, span: Span) -> Expr:
     if isinstance(value, (bool, float)) or not isinstance(value, (int, Expr)):
-        raise BadIndex(name, axis, described(value), span=span).error()
+        raise BadIndex(axis, name, described(value), span=span).error()
     index = number(value, span)
     if not index.dtype.is_integer or (index.dtype.lanes > 1 and not may_be_vector):
-        raise BadIndex(name, axis, described(value), span=span).error()
+        raise BadIndex(axis, name, described(value), span=span).error()
     if isinstance(index, IntImm) and index.value < 0:
-        raise NegativeIndex(name, axis, index.value, span=span).error()
+        raise NegativeIndex(axis, name, index.value, span=span).error()
     return index
 
 
 def chosen(values: tuple[object, ...], index: object, span: Span) -> object:
     """The element of a constant tuple at a constant index."""
     if isinstance(index, bool) or not isinstance(index, int) or not -len(values) <= index < len(values):
-        raise TupleIndex(described(index), len(values), span=span).error()
+        raise TupleIndex(len(values), described(index), span=span).error()
     return values[index]
 
 

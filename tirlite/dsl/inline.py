@@ -32,8 +32,6 @@ class BadInlineParameter(Message):
     title = "{what} is not allowed in the signature of an inline function"
     help = "parameters are plain, optionally with a default, and have a scalar type or none"
 
-    what: str
-
 
 class Inline:
     """A function that becomes a part of each kernel that calls it. Called from Python, it runs as Python."""

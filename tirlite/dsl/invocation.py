@@ -34,8 +34,6 @@ class DeepCall(Message):
     title = "inline functions are nested more than {most} deep here"
     help = "a function that calls itself ends by `if tl.static(...)`; or write a loop"
 
-    most: int
-
 
 class ConditionalCall(Message):
     """A function that consists of statements is called where it might not be computed, or several times.
@@ -47,8 +45,6 @@ class ConditionalCall(Message):
     title = "{name} cannot be called under a condition inside of an expression: it is more than one expression"
     help = "call it on a line before, or write the choice as `if` and `else`"
 
-    name: str
-
 
 class HiddenStore(Message):
     """A function that stores into a buffer of its caller is called inside of an expression.
@@ -59,9 +55,6 @@ class HiddenStore(Message):
 
     title = "{name} stores into `{buffer}`, and is called inside of an expression"
     help = "give its result a name on a line before: the order of loads and stores is then explicit"
-
-    name: str
-    buffer: str
 
 
 class Invocation:

@@ -45,11 +45,6 @@ class UnevenReturns(Message):
     title = "`{name}` gives back {one} here, and {other} {place}"
     help = "return the same number of values on every path through the function"
 
-    name: str
-    one: str
-    other: str
-    place: str
-
 
 @record
 class Rewritten:

@@ -15,9 +15,8 @@ from tirlite.ir.expr import Buffer, BufferRef, Expr, FloatImm, IntImm, LetExpr, 
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.kernel_call import KernelCall
 from tirlite.ir.node import Node
-from tirlite.ir.rewrite import Rule, rewrite
+from tirlite.ir.rewrite import Rule, Substitution, rewrite, substitute
 from tirlite.ir.stmt import Allocate, Assert, For, Let, SeqStmt, Stmt, View
-from tirlite.ir.substitute import Substitution, substitute
 from tirlite.ir.validate_buffers import UndeterminedDim
 from tirlite.ir.validate_calls import CallBuffer, CallShape, declared
 from tirlite.ir.walk import walk
@@ -33,11 +32,6 @@ class CallAlias(Message):
 
     title = "`{buffer}` is given to {kernel} as `{first}` and as `{second}`, and the kernel writes it"
     help = "parameters of a kernel do not overlap: give a buffer of its own"
-
-    buffer: str
-    kernel: str
-    first: str
-    second: str
 
 
 @record(frozen=False)
@@ -92,7 +86,7 @@ class _Call:
 
     def _unfit(self, demand: Demand) -> Message:
         param, name = demand.param, self.func.name
-        return CallShape(param.name, name, demand.axis, demand.wanted, demand.given, declared(param), span=self.span)
+        return CallShape(demand.axis, param.name, name, demand.wanted, demand.given, declared(param), span=self.span)
 
     def check_aliases(self) -> None:
         first: dict[Buffer, Buffer] = {}

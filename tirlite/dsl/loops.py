@@ -41,8 +41,6 @@ class BadStep(Message):
     title = "the step of a loop is {given}"
     help = "a step is an integer other than 0, of type i64 if it is a constant"
 
-    given: str
-
 
 class LeavesLoop(Message):
     """A `break` or a `return` stands in a loop whose iterations have no order, or are written out.
@@ -53,9 +51,6 @@ class LeavesLoop(Message):
 
     title = "`{jump}` cannot leave a loop over {loop}"
     help = "write a loop over `range`, whose iterations run in order; `continue` is allowed in any loop"
-
-    jump: str
-    loop: str
 
 
 @record

@@ -27,10 +27,6 @@ class OperandType(Message):
     title = "`{operator}` does not take values of type tl.{dtype}"
     help = "{advice}"
 
-    operator: str
-    dtype: DType
-    advice: str
-
 
 class LiteralArithmetic(Message):
     """An operation on literals alone has no value, or one that is too big.
@@ -40,8 +36,6 @@ class LiteralArithmetic(Message):
 
     title = "this has no value: {reason}"
     help = "literals are computed by Python, before the kernel is compiled"
-
-    reason: str
 
 
 class IntegerPower(Message):
@@ -63,12 +57,6 @@ class ShiftTooFar(Message):
 
     title = "`{sign}` shifts tl.{dtype} by {count} bits"
     help = "a shift of tl.{dtype} is by 0 to {most} bits{advice}"
-
-    sign: str
-    dtype: DType
-    count: int
-    most: int
-    advice: str
 
 
 @record

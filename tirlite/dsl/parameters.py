@@ -25,9 +25,6 @@ class BadAnnotation(Message):
     label = "no type of a parameter"
     help = "write `tl.f32[n, m]` for an array, `tl.f32` for a scalar, `tl.out[tl.f32[n, m]]` for an output"
 
-    name: str
-    given: str
-
 
 class BadExtent(Message):
     """An extent is neither an integer nor an expression of dims.
@@ -40,10 +37,6 @@ class BadExtent(Message):
     title = "extent {axis} of `{name}` is {given}"
     help = "an extent is an integer of at least 0, or an integer expression of dims"
 
-    name: str
-    axis: int
-    given: str
-
 
 class UnsupportedType(Message):
     """An address as the type of an element or a parameter.
@@ -54,8 +47,6 @@ class UnsupportedType(Message):
 
     title = "tl.{dtype} cannot be computed with"
     help = "an address may only be used in calls: tl.address_of, tl.access_ptr, tl.call_extern"
-
-    dtype: DType
 
 
 class BadScope(Message):
@@ -68,9 +59,6 @@ class BadScope(Message):
     title = "{reason}"
     help = "{advice}"
 
-    reason: str
-    advice: str
-
 
 class BadOption(Message):
     """An option of a buffer has a value that it cannot have.
@@ -81,10 +69,6 @@ class BadOption(Message):
 
     title = "{option}={given} of a buffer"
     help = "{option} is {wanted}"
-
-    option: str
-    given: str
-    wanted: str
 
 
 @record
@@ -231,7 +215,7 @@ def _extent(name: str, axis: int, extent: object, span: Span) -> Expr:
         value = int(extent.__index__())
         if 0 <= value <= i64.max:
             return IntImm(i64, value)
-    raise BadExtent(name, axis, described(extent), span=span).error()
+    raise BadExtent(axis, name, described(extent), span=span).error()
 
 
 def described(value: object) -> str:

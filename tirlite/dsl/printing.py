@@ -25,8 +25,6 @@ class PrintFormat(Message):
     title = "this format does not fit the values that are printed: {given}"
     help = "write `{{value}}` or `{{value:.3f}}`, as Python formats numbers"
 
-    given: str
-
 
 def print_call(node: ast.Call, expressions: Expressions) -> Call:
     """The call that prints what `print(a, b, sep=" ", end="\\n")` does in Python."""

@@ -18,9 +18,6 @@ class NotInKernels(Message):
     title = "{what} is not allowed in a kernel"
     help = "{instead}"
 
-    what: str
-    instead: str
-
 
 _ELEMENTS = "write a loop over the elements"
 _REFUSED: Mapping[type[ast.AST], tuple[str, str]] = {

@@ -42,9 +42,6 @@ class OutOfBlock(Message):
     related_label = "bound here"
     help = "{advice}"
 
-    name: str
-    advice: str
-
 
 class AlreadyReported(Exception):
     """Something depends on a statement that was wrong; nothing more is to be said."""

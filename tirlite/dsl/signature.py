@@ -31,9 +31,6 @@ class NoAnnotation(Message):
     title = "parameter `{name}` has no type"
     help = "{advice}"
 
-    name: str
-    advice: str
-
 
 class BadParameter(Message):
     """A parameter of a kind that kernels do not have.
@@ -46,8 +43,6 @@ class BadParameter(Message):
         "a kernel has plain parameters with types, numbers perhaps with defaults: `def f(x: tl.f32[n], a: tl.f32 = 1)`"
     )
 
-    what: str
-
 
 class HiddenDim(Message):
     """A parameter has the name of a dim that the kernel uses: what the name means would depend on where it stands.
@@ -57,8 +52,6 @@ class HiddenDim(Message):
 
     title = "parameter `{name}` has the name of a dim that this kernel uses"
     help = "give the parameter another name; the value of a dim comes with the arrays"
-
-    name: str
 
 
 class BadText(Message):
@@ -70,8 +63,6 @@ class BadText(Message):
 
     title = "{what}"
     help = 'the text is declarations like `n, m = tl.dims("n m")`, then one function under `@tl.kernel`'
-
-    what: str
 
 
 def arguments_of(tree: ast.FunctionDef, places: Places) -> list[ast.arg]:
@@ -179,10 +170,6 @@ class BadDefault(Message):
 
     title = "parameter `{name}` cannot be {given} by default"
     help = "{advice}"
-
-    name: str
-    given: str
-    advice: str
 
 
 @record

@@ -49,8 +49,6 @@ class NoEffect(Message):
     title = "{given} alone does nothing"
     help = "store it, or leave it out"
 
-    given: str
-
 
 class Statements:
     """Translates the bodies of one kernel, and collects what is wrong with them."""

@@ -31,9 +31,6 @@ class NotStatic(Message):
     title = "`{name}` is {given}, which has no value before the kernel runs"
     help = "`tl.static` takes constants from outside the kernel, and variables of loops over `tl.static(...)`"
 
-    name: str
-    given: str
-
 
 class StaticFailed(Message):
     """Python raised an error while it evaluated an expression under tl.static.
@@ -43,8 +40,6 @@ class StaticFailed(Message):
     """
 
     title = "Python cannot evaluate this: {reason}"
-
-    reason: str
 
 
 class NotIterable(Message):
@@ -58,9 +53,6 @@ class NotIterable(Message):
     title = "a loop over tl.static goes over {given}"
     help = "give it a range, a tuple or a list of at most {most} elements; the loop is unrolled"
 
-    given: str
-    most: int
-
 
 class Unpacking(Message):
     """The values of one side of an assignment or loop are not as many as the names of the other.
@@ -70,9 +62,6 @@ class Unpacking(Message):
     """
 
     title = "{given} cannot be unpacked into {names} names"
-
-    given: str
-    names: int
 
 
 def evaluated(

@@ -39,9 +39,6 @@ class UnknownName(Message):
     label = "no such name here"
     help = "{advice}"
 
-    name: str
-    advice: str
-
 
 class UnknownWord(Message):
     """A name after `tl.` that the kernel language does not have.
@@ -53,9 +50,6 @@ class UnknownWord(Message):
     title = "the kernel language has no tl.{name}"
     label = "no such name in tl"
     help = "{advice}"
-
-    name: str
-    advice: str
 
 
 class ForeignValue(Message):
@@ -69,10 +63,6 @@ class ForeignValue(Message):
     label = "defined outside of the kernel"
     help = "{advice}"
 
-    name: str
-    given: str
-    advice: str
-
 
 class NoAttribute(Message):
     """An attribute that does not exist, or not inside a kernel.
@@ -83,10 +73,6 @@ class NoAttribute(Message):
 
     title = "`{base}` has no attribute `{name}` in a kernel"
     help = "{advice}"
-
-    base: str
-    name: str
-    advice: str
 
 
 @record

@@ -52,8 +52,6 @@ class BadSyntax(Message):
 
     title = "this is not Python: {reason}"
 
-    reason: str
-
 
 class TooDeep(Message):
     """Text is nested more deeply than Python's own parser can read.

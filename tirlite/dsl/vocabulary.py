@@ -47,8 +47,6 @@ class MisplacedGrant(Message):
     title = "tl.allow decorates the function of a kernel, and is given a {kind}"
     help = "write it under @tl.kernel, next to the `def`"
 
-    kind: str
-
 
 @record
 class Grant(Word):
@@ -184,10 +182,6 @@ class UnknownKeyword(Message):
     title = "{word} has no keyword `{keyword}`"
     help = "{advice}"
 
-    word: str
-    keyword: str
-    advice: str
-
 
 class WrongArgument(Message):
     """An argument of a word is not of the kind that belongs there.
@@ -197,10 +191,6 @@ class WrongArgument(Message):
     """
 
     title = "{word} takes {wanted} here, not {given}"
-
-    word: str
-    wanted: str
-    given: str
 
 
 class MisplacedWord(Message):
@@ -212,9 +202,6 @@ class MisplacedWord(Message):
 
     title = "{word} means nothing here"
     help = "{advice}"
-
-    word: str
-    advice: str
 
 
 @record

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
         StorageCoalesce as StorageCoalesce,
         storage_problem as storage_problem,
     )
-    from tirlite.graph.explicit.executable import Executable as Executable
-    from tirlite.graph.explicit.execute import Run as Run
+    from tirlite.graph.explicit.executable import Executable as Executable, Run as Run
     from tirlite.graph.explicit.instructions import Routine as Routine
     from tirlite.graph.expr import (
         Call as Call,
@@ -70,8 +69,7 @@ else:
             "evaluate": "apply evaluate trace",
             "explicit.allocation": "explicit_allocation",
             "explicit.coalesce": "LiftConstants StorageCoalesce storage_problem",
-            "explicit.executable": "Executable",
-            "explicit.execute": "Run",
+            "explicit.executable": "Executable Run",
             "explicit.instructions": "Routine",
             "expr": "Call Constant Expr FunctionNode If Let Tuple TupleGetItem Var constant",
             "function": "Function",

@@ -28,10 +28,6 @@ class GraphArgumentCount(Message):
     raises = CallTypeError
     title = "`{function}` takes {wanted} values, here are {given}"
 
-    function: str
-    wanted: int
-    given: int
-
 
 class GraphArgumentType(Message):
     """A value for a parameter of a graph has another element type, or another number of parts.
@@ -42,10 +38,6 @@ class GraphArgumentType(Message):
 
     raises = CallTypeError
     title = "`{name}` is {wanted} and was given {given}"
-
-    name: str
-    wanted: str
-    given: str
 
 
 class GraphArgumentShape(Message):
@@ -73,12 +65,6 @@ class GraphArgumentFact(Message):
 
     raises = CallValueError
     title = "`{name}` of shape {given} makes {dim} = {value}, which its facts exclude: {facts}"
-
-    name: str
-    given: str
-    dim: str
-    value: int
-    facts: str
 
 
 def bind(function: FunctionNode, given: Sequence[Any]) -> tuple[list[Any], dict[Dim, int]]:

@@ -18,9 +18,6 @@ class NoGraphFunction(Message):
     title = "the function of a graph is wanted here, and this is a {given}"
     help = "{advice}"
 
-    given: str
-    advice: str
-
 
 class ExtentsOfRun(GraphMessage):
     """A graph with extents that a run finds is given to what takes sizes that a call knows.
@@ -32,19 +29,15 @@ class ExtentsOfRun(GraphMessage):
     title = "{what} needs sizes, but the extents of {type} in `{function}` are known only at run time"
     help = "`tl.graph.compile` and `tl.graph.evaluate` take such a function"
 
-    what: str
-    function: str
-    type: str
-
 
 def demand_known_extents(function: FunctionNode, what: str) -> None:
     """Returns if a call of the function knows all extents in it; raises GraphError otherwise."""
     demand_function(function)
     for expr in operands_first(function.body):
         if isinstance(expr, Call) and isinstance(expr.op, LoopFunction):
-            raise ExtentsOfRun(what, function.name, f"the loop `{expr.op.name}`", span=expr.span).error()
+            raise ExtentsOfRun(what, f"the loop `{expr.op.name}`", function.name, span=expr.span).error()
         if isinstance(expr, Call | If) and expr.sources:
-            raise ExtentsOfRun(what, function.name, str(expr.type), span=expr.span).error()
+            raise ExtentsOfRun(what, str(expr.type), function.name, span=expr.span).error()
 
 
 def demand_function(given: object) -> None:

@@ -12,15 +12,13 @@ import numpy.typing as npt
 from tirlite.diag import KernelIndexError, KernelRunError, Message, public
 from tirlite.diag.message import demand_kind
 from tirlite.graph.arguments import bind
-from tirlite.graph.bfloat import bfloat_bits, bfloat_values
 from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Let, Tuple, TupleGetItem, Var
 from tirlite.graph.extents import values as extents
-from tirlite.graph.loop import LoopFunction
+from tirlite.graph.loop import LoopFunction, stepping
 from tirlite.graph.op import Op
 from tirlite.graph.program import Block, Program, extents_found, program
 from tirlite.graph.run_dims import RunDim, check_extent
-from tirlite.graph.stepping import stepping
-from tirlite.graph.types import TensorType, TupleType, Type
+from tirlite.graph.types import TensorType, TupleType, Type, bfloat_bits, bfloat_values
 from tirlite.ir import DType, Steps, TypeCode, run
 from tirlite.sizes import Dim
 
@@ -38,9 +36,6 @@ class NoSuchElement(Message):
     raises = KernelIndexError
     title = "`{operator}`: {why}"
 
-    operator: str
-    why: str
-
 
 class NoValue(Message):
     """An operator of a graph has no value for its operands.
@@ -51,9 +46,6 @@ class NoValue(Message):
 
     raises = KernelRunError
     title = "`{operator}` has no value here: {why}"
-
-    operator: str
-    why: str
 
 
 @public

@@ -36,9 +36,6 @@ class NoSuchField(GraphMessage):
     title = "field {index} of {type}"
     help = "fields count from 0, and only tuples have them"
 
-    index: int
-    type: str
-
 
 class BadCondition(GraphMessage):
     """The condition of an `If` is not a single bool.
@@ -50,8 +47,6 @@ class BadCondition(GraphMessage):
     title = "the condition has the type {type}, and must be bool_[()]"
     help = "compare, and reduce or reshape to one element without axes"
 
-    type: str
-
 
 class BranchTypes(GraphMessage):
     """The branches of an `If` have different types, or types that are not proved to be equal.
@@ -62,9 +57,6 @@ class BranchTypes(GraphMessage):
 
     title = "the branches have the types {then} and {other}"
     help = "both must have the same shapes, for all values of the dims, and element types"
-
-    then: str
-    other: str
 
 
 @record(eq=False, repr=False)
@@ -169,9 +161,6 @@ class RunDimOfFunction(GraphMessage):
 
     title = "`{function}` returns {type}, with an extent known only at run time, and is called by another function"
     help = "build what it does into the function that calls it"
-
-    function: str
-    type: str
 
 
 @record(eq=False, repr=False)

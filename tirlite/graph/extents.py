@@ -26,8 +26,6 @@ class BadGraphExtent(GraphMessage):
     title = "{given} is not an extent"
     help = "an extent is an integer, a dim, or an expression of dims such as `2 * n`"
 
-    given: str
-
 
 def size_of(extent: Extent, span: Span | None = None) -> Size:
     """The size that a user's extent stands for. It may be negative: whoever makes a shape of it looks."""

@@ -1,15 +1,21 @@
-"""Loops: functions of one step, which a call runs again and again, on what the step before left."""
+"""Loops: functions of one step, run again and again on what the step before left; and their way through arrays."""
 
 from __future__ import annotations
 
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import field
+from typing import Any, TypeAlias
 
-from tirlite.diag import GraphMessage
+import numpy as np
+import numpy.typing as npt
+
+from tirlite.diag import GraphMessage, KernelRunError, Message
 from tirlite.graph.expr import FunctionNode
+from tirlite.graph.extents import values as values_at
 from tirlite.graph.types import TensorType, TupleType, Type, tensors
 from tirlite.ir import i64
 from tirlite.record import record
-from tirlite.sizes import Size
+from tirlite.sizes import Dim, Size, dims_of, evaluate
 
 
 class LoopSteps(GraphMessage):
@@ -65,3 +71,64 @@ class LoopFunction(FunctionNode):
     def step(self) -> FunctionNode:
         """One step, as a function like any other."""
         return FunctionNode(f"{self.name}_step", self.params, self.body, span=self.span)
+
+
+# It yields the operands of each step, is sent the step's results, and returns those of the loop.
+Stepping: TypeAlias = "Generator[list[Any], tuple[Any, ...], tuple[Any, ...]]"
+
+
+class LoopRoom(Message):
+    """A loop in a graph makes more results of its steps than there were said to be.
+
+    Example: `g.loop(step, limit, [x], most=4)`, where `limit` is 9 in a run.
+    Fix: Say how many steps there can be, or limit them.
+    """
+
+    raises = KernelRunError
+    title = "`{loop}` makes step {steps}, and there is room for the results of {most}"
+
+
+class UnlikeResults(Message):
+    """A step of a loop gives a result of another shape than the steps before, with which it cannot be joined.
+
+    Example: A step that gives the indices of what is not zero in its operand as a result of each step.
+    Fix: Let the steps give results of one shape, or carry what differs.
+    """
+
+    raises = KernelRunError
+    title = "step {steps} of `{loop}` gives a result of shape {shape}, those before gave {before}"
+
+
+def stepping(loop: LoopFunction, args: Sequence[Any], binding: Mapping[Dim, int]) -> Stepping:
+    """What a loop comes to: its number, what it carries, and the results of its steps.
+
+    Raises KernelRunError for a step for whose results there is no room, and where they have several shapes.
+    """
+    first, limit, going, *others = args
+    carried, outside = others[: loop.carried], others[loop.carried :]
+    kinds = loop.parts[1 + loop.carried :]
+    (most,) = values_at((loop.most,), binding)
+    rows = [] if loop.changes else [_room(most, values_at(each.shape, binding), each) for each in kinds]
+    number, last = int(first), int(limit)
+    while number < last and going:
+        if kinds and number >= most:
+            raise LoopRoom(loop.name, number + 1, most, span=loop.span).error()
+        going, *results = yield [np.array(number, np.int64), limit, going, *carried, *outside]
+        carried, made = results[: loop.carried], results[loop.carried :]
+        rows = rows or [_room(most, result.shape, each) for result, each in zip(made, kinds, strict=True)]
+        for row, result in zip(rows, made, strict=True):
+            if row.shape[1:] != result.shape:
+                raise UnlikeResults(number + 1, loop.name, result.shape, row.shape[1:], span=loop.span).error()
+            row[number] = result
+        number += 1
+    rows = rows or [_room(most, _told(of, binding), of) for of in tensors(loop.result)[1 + loop.carried :]]
+    return np.array(number, np.int64), *carried, *rows
+
+
+def _told(of: TensorType, binding: Mapping[Dim, int]) -> tuple[int, ...]:
+    """The shape of one row as far as the call tells it; extents that steps would have told are 0."""
+    return tuple(evaluate(each, binding) if binding.keys() >= set(dims_of(each)) else 0 for each in of.shape[1:])
+
+
+def _room(most: int, shape: tuple[int, ...], of: TensorType) -> npt.NDArray[Any]:
+    return np.zeros((most, *shape), of.dtype.stored)

@@ -12,10 +12,10 @@ import numpy.typing as npt
 
 from tirlite.diag import GraphError, GraphMessage, Span, TirliteError
 from tirlite.graph.demands import Demands, proof_of_most
-from tirlite.graph.extents import is_equal
+from tirlite.graph.extents import Shape, is_equal
 from tirlite.graph.run_dims import run_dims
 from tirlite.graph.types import TensorType, Type, tensors
-from tirlite.ir import DType, PrimFunc
+from tirlite.ir import DType, PrimFunc, i64
 from tirlite.record import record
 from tirlite.sizes import Dim, Poly, Proof, Size, dims_of, evaluate, prove_eq, substitute
 from tirlite.sizes.dim import contradiction
@@ -30,11 +30,6 @@ class OperandCount(GraphMessage):
 
     title = "`{call}`: `{op}` takes {wanted} operands, here are {given}"
 
-    call: str
-    op: str
-    wanted: str
-    given: int
-
 
 class ShapeMismatch(GraphMessage):
     """The shapes of operands do not go together.
@@ -46,9 +41,6 @@ class ShapeMismatch(GraphMessage):
     code = "graph-shape-mismatch"
     title = "`{call}`: {why}"
     label = "here"
-
-    call: str
-    why: str
 
 
 class ShapeUndecided(GraphMessage):
@@ -64,9 +56,6 @@ class ShapeUndecided(GraphMessage):
         "use one dim for extents that are equal, or declare facts about dims: `tl.dim(name, min=, max=, multiple_of=)`"
     )
 
-    call: str
-    why: str
-
 
 class OperandType(GraphMessage):
     """An operand has an element type that the operator does not take, or is not a tensor.
@@ -80,9 +69,6 @@ class OperandType(GraphMessage):
     label = "here"
     help = "`g.cast(x, dtype)` converts"
 
-    call: str
-    why: str
-
 
 class BadAttribute(GraphMessage):
     """An attribute of an operator has a value that makes no sense for these operands.
@@ -94,9 +80,6 @@ class BadAttribute(GraphMessage):
     code = "graph-bad-attribute"
     title = "`{call}`: {why}"
     label = "here"
-
-    call: str
-    why: str
 
 
 @record
@@ -371,3 +354,39 @@ def _called(name: str) -> Op:
     """The operator of this name, in a process that may not have loaded it yet."""
     found: Op = import_module("tirlite.graph.registry").OPS[name]
     return found
+
+
+@record
+class Axis(Attrs):
+    """The axis that the operator works along; negative ones count from the end."""
+
+    axis: int = -1
+
+
+def axis_of(node: NodeAttributes) -> Axis:
+    """The attribute `axis` of a node, which is the first one where it is left out."""
+    return Axis(node.axis("axis", 0))
+
+
+@record
+class Count(Attrs):
+    """The number of elements of the result."""
+
+    count: Size
+
+
+@record
+class Reshape(Attrs):
+    """The extents of the result, all of them; `told` are extents that a run finds, and that must be what they are."""
+
+    shape: Shape
+    told: Shape = ()
+
+
+@record
+class Sizes(Attrs):
+    """The elements of the result in order, its extents, and its element type."""
+
+    elements: tuple[Size, ...]
+    extents: Shape
+    dtype: DType = i64

@@ -29,9 +29,6 @@ class UnboundGraphVar(GraphMessage):
     label = "used here"
     help = "make it a parameter, or bind it by a Let around its uses"
 
-    name: str
-    function: str
-
 
 class BoundTwice(GraphMessage):
     """A variable of a graph gets two values: it stands twice among the parameters, or in two Lets.
@@ -42,9 +39,6 @@ class BoundTwice(GraphMessage):
     code = "graph-var-bound-twice"
     title = "`{name}` is bound twice in `{function}`"
     help = "make a Var of its own for each parameter and each Let"
-
-    name: str
-    function: str
 
 
 @record(eq=False)

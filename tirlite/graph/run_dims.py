@@ -31,8 +31,6 @@ class UnboundedExtent(GraphMessage):
     title = "the extent {size} is known only at run time and has no bound, so that no storage can be planned"
     help = "`tl.graph.compile` takes such functions: it plans what uses the extent once its value is known"
 
-    size: str
-
 
 class ExtentOutside(Message):
     """A run found an extent below or above its limits; one that is negative is below.
@@ -43,10 +41,6 @@ class ExtentOutside(Message):
 
     raises = KernelRunError
     title = "the extent {dim} is {value}, and must be {limits}"
-
-    dim: str
-    value: int
-    limits: str
 
 
 @record(eq=False, repr=False)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+import numpy.typing as npt
 
 from tirlite.diag import CallTypeError, GraphMessage, Message, Span
 from tirlite.graph.extents import Extent, Shape, is_equal, product, shape_of
@@ -22,9 +25,6 @@ class NegativeGraphExtent(GraphMessage):
     title = "`{name}` has the type {type}, with an extent below zero"
     help = "extents are zero or more; write a dim, `tl.dim(...)`, for one that is free"
 
-    name: str
-    type: str
-
 
 class NoTensorType(Message):
     """Something other than the type of a tensor is given where one is taken.
@@ -36,8 +36,6 @@ class NoTensorType(Message):
     raises = CallTypeError
     title = "{given} is not a type of a tensor"
     help = "write an element type with extents, as in `tl.f32[n, 3]`"
-
-    given: str
 
 
 @record
@@ -140,3 +138,18 @@ def substituted(given: Type, sizes: Mapping[Dim, Size]) -> Type:
     if isinstance(given, TupleType):
         return TupleType(tuple(substituted(each, sizes) for each in given.fields))
     return TensorType(tuple(substitute(extent, sizes) for extent in given.shape), given.dtype)
+
+
+Array = npt.NDArray[Any]
+
+
+def bfloat_bits(array: Array) -> Array:
+    """The bits of the bfloat16 next to each f32, the even one of two as near."""
+    bits = array.view(np.uint32)
+    up = (bits >> 16 & 1) + np.uint32(0x7FFF)
+    return np.where(np.isnan(array), np.uint32(0x7FC0), bits + up >> 16).astype(np.uint16)
+
+
+def bfloat_values(bits: Array) -> Array:
+    """The numbers that these bits are, as f32."""
+    return (bits.astype(np.uint32) << 16).view(np.float32)

@@ -29,10 +29,6 @@ class UnknownGraphDim(GraphMessage):
     title = "the dim `{dim}` of `{where}` is not known when `{function}` is called"
     help = "make it an extent of an input by itself, as `n` is in `tl.f32[n, 2 * n]`"
 
-    dim: str
-    where: str
-    function: str
-
 
 class OutputNames(GraphMessage):
     """The names of a function's outputs do not fit its result.
@@ -44,10 +40,6 @@ class OutputNames(GraphMessage):
     code = "graph-output-names"
     title = "`{function}` returns {count} values and names {names}"
     help = "give each output a name of its own, or give none"
-
-    function: str
-    count: int
-    names: str
 
 
 @public

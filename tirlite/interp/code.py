@@ -29,8 +29,6 @@ class NotInterpretable(Message):
     title = "the interpreter cannot run {what}"
     label = "only compiled code can do this"
 
-    what: str
-
 
 @record(eq=False)
 class Subroutine:

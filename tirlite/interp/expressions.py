@@ -43,8 +43,8 @@ from tirlite.ir import (
 )
 from tirlite.ir.arithmetic import FUNCTIONS, Function
 from tirlite.ir.checked import mask_of, unmasked
+from tirlite.ir.faults import Trap, trap_of
 from tirlite.ir.op import INTERLEAVES
-from tirlite.ir.traps import Trap, trap_of
 
 
 def expression(code: Code, node: Expr) -> Steps[int]:

@@ -41,10 +41,6 @@ class UnfitArgument(Message):
     title = "`{name}` must be {wanted}, and is {given}"
     label = "interpreted with an unfit argument"
 
-    name: str
-    wanted: str
-    given: str
-
 
 @public
 def interpret(func: PrimFunc, arguments: Mapping[Var | Buffer, object]) -> None:
@@ -189,7 +185,7 @@ def _demand_room(func: PrimFunc, given: Mapping[Var, int]) -> None:
                 raise NegativeExtent(buffer.name, axis, extent, span=stmt.span).error()
         size = prod(extents, start=buffer.dtype.bytes)
         if not _can_have(size):
-            raise OutOfMemory(buffer.name, size, span=stmt.span).error()
+            raise OutOfMemory(size, buffer.name, span=stmt.span).error()
 
 
 def _can_have(size: int) -> bool:

@@ -166,4 +166,4 @@ def merged(*marks: Poison | None) -> Poison | None:
 def refuse(mark: Poison, use: str, span: Span | None) -> UninitialisedRead:
     """The message for a poisoned value where a value must be good."""
     element = f"{mark.buffer}[{', '.join(map(str, mark.index)) or '()'}]"
-    return UninitialisedRead(use, mark.buffer, element, span=span)
+    return UninitialisedRead(use, element, mark.buffer, span=span)

@@ -202,7 +202,7 @@ def _allocate(code: Code, node: Allocate) -> Steps[None]:
         try:
             values[target] = fresh(buffer, shape, owner)
         except MemoryError:
-            raise OutOfMemory(buffer.name, size_of(buffer, shape), span=span).error() from None
+            raise OutOfMemory(size_of(buffer, shape), buffer.name, span=span).error() from None
 
     code.emit(once_a_block(code, buffer, step, passes_of(code, buffer)))
 

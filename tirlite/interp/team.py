@@ -33,10 +33,6 @@ class ThreadConflict(Message):
     label = "touched here, and by the other thread since the last barrier; one of them writes"
     help = 'put `tl.barrier("shared")` between the two, or give each thread elements of its own'
 
-    element: str
-    thread: str
-    other: str
-
 
 class BarrierMissed(Message):
     """Some threads of a block wait at a barrier that others do not reach.
@@ -50,10 +46,6 @@ class BarrierMissed(Message):
     label = "not all threads of the block come here"
     related_label = "the other thread waits here"
     help = "let all threads of a block reach the same barriers, in the same order"
-
-    thread: str
-    other: str
-    instead: str
 
 
 @record(frozen=False, eq=False)
@@ -188,7 +180,7 @@ class Team:
 
     def _conflict(self, thread: Thread, other: Path, window: Window, flat: int, span: Span | None) -> None:
         text = "others" if other[-1][1] < 0 else "(" + ", ".join(str(number) for _, number in other) + ")"
-        raise ThreadConflict(window.named(flat), str(thread), text, span=span).error()
+        raise ThreadConflict(str(thread), text, window.named(flat), span=span).error()
 
 
 def ordered(earlier: Path, later: Path) -> bool:

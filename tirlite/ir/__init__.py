@@ -7,7 +7,6 @@ from tirlite.late import late_names
 if TYPE_CHECKING:
     from tirlite.ir.assertion import Shown as Shown, failure as failure, places_in as places_in, shown as shown
     from tirlite.ir.builder import Builder as Builder, buffer_of as buffer_of
-    from tirlite.ir.callees import callees as callees, calls_in as calls_in
     from tirlite.ir.dtype import (
         SCALARS as SCALARS,
         DType as DType,
@@ -89,11 +88,23 @@ if TYPE_CHECKING:
         widened as widened,
     )
     from tirlite.ir.func import PrimFunc as PrimFunc
-    from tirlite.ir.kernel_call import DimSource as DimSource, Function as Function, KernelCall as KernelCall
+    from tirlite.ir.kernel_call import (
+        DimSource as DimSource,
+        Function as Function,
+        KernelCall as KernelCall,
+        callees as callees,
+        calls_in as calls_in,
+    )
     from tirlite.ir.node import Node as Node
     from tirlite.ir.op import Op as Op
     from tirlite.ir.printer import text as text
-    from tirlite.ir.rewrite import Rule as Rule, rebuild as rebuild, rewrite as rewrite
+    from tirlite.ir.rewrite import (
+        Rule as Rule,
+        Substitution as Substitution,
+        rebuild as rebuild,
+        rewrite as rewrite,
+        substitute as substitute,
+    )
     from tirlite.ir.stmt import (
         PAYLOADS as PAYLOADS,
         Allocate as Allocate,
@@ -114,7 +125,6 @@ if TYPE_CHECKING:
         While as While,
         seq as seq,
     )
-    from tirlite.ir.substitute import Substitution as Substitution, substitute as substitute
     from tirlite.ir.trampoline import Steps as Steps, run as run
     from tirlite.ir.validate import validate as validate
     from tirlite.ir.walk import (
@@ -129,7 +139,7 @@ else:
         {
             "assertion": "Shown failure places_in shown",
             "builder": "Builder buffer_of",
-            "callees": "callees calls_in",
+            "kernel_call": "DimSource Function KernelCall callees calls_in",
             "dtype": (
                 "SCALARS DType TensorType TypeCode bf16 bool_ dtype_of f16 f32 f64 handle i8 i16 i32 i64"
                 " literal_type promote rounded u8 u16 u32 u64"
@@ -142,16 +152,14 @@ else:
                 " binary const widened"
             ),
             "func": "PrimFunc",
-            "kernel_call": "DimSource Function KernelCall",
             "node": "Node",
             "op": "Op",
             "printer": "text",
-            "rewrite": "Rule rebuild rewrite",
+            "rewrite": "Rule Substitution rebuild rewrite substitute",
             "stmt": (
                 "PAYLOADS Allocate Assert AttrKey AttrStmt AttrValue Evaluate For ForKind IfThenElse Let"
                 " Permission SeqStmt Stmt Store View While seq"
             ),
-            "substitute": "Substitution substitute",
             "trampoline": "Steps run",
             "validate": "validate",
             "walk": "conjuncts statements statements_of walk",

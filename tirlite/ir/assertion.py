@@ -26,8 +26,8 @@ from tirlite.ir.expr import (
 )
 from tirlite.ir.faults import AssertFailed
 from tirlite.ir.printer import text
+from tirlite.ir.rewrite import substitute
 from tirlite.ir.stmt import Assert
-from tirlite.ir.substitute import substitute
 from tirlite.ir.walk import walk
 from tirlite.record import record
 

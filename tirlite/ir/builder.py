@@ -56,11 +56,6 @@ class BuilderArgument(Message):
 
     title = "`{parameter}` of {method}() takes {wanted}, and is given {given}"
 
-    parameter: str
-    method: str
-    wanted: str
-    given: str
-
 
 class ElseWithoutIf(Message):
     """The builder was asked for an `else` where no `if` has just ended.
@@ -80,8 +75,6 @@ class OpenBlock(Message):
 
     title = "build() is called inside {count} open blocks"
     help = "call it after the `with` statements"
-
-    count: int
 
 
 class Block(Generic[T]):

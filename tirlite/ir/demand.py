@@ -26,10 +26,6 @@ class NoPrimFunc(Message):
     title = "{name} takes a PrimFunc, and is given a {given}"
     help = "{advice}"
 
-    name: str
-    given: str
-    advice: str
-
 
 def demand_prim_func(given: object, name: str) -> None:
     """Returns if `given` is a PrimFunc; raises CallTypeError, which says what `name` takes, otherwise."""

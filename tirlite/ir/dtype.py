@@ -45,8 +45,6 @@ class OutsideKernel(Message):
     title = "tl.{name} means something only inside a kernel"
     help = "write it in a function under @tl.kernel, or in text for tl.parse"
 
-    name: str
-
 
 class TypeCode(Enum):
     """The family of a scalar type; the value is its prefix in full names."""

@@ -14,10 +14,9 @@ from math import isnan
 from typing import Any, NamedTuple, TypeAlias
 
 from tirlite.diag import CallTypeError, Message, public
-from tirlite.ir.callees import closure_of
 from tirlite.ir.dtype import DType
 from tirlite.ir.expr import Buffer, Expr, FloatImm, IntImm, StringImm, Var
-from tirlite.ir.kernel_call import Function
+from tirlite.ir.kernel_call import Function, closure_of
 from tirlite.ir.node import Node
 from tirlite.ir.stmt import SeqStmt
 from tirlite.ir.walk import ALWAYS_FINE
@@ -34,8 +33,6 @@ class NotComparable(Message):
     raises = CallTypeError
     title = "structural_equal() takes trees of the IR, and is given a {given}"
     help = "give PrimFuncs, as in `kernel.ir`, statements or expressions"
-
-    given: str
 
 
 @record

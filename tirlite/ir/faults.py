@@ -5,7 +5,8 @@ The interpreter raises them all. Compiled code raises those that it checks for.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Callable
+from typing import ClassVar, TypeAlias
 
 from tirlite.diag import (
     CallValueError,
@@ -13,8 +14,11 @@ from tirlite.diag import (
     KernelIndexError,
     KernelRunError,
     Message,
+    Span,
     TirliteError,
 )
+from tirlite.ir.dtype import DType
+from tirlite.ir.expr import Binary, FloorDiv, FloorMod, ShiftLeft, ShiftRight, TruncDiv, TruncMod
 
 
 class AssertFailed(Message):
@@ -100,9 +104,6 @@ class OutOfMemory(Message):
     title = "no memory for the {size} bytes of `{buffer}`"
     label = "allocated here"
 
-    buffer: str
-    size: int
-
 
 class UninitialisedRead(Message):
     """Something visible depends on memory that was never written.
@@ -116,10 +117,6 @@ class UninitialisedRead(Message):
     label = "used here"
     help = "write each element of `{buffer}` before it is read: fresh memory has no value"
 
-    use: str
-    buffer: str
-    element: str
-
 
 class DivisionByZero(Message):
     """The divisor of an integer division or remainder was zero.
@@ -131,9 +128,6 @@ class DivisionByZero(Message):
     raises = KernelRunError
     title = "{dividend} {operator} 0"
     label = "divides by zero"
-
-    dividend: int
-    operator: str
 
 
 class DivisionOverflow(Message):
@@ -147,10 +141,6 @@ class DivisionOverflow(Message):
     title = "{dividend} {operator} -1 does not fit into {dtype}"
     label = "overflows"
 
-    dividend: int
-    operator: str
-    dtype: str
-
 
 class ShiftOutOfRange(Message):
     """A shift by less than zero bits, or by all bits of the type or more.
@@ -163,10 +153,6 @@ class ShiftOutOfRange(Message):
     title = "shift of {dtype} by {count} bits"
     label = "shifts too far"
     help = "a shift count of {dtype} is at least 0 and less than {bits}"
-
-    dtype: str
-    count: int
-    bits: int
 
 
 class IterationConflict(Message):
@@ -203,9 +189,6 @@ class OverlappingArguments(Message):
     label = "called with overlapping arrays"
     help = "pass a copy of one of them"
 
-    written: str
-    other: str
-
 
 class CallExtent(Message):
     """A kernel is called by another one with an array whose shape it does not take.
@@ -218,4 +201,31 @@ class CallExtent(Message):
     title = "{problem}"
     label = "called here"
 
-    problem: str
+
+Trap: TypeAlias = Callable[[int, int, Span | None], Message | None]
+
+SHIFTS = (ShiftLeft, ShiftRight)
+QUOTIENTS = (FloorDiv, TruncDiv)
+_SPELLING = {FloorDiv: "//", FloorMod: "%", TruncDiv: "truncdiv", TruncMod: "truncmod"}
+
+
+def trap_of(kind: type[Binary], dtype: DType) -> Trap | None:
+    """What looks at two integer lanes and says what is wrong with them; None if nothing ever is."""
+    if not dtype.is_integer:
+        return None
+    if kind in SHIFTS:
+        return lambda _, count, span: (
+            None if 0 <= count < dtype.bits else ShiftOutOfRange(dtype.scalar.name, count, dtype.bits, span=span)
+        )
+    if kind not in _SPELLING:
+        return None
+    operator, divides = _SPELLING[kind], kind in QUOTIENTS
+
+    def division(a: int, b: int, span: Span | None) -> Message | None:
+        if b == 0:
+            return DivisionByZero(a, operator, span=span)
+        if divides and b == -1 and a == dtype.min:
+            return DivisionOverflow(a, operator, dtype.scalar.name, span=span)
+        return None
+
+    return division

@@ -27,7 +27,7 @@ def with_one_dim_each(func: PrimFunc) -> PrimFunc:
             others[var] = kept
     if not others:
         return func
-    from tirlite.ir.substitute import Substitution, substitute  # for the few functions that have several
+    from tirlite.ir.rewrite import Substitution, substitute  # for the few functions that have several
 
     message = contradiction(var.dim for var in met if var.dim is not None)
     if message is not None:

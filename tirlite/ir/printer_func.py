@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from tirlite.ir.callees import closure_of
 from tirlite.ir.equal import called_digests
 from tirlite.ir.expr import Buffer, Var
-from tirlite.ir.kernel_call import Function
+from tirlite.ir.kernel_call import Function, closure_of
 from tirlite.ir.node import Node
 from tirlite.ir.printer_expr import expr_text, number_text
 from tirlite.ir.printer_names import Names, is_name, legal

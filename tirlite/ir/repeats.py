@@ -26,9 +26,6 @@ class RepeatedParts(Message):
     title = "the same parts stand here again and again: more than {count:,} nodes, only {distinct:,} of them different"
     help = 'bind what is used more than once to a variable, `v = b.let("v", value)`'
 
-    count: int
-    distinct: int
-
 
 def demand_few_repeats(root: Node) -> None:
     """Returns if a walk through `root` ends soon; else raises KernelError.

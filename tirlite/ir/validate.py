@@ -17,10 +17,9 @@ from typing import TypeAlias
 
 from tirlite.diag import KernelError, Message, Span, public
 from tirlite.ir import validate_buffers as buffers, validate_statements as statements, validate_types as types
-from tirlite.ir.callees import closure_of
 from tirlite.ir.expr import Buffer, BufferRef, Call, Var
 from tirlite.ir.func import PrimFunc
-from tirlite.ir.kernel_call import Function, KernelCall
+from tirlite.ir.kernel_call import Function, KernelCall, closure_of
 from tirlite.ir.node import Node
 from tirlite.ir.op import Op
 from tirlite.ir.stmt import SeqStmt, Stmt, View
@@ -182,9 +181,6 @@ class Undefined(Message):
 
     title = "{kind} `{name}` is used, and nothing defines it"
 
-    kind: str
-    name: str
-
 
 class UsedBeforeDefinition(Message):
     """A variable or buffer is used by a statement before the one that defines it.
@@ -195,9 +191,6 @@ class UsedBeforeDefinition(Message):
 
     title = "{kind} `{name}` is used before it is defined"
     related_label = "defined here"
-
-    kind: str
-    name: str
 
 
 class OutOfScope(Message):
@@ -210,9 +203,6 @@ class OutOfScope(Message):
     title = "{kind} `{name}` is used after the end of the block that defines it"
     related_label = "defined here"
 
-    kind: str
-    name: str
-
 
 class DefinedTwice(Message):
     """One object is defined a second time.
@@ -223,9 +213,6 @@ class DefinedTwice(Message):
 
     title = "{kind} `{name}` is defined again"
     related_label = "first defined here"
-
-    kind: str
-    name: str
 
 
 def kind_of(name: Var | Buffer) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from tirlite.diag import Message, PlanError
-from tirlite.ir.dtype import DType, i64
+from tirlite.ir.dtype import i64
 from tirlite.ir.expr import Buffer, BufferRef, Call, Expr, IntImm, LetExpr, Load, Var
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.node import Node
@@ -27,9 +27,6 @@ class Alignment(Message):
     title = "buffer `{name}` is to be aligned to {alignment} bytes"
     help = "an alignment is a power of two, or 0 for that of the element"
 
-    name: str
-    alignment: int
-
 
 class ExtentType(Message):
     """An extent of a buffer is not a scalar i64.
@@ -40,10 +37,6 @@ class ExtentType(Message):
 
     title = "extent {axis} of `{name}` has the type {dtype}"
     help = "an extent is a scalar i64"
-
-    name: str
-    axis: int
-    dtype: DType
 
 
 class NegativeExtent(Message):
@@ -69,8 +62,6 @@ class DuplicateParameter(Message):
 
     title = "`{name}` is a parameter twice"
 
-    name: str
-
 
 class OutputNotParameter(Message):
     """An output of a function is none of its parameters.
@@ -80,8 +71,6 @@ class OutputNotParameter(Message):
     """
 
     title = "output `{name}` is not a parameter"
-
-    name: str
 
 
 class UndeterminedDim(Message):
@@ -94,8 +83,6 @@ class UndeterminedDim(Message):
     title = "no argument tells the value of dim `{name}`"
     help = "let `{name}`, or a multiple of it plus a constant, be an extent of a parameter, or make it a parameter"
 
-    name: str
-
 
 class ShapeNotFixed(Message):
     """The shape of a parameter depends on what only the running kernel knows.
@@ -105,9 +92,6 @@ class ShapeNotFixed(Message):
 
     title = "the shape of parameter `{name}` is computed by {kind}"
     help = "extents of parameters are integers, dims, and arithmetic of these"
-
-    name: str
-    kind: str
 
 
 class Strides(Message):
@@ -119,9 +103,6 @@ class Strides(Message):
     title = "`{name}` has strides, and {problem}"
     help = "the strides of a parameter are i64 constants or parameters, one for each axis"
 
-    name: str
-    problem: str
-
 
 class StridedUse(Message):
     """The bytes of a buffer with strides are used as if they were dense.
@@ -131,9 +112,6 @@ class StridedUse(Message):
 
     title = "{use} `{name}`, which has strides"
     help = "load and store its elements, or copy them to a buffer without strides"
-
-    use: str
-    name: str
 
 
 class WrongDefault(Message):
@@ -145,9 +123,6 @@ class WrongDefault(Message):
 
     title = "`{name}` cannot be {given} by default"
     help = "a scalar parameter has a number of its type as its default, or None"
-
-    name: str
-    given: str
 
 
 def alignment(buffer: Buffer) -> Message | None:
@@ -169,7 +144,7 @@ def storage_scope(buffer: Buffer) -> Message | None:
 def extent_types(buffer: Buffer) -> Message | None:
     for axis, extent in enumerate(buffer.shape):
         if extent.dtype != i64:
-            return ExtentType(buffer.name, axis, extent.dtype)
+            return ExtentType(axis, buffer.name, extent.dtype)
     return None
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from tirlite.diag import Message
-from tirlite.ir.callees import closure_of
 from tirlite.ir.checked import fits_mask
 from tirlite.ir.dot import dot_lanes, fits_dot
 from tirlite.ir.dtype import DType, bool_, handle, i32, i64
 from tirlite.ir.expr import Buffer, BufferRef, Call, Expr, IntImm, Load, StringImm, Var
 from tirlite.ir.func import PrimFunc
-from tirlite.ir.kernel_call import KernelCall
+from tirlite.ir.kernel_call import KernelCall, closure_of
 from tirlite.ir.node import Node
 from tirlite.ir.op import INTERLEAVES, Op
 from tirlite.ir.printer import text
@@ -33,10 +32,6 @@ class CallArity(Message):
 
     title = "{callee} takes {wanted} arguments, not {count}"
 
-    callee: str
-    wanted: str
-    count: int
-
 
 class CallArgument(Message):
     """An argument of a call in the IR is not of the kind that belongs there.
@@ -47,11 +42,6 @@ class CallArgument(Message):
 
     title = "argument {position} of tl.{op} is {given}, where {wanted} belongs"
 
-    op: str
-    position: int
-    given: str
-    wanted: str
-
 
 class CallResult(Message):
     """A call in the IR is declared to give another type than it gives.
@@ -61,10 +51,6 @@ class CallResult(Message):
     """
 
     title = "tl.{op} gives {wanted}, and is declared to give {dtype}"
-
-    op: str
-    wanted: DType
-    dtype: DType
 
 
 def check_call(node: Call) -> Message | None:
@@ -103,7 +89,7 @@ def check_call(node: Call) -> Message | None:
 
 
 def _expect(node: Call, position: int, holds: bool, wanted: str) -> Message | None:
-    return None if holds else CallArgument(node.op.label, position, _shown(node.args[position]), wanted)
+    return None if holds else CallArgument(position, node.op.label, _shown(node.args[position]), wanted)
 
 
 def _gives(node: Call, wanted: DType) -> Message | None:
@@ -212,9 +198,6 @@ class PrintOrder(Message):
     related_label = "the loop"
     help = "write `for {loop} in range(...)` while debugging, or store the values into an output"
 
-    what: str
-    loop: str
-
 
 class PrintPlace(Message):
     """A call that prints stands inside of an expression.
@@ -261,11 +244,6 @@ class CallBuffer(Message):
 
     title = "`{parameter}` of {kernel} takes {wanted}, not {given}"
 
-    parameter: str
-    kernel: str
-    wanted: str
-    given: str
-
 
 class CallShape(Message):
     """A buffer that is given to another kernel has a shape that the kernel does not take.
@@ -276,13 +254,6 @@ class CallShape(Message):
 
     title = "axis {axis} of `{parameter}` of {kernel} takes {wanted}, not {given}"
     help = "{kernel} declares {declared}"
-
-    parameter: str
-    kernel: str
-    axis: int
-    wanted: str
-    given: str
-    declared: str
 
 
 def arity(node: KernelCall) -> Message | None:
@@ -315,7 +286,7 @@ def extents(node: KernelCall) -> Message | None:
     for param, axis, wanted, given in _extents(node):
         known = wanted.value if isinstance(wanted, IntImm) else bound.setdefault(wanted, given)
         if known != given:
-            return CallShape(param.name, node.callee.name, axis, str(known), str(given), declared(param))
+            return CallShape(axis, param.name, node.callee.name, str(known), str(given), declared(param))
     return None
 
 

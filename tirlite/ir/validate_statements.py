@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tirlite.diag import Message
-from tirlite.ir.dtype import DType, bool_, i64
+from tirlite.ir.dtype import bool_, i64
 from tirlite.ir.expr import Buffer, IntImm, access_type
 from tirlite.ir.node import Node
 from tirlite.ir.shapes import constant_bytes
@@ -40,10 +40,6 @@ class StoreType(Message):
     title = "a value of type {dtype} is stored to {wanted} of `{name}`"
     help = "cast the value"
 
-    name: str
-    wanted: DType
-    dtype: DType
-
 
 class ConditionType(Message):
     """A condition is not a scalar bool.
@@ -55,9 +51,6 @@ class ConditionType(Message):
     title = "the condition of {kind} has the type {dtype}"
     help = "a condition is a scalar bool: compare with something"
 
-    kind: str
-    dtype: DType
-
 
 class AssertPlaces(Message):
     """The message of an Assert does not have one place `{}` for each of its values, or a value is not a number.
@@ -67,8 +60,6 @@ class AssertPlaces(Message):
 
     title = "the message of an assert does not have one place for each of its {count} values"
     help = "write `{{}}` once for each value, which is a number; double all other braces"
-
-    count: int
 
 
 class LoopType(Message):
@@ -81,10 +72,6 @@ class LoopType(Message):
     title = "{part} of loop `{name}` has the type {dtype}"
     help = "loops count in i64"
 
-    name: str
-    part: str
-    dtype: DType
-
 
 class LoopStep(Message):
     """The step of a loop is zero, or does not fit into an i64.
@@ -96,9 +83,6 @@ class LoopStep(Message):
     title = "loop `{name}` has the step {step}"
     help = "a step is an integer that i64 holds, other than 0"
 
-    name: str
-    step: str
-
 
 class ThreadLoop(Message):
     """A thread-bound loop has a start, a step or a tag that it cannot have.
@@ -108,9 +92,6 @@ class ThreadLoop(Message):
 
     title = "thread loop `{name}` {problem}"
     help = "a thread loop starts at 0, has step 1 and a tag like `threadIdx.x`; no other loop has a tag"
-
-    name: str
-    problem: str
 
 
 class ViewOffset(Message):
@@ -122,9 +103,6 @@ class ViewOffset(Message):
     title = "the byte offset of view `{name}` has the type {dtype}"
     help = "an offset is a scalar i64"
 
-    name: str
-    dtype: DType
-
 
 class ViewRange(Message):
     """A view of constant size reaches beyond its source.
@@ -134,12 +112,6 @@ class ViewRange(Message):
     """
 
     title = "view `{name}` of bytes {start} to {end} leaves `{source}`, which has {size} bytes"
-
-    name: str
-    source: str
-    start: int
-    end: int
-    size: int
 
 
 class ViewScope(Message):
@@ -151,11 +123,6 @@ class ViewScope(Message):
 
     title = "view `{name}` is in scope {scope}, its source `{source}` in {source_scope}"
 
-    name: str
-    scope: str
-    source: str
-    source_scope: str
-
 
 class AttrPayload(Message):
     """An attribute has no buffer, no value, or a value of the wrong type.
@@ -165,9 +132,6 @@ class AttrPayload(Message):
     """
 
     title = "attribute {key} {problem}"
-
-    key: str
-    problem: str
 
 
 class BodyType(Message):
@@ -180,13 +144,10 @@ class BodyType(Message):
     title = "the body of {kind} is {given}"
     help = "every body is a SeqStmt"
 
-    kind: str
-    given: str
-
 
 def store_type(node: Store) -> Message | None:
     wanted = access_type(node.buffer, node.indices)
-    return None if node.value.dtype == wanted else StoreType(node.buffer.name, wanted, node.value.dtype)
+    return None if node.value.dtype == wanted else StoreType(node.value.dtype, wanted, node.buffer.name)
 
 
 def condition(node: Any) -> Message | None:
@@ -198,7 +159,7 @@ def loop_types(node: For) -> Message | None:
     parts = (("the variable", node.var), ("the start", node.start), ("the stop", node.stop))
     for part, value in parts:
         if value.dtype != i64:
-            return LoopType(node.var.name, part, value.dtype)
+            return LoopType(part, node.var.name, value.dtype)
     return None
 
 
@@ -233,7 +194,7 @@ def view_range(node: View) -> Message | None:
     end = start + (length or 0)
     if start >= 0 and (size is None or end <= size):
         return None
-    return ViewRange(node.buffer.name, node.source.name, start, end, size or 0)
+    return ViewRange(node.buffer.name, start, end, node.source.name, size or 0)
 
 
 def view_scope(node: View) -> Message | None:

@@ -24,10 +24,6 @@ class OperandTypesDiffer(Message):
     title = "the operands of {kind} have the types {left} and {right}"
     help = "both sides have one type: cast one of them"
 
-    kind: str
-    left: DType
-    right: DType
-
 
 class OperandType(Message):
     """An operation does not take operands of this type.
@@ -39,10 +35,6 @@ class OperandType(Message):
     title = "{kind} takes {wanted}, not {dtype}"
     help = "cast the operand"
 
-    kind: str
-    wanted: str
-    dtype: DType
-
 
 class SelectLanes(Message):
     """The lanes of a condition do not fit those of the values that it selects from.
@@ -52,9 +44,6 @@ class SelectLanes(Message):
 
     title = "a condition of {condition} lanes selects between values of {values} lanes"
     help = "the condition has one lane, or as many as the values"
-
-    condition: int
-    values: int
 
 
 class ImpossibleCast(Message):
@@ -67,9 +56,6 @@ class ImpossibleCast(Message):
     title = "a value of type {source} cannot be cast to {target}"
     help = "a cast keeps the number of lanes, and handles have no other type"
 
-    source: DType
-    target: DType
-
 
 class ConstantType(Message):
     """A constant has a type that its kind of node does not hold.
@@ -80,9 +66,6 @@ class ConstantType(Message):
 
     title = "{kind} cannot have the type {dtype}"
     help = "IntImm is a scalar integer or bool, FloatImm a scalar float; other lanes are made by Broadcast"
-
-    kind: str
-    dtype: DType
 
 
 class ConstantRange(Message):
@@ -95,10 +78,6 @@ class ConstantRange(Message):
     title = "{value} is not a value of tl.{dtype}"
     help = "tl.{dtype} holds {range}"
 
-    value: str
-    dtype: DType
-    range: str
-
 
 class VectorLanes(Message):
     """A vector is made with fewer than two lanes.
@@ -110,9 +89,6 @@ class VectorLanes(Message):
     title = "{kind} makes a vector of {lanes} lanes"
     help = "a vector has two lanes or more"
 
-    kind: str
-    lanes: int
-
 
 class LetType(Message):
     """A variable is bound to a value of another type.
@@ -122,10 +98,6 @@ class LetType(Message):
     """
 
     title = "`{name}` of type {declared} is bound to a value of type {dtype}"
-
-    name: str
-    declared: DType
-    dtype: DType
 
 
 class IndexCount(Message):
@@ -154,10 +126,6 @@ class IndexType(Message):
     title = "index {axis} of `{name}` has the type {dtype}"
     help = "an index is an integer"
 
-    name: str
-    axis: int
-    dtype: DType
-
 
 class IndexLanes(Message):
     """An index that is not the last one is a vector.
@@ -169,10 +137,6 @@ class IndexLanes(Message):
     title = "index {axis} of `{name}` is a vector of {lanes} lanes"
     help = "only the last index may be a vector"
 
-    name: str
-    axis: int
-    lanes: int
-
 
 class MisplacedArgument(Message):
     """A text or a bare buffer stands where a value belongs.
@@ -183,9 +147,6 @@ class MisplacedArgument(Message):
 
     title = "{kind} stands in {parent}"
     help = "a string or a buffer without indices may only be an argument of a call"
-
-    kind: str
-    parent: str
 
 
 def is_number(dtype: DType) -> bool:
@@ -270,14 +231,14 @@ def index_count(node: Any) -> Message | None:
 def index_types(node: Any) -> Message | None:
     for axis, index in enumerate(node.indices):
         if not index.dtype.is_integer:
-            return IndexType(node.buffer.name, axis, index.dtype)
+            return IndexType(axis, node.buffer.name, index.dtype)
     return None
 
 
 def index_lanes(node: Any) -> Message | None:
     for axis, index in enumerate(node.indices[:-1]):
         if index.dtype.lanes != 1:
-            return IndexLanes(node.buffer.name, axis, index.dtype.lanes)
+            return IndexLanes(axis, node.buffer.name, index.dtype.lanes)
     return None
 
 

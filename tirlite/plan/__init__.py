@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from tirlite.plan.report.beside import Comparison as Comparison, beside as beside
     from tirlite.plan.request import Pool as Pool, Request as Request
     from tirlite.plan.scope import Rank as Rank, StorageScope as StorageScope
-    from tirlite.plan.shape.conditions import Conditions as Conditions
-    from tirlite.plan.shape.formulas import offset_evaluator as offset_evaluator
+    from tirlite.plan.shape.formulas import Conditions as Conditions, offset_evaluator as offset_evaluator
     from tirlite.plan.shape.per_shape import PerShape as PerShape
     from tirlite.plan.solve import solve as solve
     from tirlite.plan.strategy import STRATEGIES as STRATEGIES, Strategy as Strategy
@@ -41,8 +40,7 @@ else:
             "report.beside": "Comparison beside",
             "request": "Pool Request",
             "scope": "Rank StorageScope",
-            "shape.conditions": "Conditions",
-            "shape.formulas": "offset_evaluator",
+            "shape.formulas": "Conditions offset_evaluator",
             "shape.per_shape": "PerShape",
             "solve": "solve",
             "strategy": "STRATEGIES Strategy",

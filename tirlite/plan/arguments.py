@@ -22,11 +22,6 @@ class PlanArgument(PlanMessage):
 
     title = "`{name}` of `{function}` takes {wanted}, and is given {given}"
 
-    function: str
-    name: str
-    wanted: str
-    given: str
-
 
 # Columns, lines or pixels of a chart.
 _LARGEST_CHART = 100_000
@@ -35,7 +30,7 @@ _LARGEST_CHART = 100_000
 def demand(function: str, name: str, given: object, wanted: str, *, fits: bool) -> None:
     """Raises PlanError unless `given` fits the parameter `name` of a function."""
     if not fits:
-        raise PlanArgument(function, name, wanted, shown(given)[:60]).error()
+        raise PlanArgument(name, function, wanted, shown(given)[:60]).error()
 
 
 def is_path(given: object) -> bool:
@@ -63,10 +58,6 @@ class BadBinding(PlanMessage):
     title = "`{name}` cannot be {value}"
     help = "it is {told}"
 
-    name: str
-    value: int
-    told: str
-
 
 def refuse_contrary(dim: Dim, value: int) -> None:
     """Raises PlanError for a value that the facts of the dim do not allow."""
@@ -93,7 +84,7 @@ def bound(
     for key, value in (*(given or {}).items(), *named.items()):
         name = _name(function, key)
         if isinstance(value, bool) or not isinstance(value, SupportsIndex):
-            raise PlanArgument(function, name, "an integer", shown(value)[:60]).error()
+            raise PlanArgument(name, function, "an integer", shown(value)[:60]).error()
         for dim in by_name.get(name, ()):
             if index(value) or dim.min != 1:
                 refuse_contrary(dim, index(value))
@@ -105,7 +96,7 @@ def _name(function: str, key: object) -> str:
     if isinstance(key, str):
         return key
     if (dim := dim_of(key)) is None:
-        raise PlanArgument(function, "binding", "dims, or their names, as keys", shown(key)[:60]).error()
+        raise PlanArgument("binding", function, "dims, or their names, as keys", shown(key)[:60]).error()
     return dim.name
 
 

@@ -71,9 +71,6 @@ class BrokenPlan(PlanMessage):
 
     title = "the plan of strategy `{strategy}` is broken: {fault}"
 
-    strategy: str
-    fault: str
-
 
 class Placement(NamedTuple):
     """Where a request lies: a pool of the plan, and the offset in it, in bytes."""
@@ -271,7 +268,7 @@ def _placement(name: str, given: object) -> Placement:
             if isinstance(pool, str):
                 return Placement(pool, as_size(offset))
     wanted = "the name of a pool and an offset in bytes"
-    raise PlanArgument("Plan.of", f"placements[{name!r}]", wanted, shown(given)[:60]).error()
+    raise PlanArgument(f"placements[{name!r}]", "Plan.of", wanted, shown(given)[:60]).error()
 
 
 @record

@@ -39,9 +39,6 @@ class DuplicateId(PlanMessage):
     title = "two {what} are called `{id}`"
     help = "give each a name of its own"
 
-    what: str
-    id: str
-
 
 class UnknownPool(PlanMessage):
     """A request accepts a pool that the problem does not have.
@@ -52,10 +49,6 @@ class UnknownPool(PlanMessage):
 
     title = "request `{id}` wants to live in `{pool}`, and there is no such pool"
     help = "the pools are {known}"
-
-    id: str
-    pool: str
-    known: str
 
 
 class UnknownInPlace(PlanMessage):
@@ -85,11 +78,6 @@ class NumberTooLarge(PlanMessage):
 
     title = "a number in the {what} of {of} has {bits} bits, and may have {most}"
 
-    what: str
-    of: str
-    bits: int
-    most: int
-
 
 class ProblemPart(PlanMessage):
     """A problem is made of something other than requests and pools.
@@ -100,10 +88,6 @@ class ProblemPart(PlanMessage):
 
     title = "the {what} of a problem are {given}"
     help = "give a sequence of `{wanted}`, also where there is but one"
-
-    what: str
-    given: str
-    wanted: str
 
 
 @record(slots=False)

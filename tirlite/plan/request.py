@@ -34,10 +34,6 @@ class EmptyLifetime(PlanMessage):
     title = "request `{id}` lives over [{low}, {high}), which holds no point in time"
     help = "a lifetime is a half-open interval `(first, last + 1)`, or several of them"
 
-    id: str
-    low: int
-    high: int
-
 
 class NoLifetime(PlanMessage):
     """A request has no interval in which it is live.
@@ -48,8 +44,6 @@ class NoLifetime(PlanMessage):
     title = "request `{id}` has no lifetime"
     help = "leave out a request that is never live, or give it one interval `(first, last + 1)`"
 
-    id: str
-
 
 class BadLifetime(PlanMessage):
     """A lifetime is neither an interval nor a sequence of intervals.
@@ -59,9 +53,6 @@ class BadLifetime(PlanMessage):
 
     title = "the lifetime of request `{id}` is {live}"
     help = "give one half-open interval `(first, last + 1)` of integers, or a sequence of them"
-
-    id: str
-    live: str
 
 
 class NegativeSize(PlanMessage):
@@ -74,9 +65,6 @@ class NegativeSize(PlanMessage):
     title = "the size of request `{id}` is {size} bytes"
     help = "a size is zero or more"
 
-    id: str
-    size: str
-
 
 class BadSize(PlanMessage):
     """The size of a request is not a number of bytes.
@@ -86,9 +74,6 @@ class BadSize(PlanMessage):
 
     title = "the size of request `{id}` is {size}, which is not a number of bytes"
     help = "give an integer, an expression over dims, or a sympy expression"
-
-    id: str
-    size: str
 
 
 class NotText(PlanMessage):
@@ -116,10 +101,6 @@ class BadAlignment(PlanMessage):
     title = "the alignment of {what} `{id}` is {align}"
     help = "an alignment is a power of two, in bytes"
 
-    what: str
-    id: str
-    align: str
-
 
 class BadFixed(PlanMessage):
     """A fixed offset is negative, or not a multiple of the alignment.
@@ -130,10 +111,6 @@ class BadFixed(PlanMessage):
 
     title = "request `{id}` is fixed at offset {fixed}"
     help = "an offset is zero or more, and a multiple of the alignment, here {align}"
-
-    id: str
-    fixed: str
-    align: int
 
 
 @record
@@ -311,10 +288,6 @@ class BadPool(PlanMessage):
     title = "pool `{name}` has {given} as its {what}"
     help = "a capacity is an integer, zero or more, or None for no limit; copies may be an expression over dims"
 
-    name: str
-    what: str
-    given: str
-
 
 @record
 class Pool:
@@ -337,7 +310,7 @@ class Pool:
         if not is_alignment(self.align):
             raise BadAlignment("pool", self.name, shown(self.align)).error()
         if self.capacity is not None and not _is_count(self.capacity):
-            raise BadPool(self.name, "capacity", shown(self.capacity)).error()
+            raise BadPool(self.name, shown(self.capacity), "capacity").error()
         object.__setattr__(self, "copies", _copies(self.name, self.copies))
         settle_integers(self, "capacity", "align")
 
@@ -346,9 +319,9 @@ def _copies(name: str, given: object) -> Size:
     try:
         copies = as_size(given)
     except TypeError:
-        raise BadPool(name, "copies", shown(given)).error() from None
+        raise BadPool(name, shown(given), "copies").error() from None
     if isinstance(copies, int) and copies < 0:
-        raise BadPool(name, "copies", shown(given)).error()
+        raise BadPool(name, shown(given), "copies").error()
     return copies
 
 

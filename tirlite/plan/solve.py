@@ -107,10 +107,6 @@ class FixedOverlap(PlanMessage):
     related_label = "the first one"
     help = "move one of them, or let one go free"
 
-    first: str
-    second: str
-    fault: str
-
 
 class UnsafePlan(PlanMessage):
     """A strategy that a user gave made a plan that does not hold.
@@ -121,9 +117,6 @@ class UnsafePlan(PlanMessage):
 
     title = "the plan of strategy `{strategy}` is not safe: {fault}"
     help = "`check(problem, plan)` gives this counterexample as an object"
-
-    strategy: str
-    fault: str
 
 
 class BrokenStrategy(Message):
@@ -136,9 +129,6 @@ class BrokenStrategy(Message):
     raises = InternalError
     title = "strategy `{strategy}` made a plan that is not safe: {fault}"
     help = "this is a fault of tirlite; please report it with the problem, `problem.to_json()`"
-
-    strategy: str
-    fault: str
 
 
 @public
@@ -208,7 +198,7 @@ def _checked(problem: Problem, strategy: str | Strategy, made: object, seconds: 
     """The plan that a strategy made in so many seconds, or a doubt about it. Raises PlanError where it is wrong."""
     if not isinstance(made, Plan):
         raise PlanArgument(
-            "solve", "strategy", "a function that returns a Plan", f"one that returns {made!r:.60}"
+            "strategy", "solve", "a function that returns a Plan", f"one that returns {made!r:.60}"
         ).error()
     plan = replace(made, seconds=seconds)
     verdict = check(problem, plan)

@@ -24,10 +24,10 @@ Strategy: TypeAlias = "Callable[[Problem], Plan]"
 # The module of each strategy, which is a function of its name there.
 _MODULES = {
     "auto": "strategies.auto",
-    "coalesce": "strategies.simple",
+    "coalesce": "strategies.slots",
     "exact": "strategies.exact",
-    "group": "strategies.simple",
-    "none": "strategies.simple",
+    "group": "strategies.slots",
+    "none": "strategies.slots",
     "pack": "strategies.pack",
     "per_shape": "shape.per_shape",
     "share": "strategies.share",
@@ -97,8 +97,6 @@ class MatchRangeStrategy(PlanMessage):
 
     title = "strategy `{strategy}` has no option `match_range`"
     help = "it is an option of `share`; `tvm` has a match range of 16, and the others have none"
-
-    strategy: str
 
 
 def strategy_called(name: str) -> Strategy:

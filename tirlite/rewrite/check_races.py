@@ -47,10 +47,6 @@ class ParallelUpdate(Message):
     label = "changed here by any of them"
     help = "{advice}"
 
-    element: str
-    loop: str
-    advice: str
-
 
 @record
 class CheckRaces(FactsPass):

@@ -72,12 +72,6 @@ class AlwaysOutside(Message):
     label = "{example}"
     help = "an index of this axis is at least 0 and less than {extent}"
 
-    index: str
-    axis: int
-    buffer: str
-    extent: str
-    example: str
-
 
 class NeverWritten(Message):
     """What a kernel stores for its caller depends on a temporary that nothing writes, or that is only updated.
@@ -89,8 +83,6 @@ class NeverWritten(Message):
     title = "`{buffer}` is read, and nothing gives it a first value"
     label = "read here"
     help = "store into `{buffer}` first, in a loop: fresh memory has no value"
-
-    buffer: str
 
 
 def with_marks(facts: Facts) -> PrimFunc:
@@ -169,7 +161,7 @@ def _refuse_certain_faults(facts: Facts, safety: Safety) -> None:
         at = ", ".join(f"{name} = {value}" for name, value in outside.sizes)
         example = f"at {at} it reaches {outside.index}" if at else f"it reaches {outside.index}"
         span = outside.access.stmt.span
-        raise AlwaysOutside(index, outside.axis, node.buffer.name, extent, example, span=span).error()
+        raise AlwaysOutside(index, outside.axis, node.buffer.name, example, extent, span=span).error()
     unwritten = find_unwritten(facts)
     if unwritten is not None:
         store, buffer = unwritten

@@ -70,9 +70,6 @@ class NotDouble(Message):
     label = "marked here"
     help = "each iteration of the loop must first fill the buffer, all of it that is read, and then only read it"
 
-    buffer: str
-    reason: str
-
 
 @record
 class DoubleBuffer:

@@ -59,8 +59,8 @@ from tirlite.ir import (
 from tirlite.ir.checked import masked
 from tirlite.ir.dot import dot
 from tirlite.ir.equal import are_equal
+from tirlite.ir.faults import SHIFTS, trap_of
 from tirlite.ir.shapes import constant_shape
-from tirlite.ir.traps import SHIFTS, trap_of
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.sizes import Proof
 

@@ -76,10 +76,6 @@ class UnknownOption(Message):
     title = "a kernel has no option `{name}`"
     help = "the options are {known}{hint}"
 
-    name: str
-    known: str
-    hint: str
-
 
 class OptionType(Message):
     """An option is given something of a kind that it does not take.
@@ -90,10 +86,6 @@ class OptionType(Message):
 
     raises = CallTypeError
     title = "option `{name}` takes {wanted}, and is given {given}"
-
-    name: str
-    wanted: str
-    given: str
 
 
 @record

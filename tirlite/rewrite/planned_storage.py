@@ -77,10 +77,6 @@ class UnsafeRewrite(Message):
     related_label = "because of this"
     help = "this is a fault of tirlite; please report it with the function, `print(kernel.ir)`"
 
-    function: str
-    strategy: str
-    fault: str
-
 
 def rewritten(facts: Facts, chosen: StorageOptions) -> Rewritten:
     """A function in normal form, rewritten as `StorageRewrite` says. Raises what that raises."""

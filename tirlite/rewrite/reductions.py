@@ -50,9 +50,6 @@ class ReductionRead(Message):
     related_label = "combined here"
     help = "iterations of tl.reduce may be regrouped: read `{buffer}` after the loop, or write range"
 
-    buffer: str
-    loop: str
-
 
 class ReductionMixture(Message):
     """A reduction combines into one buffer by two operations.
@@ -65,11 +62,6 @@ class ReductionMixture(Message):
     label = "{second} here"
     related_label = "{first} here"
     help = "one operation throughout: combine into two buffers, or write range"
-
-    buffer: str
-    loop: str
-    first: str
-    second: str
 
 
 class ReductionCarried(Message):
@@ -84,9 +76,6 @@ class ReductionCarried(Message):
     label = "other iterations may touch the same element"
     help = "update it by one of + - * min max & | ^, or by tl.argmax; index it by `{loop}`, or write range"
 
-    buffer: str
-    loop: str
-
 
 class ReductionConverted(Message):
     """A reduction combines in another type than that of the buffer: each iteration converts what is there so far.
@@ -99,11 +88,6 @@ class ReductionConverted(Message):
     title = "`{buffer}` is {own}, and the iterations of `{loop}` combine it as {other}"
     label = "converted to {own} by each iteration"
     help = "convert the operand to {own}, or let `{buffer}` be {other} and convert it after the loop"
-
-    buffer: str
-    loop: str
-    own: str
-    other: str
 
 
 @record
@@ -136,7 +120,7 @@ def message_of(found: Obstacle, loop: str) -> Message:
     name, span = found.buffer.name, found.stmt.span
     combined = converted_update(found.stmt) if isinstance(found.stmt, Store) else None
     if combined is not None:
-        return ReductionConverted(name, loop, str(found.buffer.dtype), str(combined.dtype), span=span)
+        return ReductionConverted(name, str(found.buffer.dtype), loop, str(combined.dtype), span=span)
     return ReductionCarried(name, loop, span=span)
 
 

@@ -108,7 +108,7 @@ def refuse_dim(signature: Signature, param: ArrayParam, axis: int, given: int, w
     source, source_axis = _source(signature, slot)
     dim = signature.dims[slot].name
     why = f"`{dim}` is {wanted} by axis {source_axis} of `{source}`"
-    raise ArgumentShape(param.name, axis, f"`{dim}` = {wanted}", given, why).error()
+    raise ArgumentShape(axis, param.name, f"`{dim}` = {wanted}", given, why).error()
 
 
 def dim_by_name(signature: Signature, slot: int, given: object, known: int) -> int:
@@ -128,14 +128,14 @@ def refuse_extent(param: ArrayParam, axis: int, given: int, wanted: int) -> NoRe
     declared = str(extent) if isinstance(extent, int) else text(extent)
     spelled = str(wanted) if declared == str(wanted) else f"`{declared}` = {wanted}"
     why = f"`{param.name}` is declared with the shape {shape_text(param.extents)}"
-    raise ArgumentShape(param.name, axis, spelled, given, why).error()
+    raise ArgumentShape(axis, param.name, spelled, given, why).error()
 
 
 def refuse_unsolved(param: ArrayParam, axis: int, given: int) -> NoReturn:
     """No value of a dim that is to be found out makes this axis what it is."""
     spelled = text(dict(param.computed)[axis])
     why = f"`{spelled}` is {given} for no integer from 0 on"
-    raise ArgumentShape(param.name, axis, f"`{spelled}`", given, why).error()
+    raise ArgumentShape(axis, param.name, f"`{spelled}`", given, why).error()
 
 
 def refuse_fact(signature: Signature, slot: int, value: int, fact: str) -> NoReturn:

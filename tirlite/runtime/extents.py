@@ -23,9 +23,6 @@ class ExtentForm(Message):
     label = "declared here"
     help = "an extent is made of integers, dims and scalar parameters by `+ - * // %`, `min` and `max`"
 
-    buffer: str
-    kind: str
-
 
 def extent_at(extent: Expr, values: Mapping[Var, int]) -> int:
     """The value of an extent that `check_extent` has let pass, where dims and scalars have these."""

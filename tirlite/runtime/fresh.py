@@ -35,7 +35,7 @@ def fresh_array(signature: Signature, param: ArrayParam, shape: tuple[int, ...])
         return aligned_array(shape, param)
     except (MemoryError, ValueError):
         size = param.dtype.itemsize * prod(shape)
-        raise messages.NoOutput(signature.name, param.name, size).error() from None
+        raise messages.NoOutput(signature.name, size, param.name).error() from None
 
 
 def address_of(array: Array) -> int:

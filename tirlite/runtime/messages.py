@@ -16,11 +16,6 @@ class ArgumentCount(Message):
     title = "{kernel}() takes {wanted}, and got {given}"
     help = "call it as {signature}"
 
-    kernel: str
-    wanted: str
-    given: str
-    signature: str
-
 
 class MissingArgument(Message):
     """A parameter that is not an output gets no argument.
@@ -32,10 +27,6 @@ class MissingArgument(Message):
     raises = CallTypeError
     title = "{kernel}() got no argument for `{name}`"
     help = "call it as {signature}"
-
-    kernel: str
-    name: str
-    signature: str
 
 
 class RepeatedArgument(Message):
@@ -49,9 +40,6 @@ class RepeatedArgument(Message):
     title = "{kernel}() got two arguments for `{name}`"
     help = "give it either by position or by name"
 
-    kernel: str
-    name: str
-
 
 class UnknownArgument(Message):
     """A call names a parameter that the kernel does not have.
@@ -63,10 +51,6 @@ class UnknownArgument(Message):
     raises = CallTypeError
     title = "{kernel}() has no parameter `{name}`"
     help = "call it as {signature}"
-
-    kernel: str
-    name: str
-    signature: str
 
 
 class ArgumentType(Message):
@@ -97,11 +81,6 @@ class ArgumentRank(Message):
     title = "`{name}` must have the shape {wanted}, and has the shape {given}"
     help = "`{name}` has {axes}"
 
-    name: str
-    wanted: str
-    given: str
-    axes: str
-
 
 class ArgumentShape(Message):
     """An axis has another length than its parameter, or the other arguments, ask for.
@@ -113,12 +92,6 @@ class ArgumentShape(Message):
     raises = CallValueError
     title = "axis {axis} of `{name}` must be {wanted}, and is {given}"
     help = "{why}"
-
-    name: str
-    axis: int
-    wanted: str
-    given: int
-    why: str
 
 
 class DimFact(Message):
@@ -132,12 +105,6 @@ class DimFact(Message):
     title = "`{name}` is {value}, and was declared {fact}"
     help = "`{name}` was taken from axis {axis} of `{source}`"
 
-    name: str
-    value: int
-    fact: str
-    axis: int
-    source: str
-
 
 class UnboundDim(Message):
     """An output is left out whose shape cannot be known.
@@ -150,9 +117,6 @@ class UnboundDim(Message):
     title = "the argument `{name}` was left out, and `{dim}` in its shape is known from no other"
     help = "pass an array for `{name}`, or the extent: `{dim}=8`"
 
-    name: str
-    dim: str
-
 
 class DimByName(Message):
     """A call gives the value of a dim by name, and it is not an extent, or not that of the arrays.
@@ -163,10 +127,6 @@ class DimByName(Message):
 
     raises = CallValueError
     title = "`{name}` cannot be {given}: {reason}"
-
-    name: str
-    given: str
-    reason: str
 
 
 class ArgumentLayout(Message):
@@ -181,10 +141,6 @@ class ArgumentLayout(Message):
     title = "`{name}` must be {wanted}, and is not"
     help = "{hint}"
 
-    name: str
-    wanted: str
-    hint: str
-
 
 class ArgumentRange(Message):
     """A number does not fit into the type of its parameter.
@@ -196,12 +152,6 @@ class ArgumentRange(Message):
     raises = CallValueError
     title = "`{name}` is {given}, which {dtype} does not hold"
     help = "{dtype} holds {least} to {most}"
-
-    name: str
-    given: str
-    dtype: str
-    least: str
-    most: str
 
 
 class WorkspaceTooLarge(Message):
@@ -215,11 +165,6 @@ class WorkspaceTooLarge(Message):
     title = "{kernel}() would need {size} bytes of memory for `{buffer}` and what lives beside it"
     help = "the most is 2**62 bytes; the sizes were {dims}"
 
-    kernel: str
-    size: str
-    buffer: str
-    dims: str
-
 
 class NegativeTemporary(Message):
     """At this call a temporary would have an extent below zero.
@@ -231,11 +176,6 @@ class NegativeTemporary(Message):
     raises = CallValueError
     title = "{kernel}() would allocate `{buffer}` with the extent {extent}"
     help = "the sizes were {dims}"
-
-    kernel: str
-    buffer: str
-    extent: int
-    dims: str
 
 
 class NoWorkspace(Message):
@@ -252,11 +192,6 @@ class NoWorkspace(Message):
     title = "{kernel}() needs {size} bytes of memory for its temporaries, and there are not so many"
     label = "`{buffer}` takes {bytes} of them"
 
-    kernel: str
-    size: int
-    buffer: str
-    bytes: int
-
 
 class NegativeOutput(Message):
     """An output that is left out would have an extent below zero.
@@ -268,11 +203,6 @@ class NegativeOutput(Message):
     raises = CallValueError
     title = "{kernel}() would allocate `{name}` with the shape {shape}"
     help = "`{name}` is declared with the shape {declared}"
-
-    kernel: str
-    name: str
-    shape: str
-    declared: str
 
 
 class OutputWithoutValue(Message):
@@ -286,10 +216,6 @@ class OutputWithoutValue(Message):
     title = "{kernel}() is not given `{name}`, which it updates and never gives a first value"
     help = "store one first, as in `{element} = 0`, or give an array"
 
-    kernel: str
-    name: str
-    element: str
-
 
 class NoOutput(Message):
     """The operating system refuses the memory for an output that is left out.
@@ -300,7 +226,3 @@ class NoOutput(Message):
 
     raises = CallValueError
     title = "{kernel}() would allocate {size} bytes for `{name}`, and there are not so many"
-
-    kernel: str
-    name: str
-    size: int

@@ -39,10 +39,6 @@ class BadThreads(Message):
     title = "{source} cannot be {count}"
     help = "give a number from 1, for the calling thread alone, to {most}"
 
-    source: str
-    count: str
-    most: int
-
 
 @public
 def set_num_threads(count: int) -> None:

@@ -21,10 +21,6 @@ class NoLoop(Message):
     title = "there is no loop `{name}`{hint}"
     help = "the loops are {known}"
 
-    name: str
-    hint: str
-    known: str
-
 
 class SeveralLoops(Message):
     """A step of a schedule names a loop by a name that several loops have.
@@ -36,9 +32,6 @@ class SeveralLoops(Message):
     title = "there are {count} loops `{name}`"
     help = 'give a place, from s.loop("{name}", 0) on, or a loop around it, as in "{name}/j"'
 
-    name: str
-    count: int
-
 
 class NoBuffer(Message):
     """A step of a schedule names a buffer that the function does not have.
@@ -49,9 +42,6 @@ class NoBuffer(Message):
 
     title = "there is no buffer `{name}`"
     help = "the buffers are {known}"
-
-    name: str
-    known: str
 
 
 @record
@@ -107,7 +97,7 @@ def chain_to(func: PrimFunc, name: LoopName) -> tuple[For, ...]:
         if identifier(loop.var.name) == last and _are_within(outer, [identifier(each.var.name) for each in around])
     ]
     if handle.place is None and len(found) > 1:
-        raise SeveralLoops(handle.path, len(found)).error()
+        raise SeveralLoops(len(found), handle.path).error()
     place = handle.place or 0
     if not 0 <= place < len(found):
         names = [*dict.fromkeys(loop.var.name for loop, _ in every)]

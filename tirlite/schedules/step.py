@@ -98,11 +98,6 @@ class StepBreaksOrder(Message):
     label = "this one comes later"
     related_label = "this one comes first"
 
-    step: str
-    earlier: str
-    later: str
-    distance: str
-
 
 class StepDoesNotFit(Message):
     """A step of a schedule is asked for where the loops do not have the form that it takes.
@@ -112,9 +107,6 @@ class StepDoesNotFit(Message):
     """
 
     title = "`{step}` does not fit: {reason}"
-
-    step: str
-    reason: str
 
 
 def does_not_fit(step: object, reason: str) -> KernelError:
@@ -130,8 +122,8 @@ def breaks_order(step: object, dependence: Dependence) -> KernelError:
     earlier, later = dependence.source, dependence.sink
     error = StepBreaksOrder(
         str(step),
-        str(earlier),
         str(later),
+        str(earlier),
         f" ({steps})" if steps else "",
         span=later.stmt.span,
         related=earlier.stmt.span,

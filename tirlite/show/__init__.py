@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from tirlite.late import late_names
 
 if TYPE_CHECKING:
-    from tirlite.show.carets import framed as framed, marked_text as marked_text
+    from tirlite.show.carets import framed as framed, marked_text as marked_text, python_text as python_text
     from tirlite.show.chart import chart_text as chart_text
     from tirlite.show.environment import full_traceback as full_traceback
     from tirlite.show.html import (
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
         page as page,
         picture as picture,
     )
-    from tirlite.show.python_text import python_text as python_text
     from tirlite.show.rectangle import Chart as Chart, Rectangle as Rectangle
     from tirlite.show.shown import shown as shown
     from tirlite.show.styled import (
@@ -34,11 +33,10 @@ else:
     __getattr__, __all__ = late_names(
         __name__,
         {
-            "carets": "framed marked_text",
+            "carets": "framed marked_text python_text",
             "chart": "chart_text",
             "environment": "full_traceback",
             "html": "block escaped folded framed_page page picture",
-            "python_text": "python_text",
             "rectangle": "Chart Rectangle",
             "shown": "shown",
             "styled": "Piece Role Styled coloured plain wants_colour write",

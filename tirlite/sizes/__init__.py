@@ -13,14 +13,15 @@ if TYPE_CHECKING:
     from tirlite.sizes.poly import Poly as Poly, Size as Size, SizeLike as SizeLike, as_size as as_size
     from tirlite.sizes.prove import (
         Proof as Proof,
+        ceildiv as ceildiv,
         lower_bound as lower_bound,
         prove_divides as prove_divides,
         prove_eq as prove_eq,
         prove_le as prove_le,
         prove_lt as prove_lt,
+        round_up as round_up,
         upper_bound as upper_bound,
     )
-    from tirlite.sizes.rounding import ceildiv as ceildiv, round_up as round_up
 else:
     __getattr__, __all__ = late_names(
         __name__,
@@ -31,7 +32,6 @@ else:
             "exchange": "from_sympy to_sympy",
             "extrema": "alternatives maximum minimum",
             "poly": "Poly Size SizeLike as_size",
-            "prove": "Proof lower_bound prove_divides prove_eq prove_le prove_lt upper_bound",
-            "rounding": "ceildiv round_up",
+            "prove": "Proof ceildiv lower_bound prove_divides prove_eq prove_le prove_lt round_up upper_bound",
         },
     )

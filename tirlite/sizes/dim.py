@@ -26,10 +26,6 @@ class DimFactsDiffer(Message):
     title = "two dims are called `{name}`: {first}, and {second}"
     help = "a dim is its name: declare both with the same facts, or give them two names"
 
-    name: str
-    first: str
-    second: str
-
 
 class BadFacts(Message):
     """A dim was declared with facts that no integer obeys.
@@ -41,9 +37,6 @@ class BadFacts(Message):
     code = "bad-dim-facts"
     title = "no integer is a value of dim `{name}`: {why}"
     help = "`min` and `max` are inclusive; `multiple_of` is at least 1"
-
-    name: str
-    why: str
 
 
 @record(eq=False)

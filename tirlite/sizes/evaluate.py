@@ -28,9 +28,6 @@ class DimWithoutValue(Message):
 
     title = "no value is given for the dim `{name}` of the size `{size}`"
 
-    name: str
-    size: str
-
 
 def dims_of(size: SizeLike) -> tuple[Dim, ...]:
     """The dims that a size depends on, by name."""

@@ -28,9 +28,6 @@ class NotASize(Message):
 
     title = "`{expression}` is not a size: {why}"
 
-    expression: str
-    why: str
-
 
 class BadSymbol(Message):
     """A symbol of sympy has assumptions that its dim does not have: what sympy has simplified by them would not hold.
@@ -41,9 +38,6 @@ class BadSymbol(Message):
     title = "the symbol `{name}` {what}"
     help = "declare it without assumptions, or as positive, nonnegative or even where its dim is"
 
-    name: str
-    what: str
-
 
 class SharedDimName(Message):
     """Two dims of one name would become one sympy symbol.
@@ -53,9 +47,6 @@ class SharedDimName(Message):
     """
 
     title = "`{size}` has two dims called `{name}`, which sympy could not tell apart"
-
-    size: str
-    name: str
 
 
 def to_sympy(size: SizeLike) -> object:

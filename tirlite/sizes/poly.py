@@ -38,9 +38,6 @@ class DivisionByZero(Message):
     code = "size-division-by-zero"
     title = "the size `{dividend}` is divided by zero in `{division}`"
 
-    dividend: str
-    division: str
-
 
 class Arithmetic:
     """The operators `+ - * // %` and unary `-`, between ints, dims and sizes. They floor, as Python's do."""

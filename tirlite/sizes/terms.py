@@ -32,10 +32,6 @@ class SizeTooLong(Message):
     title = "a size is too long: multiplied out, it has up to {count} {parts}, and {most} are the most"
     help = "give a dim of its own to a part of it"
 
-    count: int
-    parts: str
-    most: int
-
 
 # The low bits of an ident tell which origin a factor comes from: 0 is that of dims, which are their names and facts.
 _ORIGIN_BITS = 64

@@ -36,9 +36,6 @@ class OffsetTooLarge(Message):
     title = "at {values} an offset is {offset}, which is no 64-bit integer"
     help = "no memory is that large"
 
-    values: str
-    offset: str
-
 
 def compiled_offsets(plan: Plan) -> Callable[[Values], Offsets]:
     """The answers of `plan.offset_evaluator` by native code, in an array of 64-bit integers.

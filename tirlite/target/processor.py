@@ -24,10 +24,6 @@ class UnknownTarget(PlanMessage):
     title = "there is no target {name}"
     help = "the targets are {known}{hint}"
 
-    name: str
-    known: str
-    hint: str
-
 
 @record
 class Processor:

@@ -38,8 +38,6 @@ class OrdinaryMemory(PlanMessage):
     title = "`{scope}` is ordinary memory, which has no limits of its own"
     help = "give the memory a tag, as in `local.UB`"
 
-    scope: str
-
 
 class UnknownMemory(PlanMessage):
     """A buffer wants tagged memory that the target does not describe.
@@ -52,10 +50,6 @@ class UnknownMemory(PlanMessage):
     label = "allocated here"
     help = "describe it with target.with_memory({scope!r}, tl.MemoryInfo(...)){hint}"
 
-    buffer: str
-    scope: str
-    hint: str
-
 
 class BadWorkers(PlanMessage):
     """A target was asked for with fewer than one worker, or with more than the pool can have.
@@ -66,9 +60,6 @@ class BadWorkers(PlanMessage):
 
     title = "a target cannot have {workers} workers"
     help = "give a number from 1, for the calling thread alone, to {most}; or none, for all processors"
-
-    workers: str
-    most: int
 
 
 MOST_WORKERS = 1024

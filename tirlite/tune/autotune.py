@@ -18,8 +18,7 @@ from tirlite.schedules.auto import schedule_of
 from tirlite.schedules.schedule import Schedule
 from tirlite.show import shown, table
 from tirlite.show.status_line import StatusLine
-from tirlite.tune.contest import Outcome, Share, Trial, Watch, contest
-from tirlite.tune.space import Candidate, around, beside
+from tirlite.tune.contest import Candidate, Outcome, Share, Trial, Watch, around, beside, contest
 
 if TYPE_CHECKING:
     # What `schedule=` takes.
@@ -42,8 +41,6 @@ class NotTuned(Message):
     title = "a {kind} cannot be tuned"
     help = "give a kernel, as `@tl.kernel` and `tl.compile` make them, and the arguments of a call"
 
-    kind: str
-
 
 class BadTuning(Message):
     """A limit of a tuning has a value that it cannot have.
@@ -56,9 +53,6 @@ class BadTuning(Message):
     title = "a tuning cannot have {what}={value}"
     help = "rounds are a whole number from 1 on, seconds a number from 0 on"
 
-    what: str
-    value: str
-
 
 class NothingTuned(Message):
     """No candidate of a tuning could be compiled, or computed what the kernel computes.
@@ -70,9 +64,6 @@ class NothingTuned(Message):
     raises = CallValueError
     title = "no schedule that was tried for `{kernel}` could be taken"
     help = "{reasons}"
-
-    kernel: str
-    reasons: str
 
 
 class Tuned(Schedule):

@@ -9,7 +9,7 @@ import pytest
 
 import tirlite as tl
 from tirlite.graph import Builder, Function, RuntimeOptions, StaticRuntime, evaluate
-from tirlite.graph.static_runtime.storage import Tensor
+from tirlite.graph.static_runtime.nodes import Tensor
 
 n = tl.dim("n")
 

@@ -11,7 +11,7 @@ import pytest
 
 import tirlite as tl
 from tirlite.codegen import compile_text
-from tirlite.runtime.artifact.elf import Unlinkable, linked
+from tirlite.runtime.artifact.build import Unlinkable, linked
 from tirlite.runtime.artifact.image import PAGE, Damaged, Image, Slot, Symbol
 from tirlite.runtime.artifact.line_table import Stretch
 from tirlite.runtime.artifact.load import loaded

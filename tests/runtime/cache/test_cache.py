@@ -13,7 +13,7 @@ import pytest
 
 import tirlite as tl
 from tirlite.runtime.cache import entries
-from tirlite.runtime.cache.folder import Folder
+from tirlite.runtime.cache.entries import Folder
 
 n = tl.dim("n")
 KEY = bytes(range(20))
@@ -338,7 +338,7 @@ def test_eight_processes_write_at_once(folder: Path) -> None:
 
 KILLED = """
 import os, signal, sys
-from tirlite.runtime.cache.folder import Folder
+from tirlite.runtime.cache.entries import Folder
 
 place = Folder(sys.argv[1])
 open_file = os.fdopen

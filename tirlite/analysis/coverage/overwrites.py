@@ -14,7 +14,7 @@ from tirlite.analysis.facts import Facts
 from tirlite.analysis.integers.index_space import IndexSpace
 from tirlite.analysis.regions import by_statement, is_within, regions_between
 from tirlite.ir import Buffer, For, ForKind, Function, KernelCall, Store
-from tirlite.ir.callees import closure_of
+from tirlite.ir.kernel_call import closure_of
 from tirlite.record import record
 from tirlite.sizes import Proof, Size, maximum, minimum, prove_le
 

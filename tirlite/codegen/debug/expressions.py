@@ -39,7 +39,7 @@ from tirlite.ir import (
     i64,
 )
 from tirlite.ir.checked import bare, is_checked, mask_of, unmasked
-from tirlite.ir.traps import SHIFTS
+from tirlite.ir.faults import SHIFTS
 
 
 class CheckedAccesses(Expressions):

@@ -15,7 +15,7 @@ from tirlite.codegen.llvm.values import FALSE, Value, constant, integer, zero
 from tirlite.codegen.reports import PoisonReport, TrapReport
 from tirlite.diag import Span
 from tirlite.ir import Binary
-from tirlite.ir.traps import QUOTIENTS, SHIFTS
+from tirlite.ir.faults import QUOTIENTS, SHIFTS
 from tirlite.record import record
 
 

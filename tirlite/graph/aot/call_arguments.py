@@ -21,12 +21,6 @@ class UnknownGraphArgument(Message):
     raises = CallTypeError
     title = "`{function}` {why} `{name}`; its {what} are {known}"
 
-    function: str
-    why: str
-    name: str
-    what: str
-    known: str
-
 
 class BadGraphOut(Message):
     """`out` of a call of a graph is not an array for each of its results.
@@ -37,9 +31,6 @@ class BadGraphOut(Message):
     raises = CallTypeError
     title = "`out` of `{function}`: {why}"
     help = "give an array for the one result, a tuple of arrays, one for each, or a dict by their names"
-
-    function: str
-    why: str
 
 
 def in_order(function: FunctionNode, arrays: Sequence[Any], named: Mapping[str, Any]) -> Sequence[Any]:

@@ -37,8 +37,6 @@ class UnknownOrder(Message):
     title = "there is no order {order}"
     help = '`order="memory"` takes the least memory, `order="program"` is that of the graph'
 
-    order: str
-
 
 def compile(  # noqa: A001
     function: FunctionNode,

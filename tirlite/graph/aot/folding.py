@@ -60,9 +60,6 @@ class CannotKeep(GraphMessage):
     label = "this one"
     help = "calls and Ifs outside of all branches, with one tensor as their result, can be kept"
 
-    function: str
-    expr: str
-
 
 def tensors_to_keep(made: Program) -> Iterator[Expr]:
     """All that can be kept, in program order."""

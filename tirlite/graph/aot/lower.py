@@ -15,12 +15,11 @@ from tirlite.graph.aot.folding import check_kept, folded_calls
 from tirlite.graph.aot.laid_out import Layout, permitted
 from tirlite.graph.aot.names import Names
 from tirlite.graph.aot.operators import OperatorFunctions
-from tirlite.graph.attributes import Sizes
 from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Var
 from tirlite.graph.extents import is_equal, product
 from tirlite.graph.fuse.groups import NO_GROUPS, Group, Grouping, grouping
 from tirlite.graph.loop import LoopFunction
-from tirlite.graph.op import Op
+from tirlite.graph.op import Op, Sizes
 from tirlite.graph.program import Block, Part, Program, extents_found, program
 from tirlite.graph.run_dims import RunDim, most_of, run_dims
 from tirlite.graph.types import TensorType, same_type, tensors

@@ -18,11 +18,6 @@ class NameClash(GraphMessage):
     title = "`{first}` and `{second}` of `{function}` both become parameter `{name}`"
     help = "rename one of them: what cannot stand in a name becomes `_`"
 
-    first: str
-    second: str
-    function: str
-    name: str
-
 
 class Names:
     """The names of one function that are taken."""

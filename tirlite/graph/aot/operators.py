@@ -8,12 +8,11 @@ from dataclasses import fields, replace
 from tirlite.diag import GraphMessage
 from tirlite.graph.aot.laid_out import Layout, lay_out
 from tirlite.graph.aot.plain_dims import PlainDims
-from tirlite.graph.attributes import Sizes
 from tirlite.graph.expr import Call, Constant, Expr, Var as GraphVar
 from tirlite.graph.fuse.elements import elements_of
 from tirlite.graph.fuse.finish import Operand, Step, finished, why_not
 from tirlite.graph.fuse.groups import Group
-from tirlite.graph.op import Attrs, Op
+from tirlite.graph.op import Attrs, Op, Sizes
 from tirlite.graph.operators.convolution import Conv
 from tirlite.graph.operators.pooling import Pool
 from tirlite.graph.operators.windows import pads_of
@@ -37,8 +36,6 @@ class NoKernelFor(GraphMessage):
     code = "operator-without-kernel"
     title = "operator `{op}` has no kernel"
     label = "called here"
-
-    op: str
 
 
 # Calls with functions of their own, for what they tell; beyond, all share one that tells less.
@@ -161,9 +158,6 @@ class UnboundSize(GraphMessage):
     code = "operator-dim-unbound"
     title = "operator `{op}`: its attribute {size} depends on more than the extents of its operands and results"
     label = "called here"
-
-    op: str
-    size: str
 
 
 class _Own:

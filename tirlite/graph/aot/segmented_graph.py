@@ -14,10 +14,9 @@ from tirlite.graph.aot.compiled_graph import FOUND, Argument, CompiledGraph, Out
 from tirlite.graph.aot.segments import Choice, Nested, Piece, Segments
 from tirlite.graph.arguments import bind
 from tirlite.graph.expr import Call, Constant, Expr, FunctionNode
-from tirlite.graph.loop import LoopFunction
+from tirlite.graph.loop import LoopFunction, stepping
 from tirlite.graph.program import Block, extents_found
 from tirlite.graph.run_dims import RunDim, check_extent, run_dims, with_limits
-from tirlite.graph.stepping import stepping
 from tirlite.record import record
 from tirlite.sizes import Dim, evaluate
 
@@ -41,9 +40,6 @@ class InSegments(GraphMessage):
     code = "graph-in-segments"
     title = "`{function}` is compiled in parts ({count}), as some extents have no bound before a run"
     help = "each of `net.parts` has its own plan and kernel; `net.plans(...)` returns the plans of a call"
-
-    function: str
-    count: int
 
 
 class SegmentedGraph(CompiledGraph):

@@ -31,8 +31,7 @@ from tirlite.graph.operators.pooling import Pooling
 from tirlite.graph.operators.quantization import Quantization
 from tirlite.graph.operators.recurrence import Recurrence
 from tirlite.graph.operators.reduction import Reduction
-from tirlite.graph.operators.sampling import Sampling
-from tirlite.graph.operators.scaling import Scaling
+from tirlite.graph.operators.sampling import Sampling, Scaling
 from tirlite.graph.operators.selection import Selection
 from tirlite.graph.registry import OPS
 from tirlite.graph.types import TensorType, Type, tensor_type
@@ -69,8 +68,6 @@ class NoOutputs(GraphMessage):
     code = "graph-without-outputs"
     title = "`{name}` has no outputs"
     help = "a function returns at least one value: `g.function(y)`, or `g.function({{'scores': y}})`"
-
-    name: str
 
 
 class Builder(

@@ -12,12 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tirlite.diag import GraphMessage, Source, Span, hint
-from tirlite.graph.bfloat import bfloat_bits
 from tirlite.graph.builder.renewal import Renewal
 from tirlite.graph.demands import Demands
 from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, Tuple, TupleGetItem, constant
 from tirlite.graph.op import Attrs
 from tirlite.graph.registry import OPS
+from tirlite.graph.types import bfloat_bits
 from tirlite.ir import SCALARS, DType, TypeCode, literal_type
 
 Exprs: TypeAlias = "tuple[Expr, ...]"
@@ -49,8 +49,6 @@ class NotAnOperand(GraphMessage):
 
     title = "{given} is not an operand"
     help = "give what another method of the builder returned, an array or a number"
-
-    given: str
 
 
 class UnknownOperator(GraphMessage):

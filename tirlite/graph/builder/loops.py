@@ -10,12 +10,12 @@ from typing import TypeAlias
 import numpy as np
 
 from tirlite.diag import GraphMessage
-from tirlite.graph.attributes import Reshape, Sizes
 from tirlite.graph.builder.calls import CallBuilder, Operand
 from tirlite.graph.closing import Closed, closed_over, depending
 from tirlite.graph.expr import Expr, Var
 from tirlite.graph.extents import Extent, is_equal, size_of
 from tirlite.graph.loop import LoopFunction, LoopSteps
+from tirlite.graph.op import Reshape, Sizes
 from tirlite.graph.operators.arrangement import Broadcast
 from tirlite.graph.run_dims import run_dim, run_dims, with_limits
 from tirlite.graph.types import TensorType, Type, same_type
@@ -36,8 +36,6 @@ class NoExtent(GraphMessage):
 
     title = "a value of the type {type} is not an extent"
     help = "an extent is one integer without axes, such as `g.reduce_sum` gives"
-
-    type: str
 
 
 _NONE: Mapping[int, Collection[int]] = MappingProxyType({})

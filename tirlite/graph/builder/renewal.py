@@ -10,11 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tirlite.diag import Span
-from tirlite.graph.attributes import Reshape, Sizes
 from tirlite.graph.demands import Demands
 from tirlite.graph.expr import Call, Expr, If, Tuple, TupleGetItem, Var, operands_first
 from tirlite.graph.extents import Shape
-from tirlite.graph.op import Attrs, Op, Site
+from tirlite.graph.op import Attrs, Op, Reshape, Site, Sizes
 from tirlite.graph.registry import OPS
 from tirlite.graph.run_dims import RunDim, mapped_run_dim, run_dims
 from tirlite.graph.types import TensorType, TupleType, Type, tensors

@@ -22,7 +22,7 @@ from tirlite.graph.explicit.instructions import (
     Routine,
 )
 from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Var
-from tirlite.graph.memory.values import UniqueNames, Value, values_of
+from tirlite.graph.memory.problem import UniqueNames, Value, values_of
 from tirlite.graph.op import Attrs, Op
 from tirlite.graph.program import Block, program
 from tirlite.graph.types import TensorType, Type, same_type, tensors

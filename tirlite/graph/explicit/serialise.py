@@ -54,8 +54,6 @@ class NoProgramJson(GraphMessage):
     title = "this is not the JSON of a program with explicit allocation: {reason}"
     help = "`to_json()` of an Executable gives the form that is read here"
 
-    reason: str
-
 
 def text_of(routines: Sequence[Routine]) -> str:
     """The routines as JSON text."""

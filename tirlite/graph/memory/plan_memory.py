@@ -16,8 +16,7 @@ from typing import NamedTuple
 from tirlite.diag import GraphMessage, public
 from tirlite.graph.expr import Expr, FunctionNode
 from tirlite.graph.extents import is_at_most, is_equal
-from tirlite.graph.memory.problem import problem_of
-from tirlite.graph.memory.values import Values, values_of
+from tirlite.graph.memory.problem import Values, problem_of, values_of
 from tirlite.graph.program import program
 from tirlite.plan import Plan, Problem, Request, solve
 from tirlite.plan.request import Interval
@@ -165,11 +164,6 @@ class PartlyAnnotated(GraphMessage):
     title = "{annotated} out of {all} expressions of `{function}` have a device"
     help = "put all inputs, constants and operators on devices, or none; the first without one is `{first}`"
 
-    function: str
-    annotated: int
-    all: int
-    first: str
-
 
 @record(eq=False)
 class MemoryPlan:
@@ -228,4 +222,4 @@ def _check_devices(function: FunctionNode, values: Values) -> None:
     bare = next((value for value in every if not value.device), None)
     annotated = sum(1 for value in every if value.device)
     if annotated and bare is not None:
-        raise PartlyAnnotated(function.name, annotated, len(every), bare.id, span=function.span).error()
+        raise PartlyAnnotated(annotated, len(every), function.name, bare.id, span=function.span).error()

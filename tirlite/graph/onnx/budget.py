@@ -42,10 +42,6 @@ class OnnxTooLarge(GraphMessage):
     title = "`{model}` has more than {most} {what}, with its functions called and its loops unrolled"
     label = "reached here"
 
-    model: str
-    most: str
-    what: str
-
 
 class Spent:
     """What the import of one model has taken of its budget so far. Each method raises GraphError beyond."""

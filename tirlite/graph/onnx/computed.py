@@ -6,13 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tirlite.graph.attributes import Axis
 from tirlite.graph.expr import Call, Expr
 from tirlite.graph.extents import is_equal, product
 from tirlite.graph.onnx.contents import contents, of_sizes, operator, taken_from
 from tirlite.graph.onnx.node import Node, Unsupported
 from tirlite.graph.onnx.translation import Translation
-from tirlite.graph.op import Op
+from tirlite.graph.op import Axis, Op
 from tirlite.graph.operators.elementwise import Cast
 from tirlite.ir import i64
 from tirlite.sizes import Size, as_size

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tirlite.graph.attributes import Sizes
 from tirlite.graph.expr import Call, Constant, Expr, TupleGetItem
 from tirlite.graph.extents import Shape
-from tirlite.graph.op import Op
+from tirlite.graph.op import Op, Sizes
 from tirlite.graph.operators.arrangement import Slice, Split
 from tirlite.graph.registry import OPS
 from tirlite.graph.types import TensorType

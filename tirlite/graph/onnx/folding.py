@@ -12,7 +12,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from tirlite.graph.attributes import Reshape
 from tirlite.graph.demands import Demands
 from tirlite.graph.evaluate import apply
 from tirlite.graph.expr import Call, Constant, Expr, If, TupleGetItem, Var
@@ -20,7 +19,7 @@ from tirlite.graph.extents import product
 from tirlite.graph.onnx.budget import Spent
 from tirlite.graph.onnx.contents import Contents, contents, of_sizes, operator, taken_from
 from tirlite.graph.onnx.float_sizes import FloatSizes
-from tirlite.graph.op import Op
+from tirlite.graph.op import Op, Reshape
 from tirlite.graph.operators.elementwise import Cast
 from tirlite.graph.operators.reduction import Reduce
 from tirlite.graph.registry import OPS

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tirlite.diag import Span
-from tirlite.graph.bfloat import bfloat_values
 from tirlite.graph.expr import Constant, Expr
 from tirlite.graph.onnx.contents import contents
 from tirlite.graph.onnx.narrow import NarrowType, NarrowValue
+from tirlite.graph.types import bfloat_values
 from tirlite.ir import DType
 from tirlite.record import record
 from tirlite.sizes import Size

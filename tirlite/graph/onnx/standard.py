@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import Any
 
 from tirlite.graph.extents import Shape
-from tirlite.graph.onnx.dtypes import NUMBERS
+from tirlite.graph.onnx.narrow import NUMBERS
 from tirlite.graph.onnx.node import Node
 
 

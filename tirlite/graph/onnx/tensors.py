@@ -12,8 +12,7 @@ import numpy.typing as npt
 from tirlite.diag import GraphMessage, Span
 from tirlite.graph.expr import Constant
 from tirlite.graph.onnx.budget import Spent
-from tirlite.graph.onnx.dtypes import DTYPES, dtype_name
-from tirlite.graph.onnx.narrow import NARROW, NarrowType, NarrowValue, unpacked
+from tirlite.graph.onnx.narrow import DTYPES, NARROW, NarrowType, NarrowValue, dtype_name, unpacked
 from tirlite.graph.onnx.node import Unsupported
 from tirlite.ir import DType
 
@@ -31,10 +30,6 @@ class BadOnnxTensor(GraphMessage):
     code = "onnx-bad-tensor"
     title = "tensor `{name}` of `{model}`: {why}"
     label = "here"
-
-    model: str
-    name: str
-    why: str
 
 
 class TensorReader:
@@ -55,7 +50,7 @@ class TensorReader:
         try:
             array = self._array(proto, dtype, shape) if kind is None else self._narrow(proto, kind, shape)
         except _Wrong as wrong:
-            raise BadOnnxTensor(self.model, name or proto.name, str(wrong), span=span).error() from None
+            raise BadOnnxTensor(name or proto.name, self.model, str(wrong), span=span).error() from None
         self.spent.constant(array.nbytes, span)
         array.flags.writeable = False
         made = Constant(array, dtype, name=name or proto.name, span=span)

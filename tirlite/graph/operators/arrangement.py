@@ -7,19 +7,56 @@ from typing import Any
 
 import numpy as np
 
-from tirlite.graph.attributes import Axis, Reshape, axis_of
+from tirlite.diag import Span
 from tirlite.graph.builder.calls import CallBuilder, Operand
 from tirlite.graph.builder.declare import operator
-from tirlite.graph.builder.ranges import resolved, sliced
 from tirlite.graph.expr import Call, TupleGetItem
-from tirlite.graph.extents import Extent, Shape, is_at_most, is_equal, product, shape_of
-from tirlite.graph.op import Array, Attrs, Lowering, Site, Spelling
-from tirlite.graph.operators.broadcast import broadcast_into
+from tirlite.graph.extents import Extent, Shape, is_at_most, is_equal, product, shape_of, size_of
+from tirlite.graph.op import Array, Attrs, Axis, Lowering, Reshape, Site, Spelling, axis_of
+from tirlite.graph.operators.operands import broadcast_into
 from tirlite.graph.run_dims import run_dims
 from tirlite.graph.types import TensorType, TupleType
 from tirlite.ir import i32, i64
 from tirlite.record import record
-from tirlite.sizes import Proof, Size, ceildiv, prove_eq, prove_le
+from tirlite.sizes import Proof, Size, ceildiv, maximum, minimum, prove_eq, prove_le
+
+# What people and files write for the end of an axis, whatever its extent.
+_FAR = 2**31 - 1
+
+
+def resolved(shape: Shape, wanted: Shape) -> Shape:
+    """`wanted` with its first -1 as the extent that leaves as many elements as `shape` has.
+
+    The inference complains where there is none.
+    """
+    if -1 not in wanted:
+        return wanted
+    place = wanted.index(-1)
+    others = product((*wanted[:place], *wanted[place + 1 :]))
+    left = product(shape)
+    return (*wanted[:place], left // others if others != 0 else 0, *wanted[place + 1 :])
+
+
+def sliced(extent: Size, start: Extent | None, stop: Extent | None, step: int, span: Span | None) -> tuple[Size, Size]:
+    """The first index and how many there are, of `start:stop:step` on an axis; None stands for an end."""
+    if step == 0:
+        return 0, 0
+    if step > 0:
+        first = 0 if start is None else _clamped(size_of(start, span), 0, extent, extent)
+        last = extent if stop is None else _clamped(size_of(stop, span), 0, extent, extent)
+        return first, maximum(0, ceildiv(last - first, step))
+    first = extent - 1 if start is None else _clamped(size_of(start, span), -1, extent - 1, extent)
+    last = -1 if stop is None else _clamped(size_of(stop, span), -1, extent - 1, extent)
+    return maximum(0, first), maximum(0, ceildiv(first - last, -step))
+
+
+def _clamped(index: Size, low: Size, high: Size, extent: Size) -> Size:
+    """An index between `low` and `high`; one that is negative counts from the end."""
+    if isinstance(index, int) and abs(index) >= _FAR:
+        return high if index > 0 else low
+    if prove_le(0, index) is Proof.NO:
+        index = index + extent
+    return maximum(low, minimum(index, high))
 
 
 @record

@@ -13,8 +13,16 @@ from tirlite.graph.builder.calls import CallBuilder, Operand
 from tirlite.graph.builder.declare import binary, formula, operator
 from tirlite.graph.expr import Call
 from tirlite.graph.op import Array, Attrs, Site, Spelling, plain
-from tirlite.graph.operators.broadcast import broadcast
-from tirlite.graph.operators.elements import BITS, BOOLS, FLOATS, INTEGERS, NUMBERS, NUMBERS_OR_BOOLS, Elements
+from tirlite.graph.operators.operands import (
+    BITS,
+    BOOLS,
+    FLOATS,
+    INTEGERS,
+    NUMBERS,
+    NUMBERS_OR_BOOLS,
+    Elements,
+    broadcast,
+)
 from tirlite.graph.types import TensorType
 from tirlite.ir import (
     EQ,

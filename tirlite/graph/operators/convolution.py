@@ -14,8 +14,7 @@ from tirlite.graph.builder.declare import operator
 from tirlite.graph.expr import Call
 from tirlite.graph.extents import Shape
 from tirlite.graph.op import Array, Attrs, ShapeMismatch, Site
-from tirlite.graph.operators.broadcast import contracted
-from tirlite.graph.operators.elements import NUMBERS
+from tirlite.graph.operators.operands import NUMBERS, contracted
 from tirlite.graph.operators.windows import (
     Padding,
     Steps,

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tirlite.graph.attributes import Count, Sizes
 from tirlite.graph.builder.calls import CallBuilder, Operand
 from tirlite.graph.builder.declare import operator
 from tirlite.graph.expr import Call
 from tirlite.graph.extents import Extent, Shape, shape_of, size_of
-from tirlite.graph.op import Array, Lowering, Site
-from tirlite.graph.operators.elements import NUMBERS
+from tirlite.graph.op import Array, Count, Lowering, Site, Sizes
+from tirlite.graph.operators.operands import NUMBERS
 from tirlite.graph.types import TensorType
 from tirlite.ir import DType, i64
 from tirlite.sizes import Proof, prove_le

@@ -14,7 +14,7 @@ from tirlite.graph.builder.calls import CallBuilder, Operand
 from tirlite.graph.builder.declare import formula, operator, unary
 from tirlite.graph.expr import Call
 from tirlite.graph.op import Array, Attrs, Lowering, Site, Spelling
-from tirlite.graph.operators.elements import BITS, BOOLS, FLOATS, NUMBERS, Elements
+from tirlite.graph.operators.operands import BITS, BOOLS, FLOATS, NUMBERS, Elements
 from tirlite.graph.types import TensorType
 from tirlite.ir import BitNot, DType, Not, bool_
 from tirlite.kernels.operators import formulas as f

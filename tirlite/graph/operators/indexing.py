@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from tirlite.graph.attributes import Axis, axis_of
 from tirlite.graph.builder.calls import CallBuilder, Operand
 from tirlite.graph.builder.declare import operator
 from tirlite.graph.expr import Call
 from tirlite.graph.extents import Extent, size_of
-from tirlite.graph.op import Array, Attrs, Lowering, Site, Spelling
+from tirlite.graph.op import Array, Attrs, Axis, Lowering, Site, Spelling, axis_of
 from tirlite.graph.types import TensorType
 from tirlite.ir import i32, i64
 from tirlite.record import record

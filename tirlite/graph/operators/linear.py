@@ -10,8 +10,7 @@ from tirlite.graph.builder.calls import CallBuilder, Operand
 from tirlite.graph.builder.declare import operator
 from tirlite.graph.expr import Call
 from tirlite.graph.op import Array, Attrs, NodeAttributes, Site, Spelling, plain
-from tirlite.graph.operators.broadcast import broadcast, broadcast_into, contracted
-from tirlite.graph.operators.elements import FLOATS, NUMBERS
+from tirlite.graph.operators.operands import FLOATS, NUMBERS, broadcast, broadcast_into, contracted
 from tirlite.graph.types import TensorType
 from tirlite.record import record
 

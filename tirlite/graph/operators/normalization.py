@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from tirlite.graph.attributes import Axis
 from tirlite.graph.builder.calls import CallBuilder, Operand
 from tirlite.graph.builder.declare import operator
 from tirlite.graph.expr import Call
 from tirlite.graph.extents import Shape
-from tirlite.graph.op import Array, Attrs, Lowering, NodeAttributes, Site, Spelling
-from tirlite.graph.operators.broadcast import broadcast_into
-from tirlite.graph.operators.elements import FLOATS
+from tirlite.graph.op import Array, Attrs, Axis, Lowering, NodeAttributes, Site, Spelling
+from tirlite.graph.operators.operands import FLOATS, broadcast_into
 from tirlite.graph.types import TensorType
 from tirlite.kernels.operators import formulas as f
 from tirlite.record import record

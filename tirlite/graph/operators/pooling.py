@@ -12,7 +12,7 @@ from tirlite.graph.builder.calls import CallBuilder, Operand
 from tirlite.graph.builder.declare import operator
 from tirlite.graph.expr import Call, Expr, TupleGetItem
 from tirlite.graph.op import Array, Attrs, Lowering, Meaning, Site, Spelling, plain
-from tirlite.graph.operators.elements import FLOATS
+from tirlite.graph.operators.operands import FLOATS
 from tirlite.graph.operators.windows import (
     Padding,
     Steps,

@@ -10,9 +10,8 @@ from tirlite.graph.builder.calls import CallBuilder, Operand
 from tirlite.graph.builder.declare import operator
 from tirlite.graph.expr import Call
 from tirlite.graph.op import Array, Attrs, Lowering, Op, Site
-from tirlite.graph.operators.broadcast import broadcast, broadcast_into, contracted
 from tirlite.graph.operators.convolution import Conv, conv, convolved, weights
-from tirlite.graph.operators.elements import INTEGERS
+from tirlite.graph.operators.operands import INTEGERS, broadcast, broadcast_into, contracted
 from tirlite.graph.operators.windows import Padding, Steps, pads_given, spatial_axes, steps_of
 from tirlite.graph.types import TensorType
 from tirlite.ir import DType, f32, i32, u8

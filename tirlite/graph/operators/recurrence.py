@@ -13,7 +13,7 @@ from tirlite.graph.builder.declare import operator
 from tirlite.graph.expr import TupleGetItem
 from tirlite.graph.extents import Shape
 from tirlite.graph.op import Array, Attrs, Site
-from tirlite.graph.operators.elements import FLOATS
+from tirlite.graph.operators.operands import FLOATS
 from tirlite.graph.types import TensorType, TupleType
 from tirlite.record import record
 

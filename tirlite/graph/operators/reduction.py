@@ -12,7 +12,7 @@ from tirlite.graph.builder.declare import Member, Rule, operator
 from tirlite.graph.expr import Call
 from tirlite.graph.extents import Shape
 from tirlite.graph.op import Array, Attrs, Lowering, Meaning, NodeAttributes, Site, Spelling
-from tirlite.graph.operators.elements import BOOLS, FLOATS, NUMBERS, Elements
+from tirlite.graph.operators.operands import BOOLS, FLOATS, NUMBERS, Elements
 from tirlite.graph.types import TensorType
 from tirlite.ir import PrimFunc, i64
 from tirlite.late import LateModule

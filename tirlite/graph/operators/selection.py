@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from tirlite.graph.attributes import Count
 from tirlite.graph.builder.calls import CallBuilder, Operand
 from tirlite.graph.builder.declare import operator
 from tirlite.graph.expr import Call, TupleGetItem
 from tirlite.graph.extents import Extent, size_of
-from tirlite.graph.op import Array, Attrs, Lowering, Site
+from tirlite.graph.op import Array, Attrs, Count, Lowering, Site
 from tirlite.graph.types import TensorType, TupleType
 from tirlite.ir import bool_, f32, i64
 from tirlite.record import record

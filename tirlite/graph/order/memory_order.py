@@ -9,10 +9,9 @@ from types import MappingProxyType
 from tirlite.diag import public
 from tirlite.diag.message import demand_kind
 from tirlite.graph.expr import Call, Expr, If
-from tirlite.graph.memory.problem import lenders
-from tirlite.graph.memory.values import Value, Values, values_of
+from tirlite.graph.memory.problem import Value, Values, lenders, values_of
+from tirlite.graph.order.decide import Task, Tasks
 from tirlite.graph.order.search import order_of
-from tirlite.graph.order.tasks import Task, Tasks
 from tirlite.graph.program import Block, Branches, Program
 from tirlite.ir import Steps, run
 from tirlite.plan.order import samples

@@ -16,8 +16,7 @@ from collections.abc import Iterator, Sequence
 from itertools import count, pairwise
 from typing import NamedTuple
 
-from tirlite.graph.order.decide import Decision, SearchGivenUpError, Way
-from tirlite.graph.order.tasks import Tasks, stretches
+from tirlite.graph.order.decide import Decision, SearchGivenUpError, Tasks, Way, stretches
 from tirlite.plan.search.sections import members
 from tirlite.record import record
 

@@ -10,12 +10,23 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from tirlite.graph.expr import TupleGetItem
-from tirlite.graph.static_runtime.nodes import Graph, Kind, Node, NodeList, Register
-from tirlite.graph.static_runtime.storage import ALIGN, Array, Storage, Tensor, aligned, span
+from tirlite.graph.static_runtime.nodes import (
+    ALIGN,
+    Array,
+    Graph,
+    Kind,
+    Node,
+    NodeList,
+    Register,
+    Storage,
+    Tensor,
+    aligned,
+    span,
+)
 from tirlite.graph.types import TensorType
 from tirlite.ir import Steps, run
 from tirlite.plan import Plan, Problem, Request, solve
-from tirlite.plan.strategies.simple import groups
+from tirlite.plan.strategies.slots import groups
 
 
 class MemoryPlanner:

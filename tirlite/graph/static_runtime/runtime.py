@@ -2,23 +2,285 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
 
+import numpy as np
 import numpy.typing as npt
 
-from tirlite.diag import CallValueError, Message, public
+from tirlite.diag import CallValueError, GraphMessage, Message, public
 from tirlite.diag.message import demand_kind
 from tirlite.graph.arguments import bind
 from tirlite.graph.demand import demand_known_extents
-from tirlite.graph.expr import Call, FunctionNode
-from tirlite.graph.op import Op
-from tirlite.graph.out_variants import NUMPY, Library, OutVariants
-from tirlite.graph.static_runtime.blocks import BlockRunner, Setup, TensorOperator, runners
-from tirlite.graph.static_runtime.nodes import Kind, graph_of
-from tirlite.graph.static_runtime.planner import MemoryPlanner, roots_of
-from tirlite.graph.static_runtime.storage import Array, Arrays, Frame, arrays_of, loaded
-from tirlite.ir import run
+from tirlite.graph.evaluate import applied, evaluate
+from tirlite.graph.expr import Call, FunctionNode, TupleGetItem
+from tirlite.graph.extents import values as shape_at
+from tirlite.graph.op import Attrs, Op
+from tirlite.graph.out_variants import NUMPY, Library, OutVariant, OutVariants
+from tirlite.graph.static_runtime.nodes import (
+    Array,
+    Arrays,
+    Borrowed,
+    Frame,
+    Kind,
+    Node,
+    NodeList,
+    Register,
+    Tensor,
+    Value,
+    arrays_of,
+    graph_of,
+    loaded,
+    span,
+)
+from tirlite.graph.static_runtime.planner import MemoryPlanner, Roots, ranges_of, roots_of
+from tirlite.graph.types import TensorType
+from tirlite.ir import Steps, run
+from tirlite.sizes import Dim
+
+# Reads the first tensors and writes the second ones, which have their shapes already.
+TensorOperator: TypeAlias = Callable[[Sequence[Tensor], Sequence[Tensor]], None]
+Binding: TypeAlias = Mapping[Dim, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What all node lists of a runtime have in common."""
+
+    roots: Roots
+    variants: OutVariants
+    operators: Mapping[str, TensorOperator]
+    reuse: bool
+    debug: bool
+
+
+@dataclass(slots=True)
+class _Prepared:
+    """What nodes do at one binding of the dims."""
+
+    binding: tuple[int, ...] = ()
+    variants: dict[Node, tuple[OutVariant, tuple[tuple[int, ...], ...]]] = field(default_factory=dict)
+
+
+class BlockRunner:
+    """The runner of one node list, and of those inside. Each has a planner of its own."""
+
+    def __init__(self, block: NodeList, setup: Setup, *, manage_outputs: bool = False) -> None:
+        self.block = block
+        self.setup = setup
+        self.planner = MemoryPlanner(ranges_of(block, setup.roots, manage_outputs=manage_outputs), reuse=setup.reuse)
+        self.inner: dict[Node, tuple[BlockRunner, ...]] = {}
+        self._prepared = _Prepared()
+
+    @classmethod
+    def made(cls, block: NodeList, setup: Setup, *, manage_outputs: bool = False) -> Steps[BlockRunner]:
+        """The runner of a list, with runners for the branches in it."""
+        runner = cls(block, setup, manage_outputs=manage_outputs)
+        for node in block.nodes:
+            if node.blocks:
+                inner = []
+                for each in node.blocks:
+                    inner.append((yield cls.made(each, setup)))
+                runner.inner[node] = tuple(inner)
+        return runner
+
+    def run(self, frame: Frame, binding: Binding) -> Steps[Value]:
+        """The result of one run. Whatever happens, the memory of the run is freed at its end."""
+        key = tuple(binding.values())
+        if self._prepared.binding != key:
+            self._prepared = _Prepared(key)
+        self.planner.allocate()
+        try:
+            for node in self.block.nodes:
+                if node.kind is Kind.IF:
+                    condition = frame.tensor(node.inputs[0]).array
+                    chosen = self.inner[node][0 if condition else 1]
+                    frame.held[node.outputs[0]] = yield chosen.run(frame, binding)
+                else:
+                    self.node(node, frame, binding)
+                if self.setup.debug and isinstance(node.step, Call):
+                    check_storages(node.step.op.name, self.planner)
+            return frame.result(self.block.result)
+        finally:
+            # A borrowed value is forgotten; what it was borrowed from goes with its own register.
+            for node in self.block.nodes:
+                for register in node.outputs:
+                    frame.held.pop(register, None)
+            self.planner.deallocate()
+
+    def node(self, node: Node, frame: Frame, binding: Binding) -> None:
+        if node.kind is Kind.OUT or node.kind is Kind.COPY:
+            self.written(node, frame, binding)
+        elif node.kind is Kind.TUPLE:
+            frame.held[node.outputs[0]] = tuple(map(frame.value, node.inputs))
+        elif node.kind is Kind.ITEM:
+            assert isinstance(node.step, TupleGetItem)
+            frame.held[node.outputs[0]] = Borrowed(node.inputs[0], node.step.index)
+        elif node.kind is Kind.VIEW:
+            source, (output,) = frame.tensor(node.inputs[0]), node.outputs
+            seen = source.array.reshape(_shape(output, binding))
+            frame.held[output] = Tensor(source.dtype, source.storage, seen)
+        else:
+            self.plain(node, frame, binding)
+
+    def plain(self, node: Node, frame: Frame, binding: Binding) -> None:
+        """An operator that allocates its results, or a function."""
+        assert isinstance(node.step, Call)
+        args = [arrays_of(frame.value(register)) for register in node.inputs]
+        if isinstance(node.step.op, Op):
+            made = applied(node.step, args, binding)
+        else:
+            made = evaluate(node.step.op, *args)
+        results = made if len(node.outputs) > 1 else (made,)
+        for register, result in zip(node.outputs, results, strict=True):
+            frame.held[register] = loaded(result, register.type)
+
+    def written(self, node: Node, frame: Frame, binding: Binding) -> None:
+        """An operator that writes where it is told."""
+        assert isinstance(node.step, Call)
+        args = [frame.tensor(register) for register in node.inputs]
+        variant, shapes = self.variant(node, binding)
+        outs = [self.output(register) for register in node.outputs]
+        for out, shape in zip(outs, shapes, strict=True):
+            out.resize(shape)
+        name = node.step.op.name
+        before = [arg.array.tobytes() for arg in args] if self.setup.debug else []
+        if name in self.setup.operators:
+            self.setup.operators[name](args, outs)
+            self.note_changes(node, args, outs)
+        else:
+            variant([arg.array for arg in args], [out.array for out in outs])
+        for register, out in zip(node.outputs, outs, strict=True):
+            frame.held[register] = out
+        if self.setup.debug:
+            inputs = [(register, arg.array) for register, arg in zip(node.inputs, args, strict=True)]
+            check_overlap(name, inputs, [(r, out.array) for r, out in zip(node.outputs, outs, strict=True)])
+            check_operands(name, inputs, before)
+
+    def output(self, register: Register) -> Tensor:
+        """The planner's tensor of a register, or one with memory of its own."""
+        known = self.planner.tensors.get(register) or self.planner.outputs.get(register)
+        if known is not None:
+            return known
+        assert isinstance(register.type, TensorType)
+        return Tensor.empty(register.type.dtype)
+
+    def variant(self, node: Node, binding: Binding) -> tuple[OutVariant, tuple[tuple[int, ...], ...]]:
+        """What the node does, and the shapes of its outputs."""
+        known = self._prepared.variants.get(node)
+        if known is None:
+            shapes = tuple(_shape(register, binding) for register in node.outputs)
+            known = self._prepared.variants[node] = (self.found(node, binding), shapes)
+        return known
+
+    def found(self, node: Node, binding: Binding) -> OutVariant:
+        """The library's out-variant; NumPy's where the library has none."""
+        step = node.step
+        assert isinstance(step, Call)
+        assert isinstance(step.op, Op)
+        if node.kind is Kind.COPY:
+            return lambda arrays, outs: _copy(arrays[0], outs[0])
+        types = tuple(arg.tensor for arg in step.args)
+        found = self.setup.variants.of(step.op, step.attrs, types, binding)
+        return found or _numpy(step.op, step.attrs, types, binding)
+
+    def note_changes(self, node: Node, args: Sequence[Tensor], outs: Sequence[Tensor]) -> None:
+        """Tells the planner of outputs that were made to share the storage of an operand.
+
+        A group's storage is taken again when its values die, which does not wait for an output that shares it against
+        the plan: that one gets bytes of its own in this run.
+        """
+        for register, out in zip(node.outputs, outs, strict=True):
+            planned = self.planner.storage_of(register)
+            if planned is None or out.storage is planned:
+                continue
+            for owner, tensor in self.planner.tensors.items():
+                if tensor.storage is out.storage and tensor is not out and any(arg is tensor for arg in args):
+                    self.planner.note_shared(register, owner)
+            if any(arg.storage is out.storage for arg in args) and self.planner.plan is not None:
+                out.assign(out.array.copy())
+
+
+def _numpy(op: Op, attrs: Attrs, types: tuple[TensorType, ...], binding: Binding) -> OutVariant:
+    found = OutVariants().of(op, attrs, types, binding)
+    assert found is not None
+    return found
+
+
+def _copy(source: Array, out: Array) -> None:
+    """Fills an array with the elements of another one, in order."""
+    np.copyto(out, source.reshape(out.shape))
+
+
+def _shape(register: Register, binding: Binding) -> tuple[int, ...]:
+    assert isinstance(register.type, TensorType)
+    return shape_at(register.type.shape, binding)
+
+
+def runners(main: BlockRunner) -> Iterator[BlockRunner]:
+    """A runner and all inside, in the order of nodes."""
+    stack = [main]
+    while stack:
+        top = stack.pop()
+        yield top
+        stack += reversed([each for pair in top.inner.values() for each in pair])
+
+
+class StorageChanged(GraphMessage):
+    """An operator gave a value another storage than the planner did.
+
+    Example: An operator of your own that calls `outs[0].assign(array)`, under `debug=True`.
+    """
+
+    title = "`{op}` replaced the storage of `{value}`"
+    help = "write into the array of the output; without `debug` this is repaired after the run, and costs memory"
+
+
+class OperandsOverlap(GraphMessage):
+    """An operator writes bytes that it reads, or writes some bytes twice.
+
+    Example: An operator of your own that calls `outs[0].share(args[0])`, under `debug=True`.
+    """
+
+    title = "`{op}`: the output `{output}` overlaps `{other}`"
+    help = "let the operator write into the arrays that it is given for its outputs"
+
+
+class OperandChanged(GraphMessage):
+    """An operator writes to one of its operands.
+
+    Example: An operator of your own that calls `np.exp(args[0].array, out=args[0].array)`, under `debug=True`.
+    Fix: Write into `outs[0].array`, and copy first where it is easier to compute in place.
+    """
+
+    title = "`{op}` changed its operand `{value}`"
+    help = "other operators may read it: write into the arrays that are passed for the outputs"
+
+
+def check_storages(op: str, planner: MemoryPlanner) -> None:
+    """Raises GraphError where a managed value has another storage than the one planned."""
+    for register, tensor in planner.tensors.items():
+        if tensor.storage is not planner.storage_of(register):
+            raise StorageChanged(op, register.name).error()
+
+
+def check_overlap(op: str, inputs: Iterable[tuple[Register, Array]], outputs: Sequence[tuple[Register, Array]]) -> None:
+    """Raises GraphError where an output overlaps an input, or another output."""
+    others = [*inputs, *outputs]
+    for output, array in outputs:
+        low, high = span(array)
+        for other, beside in others:
+            start, end = span(beside)
+            if other is not output and low < end and start < high:
+                raise OperandsOverlap(op, output.name, other.name).error()
+
+
+def check_operands(op: str, inputs: Sequence[tuple[Register, Array]], before: Sequence[bytes]) -> None:
+    """Raises GraphError where an input is not what it was, byte by byte."""
+    for (register, array), bits in zip(inputs, before, strict=True):
+        if array.tobytes() != bits:
+            raise OperandChanged(op, register.name).error()
 
 
 class OutputsInUse(Message):
@@ -30,8 +292,6 @@ class OutputsInUse(Message):
     raises = CallValueError
     title = "the results of the last run of `{function}` are not released"
     help = "call `release_outputs()` when you are done with them, before the next run"
-
-    function: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from tirlite.plan.in_place import Group, chosen, grouped, handovers
 from tirlite.plan.order import Order, samples
 from tirlite.plan.pack.blocks import Block, Piece, sections_of
-from tirlite.plan.pack.first_fit import first_fit, meetings
+from tirlite.plan.pack.heuristics import first_fit, meetings
 from tirlite.plan.pack.portfolio import pack_blocks
 from tirlite.plan.problem import Problem
 from tirlite.sizes import Size, upper_bound

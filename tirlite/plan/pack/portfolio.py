@@ -8,12 +8,10 @@ from operator import add
 from random import Random
 
 from tirlite.plan.pack.blocks import Block, Sections, sections_of, top_of
-from tirlite.plan.pack.first_fit import Meeting, first_fit, meetings
+from tirlite.plan.pack.heuristics import Meeting, Skyline, Work, first_fit, meetings, sweep
 from tirlite.plan.pack.many.fill import fillings
 from tirlite.plan.pack.many.mend import mended
 from tirlite.plan.pack.many.under import stands_out, under
-from tirlite.plan.pack.skyline import Skyline, Work
-from tirlite.plan.pack.sweep import sweep
 from tirlite.plan.search.engine import Engine, Limits, PythonEngine
 
 # Looks at blocks, all heuristics and their improvement together. About a microsecond each.

@@ -28,9 +28,6 @@ class UnknownRequest(PlanMessage):
     title = "the plan has no request `{id}`"
     help = "{hint}"
 
-    id: str
-    hint: str
-
 
 def summary(layout: Layout, bound: Size, gap: float | None) -> str:
     """One line of figures, and a table of the pools with who is in them."""

@@ -17,8 +17,7 @@ from tirlite.plan.problem import Problem
 from tirlite.plan.request import Request
 from tirlite.plan.search.engine import Engine
 from tirlite.plan.shape.arena import Place, ShapeArena
-from tirlite.plan.shape.conditions import Conditions, rows_of
-from tirlite.plan.shape.formulas import Values, evaluator
+from tirlite.plan.shape.formulas import Conditions, Values, evaluator, rows_of
 from tirlite.plan.solve import solve
 from tirlite.plan.strategies.auto import auto
 from tirlite.record import cached_property, record
@@ -45,9 +44,6 @@ class UnboundDim(PlanMessage):
     title = "a plan for one shape needs a value for `{name}`"
     help = "sizes depend on {dims}"
 
-    name: str
-    dims: str
-
 
 class UnsafeShape(Message):
     """The plan for one shape does not hold.
@@ -59,9 +55,6 @@ class UnsafeShape(Message):
     raises = InternalError
     title = "the plan at {values} is not safe: {fault}"
     help = "this is a fault of tirlite; please report it with the problem, `problem.to_json()`"
-
-    values: str
-    fault: str
 
 
 @record
@@ -256,8 +249,6 @@ class ManyShapes(PlanMessage):
 
     title = "strategy `per_shape` makes a plan for each value of {dims}, and is given none"
     help = "ask `plan.PerShape(problem).plan_at(...)`, or give values with `--bind`"
-
-    dims: str
 
 
 def per_shape(problem: Problem) -> Plan:

@@ -2,21 +2,297 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right, insort
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from itertools import accumulate, product
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import field, replace
+from heapq import heappop, heappush
+from itertools import accumulate, islice, pairwise, product
 
-from tirlite.plan.in_place import Handover, among, chosen, grouped, handovers
-from tirlite.plan.layout import total_of
+from tirlite.plan.in_place import Group, Handover, among, chosen, grouped, handovers
+from tirlite.plan.layout import Choice, Decision, total_of
 from tirlite.plan.order import Order, samples
 from tirlite.plan.plan import Plan
 from tirlite.plan.problem import Problem
-from tirlite.plan.request import Request
-from tirlite.plan.strategies.fit import Item, best_fit, by_size, items_of, items_of_groups, items_of_slots
+from tirlite.plan.request import Interval, Request, joined
 from tirlite.plan.strategies.slots import Slot, slot_plan
 from tirlite.plan.strategies.tvm import MATCH_RANGE, tvm, tvm_slots
-from tirlite.sizes import Proof, Size, prove_le, prove_lt
+from tirlite.record import record
+from tirlite.sizes import Proof, Size, maximum, prove_le, prove_lt
+
+
+@record(guarded=False)
+class Item:
+    """Requests that take the same storage in turn. `value` is the size in bytes at middling values of the dims."""
+
+    size: Size
+    value: int
+    live: tuple[Interval, ...]
+    slot: Slot
+
+    def join(self, slot: Slot, decision: Decision) -> None:
+        """Put the requests into `slot`; the decision is about the first of them, the others keep theirs."""
+        slot.members += self.slot.members
+        slot.decisions += [decision, *self.slot.decisions[1:]]
+        slot.pairs += self.slot.pairs
+
+
+def items_of(requests: Iterable[Request], order: Order) -> list[Item]:
+    """One item for each request."""
+    opens = Decision(Choice.OPENS)
+    return [Item(r.size, order.value(r.size), r.live, Slot([r], [opens])) for r in requests]
+
+
+def items_of_groups(groups: Iterable[Group], order: Order) -> list[Item]:
+    """One item for each group."""
+    return [_item(group, order) for group in groups]
+
+
+def _item(group: Group, order: Order) -> Item:
+    opens, rest = [Decision(Choice.OPENS)], [Decision(Choice.IN_PLACE)] * (len(group.members) - 1)
+    pairs = [(after.id, before.id) for before, after in pairwise(group.members)]
+    size = group.size
+    return Item(size, order.value(size), joined(group.live), Slot([*group.members], opens + rest, pairs))
+
+
+def items_of_slots(slots: Sequence[Slot], sizes: Sequence[Size], order: Order) -> list[Item]:
+    """One item for each slot: placing these is to merge slots, which never costs a byte, as max(a, b) <= a + b."""
+    items = []
+    for slot, size in zip(slots, sizes, strict=True):
+        live = joined(sorted(interval for request in slot.members for interval in request.live))
+        items.append(Item(size, order.value(size), live, slot))
+    return items
+
+
+class Occupancy:
+    """Disjoint half-open intervals, ordered. Asking costs O(log n) for each interval asked about."""
+
+    __slots__ = ("_highs", "_lows")
+
+    def __init__(self) -> None:
+        self._lows: list[int] = []
+        self._highs: list[int] = []
+
+    def is_free(self, live: Iterable[Interval]) -> bool:
+        """Whether no interval of `live` meets one that is taken."""
+        lows, highs = self._lows, self._highs
+        for low, high in live:
+            place = bisect_right(highs, low)
+            if place < len(lows) and lows[place] < high:
+                return False
+        return True
+
+    def slack(self, low: int, high: int) -> tuple[int, int]:
+        """How long it is free around [low, high): (sides without an end, time on the others). Less is tighter."""
+        before, after = bisect_right(self._highs, low), bisect_left(self._lows, high)
+        endless, time = 2, 0
+        if before > 0:
+            endless, time = endless - 1, time + low - self._highs[before - 1]
+        if after < len(self._lows):
+            endless, time = endless - 1, time + self._lows[after] - high
+        return endless, time
+
+    def take(self, live: Iterable[Interval]) -> None:
+        """Take intervals that are free."""
+        for low, high in live:
+            place = bisect_left(self._lows, low)
+            self._lows.insert(place, low)
+            self._highs.insert(place, high)
+
+    def clear(self) -> None:
+        """Free everything."""
+        self._lows.clear()
+        self._highs.clear()
+
+
+def matches(need: Size, storage: Size, match_range: int | None) -> bool:
+    """Whether storage has 1 / match_range to match_range times the size needed, the lower end in whole bits.
+
+    None has no limits, and 0 takes nothing. Symbolic sizes match all, as at some values of the dims they do.
+    Source: TVM, storage_rewrite.cc, where the range is 16.
+    """
+    if match_range is None:
+        return True
+    if match_range == 0:
+        return False
+    if not isinstance(need, int) or not isinstance(storage, int):
+        return True
+    return need * 8 // match_range <= storage * 8 <= need * 8 * match_range
+
+
+# How many candidates are looked at where a proof may fail, and where a lifetime has gaps.
+_PROOFS = 8
+_GAPS = 64
+# A maximum of more sizes than this is left to the end; the storage then counts as smaller than it is.
+_WIDE = 8
+
+
+@record(frozen=False)
+class _Track:
+    number: int
+    size: Size
+    value: int
+    end: int
+    width: int = 1
+    slot: Slot = field(default_factory=Slot)
+    busy: Occupancy = field(default_factory=Occupancy)
+
+    def grow(self, item: Item) -> None:
+        self.value = max(self.value, item.value)
+        if isinstance(self.size, int) and isinstance(item.size, int):
+            self.size = max(self.size, item.size)
+        elif self.width < _WIDE:
+            self.size = maximum(self.size, item.size)
+            self.width += 1
+
+
+def best_fit(items: Sequence[Item], order: Order, match_range: int | None = None) -> list[Slot]:
+    """Slots for the items: each takes free storage of its size, else the smallest with room, else the largest.
+
+    With a match range it takes what `matches` only.
+    """
+    sweep = _Sweep(order, match_range)
+    births = sorted(range(len(items)), key=lambda i: (items[i].live[0][0], -items[i].value, i))
+    for index in births:
+        sweep.place(items[index])
+    return [track.slot for track in sweep.tracks]
+
+
+class _Sweep:
+    """The state at one time: idle storage by value, storage in a gap of a lifetime, and the endings to come."""
+
+    def __init__(self, order: Order, match_range: int | None) -> None:
+        self.order = order
+        self.match_range = match_range
+        self.tracks: list[_Track] = []
+        self.idle: list[tuple[int, int]] = []
+        self.gapped: dict[int, _Track] = {}
+        self.endings: list[tuple[int, int]] = []
+
+    def place(self, item: Item) -> None:
+        self._advance(item.live[0][0])
+        track, choice = self._choose(item)
+        before = track.size
+        if choice is not Choice.OPENS:
+            track.grow(item)
+        item.join(track.slot, Decision(choice, None if choice is Choice.OPENS else before))
+        track.busy.take(item.live)
+        if len(item.live) > 1:
+            self.gapped[track.number] = track
+        if item.live[-1][1] > track.end or choice is Choice.OPENS:
+            track.end = item.live[-1][1]
+            heappush(self.endings, (track.end, track.number))
+
+    def _advance(self, now: int) -> None:
+        """Make idle what has ended."""
+        while self.endings and self.endings[0][0] <= now:
+            end, number = heappop(self.endings)
+            track = self.tracks[number]
+            if track.end == end:
+                self.gapped.pop(number, None)
+                track.busy.clear()
+                insort(self.idle, (track.value, number))
+
+    def _choose(self, item: Item) -> tuple[_Track, Choice]:
+        """The storage to take, taken off the idle list, and why."""
+        place, choice = self._best_idle(item)
+        gap = self._best_gap(item)
+        if gap is not None and (place < 0 or _loss(gap, item) < _loss(self.tracks[self.idle[place][1]], item)):
+            return gap, Choice.ROOM if self.order.fits(item.size, gap.size) else Choice.GROWS
+        if place >= 0:
+            return self.tracks[self.idle.pop(place)[1]], choice
+        track = _Track(len(self.tracks), item.size, item.value, item.live[-1][1])
+        self.tracks.append(track)
+        return track, Choice.OPENS
+
+    def _best_idle(self, item: Item) -> tuple[int, Choice]:
+        idle, tracks = self.idle, self.tracks
+        middle = bisect_left(idle, (item.value, -1))
+        upward: Sequence[int] = range(middle, min(middle + _PROOFS, len(idle)))
+        downward: Sequence[int] = range(middle - 1, max(middle - _PROOFS, 0) - 1, -1)
+        if self.match_range is not None:
+            upward = [place for place in upward if self._matches(item, tracks[idle[place][1]])]
+            downward = [place for place in downward if self._matches(item, tracks[idle[place][1]])]
+        for place in upward:
+            if tracks[idle[place][1]].size == item.size:
+                return place, Choice.SAME
+            if idle[place][0] > item.value:
+                break
+        for place in upward:
+            if self.order.fits(item.size, tracks[idle[place][1]].size):
+                return place, Choice.ROOM
+        for place in downward:
+            if self.order.fits(tracks[idle[place][1]].size, item.size):
+                return place, Choice.GROWS
+        # Nothing is proved: the nearest above grows least, or else the nearest below.
+        return next(iter(upward or downward), -1), Choice.GROWS
+
+    def _best_gap(self, item: Item) -> _Track | None:
+        free = [track for track in islice(self.gapped.values(), _GAPS) if track.busy.is_free(item.live)]
+        if self.match_range is not None:
+            free = [track for track in free if self._matches(item, track)]
+        return min(free, key=lambda track: _loss(track, item), default=None)
+
+    def _matches(self, item: Item, track: _Track) -> bool:
+        return matches(item.size, track.size, self.match_range)
+
+
+def _loss(track: _Track, item: Item) -> tuple[bool, int, int]:
+    """Less is better: room first, and then what is nearest in size."""
+    return track.value < item.value, abs(track.value - item.value), track.number
+
+
+_LOOKS = 60_000
+_LOOKS_PER_ITEM = 5
+
+
+def by_size(items: Sequence[Item], order: Order, match_range: int | None = None) -> list[Slot] | None:
+    """Slots for the items, each put where the storage idles least before and after it; None where that asks too much.
+
+    Of equal sizes the one that lives longest comes first. The work is limited to a number of looks at slots, so that a
+    problem in which little can be shared does not cost quadratic time. With a match range an item takes what `matches`
+    only.
+    """
+    work = _LOOKS + _LOOKS_PER_ITEM * len(items)
+    slots: list[Slot] = []
+    busy: list[Occupancy] = []
+    sizes: list[Size] = []
+    for index in sorted(range(len(items)), key=lambda i: (-items[i].value, _first(items[i]) - _last(items[i]), i)):
+        item = items[index]
+        work -= len(slots)
+        if work < 0:
+            return None
+        free = [place for place, taken in enumerate(busy) if taken.is_free(item.live)]
+        if match_range is not None:
+            free = [place for place in free if matches(item.size, sizes[place], match_range)]
+        if free:
+            low, high = _first(item), _last(item)
+            place = min((busy[i].slack(low, high), i) for i in free)[1]
+            decision = Decision(_choice(order, item.size, sizes[place]), sizes[place])
+        else:
+            place = len(slots)
+            decision = Decision(Choice.OPENS)
+            slots.append(Slot())
+            busy.append(Occupancy())
+            sizes.append(item.size)
+        item.join(slots[place], decision)
+        busy[place].take(item.live)
+    return slots
+
+
+def _first(item: Item) -> int:
+    return item.live[0][0]
+
+
+def _last(item: Item) -> int:
+    return item.live[-1][1]
+
+
+def _choice(order: Order, size: Size, before: Size) -> Choice:
+    if size == before:
+        return Choice.SAME
+    return Choice.ROOM if order.fits(size, before) else Choice.GROWS
+
 
 _SAMPLES = 4
 _Algorithm = Callable[[Sequence[Item], Order, int | None], list[Slot] | None]

@@ -57,11 +57,6 @@ class NotUtf8(PlanMessage):
     code = "not-utf-8"
     title = "`{name}` is not text in UTF-8: line {line} holds the byte {byte:#04x} in column {column}"
 
-    name: str
-    line: int
-    column: int
-    byte: int
-
 
 class MissingColumn(PlanMessage):
     """A table of lifetimes lacks a column.
@@ -74,9 +69,6 @@ class MissingColumn(PlanMessage):
     label = "{hint}"
     help = "a table of lifetimes has the columns `id`, `lower`, `upper`, and `size` or `size_expr`"
 
-    column: str
-    hint: str
-
 
 class NamelessBuffer(PlanMessage):
     """A line of a table of lifetimes has nothing in its column `id`.
@@ -87,8 +79,6 @@ class NamelessBuffer(PlanMessage):
 
     title = "this buffer has no id"
     help = "give each buffer a name of its own in the column `{column}`"
-
-    column: str
 
 
 class BadNumber(PlanMessage):
@@ -103,10 +93,6 @@ class BadNumber(PlanMessage):
     label = "the column `{column}` holds integers"
     help = "{hint}"
 
-    text: str
-    column: str
-    hint: str
-
 
 class BadGap(PlanMessage):
     """A cell of the column `gaps` is not a list of gaps.
@@ -118,9 +104,6 @@ class BadGap(PlanMessage):
     label = "{why}"
     help = "gaps are half-open stretches `lower-upper` with spaces between, as in `7-9 12-14`"
 
-    text: str
-    why: str
-
 
 class PartialGap(PlanMessage):
     """A gap of MiniMalloc's in which a part of the buffer stays live.
@@ -131,8 +114,6 @@ class PartialGap(PlanMessage):
     title = "in the gap `{text}` a part of the buffer stays live"
     label = "the part behind the `@`"
     help = "only whole buffers have gaps here: drop the gap, or split the buffer into requests with fixed offsets"
-
-    text: str
 
 
 class WrongValue(PlanMessage):
@@ -146,12 +127,6 @@ class WrongValue(PlanMessage):
     title = "`{size}` is {value} where {name} = {at}, and the table says {told}"
     label = "not {value}"
     related_label = "the size"
-
-    size: str
-    value: int
-    name: str
-    at: int
-    told: int
 
 
 @public
@@ -207,7 +182,7 @@ def _decoded(name: str, data: bytes) -> str:
     except UnicodeDecodeError as error:
         before = data[: error.start].decode("utf-8").rpartition("\n")
         line = data.count(b"\n", 0, error.start) + 1
-        raise NotUtf8(name, line, len(before[2]) + 1, data[error.start]).error() from None
+        raise NotUtf8(name, line, data[error.start], len(before[2]) + 1).error() from None
 
 
 @record
@@ -372,8 +347,6 @@ class NotForCsv(PlanMessage):
 
     title = "a CSV file cannot tell {what}"
     help = "`problem.to_json()` tells everything"
-
-    what: str
 
 
 @public

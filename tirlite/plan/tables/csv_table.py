@@ -33,8 +33,6 @@ class NoHeader(PlanMessage):
     title = "`{name}` is empty"
     help = "the first line of a table names its columns, as in `id,lower,upper,size`"
 
-    name: str
-
 
 class DuplicateColumn(PlanMessage):
     """Two columns of a table have one name.
@@ -46,8 +44,6 @@ class DuplicateColumn(PlanMessage):
     title = "two columns are called `{column}`"
     label = "the second one"
     related_label = "the first one"
-
-    column: str
 
 
 class BadRow(PlanMessage):
@@ -61,10 +57,6 @@ class BadRow(PlanMessage):
     title = "this line has {cells}, and the table has {columns} columns"
     label = "{what}"
     help = "put a cell that contains the separator into double quotes"
-
-    cells: str
-    columns: int
-    what: str
 
 
 class BadQuotes(PlanMessage):
@@ -246,11 +238,6 @@ class UnknownName(PlanMessage):
     code = "unknown-dim"
     title = "{what} `{name}`, and no size has such a name"
     help = "the names in sizes are {known}{hint}"
-
-    what: str
-    name: str
-    known: str
-    hint: str
 
 
 @record

@@ -40,10 +40,6 @@ class BadSizeText(PlanMessage):
         "the division leaves no rest or stands in `floor` or `ceil`"
     )
 
-    text: str
-    why: str
-    known: str
-
 
 class _Ratio(NamedTuple):
     """A quotient that is not yet rounded."""
@@ -294,8 +290,6 @@ class BadFact(PlanMessage):
     title = "`{text}` is not a fact about a dim"
     help = "separate facts by commas, as in `N<=64, 2<=M<=9, N%8==0, K==3`"
 
-    text: str
-
 
 class ContraryFacts(PlanMessage):
     """The facts about one dim leave it no value.
@@ -306,10 +300,6 @@ class ContraryFacts(PlanMessage):
 
     title = "the facts leave the dim `{name}` no value: it is a multiple of {multiple_of}, {told}"
     help = "drop one of them; a dim is at least 1 where nothing else is told"
-
-    name: str
-    multiple_of: int
-    told: str
 
 
 @record(frozen=False)

@@ -29,14 +29,13 @@ from tirlite.ir import (
     run,
     walk,
 )
-from tirlite.ir.traps import trap_of
+from tirlite.ir.faults import trap_of
 from tirlite.record import record
 from tirlite.sizes import Size, maximum, minimum, substitute
 from tirlite.sizes.division import divisor_of
 from tirlite.sizes.extrema import Maximum, Minimum
-from tirlite.sizes.narrow import narrower
 from tirlite.sizes.poly import Atom, inside_out, terms_of, varies
-from tirlite.sizes.unknown import Unknown, ends, follows, is_nonnegative, is_positive_beside, unknowns_in
+from tirlite.sizes.unknown import Unknown, ends, follows, is_nonnegative, is_positive_beside, narrower, unknowns_in
 
 # Facts that are kept in mind, the innermost ones.
 _MOST_FACTS = 16

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
+from dataclasses import field, replace
+from math import gcd
+from typing import TypeAlias
 
+from tirlite.diag import Message
 from tirlite.ir import (
     Add,
     Allocate,
     AttrStmt,
+    Buffer,
     BufferRef,
     Expr,
+    FloorDiv,
     For,
     ForKind,
     IfThenElse,
     IntImm,
     Let,
     Load,
+    Mul,
     Node,
     Rule,
     SeqStmt,
@@ -29,10 +36,205 @@ from tirlite.ir import (
     i64,
     rewrite,
     run,
+    statements,
+    walk,
 )
-from tirlite.ir.thread_tag import thread_role
-from tirlite.rewrite.threads.names import Copies, Declared, Names, times
-from tirlite.rewrite.threads.phases import Around, Item, Phase, Phases
+from tirlite.ir.thread_tag import ThreadRole, thread_role
+from tirlite.plan import Rank, StorageScope
+from tirlite.record import record
+from tirlite.rewrite.threads.phases import Around, Item, Phase, Phases, is_plain, items_in_order
+
+# What is computed once more instead of kept: so many nodes, those of the variables that it is made of included.
+_CHEAP = 24
+
+
+class ThreadDependentSize(Message):
+    """A buffer that threads share, or keep while others run, as past a barrier, differs in size between them.
+
+    Example: `tl.alloc(tl.f32[t + 1])`, used before and after a barrier, where `t` counts threads.
+    """
+
+    title = "an extent of `{buffer}` may differ between threads, as it depends on `{cause}`"
+    label = "{why}"
+    help = "give it the largest size that any thread needs"
+
+
+Name: TypeAlias = Var | Buffer
+Declaration: TypeAlias = Allocate | View | Let
+
+
+@record(eq=False)
+class Declared:
+    """Where a name is declared: its phase, and its number among all declarations."""
+
+    phase: Phase
+    stmt: Declaration
+    order: int
+
+
+@record(eq=False)
+class Copies:
+    """Storage with a copy for each thread of `axes`. `is_window` says that the buffer becomes a view of its part."""
+
+    storage: Buffer
+    axes: tuple[For, ...]
+    is_window: bool = False
+
+
+@record(frozen=False, eq=False)
+class Names:
+    """What happens to names.
+
+    `needs` are the declarations from other phases that a phase needs, in order; `copies` is the storage of buffers and
+    variables that outlive their phase; `shared` are the buffers that a phase declares for all threads together. Copies
+    become windows where something needs one, and with `prefers_windows` wherever they can.
+    """
+
+    phases: Phases
+    prefers_windows: bool = False
+    needs: dict[Phase, list[Declared]] = field(default_factory=dict)
+    copies: dict[Name, Copies] = field(default_factory=dict)
+    shared: dict[Phase, list[Allocate]] = field(default_factory=dict)
+    declared: dict[Name, Declared] = field(default_factory=dict)
+    windows: set[Buffer] = field(default_factory=set)
+    cheap: dict[Var, int] = field(default_factory=dict)
+
+    def settle(self, items: Iterable[Item]) -> None:
+        """Raises KernelError for what has no common size."""
+        every = list(items_in_order(items))
+        for item in every:
+            if isinstance(item, Phase):
+                self._declare(item)
+        for item in every:
+            if isinstance(item, Phase):
+                self._settle_phase(item)
+            elif isinstance(item.stmt, AttrStmt) and item.stmt.buffer in self.declared:
+                self._outlives(self.declared[item.stmt.buffer])
+
+    def _declare(self, phase: Phase) -> None:
+        for stmt in phase.stmts:
+            if isinstance(stmt, Allocate | View | Let):
+                name = stmt.var if isinstance(stmt, Let) else stmt.buffer
+                self.declared[name] = Declared(phase, stmt, len(self.declared))
+            if isinstance(stmt, Let) and is_plain(stmt.value):
+                nodes = list(walk(stmt.value))
+                cost = len(nodes) + sum(self.cheap.get(node, 0) for node in nodes if isinstance(node, Var))
+                if cost <= _CHEAP:
+                    self.cheap[stmt.var] = cost
+            for each in statements(stmt):
+                if isinstance(each, View):
+                    self.windows.add(each.source)
+                elif isinstance(each, Allocate) and not self.phases.uniform.is_private(each.buffer):
+                    self._share(phase, each)
+            self.windows.update(node.buffer for node in walk(stmt) if isinstance(node, BufferRef))
+
+    def _demand_size(self, stmt: Allocate | View, why: str, *, is_copied: bool) -> None:
+        """What `stmt` declares has one size for all threads, which is known where the threads begin.
+
+        With `is_copied` the size is asked for once more, in other phases.
+        """
+        shape = stmt.buffer.shape
+        cause = self.phases.uniform.cause(*shape)
+        if cause is None and is_copied and not all(map(is_plain, shape)):
+            cause = "memory"
+        if cause is not None:
+            raise ThreadDependentSize(stmt.buffer.name, cause, why, span=stmt.span).error()
+
+    def _share(self, phase: Phase, stmt: Allocate) -> None:
+        """Let `stmt`, somewhere in `phase`, stand before it, once for all threads."""
+        stands_open = stmt in phase.stmts
+        why = "all threads share it"
+        self._demand_size(stmt, why, is_copied=not stands_open)
+        named = [node for extent in stmt.buffer.shape for node in walk(extent) if isinstance(node, Var)]
+        inside = next((var.name for var in named if var in self.phases.closed), None)
+        if inside is not None:
+            raise ThreadDependentSize(stmt.buffer.name, inside, why, span=stmt.span).error()
+        self.shared.setdefault(phase, []).append(stmt)
+
+    def _settle_phase(self, phase: Phase) -> None:
+        """Find all that `phase` needs of others, and what these need."""
+        needed: dict[Name, Declared] = {}
+        todo = [name for stmt in phase.stmts for name in mentioned(stmt)]
+        while todo:
+            name = todo.pop()
+            declared = self.declared.get(name)
+            if declared is None or declared.phase is phase or name in needed:
+                continue
+            needed[name] = declared
+            self._outlives(declared)
+            if name not in self.copies:
+                todo += mentioned(declared.stmt)
+        self.needs[phase] = sorted(needed.values(), key=lambda declared: declared.order)
+
+    def _outlives(self, declared: Declared) -> None:
+        """Give what is declared a storage of its own, where it needs one."""
+        stmt, axes = declared.stmt, declared.phase.axes
+        if isinstance(stmt, Let):
+            if stmt.var not in self.cheap and stmt.var not in self.copies:
+                storage = Buffer(stmt.var.name, stmt.var.dtype, extents_of(axes))
+                self.copies[stmt.var] = Copies(storage, axes)
+        elif isinstance(stmt, Allocate) and stmt.buffer not in self.copies:
+            buffer = stmt.buffer
+            if self.phases.uniform.is_private(buffer):
+                is_window = buffer in self.windows or (self.prefers_windows and all(map(is_plain, buffer.shape)))
+                self._demand_size(stmt, "each thread has a copy, which is kept while others run", is_copied=is_window)
+                own = _aligned(buffer) if is_window else buffer.shape
+                storage = replace(buffer, shape=(*extents_of(axes), *own), scope=self._scope(buffer.scope))
+                self.copies[buffer] = Copies(storage, axes, is_window)
+        elif isinstance(stmt, View):
+            self._demand_size(stmt, "it is used again after other threads have run", is_copied=True)
+
+    def _scope(self, scope: str) -> str:
+        """The scope of the copies of all threads together: what a thread keeps in registers goes to memory.
+
+        Virtual threads are one thread.
+        """
+        parsed = StorageScope.parse(scope)
+        in_registers = parsed.rank in (Rank.LOCAL, Rank.WARP) and not parsed.is_special
+        return "global" if in_registers and self.phases.role is ThreadRole.THREAD else scope
+
+
+def extents_of(axes: Iterable[For]) -> tuple[Expr, ...]:
+    return tuple(axis.stop for axis in axes)
+
+
+def _aligned(buffer: Buffer) -> tuple[Expr, ...]:
+    """The shape of one of several copies of `buffer` side by side, each of which is to be aligned as it is."""
+    unit = buffer.alignment // gcd(buffer.alignment, buffer.dtype.bytes) if buffer.alignment else 1
+    if unit == 1:
+        return buffer.shape
+    length: Expr = const(1, i64)
+    for extent in buffer.shape:
+        length = times(length, extent)
+    if isinstance(length, IntImm):
+        return (const(-(-length.value // unit) * unit, i64),)
+    steps = FloorDiv(Add(length, const(unit - 1, i64)), const(unit, i64))
+    return (Mul(steps, const(unit, i64)),)
+
+
+def times(a: Expr, b: Expr) -> Expr:
+    """The product of two i64 expressions, constants multiplied out."""
+    if isinstance(a, IntImm) and isinstance(b, IntImm):
+        return const(a.value * b.value, i64)
+    for one, other in ((a, b), (b, a)):
+        if isinstance(one, IntImm) and one.value in (0, 1):
+            return one if one.value == 0 else other
+    return Mul(a, b)
+
+
+def mentioned(stmt: Stmt) -> Iterator[Name]:
+    """The variables and buffers that a statement mentions, in the shapes that it declares too."""
+    for node in walk(stmt):
+        if isinstance(node, Var):
+            yield node
+        elif isinstance(node, Load | Store | BufferRef | AttrStmt):
+            if node.buffer is not None:
+                yield node.buffer
+        elif isinstance(node, Allocate | View):
+            if isinstance(node, View):
+                yield node.source
+            for extent in node.buffer.shape:
+                yield from (each for each in walk(extent) if isinstance(each, Var))
 
 
 def divided(launch: For, *, windows: bool = False) -> SeqStmt:

@@ -31,9 +31,6 @@ class VirtualThreadsLeft(Message):
     label = "these"
     help = "run `tl.passes.InjectVirtualThreads()` first"
 
-    pass_name: str
-    tag: str
-
 
 @record
 class InjectVirtualThreads:

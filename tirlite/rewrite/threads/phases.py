@@ -42,8 +42,8 @@ from tirlite.ir import (
     statements,
     walk,
 )
-from tirlite.ir.callees import closure_of
 from tirlite.ir.checked import bare, checked, is_checked
+from tirlite.ir.kernel_call import closure_of
 from tirlite.ir.thread_tag import ThreadRole, is_barrier, thread_role
 from tirlite.record import record
 
@@ -60,9 +60,6 @@ class DivergentBarrier(Message):
     related_label = "this depends on `{cause}`"
     help = "move the barrier out of the condition: do the work under conditions before it and after it"
 
-    where: str
-    cause: str
-
 
 class BarrierInside(Message):
     """A barrier stands where threads cannot be stopped together.
@@ -74,8 +71,6 @@ class BarrierInside(Message):
     label = "threads cannot wait for each other here"
     related_label = "inside of this"
     help = "write a barrier as a statement by itself, in loops over `range` whose bounds are the same for all threads"
-
-    where: str
 
 
 @record(eq=False)

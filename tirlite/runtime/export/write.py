@@ -212,10 +212,6 @@ class NotExportable(Message):
     title = "{kernel}() cannot be exported: {why}"
     help = "{advice}"
 
-    kernel: str
-    why: str
-    advice: str
-
 
 class BadExport(Message):
     """An option of an export has a value that it cannot have.
@@ -227,10 +223,6 @@ class BadExport(Message):
     raises = CallValueError
     title = "{option} cannot be {given}"
     help = "{advice}"
-
-    option: str
-    given: str
-    advice: str
 
 
 def export(

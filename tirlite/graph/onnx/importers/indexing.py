@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from tirlite.graph.expr import Constant, Expr
 from tirlite.graph.onnx.computed import elements_of, extent_of, scalar
-from tirlite.graph.onnx.dtypes import DTYPES, NUMBERS
+from tirlite.graph.onnx.narrow import DTYPES, NUMBERS
 from tirlite.graph.onnx.node import Node, Unsupported
 from tirlite.graph.onnx.translation import Importer, Translation
 from tirlite.ir import i32, i64

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from tirlite.graph.expr import Expr
 from tirlite.graph.extents import product
-from tirlite.graph.onnx.dtypes import DTYPES
+from tirlite.graph.onnx.narrow import DTYPES
 from tirlite.graph.onnx.node import Node, Unsupported
 from tirlite.graph.onnx.translation import Importer, Translation
 from tirlite.sizes import Proof, prove_eq

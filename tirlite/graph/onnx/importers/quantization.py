@@ -7,9 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from tirlite.graph.expr import Expr
-from tirlite.graph.onnx.dtypes import DTYPES
 from tirlite.graph.onnx.importers.convolution import conv_attrs
-from tirlite.graph.onnx.narrow import NARROW, NarrowType, NarrowValue, narrowed, widened
+from tirlite.graph.onnx.narrow import DTYPES, NARROW, NarrowType, NarrowValue, narrowed, widened
 from tirlite.graph.onnx.node import Node, Unsupported
 from tirlite.graph.onnx.translation import Importer, Translation
 from tirlite.ir import f32, i32, u8

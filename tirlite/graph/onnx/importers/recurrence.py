@@ -7,11 +7,164 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from tirlite.graph.expr import Constant, Expr
+from tirlite.graph.onnx.computed import scalar
 from tirlite.graph.onnx.contents import contents
-from tirlite.graph.onnx.importers.recurrent_steps import Cell, activations, stepped
+from tirlite.graph.onnx.importers.selection import backwards
 from tirlite.graph.onnx.node import Node, Unsupported
 from tirlite.graph.onnx.translation import Importer, Translation
+from tirlite.record import record
 from tirlite.sizes import Size
+
+# More steps than these are not written out, each a copy of the cell.
+_MOST_STEPS = 16
+
+Function = Callable[[Expr], Expr]
+
+
+@record(eq=False)
+class Cell:
+    """One direction of a layer: the weights of the state, its bias, peepholes, and the functions of its gates."""
+
+    recurrence: Expr
+    bias: Expr | None
+    peepholes: Sequence[Expr] | None
+    functions: Sequence[Function]
+
+
+def stepped(
+    t: Translation, node: Node, cell: Cell, sums: Expr, start: Sequence[Expr], lengths: Expr | None, reverse: bool
+) -> tuple[Expr, ...]:
+    """The outputs of all steps `[time, batch, hidden]`, and the last states. `sums` are `[time, batch, gates]`."""
+    count = sums.shape[0]
+    last = scalar(t, count - 1)
+
+    def step(number: Expr, going: Expr, states: list[Expr]) -> tuple[Expr, list[Expr], list[Expr]]:
+        time = t.b.subtract(last, number) if reverse else number
+        states, output = _stepped_once(t, node, cell, sums, states, lengths, time)
+        return t.b.constant(np.array(True)), states, [output]
+
+    if isinstance(count, int) and 0 < count <= _MOST_STEPS:
+        states, rows = list(start), []
+        for number in range(count):
+            _, states, (row,) = step(t.b.constant(np.int64(number)), last, states)
+            rows.append(t.b.unsqueeze(row, 0))
+        return (t.b.concat(rows[::-1] if reverse else rows, 0), *states)
+    _, states, (rows_,) = t.b.loop(step, scalar(t, count), start, most=count)
+    return (backwards(t, rows_) if reverse else rows_, *states)
+
+
+def _stepped_once(
+    t: Translation, node: Node, cell: Cell, sums: Expr, states: list[Expr], lengths: Expr | None, time: Expr
+) -> tuple[list[Expr], Expr]:
+    """The states behind a step, and its output; sequences that have ended keep theirs, and give zeros."""
+    made = {"LSTM": _lstm_step, "GRU": _gru_step, "RNN": _rnn_step}[node.op](
+        t, node, cell, t.b.gather(sums, time, 0), states
+    )
+    if lengths is None:
+        return made, made[0]
+    inside = t.b.less(t.b.cast(time, lengths.dtype), t.b.reshape(lengths, (-1, 1)))
+    kept: list[Expr] = [t.b.where(inside, new, old) for new, old in zip(made, states, strict=True)]
+    return kept, t.b.where(inside, made[0], 0.0)
+
+
+def _lstm_step(t: Translation, node: Node, cell: Cell, sums: Expr, states: Sequence[Expr]) -> list[Expr]:
+    hidden, inner = states
+    f, g, h = cell.functions
+    write, read, keep, made = t.b.split(t.b.add(sums, t.b.matmul(hidden, cell.recurrence)), 4, 1)
+    holes = cell.peepholes
+    write_at = write if holes is None else t.b.add(write, t.b.multiply(holes[0], inner))
+    keep_at = keep if holes is None else t.b.add(keep, t.b.multiply(holes[2], inner))
+    gate = f(write_at)
+    kept = t.b.subtract(1.0, gate) if node.flag("input_forget") else f(keep_at)
+    inner = t.b.add(t.b.multiply(kept, inner), t.b.multiply(gate, g(made)))
+    read_at = read if holes is None else t.b.add(read, t.b.multiply(holes[1], inner))
+    return [t.b.multiply(f(read_at), h(inner)), inner]
+
+
+def _gru_step(t: Translation, node: Node, cell: Cell, sums: Expr, states: Sequence[Expr]) -> list[Expr]:
+    (hidden,) = states
+    f, g = cell.functions
+    size = hidden.shape[1]
+    both, last = t.b.split(cell.recurrence, [2 * size, size], 1)
+    gates, made = t.b.split(sums, [2 * size, size], 1)
+    bias = None if cell.bias is None else t.b.split(cell.bias, [2 * size, size], 0)
+    total = t.b.add(gates, t.b.matmul(hidden, both))
+    update, reset = map(f, t.b.split(total if bias is None else t.b.add(total, bias[0]), 2, 1))
+    if node.flag("linear_before_reset"):
+        product = t.b.matmul(hidden, last)
+        inner = t.b.multiply(reset, product if bias is None else t.b.add(product, bias[1]))
+    else:
+        product = t.b.matmul(t.b.multiply(reset, hidden), last)
+        inner = product if bias is None else t.b.add(product, bias[1])
+    candidate = g(t.b.add(made, inner))
+    return [t.b.add(t.b.multiply(t.b.subtract(1.0, update), candidate), t.b.multiply(update, hidden))]
+
+
+def _rnn_step(t: Translation, node: Node, cell: Cell, sums: Expr, states: Sequence[Expr]) -> list[Expr]:
+    (f,) = cell.functions
+    return [f(t.b.add(sums, t.b.matmul(states[0], cell.recurrence)))]
+
+
+# What the parameters of an activation are where the model says nothing; None is one that it does not have.
+_PARAMETERS: dict[str, tuple[float | None, float | None]] = {
+    "affine": (1.0, 0.0),
+    "elu": (1.0, None),
+    "hardsigmoid": (0.2, 0.5),
+    "leakyrelu": (0.01, None),
+    "relu": (None, None),
+    "scaledtanh": (1.0, 1.0),
+    "sigmoid": (None, None),
+    "softplus": (None, None),
+    "softsign": (None, None),
+    "tanh": (None, None),
+    "thresholdedrelu": (1.0, None),
+}
+
+
+def activations(t: Translation, node: Node, defaults: Sequence[str], directions: int) -> list[Function]:
+    """The functions of all directions. Parameters go to those that take some, in their order."""
+    names = [each.lower() for each in node.texts("activations") or tuple(defaults) * directions]
+    if len(names) != len(defaults) * directions:
+        raise Unsupported(f"it has {len(names)} activations, and takes {len(defaults) * directions}")
+    given = [list(node.numbers(name) or ()) for name in ("activation_alpha", "activation_beta")]
+    limit = node.number("clip") if "clip" in node.attributes else None
+    # As in onnxruntime the limit does not hold for the cell of an LSTM, which the last of three functions takes.
+    limited = [node.op != "LSTM" or place % 3 < 2 for place in range(len(names))]
+    return [
+        _activation(t, name, given, limit if is_limited else None)
+        for name, is_limited in zip(names, limited, strict=True)
+    ]
+
+
+def _activation(t: Translation, name: str, given: list[list[float]], limit: float | None) -> Function:
+    if name not in _PARAMETERS:
+        raise Unsupported(f"its activation {name} is unknown")
+    usual = _PARAMETERS[name]
+    a, b = (
+        default if default is None or not values else values.pop(0)
+        for default, values in zip(usual, given, strict=True)
+    )
+    alpha, beta = a or 0.0, b or 0.0
+
+    def function(x: Expr) -> Expr:
+        return _apply(t, name, x if limit is None else t.b.clip(x, -limit, limit), alpha, beta)
+
+    return function
+
+
+def _apply(t: Translation, name: str, x: Expr, alpha: float, beta: float) -> Expr:
+    if name in ("relu", "sigmoid", "softplus", "softsign", "tanh"):
+        return t.b.call(name, x)
+    if name == "affine":
+        return t.b.add(t.b.multiply(x, alpha), beta)
+    if name == "scaledtanh":
+        return t.b.multiply(t.b.tanh(t.b.multiply(x, beta)), alpha)
+    if name == "thresholdedrelu":
+        return t.b.where(t.b.greater(x, alpha), x, 0.0)
+    if name == "hardsigmoid":
+        return t.b.hard_sigmoid(x, alpha, beta)
+    return t.b.elu(x, alpha) if name == "elu" else t.b.leaky_relu(x, alpha)
+
 
 # For one direction: sums over inputs, recurrence and its bias, initial states; outputs and last states.
 Step = Callable[[Translation, Node, Expr, Expr, "Expr | None", "list[Expr]", bool], "tuple[Expr, ...]"]

@@ -18,7 +18,7 @@ from tirlite.graph.extents import is_equal
 from tirlite.graph.onnx.computed import sizes_of
 from tirlite.graph.onnx.node import Node, Unsupported, axis_of
 from tirlite.graph.onnx.translation import Importer, Translation
-from tirlite.graph.operators.scaling import COORDINATES, ROUNDINGS
+from tirlite.graph.operators.sampling import COORDINATES, ROUNDINGS
 from tirlite.record import record
 from tirlite.sizes import Size
 

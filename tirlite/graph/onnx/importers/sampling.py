@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tirlite.graph.attributes import Reshape
 from tirlite.graph.expr import Expr
 from tirlite.graph.extents import product
 from tirlite.graph.onnx.computed import elements_of, extent_of, scalar
 from tirlite.graph.onnx.node import Node, Unsupported
 from tirlite.graph.onnx.translation import Importer, Translation
+from tirlite.graph.op import Reshape
 from tirlite.graph.operators.convolution import ConvTranspose
 from tirlite.ir import DType, i64
 from tirlite.sizes import Size, maximum

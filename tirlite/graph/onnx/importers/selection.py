@@ -6,13 +6,13 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tirlite.graph.attributes import Reshape
 from tirlite.graph.expr import Constant, Expr
 from tirlite.graph.extents import product
 from tirlite.graph.onnx.computed import scalar
 from tirlite.graph.onnx.contents import contents
 from tirlite.graph.onnx.node import Node
 from tirlite.graph.onnx.translation import Importer, Translation
+from tirlite.graph.op import Reshape
 from tirlite.graph.operators.arrangement import Slice
 from tirlite.ir import bool_, f32, i64
 from tirlite.sizes import Proof, Size, ceildiv, minimum, prove_eq

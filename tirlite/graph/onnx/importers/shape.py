@@ -7,7 +7,6 @@ from fractions import Fraction
 
 import numpy as np
 
-from tirlite.graph.attributes import Reshape
 from tirlite.graph.expr import Constant, Expr
 from tirlite.graph.extents import product
 from tirlite.graph.onnx.computed import elements_of, extent_of, scalar, sizes_of
@@ -16,6 +15,7 @@ from tirlite.graph.onnx.importers.selection import BEYOND, reshaped, sliced
 from tirlite.graph.onnx.narrow import NarrowValue
 from tirlite.graph.onnx.node import Node, Unsupported, axis_of
 from tirlite.graph.onnx.translation import Importer, Translation
+from tirlite.graph.op import Reshape
 from tirlite.graph.run_dims import run_dims
 from tirlite.ir import f64, i64
 from tirlite.sizes import Proof, Size, as_size, ceildiv, maximum, prove_eq

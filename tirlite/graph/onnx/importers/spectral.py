@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tirlite.graph.expr import Expr
-from tirlite.graph.onnx.dtypes import DTYPES
+from tirlite.graph.onnx.narrow import DTYPES
 from tirlite.graph.onnx.node import Node, Unsupported, axis_of
 from tirlite.graph.onnx.translation import Importer, Translation
 from tirlite.ir import f64

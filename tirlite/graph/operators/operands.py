@@ -1,13 +1,58 @@
-"""Computes the shape that shapes broadcast to, as NumPy does it, and finds others that do not go together."""
+"""What operators demand of operands: kinds of element types, by the names that messages give, and shapes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tirlite.graph.extents import Shape, is_at_most
-from tirlite.graph.op import Site
+from tirlite.graph.op import Attrs, Site
 from tirlite.graph.types import TensorType
+from tirlite.ir import DType
+from tirlite.record import record
 from tirlite.sizes import Proof, Size, prove_eq
+
+
+@record
+class Elements:
+    """Some element types, and what they are called. Each method raises GraphError for a type that is none of them."""
+
+    name: str
+    holds: Callable[[DType], bool]
+
+    def demand(self, site: Site, dtype: DType) -> DType:
+        """The type itself."""
+        if not self.holds(dtype):
+            raise site.wrong_type(f"the elements must be {self.name}, and are {dtype}")
+        return dtype
+
+    def shared(self, site: Site) -> DType:
+        """The element type that all operands share."""
+        return self.demand(site, site.same_dtype())
+
+    def first(self, site: Site) -> TensorType:
+        """The type of the first operand."""
+        self.demand(site, site.tensor(0).dtype)
+        return site.tensor(0)
+
+    def same(self, site: Site, attrs: Attrs) -> TensorType:
+        """The rule of operators whose result has the type of their operand."""
+        return self.first(site)
+
+
+def _is_number(dtype: DType) -> bool:
+    return dtype.is_integer or dtype.is_float
+
+
+def _is_bits(dtype: DType) -> bool:
+    return dtype.is_integer or dtype.is_bool
+
+
+NUMBERS = Elements("numbers", _is_number)
+FLOATS = Elements("of a float type", lambda dtype: dtype.is_float)
+INTEGERS = Elements("integers", lambda dtype: dtype.is_integer)
+BOOLS = Elements("bool_", lambda dtype: dtype.is_bool)
+BITS = Elements("integers or bool_", _is_bits)
+NUMBERS_OR_BOOLS = Elements("numbers or bool_", lambda dtype: not dtype.is_handle)
 
 
 def broadcast(site: Site, shapes: Sequence[Shape]) -> Shape:
