@@ -206,6 +206,11 @@ def dequantized(x: Expr, scale: Expr, zero: Expr | None = None, *, dtype: DType,
     return distance.astype(f32) * scale.astype(f32)
 
 
+def with_dequantized(x: Expr, small: Expr, scale: Expr, zero: Expr) -> Expr:
+    """x + (small - zero point) * scale."""
+    return x + dequantized(small, scale, zero, dtype=f32)
+
+
 def requantized(total: Expr, factor: Expr, zero: Expr, *, dtype: DType) -> Expr:
     """total * factor rounded to nearest even, plus a zero point, saturated."""
     rounded = Call(f32, Op.ROUND, (total.astype(f32) * factor.astype(f32),))

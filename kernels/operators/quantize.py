@@ -10,7 +10,7 @@ from tirlite.ir import DType, Expr, PrimFunc, TensorType, f32, i32
 from tirlite.kernels.operators.conv import conv
 from tirlite.kernels.operators.elementwise import spread
 from tirlite.kernels.operators.factory import factory
-from tirlite.kernels.operators.formulas import dequantized, quantized, requantized
+from tirlite.kernels.operators.formulas import dequantized, quantized, requantized, with_dequantized
 from tirlite.kernels.operators.matmul import Product, plain
 from tirlite.kernels.operators.multiplication import multiplication
 from tirlite.kernels.operators.shapes import Extent, elements, extents, product
@@ -39,6 +39,12 @@ def dequantize_linear(
 def requantize(T: TensorType, F: TensorType, Z: TensorType, Y: TensorType, *, dtype: DType) -> PrimFunc:
     """y = total * factor rounded to nearest even, plus a zero point, saturated; factors spread over the totals."""
     return spread("requantize", (T, F, Z, Y), partial(requantized, dtype=dtype))
+
+
+@factory
+def add_dequantized(X: TensorType, A: TensorType, S: TensorType, Z: TensorType, Y: TensorType) -> PrimFunc:
+    """y = x + (a - zero point) * scale, where a is of small integers."""
+    return spread("add_dequantized", (X, A, S, Z, Y), with_dequantized)
 
 
 def _along(

@@ -139,6 +139,24 @@ def test_products_of_matrices() -> None:
     assert "matmul_bytes" in str(compile(f).groups)
 
 
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_sum_dequantizes_what_is_there_first(*, is_first: bool) -> None:
+    rng = np.random.default_rng(3)
+    g = Builder("residual")
+    x, scale, zero = g.input("x", tl.u8[1, 8, 6, 7]), np.float32(0.05), np.uint8(9)
+    wide = g.dequantize_linear(x, scale, zero)
+    weights = g.dequantize_linear(extremes(rng, tl.i8, (8, 8, 1, 1)), np.float32(0.002), np.int8(0))
+    made = g.dequantize_linear(g.quantize_linear(g.conv(wide, weights), scale, zero), scale, zero)
+    total = g.add(wide, made) if is_first else g.add(made, wide)
+    f = g.function(g.quantize_linear(total, np.float32(0.1), zero))
+    net, image = compile(f), extremes(rng, tl.u8, (1, 8, 6, 7))
+    assert [group.calls[0].op.name for group in net.groups.groups.values()] == ["conv_bytes"]
+    assert str(net.ir).count("tl.call(") == 1
+    off = net(image).astype(int) - compile(f, integers=False)(image)
+    assert np.abs(off).max() <= 1
+    np.testing.assert_array_equal(net.interpret(image), net(image))
+
+
 def test_the_zero_point_of_a_run() -> None:
     rng = np.random.default_rng(6)
     g = Builder("dynamic")

@@ -9,6 +9,7 @@ import tirlite as tl
 from tirlite.ir import DType
 from tirlite.kernels.operators.byte_sums import conv_bytes, matmul_bytes
 from tirlite.kernels.operators.quantize import (
+    add_dequantized,
     conv_integer,
     dequantize_linear,
     matmul_integer,
@@ -153,6 +154,17 @@ CASES = (
     integer_case("batches", (4, 7), (2, 7, 6), (), ()),
     requantize_case("u8", tl.u8, (3, 1)),
     requantize_case("i8", tl.i8, ()),
+    Case(
+        "add_dequantized",
+        lambda: add_dequantized(tl.f32[n, m], tl.i8[n, m], tl.f32[()], tl.i8[()], tl.f32[n, m]),
+        joined(
+            normal((3, 40)),
+            integers(-128, 128, (3, 40), dtype=np.int8),
+            normal(()),
+            integers(-9, 9, (), dtype=np.int8),
+        ),
+        lambda x, small, scale, zero: x + dequantized(small, scale, zero),
+    ),
     conv_integer_case("one zero", ()),
     conv_integer_case("outputs", (6,)),
     *(bytes_case(f"points {x}", (2, 8, 3, 5), (6, 1, 1, 4), (2, 6, 3, 5), like=(x, tl.i8)) for x in BYTES),

@@ -21,7 +21,7 @@ from tirlite.graph.op import Attrs, Op
 from tirlite.graph.operators.convolution import Conv
 from tirlite.graph.operators.elementwise import Cast
 from tirlite.graph.operators.linear import Gemm
-from tirlite.graph.operators.quantization import CONV_BYTES, MATMUL_BYTES, Quantize, Requantize
+from tirlite.graph.operators.quantization import ADD_DEQUANTIZED, CONV_BYTES, MATMUL_BYTES, Quantize, Requantize
 from tirlite.graph.program import Block, Branches, Part, Program
 from tirlite.graph.registry import OPS
 from tirlite.ir import DType, f32, i8, i16, i32, u8
@@ -63,6 +63,7 @@ class _Rewriting:
         self.raw: dict[Expr, Expr] = {}  # of sums in i32 the same as they are computed, which may be floats
         self.with_bias: dict[Expr, Callable[[Call, Array], Expr | None]] = {}  # what adds to sums that one step uses
         self.users = Counter(made.resolved(arg) for step in made.steps() if isinstance(step, Call) for arg in step.args)
+        self.places = {step: place for place, step in enumerate(made.steps())}
         self._new: list[Call] = []
 
     def program(self) -> Program:
@@ -108,7 +109,7 @@ class _Rewriting:
             self.with_bias[step] = lambda add, bias: sums(add, *given, bias, of=step)
             return self._whole(step, sums(step, *given, None))
         if name == "add":
-            return self._biased(step)
+            return self._biased(step) or self._added_to(step)
         return self._requantized(step) if name == "requantize" else None
 
     def _whole(self, step: Call, sums: Expr | None) -> Expr | None:
@@ -128,6 +129,16 @@ class _Rewriting:
         shape = (*(1 for _ in range(step.tensor.rank)), *known.shape)[-step.tensor.rank :]
         is_along = all(n == (step.shape[axis] if at == axis else 1) for at, n in enumerate(shape))
         return self._whole(step, again(step, known.value.reshape(-1))) if is_along else None
+
+    def _added_to(self, step: Call) -> Expr | None:
+        """A sum with a dequantized tensor, which is dequantized there: of two with that which is there first."""
+        found = [(place, made) for place, arg in enumerate(step.args) if (made := self._small(arg)) is not None]
+        found = [each for each in found if each[1].x.shape == step.shape and self._known(each[1].x) is None]
+        if not found:
+            return None
+        place, made = min(found, key=lambda each: self.places.get(self.made.resolved(each[1].x), -1))
+        args = made.x, constant(made.scale, f32), constant(made.zero.reshape(()), made.x.dtype)
+        return self._call(ADD_DEQUANTIZED, step, step.args[1 - place], *args)
 
     def _requantized(self, step: Call) -> Expr | None:
         """The same of sums as they are computed."""

@@ -15,7 +15,7 @@ from tirlite.graph.operators.operands import INTEGERS, broadcast, broadcast_into
 from tirlite.graph.operators.windows import Padding, Steps, pads_given, spatial_axes, steps_of
 from tirlite.graph.types import TensorType
 from tirlite.ir import DType, f32, i32, u8
-from tirlite.kernels.operators.formulas import dequantized, quantized, requantized
+from tirlite.kernels.operators.formulas import dequantized, quantized, requantized, with_dequantized
 from tirlite.record import record
 
 
@@ -127,6 +127,20 @@ def _matmul_bytes_type(site: Site, attrs: Attrs) -> TensorType:
     a, b, _ = site.tensors()
     return TensorType((*broadcast(site, [a.shape[:-2], b.shape[:-2]]), a.shape[-2], b.shape[-1]), i32)
 
+
+def _add_dequantized_type(site: Site, attrs: Attrs) -> TensorType:
+    x, small, _, _ = site.tensors()
+    return TensorType(broadcast(site, [x.shape, small.shape]), f32)
+
+
+# What dequantizes small integers where they are added: these are read, and no floats are stored.
+ADD_DEQUANTIZED = Op(
+    "add_dequantized",
+    _add_dequantized_type,
+    4,
+    4,
+    lowering=Lowering("quantize.add_dequantized", formula=with_dequantized),
+)
 
 # What sums of products are computed by where weights are known: see `tirlite.kernels.operators.byte_sums`.
 CONV_BYTES = Op("conv_bytes", _conv_bytes_type, 4, 4, Conv, lowering=Lowering("byte_sums.conv_bytes"))
