@@ -116,3 +116,18 @@ def test_an_error_tells_how_its_own_option_is_written(model: Path, capsys: Shown
     err = capsys.readouterr().err
     assert "--constant NAME=NUMBER or NAME=FILE.npy" in err
     assert "--input" not in err
+
+
+def test_a_model_in_one_part_that_waits_for_an_extent_is_planned_in_a_call(tmp_path: Path, capsys: Shown) -> None:
+    """As many columns as an input says: nothing bounds that before a run."""
+    helper, types = onnx.helper, onnx.TensorProto
+    inputs = [helper.make_tensor_value_info(name, types.INT64, shape) for name, shape in (("x", ["n"]), ("depth", []))]
+    values = helper.make_tensor("values", types.FLOAT, [2], [0.0, 1.0])
+    nodes = [helper.make_node("OneHot", ["x", "depth", "values"], ["y"])]
+    graph = helper.make_graph(nodes, "net", inputs, [onnx.ValueInfoProto(name="y")], [values])
+    path = tmp_path / "columns.onnx"
+    path.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]).SerializeToString())
+    assert main(["plan", str(path), "--json"]) == 0
+    shown = capsys.readouterr()
+    assert json.loads(shown.out)["total"] == 0
+    assert "in 1 part; below is the largest" in shown.err

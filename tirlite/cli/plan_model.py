@@ -48,7 +48,8 @@ def _largest(graph: CompiledGraph, sizes: Mapping[str, int]) -> Plan:
     known = {dim: sizes[dim.name] for dim in dims_in(graph.function) if dim.name in sizes}
     arguments = sample_arguments(graph.function, sample_sizes(graph.function, known), np.random.default_rng(0), {})
     plans = graph.plans(*arguments)
-    print(f"in {len(plans)} parts; below is the largest of a call with random inputs", file=sys.stderr)
+    parts = "1 part" if len(plans) == 1 else f"{len(plans)} parts"
+    print(f"in {parts}; below is the largest of a call with random inputs", file=sys.stderr)
     return max(plans, key=lambda each: evaluate(each.total, {}))
 
 
@@ -67,7 +68,7 @@ def model_plan(path: Path, told: ToldOfModel, choices: Choices) -> Plan:
     function = from_onnx(path, dims=told.dims, constants=told.constants)
     with_engine: Choices = {"engine": LateEngine, **choices}
     graph = compile(function, **with_engine)
-    if len(graph.parts) > 1:
+    if graph.parts != (graph,):
         return _largest(graph, told.sizes)
     by_shape = choices.get("strategy") == "per_shape"
     try:
