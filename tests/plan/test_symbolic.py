@@ -185,6 +185,19 @@ def test_a_pair_in_place_is_left_out_where_that_shows_at_some_bindings_only() ->
     assert all(evaluate(plan.total, at) == evaluate(plan.open_bound, at) for at in drawn(plan.problem.dims, 100))
 
 
+def test_one_of_two_halves_in_place_is_left_out_that_keeps_what_is_whole_from_its_place() -> None:
+    """Rotary embeddings, one after the other: what is whole is halved, turned half by half, and joined again."""
+    s, t = Dim("s"), Dim("t")
+    rows = [(2, 0, 4), (1, 3, 15), (1, 3, 17), (1, 5, 13), (1, 12, 19), (1, 14, 17), (1, 16, 19)]
+    rows += [(2, 18, 21), (2, 20, 23), (2, 22, 27)]
+    requests, pairs = [Request("mask", 64 * t, (0, 60))], [("10", "9")]
+    for first in (0, 10):
+        for number, (size, low, high) in enumerate(rows, first):
+            requests.append(Request(f"{number}", 64 * size * s, (low + 26 * first // 10, high + 26 * first // 10)))
+        pairs += [(f"{first + one}", f"{first + other}") for one, other in ((4, 3), (5, 1), (6, 2), (8, 7))]
+    assert solve(Problem(tuple(requests), in_place=tuple(pairs)), "pack").total == 256 * s + 64 * t
+
+
 def test_an_order_is_found_that_needs_the_least_at_every_binding() -> None:
     """Four corners of each point of an image, gathered with weights: sizes over its height and width, padded or not."""
     b, h, w = Dim("b"), Dim("h"), Dim("w")

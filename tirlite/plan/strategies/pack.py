@@ -107,8 +107,9 @@ def _block(group: Group, align: int) -> Block:
 
 _SAMPLES = 8
 # Of more requests than this, pairs in place are not left out one by one. How that goes is looked at with so many
-# moves of each block, at so many bindings beside the samples, where an arena needs more by this part of the bound.
-_FEW, _MOVES, _DRAWN, _NEAR = 64, 8, 16, 0.001
+# moves of each block, at so many bindings beside the samples, where an arena needs more by this part of the bound;
+# and with so many requests born before a pair, and after it.
+_FEW, _MOVES, _DRAWN, _NEAR, _BORN = 128, 8, 16, 0.001, 8
 # Of more requests than this in one memory, what whole slots need is not asked.
 _MANY = 10_000
 
@@ -193,10 +194,10 @@ class _Memory:
         for way, other in ((whole, alone), (alone, whole)):
             if _is_at_most(way.size, other.size) or covered(way.size, other.maxima(name)):
                 return way
-        return self._arena(held, slots) or whole
+        return self._unhindered(self._arena(held, slots) or whole, taken, slots)
 
-    def _unhindered(self, way: _Way, taken: Sequence[Handover], slots: _Slots, alone: _Way) -> _Way:
-        """The way, or a better one without the pairs that keep others from lying well, as it shows at some bindings.
+    def _unhindered(self, way: _Way, taken: Sequence[Handover], slots: _Slots, beside: _Way | None = None) -> _Way:
+        """The way, or a better one without the pairs that keep those near them from lying well, at some bindings.
 
         Where a large request is born beside a small one that is in place of another large one, one of the pairs before
         it has to go: else the small one lies where it splits what is free.
@@ -209,19 +210,29 @@ class _Memory:
             pairs = zip(values(size), values(floor), strict=True)
             return sum(bytes_ / max(least, 1) - 1 for bytes_, least in pairs) / len(bindings)
 
-        def cost(some: Sequence[Handover]) -> float:
-            return layout_cost(grouped(self.requests, some), self.pool.align, bindings, floor, _MOVES)
+        def cost(near: Sequence[Request], some: Sequence[Handover]) -> float:
+            return layout_cost(grouped(near, some), self.pool.align, bindings, floor, _MOVES, 1 + _NEAR)
 
         if len(self.requests) > _FEW or beyond(way.size) < _NEAR:
             return way
-        best, least = list(taken), cost(taken)
+        best = list(taken)
         for each in taken:
-            without = [other for other in best if other is not each]
-            if (found := cost(without)) < least:
-                best, least = without, found
-        is_new = way.arena is None or {each.pair for each in best} != {*way.arena.in_place}
-        other = self._arena(best, slots, alone) if is_new else None
-        return way if other is None else min(way, other, key=lambda each: beyond(each.size))
+            near = self._beside(each)
+            inside = [other for other in best if other.destination in near and other.source in near]
+            least = cost(near, inside)
+            if least > 1 + _NEAR and cost(near, [other for other in inside if other is not each]) < least:
+                best.remove(each)
+        if way.arena is not None and {each.pair for each in best} == {*way.arena.in_place}:
+            return way
+        return min(way, self._arena(best, slots, beside) or way, key=lambda each: beyond(each.size))
+
+    def _beside(self, pair: Handover) -> list[Request]:
+        """The two requests of a pair, those that are born a little before and after, and what lives at the time."""
+        births = sorted(self.requests, key=lambda request: request.live[0][0])
+        first, last = sorted((births.index(pair.source), births.index(pair.destination)))
+        some = births[max(0, first - _BORN) : last + _BORN + 1]
+        begin, end = some[0].live[0][0], some[-1].live[0][0]
+        return [each for each in self.requests if each.live[0][0] <= end and begin < each.live[-1][1]]
 
     def _whole(self, slots: _Slots) -> _Way:
         return _Way(slots.size(self.pool.name), slots)

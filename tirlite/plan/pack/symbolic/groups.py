@@ -167,8 +167,10 @@ def pack_groups(
         yield stacked, is_apart and max(aligns) == 1
 
 
-def layout_cost(groups: Sequence[Group], align: int, bindings: Sequence[Binding], floor: Size, moves: int) -> float:
-    """What one order of the groups costs at some bindings, where `floor` must be: the best that a few moves find."""
+def layout_cost(
+    groups: Sequence[Group], align: int, bindings: Sequence[Binding], floor: Size, moves: int, enough: float
+) -> float:
+    """What one order of the groups costs at some bindings, over a `floor`: the best that a few moves of each find."""
     import numpy as np
 
     values = Order(bindings).values
@@ -176,7 +178,7 @@ def layout_cost(groups: Sequence[Group], align: int, bindings: Sequence[Binding]
     limits = np.full(len(bindings), np.inf)
     aligns = [max(align, group.align) for group in groups]
     trials = Trials.of(_sections(groups, Order(bindings)), aligns, sizes, limits, len(bindings))
-    return least_cost(replace(trials, floors=np.maximum(values(floor), 1.0)), moves)
+    return least_cost(replace(trials, floors=np.maximum(values(floor), 1.0)), moves, enough)
 
 
 @record

@@ -100,7 +100,9 @@ class Trials:
 
     def cost(self, tops: Values) -> float:
         """Less is better: the mean over the bindings of what is needed over what must be, and of the worst of it."""
-        ratios = (tops / self.floors)[: self.count]
+        import numpy as np
+
+        ratios = np.maximum(tops / self.floors, 1.0)[: self.count]
         beyond = (tops / self.floors - self.limits / self.floors - 1e-9).clip(0)
         worst = max(float(ratios.max()) - _GOOD, 0.0)
         return round(float(ratios.mean()) + _WORST * worst + _BEYOND * float(beyond.max() + beyond.sum()), 9)
@@ -216,12 +218,17 @@ def _packed(trials: Trials, weights: Values) -> Order:
     return tuple(sorted(range(len(blocks)), key=lambda number: (offsets[number], number)))
 
 
-def least_cost(trials: Trials, per_block: int) -> float:
-    """What the best order costs that so many moves for each block find, from the order on in which they are born."""
-    return _moved(trials, trials.births, per_block * len(trials.spans))[1]
+def least_cost(trials: Trials, per_block: int, enough: float) -> float:
+    """What the best order costs: of blocks packed by the mean, or as they are born and after so many moves for each."""
+    import numpy as np
+
+    cost = trials.cost(trials.tops(_packed(trials, np.full(trials.count, 1 / trials.count))))
+    if cost <= enough:
+        return cost
+    return min(cost, _moved(trials, trials.births, per_block * len(trials.spans), enough)[1])
 
 
-def _moved(trials: Trials, order: Order, moves: int) -> tuple[Order, float]:
+def _moved(trials: Trials, order: Order, moves: int, enough: float = ENOUGH) -> tuple[Order, float]:
     """The order, improved on by moves of single blocks that have to do with what is highest at some binding.
 
     What is needed there is the sum of a few blocks, each of which rests on the next. An order that needs less takes
@@ -256,6 +263,6 @@ def _moved(trials: Trials, order: Order, moves: int) -> tuple[Order, float]:
         found = trials.cost(trials.top_of(heights))
         if found <= cost:
             order, cost, levels, worse = tuple(moved), found, heights, []
-            if cost <= ENOUGH:
+            if cost <= enough:
                 break
     return order, cost
