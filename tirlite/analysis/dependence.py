@@ -388,7 +388,7 @@ def _is_told(touch: Touch) -> bool:
 
 
 def plainly_ordered(first: Touch, then: Touch, home: Region, roots: tuple[Buffer, Buffer]) -> bool:
-    """Whether the order that `find_reversal` looks for is plain to see; False where that takes a proof.
+    """Whether the order that `out_of_order` looks for is plain to see; False where that takes a proof.
 
     Both are in one body. There are no loops around it; or the two have equal indices, which name each loop, in the
     allocations themselves (`roots`), of one shape: then what runs on one element is one iteration.

@@ -40,8 +40,8 @@ from tirlite.ir import (
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.normalize import Normalize
-from tirlite.schedules.handle import LoopName, chain_to
-from tirlite.schedules.step import Step, demand_any_order, demand_plain, does_not_fit
+from tirlite.schedules.handle import LoopName, block_of, chain_to
+from tirlite.schedules.step import Step, demand_any_order, demand_plain, demand_steady, does_not_fit
 from tirlite.schedules.windows import MOST_ELEMENTS, Window, window
 from tirlite.sizes.unknown import ends, is_nonnegative
 
@@ -78,7 +78,7 @@ class ComputeAt(Step):
             demand_any_order(self, loop)
         made = self._filled(facts, first)
         self._demand_readers(made, first, around[-1])
-        self._demand_steady_inputs(facts, made, first, between)
+        demand_steady(self, facts, first, between, but=made)
         nest = _nest(first, made)
         for loop in nest:
             demand_plain(self, loop)
@@ -92,12 +92,11 @@ class ComputeAt(Step):
 
     def _between(self, func: PrimFunc, first: For, around: tuple[For, ...]) -> tuple[Stmt, ...]:
         """The statements behind the nest up to the one that `at` stands in, that one too."""
-        for block in (each for each in walk(func.body) if isinstance(each, SeqStmt)):
-            if first in block.stmts:
-                begin = block.stmts.index(first) + 1
-                end = next((place for place, each in enumerate(block.stmts) if each in around), -1)
-                if end >= begin:
-                    return block.stmts[begin : end + 1]
+        stmts = block_of(func, first).stmts
+        begin = stmts.index(first) + 1
+        end = next((place for place, each in enumerate(stmts) if each in around), -1)
+        if end >= begin:
+            return stmts[begin : end + 1]
         raise does_not_fit(self, "the first loop does not stand before the other one, in one block")
 
     def _filled(self, facts: Facts, first: For) -> dict[Buffer, Filled]:
@@ -143,21 +142,6 @@ class ComputeAt(Step):
                     raise does_not_fit(self, f"{touch} is not one that the loop over `{at.var.name}` reads alone")
             if not _is_set_first(_nest(first, made)[-1].body, buffer):
                 raise does_not_fit(self, f"`{buffer.name}` is read before it is set")
-
-    def _demand_steady_inputs(
-        self, facts: Facts, made: Mapping[Buffer, Filled], first: For, between: tuple[Stmt, ...]
-    ) -> None:
-        """Raises KernelError where something writes what the nest reads before `at` has ended."""
-        root = facts.definitions.root
-        read = {root(node.buffer) for node in walk(first) if isinstance(node, Load)} - {*made}
-        for stmt in between:
-            if isinstance(stmt, Allocate):
-                continue
-            if not can_be_reordered(stmt):
-                raise does_not_fit(self, "what stands between the loops does more than load and store")
-            for store in statements_of(stmt, Store):
-                if root(store.buffer) in read:
-                    raise does_not_fit(self, f"`{store.buffer.name}`, which the nest reads, is written behind it")
 
     def _windows(
         self, facts: Facts, made: Mapping[Buffer, Filled], nest: list[For], around: tuple[For, ...]

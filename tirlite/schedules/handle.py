@@ -113,6 +113,12 @@ def _are_within(path: list[str], names: list[str]) -> bool:
     return all(name in rest for name in path)
 
 
+def block_of(func: PrimFunc, stmt: Stmt) -> SeqStmt:
+    """The first block that a statement stands in."""
+    bodies = (body for each in statements(func.body) for body in each.bodies)
+    return next(block for block in (func.body, *bodies) if stmt in block.stmts)
+
+
 def buffer_named(func: PrimFunc, name: str) -> Buffer:
     """The parameter, allocation or view of this name, the first one. Raises KernelError where there is none."""
     buffers = [param for param in func.params if isinstance(param, Buffer)]

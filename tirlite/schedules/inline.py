@@ -8,8 +8,6 @@ from itertools import pairwise
 from tirlite.analysis.access import Allocation
 from tirlite.analysis.dependence import writes
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.fusion import can_be_reordered
-from tirlite.analysis.temporaries import temporaries
 from tirlite.ir import (
     Allocate,
     Buffer,
@@ -23,14 +21,13 @@ from tirlite.ir import (
     Store,
     Var,
     rewrite,
-    statements_of,
     substitute,
     walk,
 )
 from tirlite.record import record
 from tirlite.rewrite.normalize import Normalize
 from tirlite.schedules.handle import buffer_named, loops_around
-from tirlite.schedules.step import Step, demand_any_order, does_not_fit
+from tirlite.schedules.step import Step, demand_any_order, demand_steady, demand_temporaries, does_not_fit
 
 _PLAIN = (ForKind.SERIAL, ForKind.PARALLEL)
 
@@ -48,9 +45,9 @@ class Inline(Step):
 
     def rewritten(self, facts: Facts) -> PrimFunc:
         buffer = buffer_named(facts.func, self.buffer)
-        allocation = next((each for each in temporaries(facts) if each.buffer is buffer), None)
-        if allocation is None or buffer.dtype.lanes > 1:
-            raise does_not_fit(self, f"`{buffer.name}` is no temporary that is used element by element")
+        (allocation,) = demand_temporaries(self, facts, [buffer])
+        if buffer.dtype.lanes > 1:
+            raise does_not_fit(self, f"`{buffer.name}` is by vectors")
         nest, store = self._nest(facts, allocation)
         self._demand_steady(facts, allocation, nest, store)
 
@@ -91,27 +88,19 @@ class Inline(Step):
 
     def _demand_steady(self, facts: Facts, allocation: Allocation, nest: list[For], store: Store) -> None:
         """Raises KernelError, with the accesses, where a value would not be the one that was stored."""
-        buffer, root = allocation.buffer, facts.definitions.root
+        buffer = allocation.buffer
         demand_any_order(self, nest[0])
         for touch in allocation.touches:
             if any(index.dtype.lanes > 1 for index in getattr(touch.node, "indices", ())):
                 raise does_not_fit(self, f"{touch} is by vectors")
-        read = {root(node.buffer) for node in walk(store.value) if isinstance(node, Load)}
-        if buffer in read:
+        if any(_reads(node, buffer) for node in walk(store.value)):
             raise does_not_fit(self, f"the value of `{buffer.name}` is of its own elements")
         stmts = _block(facts.func, buffer).stmts
         behind = stmts[stmts.index(nest[0]) + 1 :]
         uses = [place for place, stmt in enumerate(behind) if any(_reads(node, buffer) for node in walk(stmt))]
         if any(_reads(node, buffer) for stmt in stmts[: stmts.index(nest[0])] for node in walk(stmt)):
             raise does_not_fit(self, f"`{buffer.name}` is read before it is filled")
-        for stmt in behind[: max(uses, default=-1) + 1]:
-            if not isinstance(stmt, Allocate) and not can_be_reordered(stmt):
-                raise does_not_fit(
-                    self, f"what stands before the last that reads `{buffer.name}` does more than load and store"
-                )
-            for each in statements_of(stmt, Store):
-                if root(each.buffer) in read:
-                    raise does_not_fit(self, f"`{each}` writes what `{buffer.name}` is of, before it is read")
+        demand_steady(self, facts, store.value, behind[: max(uses, default=-1) + 1])
 
 
 def _reads(node: Node, buffer: Buffer) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.fusion import against, can_be_reordered
+from tirlite.analysis.fusion import can_be_reordered
 from tirlite.analysis.integers.exactness import stays_exact
 from tirlite.analysis.integers.index_space import IndexSpace
 from tirlite.ir import (
@@ -35,8 +35,8 @@ from tirlite.record import record
 from tirlite.rewrite.affine_exprs import shifted
 from tirlite.rewrite.normalize import exchanged
 from tirlite.rewrite.simplify.simplify import simplified
-from tirlite.schedules.handle import LoopName, loop_named
-from tirlite.schedules.step import Step, breaks_order, demand_any_order, demand_plain, does_not_fit, is_steady
+from tirlite.schedules.handle import LoopName, block_of, loop_named
+from tirlite.schedules.step import Step, demand_any_order, demand_order, demand_plain, does_not_fit, is_steady
 from tirlite.sizes import Size
 from tirlite.sizes.unknown import ends as ends_of, is_nonnegative
 
@@ -65,12 +65,10 @@ class Join(Step):
         return exchanged(facts.func, {**dict.fromkeys(loops, ()), others[-1]: (joined.loop,)})
 
     def _demand_neighbours(self, func: PrimFunc, loops: Sequence[For]) -> None:
-        for block in (each for each in walk(func.body) if isinstance(each, SeqStmt)):
-            if loops[0] in block.stmts and loops[-1] in block.stmts:
-                begin, end = (block.stmts.index(each) for each in (loops[0], loops[-1]))
-                if [each for each in block.stmts[begin : end + 1] if not can_be_passed(each)] == loops:
-                    return
-        raise does_not_fit(self, "the loops do not follow each other, with allocations and lets alone between them")
+        stmts = block_of(func, loops[0]).stmts
+        end = stmts.index(loops[-1]) + 1 if loops[-1] in stmts else 0
+        if [each for each in stmts[stmts.index(loops[0]) : end] if not can_be_passed(each)] != loops:
+            raise does_not_fit(self, "the loops do not follow each other, with allocations and lets alone between them")
 
 
 def can_be_passed(stmt: Stmt) -> bool:
@@ -104,10 +102,7 @@ class Joined:
         if behind < 0 or (behind and second.kind is not ForKind.SERIAL):
             raise does_not_fit(step, "the second loop runs no iterations ahead, nor behind in parallel")
         for part, already in self.parts:
-            for each in against(facts, part, second, behind - already):
-                if each is None:
-                    raise does_not_fit(step, "how the loops lie to each other is not known, or they access too much")
-                raise breaks_order(step, each)
+            demand_order(step, facts, part, second, behind - already)
         made = _one_loop(self.loop, second, behind, facts.space)
         if made is None:
             raise does_not_fit(step, "the bounds of the loops are read from memory, or may wrap around")

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.fusion import can_be_reordered
 from tirlite.ir import (
     Allocate,
     And,
     Buffer,
     Call,
-    Expr,
     For,
     ForKind,
     LetExpr,
@@ -34,8 +32,8 @@ from tirlite.ir import (
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.normalize import Normalize
-from tirlite.schedules.handle import LoopName, chain_to
-from tirlite.schedules.step import Step, defined_in, demand_any_order, demand_plain, does_not_fit, trips
+from tirlite.schedules.handle import LoopName, block_of, chain_to
+from tirlite.schedules.step import Step, defined_in, demand_any_order, demand_plain, demand_steady, does_not_fit, trips
 
 _KINDS = (ForKind.SERIAL, ForKind.REDUCE)
 
@@ -61,7 +59,7 @@ class Precompute(Step):
         count = trips(facts, loop)
         if value is None or count is None:
             raise does_not_fit(self, "no iteration computes an elementary function, or how many there are is not known")
-        block = next(each for each in walk(facts.func.body) if isinstance(each, SeqStmt) and loop in each.stmts)
+        block = block_of(facts.func, loop)
         behind = block.stmts[block.stmts.index(loop) :]
         inside = defined_in(loop.body)
         if any(node in inside for node in walk(value)):
@@ -69,7 +67,7 @@ class Precompute(Step):
         same = [each for stmt in behind for each in _loops(stmt) if _has_bounds(each, loop)]
         users = [each for each in same if any(True for _ in _equals(each, loop, value))]
         last = max(place for place, stmt in enumerate(behind) if any(each in {*_loops(stmt)} for each in users))
-        self._demand_steady(facts, value, behind[: last + 1])
+        demand_steady(self, facts, value, behind[: last + 1])
         kept = Buffer(value.op.name.lower(), value.dtype, (count,))
         made = [self._using(stmt, loop, value, kept, users) for stmt in behind[: last + 1]]
         var = Var(f"{kept.name}.{loop.var.name}")
@@ -79,17 +77,6 @@ class Precompute(Step):
         whole = SeqStmt((*block.stmts[:place], Allocate(kept, span=loop.span), first, *made, *behind[last + 1 :]))
         result = rewrite(facts.func, {SeqStmt: lambda each: whole if each is block else each})
         return Normalize()(result)
-
-    def _demand_steady(self, facts: Facts, value: Expr, behind: tuple[Stmt, ...]) -> None:
-        """Raises KernelError where a statement writes what the value is of."""
-        root = facts.definitions.root
-        read = {root(node.buffer) for node in walk(value) if isinstance(node, Load)}
-        for stmt in behind:
-            if not isinstance(stmt, Allocate) and not can_be_reordered(stmt):
-                raise does_not_fit(self, "what stands between the loops does more than load and store")
-            for store in (each for each in statements(stmt) if isinstance(each, Store)):
-                if root(store.buffer) in read:
-                    raise does_not_fit(self, f"`{store.buffer.name}` is written before the last loop that reads it")
 
     def _using(self, stmt: Stmt, loop: For, value: Call, kept: Buffer, users: list[For]) -> Stmt:
         """A statement with the value read where it was computed."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from math import inf
 
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.fusion import against, can_be_reordered
+from tirlite.analysis.fusion import can_be_reordered
 from tirlite.analysis.reductions import Update, neutral
 from tirlite.analysis.regrouping import updates_in
 from tirlite.ir import (
@@ -52,12 +52,12 @@ from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.normalize import exchanged
 from tirlite.rewrite.reductions import message_of
-from tirlite.schedules.handle import LoopName, chain_to
+from tirlite.schedules.handle import LoopName, block_of, chain_to
 from tirlite.schedules.step import (
     Step,
-    breaks_order,
     defined_in,
     demand_any_order,
+    demand_order,
     does_not_fit,
     is_in_bounds,
     is_steady,
@@ -110,7 +110,7 @@ class Rescale(Step):
     def _demand_one_range(self, facts: Facts, first: For, others: Sequence[For]) -> None:
         """Raises KernelError where the loops are not of one kind and one range, one behind the other in a block."""
         space = facts.space
-        block = next(each for each in walk(facts.func.body) if isinstance(each, SeqStmt) and first in each.stmts)
+        block = block_of(facts.func, first)
         places = [block.stmts.index(each) if each in block.stmts else -1 for each in (first, *others)]
         if not others or places != sorted({*places}):
             raise does_not_fit(self, "the loops do not follow each other in one block")
@@ -152,7 +152,7 @@ class Rescale(Step):
         """Raises KernelError where one of the loops may not go with the first one."""
         root = facts.definitions.root
         combined = {root(update.store.buffer) for each in sums for update in each.updates}
-        block = next(each for each in walk(facts.func.body) if isinstance(each, SeqStmt) and first in each.stmts)
+        block = block_of(facts.func, first)
         written = set[Buffer]()
         for stmt in block.stmts[block.stmts.index(first) + 1 : block.stmts.index(others[-1])]:
             if stmt in others or isinstance(stmt, Allocate):
@@ -165,11 +165,7 @@ class Rescale(Step):
             for read in each.read:
                 if root(read.buffer) in written | combined:
                     raise does_not_fit(self, f"`{read}` is written between the loops, or summed up by one of them")
-            for broken in against(facts, first, loop, 0):
-                if broken is None:
-                    raise does_not_fit(self, "how the loops lie to each other is not known, or they access too much")
-                if root(broken.source.buffer) is not root(best.buffer):
-                    raise breaks_order(self, broken)
+            demand_order(self, facts, first, loop, but=root(best.buffer))
 
 
 @record(eq=False)

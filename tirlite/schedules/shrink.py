@@ -32,7 +32,7 @@ from tirlite.rewrite.pipeline import Rewritten
 from tirlite.schedules.compact import compacted
 from tirlite.schedules.handle import buffer_named
 from tirlite.schedules.sink import sunk
-from tirlite.schedules.step import Step, does_not_fit
+from tirlite.schedules.step import Step, demand_temporaries, does_not_fit
 
 
 @record
@@ -61,14 +61,8 @@ class Shrink(Step):
         return Rewritten(made, facts=less if made is less.func else None)
 
     def _chosen(self, facts: Facts, named: Collection[Buffer]) -> list[Allocation]:
-        """The allocations of these buffers. Raises KernelError where one is none that may be moved and reshaped."""
-        known = {each.buffer: each for each in temporaries(facts)}
-        if not named:
-            return [*known.values()]
-        for each in named:
-            if each not in known:
-                raise does_not_fit(self, f"`{each.name}` is no temporary that is used element by element")
-        return [known[each] for each in named]
+        """The allocations of these buffers, or of all temporaries. Raises KernelError for one that is no temporary."""
+        return demand_temporaries(self, facts, named) if named else temporaries(facts)
 
 
 def contracted(allocations: Iterable[Allocation], facts: Facts) -> PrimFunc:

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, ClassVar
 
 from tirlite.analysis.dependence import writes
 from tirlite.analysis.facts import Facts
+from tirlite.analysis.fusion import against, can_be_reordered
+from tirlite.analysis.temporaries import temporaries
 from tirlite.diag import KernelError, Message
 from tirlite.ir import (
     GE,
     LT,
     Add,
+    Allocate,
     And,
     Assert,
     Broadcast,
@@ -25,6 +28,7 @@ from tirlite.ir import (
     IntImm,
     Load,
     Min,
+    Node,
     PrimFunc,
     Ramp,
     SeqStmt,
@@ -50,7 +54,7 @@ from tirlite.schedules.handle import LoopHandle
 from tirlite.sizes import maximum
 
 if TYPE_CHECKING:
-    from tirlite.analysis.access import Touch
+    from tirlite.analysis.access import Allocation, Touch
     from tirlite.analysis.dependence import Dependence
 
 
@@ -141,6 +145,41 @@ def named(loop: For, suffix: str) -> For:
     """The loop over a variable of its own, whose name ends so."""
     var = Var(loop.var.name + suffix)
     return substitute(loop, {loop.var: var}).replaced(var=var)
+
+
+def demand_temporaries(step: object, facts: Facts, buffers: Iterable[Buffer]) -> list[Allocation]:
+    """The allocations of buffers. Raises KernelError for one that is none, or may not be moved and reshaped."""
+    known = {each.buffer: each for each in temporaries(facts)}
+    for each in (wanted := [*buffers]):
+        if each not in known:
+            raise does_not_fit(step, f"`{each.name}` is no temporary that is used element by element")
+    return [known[each] for each in wanted]
+
+
+def demand_steady(step: object, facts: Facts, of: Node, stmts: Iterable[Stmt], but: Iterable[Buffer] = ()) -> None:
+    """Raises KernelError where statements may write what a node loads, other than from some buffers."""
+    root = facts.definitions.root
+    read = {root(node.buffer) for node in walk(of) if isinstance(node, Load)}.difference(but)
+    for stmt in stmts:
+        if not isinstance(stmt, Allocate) and not can_be_reordered(stmt):
+            raise does_not_fit(step, "what stands in between does more than load and store")
+        for store in statements_of(stmt, Store):
+            if root(store.buffer) in read:
+                raise does_not_fit(step, f"`{store}` writes what is computed from, before all is computed")
+
+
+def demand_order(
+    step: object, facts: Facts, first: For, second: For, behind: int = 0, *, but: Buffer | None = None
+) -> None:
+    """Raises KernelError where one loop, in which the second runs behind the first, has accesses out of order.
+
+    Those of the first to `but` may be.
+    """
+    for each in against(facts, first, second, behind):
+        if each is None:
+            raise does_not_fit(step, "how the loops lie to each other is not known, or they access too much")
+        if but is None or facts.definitions.root(each.source.buffer) is not but:
+            raise breaks_order(step, each)
 
 
 def carried(facts: Facts, loop: For) -> Iterator[Dependence]:

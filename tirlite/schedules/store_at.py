@@ -9,7 +9,7 @@ from tirlite.analysis.access import Allocation, Touch
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.integers.exactness import stays_exact
 from tirlite.analysis.integers.index_space import IndexSpace
-from tirlite.analysis.temporaries import common_regions, temporaries
+from tirlite.analysis.temporaries import common_regions
 from tirlite.ir import (
     Expr,
     FloorMod,
@@ -30,7 +30,7 @@ from tirlite.ir import (
 from tirlite.record import record
 from tirlite.rewrite.access_rewrite import Accesses, Reindex
 from tirlite.schedules.handle import LoopName, buffer_named, loop_named
-from tirlite.schedules.step import Step, does_not_fit
+from tirlite.schedules.step import Step, demand_temporaries, does_not_fit
 from tirlite.sizes import Proof, Size, prove_le
 from tirlite.sizes.unknown import Ends, ends
 
@@ -51,19 +51,16 @@ class StoreAt(Step):
 
     def rewritten(self, facts: Facts) -> PrimFunc:
         at = loop_named(facts.func, self.at)
-        known = {each.buffer: each for each in temporaries(facts)}
         accesses = Accesses()
-        for buffer in (buffer_named(facts.func, each) for each in self.buffers):
-            if buffer not in known:
-                raise does_not_fit(self, f"`{buffer.name}` is no temporary that is used element by element")
-            if loop_around(known[buffer]) is not at:
-                around = f"the loop over `{at.var.name}`"
-                raise does_not_fit(self, f"{around} does not hold all uses of `{buffer.name}`, in order")
-            found = lines_of(known[buffer], at, facts.space)
+        for each in demand_temporaries(self, facts, (buffer_named(facts.func, name) for name in self.buffers)):
+            told = f"`{each.buffer.name}`"
+            if loop_around(each) is not at:
+                raise does_not_fit(self, f"the loop over `{at.var.name}` does not hold all uses of {told}, in order")
+            found = lines_of(each, at, facts.space)
             if found is None:
-                seen = ", ".join(dict.fromkeys(map(str, known[buffer].touches)))
-                raise does_not_fit(self, f"an iteration sees more than some lines of `{buffer.name}`: {seen}")
-            _fold(known[buffer], *found, accesses)
+                seen = ", ".join(dict.fromkeys(map(str, each.touches)))
+                raise does_not_fit(self, f"an iteration sees more than some lines of {told}: {seen}")
+            _fold(each, *found, accesses)
         return accesses.apply(facts.func)
 
 
