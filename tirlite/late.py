@@ -1,18 +1,18 @@
-"""Makes a `__getattr__` for a package from names with their modules, which loads names at first use.
+"""Makes a `__getattr__` for a package, which loads what the type checker sees imported when it is first used.
 
 Most programs need few of the names that a package shows, and Python pays for each module that it loads. In the
-package's `__init__.py`, beside the imports for the type checker:
+package's `__init__.py`:
 
     if TYPE_CHECKING:
         from tirlite.plan.tables.csv import read_csv as read_csv
     else:
-        __getattr__, __all__ = late_names(__name__, {"tables.csv": "read_csv"})
+        __getattr__, __all__ = late_names(__name__)
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from types import ModuleType
 
@@ -50,10 +50,16 @@ class _Package(ModuleType):
         return import_module, (self.__name__,)
 
 
-def late_names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], object], list[str]]:
-    """What finds a name of `package`, and all of its names; `homes` are these by the module that defines them."""
-    places = {name: module for module, names in homes.items() for name in names.split()}
-    shown = sys.modules[package]
+def late_names(package: str, **more: Iterable[str]) -> tuple[Callable[[str], object], list[str]]:
+    """What finds a name of `package`, which calls this, and all of its names, with `more` by modules of it."""
+    places = {name: f"{package}.{module}" for module, names in more.items() for name in names}
+    shown, module = sys.modules[package], ""
+    # Code lists what it names in order: a module, and then what it would import from there. Other names are bound now.
+    for name in sys._getframe(1).f_code.co_names:
+        if "." in name:
+            module = name if name.startswith(f"{package}.") else ""
+        elif module and not name.startswith("_") and isinstance(vars(shown).get(name, shown), ModuleType):
+            places[name] = module
     for name in places.keys() & vars(shown).keys():
         delattr(shown, name)
     vars(shown)["__late__"] = places
@@ -62,7 +68,7 @@ def late_names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], 
     def __getattr__(name: str) -> object:  # noqa: N807
         if name not in places:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value: object = getattr(import_module(f"{package}.{places[name]}"), name)
+        value: object = getattr(import_module(places[name]), name)
         setattr(shown, name, value)
         return value
 

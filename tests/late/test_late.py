@@ -1,5 +1,6 @@
 """Names of a package that are loaded when they are first used."""
 
+import ast
 import pickle
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import tirlite.analysis
 import tirlite.codegen
 import tirlite.diag
 import tirlite.driver
-import tirlite.dsl
+import tirlite.dsl.vocabulary
 import tirlite.graph
 import tirlite.ir
 import tirlite.plan
@@ -22,7 +23,7 @@ import tirlite.runtime
 import tirlite.show
 import tirlite.sizes
 import tirlite.solver
-from tirlite.late import LateModule, late_names
+from tirlite.late import LateModule
 
 PACKAGES = [
     tirlite.analysis,
@@ -73,10 +74,26 @@ def test_a_name_is_that_of_its_module_and_stays(monkeypatch: pytest.MonkeyPatch)
     for module in ("tables.csv", "shape.formulas"):  # below a package that is none, nothing more can be loaded
         import_module(f"tirlite.plan.{module}")
     monkeypatch.setitem(sys.modules, "tirlite.plan", package)
-    find, names = late_names("tirlite.plan", {"tables.csv": "read_csv", "shape.formulas": "Conditions"})
-    assert names == ["Conditions", "read_csv"]
-    assert find("read_csv") is package.read_csv
-    assert find("Conditions").__module__ == "tirlite.plan.shape.formulas"
+    exec(
+        "from tirlite.late import late_names\n"
+        "if not print:\n"
+        "    from tirlite.plan.tables.csv import read_csv as read_csv\n"
+        "    from tirlite.plan.shape.formulas import Conditions as Conditions\n"
+        "__getattr__, __all__ = late_names('tirlite.plan')",
+        vars(package),
+        found := {},
+    )
+    assert found["__all__"] == ["Conditions", "read_csv"]
+    assert found["__getattr__"]("read_csv") is package.read_csv
+    assert found["__getattr__"]("Conditions").__module__ == "tirlite.plan.shape.formulas"
+
+
+@pytest.mark.parametrize("package", [each for each in PACKAGES if each is not tirlite.driver])
+def test_the_names_of_a_package_are_those_that_type_checkers_see(package: ModuleType) -> None:
+    tree = ast.parse(Path(package.__file__ or "").read_text("utf-8"))
+    seen = [n for each in tree.body if isinstance(each, ast.If) for n in each.body if isinstance(n, ast.ImportFrom)]
+    names = {alias.asname for each in seen for alias in each.names}
+    assert set(package.__all__) - set(tirlite.dsl.vocabulary.WORDS) == names - set(tirlite.dsl.vocabulary.WORDS)
 
 
 def test_a_late_module_is_loaded_when_something_in_it_is_used() -> None:

@@ -43,23 +43,4 @@ if TYPE_CHECKING:
     from tirlite.analysis.storage_check.check import check_storage as check_storage
     from tirlite.analysis.storage_check.resident import StorageFault as StorageFault
 else:
-    __getattr__, __all__ = late_names(
-        __name__,
-        {
-            "access": "Access AccessKind Entry LinearSequence Region Touch linear_sequence",
-            "allocations": "AllocationSize allocations",
-            "byte_ranges": "ByteRange are_disjoint byte_ranges",
-            "call_demands": "GIVEN Demand demands demands_of",
-            "dependence": "Dependence DependenceKind Step",
-            "facts": "Facts dependences",
-            "in_place.candidates": "in_place_candidates",
-            "in_place.prover": "InPlaceProof",
-            "integers.extents": "Extents",
-            "integers.index_space": "IndexSpace",
-            "lifetimes": "Lifetime lifetimes lifetimes_of",
-            "param_uses": "ParamUses Use",
-            "shape_plan": "PlanDemands ShapePlan plan_demands shape_plan",
-            "storage_check.check": "check_storage",
-            "storage_check.resident": "StorageFault",
-        },
-    )
+    __getattr__, __all__ = late_names(__name__)

@@ -25,16 +25,4 @@ if TYPE_CHECKING:
     from tirlite.codegen.reports import Told as Told
     from tirlite.codegen.storage import Workspace as Workspace
 else:
-    __getattr__, __all__ = late_names(
-        __name__,
-        {
-            "callees": "Callees offered_ahead",
-            "llvm.machine": "MACHINES Effort Optimised compile_exported compile_text optimised",
-            "llvm.pool": "pool_text",
-            "llvm.side_by_side": "ObjectCode SideBySide compile_module",
-            "llvm.signals": "signals_text",
-            "lower": "Lowered lower",
-            "reports": "Told",
-            "storage": "Workspace",
-        },
-    )
+    __getattr__, __all__ = late_names(__name__)

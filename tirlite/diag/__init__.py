@@ -31,17 +31,4 @@ if TYPE_CHECKING:
     from tirlite.diag.nearest import did_you_mean as did_you_mean, hint as hint, nearest as nearest
     from tirlite.diag.source import Source as Source, Span as Span
 else:
-    __getattr__, __all__ = late_names(
-        __name__,
-        {
-            "entry": "Entry entries entry_of message_kinds",
-            "error": (
-                "CallError CallTypeError CallValueError CapacityError GraphError InternalError"
-                " KernelAssertionError KernelError KernelIndexError KernelRunError PlanError TirliteError"
-                " boundary public"
-            ),
-            "message": "GraphMessage Message PlanMessage",
-            "nearest": "did_you_mean hint nearest",
-            "source": "Source Span",
-        },
-    )
+    __getattr__, __all__ = late_names(__name__)

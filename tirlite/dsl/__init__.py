@@ -1,5 +1,7 @@
 """Translates the kernel language, a Python function or printed text, to a PrimFunc, and holds its words."""
 
+from __future__ import annotations
+
 from typing import TYPE_CHECKING
 
 from tirlite.dsl.vocabulary import WORDS, Word
@@ -14,13 +16,4 @@ if TYPE_CHECKING:
     def __getattr__(name: str) -> Word:
         """The words that mean something inside kernels alone: loops, declarations, functions."""
 else:
-    __getattr__, __all__ = late_names(
-        __name__,
-        {
-            "dims": "dim dims",
-            "inline": "Inline inline",
-            "parameters": "array buffer out",
-            "translate": "Translation parse translate",
-            "vocabulary": " ".join(WORDS),
-        },
-    )
+    __getattr__, __all__ = late_names(__name__, vocabulary=WORDS)

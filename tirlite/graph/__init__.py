@@ -58,31 +58,4 @@ if TYPE_CHECKING:
     )
     from tirlite.graph.validate import validate as validate
 else:
-    __getattr__, __all__ = late_names(
-        __name__,
-        {
-            "aot.compile": "compile",
-            "aot.compiled_graph": "CompiledGraph",
-            "aot.lower": "Lowered lower",
-            "builder.builder": "Builder",
-            "equal": "structural_equal",
-            "evaluate": "apply evaluate trace",
-            "explicit.allocation": "explicit_allocation",
-            "explicit.coalesce": "LiftConstants StorageCoalesce storage_problem",
-            "explicit.executable": "Executable Run",
-            "explicit.instructions": "Routine",
-            "expr": "Call Constant Expr FunctionNode If Let Tuple TupleGetItem Var constant",
-            "function": "Function",
-            "memory.plan_memory": "MemoryPlan plan_memory",
-            "memory.problem": "memory_problem",
-            "onnx.entry": "from_onnx",
-            "op": "Attrs Op Site",
-            "order.memory_order": "Ordered memory_order",
-            "out_variants": "NATIVE NUMPY Library OutVariants",
-            "program": "Block Branches Program program",
-            "registry": "OPS",
-            "static_runtime.runtime": "Figures RuntimeOptions StaticRuntime",
-            "types": "TensorType TupleType Type tensor_type",
-            "validate": "validate",
-        },
-    )
+    __getattr__, __all__ = late_names(__name__)

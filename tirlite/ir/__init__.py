@@ -134,34 +134,4 @@ if TYPE_CHECKING:
         walk as walk,
     )
 else:
-    __getattr__, __all__ = late_names(
-        __name__,
-        {
-            "assertion": "Shown failure places_in shown",
-            "builder": "Builder buffer_of",
-            "kernel_call": "DimSource Function KernelCall callees calls_in",
-            "dtype": (
-                "SCALARS DType TensorType TypeCode bf16 bool_ dtype_of f16 f32 f64 handle i8 i16 i32 i64"
-                " literal_type promote rounded u8 u16 u32 u64"
-            ),
-            "equal": "Equality structural_equal structural_hash",
-            "expr": (
-                "EQ GE GT LE LT NE Add And Binary BitAnd BitNot BitOr BitXor Broadcast Buffer BufferRef Call Cast"
-                " Compare Div Expr ExprLike FloatImm FloorDiv FloorMod IntImm LetExpr Load Max Min Mul Neg Not Or"
-                " Ramp Select ShiftLeft ShiftRight StringImm Sub TruncDiv TruncMod Unary Var as_expr as_indices"
-                " binary const widened"
-            ),
-            "func": "PrimFunc",
-            "node": "Node",
-            "op": "Op",
-            "printer": "text",
-            "rewrite": "Rule Substitution rebuild rewrite substitute",
-            "stmt": (
-                "PAYLOADS Allocate Assert AttrKey AttrStmt AttrValue Evaluate For ForKind IfThenElse Let"
-                " Permission SeqStmt Stmt Store View While seq"
-            ),
-            "trampoline": "Steps run",
-            "validate": "validate",
-            "walk": "conjuncts statements statements_of walk",
-        },
-    )
+    __getattr__, __all__ = late_names(__name__)

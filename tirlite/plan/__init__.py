@@ -28,24 +28,4 @@ if TYPE_CHECKING:
     from tirlite.plan.tables.text import parse_facts as parse_facts
     from tirlite.plan.verdict import Counterexample as Counterexample, Fault as Fault, Ok as Ok
 else:
-    __getattr__, __all__ = late_names(
-        __name__,
-        {
-            "bound": "lower_bound",
-            "cache": "PlanCache Repeatable",
-            "check": "check",
-            "layout": "Choice Decision Layout Placement Region",
-            "plan": "Plan",
-            "problem": "Problem",
-            "report.beside": "Comparison beside",
-            "request": "Pool Request",
-            "scope": "Rank StorageScope",
-            "shape.formulas": "Conditions offset_evaluator",
-            "shape.per_shape": "PerShape",
-            "solve": "solve",
-            "strategy": "STRATEGIES Strategy",
-            "tables.csv": "read_csv write_csv",
-            "tables.text": "parse_facts",
-            "verdict": "Counterexample Fault Ok",
-        },
-    )
+    __getattr__, __all__ = late_names(__name__)

@@ -42,33 +42,4 @@ if TYPE_CHECKING:
     from tirlite.rewrite.use_permissions import UsePermissions as UsePermissions
     from tirlite.rewrite.vectorize_loops import VectorizeLoops as VectorizeLoops
 else:
-    __getattr__, __all__ = late_names(
-        __name__,
-        {
-            "check_bounds": "CheckBounds",
-            "check_races": "CheckRaces",
-            "compute_once": "ComputeOnce",
-            "divide_loops": "DivideLoops",
-            "double_buffer": "DoubleBuffer",
-            "find_reductions": "FindReductions",
-            "lower_callees": "LowerCallees",
-            "narrow_integers": "NarrowIntegers",
-            "normalize": "Normalize",
-            "observers": "DumpFolder PrintAfter verify_after",
-            "parallelize_loops": "ParallelizeLoops",
-            "partition_loops": "PartitionLoops",
-            "pipeline": "Observer Pass Step run_pipeline",
-            "pipelines": "default_pipeline",
-            "reductions": "BlockReductions CheckReductions SplitReductions",
-            "remove_no_ops": "RemoveNoOps",
-            "shape_rewrite": "ByShape",
-            "simplify.simplify": "Simplify simplified",
-            "split_webs": "SplitWebs",
-            "storage_problem": "StorageProblem storage_problem",
-            "storage_rewrite": "StorageRewrite",
-            "threads.passes": "InjectVirtualThreads SplitThreads",
-            "unroll_loops": "UnrollLoops",
-            "use_permissions": "UsePermissions",
-            "vectorize_loops": "VectorizeLoops",
-        },
-    )
+    __getattr__, __all__ = late_names(__name__)

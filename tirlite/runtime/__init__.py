@@ -12,14 +12,4 @@ if TYPE_CHECKING:
     from tirlite.runtime.signature import Signature as Signature, signature_of as signature_of
     from tirlite.runtime.workspace import Workspaces as Workspaces, process_workspaces as process_workspaces
 else:
-    __getattr__, __all__ = late_names(
-        __name__,
-        {
-            "bind": "Binder Binding",
-            "executable": "Executable",
-            "pool": "set_num_threads",
-            "shape_plans": "ShapePlans",
-            "signature": "Signature signature_of",
-            "workspace": "Workspaces process_workspaces",
-        },
-    )
+    __getattr__, __all__ = late_names(__name__)

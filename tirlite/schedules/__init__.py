@@ -36,38 +36,4 @@ if TYPE_CHECKING:
     from tirlite.schedules.unroll_jam import Unroll as Unroll, UnrollJam as UnrollJam
     from tirlite.schedules.vectorize import Vectorize as Vectorize
 else:
-    __getattr__, __all__ = late_names(
-        __name__,
-        {
-            "annotate": "Annotate Nontemporal Parallel",
-            "cache_write": "CacheRead CacheWrite",
-            "compute_at": "ComputeAt",
-            "delinearise": "Delinearise",
-            "distribute": "Distribute",
-            "dots": "Dots",
-            "expand": "Expand",
-            "fuse": "Fuse",
-            "handle": "LoopHandle",
-            "inline": "Inline",
-            "inline_lets": "InlineLets",
-            "join": "Join",
-            "pack": "Pack",
-            "pack_padded": "PackPadded",
-            "peel": "Peel",
-            "precompute": "Precompute",
-            "reorder": "Reorder",
-            "rescale": "Rescale",
-            "rfactor": "Rfactor",
-            "scan": "Scan",
-            "schedule": "Schedule schedule",
-            "shrink": "Shrink",
-            "skew": "Skew",
-            "specialize": "Specialize",
-            "split": "Split",
-            "store_at": "StoreAt",
-            "tensorize": "Tensorize",
-            "tile": "Tile",
-            "unroll_jam": "Unroll UnrollJam",
-            "vectorize": "Vectorize",
-        },
-    )
+    __getattr__, __all__ = late_names(__name__)

@@ -30,17 +30,4 @@ if TYPE_CHECKING:
     from tirlite.show.svg import chart_svg as chart_svg
     from tirlite.show.table import table as table
 else:
-    __getattr__, __all__ = late_names(
-        __name__,
-        {
-            "carets": "framed marked_text python_text",
-            "chart": "chart_text",
-            "environment": "full_traceback",
-            "html": "block escaped folded framed_page page picture",
-            "rectangle": "Chart Rectangle",
-            "shown": "shown",
-            "styled": "Piece Role Styled coloured plain wants_colour write",
-            "svg": "chart_svg",
-            "table": "table",
-        },
-    )
+    __getattr__, __all__ = late_names(__name__)

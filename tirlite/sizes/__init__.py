@@ -23,15 +23,4 @@ if TYPE_CHECKING:
         upper_bound as upper_bound,
     )
 else:
-    __getattr__, __all__ = late_names(
-        __name__,
-        {
-            "cases": "fails_at_a_sample prove_le_by_cases",
-            "dim": "Dim Scalar",
-            "evaluate": "dims_of evaluate substitute",
-            "exchange": "from_sympy to_sympy",
-            "extrema": "alternatives maximum minimum",
-            "poly": "Poly Size SizeLike as_size",
-            "prove": "Proof ceildiv lower_bound prove_divides prove_eq prove_le prove_lt round_up upper_bound",
-        },
-    )
+    __getattr__, __all__ = late_names(__name__)

@@ -14,12 +14,4 @@ if TYPE_CHECKING:
     from tirlite.solver.late import LateEngine as LateEngine
     from tirlite.solver.offsets import compiled_offsets as compiled_offsets
 else:
-    __getattr__, __all__ = late_names(
-        __name__,
-        {
-            "compiler": "compile kernel options",
-            "engine": "CompiledEngine",
-            "late": "LateEngine",
-            "offsets": "compiled_offsets",
-        },
-    )
+    __getattr__, __all__ = late_names(__name__)

@@ -8,4 +8,4 @@ if TYPE_CHECKING:
     from tirlite.tune.autotune import Tuned as Tuned, autotune as autotune
     from tirlite.tune.contest import Trial as Trial
 else:
-    __getattr__, __all__ = late_names(__name__, {"autotune": "Tuned autotune", "contest": "Trial"})
+    __getattr__, __all__ = late_names(__name__)
