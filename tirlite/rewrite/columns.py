@@ -113,7 +113,7 @@ class Columns(Lanes):
 
     def _statement(self, stmt: Stmt) -> Stmt:
         if isinstance(stmt, For | IfThenElse | While):
-            outside, self.inside = self.inside, self.inside | _defined(stmt)
+            outside, self.inside = self.inside, self.inside | defined_in(stmt)
             made = self._composite(stmt)
             self.inside = outside
             return made
@@ -198,7 +198,7 @@ class Columns(Lanes):
     def _stores_along_rows(self, loop: For) -> list[Load]:
         """What each iteration stores in the row of each lane, as loads of that. Each in a buffer of its own."""
         stores = [stmt for stmt in statements(loop.body) if isinstance(stmt, Store) and self.stores_rows]
-        defined, found = _defined(loop), []
+        defined, found = defined_in(loop), []
         for stmt in loop.body.stmts:
             if isinstance(stmt, Store) and sum(each.buffer is stmt.buffer for each in stores) == 1:
                 element = Load(stmt.buffer, stmt.indices)
@@ -209,7 +209,7 @@ class Columns(Lanes):
     def _along_rows(self, loop: For) -> list[Load]:
         """The loads that each lane does along a row of its own. Raises NotVector for one that not all lanes do."""
         found: list[Load] = []
-        defined = _defined(loop)
+        defined = defined_in(loop)
         for load, is_certain in loads_of(loop.body):
             is_along = self._goes_along(load, loop, defined) and self.is_steady(load.buffer)
             if not is_along or any(is_at(load, each) for each in found):
@@ -290,14 +290,14 @@ class Columns(Lanes):
 
     def _loaded(self, tile: _Tile, on: Expr | None) -> Iterator[Stmt]:
         rows: list[Expr] = [Load(tile.load.buffer, indices) for indices in self._rows(tile, on)]
-        columns = yield from self._turned(rows)
+        columns = yield from turned_over(rows)
         for number, column in enumerate(columns):
             yield Store(tile.buffer, (const(number, i64), self._lane_numbers(const(0, i64))), column)
 
     def _stored_back(self, tile: _Tile, on: Expr | None) -> Iterator[Stmt]:
         whole = self._lane_numbers(const(0, i64))
         columns: list[Expr] = [Load(tile.buffer, (const(number, i64), whole)) for number in range(self.lanes)]
-        rows = yield from self._turned(columns)
+        rows = yield from turned_over(columns)
         for row, indices in zip(rows, self._rows(tile, on), strict=True):
             yield Store(tile.load.buffer, indices, row)
 
@@ -309,24 +309,25 @@ class Columns(Lanes):
             part = self._lane_numbers(last)
             yield (*row, part if on is None else masked(part, on))
 
-    def _turned(self, vectors: list[Expr]) -> Generator[Stmt, None, list[Expr]]:
-        """Names as many vectors as each has lanes, and then those of their first lanes, of their second and so on."""
 
-        def named(value: Expr) -> Let:
-            return Let(Var("row", value.dtype), value)
+def turned_over(vectors: list[Expr]) -> Generator[Stmt, None, list[Expr]]:
+    """Names as many vectors as each has lanes, and then those of their first lanes, of their second and so on."""
 
-        lets = [named(vector) for vector in vectors]
+    def named(value: Expr) -> Let:
+        return Let(Var("row", value.dtype), value)
+
+    lets = [named(vector) for vector in vectors]
+    yield from lets
+    half = len(vectors) // 2
+    for _ in range(len(vectors).bit_length() - 1):
+        rows = [let.var for let in lets]
+        lets = [
+            named(Call(one.dtype, op, (one, other)))
+            for one, other in zip(rows[:half], rows[half:], strict=True)
+            for op in (Op.INTERLEAVE_LOW, Op.INTERLEAVE_HIGH)
+        ]
         yield from lets
-        half = self.lanes // 2
-        for _ in range(self.lanes.bit_length() - 1):
-            rows = [let.var for let in lets]
-            lets = [
-                named(Call(one.dtype, op, (one, other)))
-                for one, other in zip(rows[:half], rows[half:], strict=True)
-                for op in (Op.INTERLEAVE_LOW, Op.INTERLEAVE_HIGH)
-            ]
-            yield from lets
-        return [let.var for let in lets]
+    return [let.var for let in lets]
 
 
 def _is_in_order(loop: For) -> bool:
@@ -334,7 +335,7 @@ def _is_in_order(loop: For) -> bool:
     return loop.kind is ForKind.SERIAL or is_short(loop)
 
 
-def _defined(stmt: For | IfThenElse | While) -> set[Var]:
+def defined_in(stmt: For | IfThenElse | While) -> set[Var]:
     """The variables of a loop or a branch, and those that are defined in it."""
     found = {each.var for each in statements(stmt) if isinstance(each, For | Let)}
     # One without any is there, too.

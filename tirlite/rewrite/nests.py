@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from functools import partial
 
 from tirlite.analysis.access import Allocation, Touch
@@ -39,6 +39,7 @@ from tirlite.ir import (
     const,
     i32,
     i64,
+    rewrite,
     statements,
     statements_of,
     walk,
@@ -60,6 +61,7 @@ from tirlite.rewrite.columns import IN_ORDER, TURNED, Columns, lanes_of, takes_r
 from tirlite.rewrite.jam import Jam, by_rows, is_repeatable, rows_together
 from tirlite.rewrite.lanes import Lanes, NotVector, is_inside, iterations
 from tirlite.rewrite.local_elements import with_followed_loads, with_local_elements, with_scalars, with_steady_loads
+from tirlite.rewrite.short_rows import Memory, with_short_rows
 from tirlite.rewrite.taps import by_window_rows, count_of
 from tirlite.rewrite.uniform import uniform_scalars
 from tirlite.sizes import Size, maximum
@@ -86,6 +88,7 @@ class Rules:
 def by_vectors(facts: Facts, rules: Rules) -> dict[For, tuple[Stmt, ...]]:
     """What stands in the place of loops: of those that the author marked, and of those where that pays."""
     made: dict[For, tuple[Stmt, ...]] = {}
+    short: list[_Short] = []
     done: set[For] = set()
     for loop in statements_of(facts.func.body, For):
         if loop in done:
@@ -100,10 +103,50 @@ def by_vectors(facts: Facts, rules: Rules) -> dict[For, tuple[Stmt, ...]]:
             chain = _chain(loop)
             done.update(chain)
             found = _nest(chain, facts, rules)
+            if found is None and not any(chain[0] in each.inside for each in short):
+                short += _short_rows(chain, facts, rules)
         if found is not None:
             made[loop] = found
             done.update(statements_of(loop.body, For))
+    for each in short:
+        made[each.loop] = each.beside(made)
     return made
+
+
+@record(eq=False)
+class _Short:
+    """A loop of which each lane takes a row of its own, where the rows are as short as a condition says."""
+
+    loop: For
+    condition: Expr | None
+    stmts: tuple[Stmt, ...]
+    inside: frozenset[For]
+
+    def beside(self, made: dict[For, tuple[Stmt, ...]]) -> tuple[Stmt, ...]:
+        """What stands in its place, with what was `made` of loops inside where rows are longer."""
+        inside = {each: made.pop(each) for each in self.inside if each in made}
+        if self.condition is None:
+            return self.stmts
+
+        def exchanged(loop: For) -> For | tuple[Stmt, ...]:
+            return inside.get(loop, loop)
+
+        body = rewrite(self.loop.body, {For: exchanged})
+        plain = SeqStmt((self.loop.replaced(body=body),))
+        return (IfThenElse(self.condition, SeqStmt(self.stmts), plain, span=self.loop.span),)
+
+
+def _short_rows(chain: list[For], facts: Facts, rules: Rules) -> Iterator[_Short]:
+    """The innermost loop of a chain, if it goes so."""
+    loop = chain[-1]
+    touches = facts.touches_in.get(loop, {})
+    if not _may_go(chain, len(chain) - 1, facts) or (rules.called and _may_be_in_place(touches)):
+        return
+    inside, memory = partial(is_inside, Bounds(facts.space)), _memory(facts, touches)
+    repeats = partial(_repeats_but_for, loop, facts)
+    found = with_short_rows(loop, with_local_elements(loop, touches), inside, memory, rules.processor, repeats)
+    if found is not None:
+        yield _Short(loop, *found, frozenset(statements_of(loop.body, For)))
 
 
 def _as_vectors(loop: For) -> tuple[Stmt, ...] | None:
@@ -242,14 +285,12 @@ def _at(
     if has_rows and in_place:
         return None
     if has_rows:
-        written = {facts.definitions.root(each.buffer) for each, found in touches.items() if any(map(writes, found))}
         # What each iteration stores by itself is faster along rows; but not what only lanes take from being in order,
         # nor what they find side by side.
         in_order = any(not facts.is_independent(each) for each in statements_of(loop.body, For))
-        steady = partial(_is_steady, facts, written)
         stores_rows = in_order or takes_rows_of_lanes(loop)
         dtypes = IN_ORDER if in_order else TURNED
-        lanes = partial(_columns, loop, inside, steady, dtypes, stores_rows)
+        lanes = partial(_columns, loop, inside, _memory(facts, touches).is_steady, dtypes, stores_rows)
         widths = (lanes_of(loop, dtypes, rules.processor),) * 2
     else:
         uniform = uniform_scalars(body, loop.var)
@@ -307,9 +348,16 @@ def _columns(
     return Columns(loop.var, first, lanes, inside, is_steady, dtypes, stores_rows=stores_rows)
 
 
-def _is_steady(facts: Facts, written: Container[Buffer], buffer: Buffer) -> bool:
-    """Whether nothing writes a buffer, by whatever name."""
-    return facts.definitions.root(buffer) not in written
+def _repeats_but_for(loop: For, facts: Facts, buffers: Container[Buffer]) -> bool:
+    """Whether iterations that run again write the same in all but some buffers."""
+    touches = facts.touches_in.get(loop, {}).items()
+    return is_repeatable(loop, {each: found for each, found in touches if each.buffer not in buffers})
+
+
+def _memory(facts: Facts, touches: Mapping[Allocation, Sequence[Touch]]) -> Memory:
+    """What a loop writes, by whatever name."""
+    root = facts.definitions.root
+    return Memory(root, {root(each.buffer) for each, found in touches.items() if any(map(writes, found))})
 
 
 def _jam(loop: For, body: SeqStmt) -> SeqStmt:

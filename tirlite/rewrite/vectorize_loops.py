@@ -41,6 +41,8 @@ class VectorizeLoops(FactsPass):
     iterations of a loop around go together where they share what loops inside load, by as many vectors as the registers
     of `target` hold.
 
+    Loops over many short rows, along which others reduce, have a row in each lane there: `short_rows.py`.
+
     Loops that load where they round a float to go by vectors where `target` permutes these.
 
     A loop that stores where it loads goes by vectors where none of these holds two iterations that meet, as when an
