@@ -64,10 +64,24 @@ class ParamUses:
     def _uses(self, func: Function) -> dict[Buffer, Use]:
         roots = {param: param for param in func.params if isinstance(param, Buffer)}
         uses = dict.fromkeys(roots, Use.NONE)
-        for node in statements_of(func.body, View):
-            if node.source in roots:
-                roots[node.buffer] = roots[node.source]
-        for buffer, use, _ in self.touched(func.body):
+        for view in statements_of(func.body, View):
+            if view.source in roots:
+                roots[view.buffer] = roots[view.source]
+        told: set[Node] = set()
+        loaded: set[Buffer] = set()
+        stored: set[Buffer] = set()
+        found: list[tuple[Buffer, Use]] = []
+        # Most nodes that mention a buffer are one of two, and adding to flags takes a microsecond.
+        for node in walk(func.body):
+            kind = type(node)
+            if kind is Load and node not in told:
+                loaded.add(node.buffer)  # type: ignore[attr-defined]
+            elif kind is Store:
+                stored.add(node.buffer)  # type: ignore[attr-defined]
+            elif kind in _MENTIONS and node not in told:
+                found += [(buffer, use) for buffer, use, _ in self._told(node, told)]
+        found += [(buffer, Use.READ) for buffer in loaded] + [(buffer, Use.WRITE) for buffer in stored]
+        for buffer, use in found:
             if buffer in roots:
                 uses[roots[buffer]] |= use
         return uses
@@ -77,10 +91,14 @@ class ParamUses:
         told: set[Node] = set()  # mentions of buffers that a node around them has accounted for
         for node in walk(root):
             if type(node) in _MENTIONS and node not in told:
-                for buffer, use, mention in self._touched(node):
-                    if mention is not node:
-                        told.add(mention)
-                    yield buffer, use, mention
+                yield from self._told(node, told)
+
+    def _told(self, node: Node, told: set[Node]) -> Iterator[tuple[Buffer, Use, Node]]:
+        """As `_touched`; `told` gets the mentions that the node accounts for."""
+        for buffer, use, mention in self._touched(node):
+            if mention is not node:
+                told.add(mention)
+            yield buffer, use, mention
 
     def _touched(self, node: Node) -> Iterator[tuple[Buffer, Use, Node]]:
         """Each buffer that a node uses, how, and the node that mentions it."""

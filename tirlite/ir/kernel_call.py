@@ -15,8 +15,8 @@ from tirlite.diag import Span
 from tirlite.ir.dtype import i64
 from tirlite.ir.expr import Buffer, BufferRef, Expr, FloorDiv, IntImm, Sub, Var
 from tirlite.ir.node import Node, node
-from tirlite.ir.stmt import Allocate, SeqStmt, Stmt, Store
-from tirlite.ir.walk import distinct, statements_of
+from tirlite.ir.stmt import SeqStmt, Stmt
+from tirlite.ir.walk import COMPOSITES, distinct, statements_of
 from tirlite.record import record
 
 
@@ -120,8 +120,8 @@ class KernelCall(Stmt):
 
 F = TypeVar("F", bound=Function)
 
-# What most programs are made of, and what calls nothing.
-_LEAVES: frozenset[type[Stmt]] = frozenset((Allocate, Store))
+# What calls, or holds what does.
+_CALLING = COMPOSITES | {KernelCall}
 
 
 def calls_in(body: Stmt) -> list[KernelCall]:
@@ -160,8 +160,10 @@ def _called(body: Stmt) -> dict[Function, None]:
         stmt = stack.pop()
         if isinstance(stmt, KernelCall):
             called[stmt.callee] = None
+        elif isinstance(stmt, SeqStmt):
+            if not _CALLING.isdisjoint(stmt.kinds):
+                stack += [each for each in stmt.stmts[::-1] if type(each) in _CALLING]
         elif stmt not in entered:
             entered.add(stmt)
-            inside = [each for each in stmt.children() if isinstance(each, Stmt) and type(each) not in _LEAVES]
-            stack.extend(reversed(inside))
+            stack += [each for each in stmt.children()[::-1] if isinstance(each, Stmt)]
     return called

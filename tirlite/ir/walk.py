@@ -12,7 +12,7 @@ from tirlite.ir.stmt import Allocate, AttrStmt, Evaluate, For, IfThenElse, Let, 
 # What most programs are made of, and what nothing stands below: told apart by one look.
 _ATOMS: frozenset[type[Node]] = frozenset((IntImm, Var, Allocate))
 _LEAVES: frozenset[type[Stmt]] = frozenset((Store, Allocate, View, Let, Evaluate))
-_COMPOSITES: frozenset[type[Stmt]] = frozenset((SeqStmt, For, While, IfThenElse, AttrStmt))
+COMPOSITES: frozenset[type[Stmt]] = frozenset((SeqStmt, For, While, IfThenElse, AttrStmt))
 
 # As many nodes a tree may have, whatever they are: the walks of a compilation take half a second for them.
 ALWAYS_FINE = 50_000
@@ -72,9 +72,9 @@ def statements(root: Stmt) -> Iterator[Stmt]:
 
 def composites(body: SeqStmt) -> tuple[Stmt, ...]:
     """The statements of a block that hold others, in order. Where there are none, that takes one look."""
-    if _COMPOSITES.isdisjoint(body.kinds):
+    if COMPOSITES.isdisjoint(body.kinds):
         return ()
-    return tuple([each for each in body.stmts if type(each) in _COMPOSITES])
+    return tuple([each for each in body.stmts if type(each) in COMPOSITES])
 
 
 def statements_of(root: Stmt, *kinds: type[S]) -> Iterator[S]:
@@ -82,14 +82,14 @@ def statements_of(root: Stmt, *kinds: type[S]) -> Iterator[S]:
 
     Where few are, this takes far less time: the others are passed over as they stand in their block.
     """
-    met = _COMPOSITES.union(kinds)
+    met = COMPOSITES.union(kinds)
     stack = [root]
     while stack:
         stmt = stack.pop()
         kind = type(stmt)
         if kind in kinds:
             yield cast(S, stmt)
-            if kind not in _COMPOSITES:
+            if kind not in COMPOSITES:
                 continue
         if isinstance(stmt, SeqStmt):
             if not met.isdisjoint(stmt.kinds):

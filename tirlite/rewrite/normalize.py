@@ -21,6 +21,7 @@ from tirlite.ir import (
     IntImm,
     Let,
     LetExpr,
+    Load,
     Node,
     PrimFunc,
     Stmt,
@@ -96,6 +97,9 @@ def _definitions(root: Node) -> list[Buffer | Var]:
             continue
         if isinstance(node, Binary):
             stack += (node.a, node.b)
+            continue
+        if kind is Load:
+            stack += node.indices  # type: ignore[attr-defined]
             continue
         if kind in _OF_BUFFERS:
             found.append(node.buffer)  # type: ignore[attr-defined]
