@@ -179,3 +179,20 @@ def test_llvm_works_over_addresses_where_loops_go_element_by_element() -> None:
     assert by_elements("y[i, j + 1] = y[i, j] + x[i, j]")
     assert by_elements("y[i, at[j]] = x[i, j]")
     assert by_elements("if x[i, j] > 0:", " y[i, j] = x[i, j]")
+
+
+def test_rows_whose_ends_are_in_memory_are_not_unrolled() -> None:
+    source = """
+    n, k = tl.dims("n k")
+
+    @tl.kernel
+    def rows(x: tl.f32[n], at: tl.i32[k], starts: tl.i32[n + 1], y: tl.out[tl.f32[n]]):
+        for i in range(n):
+            total = tl.f32(0)
+            for p in range({}):
+                total += x[at[p]]
+            y[i] = total
+    """
+    for ends, hints in (("starts[i], starts[i + 1]", ('!{!"llvm.loop.unroll.disable"}',)), ("k", ())):
+        *_, loop = tl.ir.statements_of(tl.parse(source.format(ends)).body, tl.ir.For)
+        assert hints_of(loop) == hints

@@ -109,13 +109,14 @@ def _peers(text: str) -> str:
 
 
 def _workload(text: str) -> str:
-    """A part of the name of a workload."""
+    """A part of the name of a workload, as a table prints it or as it is typed."""
     from tirlite.bench.workloads import workloads
 
     names = {name: None for quick in (False, True) for name in workloads(quick=quick)}
-    if not any(text in name for name in names):
+    part = text.casefold().replace("_", " ")
+    if not any(part in name.replace("_", " ") for name in names):
         raise argparse.ArgumentTypeError(f"no workload has `{text}` in its name: they are {', '.join(names)}")
-    return text
+    return part
 
 
 def _add_graphs(benches: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

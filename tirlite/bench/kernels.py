@@ -185,7 +185,7 @@ def main(threads: str, only: str = "", peers: str = "", quick: str = "") -> None
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: int(threads)])
     chosen = tuple(filter(None, peers.split(",")))
     for key, make in workloads(quick=bool(quick)).items():
-        if only in key:
+        if only in key.replace("_", " "):
             row = measured(make(), key, int(threads), chosen, 1 if quick else _RUNS)
             told = {name: getattr(row, name) for name in ("workload", "threads", "least", "median", "limit")}
             print(json.dumps({**told, "limited_by": row.limited_by}), flush=True)

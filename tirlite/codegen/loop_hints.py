@@ -60,7 +60,7 @@ def hints_of(stmt: For) -> tuple[str, ...]:
         return (f'!{{!"llvm.loop.unroll.count", i32 {terms}}}', '!{!"llvm.loop.vectorize.width", i32 1}')
     if _goes_by_vectors(stmt) or _is_short(stmt):
         return _AS_WRITTEN
-    return _NOT_UNROLLED if _fills_vectors(stmt) else ()
+    return _NOT_UNROLLED if _fills_vectors(stmt) or _goes_through_row(stmt) else ()
 
 
 def in_any_order(
@@ -201,6 +201,14 @@ def _is_short(stmt: For) -> bool:
     if isinstance(stop, IntImm) and isinstance(stmt.start, IntImm):
         return isinstance(stmt.stop, Min) and stop.value - stmt.start.value <= _LANES
     return isinstance(stop, Add) and stop.a is stmt.start and isinstance(stop.b, IntImm) and stop.b.value <= _LANES
+
+
+def _goes_through_row(stmt: For) -> bool:
+    """Whether memory says where a loop starts and stops, as for rows of a sparse matrix.
+
+    Of how many iterations it has a processor foresees little, and less of a loop and what is left of it.
+    """
+    return all(any(isinstance(node, Load) for node in walk(end)) for end in (stmt.start, stmt.stop))
 
 
 def _fills_vectors(stmt: For) -> bool:

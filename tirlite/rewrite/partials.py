@@ -303,6 +303,7 @@ class _Loops:
             self.few //= 2
         # Several results share the registers that there are for one.
         results = sum(len(update.stores) for update in updates)
+        self.gathers = False  # known with the rest
         self.most = self.few if is_half else max(self.few, lanes >> (results - 1).bit_length())
         self.partials = {most: [LanePartials(update, most) for update in updates] for most in (self.most, self.few)}
 
@@ -317,25 +318,35 @@ class _Loops:
             return
         count = yield from held(iterations(loop), "count", loop)
         whole = last_whole(loop, count, self.few)
-        rest = self.rest(count, whole)
-        vectors = SeqStmt((*self.vectors(count, rest or ()),))
-        fewest = const(self.few if rest is None else 1, i64)
-        yield from vectors.stmts if isinstance(count, IntImm) else [IfThenElse(GE(count, fewest), vectors)]
-        if rest is None:
-            yield loop.replaced(kind=ForKind.SERIAL, start=whole)
+        rest, serial = self.rest(count, whole), loop.replaced(kind=ForKind.SERIAL)
+        after = serial.replaced(start=whole)
+        if isinstance(count, IntImm):
+            yield from self.vectors(count, rest or ())
+            yield from (after,) if rest is None else ()
+        elif rest is not None:
+            yield IfThenElse(GE(count, const(1, i64)), SeqStmt((*self.vectors(count, rest),)))
+        elif self.gathers:
+            many = SeqStmt((*self.vectors(count, (), self.most), after))
+            yield IfThenElse(GE(count, const(self.most, i64)), many, SeqStmt((serial,)))
+        else:
+            yield IfThenElse(GE(count, const(self.few, i64)), SeqStmt((*self.vectors(count, ()),)))
+            yield after
 
-    def vectors(self, count: Expr, rest: tuple[Stmt, ...]) -> Iterator[Stmt]:
-        """The loops from the most lanes to few, then the rest, and what all of these give together."""
+    def vectors(self, count: Expr, rest: tuple[Stmt, ...], least: int = 0) -> Iterator[Stmt]:
+        """The loops from the most lanes to few, then the rest, and what all of these give together.
+
+        There are at least `least` iterations.
+        """
         few = self.partials[self.few]
         for each in few:
             yield from each.start()
         middle = self.loop.start
         if self.most > self.few:
             middle = last_whole(self.loop, count, self.most)
-            if not isinstance(count, IntImm):
-                yield IfThenElse(GE(count, const(self.most, i64)), SeqStmt((*self.wide(middle),)))
-            elif count.value >= self.most:
+            if (count.value if isinstance(count, IntImm) else least) >= self.most:
                 yield from self.wide(middle)
+            elif not isinstance(count, IntImm):
+                yield IfThenElse(GE(count, const(self.most, i64)), SeqStmt((*self.wide(middle),)))
         yield self.over_vectors(self.few, middle, last_whole(self.loop, count, self.few))
         yield from rest
         for each in few:
@@ -387,7 +398,11 @@ class _Loops:
         return For(at, begin, end, self.updates(_Updates, at, lanes).block(self.loop.body), step=lanes)
 
     def rest(self, count: Expr, whole: Expr) -> tuple[Stmt, ...] | None:
-        """The last iterations as a vector of which some lanes are off; None where they have no such form."""
+        """The last iterations as a vector of which some lanes are off; None where they have no such form.
+
+        Gathered lanes cost as much when they are off: few iterations follow in order, and all of them where they make
+        no more than one vector of the most lanes.
+        """
         if isinstance(count, IntImm) and count.value % self.few == 0:
             return ()
         vectors = self.updates(_Rest, whole, self.few)
@@ -398,7 +413,8 @@ class _Loops:
             stmts = (Let(name, on, span=self.loop.span), *vectors.block(self.loop.body).stmts)
         except NotVector:
             return None
-        if any(map(_gathers, stmts)):
+        self.gathers = any(map(_gathers, stmts))
+        if self.gathers:
             return None
         return stmts if isinstance(count, IntImm) else (IfThenElse(GE(left, const(1, i64)), SeqStmt(stmts)),)
 
