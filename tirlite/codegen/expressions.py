@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from tirlite.codegen import memory
 from tirlite.codegen.arithmetic.operators import binary, compare, convert, to_index, unary
 from tirlite.codegen.faults import require_inside
-from tirlite.codegen.gathers import gathered, is_gathered, narrowest
 from tirlite.codegen.llvm.text import FunctionText
 from tirlite.codegen.llvm.values import FALSE, TRUE, Value, constant, is_half, register_type
 from tirlite.codegen.memory import Environment, Place
@@ -44,11 +43,15 @@ from tirlite.ir import (
     run,
 )
 from tirlite.ir.checked import bare, checked, has_check, is_checked, mask_of, masked as masked_index, unmasked
+from tirlite.late import LateModule
 from tirlite.record import cached_property, record
 
 if TYPE_CHECKING:
     from tirlite.analysis.bounds import Bounds
     from tirlite.analysis.facts import Facts
+    from tirlite.codegen import gathers
+else:
+    gathers = LateModule("tirlite.codegen.gathers")  # what a vector of indices takes
 
 
 @record
@@ -315,7 +318,7 @@ class Expressions:
             note = self.environment.notes.get(place.buffer, "")
             return memory.load_lanes(self.out, place, pointer, on, expr.dtype, note)
         if indices and indices[-1].dtype.lanes > 1:
-            if is_gathered(self.out, place, indices[-1]):
+            if gathers.is_gathered(self.out, place, indices[-1]):
                 lanes: Value = yield self._from_lanes(place, expr)
                 return lanes
             if (stride := memory.stride_between(place, indices[-1])) is not None:
@@ -338,9 +341,9 @@ class Expressions:
     def _from_lanes(self, place: Place, load: Load) -> Steps[Value]:
         """The elements at a vector of indices, which are not checked here, by one instruction where there is one."""
         values: list[Value] = []
-        for index in (*load.indices[:-1], narrowest(load.indices[-1])):
+        for index in (*load.indices[:-1], gathers.narrowest(load.indices[-1])):
             values.append(self._leaf(index) or (yield self.steps(index)))
-        return gathered(self.out, place, values, load.dtype, self.environment.notes.get(place.buffer, ""))
+        return gathers.gathered(self.out, place, values, load.dtype, self.environment.notes.get(place.buffer, ""))
 
     def pointers(self, place: Place, indices: tuple[Expr, ...]) -> Steps[list[Value]]:
         """The address of an element, or of the first of neighbours; else that of each lane."""

@@ -155,13 +155,13 @@ def goes_by_elements(stmt: For) -> bool:
 
 def _is_carried(access: Load | Store, stores: Iterable[Store], counter: Var) -> bool:
     """Whether a load may find what another iteration stored."""
+    others = [each.indices for each in stores if each.buffer is access.buffer]
+    if isinstance(access, Store) or not others:
+        return False
     from tirlite.ir import structural_equal
 
-    if isinstance(access, Store):
-        return False
-    others = [each.indices for each in stores if each.buffer is access.buffer]
     moves = any(node is counter for index in access.indices[-1:] for node in walk(index))
-    return bool(others) and not all(moves and all(map(structural_equal, access.indices, each)) for each in others)
+    return not all(moves and all(map(structural_equal, access.indices, each)) for each in others)
 
 
 def _stays_in_row(access: Load | Store, counter: Var, moved: Collection[Var]) -> bool:
