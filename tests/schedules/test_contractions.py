@@ -406,3 +406,13 @@ def test_copies_are_converted_where_nothing_else_is_done_with_what_they_copy() -
     s = tl.schedule(beside_itself)
     with pytest.raises(KernelError, match="read otherwise than to be converted to f32"):
         s.pack("b", at="i", axes=["p", "j"], cast="f32")
+
+
+@pytest.mark.parametrize(
+    ("rows", "panels", "block"),
+    [(128, 5, 64), (16, 5, 16), (131, 1, 66), (128, 100, 128)],
+    ids=["even", "too few to copy twice", "whole tiles", "panels enough"],
+)
+def test_rows_go_to_workers_by_blocks_that_take_least_time(rows: int, panels: int, block: int) -> None:
+    tiling = replace(SMALL, rows=6, row_bytes=256, vector_bytes=64, workers=2)
+    assert tiling.rows_of_block(rows, [64] * panels, 128, 6) == block

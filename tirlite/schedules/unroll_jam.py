@@ -102,13 +102,14 @@ class UnrollJam(Step):
         demand_any_order(self, loop)
         demand_independent(self, facts, loop)
         try:
-            return with_loop(facts, loop, (*self._together(loop, facts.touches_in.get(loop, {})),))
+            return with_loop(facts, loop, (*self._together(facts, loop),))
         except NotVector:
             reason = f"loops inside of the one over `{loop.var.name}` differ between iterations, or branch"
             raise does_not_fit(self, reason) from None
 
-    def _together(self, loop: For, touches: Mapping[Allocation, Sequence[Touch]]) -> Iterator[Stmt]:
-        count = iterations(loop)
+    def _together(self, facts: Facts, loop: For) -> Iterator[Stmt]:
+        count, touches = iterations(loop), facts.touches_in.get(loop, {})
+        count = const(size, i64) if isinstance(size := facts.space.size(count), int) else count
         if not isinstance(count, IntImm | Var):
             var = Var("count")
             yield Let(var, count, span=loop.span)
@@ -123,7 +124,8 @@ class UnrollJam(Step):
         elif rest is None or rest == 1:
             yield loop.replaced(start=middle)
         elif rest:
-            yield loop.replaced(start=middle, step=rest, body=Jam(loop.var, rest).block(loop.body))
+            body = Jam(loop.var, rest).block(loop.body)
+            yield loop.replaced(start=middle, stop=folded(Add(middle, const(rest, i64))), step=rest, body=body)
 
 
 def _may_run_twice(touches: Mapping[Allocation, Sequence[Touch]]) -> bool:

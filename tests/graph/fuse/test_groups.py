@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
+from unittest.mock import patch
 
 import numpy as np
 import pytest
+from small_tiles import SMALL
 
 import tirlite as tl
 from tirlite.graph import Builder, Function, compile  # noqa: A004
 from tirlite.ir import callees
+from tirlite.schedules.auto.tiling import Tiling
 
 pytestmark = pytest.mark.usefixtures("without_effort")
 
@@ -68,6 +72,20 @@ def test_a_residual_block() -> None:
     ]
     assert plain.groups.groups == {}
     assert str(plain.groups) == "every operator is a function of its own"
+
+
+def test_a_residual_sum_goes_in_place_where_rows_go_to_workers_by_blocks() -> None:
+    """Images of any width may have too few panels of columns for all workers: outputs go by blocks of as many."""
+    g = Builder("wide")
+    w = RNG.standard_normal((24, 24, 1, 1), np.float32)
+    x = g.relu(g.input("x", tl.f32[1, 24, 4, tl.dim("w")]))
+    f = g.function(g.exp(g.conv(g.add(g.conv(g.relu(g.conv(x, w)), w), x), w)))
+    with patch.object(Tiling, "of", lambda target: replace(SMALL, rows=6, workers=2, block_tiles=128)):
+        lowered = str((net := compile(f)).lowered)
+    assert "range(i_outer, i_outer + 12, 6)" in lowered
+    assert net.plan.in_place
+    image = RNG.standard_normal((1, 24, 4, 9), np.float32)
+    np.testing.assert_allclose(net(image), tl.graph.evaluate(f, image), rtol=1e-3)
 
 
 def test_a_chain_is_one_loop() -> None:

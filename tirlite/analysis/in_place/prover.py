@@ -128,7 +128,7 @@ def _access(touch: Touch) -> str:
 
 
 # How many pairs of accesses are compared for two buffers at most, and for all those of a callee.
-_MOST_COMPARED = 1024
+_MOST_COMPARED = 2048
 _COMPARED_IN_CALLEE = 10_000
 
 # What may stand against a pair.

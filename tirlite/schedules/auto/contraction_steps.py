@@ -18,7 +18,7 @@ from tirlite.ir.printer_names import identifier
 from tirlite.rewrite.pipeline import Pass
 from tirlite.schedules.annotate import Parallel
 from tirlite.schedules.auto.contraction import Contraction, contractions, least_sizes, names
-from tirlite.schedules.auto.tiling import TILES_OF_BLOCK, Tiling, count_of, is_known
+from tirlite.schedules.auto.tiling import TILES_OF_BLOCK, Tiling, count_of, is_known, time_of_rows
 from tirlite.schedules.auto.trace import Trace
 from tirlite.schedules.cache_write import CacheWrite
 from tirlite.schedules.distribute import Distribute
@@ -152,35 +152,27 @@ def _panel(
 def _rows_of_block(nest: Contraction, lanes: int, tiling: Tiling) -> int:
     """How many iterations of the first loop over rows share a panel, in whole tiles where it is the tile's.
 
-    Fewer of them where all extents are known, and panels alone are too few for the workers.
+    Fewer of them where panels alone are too few for the workers: columns that are not known count as a few panels that
+    do not come out even.
     """
     first, *others = nest.rows
     inside = prod(max(1, count_of(each)) if is_known(each) else _SOME for each in others)
     tiles = tiling.block_tiles if nest.halves is None else TILES_OF_BLOCK
     rows = tiles * tiling.rows
-    if all(map(is_known, nest.spatial)):
-        whole, rest = divmod(count_of(nest.columns), lanes)
-        panels = ([lanes] * whole + [_widths(nest, lanes, tiling)[-1]] * bool(rest)) * prod(map(count_of, nest.batches))
-        tile = tiling.rows_of(lanes, nest.element)
+    if all(each is nest.columns or is_known(each) for each in nest.spatial):
+        batches, tile = prod(map(count_of, nest.batches)), tiling.rows_of(lanes, nest.element)
+        whole, rest = divmod(count_of(nest.columns), lanes) if is_known(nest.columns) else (2 * tiling.workers + 1, 0)
+        panels = ([lanes] * whole + [_widths(nest, lanes, tiling)[-1]] * bool(rest)) * batches
         rows = tiling.rows_of_block(count_of(first) * inside, panels, -(-rows // tile), tile)
     return -(-rows // inside)
 
 
 def _together(loop: For, most: int) -> int:
-    """So many rows of a tile: of few those that take least time, with what is left as a tile of its own, if any.
-
-    For each term a tile takes as long as its rows, or as a small one waits for its own sums, and as one more row for
-    what it loads beside.
-    """
+    """So many rows of a tile: of few those that take least time, with what is left as a tile of its own, if any."""
     if not is_known(loop) or (count := count_of(loop)) >= TILES_OF_BLOCK * most:
         return most
-    least = most // 2
-
-    def cost(rows: int) -> tuple[int, bool]:
-        rest = count % rows
-        return count // rows * (max(rows, least) + 1) + (max(rest, least) + 1 if rest else 0), rest > 0
-
-    return min(range(min(most, count), 0, -1), key=cost, default=1)
+    rows = range(min(most, count), 0, -1)
+    return min(rows, key=lambda each: (time_of_rows(count, each, most), count % each > 0), default=1)
 
 
 def _by_groups(nest: Contraction, left: Load) -> tuple[For, ...]:

@@ -81,18 +81,22 @@ class Tiling:
         """How many of so many rows share a panel: whole tiles of `tile` rows, so many `tiles` at most.
 
         They are such that the workers are done soonest: each block of rows copies its panels, of so many lanes, anew.
+        Of as soon, blocks of as many rows: each leaves the same rest, so that results may go in place.
         """
         fewest = max(1, -(-rows // (tiles * tile)))
         most = fewest if self.workers == 1 or len(panels) > _MANY_PANELS * self.workers else fewest + 2 * self.workers
         blocks = range(fewest, most + 1)
-        return min((-(-rows // (count * tile)) * tile for count in blocks), key=partial(self._time, rows, panels))
+        whole, even = ([-(-rows // (count * each)) * each for count in blocks] for each in (tile, 1))
+        sizes = [by for pair in zip(even, whole, strict=True) for by in pair if by in whole or rows % by == 0]
+        return min(sizes, key=partial(self._time, rows, panels, tile))
 
-    def _time(self, rows: int, panels: list[int], by: int) -> int:
+    def _time(self, rows: int, panels: list[int], tile: int, by: int) -> int:
         """How long the last worker takes that has blocks of so many rows, where the next one goes to who is free."""
         busy = [0] * self.workers
         for first in range(0, rows, by):
+            count = min(by, rows - first)
             for lanes in panels:
-                heapreplace(busy, busy[0] + lanes * (min(by, rows - first) + _COPY))
+                heapreplace(busy, busy[0] + lanes * (time_of_rows(count, tile, tile) + _COPY))
         return max(busy)
 
     def figures(self, lanes: int, element: int) -> str:
@@ -105,6 +109,15 @@ class Tiling:
     def rows_of(self, lanes: int, element: int) -> int:
         """The rows of a tile with so many lanes: those of few vectors are more, so that as many sums are in work."""
         return self.rows if 2 * lanes > self.row_bytes // element else 2 * self.rows
+
+
+def time_of_rows(count: int, tile: int, most: int) -> int:
+    """How long so many rows take for each term by tiles of `tile`, what is left as one of its own, where `most` fit.
+
+    A tile takes as long as its rows, or as a small one waits for its own sums, and one more for what it loads beside.
+    """
+    rest, least = count % tile, most // 2
+    return count // tile * (max(tile, least) + 1) + (max(rest, least) + 1 if rest else 0)
 
 
 def is_known(loop: For) -> bool:
