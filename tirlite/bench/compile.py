@@ -30,11 +30,11 @@ from tirlite.sizes import Dim
 Fresh: TypeAlias = Callable[..., str]
 
 # Bars in milliseconds, microseconds and seconds; sizes in temporaries, terms, statements and loops.
-_IMPORT_BAR, _FIRST_RESULT_BAR = 60, 35
+_IMPORT_BAR, _FIRST_RESULT_BAR = 60, 30
 _CALL_BAR = 10
 _CACHED_BAR = 5
 _NETWORK_BAR, _CACHED_NETWORK_BAR = 2_500, 300
-_PASS_BARS = {"chain": 1, "all live": 2, "symbolic": 5}
+_PASS_BARS = {"chain": 0.6, "all live": 2, "symbolic": 5}
 _GROWTH_BAR = 1.2
 _EXTREMES = {
     "a sum of {} terms": ("sum", 10_000, None),

@@ -2,7 +2,8 @@
 # Annotations like `tl.f32[n]` are not types to mypy.
 """Prints the seconds from the source of a vector add to its first result, in a process that did nothing before.
 
-What tirlite itself loads on the way counts. A second kernel finds all of that loaded.
+NumPy, llvmlite and tirlite are imported before that, and told apart. What tirlite itself loads on the way counts. A
+second kernel finds all of that loaded. `first_call` counts the imports of tirlite and llvmlite, too.
 """
 
 from __future__ import annotations
