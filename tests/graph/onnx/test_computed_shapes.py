@@ -106,6 +106,20 @@ def test_a_shape_of_which_a_part_is_known() -> None:
     compare(made, [{"x": X[:, :1], "k": np.int64(k)} for k in (5, 1, 0)])
 
 
+def test_slices_from_a_place_that_only_another_tensor_tells() -> None:
+    """Rows of a table of positions behind those of the past, forwards and backwards, of some columns."""
+    numbers = {"table": np.arange(80, dtype=np.float32).reshape(20, 4), "axes": ints(0, 1), "by": ints(-1, 2)}
+    numbers |= {"one": ints(1), "four": ints(4), "zero": ints(0)}
+    nodes = [node("Shape", ["past"], ["p"]), node("Shape", ["x"], ["s"]), node("Add", ["p", "s"], ["e"])]
+    nodes += [node("Slice", ["table", "p", "e"], ["rows"]), node("Unsqueeze", ["x", "one"], ["column"])]
+    nodes += [node("Add", ["rows", "column"], ["y"])]
+    nodes += [node("Concat", ["e", "one"], ["from"], axis=0), node("Concat", ["p", "four"], ["to"], axis=0)]
+    nodes += [node("Slice", ["table", "from", "to", "axes", "by"], ["z0"]), node("Neg", ["z0"], ["z"])]
+    made = model(nodes, {"x": (FLOAT, ["s"]), "past": (FLOAT, ["t"])}, ["y", "z"], **numbers)
+    feeds = [{"x": X[0, :s], "past": X.reshape(-1)[:p]} for s, p in ((1, 0), (3, 5), (2, 12))]
+    compare(typed(made, FLOAT, FLOAT), feeds)
+
+
 def test_loops_whose_steps_nothing_bounds() -> None:
     rows = {**AFTER, "row": (FLOAT, [3])}
     scale = helper.make_tensor("scale", FLOAT, [], [1.5])

@@ -214,7 +214,11 @@ def test_attention_of_several_operands() -> None:
 def test_rotary_positions(interleaved: int) -> None:
     given = {"x": normal(2, 3, 8), "at": RNG.integers(0, 9, (2, 3))}
     weights = {"c": normal(9, 2), "s": normal(9, 2)}
-    assert_close(compared("RotaryEmbedding", ["x", "at", "c", "s"], ["y"], given, weights, interleaved=interleaved))
+    for at in (given["at"], np.array([4])):
+        shown = compared(
+            "RotaryEmbedding", ["x", "at", "c", "s"], ["y"], {**given, "at": at}, weights, interleaved=interleaved
+        )
+        assert_close(shown)
 
 
 def test_what_is_not_read_is_named() -> None:

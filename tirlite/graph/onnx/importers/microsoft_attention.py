@@ -31,8 +31,11 @@ def _standard(
 
 def _rotary_embedding(t: Translation, node: Node) -> list[Result]:
     x, positions, cosines, sines = node.all()
-    if positions.tensor.rank != 2 or node.flag("is_packed_batching") or node.number("scale", 1.0) != 1.0:
-        raise Unsupported("its positions are not one for each element of a batch, or it is scaled")
+    if node.flag("is_packed_batching") or node.number("scale", 1.0) != 1.0:
+        raise Unsupported("its batches are packed, or it is scaled")
+    if positions.tensor.rank == 1:  # the first one of all rows
+        first = t.b.gather(positions, np.int64(0), 0)
+        positions = t.b.broadcast_to(t.b.add(first, _numbers(t, x.shape[-2])), (x.shape[0], x.shape[-2]))
     kept = {name: node.integer(name) for name in ("interleaved", "num_heads", "rotary_embedding_dim")}
     if x.tensor.rank == 3 and not kept["num_heads"]:
         kept["num_heads"] = _number(x.shape[2]) // (2 * _number(cosines.shape[1]))

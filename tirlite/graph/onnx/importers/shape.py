@@ -7,7 +7,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from tirlite.graph.expr import Constant, Expr
+from tirlite.graph.aot.plain_dims import PlainDims
+from tirlite.graph.expr import Call, Constant, Expr
 from tirlite.graph.extents import product
 from tirlite.graph.onnx.computed import elements_of, extent_of, scalar, sizes_of
 from tirlite.graph.onnx.contents import boxed, contents, of_sizes
@@ -16,6 +17,7 @@ from tirlite.graph.onnx.narrow import NarrowValue
 from tirlite.graph.onnx.node import Node, Unsupported, axis_of
 from tirlite.graph.onnx.translation import Importer, Translation
 from tirlite.graph.op import Reshape
+from tirlite.graph.operators.arrangement import Slice
 from tirlite.graph.run_dims import run_dims
 from tirlite.ir import f64, i64
 from tirlite.sizes import Proof, Size, as_size, ceildiv, maximum, prove_eq
@@ -174,7 +176,26 @@ def _slice(t: Translation, node: Node) -> Expr:
     if not known:
         return x
     first, last, where, by = (list(each) for each in zip(*known, strict=True))
-    return t.b.slice(x, first, last, where, by)
+    return _told(t, x, t.b.slice(x, first, last, where, by))
+
+
+def _told(t: Translation, x: Expr, made: Expr) -> Expr:
+    """The slice of an operand, gathered along the axes whose first place no extent of the two tells."""
+    if not isinstance(made, Call) or not isinstance(made.attrs, Slice):
+        return made
+    plain = PlainDims([*x.shape, *made.shape])
+    starts, sizes, steps = made.attrs.starts, made.attrs.sizes, made.attrs.steps
+    if not (open_axes := [axis for axis, start in enumerate(starts) if plain.told(start) is None]):
+        return made
+    axes = [axis for axis in range(len(starts)) if axis not in open_axes]
+    stops = [starts[axis] + steps[axis] * sizes[axis] for axis in axes]
+    if all(steps[axis] > 0 for axis in axes):
+        x = t.b.slice(x, [starts[axis] for axis in axes], stops, axes, [steps[axis] for axis in axes])
+        axes = []
+    for axis in sorted([*axes, *open_axes]):
+        places = t.b.range(scalar(t, starts[axis]), t.b.constant(np.int64(steps[axis])), sizes[axis])
+        x = t.b.gather(x, places, axis)
+    return x
 
 
 def _stop(stop: Size, step: int) -> Size | None:
