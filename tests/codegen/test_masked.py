@@ -104,3 +104,16 @@ def test_what_is_on_may_be_poison() -> None:
         messages.append(str(raised.value))
     assert "the value stored into `y` depends on `t[0]`" in messages[0]
     assert messages[0] == messages[1]
+
+
+@tl.kernel
+def turned(x: tl.i32[49, 32], factor: tl.f32[()], y: tl.out[tl.u8[32, 49]]):
+    for j in range(32):
+        for i in range(49):
+            y[j, i] = tl.u8(tl.f32(x[i, j]) * factor[()])
+
+
+def test_one_byte_of_a_vector_is_stored_alone() -> None:
+    x = np.random.default_rng(0).integers(0, 256, (49, 32), np.int32)
+    assert "tl.masked" in str(turned.lowered) or tl.Target.host().processor.vector_bytes < 64
+    np.testing.assert_array_equal(turned(x, np.asarray(1, np.float32)), x.T)

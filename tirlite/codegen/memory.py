@@ -22,7 +22,7 @@ from tirlite.codegen.llvm.values import (
     zero,
 )
 from tirlite.codegen.refused import Refused
-from tirlite.ir import Add, Buffer, DType, Expr, IntImm, Mul, Ramp, Stmt, Sub, Var, bool_, handle, u8, u16
+from tirlite.ir import Add, Buffer, DType, Expr, IntImm, Mul, Ramp, Stmt, Sub, Var, bool_, handle, u8, u16, u32, u64
 from tirlite.ir.checked import bare, is_checked
 from tirlite.ir.loop_values import Counted, author_name, in_written_order
 from tirlite.record import record
@@ -267,11 +267,31 @@ def store_lanes(out: FunctionText, place: Place, pointer: Value, on: Value, valu
     if value.dtype.is_bool:
         value = out.cast("zext", value, u8.with_lanes(value.dtype.lanes))
     name = f"llvm.masked.{'scatter' if pointer.dtype.lanes > 1 else 'store'}.{_kind(value.dtype)}.{_pointers(pointer)}"
+    if pointer.dtype.lanes == 1 and value.dtype.scalar.bytes < 4:
+        on = _computed(out, on)
     operands = (value, pointer, on)
     out.declare("void", name, operands)
     align = alignment(place)
     given = f"{value.typed}, {register_type(pointer.dtype)} align {align} {pointer.text}, {on.typed}"
     out.effect(f"call void @{name}({given}){note}", *operands)
+
+
+def _computed(out: FunctionText, on: Value) -> Value:
+    """The same mask, of which LLVM knows nothing.
+
+    Of a mask of one lane, the first, LLVM 22 stores four bytes for x86, where the elements are bytes cut out of words.
+    """
+    lanes = on.dtype.lanes
+    bits = on if lanes >= 8 else out.cast("zext", on, u8.with_lanes(lanes))
+    whole = {2: u16, 4: u32, 8: u8, 16: u16, 32: u32, 64: u64}.get(lanes)
+    if whole is None:
+        return on
+    kept = out.cast("bitcast", bits, whole)
+    kept = out.value(whole, f'call {memory_type(whole)} asm "", "=r,0"({kept.typed})', kept)
+    if lanes >= 8:
+        return out.cast("bitcast", kept, on.dtype)
+    bits = out.cast("bitcast", kept, bits.dtype)
+    return out.compare("icmp ne", bits, zero(bits.dtype))
 
 
 def demand_plain(place: Place) -> None:
