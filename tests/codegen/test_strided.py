@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from fuzz.guard import guarded
 
 import tirlite as tl
+from tirlite.codegen.groups import phases_of
+from tirlite.ir import For, statements_of
 
-n = tl.dim("n")
+n, k = tl.dims("n k")
 NAMES = {"u8": "u1", "i16": "i2", "f32": "f4", "f64": "f8"}
 
 
@@ -48,3 +51,53 @@ def test_windows_that_step() -> None:
         x = np.random.default_rng(size).integers(0, 256, (2 * size + 1, 3 * size), dtype=np.uint8)
         taps = [x[u : u + 2 * size : 2, v : v + 3 * size : 3] for u in range(3) for v in range(3)]
         np.testing.assert_array_equal(pooled(x), np.max(taps, axis=0))
+
+
+@tl.kernel
+def pairs(x: tl.f32[n, 2 * n], y: tl.out[tl.f32[n, n]]):
+    for i in range(n):
+        for j in range(n):
+            top = x[i, 2 * j]
+            for v in tl.reduce(2):
+                top = max(top, x[i, 2 * j + v])
+            y[i, j] = top
+
+
+@tl.kernel(allow="contract")
+def every_third(x: tl.f64[3 * n + k - 3], weights: tl.f64[k], y: tl.out[tl.f64[n]]):
+    for i in range(n):
+        total = 0.0
+        for p in tl.reduce(k):
+            total += x[3 * i + p] * weights[p]
+        y[i] = total
+
+
+def test_lanes_that_fill_the_gaps_of_others_come_out_of_the_same_vectors() -> None:
+    for size in (1, 15, 16, 64, 70):
+        x = guarded(np.random.default_rng(size).standard_normal((size, 2 * size)).astype("f4"), at_end=True)
+        np.testing.assert_array_equal(pairs(x), np.maximum(x[:, ::2], x[:, 1::2]))
+    stmts = next(each for each in statements_of(pairs.lowered.body, For) if each.step == 64).body.stmts
+    assert [phase for phase, _ in phases_of(stmts).values()] == [0, 0, 1]
+
+
+@pytest.mark.parametrize("terms", [1, 2, 3, 7, 30])
+def test_terms_are_taken_by_groups_of_neighbours(terms: int) -> None:
+    assert "p + 2" in str(every_third.lowered)
+    for size in (1, 9, 32, 45):
+        rng = np.random.default_rng(size)
+        x, weights = rng.integers(-9, 9, 3 * size + terms - 3) * 1.0, rng.integers(-9, 9, terms) * 1.0
+        wanted = [x[3 * i : 3 * i + terms] @ weights for i in range(size)]
+        np.testing.assert_array_equal(every_third(guarded(x, at_end=True), weights), wanted)
+
+
+def test_only_what_is_loaded_for_sure_makes_a_group() -> None:
+    func = tl.parse("""
+@tl.kernel
+def f(x: tl.f32[64], y: tl.f32[4, 16], c: tl.i64):
+    y[0, tl.ramp(0, 1, 16)] = x[tl.ramp(c, 2, 16)]
+    if c > 3:
+        y[1, tl.ramp(0, 1, 16)] = x[tl.ramp(c + 1, 2, 16)]
+    y[2, tl.ramp(0, 1, 16)] = x[tl.ramp(c + 2, 2, 16)]
+    y[3, tl.ramp(0, 1, 16)] = x[tl.ramp(c + 4, 2, 16)]
+""")
+    assert not phases_of(func.body.stmts)

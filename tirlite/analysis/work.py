@@ -85,7 +85,7 @@ def reads_neighbours(loop: For) -> bool:
                 and node.indices
                 and mentions(node.indices[-1], loop.var)
             ):
-                base, offset = _parted(node.indices[-1])
+                base, offset = parted(node.indices[-1])
                 if any(offset != far and _are_in_a_row(node, base, other, of) for other, of, far in met):
                     return True
                 met.append((node, base, offset))
@@ -136,7 +136,7 @@ def meets_itself(loop: For) -> bool:
         if moves == (1, 1):
             from tirlite.ir.equal import are_equal
 
-            if not are_equal((_parted(one)[0],), (_parted(other)[0],)):
+            if not are_equal((parted(one)[0],), (parted(other)[0],)):
                 return True
     return False
 
@@ -184,8 +184,16 @@ def mentions(index: Expr, var: Var) -> bool:
     return any(node is var for node in walk(index))
 
 
-def _parted(index: Expr) -> tuple[Expr, int]:
-    """An index as what it is relative to, and how far it lies from there."""
+def parted(index: Expr) -> tuple[Expr, int]:
+    """An index as what it is relative to, and how far it lies from there; `4 * i + (p + 1)` too."""
+    base, offset = _without_number(index)
+    if isinstance(base, Add):
+        inner, more = _without_number(base.b)
+        return (Add(base.a, inner), offset + more) if more else (base, offset)
+    return base, offset
+
+
+def _without_number(index: Expr) -> tuple[Expr, int]:
     offset = 0
     while isinstance(index, Add | Sub) and isinstance(index.b, IntImm):
         offset += index.b.value if isinstance(index, Add) else -index.b.value

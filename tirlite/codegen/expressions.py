@@ -323,9 +323,10 @@ class Expressions:
                 return lanes
             if (stride := memory.stride_between(place, indices[-1])) is not None:
                 assert isinstance(indices[-1], Ramp)
-                first = yield self.address(place, (*indices[:-1], indices[-1].base))
+                phase, begin = self.environment.phases.get(expr, (None, indices[-1].base))
+                first = yield self.address(place, (*indices[:-1], begin))
                 note = self.environment.notes.get(place.buffer, "")
-                return memory.load_strided(self.out, place, first, stride, expr.dtype, note)
+                return memory.load_strided(self.out, place, first, stride, expr.dtype, note, phase)
             if memory.is_turned(place, indices[-1]):
                 assert isinstance(indices[-1], Ramp)
                 first = yield self.address(place, (*indices[:-1], indices[-1].base))

@@ -22,7 +22,25 @@ from tirlite.codegen.llvm.values import (
     zero,
 )
 from tirlite.codegen.refused import Refused
-from tirlite.ir import Add, Buffer, DType, Expr, IntImm, Mul, Ramp, Stmt, Sub, Var, bool_, handle, u8, u16, u32, u64
+from tirlite.ir import (
+    Add,
+    Buffer,
+    DType,
+    Expr,
+    IntImm,
+    Load,
+    Mul,
+    Ramp,
+    Stmt,
+    Sub,
+    Var,
+    bool_,
+    handle,
+    u8,
+    u16,
+    u32,
+    u64,
+)
 from tirlite.ir.checked import bare, is_checked
 from tirlite.ir.loop_values import Counted, author_name, in_written_order
 from tirlite.record import record
@@ -59,6 +77,7 @@ class Environment:
         self.places: dict[Buffer, Place] = {}
         self.notes: Mapping[Buffer, str] = {}  # what ends the accesses of a buffer in the loop nest that is open
         self.loops: tuple[Counted, ...] = ()  # around what is written
+        self.phases: dict[Load, tuple[int, Expr]] = {}  # of loads that share vectors, see `codegen.groups`
         self.costs: dict[Stmt, float] = {}  # of statements without others inside, see `codegen.work`
 
     def counted(self) -> list[tuple[str, Value]]:
@@ -184,20 +203,23 @@ def _turned(out: FunctionText, vector: Value) -> Value:
     return out.value(vector.dtype, f"shufflevector {vector.typed}, {vector.typed}, <{lanes} x i32> <{mask}>", vector)
 
 
-def load_strided(out: FunctionText, place: Place, first: Value, stride: int, dtype: DType, note: str = "") -> Value:
+def load_strided(
+    out: FunctionText, place: Place, first: Value, stride: int, dtype: DType, note: str, phase: int | None
+) -> Value:
     """The elements from a pointer on, each so many behind the one before.
 
     As many vectors as that lie from the first element to the last, of which the last one ends there: none reaches out
-    of the array. Every second byte is also half of a word, which takes less where it is to become one.
+    of the array. With a `phase`, by which the first element lies behind the pointer, they are whole groups of elements.
+    Every second byte is also half of a word, which takes less where it is to become one.
     """
     lanes = dtype.lanes
-    last = (stride - 1) * (lanes - 1)
+    last = (stride - 1) * (lanes - (phase is None))
     begins = [*range(0, last, lanes), last]
     kind = element_type(place.buffer.dtype)
     found = start = vector = load(out, place, first, dtype, note)
     for number, begin in enumerate(begins[1:], start=1):
         vector = load(out, place, out.move(first, integer(begin), kind), dtype, note)
-        picked = [_picked(stride * lane, lane, lanes, begins, number) for lane in range(lanes)]
+        picked = [_picked((phase or 0) + stride * lane, lane, lanes, begins, number) for lane in range(lanes)]
         mask = ", ".join(f"i32 {each}" for each in picked)
         shuffled = f"shufflevector {found.typed}, {vector.typed}, <{lanes} x i32> <{mask}>"
         found = out.value(dtype, shuffled, found, vector)

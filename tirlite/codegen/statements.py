@@ -11,10 +11,10 @@ from tirlite.codegen import memory
 from tirlite.codegen.aliases import Aliases
 from tirlite.codegen.expressions import Expressions
 from tirlite.codegen.faults import KernelFunction, any_of, as_bits, require_view
+from tirlite.codegen.groups import phases_of
 from tirlite.codegen.kernel_calls import Calls, Version, dim_parameters
 from tirlite.codegen.llvm.values import Value, integer
 from tirlite.codegen.loop_hints import goes_by_elements, hints_of, in_any_order
-from tirlite.codegen.memory import Place, alignment_of
 from tirlite.codegen.pieces import LARGEST, Weights, cut
 from tirlite.codegen.refused import Refused
 from tirlite.codegen.storage import Home, Storage
@@ -115,7 +115,7 @@ class Statements:
         for number, param in enumerate(func.params):
             if isinstance(param, Buffer):
                 noalias = " noalias" if version.apart[number] else ""
-                align = f" align {alignment_of(param)}" if version.aligned[number] else ""
+                align = f" align {memory.alignment_of(param)}" if version.aligned[number] else ""
                 pointer = self.out.parameter(handle, f"%p{number}", noalias + align)
                 pointers[param] = pointer if version.apart[number] else replace(pointer, leads_into=shared)
             else:
@@ -124,7 +124,7 @@ class Statements:
         for param, aligned in zip(func.params, version.aligned, strict=True):
             if isinstance(param, Buffer):
                 extents = [self.values.value(extent) for extent in param.shape]
-                self.place(param, pointers[param], extents, alignment_of(param) if aligned else 1)
+                self.place(param, pointers[param], extents, memory.alignment_of(param) if aligned else 1)
 
     def write(self, body: SeqStmt) -> None:
         """The statements of a function, and its end."""
@@ -148,6 +148,7 @@ class Statements:
         self.module.span = span
 
     def _each(self, stmts: tuple[Stmt, ...]) -> Steps[None]:
+        self.environment.phases.update(phases_of(stmts))
         for stmt in stmts:
             if stmt.span is not None:
                 self.module.span = stmt.span
@@ -255,7 +256,7 @@ class Statements:
         for extent in reversed(extents[1:]) if not buffer.strides else ():
             strides.append(self.out.product(extent, strides[-1]))
         rows = tuple(map(self.values.value, buffer.strides)) or tuple(reversed(strides[: len(extents)]))
-        self.environment.places[buffer] = Place(buffer, pointer, rows, align, tuple(extents))
+        self.environment.places[buffer] = memory.Place(buffer, pointer, rows, align, tuple(extents))
 
     def view(self, stmt: View) -> None:
         source = self.environment.places[stmt.source]

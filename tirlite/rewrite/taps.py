@@ -7,9 +7,10 @@ and LLVM computes each once where both are written as one.
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterator
 from functools import reduce
 
+from tirlite.analysis.work import moved_by
 from tirlite.ir import (
     Add,
     Allocate,
@@ -17,12 +18,14 @@ from tirlite.ir import (
     Expr,
     For,
     ForKind,
+    IntImm,
     Let,
     Load,
     Max,
     Min,
     Neg,
     Node,
+    Ramp,
     SeqStmt,
     Stmt,
     Store,
@@ -34,6 +37,8 @@ from tirlite.ir import (
     walk,
 )
 from tirlite.rewrite.affine_exprs import folded
+from tirlite.rewrite.jam import by_rows
+from tirlite.rewrite.lanes import MOST_APART
 
 # The most iterations of one loop, and the most statements that loops inside of a body become.
 _WIDEST = 16
@@ -62,7 +67,7 @@ def written_out(body: SeqStmt, *, shared: bool = False) -> SeqStmt:
 
 def _written_out(stmt: Stmt, *, shared: bool) -> tuple[Stmt, ...]:
     if not isinstance(stmt, For) or count_of(stmt) is None or (shared and not _share(stmt)):
-        return (stmt,)
+        return (*_by_groups(stmt),) if isinstance(stmt, For) and shared else (stmt,)
     made: list[Stmt] = []
     for tap in stmt.values or ():
         # Bounds of loops inside may be constant now.
@@ -70,6 +75,29 @@ def _written_out(stmt: Stmt, *, shared: bool) -> tuple[Stmt, ...]:
         if len(made) > _MOST_STATEMENTS or not all(isinstance(each, Store | Let | Allocate) for each in made):
             return (stmt,)
     return (*made,)
+
+
+def _by_groups(loop: For) -> Iterator[Stmt]:
+    """The loop, as many iterations at a time as load neighbours out of the same vectors, if there are such.
+
+    Lanes that lie four elements apart are all that four iterations load, if each begins an element further on.
+    """
+    body = loop.body.stmts
+    apart = max((_apart(node, loop.var) for node in walk(loop.body) if isinstance(node, Load)), default=1)
+    is_plain = loop.step == 1 and loop.kind in _KINDS and all(isinstance(each, Store | Let | Allocate) for each in body)
+    if apart == 1 or not is_plain:
+        yield loop
+        return
+    copies = (folded(substitute(loop.body, {loop.var: Add(loop.var, const(each, i64))})) for each in range(1, apart))
+    yield from by_rows(loop, apart, (*body, *(stmt for copy in copies for stmt in copy.stmts)), body)
+
+
+def _apart(load: Load, var: Var) -> int:
+    """How far apart lanes lie of a load that goes on by one with a variable, where that is not far; else 1."""
+    last = load.indices[-1] if load.indices else None
+    if not isinstance(last, Ramp) or not isinstance(last.stride, IntImm) or not 1 < last.stride.value <= MOST_APART:
+        return 1
+    return last.stride.value if moved_by(last.base, var) == 1 else 1
 
 
 def _share(taps: For) -> bool:
