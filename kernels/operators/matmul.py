@@ -9,9 +9,8 @@ from tirlite.dsl import Inline
 from tirlite.ir import DType, PrimFunc, TensorType
 from tirlite.kernels.operators.elementwise import computed_in
 from tirlite.kernels.operators.factory import factory
-from tirlite.kernels.operators.indices import to_operand
 from tirlite.kernels.operators.multiplication import multiplication
-from tirlite.kernels.operators.shapes import Extent, broadcast, extents, is_one, product
+from tirlite.kernels.operators.shapes import Extent, broadcast, extents, is_one, product, to_operand
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,3 +128,41 @@ def biased(kind: DType, alpha: float, beta: float, shape: tuple[Extent, Extent])
 @tl.inline
 def plain(y, u, i, j, total, extra):
     y[u, i, j] = y.dtype(total)
+
+
+@factory
+def det(X: TensorType, Y: TensorType) -> PrimFunc:
+    """y[...] = the determinant of x[..., :, :]; 1 where it has no rows."""
+    *batch, size, _ = extents(X)
+    count, kind = product(batch), computed_in(X.dtype)
+
+    @tl.kernel
+    def det(x: X, y: tl.out[Y]):
+        matrices = tl.view(x, x.dtype[count, size, size])
+        results = tl.view(y, y.dtype[count])
+        for t in tl.parallel(count):
+            rows = tl.alloc(kind[size, size])
+            for i in range(size):
+                for j in range(size):
+                    rows[i, j] = kind(matrices[t, i, j])
+            result = kind(1)
+            for k in range(size):
+                pivot = k
+                for i in range(k + 1, size):
+                    pivot = i if abs(rows[i, k]) > abs(rows[pivot, k]) else pivot
+                if pivot != k:
+                    result = -result
+                    for j in range(k, size):
+                        other = rows[pivot, j]
+                        rows[pivot, j] = rows[k, j]
+                        rows[k, j] = other
+                head = rows[k, k]
+                result *= head
+                if head != 0:
+                    for i in range(k + 1, size):
+                        factor = rows[i, k] / head
+                        for j in range(k + 1, size):
+                            rows[i, j] -= factor * rows[k, j]
+            results[t] = y.dtype(result)
+
+    return det.ir

@@ -7,9 +7,8 @@ from tirlite.dsl import Inline
 from tirlite.ir import DType, PrimFunc, TensorType
 from tirlite.kernels.operators.elementwise import computed_in
 from tirlite.kernels.operators.factory import factory
-from tirlite.kernels.operators.indices import to_operand
 from tirlite.kernels.operators.rows import added, as_it_is, row_total
-from tirlite.kernels.operators.shapes import broadcast, elements, extents, product
+from tirlite.kernels.operators.shapes import broadcast, elements, extents, product, to_operand
 
 BLOCK = 64  # elements that are summed together
 

@@ -10,9 +10,8 @@ from tirlite.dsl import Inline
 from tirlite.ir import DType, PrimFunc, TensorType
 from tirlite.kernels.operators.elementwise import computed_in
 from tirlite.kernels.operators.factory import factory
-from tirlite.kernels.operators.indices import from_part
 from tirlite.kernels.operators.rows import row_total
-from tirlite.kernels.operators.shapes import Axis, Extent, broadcast, extents, product
+from tirlite.kernels.operators.shapes import Axis, Extent, broadcast, extents, from_part, product
 
 BLOCK = 64  # columns that are reduced together
 

@@ -6,14 +6,14 @@ import sys
 
 import pytest
 
-from tirlite.bench import onnx_coverage
+from tirlite.bench import onnx_cases
 from tirlite.bench.main import main
 
 
 def test_a_name_that_no_case_has_is_told_with_code_2(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(onnx_coverage, "outcomes", lambda *_, **__: iter(()))
+    monkeypatch.setattr(onnx_cases, "outcomes", lambda *_, **__: iter(()))
     assert main(["onnx-coverage", "--only", "sofmax"]) == 2
     assert capsys.readouterr() == ("", "onnx-coverage: no case has `sofmax` in its name\n")
 

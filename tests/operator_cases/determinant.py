@@ -1,4 +1,4 @@
-"""Cases of the kernels of `tirlite.kernels.operators.determinant`."""
+"""Cases of the kernels of `tirlite.kernels.operators.matmul`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 from operator_cases.case import Case, normal
 
 import tirlite as tl
-from tirlite.kernels.operators.determinant import det
+from tirlite.kernels.operators.matmul import det
 
 n = tl.dim("n")
 

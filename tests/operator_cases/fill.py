@@ -1,4 +1,4 @@
-"""Cases of the kernels of `tirlite.kernels.operators.fill`."""
+"""Cases of the kernels of `tirlite.kernels.operators.arrange`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 from operator_cases.case import Case, integers, joined
 
 import tirlite as tl
-from tirlite.kernels.operators.fill import one_hot, range_
+from tirlite.kernels.operators.arrange import one_hot, range_
 
 n, m = tl.dims("n m")
 

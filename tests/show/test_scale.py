@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tirlite.show import Chart, Rectangle, chart_svg, chart_text, page
-from tirlite.show.rectangle import Grid, runs
+from tirlite.show.chart import Grid, runs
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tirlite.analysis.integers.exactness import stays_exact
+from tirlite.analysis.integers.array_bounds import stays_exact
 from tirlite.analysis.integers.index_space import IndexSpace
 from tirlite.ir import Buffer, Expr, Load, Store
 from tirlite.record import record

@@ -7,7 +7,7 @@ from dataclasses import replace
 from math import prod
 
 from tirlite.analysis.guarded import Access, Around
-from tirlite.analysis.integers.exactness import is_exact_size, stays_exact
+from tirlite.analysis.integers.array_bounds import is_exact_size, stays_exact
 from tirlite.analysis.integers.index_space import IndexSpace
 from tirlite.diag import KernelError
 from tirlite.ir import Buffer, Expr, View

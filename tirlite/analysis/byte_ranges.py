@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tirlite.analysis.facts import Facts, of_facts
-from tirlite.analysis.integers.exactness import is_exact_index, is_exact_size, may_be_anything
+from tirlite.analysis.integers.array_bounds import is_exact_index, is_exact_size, may_be_anything
 from tirlite.analysis.shape_plan import shape_plan
 from tirlite.ir import Add, Allocate, Buffer, Expr, IntImm, Mul, Neg, Sub, View, statements, walk
 from tirlite.record import record

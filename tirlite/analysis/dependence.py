@@ -16,9 +16,8 @@ from typing import TypeAlias
 from tirlite.analysis.access import AccessKind, Allocation, LinearSequence, Region, Touch
 from tirlite.analysis.addresses import Address, Addresses
 from tirlite.analysis.integers.definitions import Loop
-from tirlite.analysis.integers.equations import solve
+from tirlite.analysis.integers.equations import Instances, solve
 from tirlite.analysis.integers.index_space import IndexSpace
-from tirlite.analysis.integers.instances import Instances
 from tirlite.analysis.regions import path_to, regions_around, regions_between
 from tirlite.ir import Buffer, Call, For, ForKind, IfThenElse, IntImm, KernelCall, Load, Store, StringImm, While
 from tirlite.record import cached_property, record

@@ -7,7 +7,7 @@ from itertools import islice
 
 from tirlite.analysis.bounds import Bounds
 from tirlite.analysis.guarded import Access
-from tirlite.analysis.integers.exactness import is_exact_size
+from tirlite.analysis.integers.array_bounds import is_exact_size
 from tirlite.analysis.integers.index_space import IndexSpace
 from tirlite.ir import (
     LE,

@@ -24,8 +24,8 @@ from tirlite.analysis.entry_space import (
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.guarded import Access, guarded_accesses
 from tirlite.analysis.hoisted import Hoisted, Hoisting
+from tirlite.analysis.integers.array_bounds import is_exact_size, may_be_anything
 from tirlite.analysis.integers.cells import cells_of
-from tirlite.analysis.integers.exactness import is_exact_size, may_be_anything
 from tirlite.ir import (
     Allocate,
     Assert,

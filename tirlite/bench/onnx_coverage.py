@@ -6,197 +6,13 @@ import argparse
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from importlib import import_module
-from pathlib import Path
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from tirlite.cli.progress import gathered
-from tirlite.diag import TirliteError
-from tirlite.graph import Function, compile, evaluate, from_onnx  # noqa: A004
-from tirlite.graph.onnx.model import NoOnnxPackage
 
-KINDS = ("node", "simple", "pytorch-operator", "pytorch-converted")
-PASS, UNSUPPORTED, WRONG, FAILED = "pass", "unsupported", "wrong", "failed"
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of a case: `state` is "pass", "unsupported", "wrong" (other numbers) or "failed" (an error).
-
-    `is_bound` says that inputs which are not floats, such as a shape, were given when the model was read; `operators`
-    are those of its nodes.
-    """
-
-    kind: str
-    name: str
-    state: str
-    why: str = ""
-    is_bound: bool = False
-    operators: tuple[str, ...] = ()
-
-
-def outcomes(kinds: Sequence[str] = KINDS, *, pattern: str = "", compiled: bool = False) -> Iterator[Outcome]:
-    """One for each case whose name contains `pattern`; evaluated by the reference meaning, or compiled and run."""
-    try:
-        loader = import_module("onnx.backend.test.loader")
-    except ImportError:
-        raise NoOnnxPackage("the cases of the package onnx").error() from None
-    for kind in kinds:
-        for case in sorted(loader.load_model_tests(kind=kind), key=lambda each: str(each.name)):
-            if pattern in case.name:
-                yield replace(outcome(kind, case, compiled=compiled), operators=_operators(case))
-
-
-def _operators(case: Any) -> tuple[str, ...]:
-    """The operators of a case's nodes, by name, those of other domains with their domain."""
-    nodes = _model(case).graph.node
-    return tuple(sorted({f"{each.domain}.{each.op_type}" if each.domain else each.op_type for each in nodes}))
-
-
-def outcome(kind: str, case: Any, *, compiled: bool = False) -> Outcome:
-    """What becomes of one case, an onnx.backend.test.case.TestCase.
-
-    The cases give shapes, axes and counts as inputs, which a graph must know: where it cannot be read without them,
-    it is read once more with these inputs given.
-    """
-    first = _outcome(kind, case, {}, compiled=compiled)
-    if first.state != UNSUPPORTED:
-        return first
-    try:
-        known = _known(case)
-    except Exception as error:
-        return Outcome(kind, case.name, UNSUPPORTED, f"{first.why}; its data cannot be read: {type(error).__name__}")
-    second = _outcome(kind, case, known, compiled=compiled) if known else first
-    return first if second.state == UNSUPPORTED else replace(second, is_bound=True)
-
-
-def _known(case: Any) -> dict[str, npt.NDArray[Any]]:
-    """The inputs of the first data set that say something about shapes: few elements, and no data of the kind."""
-    model = _model(case)
-    sets = list(_data_sets(case))
-    names = [each.name for each in model.graph.input]
-    found = {name: _stored(each) for name, each in zip(names, sets[0][0], strict=False)}
-    return {
-        name: each
-        for name, each in found.items()
-        if each.dtype.kind in "iub" or each.size <= 1 or name in ("scales", "roi")
-    }
-
-
-def _model(case: Any) -> Any:
-    if case.model is not None:
-        return case.model
-    return import_module("onnx").load(Path(case.model_dir) / "model.onnx", load_external_data=False)
-
-
-def _outcome(kind: str, case: Any, known: Mapping[str, npt.NDArray[Any]], *, compiled: bool) -> Outcome:
-    try:
-        model = case.model if case.model is not None else Path(case.model_dir) / "model.onnx"
-        function = from_onnx(model, constants=known)
-    except TirliteError as error:
-        state = UNSUPPORTED if error.code in ("onnx-unsupported", "graph-shape-undecided") else FAILED
-        return Outcome(kind, case.name, state, _first_line(error))
-    except Exception as error:
-        return Outcome(kind, case.name, FAILED, f"{type(error).__name__}: {error}")
-    try:
-        given = [each.name for each in _model(case).graph.input]
-        why = _compared(case, function, [name not in known for name in given], compiled=compiled)
-    except TirliteError as error:
-        return Outcome(kind, case.name, FAILED, _first_line(error))
-    except Exception as error:
-        return Outcome(kind, case.name, FAILED, f"{type(error).__name__}: {error}")
-    return Outcome(kind, case.name, WRONG if why else PASS, why)
-
-
-def _first_line(error: TirliteError) -> str:
-    """The first line that says something of its own."""
-    lines = str(error).splitlines()
-    return (lines[1] if error.code == "onnx-unsupported" and len(lines) > 1 else lines[0]).strip()
-
-
-def _compared(case: Any, function: Function, is_passed: Sequence[bool], *, compiled: bool) -> str:
-    """What differs first, or ""."""
-    run = compile(function) if compiled else lambda *arrays: evaluate(function, *arrays)
-    for inputs, wanted in _data_sets(case):
-        passed = [each for each, is_param in zip(inputs, is_passed, strict=False) if is_param]
-        arrays = [_stored(each) for each in passed[: len(function.params)]]
-        found = run(*arrays)
-        results = found if isinstance(found, tuple) else (found,)
-        for name, mine, theirs in zip(function.outputs, results, wanted, strict=False):
-            why = _difference(mine, theirs, case)
-            if why:
-                return f"{name}: {why}"
-    return ""
-
-
-# A unit in the last place of a type that has fewer digits than the tolerance of a case.
-_COARSE = {"float16": 2.0**-9, "bfloat16": 2.0**-6}
-
-
-def _difference(mine: Any, given: Any, case: Any) -> str:
-    theirs = _stored(given)
-    if mine.shape != theirs.shape:
-        return f"shape {mine.shape}, wanted {theirs.shape}"
-    if mine.dtype != theirs.dtype:
-        return f"{mine.dtype}, wanted {theirs.dtype}"
-    kind = _kind(given)
-    if theirs.dtype.kind == "f" or kind == "bfloat16" or kind.startswith("float"):
-        a, b = (_numbers(each, kind) for each in (mine, theirs))
-        coarse = _COARSE.get(kind, 0.0)
-        # Where a sum is 0, what the case wants is what rounding left of its greatest terms.
-        rest = np.abs(b[np.isfinite(b)]).max(initial=0) * 2.0**-23
-        close = np.asarray(np.isclose(a, b, max(case.rtol, coarse), max(case.atol, coarse, rest), equal_nan=True))
-        return "" if close.all() else f"{int((~close).sum())} of {close.size} elements differ"
-    return "" if np.array_equal(mine, theirs) else "elements differ"
-
-
-def _numbers(array: npt.NDArray[Any], kind: str) -> npt.NDArray[Any]:
-    """The array; of the bits of bfloat16 and narrower floats their values."""
-    if kind == "bfloat16":
-        return (array.astype(np.uint32) << 16).view(np.float32)
-    return (
-        array if array.dtype.kind == "f" else array.view(import_module("ml_dtypes").__dict__[kind]).astype(np.float32)
-    )
-
-
-def _kind(array: Any) -> str:
-    """The name of the element type."""
-    found = import_module("onnx.numpy_helper").to_array(array) if hasattr(array, "data_type") else np.asarray(array)
-    return str(found.dtype.name)
-
-
-def _stored(array: Any) -> npt.NDArray[Any]:
-    """The array, or the TensorProto, as graphs take it: bfloat16 and narrower floats as the integers of their bits."""
-    made = np.asarray(import_module("onnx.numpy_helper").to_array(array) if hasattr(array, "data_type") else array)
-    name = made.dtype.name
-    if name in ("int4", "int2", "uint4", "uint2"):
-        return made.astype(np.int8 if name.startswith("i") else np.uint8)
-    if name == "bfloat16" or name.startswith(("float8", "float4")):
-        return made.view(np.uint16 if name == "bfloat16" else np.uint8)
-    return made
-
-
-def _data_sets(case: Any) -> Iterator[tuple[list[Any], list[Any]]]:
-    if case.model_dir is None:
-        yield from ((list(inputs), list(outputs)) for inputs, outputs in case.data_sets or ())
-        return
-    for folder in sorted(Path(case.model_dir).glob("test_data_set_*")):
-        yield _tensors(folder, "input"), _tensors(folder, "output")
-
-
-def _tensors(folder: Path, kind: str) -> list[Any]:
-    onnx, helper = import_module("onnx"), import_module("onnx.numpy_helper")
-    made = []
-    for number in range(len(list(folder.glob(f"{kind}_*.pb")))):
-        proto = onnx.TensorProto()
-        proto.ParseFromString((folder / f"{kind}_{number}.pb").read_bytes())
-        made.append(helper.to_array(proto))
-    return made
+if TYPE_CHECKING:
+    from tirlite.bench.onnx_cases import Outcome
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -214,6 +30,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs and prints; exit code 1 where a case gave other numbers or failed, 2 where none has the name asked for."""
+    from tirlite.bench.onnx_cases import FAILED, KINDS, WRONG, outcomes
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -229,6 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _text(found: Sequence[Outcome], *, listed: bool) -> str:
+    from tirlite.bench.onnx_cases import FAILED, KINDS, PASS, UNSUPPORTED, WRONG
     from tirlite.show import table
 
     rows = []
@@ -250,6 +68,7 @@ def _text(found: Sequence[Outcome], *, listed: bool) -> str:
 
 def _by_operator(found: Sequence[Outcome]) -> str:
     """How many operators have cases, and pass all of them; and the others, with how many cases they pass."""
+    from tirlite.bench.onnx_cases import PASS
     from tirlite.show import table
 
     cases = Counter(op for each in found for op in each.operators)

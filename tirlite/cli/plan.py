@@ -124,7 +124,7 @@ def run(arguments: argparse.Namespace) -> int:
     _refuse_senseless(arguments)
     _refuse_outputs(arguments)
     if arguments.file.is_dir():
-        from tirlite.cli.plan_folder import plan_folder
+        from tirlite.cli.plan_report import plan_folder
 
         return plan_folder(arguments, _of_table)
     make = _of_model if arguments.file.suffix.lower() == ".onnx" else _of_table

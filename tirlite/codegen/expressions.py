@@ -137,7 +137,7 @@ class Expressions:
 
     def binary(self, expr: Binary) -> Steps[Value]:
         if isinstance(expr, Min | Max) and expr.dtype.is_integer:
-            from tirlite.analysis.integers.clamped import rounded_between
+            from tirlite.analysis.integers.float_ends import rounded_between
 
             if (found := rounded_between(expr)) is not None:
                 from tirlite.codegen.arithmetic.operators import to_integer_between
@@ -161,7 +161,7 @@ class Expressions:
     def cast(self, expr: Cast) -> Steps[Value]:
         value = self._leaf(expr.value) or (yield self.steps(expr.value))
         if expr.value.dtype.is_float and expr.dtype.is_integer and not is_half(value.dtype):
-            from tirlite.analysis.integers.clamped import is_within
+            from tirlite.analysis.integers.float_ends import is_within
             from tirlite.codegen.arithmetic.operators import to_integer
 
             fits = is_within(expr.value, expr.dtype)

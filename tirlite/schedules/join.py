@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.fusion import can_be_reordered
-from tirlite.analysis.integers.exactness import stays_exact
+from tirlite.analysis.integers.array_bounds import stays_exact
 from tirlite.analysis.integers.index_space import IndexSpace
 from tirlite.ir import (
     LE,

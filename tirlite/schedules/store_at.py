@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tirlite.analysis.access import Allocation, Touch
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.integers.exactness import stays_exact
+from tirlite.analysis.integers.array_bounds import stays_exact
 from tirlite.analysis.integers.index_space import IndexSpace
 from tirlite.analysis.temporaries import common_regions
 from tirlite.ir import (

@@ -6,7 +6,7 @@ from tirlite.late import late_names
 
 if TYPE_CHECKING:
     from tirlite.show.carets import framed as framed, marked_text as marked_text, python_text as python_text
-    from tirlite.show.chart import chart_text as chart_text
+    from tirlite.show.chart import Chart as Chart, Rectangle as Rectangle, chart_text as chart_text
     from tirlite.show.environment import full_traceback as full_traceback
     from tirlite.show.html import (
         block as block,
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
         page as page,
         picture as picture,
     )
-    from tirlite.show.rectangle import Chart as Chart, Rectangle as Rectangle
     from tirlite.show.shown import shown as shown
     from tirlite.show.styled import (
         Piece as Piece,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import ceil
 
 from tirlite.record import record
+from tirlite.show.chart import Chart, Grid, Rectangle, extent, runs
 from tirlite.show.html import escaped
-from tirlite.show.rectangle import Chart, Grid, Rectangle, extent, runs
 
 # Tints of like lightness, so that black text is readable on each.
 _FILLS = ("#8ecae6", "#ffb703", "#b7e4c7", "#f4acb7", "#cdb4db", "#ffd6a5", "#a3c4f3", "#d9ed92", "#e5989b", "#90dbf4")

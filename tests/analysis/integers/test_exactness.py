@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import tirlite as tl
-from tirlite.analysis.integers.array_bounds import array_bounds
-from tirlite.analysis.integers.exactness import is_exact_index, is_exact_size
+from tirlite.analysis.integers.array_bounds import array_bounds, is_exact_index, is_exact_size
 from tirlite.analysis.integers.extents import Extents
 from tirlite.interp import interpret
 from tirlite.ir import i64

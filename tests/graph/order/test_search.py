@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from tirlite.graph.order.decide import Task, Tasks, stretches
-from tirlite.graph.order.search import order_of, segments
+from tirlite.graph.order.memory_order import order_of, segments
 
 
 def random_tasks(seed: int, count: int, reach: int = 100) -> Tasks:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from tirlite.analysis.integers.array_bounds import is_exact_index, is_exact_size, stays_exact
 from tirlite.analysis.integers.definitions import Definition, Definitions, Loop
-from tirlite.analysis.integers.exactness import is_exact_index, is_exact_size, stays_exact
 from tirlite.analysis.integers.extents import Extents
 from tirlite.analysis.integers.float_ends import FloatEnds
 from tirlite.ir import (

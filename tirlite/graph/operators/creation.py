@@ -52,7 +52,7 @@ def _range(attrs: Count, start: Array, delta: Array) -> Array:
 class Creation(CallBuilder):
     """Tensors that are made of no others."""
 
-    @operator(_range_type, _range, Lowering("fill.range_", said=("count",)), least=2, attrs=Count)
+    @operator(_range_type, _range, Lowering("arrange.range_", said=("count",)), least=2, attrs=Count)
     def range(self, start: Operand, delta: Operand, count: Extent) -> Call:
         """`start + i * delta` for i below `count`."""
         return self.call("range", start, delta, attrs=Count(size_of(count, self._here())))

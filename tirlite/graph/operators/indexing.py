@@ -224,7 +224,7 @@ class Indexing(CallBuilder):
         """x with the updates at the tuples of indices that the last axis of `indices` holds."""
         return self.call("scatter_nd", x, indices, updates, attrs=ScatterNd(reduction))
 
-    @operator(_one_hot_type, _one_hot, Lowering("fill.one_hot", said=("depth",)), least=2, attrs=OneHot)
+    @operator(_one_hot_type, _one_hot, Lowering("arrange.one_hot", said=("depth",)), least=2, attrs=OneHot)
     def one_hot(self, indices: Operand, depth: Extent, values: Operand, *, axis: int = -1) -> Call:
         """Along a new axis of `depth` classes values[1] at the class of each index, values[0] at all others."""
         return self.call("one_hot", indices, values, attrs=OneHot(size_of(depth, self._here()), axis))

@@ -124,7 +124,7 @@ class Linear(CallBuilder):
         """`x @ weight.T + bias`: `[rows, inputs]` and `[outputs, inputs]` give `[rows, outputs]`."""
         return self.gemm(x, weight, bias, trans_b=True)
 
-    @operator(_det_type, plain(np.linalg.det), "determinant.det", onnx=Spelling("Det"))
+    @operator(_det_type, plain(np.linalg.det), "matmul.det", onnx=Spelling("Det"))
     def det(self, x: Operand) -> Call:
         """The determinants of the square matrices in the last two axes."""
         return self.call("det", x)

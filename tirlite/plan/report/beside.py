@@ -12,7 +12,7 @@ from tirlite.plan.plan import Plan
 from tirlite.plan.solve import solve
 from tirlite.record import record
 from tirlite.show import Chart, chart_svg, chart_text, picture
-from tirlite.show.rectangle import extent
+from tirlite.show.chart import extent
 from tirlite.sizes import Dim
 
 _GAP = "    "
