@@ -153,6 +153,85 @@ def convolution(
     return convolution.ir
 
 
+@factory
+def conv_bytes(
+    X: TensorType,
+    Z: TensorType,
+    W: TensorType,
+    B: TensorType,
+    Y: TensorType,
+    *,
+    strides: tuple[int, ...],
+    pads: tuple[int, ...],
+    dilations: tuple[int, ...],
+    groups: int = 1,
+) -> PrimFunc:
+    """The convolution of bytes in i32, plus b, where w is `[panels, *window, groups of inputs, outputs, of a group]`.
+
+    Outside of x its elements are z. The image is copied with its padding, all inputs of an element side by side: those
+    of a group are multiplied at once. There may be more inputs in w, which are 0.
+    """
+    batches, (rows, columns) = extents(X)[0], extents(Y)[2:]
+    blocks, down, across, parts, size, each = extents(W)
+    (row_step, step), (row_gap, gap) = strides, dilations
+    high, wide = (rows - 1) * row_step + (down - 1) * row_gap + 1, (columns - 1) * step + (across - 1) * gap + 1
+
+    copy = _beside(extents(X)[1:], wide, parts * each, pads[:2])
+
+    @tl.inline
+    def panel(results, held, w, biases, t, p):
+        sums = tl.alloc(tl.i32[rows, columns, size])
+        for i in range(rows):
+            for j in range(columns):
+                for q in range(size):
+                    total = tl.i32(0)
+                    for r in tl.reduce(down):
+                        for s in tl.reduce(across):
+                            for c in tl.reduce(parts):
+                                for e in tl.reduce(each):
+                                    total += tl.i32(
+                                        held[i * row_step + r * row_gap, j * step + s * gap, each * c + e]
+                                    ) * tl.i32(w[p, r, s, c, q, e])
+                    sums[i, j, q] = total
+        places = tl.view(sums, tl.i32[rows * columns, size])
+        for q in range(size):
+            for i in range(rows * columns):
+                results[t, p, q, i] = places[i, q] + biases[p, q]
+
+    @tl.kernel
+    def conv_bytes(x: X, z: Z, w: W, b: B, y: tl.out[Y]):
+        beyond = tl.view(z, z.dtype[1])
+        biases = tl.view(b, tl.i32[blocks, size])
+        results = tl.view(y, tl.i32[batches, blocks, size, rows * columns])
+        held = tl.alloc(x.dtype[high, wide, parts * each])
+        for t in range(batches):
+            for i in tl.parallel(high):
+                copy(held, x, beyond[0], t, i)
+            for p in tl.parallel(blocks):
+                panel(results, held, w, biases, t, p)
+
+    return conv_bytes.ir
+
+
+def _beside(image: tuple[Extent, ...], wide: Extent, whole: Extent, before: tuple[int, ...]) -> Inline:
+    """`copy(held, images, beyond, t, i)`: a row of an image with its padding, all channels of an element together."""
+    (taken, height, width), (above, left) = image, before
+
+    @tl.inline
+    def copy(held, images, beyond, t, i):
+        for j in range(wide):
+            if above <= i and i < above + height and left <= j and j < left + width:
+                for c in range(taken):
+                    held[i, j, c] = images[t, c, i - above, j - left]
+                for c in range(taken, whole):
+                    held[i, j, c] = beyond
+            else:
+                for c in range(whole):
+                    held[i, j, c] = beyond
+
+    return copy
+
+
 def _of_points(places: Extent, size: int, taken: Extent, kind: DType) -> Inline:
     """`add_up(sums, images, w, t, p)`: the sums of a panel over the channels of plane t as they lie."""
 

@@ -139,6 +139,27 @@ def test_products_of_matrices() -> None:
     assert "matmul_bytes" in str(compile(f).groups)
 
 
+@pytest.mark.skipif("u8 s8" not in tl.Target.host().processor.dots, reason="no dot products of bytes")
+@pytest.mark.parametrize(
+    ("shape", "of", "attrs", "is_cut"),
+    [
+        ((1, 20, 7, 7), (64, 20, 3, 3), {"pad": 1}, True),
+        ((2, 18, 9, 8), (96, 18, 3, 3), {"stride": 2, "pad": (1, 0, 1, 1)}, True),
+        ((1, 32, 5, 5), (512, 32, 1, 1), {}, True),
+        ((1, 32, 5, 5), (96, 32, 1, 1), {}, False),
+        ((1, 20, 40, 40), (64, 20, 3, 3), {"pad": 1}, False),
+        ((1, 20, 7, 7), (70, 20, 3, 3), {"pad": 1}, False),
+    ],
+)
+def test_convolutions_of_many_products_go_by_panels(
+    shape: tuple[int, ...], of: tuple[int, ...], attrs: dict[str, Any], *, is_cut: bool
+) -> None:
+    f = layer(tl.u8, tl.i8, shape, of, **attrs)
+    net, x = compile(f), extremes(np.random.default_rng(7), tl.u8, shape)
+    assert ("conv_bytes_panels" in str(net.ir)) is is_cut
+    np.testing.assert_array_equal(net(x), by_definition(f, x))
+
+
 @pytest.mark.parametrize("is_first", [True, False])
 def test_a_sum_dequantizes_what_is_there_first(*, is_first: bool) -> None:
     rng = np.random.default_rng(3)

@@ -7,7 +7,7 @@ from operator_cases.case import Case, integers, joined, normal
 
 import tirlite as tl
 from tirlite.graph.operators.convolution import Conv, conv
-from tirlite.kernels.operators.panels import convolution, product, product_bytes
+from tirlite.kernels.operators.panels import conv_bytes, convolution, product, product_bytes
 
 
 def product_case(name: str, rows: tuple, terms: int, columns: int, size: int, c: tuple | None) -> Case:
@@ -57,6 +57,33 @@ def conv_case(name: str, x: tuple, outputs: int, size: int, *, groups: int = 1, 
     return Case(f"convolution-{name}", lambda: convolution(*types, **given), inputs, reference, 1e-5)
 
 
+def image_case(name: str, x: tuple, outputs: int, more: int, given: dict[str, tuple[int, ...]]) -> Case:
+    """A case of `conv_bytes` by 3 x 3 in panels of 16 outputs, with more inputs in the weights."""
+    groups = (x[1] + more) // 4
+    pads, steps = given["pads"], given["strides"]
+    places = [(x[2 + at] + pads[at] + pads[2 + at] - 3) // steps[at] + 1 for at in range(2)]
+
+    def reference(x: np.ndarray, z: np.ndarray, w: np.ndarray, b: np.ndarray) -> np.ndarray:
+        weights = np.moveaxis(w, (4, 5), (1, 5)).reshape(outputs, 3, 3, -1)[..., : x.shape[1]]
+        (above, left, below, right) = pads
+        padded = np.pad(x, ((0, 0), (0, 0), (above, below), (left, right)), constant_values=z)
+        plain = Conv(steps, (0, 0, 0, 0), (1, 1), 1)
+        return conv(plain, padded.astype(np.int32), np.moveaxis(weights, -1, 1).astype(np.int32)) + b.reshape(-1, 1, 1)
+
+    shapes = x, (), (outputs // 16, 3, 3, groups, 16, 4), (outputs,), (x[0], outputs, *places)
+    types = [kind[shape] for kind, shape in zip((tl.u8, tl.u8, tl.i8, tl.i32, tl.i32), shapes, strict=True)]
+    inputs = joined(
+        integers(0, 256, shapes[0], (), dtype=np.uint8),
+        lambda rng: (
+            np.where(np.arange(4 * groups).reshape(groups, 1, 4) < x[1], rng.integers(-128, 128, shapes[2]), 0).astype(
+                np.int8
+            ),
+        ),
+        integers(-999, 999, shapes[3], dtype=np.int32),
+    )
+    return Case(f"conv_bytes-{name}", lambda: conv_bytes(*types, dilations=(1, 1), **given), inputs, reference)
+
+
 CASES = (
     product_case("alone", (3, 5), 9, 64, 32, None),
     product_case("bias", (20,), 17, 128, 64, (128,)),
@@ -64,6 +91,8 @@ CASES = (
     product_case("sum", (7,), 5, 64, 32, (7, 64)),
     bytes_case("one row", (1,), 8, 64, 32),
     bytes_case("filled up", (2, 7), 12, 100, 64),
+    image_case("one", (1, 8, 5, 6), 32, 0, {"strides": (1, 1), "pads": (1, 1, 1, 1)}),
+    image_case("steps", (2, 6, 7, 5), 16, 2, {"strides": (2, 1), "pads": (1, 0, 0, 1)}),
     conv_case("alone", (1, 9, 3, 5), 64, 32, has_bias=False),
     conv_case("several images", (3, 9, 3, 5), 64, 64, has_bias=True),
     conv_case("groups", (1, 10, 7, 5), 32, 16, groups=2, k=3, has_bias=True),

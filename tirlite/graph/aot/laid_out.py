@@ -14,12 +14,15 @@ from tirlite.graph.operators.linear import as_it_lies, transposed
 from tirlite.graph.operators.panels import (
     BYTES,
     CONVOLUTION,
+    CONVOLUTION_BYTES,
     DOTS,
     PRODUCT,
     bytes_by_groups,
     conv_by_panels,
+    conv_bytes_by_panels,
     groups,
     panels,
+    panels_of_bytes,
     panels_of_outputs,
     panels_of_transpose,
     product_by_panels,
@@ -49,6 +52,7 @@ LAYOUTS: Mapping[str, Layout] = {
     "panels": Layout(PRODUCT, 1, panels, partial(product_by_panels, turned=False)),
     "panels of transpose": Layout(PRODUCT, 1, panels_of_transpose, partial(product_by_panels, turned=True)),
     "panels of outputs": Layout(CONVOLUTION, 1, panels_of_outputs, conv_by_panels),
+    "panels of bytes": Layout(CONVOLUTION_BYTES, 2, panels_of_bytes, conv_bytes_by_panels, DOTS),
     "groups": Layout(BYTES, 1, groups, bytes_by_groups, DOTS),
     "transposed": Layout(None, 1, transposed, as_it_lies),
 }

@@ -32,6 +32,12 @@ _COPIED = 1 << 19
 # The dot products of bytes, and how many of each column these take at once.
 DOTS = "u8 s8"
 _GROUP = 4
+# An image of bytes is copied with its inputs side by side, which so many products of each pay for, and so many inputs.
+# The sums of a panel are held meanwhile, at so many places. Of points so many places fill vectors as they lie.
+_PRODUCTS = 512
+_INPUTS = 16
+_PLACES = 1024
+_POINTS = 64
 
 
 @record
@@ -56,8 +62,14 @@ def _bytes_type(site: Site, attrs: Attrs) -> TensorType:
     return TensorType((*site.tensor(0).shape[:-1], *site.tensor(2).shape), i32)
 
 
+def _convolution_bytes_type(site: Site, attrs: Conv) -> TensorType:
+    blocks, *window, _, size, _ = site.tensor(2).shape
+    return TensorType(convolved(site, attrs, blocks * size, site.tensor(0).shape[1], *window), i32)
+
+
 PRODUCT = Op("product", _product_type, 2, 3, Scales, lowering=Lowering("panels.product"))
 BYTES = Op("product_bytes", _bytes_type, 3, 3, lowering=Lowering("panels.product_bytes"))
+CONVOLUTION_BYTES = Op("conv_bytes_panels", _convolution_bytes_type, 4, 4, Conv, lowering=Lowering("panels.conv_bytes"))
 CONVOLUTION = Op("conv_panels", _convolution_type, 2, 3, Conv, lowering=Lowering("panels.convolution"))
 
 
@@ -118,6 +130,29 @@ def groups(weights: Array) -> Array:
     size = _columns_of_panel(columns) or _PANELS[0]
     whole = np.pad(weights, [(0, 0), (0, -columns % size)])
     return np.ascontiguousarray(np.moveaxis(whole.reshape(terms // _GROUP, _GROUP, -1, size), (2, 0, 3, 1), range(4)))
+
+
+def conv_bytes_by_panels(call: Call) -> Conv | None:
+    """The attributes of what computes a convolution of bytes by panels of outputs, where that pays."""
+    attrs = call.attrs
+    if not isinstance(attrs, Conv) or call.op.name != "conv_bytes" or attrs.groups != 1 or call.tensor.rank != 4:
+        return None
+    x, weights = call.args[0].tensor, call.args[2].tensor
+    (_, taken, height, width), (outputs, down, across, inputs), (_, _, *spots) = x.shape, weights.shape, call.shape
+    known = [each for each in (taken, height, width, outputs, down, across, inputs, *spots) if isinstance(each, int)]
+    if len(known) < 9 or not all(known) or (x.dtype, weights.dtype) != (u8, i8):
+        return None
+    taken, height, width, outputs, down, across, inputs, rows, columns = known
+    is_small = taken * height * width <= _COPIED and rows * columns <= (_PLACES if down * across > 1 else _POINTS)
+    pays = inputs >= _INPUTS and outputs * down * across >= _PRODUCTS
+    return attrs if is_small and pays and inputs % _GROUP == 0 and _columns_of_panel(outputs) else None
+
+
+def panels_of_bytes(weights: Array) -> Array:
+    """The weights of a convolution of bytes, inputs last, as panels of outputs, some inputs of each side by side."""
+    outputs, *window, inputs = weights.shape
+    made = weights.reshape(-1, _columns_of_panel(outputs), *window, inputs // _GROUP, _GROUP)
+    return np.ascontiguousarray(np.moveaxis(made, 1, -2))
 
 
 def conv_by_panels(call: Call) -> Conv | None:
