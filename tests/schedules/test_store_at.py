@@ -58,6 +58,36 @@ def test_rows_that_stop_at_the_edge() -> None:
     )
 
 
+def test_lines_that_go_on_by_two() -> None:
+    PASS.expect(
+        """
+        t = tl.alloc(tl.f32[2 * n])
+        for i in range(n):
+            t[2 * i] = x[i, 0]
+            t[2 * i + 1] = 2 * x[i, 0]
+            y[i, 0] = t[max(2 * i - 1, 0)] + t[2 * i + 1]
+        """,
+        """
+        t = tl.alloc(tl.f32[3])
+        for i in range(n):
+            t[2 * i % 3] = x[i, 0]
+            t[(2 * i + 1) % 3] = 2 * x[i, 0]
+            y[i, 0] = t[max(2 * i - 1, 0) % 3] + t[(2 * i + 1) % 3]
+        """,
+    )
+
+
+def test_a_window_of_any_size_is_none() -> None:
+    PASS.expect_unchanged(
+        """
+        t = tl.alloc(tl.f32[n + 1])
+        for i in range(n):
+            t[i] = x[i, 0]
+            y[i, 0] = t[min(tl.i64(x[i, 0]), i)]
+        """
+    )
+
+
 @pytest.mark.parametrize(
     "body",
     [

@@ -20,7 +20,7 @@ from tirlite.sizes.unknown import ends_of, is_nonnegative, linear, multiple, unk
 # So many elements less gain nothing for a symbolic extent.
 _LITTLE = 64
 # A constant from this on is not a tile in place of what is symbolic: it stems from the type of an index.
-_MUCH = 1 << 15
+MUCH = 1 << 15
 
 
 def compacted(allocations: Iterable[Allocation], facts: Facts) -> Accesses:
@@ -51,7 +51,7 @@ def _is_less(new: Size, old: Size | None) -> bool:
     if isinstance(old, int):
         return prove_lt(new, old) is Proof.YES
     if isinstance(new, int) or old is None:
-        return isinstance(new, int) and new < _MUCH
+        return isinstance(new, int) and new < MUCH
     # Not `prove_lt`: where a dim is small, both may be equal.
     return prove_le(new, old) is Proof.YES and prove_le(old, new + _LITTLE) is not Proof.YES
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
-from tirlite.analysis.access import Allocation, Touch
+from tirlite.analysis.access import Allocation
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.integers.array_bounds import stays_exact
-from tirlite.analysis.integers.index_space import IndexSpace
 from tirlite.analysis.temporaries import common_regions
 from tirlite.ir import (
     Expr,
@@ -18,32 +15,29 @@ from tirlite.ir import (
     IfThenElse,
     IntImm,
     Load,
-    Max,
-    Min,
     PrimFunc,
-    Steps,
     Store,
     const,
     i64,
-    run,
 )
 from tirlite.record import record
 from tirlite.rewrite.access_rewrite import Accesses, Reindex
+from tirlite.schedules.compact import MUCH
 from tirlite.schedules.handle import LoopName, buffer_named, loop_named
 from tirlite.schedules.step import Step, demand_temporaries, does_not_fit
-from tirlite.sizes import Proof, Size, prove_le
-from tirlite.sizes.unknown import Ends, ends
+from tirlite.schedules.windows import window
 
 
 @record
 class StoreAt(Step):
     """Temporaries with so many lines as one iteration of the loop `at` sees: a window that slides along with the loop.
 
-    All uses are in that loop, which goes up by 1, and iteration v sees of some axis only v + a to v + b: then line i
-    lies at i % (b - a + 1). Two lines at one place are never seen by one iteration, and all uses of the first come
-    before all of the second. After `join`, which has what reads a temporary run a few lines behind what fills it, each
-    line is computed once and kept as long as it is read. Refused where `at` is not the loop that holds all uses, and
-    where the lines that it sees do not go on with it. Source of the idea: the storage folding of Halide.
+    All uses are in that loop, which goes up by 1, and iteration v sees of some axis only f * v + a to f * v + b, for a
+    positive f: then line i lies at i % (b - a + 1). Two lines at one place are never seen by one iteration, and all
+    uses of the first come before all of the second. After `join`, which has what reads a temporary run a few lines
+    behind what fills it, each line is computed once and kept as long as it is read. Refused where `at` is not the loop
+    that holds all uses, and where the lines that it sees do not go on with it. Source of the idea: the storage folding
+    of Halide.
     """
 
     buffers: tuple[str, ...]
@@ -56,7 +50,7 @@ class StoreAt(Step):
             told = f"`{each.buffer.name}`"
             if loop_around(each) is not at:
                 raise does_not_fit(self, f"the loop over `{at.var.name}` does not hold all uses of {told}, in order")
-            found = lines_of(each, at, facts.space)
+            found = lines_of(each, at, facts)
             if found is None:
                 seen = ", ".join(dict.fromkeys(map(str, each.touches)))
                 raise does_not_fit(self, f"an iteration sees more than some lines of {told}: {seen}")
@@ -75,15 +69,18 @@ def loop_around(allocation: Allocation) -> For | None:
     return None
 
 
-def lines_of(allocation: Allocation, loop: For, space: IndexSpace) -> tuple[int, int] | None:
+def lines_of(allocation: Allocation, loop: For, facts: Facts) -> tuple[int, int] | None:
     """The axis to be folded, the one of the fewest lines, and how many of them one iteration sees; None for none."""
-    found: tuple[int, int] | None = None
+    nodes = [touch.node for touch in allocation.touches if isinstance(touch.node, Load | Store)]
+    found: list[tuple[int, int]] = []
     for axis, extent in enumerate(allocation.buffer.shape):
-        lines = _window(allocation.touches, axis, loop, space)
-        is_less = lines is not None and (not isinstance(extent, IntImm) or lines < extent.value)
-        if lines is not None and is_less and (found is None or lines < found[1]):
-            found = axis, lines
-    return found
+        if any(node.indices[axis].dtype.lanes != 1 for node in nodes):
+            continue
+        seen = window((facts.addresses.of(node).indices[axis] for node in nodes), (loop,), facts.space)
+        if seen is not None and seen.extent < (extent.value if isinstance(extent, IntImm) else MUCH):
+            found.append((seen.extent, axis))
+    lines, axis = min(found, default=(0, 0))
+    return (axis, lines) if found else None
 
 
 def _fold(allocation: Allocation, axis: int, lines: int, accesses: Accesses) -> None:
@@ -99,65 +96,3 @@ def _fold(allocation: Allocation, axis: int, lines: int, accesses: Accesses) -> 
         assert isinstance(touch.node, Load | Store)
         changed[touch.node] = {axis: reindex}
     accesses.reshape(old, replace(old, shape=shape), changed)
-
-
-def _window(touches: Iterable[Touch], axis: int, loop: For, space: IndexSpace) -> int | None:
-    """The number of lines along `axis` between the first and the last that one iteration of `loop` may touch.
-
-    In iteration v, which is also the value of the loop's variable, these are from v + a to v + b for constants a and b.
-    None where no such constants are found. The loop goes up by 1, and all touches are inside of it.
-    """
-    low: int | None = None
-    high: int | None = None
-    for touch in touches:
-        assert isinstance(touch.node, Load | Store)
-        index = touch.node.indices[axis]
-        least, most = _offset(index, touch.node.buffer.shape[axis], loop, space)
-        if least is None or most is None:
-            return None
-        low = least if low is None else min(low, least)
-        high = most if high is None else max(high, most)
-    return None if low is None or high is None else high - low + 1
-
-
-def _offset(index: Expr, extent: Expr, loop: For, space: IndexSpace) -> tuple[int | None, int | None]:
-    """The ends of an index less the variable of a loop, where they are integers."""
-    size = space.extents.size(extent)
-    if index.dtype.lanes != 1:
-        return None, None
-    low, high = run(_ends(index, size, loop, space))
-    return (low if isinstance(low, int) else None), (high if isinstance(high, int) else None)
-
-
-def _ends(index: Expr, extent: Size | None, loop: For, space: IndexSpace) -> Steps[Ends]:
-    """As `_offset`, with symbolic ends. An extremum with what does not move is still bounded on one side."""
-    if isinstance(index, Min | Max):
-        a: Ends = yield _ends(index.a, extent, loop, space)
-        b: Ends = yield _ends(index.b, extent, loop, space)
-        if isinstance(index, Min):
-            return _both(a[0], b[0], least=True), _either(a[1], b[1], least=True)
-        return _either(a[0], b[0], least=False), _both(a[1], b[1], least=False)
-    size = space.size(index)
-    if not stays_exact(*ends(size), extent):
-        return None, None
-    return ends(size - space.size(loop.var))
-
-
-def _both(a: Size | None, b: Size | None, *, least: bool) -> Size | None:
-    """The lesser or the greater of two, where it is known which one that is."""
-    if a is None or b is None:
-        return None
-    if prove_le(a, b) is Proof.YES:
-        return a if least else b
-    if prove_le(b, a) is Proof.YES:
-        return b if least else a
-    return None
-
-
-def _either(a: Size | None, b: Size | None, *, least: bool) -> Size | None:
-    """A bound by both, or by one of them: an integer if there is one."""
-    found = _both(a, b, least=least)
-    if isinstance(found, int):
-        return found
-    integers = [each for each in (a, b) if isinstance(each, int)]
-    return integers[0] if integers else found

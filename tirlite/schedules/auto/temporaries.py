@@ -53,7 +53,7 @@ def keep_lines(trace: Trace) -> None:
     func, found = trace.facts.func, dict[Var, list[str]]()
     for each in temporaries(trace.facts):
         loop, name = loop_around(each), each.buffer.name
-        lines = None if loop is None else lines_of(each, loop, trace.facts.space)
+        lines = None if loop is None else lines_of(each, loop, trace.facts)
         # Of two with one name, a step finds the first.
         if loop and lines and lines[1] <= _MOST_LINES and buffer_named(func, name) is each.buffer:
             found.setdefault(loop.var, []).append(name)
