@@ -1,11 +1,16 @@
 """A tensor at other extents: each element taken from the nearest one, or from its neighbours along each axis.
 
+Of images, whose last axis changes beside another one, the lines are mixed first, which goes by vectors; where elements
+lie along the last axis, and their weights, is worked out once for all lines.
+
 Where an element of the result lies along an axis of the operand is told by one of ONNX's coordinate modes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import product
+from typing import TypeAlias
 
 from tirlite.ir import (
     Buffer,
@@ -28,6 +33,12 @@ from tirlite.kernels.operators.elementwise import computed_in
 from tirlite.kernels.operators.factory import factory
 from tirlite.kernels.operators.shapes import Extent, extents, nest
 
+# What an index of the result takes from along an axis: indices of the operand, with weights where there are several.
+_Ways: TypeAlias = "list[tuple[Expr, Expr | None]]"
+_NEIGHBOURS = {"linear": 2, "cubic": 4}
+# Of lines so many times as long as those of the result most elements would be mixed in vain.
+_LONG = 4
+
 
 @factory
 def resize(
@@ -49,19 +60,55 @@ def resize(
     x, y = b.param("x", X), b.param("y", Y, out=True)
     before, after = extents(X), extents(Y)
     kind = computed_in(X.dtype) if X.dtype.is_float else f32
+
+    def ways(axis: int, index: Expr) -> _Ways:
+        return _ways(b, index, before[axis], after[axis], scales[axis], mode, coordinates, rounding, cubic)
+
+    *others, last = (not _stays(*each) for each in zip(before, after, scales, strict=True))
+    is_short = not (isinstance(before[-1], int) and isinstance(after[-1], int)) or before[-1] <= _LONG * after[-1]
+    if mode != "nearest" and last and any(others) and is_short:
+        _by_lines(b, x, y, ways, kind, _NEIGHBOURS[mode])
+        return b.build()
     with nest(b, after) as indices:
-        ways = [
-            _ways(b, index, before[axis], after[axis], scales[axis], mode, coordinates, rounding, cubic)
-            for axis, index in enumerate(indices)
-        ]
+        found = [ways(axis, index) for axis, index in enumerate(indices)]
         if mode == "nearest":
-            b.store(y, indices, x[tuple(way[0][0] for way in ways)])
+            b.store(y, indices, x[tuple(way[0][0] for way in found)])
         else:
-            b.store(y, indices, _mixed(x, ways, kind).astype(X.dtype))
+            b.store(y, indices, _mixed(x, found, kind).astype(X.dtype))
     return b.build()
 
 
-def _mixed(x: Buffer, ways: list[list[tuple[Expr, Expr | None]]], kind: DType) -> Expr:
+def _by_lines(b: Builder, x: Buffer, y: Buffer, ways: Callable[[int, Expr], _Ways], kind: DType, count: int) -> None:
+    """Each line out of one that is mixed from those of x; `count` elements are neighbours along the last axis."""
+    width, columns = x.shape[-1], y.shape[-1]
+    tables = [
+        (b.alloc(f"places{k}", TensorType(i64, (columns,))), b.alloc(f"weights{k}", TensorType(kind, (columns,))))
+        for k in range(count)
+    ]
+    with b.for_("column", 0, columns) as column:
+        for (places, weights), (at, weight) in zip(tables, ways(len(x.shape) - 1, column), strict=True):
+            assert weight is not None
+            b.store(places, (column,), at)
+            b.store(weights, (column,), weight.astype(kind))
+    with nest(b, y.shape[:-1]) as outer:
+        line = b.alloc("line", TensorType(kind, (width,)))
+        others = [ways(axis, index) for axis, index in enumerate(outer)]
+        with b.for_("column", 0, width) as column:
+            b.store(line, (column,), _mixed(x, [*others, [(column, None)]], kind))
+        with b.for_("column", 0, columns) as column:
+            # In bounds as they are, which is seen of what is read from memory where it is clamped.
+            found = [
+                line[Min(Max(places[column], as_expr(0)), width - 1)] * weights[column] for places, weights in tables
+            ]
+            b.store(y, (*outer, column), sum(found[1:], found[0]).astype(y.dtype))
+
+
+def _stays(before: Extent, after: Extent, scale: float | None) -> bool:
+    """Whether indices along an axis are those of the operand."""
+    return before is after or (isinstance(before, int) and before == after and scale in (None, 1.0))
+
+
+def _mixed(x: Buffer, ways: list[_Ways], kind: DType) -> Expr:
     """The sum of the elements at all corners, each with its weight."""
     total: Expr | None = None
     for corner in product(*ways):
@@ -84,9 +131,9 @@ def _ways(
     coordinates: str,
     rounding: str,
     cubic: float,
-) -> list[tuple[Expr, Expr | None]]:
+) -> _Ways:
     """The indices along an axis of the operand that an index of the result takes from, and their weights."""
-    if before is after or (isinstance(before, int) and before == after and scale in (None, 1.0)):
+    if _stays(before, after, scale):
         return [(index, None)]
     place = b.let("place", _place(index, before, after, scale, coordinates))
     last = as_expr(before) - 1
@@ -103,7 +150,7 @@ def _ways(
     return [(low, 1 - share), (high, share)]
 
 
-def _four(b: Builder, place: Expr, last: Expr, a: float) -> list[tuple[Expr, Expr | None]]:
+def _four(b: Builder, place: Expr, last: Expr, a: float) -> _Ways:
     """The elements around a place, with the weights of Keys' convolution: two that are near, two that are far."""
     low = b.let("low", Cast(i64, Call(f64, Op.FLOOR, (place,))))
     share = b.let("share", place - Cast(f64, low))

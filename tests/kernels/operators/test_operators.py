@@ -17,6 +17,7 @@ from tirlite.codegen import Effort
 from tirlite.ir import For, ForKind, statements_of
 from tirlite.kernels.operators.byte_sums import conv_bytes
 from tirlite.kernels.operators.indexing import gather
+from tirlite.kernels.operators.resize import resize
 from tirlite.kernels.operators.softmax import softmax
 
 # By the module: both tests of a case run in a row, in one process, which makes its function once.
@@ -133,3 +134,10 @@ def test_an_odd_number_of_bands_of_bytes_is_halved_for_workers() -> None:
     (pieces,) = [loop for loop in statements_of(made.body, For) if loop.kind is ForKind.PARALLEL]
     assert pieces.values is not None
     assert len(pieces.values) % 2 == 0
+
+
+@pytest.mark.parametrize(("columns", "by_lines"), [(77, True), (5, False)], ids=["wider", "much narrower"])
+def test_an_image_is_resized_line_by_line(columns: int, by_lines: bool) -> None:
+    """Lines are mixed by vectors, but where most elements of them would be mixed in vain."""
+    func = resize(tl.f32[2, 9, 40], tl.f32[2, 12, columns], scales=(None, None, None), mode="linear")
+    assert ("line[tl.ramp(" in str(tl.compile(func).lowered)) is by_lines
