@@ -185,6 +185,18 @@ def test_a_pair_in_place_is_left_out_where_that_shows_at_some_bindings_only() ->
     assert all(evaluate(plan.total, at) == evaluate(plan.open_bound, at) for at in drawn(plan.problem.dims, 100))
 
 
+def test_pairs_in_place_of_one_memory_are_looked_at_beside_those_of_another() -> None:
+    sizes = (8 * n, 8 * n, 4 * n + 40, 8 * n + 8)
+    requests = [
+        Request(f"{scope}{i}", size, (2 * i, 2 * i + 3), scope=scope)
+        for scope in ("global", "shared")
+        for i, size in enumerate(sizes)
+    ]
+    pairs = tuple((f"{scope}{i + 1}", f"{scope}{i}") for scope in ("global", "shared") for i in range(3))
+    problem = Problem(tuple(requests), in_place=pairs)
+    assert check(problem, solve(problem, "pack")) == Ok()
+
+
 def test_one_of_two_halves_in_place_is_left_out_that_keeps_what_is_whole_from_its_place() -> None:
     """Rotary embeddings, one after the other: what is whole is halved, turned half by half, and joined again."""
     s, t = Dim("s"), Dim("t")

@@ -203,12 +203,14 @@ class _Memory:
         it has to go: else the small one lies where it splits what is free.
         """
         bindings = (*self.packer.bindings, *drawn(self.problem.dims, _DRAWN))
-        floor = open_bound(replace(self.problem, requests=tuple(self.requests)))
+        here = {request.id for request in self.requests}
+        pairs = tuple(pair for pair in self.problem.in_place if here.issuperset(pair))
+        floor = open_bound(replace(self.problem, requests=tuple(self.requests), in_place=pairs))
         values = Order(bindings).values
 
         def beyond(size: Size) -> float:
-            pairs = zip(values(size), values(floor), strict=True)
-            return sum(bytes_ / max(least, 1) - 1 for bytes_, least in pairs) / len(bindings)
+            both = zip(values(size), values(floor), strict=True)
+            return sum(bytes_ / max(least, 1) - 1 for bytes_, least in both) / len(bindings)
 
         def cost(near: Sequence[Request], some: Sequence[Handover]) -> float:
             return layout_cost(grouped(near, some), self.pool.align, bindings, floor, _MOVES, 1 + _NEAR)
