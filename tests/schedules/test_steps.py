@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -564,6 +566,24 @@ def test_compute_at_leaves_a_temporary_that_has_a_view() -> None:
 
     with pytest.raises(tl.KernelError, match="`bits` is a view of `t`"):
         tl.schedule(viewed).compute_at("i", at="j")
+
+
+def test_compute_at_leaves_a_line_that_another_iteration_set() -> None:
+    @tl.kernel
+    def lines(x: tl.f32[n, m], y: tl.out[tl.f32[n, m]]):
+        line = tl.alloc(tl.f32[2, m])
+        for i in range(n):
+            for p in range(m):
+                line[i % 2, p] = x[i, p]
+            for q in range(m):
+                y[i, q] = line[i % 2, q]
+                if i > 0:
+                    y[i, q] += line[(i + 1) % 2, q]
+
+    with pytest.raises(
+        tl.KernelError, match=re.escape("line[(i + 1) % 2, q] (line 11) is what the nest set another time")
+    ):
+        tl.schedule(lines).compute_at("p", at="q")
 
 
 @tl.kernel

@@ -140,6 +140,8 @@ class ComputeAt(Step):
                         raise does_not_fit(self, f"{touch} is another element than the one that is set")
                 elif touch.stmt not in reading or writes(touch):
                     raise does_not_fit(self, f"{touch} is not one that the loop over `{at.var.name}` reads alone")
+                elif not filled.sets_along_others(node):
+                    raise does_not_fit(self, f"{touch} is what the nest set another time")
             if not _is_set_first(_nest(first, made)[-1].body, buffer):
                 raise does_not_fit(self, f"`{buffer.name}` is read before it is set")
 
@@ -171,6 +173,11 @@ class Filled:
     allocation: Allocation
     store: Store
     axes: dict[int, For]
+
+    def sets_along_others(self, node: Load | Store) -> bool:
+        """Whether an access has the same indices along the axes that no loop of the nest goes along."""
+        pairs = enumerate(zip(node.indices, self.store.indices, strict=True))
+        return all(axis in self.axes or structural_equal(*pair) for axis, pair in pairs)
 
 
 def _chain(first: For) -> list[For]:
