@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import pytest
 
@@ -580,9 +578,7 @@ def test_compute_at_leaves_a_line_that_another_iteration_set() -> None:
                 if i > 0:
                     y[i, q] += line[(i + 1) % 2, q]
 
-    with pytest.raises(
-        tl.KernelError, match=re.escape("line[(i + 1) % 2, q] (line 11) is what the nest set another time")
-    ):
+    with pytest.raises(tl.KernelError, match=r"line\[\(i \+ 1\) % 2, q\] .* is what the nest set another time"):
         tl.schedule(lines).compute_at("p", at="q")
 
 
