@@ -81,7 +81,7 @@ def image_case(name: str, x: tuple, outputs: int, more: int, given: dict[str, tu
         ),
         integers(-999, 999, shapes[3], dtype=np.int32),
     )
-    return Case(f"conv_bytes-{name}", lambda: conv_bytes(*types, dilations=(1, 1), **given), inputs, reference)
+    return Case(f"conv_bytes_panels-{name}", lambda: conv_bytes(*types, dilations=(1, 1), **given), inputs, reference)
 
 
 CASES = (

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("onnx")
 
-from tirlite.bench.onnx_coverage import FAILED, KINDS, PASS, WRONG, Outcome, outcome  # noqa: E402
+from tirlite.bench.onnx_cases import FAILED, KINDS, PASS, WRONG, Outcome, outcome  # noqa: E402
 
 PARTS = 24
 
