@@ -12,7 +12,7 @@ from tirlite.rewrite.options import Form
 from tirlite.runtime import Binder
 from tirlite.target.processor import runs_here
 
-n = tl.dim("n")
+n, m = tl.dims("n m")
 TARGET = tl.Target("x86-64-v3")
 
 
@@ -63,6 +63,26 @@ def test_what_is_read_or_fits_into_caches_is_stored_there() -> None:
 def test_plain_loops_go_past_the_caches_in_a_version_of_their_own() -> None:
     assert "!nontemporal" not in tl.compile(doubled, target=TARGET).llvm
     assert "!nontemporal" in tl.compile(grown, target=TARGET).llvm
+
+
+@tl.kernel
+def centred(x: tl.f32[n, m], y: tl.out[tl.f32[n, m]]):
+    for i in range(n):
+        total, square = tl.f32(0), tl.f32(0)
+        for j in tl.reduce(m):
+            total += x[i, j]
+        for j in tl.reduce(m):
+            square += x[i, j] * x[i, j]
+        for j in range(m):
+            y[i, j] = (x[i, j] - total) / square
+
+
+def test_longer_rows_go_past_the_caches_where_short_ones_have_a_lane_each() -> None:
+    usual = tl.compile(centred, target=TARGET)
+    assert "if n >= 16 and m <= " in str(usual.lowered)
+    assert "!nontemporal" not in usual.llvm
+    assert usual._version.rewritten.large_from > 0
+    assert "!nontemporal" in version_past_caches(centred)
 
 
 @pytest.mark.skipif(not runs_here(TARGET.name), reason="code for another machine")

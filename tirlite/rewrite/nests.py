@@ -85,10 +85,13 @@ class Rules:
     processor: Processor
 
 
-def by_vectors(facts: Facts, rules: Rules) -> dict[For, tuple[Stmt, ...]]:
-    """What stands in the place of loops: of those that the author marked, and of those where that pays."""
+def by_vectors(facts: Facts, rules: Rules) -> tuple[dict[For, tuple[Stmt, ...]], list[Short]]:
+    """What stands in the place of loops: of those that the author marked, and of those where that pays.
+
+    Then the loops of which each lane takes a row, with what is beside that in their place.
+    """
     made: dict[For, tuple[Stmt, ...]] = {}
-    short: list[_Short] = []
+    short: list[Short] = []
     done: set[For] = set()
     for loop in statements_of(facts.func.body, For):
         if loop in done:
@@ -108,13 +111,11 @@ def by_vectors(facts: Facts, rules: Rules) -> dict[For, tuple[Stmt, ...]]:
         if found is not None:
             made[loop] = found
             done.update(statements_of(loop.body, For))
-    for each in short:
-        made[each.loop] = each.beside(made)
-    return made
+    return made, short
 
 
 @record(eq=False)
-class _Short:
+class Short:
     """A loop of which each lane takes a row of its own, where the rows are as short as a condition says."""
 
     loop: For
@@ -136,7 +137,7 @@ class _Short:
         return (IfThenElse(self.condition, SeqStmt(self.stmts), plain, span=self.loop.span),)
 
 
-def _short_rows(chain: list[For], facts: Facts, rules: Rules) -> Iterator[_Short]:
+def _short_rows(chain: list[For], facts: Facts, rules: Rules) -> Iterator[Short]:
     """The innermost loop of a chain, if it goes so."""
     loop = chain[-1]
     touches = facts.touches_in.get(loop, {})
@@ -146,7 +147,7 @@ def _short_rows(chain: list[For], facts: Facts, rules: Rules) -> Iterator[_Short
     repeats = partial(_repeats_but_for, loop, facts)
     found = with_short_rows(loop, with_local_elements(loop, touches), inside, memory, rules.processor, repeats)
     if found is not None:
-        yield _Short(loop, *found, frozenset(statements_of(loop.body, For)))
+        yield Short(loop, *found, frozenset(statements_of(loop.body, For)))
 
 
 def _as_vectors(loop: For) -> tuple[Stmt, ...] | None:

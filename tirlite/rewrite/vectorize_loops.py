@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.streams import large_from, results, stores_past
@@ -21,6 +22,9 @@ from tirlite.rewrite.normalize import exchanged
 from tirlite.rewrite.options import Form
 from tirlite.rewrite.pipeline import FactsPass, Rewritten
 from tirlite.target.processor import HOST, Processor, processor_called
+
+if TYPE_CHECKING:
+    from tirlite.rewrite.nests import Short
 
 
 @record
@@ -78,20 +82,22 @@ class VectorizeLoops(FactsPass):
             facts = Facts(counted)
         func, processor = facts.func, processor_called(self.target)
         made: dict[For, tuple[Stmt, ...]] = {}
+        short: list[Short] = []
         if searches or any(map(_may_serve, statements_of(func.body, For))):
             from tirlite.rewrite.nests import Rules, by_vectors
 
-            made = by_vectors(facts, Rules(self.called, processor))
-        ahead = _ahead(func, made) if searches else {}
-        if self.form is Form.USUAL and not (made or ahead or self.called):
-            large = large_from(func, processor)
-            if large:
-                return Rewritten(func, facts=facts, large_from=large)
-        past = {} if self.called else _past_caches(func, made, processor)
-        if not made and not ahead and not past:
-            return Rewritten(func, facts=facts)
+            made, short = by_vectors(facts, Rules(self.called, processor))
+        ahead = _ahead(func, (*made, *(each.loop for each in short))) if searches else {}
+        is_large_apart = self.form is Form.USUAL and not (made or ahead or self.called)
+        large = large_from(func, processor) if is_large_apart else 0
+        if not (self.called or large):
+            made |= _past_caches(func, made, processor)
+        for each in short:
+            made[each.loop] = each.beside(made)
+        if not made and not ahead:
+            return Rewritten(func, facts=facts, large_from=large)
         led = {loop: (before, loop) for loop, before in ahead.items()}
-        return Rewritten(exchanged(func, {**made, **past, **led}))
+        return Rewritten(exchanged(func, {**made, **led}), large_from=large)
 
 
 def _past_caches(func: PrimFunc, made: Iterable[For], processor: Processor) -> dict[For, tuple[Stmt, ...]]:
@@ -122,7 +128,7 @@ def _may_serve(loop: For) -> bool:
     return loop.kind is ForKind.VECTORIZED or serves
 
 
-def _ahead(func: PrimFunc, made: Mapping[For, object]) -> dict[While, Stmt]:
+def _ahead(func: PrimFunc, made: Iterable[For]) -> dict[While, Stmt]:
     """What leads up to loops that search, but for those in loops that others take the place of."""
     from tirlite.rewrite.search_ahead import search_ahead
 
