@@ -7,7 +7,7 @@ import pytest
 from fuzz.guard import guarded
 
 import tirlite as tl
-from tirlite.codegen.groups import phases_of
+from tirlite.codegen.interleaved import phases_of
 from tirlite.ir import For, statements_of
 
 n, k = tl.dims("n k")

@@ -77,7 +77,7 @@ class Environment:
         self.places: dict[Buffer, Place] = {}
         self.notes: Mapping[Buffer, str] = {}  # what ends the accesses of a buffer in the loop nest that is open
         self.loops: tuple[Counted, ...] = ()  # around what is written
-        self.phases: dict[Load, tuple[int, Expr]] = {}  # of loads that share vectors, see `codegen.groups`
+        self.phases: dict[Load, tuple[int, Expr]] = {}  # of loads that share vectors, see `codegen.interleaved`
         self.costs: dict[Stmt, float] = {}  # of statements without others inside, see `codegen.work`
 
     def counted(self) -> list[tuple[str, Value]]:

@@ -11,7 +11,7 @@ from tirlite.codegen import memory
 from tirlite.codegen.aliases import Aliases
 from tirlite.codegen.expressions import Expressions
 from tirlite.codegen.faults import KernelFunction, any_of, as_bits, require_view
-from tirlite.codegen.groups import phases_of
+from tirlite.codegen.interleaved import phases_of
 from tirlite.codegen.kernel_calls import Calls, Version, dim_parameters
 from tirlite.codegen.llvm.values import Value, integer
 from tirlite.codegen.loop_hints import goes_by_elements, hints_of, in_any_order
