@@ -46,6 +46,51 @@ def test_an_output_that_is_left_out_is_returned() -> None:
     np.testing.assert_array_equal(result, 2 * X)
 
 
+@tl.kernel
+def every_other(x: tl.f32[n], y: tl.out[tl.f32[n]]):
+    for i in range(0, n, 2):
+        y[i] = x[i]
+
+
+@tl.kernel
+def positive(x: tl.f32[n], y: tl.out[tl.f32[n]]):
+    for i in range(n):
+        if x[i] > 0:
+            y[i] = x[i]
+
+
+@tl.kernel
+def one_by_rows(x: tl.f32[m, n], y: tl.out[tl.f32[n]]):
+    for _row in range(m):
+        for i in range(n):
+            y[i] = 1
+
+
+def leave(size: int) -> None:
+    """Leaves sevens in memory that the next array of this size gets."""
+    np.full(size, 7, np.float32)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "x", "y"),
+    [
+        (every_other, [1, 2, 3, 4, 5], [1, 0, 3, 0, 5]),
+        (positive, [-1, 2, -3, 4, 5], [0, 2, 0, 4, 5]),
+        (one_by_rows, np.zeros((0, 5)), [0, 0, 0, 0, 0]),
+    ],
+)
+@pytest.mark.parametrize("debug", [False, True])
+def test_what_is_not_stored_of_an_output_that_is_left_out_is_0(
+    kernel: tl.Kernel, x: list[float], y: list[float], *, debug: bool
+) -> None:
+    made = tl.compile(kernel, debug=debug)
+    leave(5)
+    assert made(np.array(x, np.float32)).tolist() == y
+    given = np.full(5, 7, np.float32)
+    made(np.array(x, np.float32), given)
+    assert given.tolist() == [value or 7 for value in y]
+
+
 def test_an_output_that_is_given_is_filled_and_not_returned() -> None:
     y = np.empty_like(X)
     assert scale(X, 2, y) is None

@@ -184,7 +184,9 @@ def _front(
         from tirlite.runtime.head import Head
 
         def found() -> Known:
-            return Known(Head(front.signature, tuple(front.unfit)), front.content, str(front.func), ())
+            return Known(
+                Head(front.signature, tuple(front.unfit), tuple(front.partial)), front.content, str(front.func), ()
+            )
 
         keep_known(key, function, names, made.lookups, found)
     return front, made.captures

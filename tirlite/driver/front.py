@@ -19,9 +19,11 @@ if TYPE_CHECKING:
 class Front:
     """A function that has been translated."""
 
-    def __init__(self, func: PrimFunc) -> None:
-        """Raises KernelError for a shape that cannot be checked."""
+    def __init__(self, func: PrimFunc, *, partial: Sequence[int] | None = None) -> None:
+        """`partial` is given by who knows it. Raises KernelError for a shape that cannot be checked."""
         self._func: PrimFunc | None = func
+        if partial is not None:
+            self.partial = partial
 
     @property
     def func(self) -> PrimFunc:
@@ -44,6 +46,17 @@ class Front:
 
         unfit = unfit_to_omit(self.func)
         return tuple(number for number, param in enumerate(self.func.params) if param in unfit)
+
+    @cached_property
+    def partial(self) -> Sequence[int]:
+        """The positions of outputs that may have elements that are never stored."""
+        from tirlite.analysis import Facts
+        from tirlite.analysis.coverage.overwrites import CallCoverage
+        from tirlite.rewrite import Normalize
+
+        func = Normalize()(self.func)
+        partial = {*func.outputs} - {*CallCoverage(Facts(func)).stored_wholly()}
+        return tuple(number for number, param in enumerate(func.params) if param in partial)
 
     @cached_property
     def content(self) -> bytes:
@@ -70,7 +83,8 @@ class KnownFront(Front):
         self._captures: Mapping[str, object] = {}
         self._known = known
         self._translate = translate
-        self.signature, self.unfit = known.head.signature, known.head.unfit
+        self.signature = known.head.signature
+        self.unfit, self.partial = known.head.unfit, known.head.partial
         self.content = known.content
 
     @property

@@ -67,6 +67,10 @@ class Body(Protocol):
     def unfit(self) -> Sequence[int]:
         """The positions of outputs that cannot be left out."""
 
+    @property
+    def partial(self) -> Sequence[int]:
+        """The positions of outputs that may have elements that are never stored: left out, they begin as 0."""
+
 
 class Binder:
     """Binds the arguments of calls of one function.
@@ -153,7 +157,7 @@ class Binder:
             if self._fixed_extents and any(is_written for _, _, is_written, _ in extents):
                 extents += self._fixed_extents
             _refuse_overlap(extents)
-        results = self._allocate(omitted, given, operands, dims) if omitted else ()
+        results = self._allocate(omitted, given, operands, dims, is_empty=is_empty) if omitted else ()
         if self._has_declared:
             self.layouts.demand_declared(given, operands)
         strides = self.layouts.strides(given) if strided and has_strides else None
@@ -256,9 +260,9 @@ class Binder:
                         explain.refuse_extent(param, axis, array.shape[axis], wanted)
 
     def _allocate(
-        self, omitted: list[ArrayParam], given: list[object], operands: list[Any], dims: list[int]
+        self, omitted: list[ArrayParam], given: list[object], operands: list[Any], dims: list[int], *, is_empty: bool
     ) -> tuple[Array, ...]:
-        unfit = self._body.unfit
+        unfit, partial = self._body.unfit, self._body.partial
         values = self.values(operands, dims) if self._has_computed else {}
         results = []
         for param in omitted:
@@ -271,7 +275,7 @@ class Binder:
                 shape[axis] = dims[slot]
             for axis, computed in param.computed:
                 shape[axis] = extents.extent_at(computed, values)
-            array = fresh_array(self.signature, param, tuple(shape))
+            array = fresh_array(self.signature, param, tuple(shape), zeros=is_empty or param.position in partial)
             given[param.position] = array
             operands[param.position] = address_of(array)
             results.append(array)

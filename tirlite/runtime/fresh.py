@@ -26,13 +26,13 @@ else:
 _NO_BYTES = ctypes.c_char * 0
 
 
-def fresh_array(signature: Signature, param: ArrayParam, shape: tuple[int, ...]) -> Array:
-    """An array for an output that was left out."""
+def fresh_array(signature: Signature, param: ArrayParam, shape: tuple[int, ...], *, zeros: bool) -> Array:
+    """An array for an output that was left out: of zeros, or of whatever lies in its memory."""
     if min(shape, default=0) < 0:
         text = signature_text.shape_text(param.extents)
         raise messages.NegativeOutput(signature.name, param.name, str(shape), text).error()
     try:
-        return aligned_array(shape, param)
+        return aligned_array(shape, param, zeros=zeros)
     except (MemoryError, ValueError):
         size = param.dtype.itemsize * prod(shape)
         raise messages.NoOutput(signature.name, size, param.name).error() from None
@@ -44,11 +44,12 @@ def address_of(array: Array) -> int:
     return ctypes.addressof(_NO_BYTES.from_buffer(buffer))
 
 
-def aligned_array(shape: tuple[int, ...], param: ArrayParam) -> Array:
+def aligned_array(shape: tuple[int, ...], param: ArrayParam, *, zeros: bool = False) -> Array:
     """A fresh array as aligned as the parameter asks for. Raises MemoryError."""
-    plain: Array = np.empty(shape, param.dtype)
+    make = np.zeros if zeros else np.empty
+    plain: Array = make(shape, param.dtype)
     if not address_of(plain) % param.align:
         return plain
-    room: Array = np.empty(plain.nbytes + param.align, np.uint8)
+    room: Array = make(plain.nbytes + param.align, np.uint8)
     first = -address_of(room) % param.align
     return room[first : first + plain.nbytes].view(param.dtype).reshape(shape)

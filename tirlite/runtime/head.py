@@ -22,13 +22,14 @@ class _NotPlain(Exception):
 
 @record
 class Head:
-    """The signature of a function, and the positions of outputs that are `unfit` to be left out.
+    """The signature of a function, and the positions of its outputs that are unfit to be left out, or partial.
 
     The signature's `func` has no body where it was made of plain data.
     """
 
     signature: Signature
     unfit: tuple[int, ...]
+    partial: tuple[int, ...]
 
     @property
     def name(self) -> str:
@@ -43,12 +44,12 @@ class Head:
             return None
         written = tuple(array.position for array in self.signature.arrays if array.is_written)
         outputs = tuple(func.params.index(output) for output in func.outputs)
-        return func.name, writer.dims, params, outputs, func.defaults, written, self.unfit
+        return func.name, writer.dims, params, outputs, func.defaults, written, self.unfit, self.partial
 
     @classmethod
     def of_plain(cls, plain: Plain) -> Head:
         """The inverse of `plain`. Raises TypeError, ValueError, IndexError, KeyError or AttributeError for others."""
-        name, dims, params, outputs, defaults, written, unfit = plain
+        name, dims, params, outputs, defaults, written, unfit, partial = plain
         known: dict[tuple[str, int], Var] = {}
         for number, (called, facts) in enumerate(dims):
             known["dim", number] = Var(called, i64, None if facts is None else Dim(*facts))
@@ -60,9 +61,9 @@ class Head:
         if not isinstance(name, str) or not all(isinstance(each, Buffer) for each in buffers):
             raise ValueError
         func = PrimFunc(name, tuple(made), SeqStmt(()), tuple(buffers), tuple(defaults))
-        if set(unfit) - set(outputs):
+        if {*unfit, *partial} - set(outputs):
             raise ValueError
-        return cls(signature_of(func, tuple(made[position] for position in written)), tuple(unfit))
+        return cls(signature_of(func, tuple(made[position] for position in written)), tuple(unfit), tuple(partial))
 
 
 class _Writer:

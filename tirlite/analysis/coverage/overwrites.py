@@ -160,6 +160,13 @@ class CallCoverage:
             return int(self._overwrites(groups[0], around, buffer, space))
         return count_that_overwrite(groups, around, buffer, space)
 
+    def stored_wholly(self) -> Iterator[Buffer]:
+        """The parameters of which each element is surely stored, where all dims are at least 1."""
+        for param, allocation in self._facts.params.items():
+            writes = [touch for touch in allocation.touches if touch.kind is AccessKind.WRITE]
+            if self._begins_anew(allocation, writes, self._facts.space):
+                yield param
+
     def _overwrites(self, touches: Sequence[Touch], around: Region, buffer: Buffer, space: IndexSpace) -> bool:
         """Whether a statement of `around`, whose first touch is made by a call, overwrites the buffer.
 
@@ -191,12 +198,15 @@ class CallCoverage:
     def _found(self, facts: Facts) -> Iterator[Buffer]:
         for param, allocation in facts.params.items():
             is_written = any(touch.kind is AccessKind.WRITE for touch in allocation.touches)
-            if is_written and not param.volatile and self._begins_anew(allocation, facts.space):
+            if is_written and not param.volatile and self._begins_anew(allocation, allocation.touches, facts.space):
                 yield param
 
-    def _begins_anew(self, allocation: Allocation, space: IndexSpace) -> bool:
-        """Whether the first statements write some of a buffer, reading none, and the next ones overwrite all of it."""
-        groups = list(by_statement(allocation.home, allocation.touches))
+    def _begins_anew(self, allocation: Allocation, touches: Sequence[Touch], space: IndexSpace) -> bool:
+        """Whether the first statements write some of a buffer, reading none, and the next ones overwrite all of it.
+
+        It is asked of these of its touches.
+        """
+        groups = list(by_statement(allocation.home, touches))
         for at, group in enumerate(groups):
             ahead = groups[at : at + MOST_TOGETHER]
             if self.count_that_overwrite(ahead, allocation.home, allocation.buffer, space):

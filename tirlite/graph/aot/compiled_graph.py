@@ -12,6 +12,7 @@ import numpy.typing as npt
 from tirlite.diag import CallValueError, boundary
 from tirlite.diag.message import demand_kind
 from tirlite.driver import Kernel
+from tirlite.driver.front import Front
 from tirlite.driver.timing import Timing
 from tirlite.graph.aot.call_arguments import BadGraphOut, in_order, results_given
 from tirlite.graph.arguments import arrays_of, bind, check_demands
@@ -74,7 +75,7 @@ class CompiledGraph:
         grouping = lowered.grouping
         self._grouped: Callable[[], Grouping | None] = lambda: grouping
         constants = {buffer.name: constant.value for constant, buffer in lowered.constants.items()}
-        self.kernel = Kernel(lowered.func, options, seconds=seconds, fixed=constants)
+        self.kernel = Kernel(Front(lowered.func, partial=()), options, seconds=seconds, fixed=constants)
         self._kept = tuple(lowered.kept)
         self._extents = lowered.extents
 

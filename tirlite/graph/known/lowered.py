@@ -92,7 +92,7 @@ def known_lowered(key: bytes, function: FunctionNode) -> KnownLowered | None:
 
 def keep_lowered(key: bytes, function: FunctionNode, lowered: Lowered, front: Any) -> None:
     """Keeps what was lowered, if calls of it need no more than what is kept."""
-    plain = Head(front.signature, tuple(front.unfit)).plain()
+    plain = Head(front.signature, tuple(front.unfit), ()).plain()
     if plain is None or lowered.kept or lowered.extents != _extents(function):
         return
     places = {id(each): number for number, each in enumerate(_constants(function))}
