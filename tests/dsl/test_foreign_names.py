@@ -44,6 +44,10 @@ def test_a_function_of_numpy_is_told_too() -> None:
 def test_names_of_types_are_told_outside_of_kernels() -> None:
     with pytest.raises(AttributeError, match=r"no attribute 'float32': write tl\.f32"):
         tl.float32
+    with pytest.raises(AttributeError, match=r"no attribute 'c64': keep real and imaginary parts in arrays"):
+        tl.c64
+    with pytest.raises(AttributeError, match=r"no attribute 'inout': write `y: tl\.f32\[n\]`"):
+        tl.inout
 
 
 def test_pure_functions_of_constants_are_weak_constants() -> None:

@@ -58,6 +58,8 @@ _ADVICE = {
     "float64 double": "write tl.f64",
     "float16 half": "write tl.f16",
     "bfloat16": "write tl.bf16",
+    "c64 c128 complex complex64 complex128": "keep real and imaginary parts in arrays of floats",
+    "inout in_out InOut In Out mut": "write `y: tl.f32[n]`: a kernel may read and write any array",
     "int8": "write tl.i8",
     "int16": "write tl.i16",
     "int32": "write tl.i32",
