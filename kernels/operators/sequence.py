@@ -1,10 +1,11 @@
 """Recurrent layers along a sequence, behind the products of their inputs and weights: LSTM, GRU and the plain cell.
 
-`sums` are `[time, batch, gates * width]`, `recurrence` is `[width, gates * width]`, states are `[batch, width]`; the
-gates come in ONNX's order. The rows of `recurrence` are gone through some at a time, so that all sums of a gate grow
-together, in vectors. Sequences of a batch go together by blocks, which take the weights from the cache once, and have a
-worker each from the first step to the last. Of a sequence alone gates go to workers, each of which has its part of the
-weights in its own cache.
+`sums` are `[time, batch, ways * gates * width]`, `recurrence` is `[ways, width, gates * width]`, states are
+`[ways, batch, width]`; the gates come in ONNX's order. The second of two ways goes from the end of the sequence. The
+rows of `recurrence` are gone through some at a time, so that all sums of a gate grow together, in vectors. Sequences of
+a batch go together by blocks, which take the weights from the cache once. Blocks, and both ways of what is in none,
+have a worker each from the first step to the last. Of a sequence alone that goes one way gates go to workers, each of
+which has its part of the weights in its own cache.
 """
 
 from __future__ import annotations
@@ -24,9 +25,24 @@ _BLOCK = 4
 _SHARED = 1 << 17
 
 
-def _over_gates(width: Extent, gates: int) -> object:
-    """The loop over so many gates of a sequence alone: by workers, where there is enough for these to do."""
-    return tl.parallel if not isinstance(width, int) or gates * width * width >= _SHARED else range
+def _loops(ways: Extent, width: Extent, gates: int) -> tuple[object, object]:
+    """The loops over ways and so many gates of a sequence alone: one goes to workers, if they have enough to do."""
+    if ways != 1:
+        return tl.parallel, range
+    return range, tl.parallel if not isinstance(width, int) or gates * width * width >= _SHARED else range
+
+
+def _place(time: Extent, *, reverse: bool) -> Inline:
+    """`place(step, way)`: where a step of a way is in the sequence."""
+
+    @tl.inline
+    def place(step, way):
+        if tl.static(reverse):
+            return time - 1 - step
+        else:
+            return time - 1 - step if way > 0 else step
+
+    return place
 
 
 def _blocks(batches: Extent) -> tuple[int, bool]:
@@ -35,13 +51,13 @@ def _blocks(batches: Extent) -> tuple[int, bool]:
 
 
 def _adding(width: Extent) -> Inline:
-    """`add(gates, g, state, first, rows, recurrence, column)`: sums of a gate, plus states' products with the weights.
+    """`add(gates, g, state, first, rows, recurrence, way, column)`: sums of a gate, plus products of state and weights.
 
     Row `r` of `rows` in `gates` belongs to row `first + r` of `state`.
     """
 
     @tl.inline
-    def add(gates, g, state, first, rows, recurrence, column):
+    def add(gates, g, state, first, rows, recurrence, way, column):
         with tl.allow("contract"):
             for part in range(width // _ROWS):
                 for j in range(width):
@@ -49,28 +65,29 @@ def _adding(width: Extent) -> Inline:
                         total = gates[r, g, j]
                         for row in tl.static(range(_ROWS)):
                             k = part * _ROWS + row
-                            total += gates.dtype(state[first + r, k]) * gates.dtype(recurrence[k, column, j])
+                            total += gates.dtype(state[first + r, k]) * gates.dtype(recurrence[way, k, column, j])
                         gates[r, g, j] = total
             for k in range(width // _ROWS * _ROWS, width):
                 for j in range(width):
                     for r in tl.static(range(rows)):
-                        more = gates.dtype(state[first + r, k]) * gates.dtype(recurrence[k, column, j])
+                        more = gates.dtype(state[first + r, k]) * gates.dtype(recurrence[way, k, column, j])
                         gates[r, g, j] = gates[r, g, j] + more
 
     return add
 
 
-def _lstm_cell(kind: DType, width: Extent, over_gates: object) -> Inline:
-    """A step of some rows of a batch, from row `first` on; `over_gates` is the loop that goes through the gates."""
+def _lstm_cell(kind: DType, batches: Extent, width: Extent, over_gates: object) -> Inline:
+    """A step of some rows of a batch, from row `at` on; `over_gates` is the loop that goes through the gates."""
     add = _adding(width)
 
     @tl.inline
-    def step(gates, of_gates, last_cell, last_hidden, weights, y, t, first, rows):
+    def step(gates, of_gates, last_cell, last_hidden, weights, y, t, way, at, rows):
+        first = way * batches + at
         for g in over_gates(4):
             for r in range(rows):
                 for j in range(width):
-                    gates[r, g, j] = kind(of_gates[t, first + r, g, j])
-            add(gates, g, last_hidden, first, rows, weights, g)
+                    gates[r, g, j] = kind(of_gates[t, at + r, way, g, j])
+            add(gates, g, last_hidden, first, rows, weights, way, g)
         for r in range(rows):
             for j in range(width):
                 kept = tl.sigmoid(gates[r, 2, j], fast=True) * kind(last_cell[first + r, j])
@@ -98,58 +115,64 @@ def lstm(
     """All outputs y, the last output h and the last state c of a layer with initial output and state."""
     kind = computed_in(G.dtype)
     time, batches, _ = extents(G)
-    width = extents(R)[0]
-    blocks, rest = _blocks(batches)
-    together, alone = (_lstm_cell(kind, width, loop) for loop in (range, _over_gates(width, 4)))
+    ways, width, _ = extents(R)
+    (blocks, rest), place = _blocks(batches), _place(time, reverse=reverse)
+    over_ways, over_gates = _loops(ways, width, 4)
+    together, alone = (_lstm_cell(kind, batches, width, loop) for loop in (range, over_gates))
 
     @tl.kernel
     def lstm(sums: G, recurrence: R, hidden: H, cell: C, y: tl.out[Y], last_hidden: tl.out[LH], last_cell: tl.out[LC]):
-        of_gates = tl.view(sums, sums.dtype[time, batches, 4, width])
-        weights = tl.view(recurrence, recurrence.dtype[width, 4, width])
-        for b in range(batches):
-            for j in range(width):
-                last_hidden[b, j] = hidden[b, j]
-                last_cell[b, j] = cell[b, j]
+        of_gates = tl.view(sums, sums.dtype[time, batches, ways, 4, width])
+        weights = tl.view(recurrence, recurrence.dtype[ways, width, 4, width])
+        outputs = tl.view(y, y.dtype[time, ways * batches, width])
+        last = tl.view(last_hidden, last_hidden.dtype[ways * batches, width])
+        inner = tl.view(last_cell, last_cell.dtype[ways * batches, width])
+        for w in range(ways):
+            for b in range(batches):
+                for j in range(width):
+                    last_hidden[w, b, j] = hidden[w, b, j]
+                    last_cell[w, b, j] = cell[w, b, j]
         if tl.static(blocks > 0):
-            for block in tl.parallel(blocks):
+            for piece in tl.parallel(ways * blocks):
                 several = tl.alloc(kind[_BLOCK, 4, width])
                 for step in range(time):
-                    t = time - 1 - step if tl.static(reverse) else step
-                    together(several, of_gates, last_cell, last_hidden, weights, y, t, block * _BLOCK, _BLOCK)
+                    t, at = place(step, piece // blocks), piece % blocks * _BLOCK
+                    together(several, of_gates, inner, last, weights, outputs, t, piece // blocks, at, _BLOCK)
         if tl.static(rest):
-            gates = tl.alloc(kind[1, 4, width])
-            for step in range(time):
-                t = time - 1 - step if tl.static(reverse) else step
-                for b in range(blocks * _BLOCK, batches):
-                    alone(gates, of_gates, last_cell, last_hidden, weights, y, t, b, 1)
+            for way in over_ways(ways):
+                gates = tl.alloc(kind[1, 4, width])
+                for step in range(time):
+                    for b in range(blocks * _BLOCK, batches):
+                        alone(gates, of_gates, inner, last, weights, outputs, place(step, way), way, b, 1)
 
     return lstm.ir
 
 
-def _gru_cell(kind: DType, width: Extent, over_gates: object, *, linear_before_reset: bool) -> Inline:
-    """A step of some rows of a batch, from row `first` on; `over_gates` is the loop that goes through the first two."""
+def _gru_cell(kind: DType, batches: Extent, width: Extent, over_gates: object, *, linear_before_reset: bool) -> Inline:
+    """A step of some rows of a batch, from row `at` on; `over_gates` is the loop that goes through the first two."""
     add = _adding(width)
 
     @tl.inline
-    def step(gates, state, of_gates, biases, last, weights, y, t, first, rows):
+    def step(gates, state, of_gates, biases, last, weights, y, t, way, at, rows):
+        first = way * batches + at
         for g in over_gates(2):
             for r in range(rows):
                 for j in range(width):
-                    gates[r, g, j] = kind(biases[g, j])
-            add(gates, g, last, first, rows, weights, g)
+                    gates[r, g, j] = kind(biases[way, g, j])
+            add(gates, g, last, first, rows, weights, way, g)
             for r in range(rows):
                 for j in range(width):
-                    gates[r, g, j] = tl.sigmoid(gates[r, g, j] + kind(of_gates[t, first + r, g, j]), fast=True)
+                    gates[r, g, j] = tl.sigmoid(gates[r, g, j] + kind(of_gates[t, at + r, way, g, j]), fast=True)
         for r in range(rows):
             for j in range(width):
                 reset = kind(1) if tl.static(linear_before_reset) else gates[r, 1, j]
                 state[r, j] = reset * kind(last[first + r, j])
-                gates[r, 2, j] = kind(biases[2, j])
-        add(gates, 2, state, 0, rows, weights, 2)
+                gates[r, 2, j] = kind(biases[way, 2, j])
+        add(gates, 2, state, 0, rows, weights, way, 2)
         for r in range(rows):
             for j in range(width):
                 after = gates[r, 1, j] if tl.static(linear_before_reset) else kind(1)
-                candidate = tl.tanh(kind(of_gates[t, first + r, 2, j]) + after * gates[r, 2, j], fast=True)
+                candidate = tl.tanh(kind(of_gates[t, at + r, way, 2, j]) + after * gates[r, 2, j], fast=True)
                 output = (1 - gates[r, 0, j]) * candidate + gates[r, 0, j] * kind(last[first + r, j])
                 last[first + r, j] = last.dtype(output)
                 y[t, first + r, j] = y.dtype(output)
@@ -175,33 +198,38 @@ def gru(
     """
     kind = computed_in(G.dtype)
     time, batches, _ = extents(G)
-    width = extents(R)[0]
-    blocks, rest = _blocks(batches)
-    loops = range, _over_gates(width, 2)
-    together, alone = (_gru_cell(kind, width, loop, linear_before_reset=linear_before_reset) for loop in loops)
+    ways, width, _ = extents(R)
+    (blocks, rest), place = _blocks(batches), _place(time, reverse=reverse)
+    over_ways, over_gates = _loops(ways, width, 2)
+    together, alone = (
+        _gru_cell(kind, batches, width, loop, linear_before_reset=linear_before_reset) for loop in (range, over_gates)
+    )
 
     @tl.kernel
-    def gru(sums: G, recurrence: R, bias: B, hidden: H, y: tl.out[Y], last: tl.out[LH]):
-        of_gates = tl.view(sums, sums.dtype[time, batches, 3, width])
-        weights = tl.view(recurrence, recurrence.dtype[width, 3, width])
-        biases = tl.view(bias, bias.dtype[3, width])
-        for b in range(batches):
-            for j in range(width):
-                last[b, j] = hidden[b, j]
+    def gru(sums: G, recurrence: R, bias: B, hidden: H, y: tl.out[Y], last_hidden: tl.out[LH]):
+        of_gates = tl.view(sums, sums.dtype[time, batches, ways, 3, width])
+        weights = tl.view(recurrence, recurrence.dtype[ways, width, 3, width])
+        biases = tl.view(bias, bias.dtype[ways, 3, width])
+        outputs = tl.view(y, y.dtype[time, ways * batches, width])
+        last = tl.view(last_hidden, last_hidden.dtype[ways * batches, width])
+        for w in range(ways):
+            for b in range(batches):
+                for j in range(width):
+                    last_hidden[w, b, j] = hidden[w, b, j]
         if tl.static(blocks > 0):
-            for block in tl.parallel(blocks):
+            for piece in tl.parallel(ways * blocks):
                 several = tl.alloc(kind[_BLOCK, 3, width])
                 states = tl.alloc(kind[_BLOCK, width])
                 for step in range(time):
-                    t = time - 1 - step if tl.static(reverse) else step
-                    together(several, states, of_gates, biases, last, weights, y, t, block * _BLOCK, _BLOCK)
+                    t, at = place(step, piece // blocks), piece % blocks * _BLOCK
+                    together(several, states, of_gates, biases, last, weights, outputs, t, piece // blocks, at, _BLOCK)
         if tl.static(rest):
-            gates = tl.alloc(kind[1, 3, width])
-            state = tl.alloc(kind[1, width])
-            for step in range(time):
-                t = time - 1 - step if tl.static(reverse) else step
-                for b in range(blocks * _BLOCK, batches):
-                    alone(gates, state, of_gates, biases, last, weights, y, t, b, 1)
+            for way in over_ways(ways):
+                gates = tl.alloc(kind[1, 3, width])
+                state = tl.alloc(kind[1, width])
+                for step in range(time):
+                    for b in range(blocks * _BLOCK, batches):
+                        alone(gates, state, of_gates, biases, last, weights, outputs, place(step, way), way, b, 1)
 
     return gru.ir
 
@@ -213,37 +241,43 @@ def rnn(
     """All outputs y and the last one h of a layer with an initial output: the tanh of the sums."""
     kind = computed_in(G.dtype)
     time, batches, _ = extents(G)
-    width = extents(R)[0]
-    add, (blocks, rest) = _adding(width), _blocks(batches)
+    ways, width, _ = extents(R)
+    add, (blocks, rest), place = _adding(width), _blocks(batches), _place(time, reverse=reverse)
+    over_ways, _ = _loops(ways, width, 1)
 
     @tl.inline
-    def advance(gates, sums, last, weights, y, t, first, rows):
+    def advance(gates, sums, last, weights, y, t, way, at, rows):
+        first = way * batches + at
         for r in range(rows):
             for j in range(width):
-                gates[r, 0, j] = kind(sums[t, first + r, j])
-        add(gates, 0, last, first, rows, weights, 0)
+                gates[r, 0, j] = kind(sums[t, at + r, way, j])
+        add(gates, 0, last, first, rows, weights, way, 0)
         for r in range(rows):
             for j in range(width):
                 last[first + r, j] = last.dtype(tl.tanh(gates[r, 0, j], fast=True))
                 y[t, first + r, j] = last[first + r, j]
 
     @tl.kernel
-    def rnn(sums: G, recurrence: R, hidden: H, y: tl.out[Y], last: tl.out[LH]):
-        weights = tl.view(recurrence, recurrence.dtype[width, 1, width])
-        for b in range(batches):
-            for j in range(width):
-                last[b, j] = hidden[b, j]
+    def rnn(sums: G, recurrence: R, hidden: H, y: tl.out[Y], last_hidden: tl.out[LH]):
+        inputs = tl.view(sums, sums.dtype[time, batches, ways, width])
+        weights = tl.view(recurrence, recurrence.dtype[ways, width, 1, width])
+        outputs = tl.view(y, y.dtype[time, ways * batches, width])
+        last = tl.view(last_hidden, last_hidden.dtype[ways * batches, width])
+        for w in range(ways):
+            for b in range(batches):
+                for j in range(width):
+                    last_hidden[w, b, j] = hidden[w, b, j]
         if tl.static(blocks > 0):
-            for block in tl.parallel(blocks):
+            for piece in tl.parallel(ways * blocks):
                 several = tl.alloc(kind[_BLOCK, 1, width])
                 for step in range(time):
-                    t = time - 1 - step if tl.static(reverse) else step
-                    advance(several, sums, last, weights, y, t, block * _BLOCK, _BLOCK)
+                    t, at = place(step, piece // blocks), piece % blocks * _BLOCK
+                    advance(several, inputs, last, weights, outputs, t, piece // blocks, at, _BLOCK)
         if tl.static(rest):
-            gates = tl.alloc(kind[1, 1, width])
-            for step in range(time):
-                t = time - 1 - step if tl.static(reverse) else step
-                for b in range(blocks * _BLOCK, batches):
-                    advance(gates, sums, last, weights, y, t, b, 1)
+            for way in over_ways(ways):
+                gates = tl.alloc(kind[1, 1, width])
+                for step in range(time):
+                    for b in range(blocks * _BLOCK, batches):
+                        advance(gates, inputs, last, weights, outputs, place(step, way), way, b, 1)
 
     return rnn.ir

@@ -14,77 +14,87 @@ def sigmoid(x: np.ndarray) -> np.ndarray:
     return 1 / (1 + np.exp(-x))
 
 
-def times(count: int, reverse: bool) -> range:
-    return range(count - 1, -1, -1) if reverse else range(count)
+def stepped(step, states: int, reverse: bool):
+    """The function of a layer: `step(sums, *weights, *states)` gives the states behind a step, the output first."""
 
-
-def lstm_reference(reverse: bool):
-    def reference(sums, recurrence, hidden, cell):
-        y = np.zeros((*sums.shape[:2], len(recurrence)))
-        for t in times(len(sums), reverse):
-            write, read, keep, candidate = np.split(sums[t] + hidden @ recurrence, 4, 1)
-            cell = sigmoid(keep) * cell + sigmoid(write) * np.tanh(candidate)
-            hidden = y[t] = sigmoid(read) * np.tanh(cell)
-        return tuple(each.astype(np.float32) for each in (y, hidden, cell))
+    def reference(sums, *operands):
+        weights, last = operands[:-states], [np.array(each, float) for each in operands[-states:]]
+        ways = len(last[0])
+        y = np.zeros((len(sums), *last[0].shape))
+        for way, parts in enumerate(np.split(sums, ways, 2)):
+            for t in range(len(sums) - 1, -1, -1) if reverse or way else range(len(sums)):
+                made = step(parts[t], *(each[way] for each in (*weights, *last)))
+                for each, value in zip(last, made, strict=True):
+                    each[way] = value
+                y[t, way] = made[0]
+        return tuple(each.astype(np.float32) for each in (y, *last))
 
     return reference
 
 
-def gru_reference(reverse: bool, before: bool):
-    def reference(sums, recurrence, bias, hidden):
+def lstm_step(sums, recurrence, hidden, cell):
+    write, read, keep, candidate = np.split(sums + hidden @ recurrence, 4, 1)
+    cell = sigmoid(keep) * cell + sigmoid(write) * np.tanh(candidate)
+    return sigmoid(read) * np.tanh(cell), cell
+
+
+def gru_step(before: bool):
+    def step(sums, recurrence, bias, hidden):
         width = len(recurrence)
-        y = np.zeros((*sums.shape[:2], width))
-        for t in times(len(sums), reverse):
-            both = sigmoid((hidden @ recurrence + bias + sums[t])[:, : 2 * width])
-            update, reset = both[:, :width], both[:, width:]
-            last, own, x = recurrence[:, 2 * width :], bias[2 * width :], sums[t][:, 2 * width :]
-            inner = reset * (hidden @ last + own) if before else (reset * hidden) @ last + own
-            hidden = y[t] = (1 - update) * np.tanh(x + inner) + update * hidden
-        return y.astype(np.float32), hidden.astype(np.float32)
+        both = sigmoid((hidden @ recurrence + bias + sums)[:, : 2 * width])
+        update, reset = both[:, :width], both[:, width:]
+        last, own, x = recurrence[:, 2 * width :], bias[2 * width :], sums[:, 2 * width :]
+        inner = reset * (hidden @ last + own) if before else (reset * hidden) @ last + own
+        return ((1 - update) * np.tanh(x + inner) + update * hidden,)
 
-    return reference
+    return step
 
 
-def rnn_reference(sums, recurrence, hidden):
-    y = np.zeros((*sums.shape[:2], len(recurrence)))
-    for t in range(len(sums)):
-        hidden = y[t] = np.tanh(sums[t] + hidden @ recurrence)
-    return y.astype(np.float32), hidden.astype(np.float32)
+def rnn_step(sums, recurrence, hidden):
+    return (np.tanh(sums + hidden @ recurrence),)
 
 
 s, n, m = tl.dims("s n m")
 
 
-def types(gates: int) -> tuple[TensorType, ...]:
-    return tl.f32[s, n, gates * m], tl.f32[m, gates * m], tl.f32[n, m], tl.f32[s, n, m]
+def types(gates: int, ways: int) -> tuple[TensorType, ...]:
+    return (
+        tl.f32[s, n, ways * gates * m],
+        tl.f32[ways, m, gates * m],
+        tl.f32[ways, n, m],
+        tl.f32[s, ways, n, m],
+    )
 
 
-def lstm_case(name: str, reverse: bool) -> Case:
-    sums, recurrence, state, y = types(4)
-    inputs = normal((5, 3, 28), (7, 28), (3, 7), (3, 7))
+def lstm_case(name: str, reverse: bool, ways: int = 1) -> Case:
+    sums, recurrence, state, y = types(4, ways)
+    inputs = normal((5, 3, ways * 28), (ways, 7, 28), (ways, 3, 7), (ways, 3, 7))
     made = (sums, recurrence, state, state, y, state, state)
-    return Case(name, lambda: lstm(*made, reverse=reverse), inputs, lstm_reference(reverse), 1e-5)
+    return Case(name, lambda: lstm(*made, reverse=reverse), inputs, stepped(lstm_step, 2, reverse), 1e-5)
 
 
-def gru_case(name: str, reverse: bool, before: bool) -> Case:
-    sums, recurrence, state, y = types(3)
-    inputs = normal((5, 3, 21), (7, 21), (21,), (3, 7))
-    made = (sums, recurrence, tl.f32[3 * m], state, y, state)
+def gru_case(name: str, reverse: bool, before: bool, ways: int = 1) -> Case:
+    sums, recurrence, state, y = types(3, ways)
+    inputs = normal((5, 3, ways * 21), (ways, 7, 21), (ways, 21), (ways, 3, 7))
+    made = (sums, recurrence, tl.f32[ways, 3 * m], state, y, state)
     attrs = {"reverse": reverse, "linear_before_reset": before}
-    return Case(name, lambda: gru(*made, **attrs), inputs, gru_reference(reverse, before), 1e-5)
+    return Case(name, lambda: gru(*made, **attrs), inputs, stepped(gru_step(before), 1, reverse), 1e-5)
 
 
-def rnn_case() -> Case:
-    sums, recurrence, state, y = types(1)
-    made = (sums, recurrence, state, y, state)
-    return Case("rnn", lambda: rnn(*made), normal((5, 3, 7), (7, 7), (3, 7)), rnn_reference, 1e-5)
+def rnn_case(name: str, ways: int = 1) -> Case:
+    sums, recurrence, state, y = types(1, ways)
+    inputs = normal((5, 3, ways * 7), (ways, 7, 7), (ways, 3, 7))
+    return Case(name, lambda: rnn(sums, recurrence, state, y, state), inputs, stepped(rnn_step, 1, False), 1e-5)
 
 
 CASES = (
     lstm_case("lstm", False),
     lstm_case("lstm-reverse", True),
+    lstm_case("lstm-both", False, 2),
     gru_case("gru", False, False),
     gru_case("gru-before", False, True),
     gru_case("gru-reverse", True, False),
-    rnn_case(),
+    gru_case("gru-both", False, False, 2),
+    rnn_case("rnn"),
+    rnn_case("rnn-both", 2),
 )

@@ -1,4 +1,4 @@
-"""Recurrent layers: sequences of a batch that go together have the outputs that each has alone."""
+"""Recurrent layers: sequences of a batch have the outputs together that each has alone, and so have both ways."""
 
 from __future__ import annotations
 
@@ -14,24 +14,27 @@ TIME, WIDTH = 5, 6
 GATES = {"lstm": 4, "gru": 3, "rnn": 1}
 
 
-def layer(cell: str, batches: int, **attrs: Any) -> Function:
+def shapes(cell: str, batches: int, ways: int) -> dict[str, tuple[int, ...]]:
+    width = GATES[cell] * WIDTH
+    bias = {"bias": (ways, width)} if cell == "gru" else {}
+    states = ("hidden", "cell") if cell == "lstm" else ("hidden",)
+    return {
+        "sums": (TIME, batches, ways * width),
+        "recurrence": (ways, WIDTH, width),
+        **bias,
+        **dict.fromkeys(states, (ways, batches, WIDTH)),
+    }
+
+
+def layer(cell: str, batches: int, ways: int = 1, **attrs: Any) -> Function:
     g = Builder(cell)
-    width = GATES[cell] * WIDTH
-    sums, recurrence = g.input("sums", tl.f32[TIME, batches, width]), g.input("recurrence", tl.f32[WIDTH, width])
-    bias = [g.input("bias", tl.f32[width])] if cell == "gru" else []
-    states = [g.input("hidden", tl.f32[batches, WIDTH])]
-    if cell == "lstm":
-        states.append(g.input("cell", tl.f32[batches, WIDTH]))
-    return g.function([*getattr(g, cell)(sums, recurrence, *bias, *states, **attrs)])
+    operands = [g.input(name, tl.f32[shape]) for name, shape in shapes(cell, batches, ways).items()]
+    return g.function([*getattr(g, cell)(*operands, **attrs)])
 
 
-def arguments(cell: str, batches: int) -> list[np.ndarray]:
+def arguments(cell: str, batches: int, ways: int = 1) -> list[np.ndarray]:
     rng = np.random.default_rng(batches)
-    width = GATES[cell] * WIDTH
-    shapes: list[tuple[int, ...]] = [(TIME, batches, width), (WIDTH, width)]
-    shapes += [(width,)] if cell == "gru" else []
-    shapes += [(batches, WIDTH)] * (1 + (cell == "lstm"))
-    return [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
+    return [rng.standard_normal(shape).astype(np.float32) for shape in shapes(cell, batches, ways).values()]
 
 
 @pytest.mark.parametrize("batches", [4, 9])
@@ -48,6 +51,22 @@ def test_sequences_have_the_same_outputs_together_as_alone(cell: str, batches: i
     for each, wanted in zip(found, evaluate(together, sums, *weights, *states), strict=True):
         np.testing.assert_allclose(each, wanted, 1e-5, 1e-5)
     for b in range(batches):
-        own = alone(sums[:, b : b + 1], *weights, *(state[b : b + 1] for state in states))
-        np.testing.assert_array_equal(found[0][:, b : b + 1], own[0])
-        np.testing.assert_array_equal(found[1][b : b + 1], own[1])
+        own = alone(sums[:, b : b + 1], *weights, *(state[:, b : b + 1] for state in states))
+        np.testing.assert_array_equal(found[0][:, :, b : b + 1], own[0])
+        np.testing.assert_array_equal(found[1][:, b : b + 1], own[1])
+
+
+@pytest.mark.parametrize("batches", [1, 9])
+@pytest.mark.parametrize("cell", [*GATES])
+def test_both_ways_have_the_outputs_that_each_has_alone(cell: str, batches: int) -> None:
+    both = layer(cell, batches, ways=2)
+    sums, *rest = arguments(cell, batches, ways=2)
+    outputs, *states = compile(both)(sums, *rest)
+    for each, wanted in zip((outputs, *states), evaluate(both, sums, *rest), strict=True):
+        np.testing.assert_allclose(each, wanted, 1e-5, 1e-5)
+    for way, part in enumerate(np.split(sums, 2, 2)):
+        alone = compile(layer(cell, batches, reverse=way == 1))
+        own = alone(np.ascontiguousarray(part), *(each[way : way + 1] for each in rest))
+        np.testing.assert_array_equal(outputs[:, way : way + 1], own[0])
+        for state, each in zip(states, own[1:], strict=True):
+            np.testing.assert_array_equal(state[way : way + 1], each)

@@ -1,10 +1,13 @@
 """Operators that step a recurrent cell along a sequence: their types.
 
-`sums` are `[time, batch, gates * hidden]`: the products of inputs and weights, with the biases that are added to both.
-`recurrence` is `[hidden, gates * hidden]`. States are `[batch, hidden]`. The order of gates is that of ONNX.
+`sums` are `[time, batch, ways * gates * hidden]`: the products of inputs and weights, with the biases that are added to
+both. `recurrence` is `[ways, hidden, gates * hidden]`. States are `[ways, batch, hidden]`, outputs
+`[time, ways, batch, hidden]`. The ways are one or both directions. The order of gates is that of ONNX.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 
@@ -20,14 +23,14 @@ from tirlite.record import record
 
 @record
 class Steps(Attrs):
-    """Whether the sequence is gone through from its end."""
+    """Whether the sequence is gone through from its end. The second of two ways always is."""
 
     reverse: bool = False
 
 
 @record
 class GruSteps(Attrs):
-    """Whether the sequence is gone through from its end; whether the product of the state comes before its reset."""
+    """The same; and whether the product of the state comes before its reset."""
 
     reverse: bool = False
     linear_before_reset: bool = False
@@ -37,18 +40,19 @@ def _cell(site: Site, gates: int, states: tuple[int, ...], bias: int | None = No
     """The type of the sequence of outputs and of a state, once the operands are found to fit."""
     dtype = FLOATS.shared(site)
     sums, recurrence = site.tensor(0), site.tensor(1)
-    if sums.rank != 3 or recurrence.rank != 2:
-        raise site.mismatch("operand 0 must have 3 axes and operand 1 must be a matrix")
+    if sums.rank != 3 or recurrence.rank != 3 or recurrence.shape[0] not in (1, 2):
+        raise site.mismatch("operands 0 and 1 must have 3 axes, and operand 1 must have one way or two")
     time, batch, _ = sums.shape
-    hidden = recurrence.shape[0]
-    wanted: list[tuple[int, Shape]] = [(0, (time, batch, gates * hidden)), (1, (hidden, gates * hidden))]
-    wanted += [(number, (batch, hidden)) for number in states]
-    wanted += [] if bias is None else [(bias, (gates * hidden,))]
+    ways, hidden, _ = recurrence.shape
+    state = (ways, batch, hidden)
+    wanted: list[tuple[int, Shape]] = [(0, (time, batch, ways * gates * hidden)), (1, (ways, hidden, gates * hidden))]
+    wanted += [(number, state) for number in states]
+    wanted += [] if bias is None else [(bias, (ways, gates * hidden))]
     for number, shape in wanted:
         given = site.tensor(number)
         if given.rank != len(shape) or not all(map(site.is_equal, given.shape, shape)):
             raise site.mismatch(f"operand {number} must be {TensorType(shape, dtype)}")
-    return TensorType((time, batch, hidden), dtype), TensorType((batch, hidden), dtype)
+    return TensorType((time, *state), dtype), TensorType(state, dtype)
 
 
 def _lstm_type(site: Site, attrs: Steps) -> TupleType:
@@ -68,39 +72,53 @@ def _sigmoid(x: Array) -> Array:
     return np.asarray(1 / (1 + np.exp(-x)))
 
 
-def _times(count: int, *, reverse: bool) -> range:
-    return range(count - 1, -1, -1) if reverse else range(count)
+# The states behind a step of one way, of its sums, weights, and what else belongs to the way; the first one is put out.
+Step = Callable[[Attrs, Array, "tuple[Array, ...]", "tuple[Array, ...]"], "tuple[Array, ...]"]
 
 
-def _lstm(attrs: Steps, sums: Array, recurrence: Array, hidden: Array, cell: Array) -> tuple[Array, ...]:
-    outputs = np.zeros((*sums.shape[:2], recurrence.shape[0]), sums.dtype)
-    for time in _times(len(sums), reverse=attrs.reverse):
-        write, read, keep, candidate = np.split(sums[time] + hidden @ recurrence, 4, 1)
-        cell = _sigmoid(keep) * cell + _sigmoid(write) * np.tanh(candidate)
-        hidden = outputs[time] = _sigmoid(read) * np.tanh(cell)
-    return outputs, hidden, cell
+def _stepped(step: Step, count: int) -> Callable[..., tuple[Array, ...]]:
+    """What the NumPy function of a layer with so many states does."""
+
+    def meaning(attrs: Steps | GruSteps, sums: Array, *operands: Array) -> tuple[Array, ...]:
+        weights, states = operands[:-count], [np.array(each) for each in operands[-count:]]
+        ways, batch, width = states[0].shape
+        outputs = np.zeros((len(sums), ways, batch, width), sums.dtype)
+        for way, parts in enumerate(np.split(sums, ways, 2)):
+            own = tuple(each[way] for each in weights)
+            for number in range(len(sums)):
+                time = len(sums) - 1 - number if attrs.reverse or way else number
+                made = step(attrs, parts[time], own, tuple(each[way] for each in states))
+                for state, value in zip(states, made, strict=True):
+                    state[way] = value
+                outputs[time, way] = made[0]
+        return (outputs, *states)
+
+    return meaning
 
 
-def _gru(attrs: GruSteps, sums: Array, recurrence: Array, bias: Array, hidden: Array) -> tuple[Array, ...]:
-    width = recurrence.shape[0]
-    outputs = np.zeros((*sums.shape[:2], width), sums.dtype)
-    for time in _times(len(sums), reverse=attrs.reverse):
-        both = hidden @ recurrence[:, : 2 * width] + bias[: 2 * width] + sums[time][:, : 2 * width]
-        update, reset = np.split(_sigmoid(both), 2, 1)
-        last, last_bias, x = recurrence[:, 2 * width :], bias[2 * width :], sums[time][:, 2 * width :]
-        if attrs.linear_before_reset:
-            candidate = np.tanh(x + reset * (hidden @ last + last_bias))
-        else:
-            candidate = np.tanh(x + (reset * hidden) @ last + last_bias)
-        hidden = outputs[time] = (1 - update) * candidate + update * hidden
-    return outputs, hidden
+def _lstm(attrs: Attrs, sums: Array, weights: tuple[Array, ...], states: tuple[Array, ...]) -> tuple[Array, ...]:
+    hidden, cell = states
+    write, read, keep, candidate = np.split(sums + hidden @ weights[0], 4, 1)
+    cell = _sigmoid(keep) * cell + _sigmoid(write) * np.tanh(candidate)
+    return _sigmoid(read) * np.tanh(cell), cell
 
 
-def _rnn(attrs: Steps, sums: Array, recurrence: Array, hidden: Array) -> tuple[Array, ...]:
-    outputs = np.zeros((*sums.shape[:2], recurrence.shape[0]), sums.dtype)
-    for time in _times(len(sums), reverse=attrs.reverse):
-        hidden = outputs[time] = np.tanh(sums[time] + hidden @ recurrence)
-    return outputs, hidden
+def _gru(attrs: Attrs, sums: Array, weights: tuple[Array, ...], states: tuple[Array, ...]) -> tuple[Array, ...]:
+    assert isinstance(attrs, GruSteps)
+    (recurrence, bias), (hidden,) = weights, states
+    width = len(recurrence)
+    both = hidden @ recurrence[:, : 2 * width] + bias[: 2 * width] + sums[:, : 2 * width]
+    update, reset = np.split(_sigmoid(both), 2, 1)
+    last, last_bias, x = recurrence[:, 2 * width :], bias[2 * width :], sums[:, 2 * width :]
+    if attrs.linear_before_reset:
+        candidate = np.tanh(x + reset * (hidden @ last + last_bias))
+    else:
+        candidate = np.tanh(x + (reset * hidden) @ last + last_bias)
+    return ((1 - update) * candidate + update * hidden,)
+
+
+def _rnn(attrs: Attrs, sums: Array, weights: tuple[Array, ...], states: tuple[Array, ...]) -> tuple[Array, ...]:
+    return (np.asarray(np.tanh(sums + states[0] @ weights[0])),)
 
 
 class Recurrence(CallBuilder):
@@ -108,15 +126,15 @@ class Recurrence(CallBuilder):
     `[batch, hidden]`; `recurrence` is `[hidden, gates * hidden]`. Gates are in ONNX's order.
     """
 
-    @operator(_lstm_type, _lstm, "sequence.lstm", least=4, attrs=Steps)
+    @operator(_lstm_type, _stepped(_lstm, 2), "sequence.lstm", least=4, attrs=Steps)
     def lstm(
         self, sums: Operand, recurrence: Operand, hidden: Operand, cell: Operand, *, reverse: bool = False
     ) -> tuple[TupleGetItem, TupleGetItem, TupleGetItem]:
-        """The outputs of all steps `[time, batch, hidden]`, and the last hidden and cell states."""
+        """The outputs of all steps `[time, ways, batch, hidden]`, and the last hidden and cell states."""
         call = self.call("lstm", sums, recurrence, hidden, cell, attrs=Steps(reverse))
         return self.item(call, 0), self.item(call, 1), self.item(call, 2)
 
-    @operator(_gru_type, _gru, "sequence.gru", least=4, attrs=GruSteps)
+    @operator(_gru_type, _stepped(_gru, 1), "sequence.gru", least=4, attrs=GruSteps)
     def gru(
         self,
         sums: Operand,
@@ -127,12 +145,12 @@ class Recurrence(CallBuilder):
         reverse: bool = False,
         linear_before_reset: bool = False,
     ) -> tuple[TupleGetItem, TupleGetItem]:
-        """The outputs of all steps, and the last state. `bias` `[3 * hidden]` belongs to the recurrence."""
+        """The outputs of all steps, and the last state. `bias` `[ways, 3 * hidden]` belongs to the recurrence."""
         attrs = GruSteps(reverse, linear_before_reset)
         call = self.call("gru", sums, recurrence, bias, hidden, attrs=attrs)
         return self.item(call, 0), self.item(call, 1)
 
-    @operator(_rnn_type, _rnn, "sequence.rnn", least=3, attrs=Steps)
+    @operator(_rnn_type, _stepped(_rnn, 1), "sequence.rnn", least=3, attrs=Steps)
     def rnn(
         self, sums: Operand, recurrence: Operand, hidden: Operand, *, reverse: bool = False
     ) -> tuple[TupleGetItem, TupleGetItem]:

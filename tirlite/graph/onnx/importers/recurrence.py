@@ -166,7 +166,7 @@ def _apply(t: Translation, name: str, x: Expr, alpha: float, beta: float) -> Exp
     return t.b.elu(x, alpha) if name == "elu" else t.b.leaky_relu(x, alpha)
 
 
-# For one direction: sums over inputs, recurrence and its bias, initial states; outputs and last states.
+# Of all directions: sums over inputs, recurrence and its bias, initial states; outputs and last states.
 Step = Callable[[Translation, Node, Expr, Expr, "Expr | None", "list[Expr]", bool], "tuple[Expr, ...]"]
 
 
@@ -177,42 +177,41 @@ def _layer(states: int, defaults: tuple[str, ...], step: Step) -> Importer:
             raise Unsupported(f"its input has {rank} axes, and must have 3")
         if node.integer("layout"):
             x = t.b.transpose(x, (1, 0, 2))
-        time, batch, _ = x.shape
+        time, batch, inputs = x.shape
         lengths = _lengths(node, time)
-        hidden = recurrence.shape[2]
         reverses = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}
         ways = reverses[node.text("direction", "forward")]
-        plain = _is_plain(node, defaults, len(ways)) and lengths is None
-        functions = [] if plain else activations(t, node, defaults, len(ways))
-        found = []
-        for place, reverse in enumerate(ways):
-            both = None if bias is None else _part(t, bias, place)
-            own, other = (None, None) if both is None else t.b.split(both, 2)
-            sums = t.b.matmul(x, t.b.transpose(_part(t, weights, place)))
-            sums = sums if own is None else t.b.add(sums, own)
-            start = [_state(t, node, number, place, (batch, hidden)) for number in range(5, 5 + states)]
-            turned = t.b.transpose(_part(t, recurrence, place))
-            if plain:
-                found.append(step(t, node, sums, turned, other, start, reverse))
-                continue
-            sums = sums if other is None or node.op == "GRU" else t.b.add(sums, other)
+        sums, other = t.b.matmul(x, t.b.transpose(t.b.reshape(weights, (-1, inputs)))), None
+        if bias is not None:
+            own, other = t.b.split(bias, 2, 1)
+            sums = t.b.add(sums, t.b.reshape(own if node.op == "GRU" else t.b.add(own, other), (-1,)))
+        shape = (len(ways), batch, recurrence.shape[2])
+        start = [_state(t, node, number, shape) for number in range(5, 5 + states)]
+        turned = t.b.transpose(recurrence, (0, 2, 1))
+        if _is_plain(node, defaults, len(ways)) and lengths is None:
+            return _results(t, node, step(t, node, sums, turned, other, start, ways[0]))
+        functions, found = activations(t, node, defaults, len(ways)), []
+        for place, (reverse, part) in enumerate(zip(ways, t.b.split(sums, len(ways), 2), strict=True)):
             mine = functions[place * len(defaults) : (place + 1) * len(defaults)]
-            cell = Cell(turned, other, _peepholes(t, node, place), mine)
-            found.append(stepped(t, node, cell, sums, start, lengths, reverse))
-        return _results(t, node, found)
+            of_state = None if other is None else _part(t, other, place)
+            cell = Cell(_part(t, turned, place), of_state, _peepholes(t, node, place), mine)
+            begun = [_part(t, each, place) for each in start]
+            found.append(stepped(t, node, cell, part, begun, lengths, reverse))
+        made = (
+            t.b.concat([t.b.unsqueeze(each, axis) for each in parts], axis)
+            for axis, parts in zip((1, 0, 0), zip(*found, strict=True), strict=False)
+        )
+        return _results(t, node, tuple(made))
 
     return importer
 
 
-def _results(t: Translation, node: Node, found: Sequence[tuple[Expr, ...]]) -> list[Expr | None]:
+def _results(t: Translation, node: Node, made: tuple[Expr, ...]) -> list[Expr | None]:
     """The outputs `[time, directions, batch, hidden]` and states `[directions, batch, hidden]`, or batch first."""
-    outputs, *states = (
-        t.b.concat([t.b.unsqueeze(each, axis) for each in parts], axis)
-        for axis, parts in zip((1, 0, 0), zip(*found, strict=True), strict=False)
-    )
-    if node.integer("layout"):
-        return [t.b.transpose(outputs, (2, 0, 1, 3)), *(t.b.transpose(each, (1, 0, 2)) for each in states)]
-    return [outputs, *states]
+    if not node.integer("layout"):
+        return [*made]
+    outputs, *states = made
+    return [t.b.transpose(outputs, (2, 0, 1, 3)), *(t.b.transpose(each, (1, 0, 2)) for each in states)]
 
 
 def _is_plain(node: Node, defaults: tuple[str, ...], directions: int) -> bool:
@@ -251,20 +250,17 @@ def _part(t: Translation, x: Expr, place: int) -> Expr:
     return t.b.reshape(t.b.slice(x, [place], [place + 1], [0]), x.shape[1:])
 
 
-def _state(t: Translation, node: Node, number: int, place: int, shape: tuple[Size, Size]) -> Expr:
+def _state(t: Translation, node: Node, number: int, shape: tuple[Size, ...]) -> Expr:
     given = node.maybe(number)
     if given is None:
         zero = t.b.cast(t.b.constant(np.float32(0)), node.dtype)
         return t.b.broadcast_to(zero, shape)
-    if node.integer("layout"):
-        given = t.b.transpose(given, (1, 0, 2))
-    return _part(t, given, place)
+    return t.b.transpose(given, (1, 0, 2)) if node.integer("layout") else given
 
 
 def _lstm(
     t: Translation, node: Node, sums: Expr, recurrence: Expr, bias: Expr | None, start: list[Expr], reverse: bool
 ) -> tuple[Expr, ...]:
-    sums = sums if bias is None else t.b.add(sums, bias)
     return t.b.lstm(sums, recurrence, start[0], start[1], reverse=reverse)
 
 
@@ -273,7 +269,7 @@ def _gru(
 ) -> tuple[Expr, ...]:
     if bias is None:
         zero = t.b.cast(t.b.constant(np.float32(0)), node.dtype)
-        bias = t.b.broadcast_to(zero, (recurrence.shape[1],))
+        bias = t.b.broadcast_to(zero, (recurrence.shape[0], recurrence.shape[2]))
     before = node.flag("linear_before_reset")
     return t.b.gru(sums, recurrence, bias, start[0], reverse=reverse, linear_before_reset=before)
 
@@ -281,7 +277,6 @@ def _gru(
 def _rnn(
     t: Translation, node: Node, sums: Expr, recurrence: Expr, bias: Expr | None, start: list[Expr], reverse: bool
 ) -> tuple[Expr, ...]:
-    sums = sums if bias is None else t.b.add(sums, bias)
     return t.b.rnn(sums, recurrence, start[0], reverse=reverse)
 
 
