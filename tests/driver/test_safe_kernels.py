@@ -228,3 +228,25 @@ def test_index_arrays_of_callees_are_looked_at_by_the_outermost_kernel(last: int
     assert ("is out of bounds" in told) == (last != 1)
     assert "for i0 in range(m):" in str(of_both.lowered)
     assert of_both.safety.count("checked") == 0
+
+
+@tl.kernel
+def raised(x: tl.f32[n], at: tl.i64, y: tl.f32[n]):
+    y[at] = x[at] + 1
+
+
+@tl.kernel
+def raised_by_another(x: tl.f32[n], at: tl.i64, y: tl.f32[n]):
+    tl.call(raised, x, at, y)
+
+
+@tl.kernel
+def raised_in_turn(x: tl.f32[n], at: tl.i64[m], y: tl.f32[n]):
+    for i in range(m):
+        tl.call(raised_by_another, x, at[i], y)
+
+
+@pytest.mark.parametrize("last", [3, 4])
+def test_a_function_that_only_calls_others_hands_on_an_index_from_memory(last: int) -> None:
+    arguments = np.ones(4, np.float32), np.int64([0, 2, last]), np.zeros(4, np.float32)
+    assert ("is out of bounds for axis 0 of `x`" in assert_as_interpreted(raised_in_turn, *arguments)) == (last == 4)

@@ -78,7 +78,8 @@ def _lifted(
         if failed is None:
             return demands, scalars, entry, refused
         assert isinstance(failed, PrimFunc)
-        if failed not in without and decided[failed].safety.scans:
+        # One that only calls others has nothing decided itself.
+        if failed in decided and failed not in without and decided[failed].safety.scans:
             without.add(failed)
             decided[failed] = judged[failed].at_entry(scans=False)
             if _decides(decided[failed].safety):
