@@ -86,6 +86,7 @@ REFUSALS = (
     "reduction-carried",
     "no-loop",
     "several-loops",
+    "several-buffers",
 )
 # Tiles so small that arrays of some dozens of elements have several.
 SMALL_TILES = {"_ROWS": 2, "_FEWEST": 4, "_MOST": 4, "_MUCH": 4}

@@ -472,6 +472,38 @@ def test_calls_with_empty_arrays_need_no_schedule() -> None:
     last(np.ones(0, "f"), y)
 
 
+def test_buffers_of_one_name_are_told_apart_by_place_or_by_the_loop_that_uses_them() -> None:
+    @tl.kernel
+    def twice(x: tl.f32[n], y: tl.out[tl.f32[n]]):
+        for _ in range(2):
+            t = tl.alloc(tl.f32[n])
+            for i in range(n):
+                t[i] = x[i]
+                y[i] = t[i]
+        for _ in range(2):
+            t = tl.alloc(tl.f32[n])
+            for j in range(n):
+                t[j] = x[j] + 1
+            for j in range(n):
+                y[j] = t[j]
+
+    s = tl.schedule(twice)
+    for step in (lambda: s.inline("t"), lambda: s.shrink("t"), lambda: s.buffer("t")):
+        with pytest.raises(tl.KernelError, match="there are 2 buffers `t`") as error:
+            step()
+        assert error.value.code == "several-buffers"
+    s.store_at("t", at="i")
+    s.inline(s.buffer("t", 1))
+    assert str(s).splitlines()[1:] == ["s.store_at('t', at='i')", "s.inline(s.buffer('t', 1))"]
+    assert str(s.func).count("tl.alloc(tl.f32[1])") == str(s.func).count("tl.alloc") == 1
+    with pytest.raises(tl.KernelError, match="there is no buffer `t` at place 1"):
+        s.buffer("t", 1)
+    x = np.float32([1, 2, 3])
+    again = tl.schedule(twice)
+    exec("\n".join(str(s).splitlines()[1:]), {"s": again})
+    assert np.array_equal(tl.compile(twice, schedule=again)(x), twice.interpret(x))
+
+
 def test_loops_of_one_name_are_told_apart_by_place_or_by_what_is_around() -> None:
     @tl.kernel
     def twice(x: tl.f32[n, m], y: tl.f32[n, m]):

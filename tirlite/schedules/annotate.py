@@ -6,7 +6,7 @@ from tirlite.analysis.dependence import writes
 from tirlite.analysis.facts import Facts
 from tirlite.ir import AttrKey, AttrStmt, ForKind, PrimFunc, SeqStmt
 from tirlite.record import record
-from tirlite.schedules.handle import LoopName, buffer_named, loop_named
+from tirlite.schedules.handle import BufferName, LoopName, buffer_named, loop_named
 from tirlite.schedules.step import Step, demand_any_order, demand_independent, does_not_fit, with_loop
 
 
@@ -50,12 +50,12 @@ class Nontemporal(Step):
     x86-64 has such stores, of vectors at addresses that are multiples of 16; others stay as they are.
     """
 
-    buffer: str
+    buffer: BufferName
     at: LoopName
 
     def rewritten(self, facts: Facts) -> PrimFunc:
-        buffer = buffer_named(facts.func, self.buffer)
         at = loop_named(facts.func, self.at)
+        buffer = buffer_named(facts.func, self.buffer, at)
         root = facts.definitions.root(buffer)
         found = next((touches for each, touches in facts.touches_in.get(at, {}).items() if each.buffer is root), [])
         if not any(writes(touch) for touch in found):

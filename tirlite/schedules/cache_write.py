@@ -25,7 +25,7 @@ from tirlite.ir import (
 )
 from tirlite.record import record
 from tirlite.rewrite.local_elements import in_scalars
-from tirlite.schedules.handle import LoopName, buffer_named, chain_to
+from tirlite.schedules.handle import BufferName, LoopName, buffer_named, chain_to
 from tirlite.schedules.step import (
     Step,
     defined_in,
@@ -51,13 +51,13 @@ class CacheRead(Step):
     Refused where the body writes the buffer, or reads it by other names or by vectors.
     """
 
-    buffer: str
+    buffer: BufferName
     at: LoopName
 
     def rewritten(self, facts: Facts) -> PrimFunc:
-        buffer = buffer_named(facts.func, self.buffer)
         around = chain_to(facts.func, self.at)
         at = around[-1]
+        buffer = buffer_named(facts.func, self.buffer, at)
         demand_any_order(self, at)
         loads = self._loads(facts, buffer, at)
         part = tile(self, facts, buffer, loads, around)
@@ -95,13 +95,13 @@ class CacheWrite(Step):
     (of a tile those alone are copied that are), and where workers around would store what others have in their tiles.
     """
 
-    buffer: str
+    buffer: BufferName
     at: LoopName
 
     def rewritten(self, facts: Facts) -> PrimFunc:
-        buffer = buffer_named(facts.func, self.buffer)
         around = chain_to(facts.func, self.at)
         at = around[-1]
+        buffer = buffer_named(facts.func, self.buffer, at)
         demand_any_order(self, at)
         accesses = [*self._accesses(facts, buffer, at)]
         first = next(node for node in accesses if isinstance(node, Store))

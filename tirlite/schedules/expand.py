@@ -8,7 +8,7 @@ from tirlite.analysis.facts import Facts
 from tirlite.ir import Allocate, Buffer, Expr, Load, Node, PrimFunc, Rule, SeqStmt, Store, Sub, View, rewrite, walk
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
-from tirlite.schedules.handle import LoopName, chain_to
+from tirlite.schedules.handle import BufferName, LoopName, buffer_named, chain_to
 from tirlite.schedules.step import Step, defined_in, demand_plain, does_not_fit, mentions, trips, with_loop
 
 
@@ -21,14 +21,16 @@ class Expand(Step):
     other ways than element by element.
     """
 
-    buffer: str
+    buffer: BufferName
     at: LoopName
 
     def rewritten(self, facts: Facts) -> PrimFunc:
         at = chain_to(facts.func, self.at)[-1]
         demand_plain(self, at)
         stmts = at.body.stmts
-        found = [stmt for stmt in stmts if isinstance(stmt, Allocate) and stmt.buffer.name == self.buffer]
+        told = self.buffer if isinstance(self.buffer, str) else buffer_named(facts.func, self.buffer)
+        allocated = [stmt for stmt in stmts if isinstance(stmt, Allocate)]
+        found = [stmt for stmt in allocated if told in (stmt.buffer, stmt.buffer.name)]
         if not found:
             raise does_not_fit(self, f"the body of the loop over `{at.var.name}` does not allocate `{self.buffer}`")
         allocation, buffer = found[0], found[0].buffer

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tirlite.diag import Message, nearest
-from tirlite.ir import Allocate, Buffer, For, PrimFunc, SeqStmt, Stmt, View, statements
+from tirlite.ir import Allocate, Buffer, For, PrimFunc, SeqStmt, Stmt, View, statements, walk
 from tirlite.ir.printer_names import identifier
 from tirlite.ir.walk import composites
 from tirlite.record import record
@@ -40,8 +40,19 @@ class NoBuffer(Message):
     Fix: Take one of the names that the message lists.
     """
 
-    title = "there is no buffer `{name}`"
+    title = "there is no buffer `{name}`{hint}"
     help = "the buffers are {known}"
+
+
+class SeveralBuffers(Message):
+    """A step of a schedule names a temporary by a name that several have, and does not tell which one by its loop.
+
+    Example: `s.inline("rows")` of a function that allocates `rows` in two places.
+    Fix: Give its place among them, as in `s.buffer("rows", 1)`, or other names to them in the kernel.
+    """
+
+    title = "there are {count} buffers `{name}`"
+    help = 'give a place, from s.buffer("{name}", 0) on'
 
 
 @record
@@ -58,8 +69,20 @@ class LoopHandle:
         return repr(self.path) if self.place is None else f"s.loop({self.path!r}, {self.place})"
 
 
-# A loop by name, or by a handle.
+@record
+class BufferHandle:
+    """A buffer by its name, and by its `place` among those of that name, in the order of the program."""
+
+    name: str
+    place: int
+
+    def __str__(self) -> str:
+        return f"s.buffer({self.name!r}, {self.place})"
+
+
+# A loop, or a buffer, by name, or by a handle.
 LoopName = str | LoopHandle
+BufferName = str | BufferHandle
 
 
 def handle_of(name: LoopName) -> LoopHandle:
@@ -119,12 +142,37 @@ def block_of(func: PrimFunc, stmt: Stmt) -> SeqStmt:
     return next(block for block in (func.body, *bodies) if stmt in block.stmts)
 
 
-def buffer_named(func: PrimFunc, name: str) -> Buffer:
-    """The parameter, allocation or view of this name, the first one. Raises KernelError where there is none."""
+def buffer_named(func: PrimFunc, name: BufferName, at: For | None = None) -> Buffer:
+    """The parameter, allocation or view of this name. Raises KernelError where there is none, or several.
+
+    Of several a parameter is meant, or the only one from outside that the loop `at` uses.
+    """
+    place, name = (name.place, name.name) if isinstance(name, BufferHandle) else (None, name)
+    buffers = _buffers(func)
+    alike = [each for each in buffers if identifier(each.name) == identifier(name)]
+    if len(alike) > 1 and place is None and alike[0] not in func.params:
+        used = {getattr(node, each) for node in walk(at.body) for each in node.USES} if at else set[object]()
+        own = (
+            {stmt.buffer for stmt in statements(at.body) if isinstance(stmt, Allocate | View)} if at else set[Buffer]()
+        )
+        meant = [each for each in alike if each in used and each not in own]
+        if len(meant) != 1:
+            raise SeveralBuffers(len(alike), name).error()
+        return meant[0]
+    if not 0 <= (place or 0) < len(alike):
+        known = ", ".join(f"`{each.name}`" for each in buffers)
+        raise NoBuffer(name, f" at place {place}" if alike else "", known or "none").error()
+    return alike[place or 0]
+
+
+def name_of(func: PrimFunc, buffer: Buffer) -> BufferName:
+    """What a step calls a buffer: by its name, with a place where a parameter or another one before has that too."""
+    alike = [each for each in _buffers(func) if identifier(each.name) == identifier(buffer.name)]
+    is_plain = len(alike) < 2 or buffer not in alike or buffer in func.params
+    return buffer.name if is_plain else BufferHandle(buffer.name, alike.index(buffer))
+
+
+def _buffers(func: PrimFunc) -> list[Buffer]:
+    """The parameters, allocations and views, in the order of the program."""
     buffers = [param for param in func.params if isinstance(param, Buffer)]
-    buffers += [stmt.buffer for stmt in statements(func.body) if isinstance(stmt, Allocate | View)]
-    for buffer in buffers:
-        if identifier(buffer.name) == identifier(name):
-            return buffer
-    known = ", ".join(f"`{each.name}`" for each in buffers)
-    raise NoBuffer(name, known or "none").error()
+    return [*buffers, *(stmt.buffer for stmt in statements(func.body) if isinstance(stmt, Allocate | View))]

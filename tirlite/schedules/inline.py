@@ -26,7 +26,7 @@ from tirlite.ir import (
 )
 from tirlite.record import record
 from tirlite.rewrite.normalize import Normalize
-from tirlite.schedules.handle import buffer_named, loops_around
+from tirlite.schedules.handle import BufferName, buffer_named, loops_around
 from tirlite.schedules.step import Step, demand_any_order, demand_steady, demand_temporaries, does_not_fit
 
 _PLAIN = (ForKind.SERIAL, ForKind.PARALLEL)
@@ -41,7 +41,7 @@ class Inline(Step):
     before it is read for the last time. Values are those that they were; what is read twice is computed twice.
     """
 
-    buffer: str
+    buffer: BufferName
 
     def rewritten(self, facts: Facts) -> PrimFunc:
         buffer = buffer_named(facts.func, self.buffer)

@@ -39,7 +39,7 @@ from tirlite.ir.dtype import dtype_of
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.lanes import Lanes, NotVector
-from tirlite.schedules.handle import LoopName, buffer_named, chain_to
+from tirlite.schedules.handle import BufferName, LoopName, buffer_named, chain_to
 from tirlite.schedules.step import (
     Step,
     defined_in,
@@ -75,7 +75,7 @@ class Pack(Step):
     where an index is not proved to be in bounds: the copy reads all elements, whatever the body does.
     """
 
-    buffer: str
+    buffer: BufferName
     at: LoopName
     axes: tuple[LoopName, ...]
     whole: int = 1
@@ -84,9 +84,9 @@ class Pack(Step):
 
     def rewritten(self, facts: Facts) -> PrimFunc:
         func = facts.func
-        buffer = buffer_named(func, self.buffer)
         around = chain_to(func, self.at)
         at = around[-1]
+        buffer = buffer_named(func, self.buffer, at)
         demand_any_order(self, at)
         loops = [chain_to(func, each)[-1] for each in self.axes]
         loads = loads_of_one(self, facts, buffer, at, loops)

@@ -57,7 +57,7 @@ from tirlite.ir.checked import masked
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.lanes import Lanes, NotVector, iterations
-from tirlite.schedules.handle import LoopName, buffer_named, chain_to
+from tirlite.schedules.handle import BufferName, LoopName, buffer_named, chain_to
 from tirlite.schedules.pack import demand_axes, extents_of, loads_of_one
 from tirlite.schedules.step import (
     Step,
@@ -91,16 +91,16 @@ class PackPadded(Step):
     Refused as `pack` is, and where the buffer is read outside of such an expression too.
     """
 
-    buffer: str
+    buffer: BufferName
     at: LoopName
     axes: tuple[LoopName, ...]
     whole: int
 
     def rewritten(self, facts: Facts) -> PrimFunc:
         func = facts.func
-        buffer = buffer_named(func, self.buffer)
         around = chain_to(func, self.at)
         at = around[-1]
+        buffer = buffer_named(func, self.buffer, at)
         demand_any_order(self, at)
         loops = [chain_to(func, each)[-1] for each in self.axes]
         load = loads_of_one(self, facts, buffer, at, loops)[0]

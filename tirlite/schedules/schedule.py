@@ -20,7 +20,7 @@ from tirlite.schedules.distribute import Distribute
 from tirlite.schedules.dots import Dots
 from tirlite.schedules.expand import Expand
 from tirlite.schedules.fuse import Fuse
-from tirlite.schedules.handle import LoopHandle, LoopName, buffer_named, loop_named
+from tirlite.schedules.handle import BufferHandle, BufferName, LoopHandle, LoopName, buffer_named, loop_named, name_of
 from tirlite.schedules.inline import Inline
 from tirlite.schedules.inline_lets import InlineLets
 from tirlite.schedules.join import Join
@@ -113,10 +113,14 @@ class Schedule:
             loop_named(self._func, handle)
         return handle
 
-    def buffer(self, name: str) -> Buffer:
-        """The parameter or allocation of this name. Raises KernelError where there is none."""
+    def buffer(self, name: str, place: int | None = None) -> Buffer:
+        """The parameter or allocation of this name.
+
+        Of several, the one at `place` in the order of the program. Raises KernelError where there is none, or, without
+        a place, several.
+        """
         with boundary:
-            return buffer_named(self._func, name)
+            return buffer_named(self._func, name if place is None else BufferHandle(name, place))
 
     def split(self, loop: LoopName, by: int, *, tail: str = "short") -> None:
         """Makes two loops of one: `i.outer` by blocks of so many iterations, `i.inner` through one.
@@ -162,19 +166,19 @@ class Schedule:
 
     def store_at(self, *buffers: Buffer | str, at: LoopName) -> None:
         """Keeps of temporaries the lines that an iteration of `at` sees, which are used in turn."""
-        self.apply(StoreAt(tuple(map(_name, buffers)), at))
+        self.apply(StoreAt(tuple(map(self._name, buffers)), at))
 
     def shrink(self, *buffers: Buffer | str) -> None:
         """Allocates temporaries, or all, where the innermost body holds all their uses, with what is touched there."""
-        self.apply(Shrink(tuple(map(_name, buffers))))
+        self.apply(Shrink(tuple(map(self._name, buffers))))
 
     def inline(self, buffer: Buffer | str) -> None:
         """Computes the elements of a temporary where they are read, and keeps none."""
-        self.apply(Inline(_name(buffer)))
+        self.apply(Inline(self._name(buffer)))
 
     def expand(self, buffer: Buffer | str, *, at: LoopName) -> None:
         """Allocates before a loop, for all of its iterations, what each of them allocates for itself."""
-        self.apply(Expand(_name(buffer), at))
+        self.apply(Expand(self._name(buffer), at))
 
     def precompute(self, loop: LoopName) -> None:
         """Keeps the elementary function that a loop computes, for itself and for loops behind that compute the same."""
@@ -195,11 +199,11 @@ class Schedule:
         cast: str = "",
     ) -> None:
         """Copies what the body of `at` reads of a buffer together, in the order in which the loops `axes` read it."""
-        self.apply(Pack(_name(buffer), at, tuple(axes), whole, masked, cast))
+        self.apply(Pack(self._name(buffer), at, tuple(axes), whole, masked, cast))
 
     def pack_padded(self, buffer: Buffer | str, *, at: LoopName, axes: Iterable[LoopName], whole: int) -> None:
         """Copies what the body of `at` reads under a condition together, with what stands for it elsewhere."""
-        self.apply(PackPadded(_name(buffer), at, tuple(axes), whole))
+        self.apply(PackPadded(self._name(buffer), at, tuple(axes), whole))
 
     def dots(
         self,
@@ -221,11 +225,11 @@ class Schedule:
 
     def cache_read(self, buffer: Buffer | str, *, at: LoopName) -> None:
         """Copies what an iteration of `at` reads of a buffer, as it lies there."""
-        self.apply(CacheRead(_name(buffer), at))
+        self.apply(CacheRead(self._name(buffer), at))
 
     def cache_write(self, buffer: Buffer | str, *, at: LoopName) -> None:
         """Keeps what the body of `at` updates of a buffer in a local scalar meanwhile, or in a tile."""
-        self.apply(CacheWrite(_name(buffer), at))
+        self.apply(CacheWrite(self._name(buffer), at))
 
     def vectorize(self, loop: LoopName, *lanes: int, padded: bool = False, masked: bool = False) -> None:
         """Writes a loop by vectors of so many lanes, and what is left of these by narrower ones."""
@@ -261,7 +265,7 @@ class Schedule:
 
     def nontemporal(self, buffer: Buffer | str, *, at: LoopName) -> None:
         """Has the vectors that a loop stores into a buffer go past the caches."""
-        self.apply(Nontemporal(_name(buffer), at))
+        self.apply(Nontemporal(self._name(buffer), at))
 
     def unroll_jam(self, loop: LoopName, by: int) -> None:
         """Writes so many iterations of a loop as one, so that loops inside serve all of them."""
@@ -276,16 +280,15 @@ class Schedule:
         with boundary:
             self.apply(ForLarge(least, Schedule.by(author, self._written).steps))
 
+    def _name(self, buffer: Buffer | str) -> BufferName:
+        return buffer if isinstance(buffer, str) else name_of(self._func, buffer)
+
     def __str__(self) -> str:
         notes = (f"# {each}" for each in self.notes)
         return "\n".join([f"s = tl.schedule({self._func.name})", *map(_text, self.steps), *notes])
 
     def __repr__(self) -> str:
         return f"<Schedule of {self._func.name}: {len(self.steps)} steps>"
-
-
-def _name(buffer: Buffer | str) -> str:
-    return buffer if isinstance(buffer, str) else buffer.name
 
 
 def _text(step: Pass) -> str:

@@ -30,7 +30,7 @@ from tirlite.ir.shapes import has_one_element
 from tirlite.record import record
 from tirlite.rewrite.pipeline import Rewritten
 from tirlite.schedules.compact import compacted
-from tirlite.schedules.handle import buffer_named
+from tirlite.schedules.handle import BufferName, buffer_named
 from tirlite.schedules.sink import sunk
 from tirlite.schedules.step import Step, demand_temporaries, does_not_fit
 
@@ -44,7 +44,7 @@ class Shrink(Step):
     where nothing becomes less.
     """
 
-    buffers: tuple[str, ...] = ()
+    buffers: tuple[BufferName, ...] = ()
 
     def rewritten(self, facts: Facts) -> PrimFunc:
         return self.on(facts).func

@@ -50,7 +50,7 @@ from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.lanes import iterations
 from tirlite.rewrite.normalize import exchanged
 from tirlite.rewrite.pipeline import FactsPass
-from tirlite.schedules.handle import LoopHandle
+from tirlite.schedules.handle import BufferHandle, LoopHandle
 from tirlite.sizes import maximum
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class Step(FactsPass):
 def _spelled(value: object) -> str:
     if isinstance(value, PrimFunc):
         return value.name
-    return str(value) if isinstance(value, LoopHandle) else repr(value)
+    return str(value) if isinstance(value, LoopHandle | BufferHandle) else repr(value)
 
 
 class StepBreaksOrder(Message):

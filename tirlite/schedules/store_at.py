@@ -23,7 +23,7 @@ from tirlite.ir import (
 from tirlite.record import record
 from tirlite.rewrite.access_rewrite import Accesses, Reindex
 from tirlite.schedules.compact import MUCH
-from tirlite.schedules.handle import LoopName, buffer_named, loop_named
+from tirlite.schedules.handle import BufferName, LoopName, buffer_named, loop_named
 from tirlite.schedules.step import Step, demand_temporaries, does_not_fit
 from tirlite.schedules.windows import window
 
@@ -40,13 +40,13 @@ class StoreAt(Step):
     of Halide.
     """
 
-    buffers: tuple[str, ...]
+    buffers: tuple[BufferName, ...]
     at: LoopName
 
     def rewritten(self, facts: Facts) -> PrimFunc:
         at = loop_named(facts.func, self.at)
         accesses = Accesses()
-        for each in demand_temporaries(self, facts, (buffer_named(facts.func, name) for name in self.buffers)):
+        for each in demand_temporaries(self, facts, (buffer_named(facts.func, name, at) for name in self.buffers)):
             told = f"`{each.buffer.name}`"
             if loop_around(each) is not at:
                 raise does_not_fit(self, f"the loop over `{at.var.name}` does not hold all uses of {told}, in order")

@@ -26,7 +26,7 @@ from tirlite.ir import (
     walk,
 )
 from tirlite.schedules.auto.trace import Trace
-from tirlite.schedules.handle import loops_around
+from tirlite.schedules.handle import loops_around, name_of
 from tirlite.schedules.inline import Inline
 from tirlite.schedules.unroll_jam import UnrollJam
 from tirlite.target import Processor
@@ -59,7 +59,7 @@ def join_rows(trace: Trace, loops: list[For], fill: list[For], processor: Proces
     by_rows = own * len(computed) / _ROWS
     if by_rows > by_tiles or 2 * kept > processor.registers:
         return False
-    trace.apply(Inline(store.buffer.name))
+    trace.apply(Inline(name_of(trace.facts.func, store.buffer)))
     trace.apply(UnrollJam(trace.name(_around(trace, _stored(loops[-1]))), _ROWS))
     trace.figures.append(
         f"{_ROWS} rows at once, which compute {by_rows:.1f} operations for each element of `{store.buffer.name}`; "

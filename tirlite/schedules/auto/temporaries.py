@@ -13,7 +13,7 @@ from tirlite.diag import KernelError
 from tirlite.ir import Allocate, Buffer, For, ForKind, Load, SeqStmt, Store, Var, statements, statements_of, walk
 from tirlite.rewrite.remove_no_ops import RemoveNoOps
 from tirlite.schedules.auto.trace import Trace
-from tirlite.schedules.handle import buffer_named
+from tirlite.schedules.handle import BufferName, name_of
 from tirlite.schedules.join import Join, Joined, can_be_passed
 from tirlite.schedules.shrink import Shrink
 from tirlite.schedules.store_at import StoreAt, lines_of, loop_around
@@ -50,13 +50,12 @@ def join_loops(trace: Trace) -> None:
 
 def keep_lines(trace: Trace) -> None:
     """Has temporaries of which a loop sees a few lines at a time keep these."""
-    func, found = trace.facts.func, dict[Var, list[str]]()
+    found = dict[Var, list[BufferName]]()
     for each in temporaries(trace.facts):
-        loop, name = loop_around(each), each.buffer.name
+        loop = loop_around(each)
         lines = None if loop is None else lines_of(each, loop, trace.facts)
-        # Of two with one name, a step finds the first.
-        if loop and lines and lines[1] <= _MOST_LINES and buffer_named(func, name) is each.buffer:
-            found.setdefault(loop.var, []).append(name)
+        if loop and lines and lines[1] <= _MOST_LINES:
+            found.setdefault(loop.var, []).append(name_of(trace.facts.func, each.buffer))
     for var, names in found.items():
         trace.apply(StoreAt(tuple(names), trace.name(var)))
 
