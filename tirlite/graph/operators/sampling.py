@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 
 import numpy as np
@@ -218,7 +218,13 @@ class Sampling(CallBuilder):
 COORDINATES = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric")
 
 
-ROUNDINGS = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
+# How a place between two elements becomes the one or the other.
+ROUNDINGS: Mapping[str, Callable[[Array], Array]] = {
+    "round_prefer_floor": lambda place: np.ceil(place - 0.5),
+    "round_prefer_ceil": lambda place: np.floor(place + 0.5),
+    "floor": np.floor,
+    "ceil": np.ceil,
+}
 
 
 @record
@@ -259,58 +265,88 @@ def _resize_type(site: Site, attrs: Resize) -> TensorType:
 
 def _resize(attrs: Resize, x: Array) -> Array:
     y = x if attrs.mode == "nearest" or x.dtype == np.float64 else x.astype(np.float32)
+    way = Resampling(attrs.mode, attrs.coordinates, attrs.rounding, attrs.cubic)
     for axis, (old, new, scale) in enumerate(zip(x.shape, attrs.shape, attrs.scales, strict=True)):
         assert isinstance(new, int)
         if (old, scale or 1.0) == (new, 1.0):
             continue
-        place = _places(attrs.coordinates, old, new, scale)
-        if attrs.mode == "nearest":
-            y = np.take(y, np.clip(_rounded(place, attrs.rounding), 0, old - 1).astype(np.int64), axis)
-            continue
-        if attrs.mode == "cubic":
-            y = _cubic(y, axis, place, attrs.cubic)
-            continue
-        inside = np.clip(place, 0, old - 1)
-        low = np.minimum(np.floor(inside).astype(np.int64), old - 1)
-        share = (inside - low).reshape(-1, *(1,) * (x.ndim - 1 - axis)).astype(y.dtype)
-        y = np.take(y, low, axis) * (1 - share) + np.take(y, np.minimum(low + 1, old - 1), axis) * share
+        ratio = new / old if scale is None else scale
+        place = places(way, old, new, ratio)
+        assert place is not None
+        parts = [np.take(y, at, axis) * _beside(y, axis, weight) for at, weight in neighbours(way, place, old, ratio)]
+        y = np.sum(parts, axis=0, dtype=y.dtype) if len(parts) > 1 else parts[0]
     return np.asarray(y).astype(x.dtype)
 
 
-def _cubic(y: Array, axis: int, place: Array, a: float) -> Array:
-    """The sums of the four elements around each place, weighted by Keys' convolution; the edge goes on outside."""
-    low = np.floor(place)
-    total = np.zeros((), y.dtype)
-    for step in range(-1, 3):
-        x = np.abs(place - low - step)
-        near = (a + 2) * x**3 - (a + 3) * x**2 + 1
-        far = a * x**3 - 5 * a * x**2 + 8 * a * x - 4 * a
-        weight = np.where(x <= 1, near, np.where(x < 2, far, 0.0)).reshape(-1, *(1,) * (y.ndim - 1 - axis))
-        at = np.clip(low + step, 0, y.shape[axis] - 1).astype(np.int64)
-        total = total + np.take(y, at, axis) * weight.astype(y.dtype)
-    return np.asarray(total)
+def _beside(y: Array, axis: int, weight: Array) -> Array:
+    """One weight for each index along an axis, in the type of what it weighs."""
+    return weight.reshape(-1, *(1,) * (y.ndim - 1 - axis)).astype(y.dtype)
 
 
-def _places(coordinates: str, old: int, new: int, scale: float | None) -> Array:
-    """Where each index of the result lies in the operand."""
+@record
+class Resampling:
+    """How an axis is brought to another extent, as ONNX's Resize spells it; `region` is that of a crop, in shares.
+
+    With `antialias`, where there are fewer elements than before, each is made of all that it stands for. With
+    `exclude_outside`, what is not there has no weight; else the outermost element stands for it.
+    """
+
+    mode: str
+    coordinates: str
+    rounding: str
+    cubic: float
+    antialias: bool = False
+    exclude_outside: bool = False
+
+
+def places(
+    way: Resampling, old: int, new: int, ratio: float, region: tuple[float, float] | None = None
+) -> Array | None:
+    """Where each index of the result lies along an axis of the operand; None for coordinates that are unknown."""
     at = np.arange(new, dtype=np.float64)
-    ratio = new / old if scale is None else scale
-    if coordinates == "asymmetric":
+    if way.coordinates == "tf_crop_and_resize" and region is not None:
+        start, end = region
+        if new > 1:
+            return start * (old - 1) + at * (end - start) * (old - 1) / (new - 1)
+        return at + 0.5 * (start + end) * (old - 1)
+    if way.coordinates == "asymmetric":
         return at / ratio
-    if coordinates == "align_corners":
+    if way.coordinates == "align_corners":
         # The corners are those before the extent was cut to a whole number.
-        return at * (old - 1) / max((new if scale is None else old * scale) - 1, 1)
-    if coordinates == "pytorch_half_pixel" and new <= 1:
+        return at * (old - 1) / (ratio * old - 1) if ratio * old != 1 else at * 0
+    if way.coordinates == "pytorch_half_pixel" and new <= 1:
         return at * 0
-    return (at + 0.5) / ratio - 0.5
+    if way.coordinates in ("half_pixel", "pytorch_half_pixel", "half_pixel_symmetric"):
+        shift = old / 2 * (1 - new / (ratio * old)) if way.coordinates == "half_pixel_symmetric" else 0.0
+        return shift + (at + 0.5) / ratio - 0.5
+    return None
 
 
-def _rounded(place: Array, rounding: str) -> Array:
-    if rounding == "round_prefer_floor":
-        return np.ceil(place - 0.5)
-    if rounding == "round_prefer_ceil":
-        return np.floor(place + 0.5)
-    return np.asarray(np.floor(place) if rounding == "floor" else np.ceil(place))
+def neighbours(way: Resampling, place: Array, old: int, ratio: float) -> list[tuple[Array, Array]]:
+    """The indices that each place takes elements from, one after the other, with their weights."""
+    if way.mode == "nearest":
+        return [(np.clip(ROUNDINGS[way.rounding](place), 0, old - 1).astype(np.int64), np.ones_like(place))]
+    reach, kernel = (2, _keys) if way.mode == "cubic" else (1, _tent)
+    stretch = max(1.0, 1 / ratio) if way.antialias else 1.0
+    first = np.floor(place - reach * stretch) + 1
+    indices = [first + step for step in range(int(np.ceil(2 * reach * stretch)))]
+    weights = [kernel(np.abs(place - at) / stretch, way.cubic) for at in indices]
+    if way.exclude_outside:
+        weights = [np.where((at >= 0) & (at < old), each, 0.0) for at, each in zip(indices, weights, strict=True)]
+    if way.exclude_outside or way.antialias:
+        total = np.sum(weights, axis=0)
+        weights = [each / total for each in weights]
+    return [(np.clip(at, 0, old - 1).astype(np.int64), each) for at, each in zip(indices, weights, strict=True)]
+
+
+def _tent(distance: Array, _: float) -> Array:
+    return np.asarray(np.maximum(0.0, 1 - distance))
+
+
+def _keys(x: Array, a: float) -> Array:
+    """Keys' kernel of cubic convolution."""
+    near = (a + 2) * x**3 - (a + 3) * x**2 + 1
+    return np.where(x <= 1, near, np.where(x < 2, a * x**3 - 5 * a * x**2 + 8 * a * x - 4 * a, 0.0))
 
 
 class Scaling(CallBuilder):
