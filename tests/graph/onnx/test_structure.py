@@ -49,6 +49,10 @@ SHAPE = node("Shape", ["x"], ["s"])
         (model([node("Slice", ["x", "a", "b", "a", "a"], ["y"])], None, constant("a", 0), constant("b", 4)), "step"),
         (model([SHAPE, node("Div", ["s", "z"], ["y"])], None, constant("z", 0)), r"y = Div\(s, z\)`: it divides"),
         (model([SHAPE, node("Mod", ["s", "z"], ["y"])], None, constant("z", 0), x=["n"]), "divides integers by 0"),
+        (model([node("Relu", ["x", "x"], ["y"])]), "node 1, Relu: it has 2 inputs, and may have 1"),
+        (model([node("Relu", ["x"], ["y", "z"])]), "node 1, Relu: it has 2 results, and may have 1"),
+        (model([node("Relu", ["x"], ["y"], slope=0.5)]), "node 1, Relu: there is no attribute `slope` in this version"),
+        (model([node("Range", ["x", "x", "z"], ["y"])], None, floats("z", 0), x=[]), "step is 0"),
         (model([node("Reshape", ["x", "a"], ["y"])], None, constant("a", 0, 0, -1), x=["n", 0]), "-1 stands beside"),
         (model([node("Einsum", ["x"], ["y"], equation="1->1")]), "equation '1->1' has something else than letters"),
         (model([node("Einsum", ["x"], ["y"], equation="i,i->")]), "terms for 2 operands, and there are 1"),
@@ -74,6 +78,17 @@ SHAPE = node("Shape", ["x"], ["s"])
 def test_what_contradicts_itself_is_refused(given: Any, told: str) -> None:
     with pytest.raises(tl.GraphError, match=told):
         tl.from_onnx(given)
+
+
+def test_extents_that_are_divided_by_are_demanded_to_be_there() -> None:
+    nodes = [SHAPE, node("Shape", ["w"], ["t"]), node("Div", ["s", "t"], ["q"]), node("Expand", ["o", "q"], ["y"])]
+    f = tl.from_onnx(model(nodes, None, floats("o", 1), x=["n"], w=["k"]))
+    assert [str(each) for each in f.demands] == ["1 <= k"]
+    net = tl.graph.compile(f)
+    assert net(np.ones(7, np.float32), np.ones(2, np.float32)).shape == (3,)
+    for call in (net, net.interpret, lambda *arrays: tl.graph.evaluate(f, *arrays)):
+        with pytest.raises(tl.TirliteError, match=r"(?s)`q = Div` demands that 1 <= k.*q = Div\(s, t\)"):
+            call(np.ones(7, np.float32), np.ones(0, np.float32))
 
 
 def test_what_agrees_is_read() -> None:

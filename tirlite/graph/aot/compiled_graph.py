@@ -153,7 +153,11 @@ class CompiledGraph:
 
     def interpret(self, *arrays: Argument) -> Result:
         """As a call, but run by the reference interpreter on `ir`."""
-        return self._structured(self._cut(leaves_of(self.kernel.interpret(*self._inputs(arrays)))))
+        inputs = self._inputs(arrays)
+        with boundary:
+            # Before extents are computed: one that is divided by may be 0.
+            check_demands(self.function, inputs)
+        return self._structured(self._cut(leaves_of(self.kernel.interpret(*inputs))))
 
     @property
     def demands(self) -> tuple[Demand, ...]:

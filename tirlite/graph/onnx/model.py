@@ -22,6 +22,7 @@ from tirlite.graph.onnx.budget import Budget, Spent
 from tirlite.graph.onnx.importers.table import IMPORTERS
 from tirlite.graph.onnx.narrow import DTYPES, NARROW, NarrowValue, dtype_name
 from tirlite.graph.onnx.node import MALFORMED, told as told_of
+from tirlite.graph.onnx.standard import Forms
 from tirlite.graph.onnx.tensors import TensorReader
 from tirlite.graph.onnx.translation import Dialect, Lost, Missing, Names, Translation
 from tirlite.graph.types import TensorType
@@ -47,9 +48,12 @@ def versions_of(model: Any, name: str) -> dict[str, int]:
     return found
 
 
-def check_names(graph: Any, name: str) -> None:
-    """Raises GraphError where a name has two meanings in the graph, or a constant is not what its input declares."""
-    stack = [graph]
+def check_nodes(graph: Any, versions: Mapping[str, int], name: str) -> None:
+    """Raises GraphError where the graph contradicts itself, or what the standard says of its operators.
+
+    A name may have two meanings, a constant another type than its input, a node an attribute that nothing asks for.
+    """
+    stack, forms = [graph], Forms(versions)
     while stack:
         top = stack.pop()
         meanings: dict[str, str] = {}
@@ -60,6 +64,8 @@ def check_names(graph: Any, name: str) -> None:
             _mean(stored, each.name, f"a constant called `{each.name}`", name)
         meanings = {**stored, **meanings}
         for number, node in enumerate(top.node, 1):
+            if why := forms.contradicted(node):
+                raise BadOnnxModel(name, f"node {number}, {node.op_type}: {why}").error()
             for output in filter(None, node.output):
                 _mean(meanings, output, f"node {number}, {node.op_type}, which computes `{output}`", name)
             stack += [attribute.g for attribute in node.attribute if attribute.HasField("g")]
@@ -210,7 +216,7 @@ class _Import:
     def function(self, outputs: Sequence[str] | None) -> Function:
         graph = self.model.graph
         versions = versions_of(self.model, self.name)
-        check_names(graph, self.name)
+        check_nodes(graph, versions, self.name)
         if not graph.output:
             raise BadOnnxModel(self.name, "it has no outputs").error()
         if versions.get("", _OLDEST) < _OLDEST:

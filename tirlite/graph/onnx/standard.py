@@ -1,13 +1,46 @@
-"""Finds the function by which the standard defines the operator of a node: for operators without an importer."""
+"""Asks the standard about operators: what they may be given, and by which others it defines one without an importer."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
 from tirlite.graph.extents import Shape
 from tirlite.graph.onnx.narrow import NUMBERS
 from tirlite.graph.onnx.node import Node
+
+
+class Forms:
+    """What operators of these versions may be given, as far as the standard says."""
+
+    def __init__(self, versions: Mapping[str, int]) -> None:
+        self._versions = versions
+        self._known: dict[tuple[str, str], Any] = {}
+
+    def contradicted(self, proto: Any) -> str:
+        """What a node has that its operator does not have in this version, or "": it would be passed over."""
+        domain = "" if proto.domain == "ai.onnx" else proto.domain
+        if (domain, proto.op_type) not in self._known:
+            self._known[domain, proto.op_type] = _form(proto.op_type, self._versions.get(domain, 0), domain)
+        if (form := self._known[domain, proto.op_type]) is None:
+            return ""
+        inputs, outputs, attributes = form
+        for what, names, most in (("inputs", proto.input, inputs), ("results", proto.output, outputs)):
+            if (count := max((number for number, each in enumerate(names, 1) if each), default=0)) > most:
+                return f"it has {count} {what}, and may have {most}"
+        unknown = [each.name for each in proto.attribute if each.name not in attributes]
+        return f"there is no attribute `{unknown[0]}` in this version" if unknown else ""
+
+
+def _form(op: str, version: int, domain: str) -> tuple[int, int, frozenset[str]] | None:
+    """How many inputs and results there may be, and the names of attributes; None of operators that it has not."""
+    defs = import_module("onnx.defs")
+    try:
+        schema = defs.get_schema(op, version, domain)
+    except defs.SchemaError:
+        return None
+    return schema.max_input, schema.max_output, frozenset(schema.attributes)
 
 
 def standard_function(node: Node) -> Any | None:

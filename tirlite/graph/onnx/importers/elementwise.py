@@ -8,6 +8,7 @@ from functools import reduce
 import numpy as np
 
 from tirlite.graph.builder.builder import Builder
+from tirlite.graph.demands import proof_of_most
 from tirlite.graph.expr import Constant, Expr
 from tirlite.graph.extents import is_equal, product
 from tirlite.graph.onnx.contents import contents
@@ -15,9 +16,10 @@ from tirlite.graph.onnx.importers.declared import aligned
 from tirlite.graph.onnx.narrow import DTYPES, NARROW, NUMBERS, NarrowValue, dtype_name, narrowed, widened
 from tirlite.graph.onnx.node import Node, Unsupported, wide
 from tirlite.graph.onnx.translation import Importer, Translation
+from tirlite.graph.run_dims import run_dims
 from tirlite.graph.types import TensorType
 from tirlite.ir import DType, f64
-from tirlite.sizes import Proof, Size, prove_eq
+from tirlite.sizes import Proof, Size, prove_eq, prove_lt
 
 
 def _swish(t: Translation, node: Node) -> Expr:
@@ -140,22 +142,26 @@ ELEMENTWISE: Mapping[str, Importer] = {
 }
 
 
-def _refuse_zero(divisor: Expr) -> None:
-    """Raises Unsupported for integers that are 0 whatever the model is called with."""
+def _refuse_zero(t: Translation, node: Node, divisor: Expr) -> None:
+    """Demands of extents that are divided by to be no 0. Raises Unsupported where one always is."""
     known = contents(divisor)
-    if known is not None and any(each == 0 for each in known.reshape(-1)):
-        raise Unsupported("it divides integers by 0")
+    for each in () if known is None else known.reshape(-1):
+        if each == 0:
+            raise Unsupported("it divides integers by 0")
+        # Sizes are divided as such where they are positive: that a dim is, is no more than a guess.
+        if prove_lt(0, each) is Proof.YES and proof_of_most(1, each) is not Proof.YES and not run_dims((each,)):
+            t.b.demands.assume(1, each, f"{node.outputs[0]} = {node.op}", node.span, is_most=True)
 
 
 def _div(t: Translation, node: Node) -> Expr:
     x, y = aligned(t, node)
-    _refuse_zero(y)
+    _refuse_zero(t, node, y)
     return t.b.divide(x, y) if x.dtype.is_float else t.b.trunc_divide(x, y)
 
 
 def _mod(t: Translation, node: Node) -> Expr:
     x, y = node.x(0), node.x(1)
-    _refuse_zero(y)
+    _refuse_zero(t, node, y)
     return t.b.trunc_mod(x, y) if node.flag("fmod") else t.b.floor_mod(x, y)
 
 

@@ -302,10 +302,10 @@ def _range(t: Translation, node: Node) -> Expr:
 
 def _known_count(t: Translation, node: Node) -> Size | None:
     """How many numbers there are, where that follows from the shapes."""
+    if isinstance(node.x(2), Constant) and not node.array(2).any():
+        raise Unsupported("its step is 0")
     if all(isinstance(node.x(number), Constant) for number in range(3)):
         start, limit, delta = (node.array(number).reshape(-1)[0] for number in range(3))
-        if not delta:
-            raise Unsupported("its step is 0")
         return max(0, int(np.ceil((float(limit) - float(start)) / float(delta))))
     if node.dtype.is_float:
         return _count_of_floats(t, node)
@@ -313,8 +313,6 @@ def _known_count(t: Translation, node: Node) -> Size | None:
     if any(each is None for each in ends):
         return None
     first, last, step = (node.sizes(number)[0] for number in range(3))
-    if step == 0:
-        raise Unsupported("its step is 0")
     if not isinstance(step, int):
         return None
     return maximum(0, ceildiv(last - first, step) if step > 0 else ceildiv(first - last, -step))
