@@ -122,3 +122,58 @@ def test_checked_code_says_what_the_interpreter_says(kernel: tl.Kernel) -> None:
             texts.append(str(caught.value))
     assert WRONG[kernel] in texts[0]
     assert set(texts) == {texts[0]}
+
+
+@tl.kernel
+def stored(y: tl.f32[n], at: tl.i64, value: tl.f32):
+    y[at] = value
+
+
+@tl.kernel
+def stored_by_another(y: tl.f32[n], at: tl.i64, value: tl.f32):
+    behind = tl.view(y, tl.f32[n - 1], byte_offset=4)
+    if at > 0:
+        tl.call(stored, behind, at - 1, value)
+
+
+@tl.kernel
+def second_byte(y: tl.f32[n], at: tl.i64):
+    parts = tl.view(y, tl.u8[4 * n])
+    parts[4 * at + 1] = 0
+
+
+@tl.kernel
+def scattered(x: tl.f32[m], at: tl.i64[m], y: tl.f32[n]):
+    for i in tl.parallel(m):
+        tl.call(stored_by_another, y, at[i], x[i])
+
+
+@tl.kernel
+def both(x: tl.f32[m], at: tl.i64[m], y: tl.f32[n]):
+    for i in tl.parallel(m):
+        y[i] = x[i]
+        tl.call(second_byte, y, at[i])
+
+
+@tl.kernel
+def nested(x: tl.f32[m], at: tl.i64[m], y: tl.f32[n]):
+    for j in tl.parallel(2):
+        for i in tl.parallel(m):
+            if i % 2 == j:
+                tl.call(stored, y, at[i], x[i])
+
+
+@pytest.mark.parametrize("kernel", [scattered, both, nested])
+@pytest.mark.parametrize("last", [1, 2])
+def test_iterations_that_conflict_in_functions_that_they_call(kernel: tl.Kernel, last: int) -> None:
+    """As the interpreter sees them: by its own parameters, views of them, and those of functions that it calls."""
+    found = []
+    for run in (kernel.interpret, tl.compile(kernel, debug=True)):
+        y = np.zeros(4, np.float32)
+        try:
+            run(np.ones(3, np.float32), np.int64([0, 1, last]), y)
+            found.append(("", y.tolist()))
+        except TirliteError as error:
+            found.append((str(error).splitlines()[0], y.tolist()))
+    assert found[0] == found[1]
+    assert ("in any order" in found[0][0]) == (last == 1)

@@ -3,7 +3,7 @@
 For each element of memory from outside of the loop, whatever views it is reached by, a word says who touched it last:
 `2 * i` for one who read it in iteration `i`, `2 * i + 1` for one who wrote it. Checked loops run in order, so the first
 who reads, or the one who writes, stands for all before: there is no conflict that is not seen. There are words only
-where no proof shows that iterations lie apart.
+where no proof shows that iterations lie apart. A function that the loop calls is given them, and the iteration.
 """
 
 from __future__ import annotations
@@ -11,14 +11,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
+from tirlite.analysis.dependence import writes
 from tirlite.codegen import memory
 from tirlite.codegen.debug import shadows
 from tirlite.codegen.llvm.values import NULL, Value, constant, integer
 from tirlite.codegen.memory import Place
 from tirlite.codegen.reports import MemoryReport, Report
 from tirlite.diag import Message, Span
-from tirlite.ir import Buffer, DType, For, Load, Store, i8, i64
+from tirlite.ir import Buffer, DType, For, KernelCall, Load, Store, Var, View, handle, i8, i64, statements_of
 from tirlite.ir.faults import IterationConflict
+from tirlite.ir.kernel_call import closure_of
 from tirlite.record import record
 
 if TYPE_CHECKING:
@@ -68,7 +70,8 @@ class ConflictReport(Report):
 class Shared:
     """Memory whose elements iterations may share: the buffer that is all of it, and the places of accesses.
 
-    `grain` are the bytes that a word is for, those of the smallest element by which it is reached.
+    `grain` are the bytes that a word is for, those of the smallest element by which it is reached. Of memory that
+    functions touch, too, the places are not told.
     """
 
     root: Buffer
@@ -78,12 +81,20 @@ class Shared:
 
 @record(eq=False)
 class Watched:
-    """A run of a loop that is watched: what is shared, by the buffers that reach it, and the words of each root."""
+    """A run of a loop that is watched: what is shared, by the buffers that reach it, and the words of each root.
+
+    `current` is the iteration in a function that the loop calls.
+    """
 
     loop: For
     shared: Mapping[Buffer, Shared]
     words: Mapping[Buffer, Place]
     roots: Mapping[Buffer, Place]
+    current: Value | None = None
+
+    def iteration(self, variables: Mapping[Var, Value]) -> Value:
+        """The iteration that runs, where variables have these values."""
+        return self.current or variables[self.loop.var]
 
     def note(self, checks: Checks, place: Place, indices: list[Value], current: Value, *, is_write: bool) -> None:
         """Says that an element is touched in the iteration `current`; ends the function where others conflict."""
@@ -131,7 +142,7 @@ class Watched:
 def doubtful_buffers(facts: Facts) -> dict[For, dict[Buffer, Shared]]:
     """The loops that no proof shows to be independent, with the buffers by which iterations may share elements.
 
-    What functions that are called touch is left out, and so are views of arrays with strides.
+    What is reached by another name than its own in an array with strides is left out.
     """
     return {loop: _shared(loop, facts) for loop in facts.doubtful_loops}
 
@@ -139,16 +150,20 @@ def doubtful_buffers(facts: Facts) -> dict[For, dict[Buffer, Shared]]:
 def _shared(loop: For, facts: Facts) -> dict[Buffer, Shared]:
     found: dict[Buffer, Shared] = {}
     for allocation, touches in facts.shared_in(loop).items():
-        nodes = [touch for touch in touches if isinstance(touch.node, Load | Store)]
-        buffers = {touch.node.buffer for touch in nodes if isinstance(touch.node, Load | Store)}
+        seen = [touch for touch in touches if isinstance(touch.node, Load | Store | KernelCall)]
+        if not any(map(writes, seen)):
+            continue
+        root, buffers = allocation.buffer, {touch.buffer for touch in seen}
+        called = [
+            each for touch in seen if isinstance(touch.node, KernelCall) for each in closure_of(touch.node.callee)
+        ]
+        views = (stmt.buffer for each in called for stmt in statements_of(each.body, View))
         spans = [
-            tuple(dict.fromkeys(touch.stmt.span for touch in nodes if isinstance(touch.node, kind)))
+            tuple(dict.fromkeys(each.stmt.span for each in seen if not called and isinstance(each.node, kind)))
             for kind in (Load, Store)
         ]
-        if spans[1]:
-            root = allocation.buffer
-            shared = Shared(root, min(each.dtype.bytes for each in buffers), (spans[0], spans[1]))
-            found |= {each: shared for each in buffers if each is root or not root.strides}
+        shared = Shared(root, min(each.dtype.bytes for each in (*buffers, *views)), (spans[0], spans[1]))
+        found |= {each: shared for each in buffers if each is root or not root.strides}
     return found
 
 
@@ -161,6 +176,34 @@ def watch(
     grains = {each.root: each.grain for each in kept.values()}
     words = {root: _words(out, place, grains[root], span) for root, place in roots.items()}
     return Watched(loop, kept, words, roots)
+
+
+# What a function is told of a loop that calls it: its parameters by which iterations may share elements.
+Told: TypeAlias = "tuple[For, tuple[tuple[Buffer, Shared], ...]]"
+
+
+def told(watched: Watched, call: KernelCall, variables: Mapping[Var, Value]) -> tuple[Told, list[Value]]:
+    """What a function is told that is called, and what it is given for that: nothing where it shares nothing."""
+    given = [(param, each) for param, each in call.buffers() if each in watched.shared and not each.strides]
+    shared = tuple((param, watched.shared[each]) for param, each in given)
+    roots = dict.fromkeys(each.root for _, each in shared)
+    pointers = [places[each].pointer for each in roots for places in (watched.words, watched.roots)]
+    return (watched.loop, shared), [watched.iteration(variables), *pointers] if shared else []
+
+
+def received(out: KernelFunction, number: int, told: Told, facts: Facts) -> Watched:
+    """The loop that a function is told of, with its own parameters and views of them."""
+    loop, given = told[0], dict(told[1])
+    current = out.parameter(i64, f"%i{number}")
+    words, roots = dict[Buffer, Place](), dict[Buffer, Place]()
+    for place, root in enumerate(dict.fromkeys(each.root for each in given.values())):
+        for places, name in ((words, "w"), (roots, "b")):
+            pointer = out.parameter(handle, f"%{name}{number}_{place}")
+            places[root] = Place(Buffer(root.name, i64, ()), pointer, (), 8, ())
+    root_of = facts.definitions.root
+    reached = (*given, *(stmt.buffer for stmt in statements_of(facts.func.body, View)))
+    shared = {each: given[root_of(each)] for each in reached if root_of(each) in given}
+    return Watched(loop, shared, words, roots, current)
 
 
 def _words(out: KernelFunction, place: Place, grain: int, span: Span | None) -> Place:

@@ -120,7 +120,7 @@ class _Access:
         """Stops where another iteration of a loop around has touched the same element, and one of the two writes it."""
         for watched in self.values.watched:
             if self.buffer in watched.shared:
-                current = self.values.environment.variables[watched.loop.var]
+                current = watched.iteration(self.values.environment.variables)
                 *row, last = indices or [integer(0)]
                 lanes = last.dtype.lanes
                 for lane in range(lanes):

@@ -13,7 +13,7 @@ from math import gcd
 from tirlite.analysis import demands_of
 from tirlite.codegen.aliases import Aliases
 from tirlite.codegen.debug import shadows
-from tirlite.codegen.debug.conflicts import doubtful_buffers, watch
+from tirlite.codegen.debug.conflicts import Told, doubtful_buffers, received, told, watch
 from tirlite.codegen.debug.expressions import CheckedExpressions
 from tirlite.codegen.debug.poison import Checks, Mark, Read, settled
 from tirlite.codegen.debug.shadows import ShadowEnvironment, Shadows, Window
@@ -52,10 +52,12 @@ class CheckedVersion(Version):
     """A function, and which of its buffers come with a shadow (`shadowed`).
 
     `ranks` has, for each parameter, how many indices tell where the poison of a scalar was read; None for no poison.
+    `loops` are those around its calls whose iterations may conflict.
     """
 
     shadowed: tuple[bool, ...]
     ranks: tuple[int | None, ...]
+    loops: tuple[Told, ...]
 
 
 class CheckedCalls(Calls):
@@ -97,7 +99,14 @@ class CheckedCalls(Calls):
                 rank = len(origin.indices)
             shadowed.append(window is not None and window.shadow is not None)
             ranks.append(rank)
-        return CheckedVersion(plain.func, plain.apart, plain.aligned, tuple(shadowed), tuple(ranks)), operands
+        loops: list[Told] = []
+        for watched in values.watched:
+            about, given = told(watched, call, values.environment.variables)
+            loops += [about] if given else []
+            operands += given
+        return CheckedVersion(
+            plain.func, plain.apart, plain.aligned, tuple(shadowed), tuple(ranks), tuple(loops)
+        ), operands
 
 
 class CheckedStatements(Statements):
@@ -143,6 +152,8 @@ class CheckedStatements(Statements):
                 buffer, *indices = (self.out.parameter(i64, f"%r{number}_{k}") for k in range(1 + rank))
                 mark = Mark(flag, Read(flag, buffer, tuple(indices)))
                 self.values.marks[self.environment.variables[param]] = mark
+        loops = enumerate(version.loops)
+        self.values.watched = tuple(received(self.out, number, each, self.calls.facts) for number, each in loops)
 
     def place(self, buffer: Buffer, pointer: Value, extents: list[Value], align: int) -> None:
         """A parameter; what is declared has a shadow too."""
