@@ -9,7 +9,7 @@ import pytest
 
 import tirlite as tl
 from tirlite.graph import Builder, Function, compile, evaluate  # noqa: A004
-from tirlite.graph.operators.panels import panels as cut
+from tirlite.graph.operators.laid_out import panels as cut
 from tirlite.ir import callees
 
 RNG = np.random.default_rng(0)

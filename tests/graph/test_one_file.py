@@ -16,7 +16,7 @@ OPERATORS = '''
 import numpy as np
 import tirlite as tl
 from tirlite.graph.builder.calls import CallBuilder, Operand
-from tirlite.graph.builder.declare import operator, unary
+from tirlite.graph.builder.calls import operator, unary
 from tirlite.graph.expr import Call
 from tirlite.graph.op import Attrs, Lowering, Site, Spelling
 from tirlite.graph.types import TensorType

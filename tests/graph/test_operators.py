@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tirlite as tl
-from tirlite.graph.registry import OPS
+from tirlite.graph.op import OPS
 
 FLOATS = "exp tanh sigmoid relu gelu hard_swish softplus erf round mish rsqrt".split()
 

@@ -12,7 +12,7 @@ import pytest
 
 import tirlite as tl
 from tirlite.graph import Builder, Function, compile, evaluate  # noqa: A004
-from tirlite.graph.operators.winograd import terms_of
+from tirlite.graph.operators.laid_out import terms_of
 from tirlite.kernels.operators.winograd import pays, winograd
 
 RNG = np.random.default_rng(0)

@@ -6,10 +6,9 @@ import numpy as np
 from operator_cases.case import Case, Maker
 
 import tirlite as tl
-from tirlite.graph.op import Attrs
+from tirlite.graph.op import OPS, Attrs
 from tirlite.graph.operators.binary import Binary
 from tirlite.graph.operators.elementwise import Elementwise
-from tirlite.graph.registry import OPS
 from tirlite.ir import DType, PrimFunc, TensorType
 from tirlite.kernels.operators.elementwise import cast
 

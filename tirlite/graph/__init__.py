@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tirlite.graph.memory.plan_memory import MemoryPlan as MemoryPlan, plan_memory as plan_memory
     from tirlite.graph.memory.problem import memory_problem as memory_problem
     from tirlite.graph.onnx.entry import from_onnx as from_onnx
-    from tirlite.graph.op import Attrs as Attrs, Op as Op, Site as Site
+    from tirlite.graph.op import OPS as OPS, Attrs as Attrs, Op as Op, Site as Site
     from tirlite.graph.order.memory_order import Ordered as Ordered, memory_order as memory_order
     from tirlite.graph.out_variants import (
         NATIVE as NATIVE,
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
         OutVariants as OutVariants,
     )
     from tirlite.graph.program import Block as Block, Branches as Branches, Program as Program, program as program
-    from tirlite.graph.registry import OPS as OPS
     from tirlite.graph.static_runtime.runtime import (
         Figures as Figures,
         RuntimeOptions as RuntimeOptions,

@@ -1,10 +1,17 @@
-"""What an operator of a graph is: its name, operands, attributes, the type and value of its result, its kernel."""
+"""What an operator of a graph is: its name, operands, attributes, the type and value of its result, its kernel.
+
+All operators are found here by name: those that the modules of `tirlite.graph.operators` declare.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, fields, replace
+from functools import cache
 from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+from types import ModuleType
 from typing import Any, Protocol, Self, TypeAlias
 
 import numpy as np
@@ -352,8 +359,7 @@ class Op:
 
 def _called(name: str) -> Op:
     """The operator of this name, in a process that may not have loaded it yet."""
-    found: Op = import_module("tirlite.graph.registry").OPS[name]
-    return found
+    return OPS[name]
 
 
 @record
@@ -390,3 +396,52 @@ class Sizes(Attrs):
     elements: tuple[Size, ...]
     extents: Shape
     dtype: DType = i64
+
+
+_PACKAGE = "tirlite.graph.operators"
+
+
+class _Operators(Mapping[str, Op]):
+    """The operators by name. Their modules, which use the builder, are loaded when the first one is asked for."""
+
+    def __getitem__(self, name: str) -> Op:
+        return _found()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_found())
+
+    def __len__(self) -> int:
+        return len(_found())
+
+
+OPS: Mapping[str, Op] = _Operators()
+
+
+def _modules() -> Iterator[ModuleType]:
+    for each in iter_modules(import_module(_PACKAGE).__path__):
+        yield import_module(f"{_PACKAGE}.{each.name}")
+
+
+@cache
+def _found() -> dict[str, Op]:
+    ops = [op for module in _modules() for op in _declared(module)]
+    found = {op.name: op for op in ops}
+    assert len(found) == len(ops), "an operator stands twice"
+    return found
+
+
+@cache
+def ops_from_elsewhere() -> frozenset[Op]:
+    """The operators whose files are not tirlite's own: what depends on these is not kept for later processes."""
+    home = Path(import_module(_PACKAGE).__file__ or "").parent
+    return frozenset(op for each in _modules() if Path(each.__file__ or "").parent != home for op in _declared(each))
+
+
+def _declared(module: ModuleType) -> Iterator[Op]:
+    """The operators that are members of the classes in a module."""
+    for kind in vars(module).values():
+        if isinstance(kind, type) and kind.__module__ == module.__name__:
+            for member in vars(kind).values():
+                op = getattr(member, "operator", None)
+                if isinstance(op, Op):
+                    yield op

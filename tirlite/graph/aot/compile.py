@@ -109,8 +109,7 @@ def _lowered(
     function: FunctionNode, choices: Choices, how: _How, keep: Iterable[Expr] | Literal["all"], key: bytes | None
 ) -> CompiledGraph:
     from tirlite.graph.aot.folding import check_kept, tensors_to_keep
-    from tirlite.graph.aot.segmented_graph import SegmentedGraph
-    from tirlite.graph.aot.segments import segments
+    from tirlite.graph.aot.segments import SegmentedGraph, segments
 
     start = perf_counter()
     options = default_options(choices)

@@ -17,13 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, constant
-from tirlite.graph.op import Attrs, Op
+from tirlite.graph.op import OPS, Attrs, Op
 from tirlite.graph.operators.convolution import Conv
 from tirlite.graph.operators.elementwise import Cast
 from tirlite.graph.operators.linear import Gemm
 from tirlite.graph.operators.quantization import ADD_DEQUANTIZED, CONV_BYTES, MATMUL_BYTES, Quantize, Requantize
 from tirlite.graph.program import Block, Branches, Part, Program
-from tirlite.graph.registry import OPS
 from tirlite.ir import DType, f32, i8, i16, i32, u8
 from tirlite.record import record
 from tirlite.sizes import Size

@@ -10,13 +10,14 @@ from functools import partial
 
 from tirlite.graph.expr import Call, Constant, Expr, constant
 from tirlite.graph.op import Array, Attrs, Op
-from tirlite.graph.operators.linear import as_it_lies, transposed
-from tirlite.graph.operators.panels import (
+from tirlite.graph.operators.laid_out import (
     BYTES,
     CONVOLUTION,
     CONVOLUTION_BYTES,
     DOTS,
     PRODUCT,
+    WINOGRAD,
+    by_winograd,
     bytes_by_groups,
     conv_by_panels,
     conv_bytes_by_panels,
@@ -26,8 +27,9 @@ from tirlite.graph.operators.panels import (
     panels_of_outputs,
     panels_of_transpose,
     product_by_panels,
+    terms_of,
 )
-from tirlite.graph.operators.winograd import WINOGRAD, by_winograd, terms_of
+from tirlite.graph.operators.linear import as_it_lies, transposed
 from tirlite.graph.program import Program
 from tirlite.record import record
 

@@ -9,8 +9,7 @@ from tirlite.diag import GraphMessage
 from tirlite.graph.aot.laid_out import Layout, lay_out
 from tirlite.graph.aot.plain_dims import PlainDims
 from tirlite.graph.expr import Call, Constant, Expr, Var as GraphVar
-from tirlite.graph.fuse.elements import elements_of
-from tirlite.graph.fuse.finish import Operand, Step, finished, why_not
+from tirlite.graph.fuse.finish import Operand, Step, elements_of, finished, why_not
 from tirlite.graph.fuse.groups import Group
 from tirlite.graph.op import Attrs, Op, Sizes
 from tirlite.graph.operators.convolution import Conv

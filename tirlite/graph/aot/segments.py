@@ -2,24 +2,51 @@
 
 A value of which the most bytes are known over the dims of a call, and over what earlier segments found, is computed in
 native code; else it stands in a later segment, to which the extents are dims like any others. A branch, a loop or a
-function that finds such extents inside is a step of its own between segments.
+function that finds such extents inside is a step of its own between segments. `SegmentedGraph` runs them in order, each
+with storage of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from tirlite.diag import GraphMessage, TirliteError, boundary
+from tirlite.graph.aot.compiled_graph import (
+    FOUND,
+    Argument,
+    BadGraphOut,
+    CompiledGraph,
+    Out,
+    Result,
+    in_order,
+    leaves_of,
+)
+from tirlite.graph.arguments import bind
+from tirlite.graph.expr import Call, Constant, Expr, FunctionNode
+from tirlite.graph.loop import LoopFunction, stepping
+from tirlite.graph.program import Block, extents_found
+from tirlite.graph.run_dims import RunDim, check_extent, run_dims, with_limits
+from tirlite.record import record
+from tirlite.sizes import Dim, evaluate
+
+if TYPE_CHECKING:
+    from tirlite.driver import Kernel
+    from tirlite.graph.fuse.groups import Grouping
+    from tirlite.plan import Plan
+from collections.abc import Collection, Iterable
 
 from tirlite.graph.closing import closed_part, sizes_of
-from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Let, Tuple, Var
-from tirlite.graph.loop import LoopFunction
+from tirlite.graph.expr import If, Let, Tuple, Var
 from tirlite.graph.op import Op
-from tirlite.graph.program import Block, Program, program
-from tirlite.graph.run_dims import RunDim, greatest, run_dims
+from tirlite.graph.program import Program, program
+from tirlite.graph.run_dims import greatest
 from tirlite.graph.types import TensorType, tensors
 from tirlite.ir import bool_
-from tirlite.record import record
-from tirlite.sizes import Dim, Size, substitute
+from tirlite.sizes import Size, substitute
 
 
 @record(eq=False)
@@ -209,3 +236,237 @@ def _piece(name: str, made: Program, gives: tuple[Expr, ...], inside: Sequence[E
     if extents:
         params += (Var("told", TensorType((*extents, 0), bool_)),)
     return Piece(FunctionNode(name, params, part.body, span=made.function.span), part.outside, told, gives)
+
+
+# A function that makes a graph anew, and what it takes.
+Again: TypeAlias = "tuple[Callable[..., CompiledGraph], tuple[object, ...]]"
+
+
+class InSegments(GraphMessage):
+    """A compiled graph was asked for what each of its parts has for itself: a plan, IR, a C function.
+
+    Example: `net.plan`, where the number of steps of a `Loop` with results is computed from data.
+    Fix: Look at the parts, `net.parts`, or at what a call plans, `net.plans(...)`.
+    """
+
+    code = "graph-in-segments"
+    title = "`{function}` is compiled in parts ({count}), as some extents have no bound before a run"
+    help = "each of `net.parts` has its own plan and kernel; `net.plans(...)` returns the plans of a call"
+
+
+class SegmentedGraph(CompiledGraph):
+    """A graph as native code in parts, for extents that a run finds and that nothing bounds.
+
+    Called as any other. What has such an extent is planned once the extent is found: each of `parts` has a kernel and
+    a plan of its own, in the order in which they run; those of branches and loops may run any number of times.
+    """
+
+    def __init__(self, segments: Segments, compiled: Callable[[FunctionNode], CompiledGraph], again: Again) -> None:
+        """`compiled` makes native code of a function; `again` makes this of its function, for what is pickled."""
+        self.function = segments.made.function
+        self._table = timetable(segments)
+        self._kept, self._extents, self._ordered = segments.kept, (), lambda: None
+        self._again = again
+        self._graphs = {
+            each: compiled(each.step if isinstance(each, LoopFunction) else each) for each in functions_in(segments)
+        }
+
+    @property
+    def parts(self) -> tuple[CompiledGraph, ...]:
+        """The parts that are native code, each a graph of its own."""
+        return tuple(part for graph in self._graphs.values() for part in graph.parts)
+
+    def __call__(self, *arrays: Argument, out: Out = None, **named: Argument) -> Result:
+        if out is not None:
+            with boundary:
+                raise BadGraphOut(self.function.name, FOUND).error()
+        return self._result(self._run(arrays, named, lambda graph, values: graph(*values)))
+
+    def interpret(self, *arrays: Argument) -> Result:
+        """As a call, but each part is run by the reference interpreter on its `ir`."""
+        return self._result(self._run(arrays, {}, lambda graph, values: graph.interpret(*values)))
+
+    def trace(self, *arrays: Argument) -> Mapping[Expr, Result]:
+        """As a call: the values of what is kept, and of the function's body."""
+        values = self._run(arrays, {}, lambda graph, values: graph(*values))
+        return {**{each: values[each] for each in self._kept}, self.function.body: self._result(values)}
+
+    def plans(self, *arrays: Argument) -> tuple[Plan, ...]:
+        """The plans of all parts that a call with these arrays runs, in order, at the sizes that it finds."""
+        found: list[Plan] = []
+
+        def run(graph: CompiledGraph, values: Sequence[Any]) -> Result:
+            found.extend(graph.plans(*values))
+            return graph(*values)
+
+        self._run(arrays, {}, run)
+        return tuple(found)
+
+    @property
+    def kernel(self) -> Kernel:  # type: ignore[override]
+        """There is none for the whole. Raises GraphError."""
+        raise self._in_parts()
+
+    @property
+    def groups(self) -> Grouping:
+        """There are none for the whole. Raises GraphError."""
+        raise self._in_parts()
+
+    def _in_parts(self) -> TirliteError:
+        return InSegments(self.function.name, len(self.parts), span=self.function.span).error()
+
+    def _run(
+        self,
+        arrays: Sequence[Argument],
+        named: Mapping[str, Argument],
+        run: Callable[[CompiledGraph, Sequence[Any]], Result],
+    ) -> dict[Expr, Any]:
+        with boundary:
+            given = in_order(self.function, arrays, named)
+            return run_segments(self._table, given, lambda function, values: run(self._graphs[function], values))
+
+    def _result(self, values: Mapping[Expr, Any]) -> Result:
+        leaves = [value for each in self._table.segments.results for value in leaves_of((values_of(each, values),))]
+        return self._structured(leaves)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return self._again
+
+    def __repr__(self) -> str:
+        return f"<SegmentedGraph {self.function.name} of {len(self.parts)} parts>"
+
+
+# Runs a function, or one step of a loop, on values for its parameters: what it returns.
+Runner: TypeAlias = "Callable[[FunctionNode, Sequence[Any]], Any]"
+
+
+@record(eq=False)
+class Timetable:
+    """Segments, with when each value is used last and which extents it tells."""
+
+    segments: Segments
+    extents: Mapping[Expr | Block, tuple[RunDim, ...]]
+    last_uses: Mapping[int, tuple[Expr, ...]]
+
+
+def timetable(segments: Segments) -> Timetable:
+    """The times of these segments."""
+    last: dict[Expr, int] = {}
+    for number, item in enumerate(segments.items):
+        last |= dict.fromkeys(_taken(segments, item), number)
+    for result in (*segments.results, *segments.kept):
+        last.pop(result, None)
+    uses: dict[int, list[Expr]] = {}
+    for value, number in last.items():
+        uses.setdefault(number, []).append(value)
+    return Timetable(segments, extents_found(segments.made), {at: tuple(values) for at, values in uses.items()})
+
+
+def functions_in(segments: Segments) -> Iterator[FunctionNode]:
+    """The functions, and the loops whose steps are functions, that segments run."""
+    for item in segments.items:
+        if isinstance(item, Piece):
+            yield item.function
+        elif isinstance(item, Choice):
+            yield from (item.then.function, item.other.function)
+        else:
+            assert isinstance(item.call.op, FunctionNode)
+            yield item.call.op
+
+
+def values_of(expr: Expr, values: Mapping[Expr, Any]) -> Any:
+    """The value of a result."""
+    return expr.value if isinstance(expr, Constant) else values[expr]
+
+
+def _taken(segments: Segments, item: Piece | Choice | Nested) -> list[Expr]:
+    if isinstance(item, Nested):
+        return [segments.made.resolved(arg) for arg in item.call.args]
+    if isinstance(item, Choice):
+        return [segments.made.resolved(item.step.condition), *item.then.takes, *item.other.takes]
+    return [*item.takes]
+
+
+def run_segments(table: Timetable, arrays: Sequence[Any], runner: Runner) -> dict[Expr, Any]:
+    """The values of the results, and of all else that is left. Raises KernelRunError for an extent that cannot be."""
+    function = table.segments.made.function
+    given, binding = bind(function, arrays)
+    run = _Run(table, runner, dict(binding))
+    for param, value in zip(function.params, given, strict=True):
+        run.put(param, value)
+    for source in table.extents:
+        if isinstance(source, Constant):
+            run.put(source, source.value)
+    for number, item in enumerate(table.segments.items):
+        run.item(item)
+        for value in table.last_uses.get(number, ()):
+            run.values.pop(value, None)
+    return run.values
+
+
+class _Run:
+    def __init__(self, table: Timetable, runner: Runner, binding: dict[Dim, int]) -> None:
+        self.table = table
+        self.runner = runner
+        self.binding = binding
+        self.values: dict[Expr, Any] = {}
+
+    def put(self, expr: Expr, value: Any) -> None:
+        """Notes a value, and the extents that have it."""
+        self.values[expr] = value
+        self._find(expr)
+
+    def _find(self, place: Expr | Block) -> None:
+        for dim in self.table.extents.get(place, ()):
+            self._bind(dim)
+
+    def _bind(self, dim: RunDim) -> None:
+        self.binding[dim] = int(self._value(dim.source))
+        check_extent(dim, self.binding[dim], self.binding, dim.source.span)
+
+    def item(self, item: Piece | Choice | Nested) -> None:
+        if isinstance(item, Piece):
+            for expr, value in zip(item.gives, self._piece(item), strict=True):
+                self.put(expr, value)
+        elif isinstance(item, Choice):
+            number = 0 if self._value(item.step.condition) else 1
+            self._find(self.table.segments.made.branches[item.step][number])
+            (value,) = self._piece((item.then, item.other)[number])
+            self.put(item.step, value)
+        else:
+            self.put(item.call, self._call(item.call))
+
+    def _value(self, expr: Expr) -> Any:
+        found = self.table.segments.made.resolved(expr)
+        return found.value if isinstance(found, Constant) else self.values[found]
+
+    def _piece(self, piece: Piece) -> tuple[Any, ...]:
+        values = [self._value(each) for each in piece.takes]
+        if piece.told:
+            # Extents that a branch inside of this one uses are found here.
+            for dim in run_dims(with_limits(piece.told)):
+                if dim not in self.binding:
+                    self._bind(dim)
+            values.append(np.empty((*(evaluate(size, self.binding) for size in piece.told), 0), np.bool_))
+        made: tuple[Any, ...] = self.runner(piece.function, values)
+        return made
+
+    def _call(self, call: Call) -> Any:
+        assert isinstance(call.op, FunctionNode)
+        args = [self._value(arg) for arg in call.args]
+        if not isinstance(call.op, LoopFunction):
+            return self.runner(call.op, args)
+        return looped(call.op, args, self.runner)
+
+
+def looped(loop: LoopFunction, args: Sequence[Any], runner: Runner) -> tuple[Any, ...]:
+    """What a loop comes to."""
+    _, binding = bind(loop, args)
+    steps = stepping(loop, args, binding)
+    try:
+        given = next(steps)
+        while True:
+            given = steps.send(runner(loop, given))
+    except StopIteration as end:
+        found: tuple[npt.NDArray[Any], ...] = end.value
+        return found

@@ -8,18 +8,24 @@ f = g.function(y)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from types import MethodType
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import chain
+from types import MappingProxyType, MethodType
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
 
 from tirlite.diag import GraphError, GraphMessage
-from tirlite.graph.builder.calls import Operand, user_line
-from tirlite.graph.builder.loops import LoopBuilder
+from tirlite.graph.builder.calls import CallBuilder, Operand, user_line
 from tirlite.graph.builder.renewal import Renewal
+from tirlite.graph.closing import Closed, closed_over, depending
 from tirlite.graph.demands import Demands
 from tirlite.graph.expr import Call, Expr, If, Let, Tuple, Var
+from tirlite.graph.extents import Extent, is_equal, size_of
 from tirlite.graph.function import Function
-from tirlite.graph.operators.arrangement import Arrangement
+from tirlite.graph.loop import LoopFunction, LoopSteps
+from tirlite.graph.op import OPS, Reshape, Sizes
+from tirlite.graph.operators.arrangement import Arrangement, Broadcast
 from tirlite.graph.operators.binary import Binary
 from tirlite.graph.operators.convolution import Convolution
 from tirlite.graph.operators.creation import Creation
@@ -33,12 +39,181 @@ from tirlite.graph.operators.recurrence import Recurrence
 from tirlite.graph.operators.reduction import Reduction
 from tirlite.graph.operators.sampling import Sampling, Scaling
 from tirlite.graph.operators.selection import Selection
-from tirlite.graph.registry import OPS
-from tirlite.graph.types import TensorType, Type, tensor_type
+from tirlite.graph.run_dims import run_dim, run_dims, with_limits
+from tirlite.graph.types import TensorType, Type, same_type, tensor_type
 from tirlite.graph.validate import validate
-from tirlite.ir import DType, TensorType as Annotation
-from tirlite.sizes import Dim, dims_of
+from tirlite.ir import DType, TensorType as Annotation, bool_, i64
+from tirlite.sizes import Dim, Size, dims_of
 from tirlite.sizes.dim import contradiction
+from tirlite.sizes.terms import Origin
+
+# Of the number of a step and the values that are carried: whether to go on, the values behind it, and its results.
+Step: TypeAlias = "Callable[[Expr, Expr, list[Expr]], tuple[Expr, Sequence[Expr], Sequence[Expr]]]"
+
+
+class NoExtent(GraphMessage):
+    """An extent is to be the value of something that is not one integer.
+
+    Example: `g.extent(x, 8)` where `x` is `f32[4]`.
+    Fix: Give an integer without axes: reduce, or reshape, to one.
+    """
+
+    title = "a value of the type {type} is not an extent"
+    help = "an extent is one integer without axes, such as `g.reduce_sum` gives"
+
+
+_NONE: Mapping[int, Collection[int]] = MappingProxyType({})
+
+
+class LoopBuilder(CallBuilder):
+    """Loops are run one step after the other, each on what the last one left."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._origin = Origin()
+        self._changed = 0
+
+    def extent(self, value: Operand, most: Extent | None = None, name: str = "found", *, least: Extent = 0) -> Size:
+        """An extent that the run finds: the value of an integer without axes, from `least` to `most`, or a run stops.
+
+        What has this extent gets storage for the most. Where there is no most, it is planned in the run, once the
+        extent is found; such a graph is compiled in segments.
+        """
+        span = self._here()
+        source = self._operand(value, None, span)
+        if not isinstance(source.type, TensorType) or source.type.rank or not source.dtype.is_integer:
+            raise NoExtent(str(source.type), span=span).error()
+        high = None if most is None else size_of(most, span)
+        return run_dim(name, source, high, self._origin, size_of(least, span)) + 0
+
+    def loop(
+        self,
+        step: Step,
+        limit: Operand,
+        carried: Sequence[Expr],
+        *,
+        going: Operand = True,
+        most: Extent = 0,
+        changing: Mapping[int, Collection[int]] = _NONE,
+    ) -> tuple[Expr, list[Expr], list[Expr]]:
+        """How many steps there were, the values that were carried to the end, and the results of all steps.
+
+        `step` is called once, with the number of a step, whether the last one said to go on, and the values that are
+        carried; it returns whether to go on, these values behind the step, and results of the step. The steps are those
+        from 0 on below `limit`, an i64 without axes, until one says not to go on. Results of steps stand along a new
+        first axis with the extent `most`, of which those behind the last step are left as they are.
+
+        `changing` are axes of carried values, by their numbers, along which a step may give another extent than it
+        takes. These extents are carried too; such a loop runs in Python, its steps are native code.
+        """
+        span, name = self._here(), self._name or "loop"
+        start, last, go = (self._operand(each, None, span) for each in (np.int64(0), limit, going))
+        head = tuple(Var(each, TensorType((), of)) for each, of in _FIRST)
+        axes = [sorted(changing.get(place, ())) for place in range(len(carried))]
+        states = [
+            Var(f"carried{place}", self._inside(*each)) for place, each in enumerate(zip(carried, axes, strict=True))
+        ]
+        numbers = [[Var(f"extent{place}_{axis}", _LENGTH) for axis in some] for place, some in enumerate(axes)]
+        seen = [self._known(*each) for each in zip(states, axes, numbers, strict=True)]
+        goes, after, made = step(head[0], head[2], seen)
+        for before, then, some in zip(carried, after, axes, strict=True):
+            if not _may_become(before.type, then.type, some):
+                raise LoopSteps(name, f"makes {then.type} of {before.type}", span=span).error()
+        inside = depending((*head, *states, *chain(*numbers)), (goes, *after, *made))
+        rows = [_found_in(inside, each) for each in made]
+        numbers += [[Var(f"extent_of{place}_{axis}", _LENGTH) for axis in some] for place, some in enumerate(rows)]
+        begin = [*self._lengths(carried, axes), *(self.constant(np.int64(0)) for _ in chain(*rows))]
+        end = [*self._lengths(after, axes), *self._lengths(made, rows)]
+        inner = closed_over((*head, *states, *chain(*numbers)), (goes, *after, *end, *made), [size_of(most, span)])
+        params, outside = inner.params, inner.outside
+        if (extents := inner.untold()) and (told := tuple(inner.outer(each) for each in extents)):
+            # A tensor of no elements: it tells a step the dims that nothing else tells it.
+            params += (Var("told", TensorType((*extents, 0), bool_)),)
+            false = self.constant(np.array(False))
+            outside += (self.call("broadcast_to", false, attrs=Broadcast((*told, 0))),)
+        count = len(states) + len(end)
+        behind = self._behind(inner, count, axes, rows) if end else ()
+        function = LoopFunction(name, params, inner.body, carried=count, most=inner.room[0], behind=behind, span=span)
+        call = self.invoke(function, start, last, go, *carried, *begin, *outside, name=name)
+        steps, *items = [self.item(call, place) for place in range(1 + count + len(made))]
+        lengths = iter(items[len(states) : count])
+        left = [self.found(*each, lengths) for each in zip(items, axes, strict=False)]
+        results = [self.found(*each, lengths) for each in zip(items[count:], map(_one_on, rows), strict=True)]
+        return steps, left, results
+
+    def _lengths(self, values: Sequence[Expr], axes: Sequence[Sequence[int]]) -> list[Expr]:
+        return [self.length(value, axis) for value, some in zip(values, axes, strict=True) for axis in some]
+
+    def _behind(
+        self, inner: Closed, count: int, axes: Sequence[Sequence[int]], rows: Sequence[Sequence[int]]
+    ) -> tuple[Type, ...]:
+        """The types of what a loop leaves: what it carried, numbers, and results of its steps."""
+        carried = [each.type for each in inner.params[len(_FIRST) : len(_FIRST) + count]]
+        made = [TensorType((*inner.room, *each.shape), each.dtype) for each in inner.body.fields[1 + count :]]
+        opened = [*axes, *([[]] * (count - len(axes))), *map(_one_on, rows)]
+        types: list[Type] = [*carried, *made]
+        return tuple(self.left(of, some) if some else of for of, some in zip(types, opened, strict=True))
+
+    def length(self, value: Expr, axis: int) -> Expr:
+        """The extent of a value along an axis, as a number."""
+        return self.call("sizes", attrs=Sizes((value.shape[axis],), ()))
+
+    def left(self, of: Type, axes: Collection[int], where: str = "left") -> TensorType:
+        """The type with dims of their own along some axes: the value itself tells them, once it is there.
+
+        So are the types of what a loop or a branch leaves, where nothing bounds these extents; see `found`.
+        """
+        self._changed += 1
+        assert isinstance(of, TensorType)
+        shape = [
+            Dim(f"{where}_{self._changed}_{axis}", 0) + 0 if axis in axes else extent
+            for axis, extent in enumerate(of.shape)
+        ]
+        return TensorType(tuple(shape), of.dtype)
+
+    def found(self, value: Expr, axes: Collection[int], lengths: Iterator[Expr]) -> Expr:
+        """A value of a type that `left` made, with the extents that these numbers are."""
+        if not axes:
+            return value
+        extents = {axis: self.extent(next(lengths), name="left") for axis in axes}
+        shape = tuple(extents.get(axis, extent) for axis, extent in enumerate(value.shape))
+        return self.call("assume", value, attrs=Reshape(shape))
+
+    def _inside(self, value: Expr, axes: Collection[int]) -> Type:
+        return self.left(value.tensor, axes, "carried") if axes else value.type
+
+    def _known(self, state: Var, axes: Collection[int], lengths: Sequence[Expr]) -> Expr:
+        """What is carried, with extents that the run finds in the place of the dims, which nobody else may mention."""
+        if not axes:
+            return state
+        shape = list(state.shape)
+        for axis, length in zip(axes, lengths, strict=True):
+            shape[axis] = self.extent(length, shape[axis], "carried", least=shape[axis])
+        return self.call("assume", state, attrs=Reshape(tuple(shape)))
+
+
+def _found_in(inside: Collection[Expr], value: Expr) -> list[int]:
+    """The axes along which a step finds the extents of its result."""
+    extents = enumerate(value.shape)
+    return [axis for axis, extent in extents if any(dim.source in inside for dim in run_dims(with_limits([extent])))]
+
+
+def _one_on(axes: Sequence[int]) -> list[int]:
+    """The axes behind a new first one."""
+    return [axis + 1 for axis in axes]
+
+
+def _may_become(before: Type, behind: Type, axes: Collection[int]) -> bool:
+    """Whether a step may give the second type where it takes the first, and changes the extents of these axes."""
+    if not axes or not (isinstance(before, TensorType) and isinstance(behind, TensorType)):
+        return same_type(before, behind)
+    pairs = enumerate(zip(before.shape, behind.shape, strict=False))
+    is_alike = (before.dtype, before.rank) == (behind.dtype, behind.rank)
+    return is_alike and all(axis in axes or is_equal(a, b) for axis, (a, b) in pairs)
+
+
+_FIRST = (("number", i64), ("limit", i64), ("going", bool_))
+_LENGTH = TensorType((), i64)
 
 
 class CellBuilder(Elementwise, Binary, Linear, Arrangement):

@@ -1,12 +1,16 @@
-"""What a builder's methods give, as calls: operands may be expressions, arrays or numbers."""
+"""What a builder's methods give, as calls: operands may be expressions, arrays or numbers.
+
+`operator` declares a method of a class of calls as an operator, which `OPS` finds.
+"""
 
 from __future__ import annotations
 
 import linecache
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeAlias
+from types import MethodType
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -15,9 +19,8 @@ from tirlite.diag import GraphMessage, Source, Span, hint
 from tirlite.graph.builder.renewal import Renewal
 from tirlite.graph.demands import Demands
 from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, Tuple, TupleGetItem, constant
-from tirlite.graph.op import Attrs
-from tirlite.graph.registry import OPS
-from tirlite.graph.types import bfloat_bits
+from tirlite.graph.op import OPS, Attrs, Lowering, Meaning, Op, Spelling, plain
+from tirlite.graph.types import Type, bfloat_bits
 from tirlite.ir import SCALARS, DType, TypeCode, literal_type
 
 Exprs: TypeAlias = "tuple[Expr, ...]"
@@ -179,3 +182,121 @@ def user_line() -> Span | None:
     text = linecache.getline(file, number).rstrip("\n")
     column = len(text) - len(text.lstrip())
     return Span(Source(file, (text,) if text else (), number), number, column, number, max(len(text), column + 1))
+
+
+F = TypeVar("F", bound=Callable[..., object])
+Rule = Callable[..., Type]
+Formula = Callable[..., object]
+
+
+def operator(
+    rule: Rule,
+    meaning: Meaning | None = None,
+    lowering: Lowering | str | None = None,
+    *,
+    least: int = 1,
+    most: int | None = -1,
+    attrs: type[Attrs] = Attrs,
+    is_view: bool = False,
+    is_elementwise: bool = False,
+    overwrites: bool = False,
+    onnx: Spelling | None = None,
+) -> Callable[[F], F]:
+    """Makes a method the operator of its name, which it calls; `most` operands are as many as `least` if not given."""
+    made = Lowering(lowering) if isinstance(lowering, str) else lowering
+
+    def declared(method: F) -> F:
+        method.operator = Op(  # type: ignore[attr-defined]
+            method.__name__,
+            rule,
+            least,
+            least if most == -1 else most,
+            attrs,
+            is_view,
+            is_elementwise,
+            overwrites,
+            meaning,
+            made,
+            onnx,
+            method,
+        )
+        return method
+
+    return declared
+
+
+M = TypeVar("M")
+
+
+class Member(Generic[M]):
+    """An operator of a family, as a member of a builder's class: a method, made when it gets its name."""
+
+    def __init__(
+        self, doc: str, method: Callable[[str], Callable[..., object]], declare: Callable[[str], Callable[[Any], Any]]
+    ) -> None:
+        self._doc, self._make, self._declare = doc, method, declare
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        method = self._make(name)
+        method.__name__, method.__qualname__, method.__doc__ = name, f"{owner.__qualname__}.{name}", self._doc
+        self._method = self._declare(name)(method)
+        self.operator: Op = self._method.operator
+
+    @overload
+    def __get__(self, builder: None, owner: type) -> Callable[..., Call]: ...
+
+    @overload
+    def __get__(self, builder: CallBuilder, owner: type) -> M: ...
+
+    def __get__(self, builder: CallBuilder | None, owner: type) -> object:
+        return self._method if builder is None else MethodType(self._method, builder)
+
+
+class OfOne(Protocol):
+    """A method that takes one operand."""
+
+    def __call__(self, x: Operand) -> Call: ...
+
+
+class OfTwo(Protocol):
+    """A method that takes two operands."""
+
+    def __call__(self, x: Operand, y: Operand) -> Call: ...
+
+
+def formula(name: str, of: Formula) -> Lowering:
+    """The kernel of an element-wise operator: this formula, an expression of expressions, at each element."""
+    return Lowering("elementwise.elementwise", (name, of), formula=of)
+
+
+def unary(doc: str, rule: Rule, value: Formula, kernel: Formula, onnx: str = "") -> Member[OfOne]:
+    """An operator of one operand: what it gives, its rule, its NumPy function, its formula, and its name in ONNX."""
+
+    def method(name: str) -> Callable[[CallBuilder, Operand], Call]:
+        def one(self: CallBuilder, x: Operand) -> Call:
+            return self.call(name, x)
+
+        return one
+
+    return Member(doc, method, _elementwise(rule, value, kernel, onnx, 1))
+
+
+def binary(doc: str, rule: Rule, value: Formula, kernel: Formula, onnx: str = "") -> Member[OfTwo]:
+    """As `unary`, of two operands that broadcast."""
+
+    def method(name: str) -> Callable[[CallBuilder, Operand, Operand], Call]:
+        def two(self: CallBuilder, x: Operand, y: Operand) -> Call:
+            return self.call(name, x, y)
+
+        return two
+
+    return Member(doc, method, _elementwise(rule, value, kernel, onnx, 2))
+
+
+def _elementwise(
+    rule: Rule, value: Formula, kernel: Formula, onnx: str, least: int
+) -> Callable[[str], Callable[[F], F]]:
+    spelling = Spelling(onnx) if onnx else None
+    return lambda name: operator(
+        rule, plain(value), formula(name, kernel), least=least, is_elementwise=True, onnx=spelling
+    )

@@ -13,8 +13,7 @@ from tirlite.diag import Span
 from tirlite.graph.demands import Demands
 from tirlite.graph.expr import Call, Expr, If, Tuple, TupleGetItem, Var, operands_first
 from tirlite.graph.extents import Shape
-from tirlite.graph.op import Attrs, Op, Reshape, Site, Sizes
-from tirlite.graph.registry import OPS
+from tirlite.graph.op import OPS, Attrs, Op, Reshape, Site, Sizes
 from tirlite.graph.run_dims import RunDim, mapped_run_dim, run_dims
 from tirlite.graph.types import TensorType, TupleType, Type, tensors
 from tirlite.sizes import Proof, Size, prove_eq, substitute

@@ -34,9 +34,9 @@ from tirlite.graph.explicit.instructions import (
 from tirlite.graph.explicit.serialise import from_text, text_of
 from tirlite.graph.expr import FunctionNode, Tuple, Var
 from tirlite.graph.extents import values
+from tirlite.graph.function import elements_text
+from tirlite.graph.op import OPS
 from tirlite.graph.out_variants import NUMPY, Library, OutVariants
-from tirlite.graph.printer import elements_text
-from tirlite.graph.registry import OPS
 from tirlite.graph.types import TensorType
 from tirlite.ir import Steps, run, run as run_steps
 from tirlite.record import record

@@ -29,8 +29,7 @@ from tirlite.graph.explicit.instructions import (
     sizes_in,
     walk,
 )
-from tirlite.graph.op import Attrs
-from tirlite.graph.registry import OPS
+from tirlite.graph.op import OPS, Attrs
 from tirlite.graph.types import TensorType, TupleType, Type, tensors
 from tirlite.ir import DType
 from tirlite.ir.dtype import dtype_of

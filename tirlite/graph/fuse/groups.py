@@ -11,7 +11,7 @@ from typing import Protocol
 
 from tirlite.graph.expr import Call, Constant, Expr, If, Var
 from tirlite.graph.extents import is_equal
-from tirlite.graph.fuse.elements import Elements, elements_of
+from tirlite.graph.fuse.finish import Elements, elements_of
 from tirlite.graph.op import Op
 from tirlite.graph.program import Block, Part, Program
 from tirlite.graph.types import TensorType

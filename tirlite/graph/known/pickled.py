@@ -17,8 +17,7 @@ import numpy as np
 from tirlite.diag import Span
 from tirlite.graph.expr import FunctionNode
 from tirlite.graph.known.places import Unkept
-from tirlite.graph.op import Op
-from tirlite.graph.registry import OPS, ops_from_elsewhere
+from tirlite.graph.op import OPS, Op, ops_from_elsewhere
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -1,20 +1,28 @@
-"""Tells the elements of a graph's value where they are known before a run: constants, and integers made of dims."""
+"""Tells the elements of a graph's value where they are known before a run: constants, and integers made of dims.
+
+Sizes are followed through arithmetic on floats too, as models do it: `Cast(Floor(Cast(extent) * 1.5))`. Such values
+stay operators of the graph. What is known of one is a quotient of a size and a number, which the floats are as long as
+they are not too large: where it tells a size at last, that becomes a demand.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from tirlite.graph.expr import Call, Constant, Expr, TupleGetItem
 from tirlite.graph.extents import Shape
-from tirlite.graph.op import Op, Sizes
+from tirlite.graph.op import OPS, Op, Sizes
 from tirlite.graph.operators.arrangement import Slice, Split
-from tirlite.graph.registry import OPS
+from tirlite.graph.operators.elementwise import Cast
 from tirlite.graph.types import TensorType
 from tirlite.ir import DType, TypeCode
-from tirlite.sizes import Size, as_size
+from tirlite.record import record
+from tirlite.sizes import Proof, Size, as_size, prove_le
 
 Contents = npt.NDArray[Any]
 
@@ -90,3 +98,183 @@ def taken_from(one: Expr, place: int) -> tuple[Expr, int] | None:
     if operator(call) == "gather" and isinstance(index := call.args[1], Constant) and isinstance(x.shape[0], int):
         return x, int(index.value.reshape(-1)[place]) % x.shape[0]
     return None
+
+
+Array: TypeAlias = npt.NDArray[Any]
+
+# Floats of a shape, at most; factors are looked for up to this denominator, and tried on so many integers.
+_MOST_FLOATS = 64
+_DENOMINATOR = 4096
+_TRIED = 1 << 17
+
+
+@record
+class Limit:
+    """The arithmetic on floats is that on integers as long as the size is at most this number."""
+
+    size: Size
+    most: int
+
+
+@record(eq=False)
+class Ratio:
+    """The number `size / by`, under limits."""
+
+    size: Size
+    by: int = 1
+    limits: tuple[Limit, ...] = ()
+
+    @property
+    def floored(self) -> Ratio:
+        return Ratio(self.size // self.by, 1, self.limits)
+
+    @property
+    def truncated(self) -> Ratio | None:
+        """Rounded to zero, as casts to integers do."""
+        return self.floored if self.by == 1 or prove_le(0, self.size) is Proof.YES else None
+
+    @property
+    def ceiled(self) -> Ratio:
+        return Ratio(-(-self.size // self.by), 1, self.limits)
+
+
+Rule: TypeAlias = "Callable[[Ratio, Ratio, DType], Ratio | None]"
+
+
+class FloatSizes:
+    """What is known of the elements of floats that are made of sizes."""
+
+    def __init__(self) -> None:
+        self._known: dict[Expr, Contents] = {}
+
+    def of(self, expr: Expr) -> Contents | None:
+        """The elements as ratios: of a value that was noted, of integers, of a constant of few simple numbers."""
+        if expr in self._known:
+            return self._known[expr]
+        if isinstance(expr, Constant) and expr.dtype.is_float and expr.value.size <= _MOST_FLOATS:
+            return _ratios(expr.value, _of_number)
+        found = contents(expr)
+        return None if found is None or found.size > _MOST_FLOATS else _ratios(found, lambda size: Ratio(size))
+
+    def note(self, call: Call) -> None:
+        """Notes what a call gives, where its operands are known and it gives floats."""
+        name = operator(call)
+        if not call.args or not hasattr(call.type, "dtype") or not call.dtype.is_float or call.dtype.bits < 32:
+            return
+        if name not in _MOVERS and name not in _EACH and name != "cast":
+            return
+        if all(isinstance(arg, Constant) for arg in call.args):
+            return
+        given = [self.of(arg) for arg in (call.args[:1] if name == "gather" else call.args)]
+        made = None if any(each is None for each in given) else _made(call, name, given)
+        if made is not None:
+            self._known[call] = made
+
+
+def _made(call: Call, name: str, given: Sequence[Any]) -> Contents | None:
+    dtype = call.dtype
+    if name == "cast":
+        assert isinstance(call.attrs, Cast)
+        return _ratios(given[0], lambda each: _limited(each, _exact(dtype)))
+    if name in _MOVERS:
+        if name == "gather" and not isinstance(call.args[1], Constant):
+            return None
+        indices = [call.args[1].value] if name == "gather" and isinstance(call.args[1], Constant) else []
+        return np.asarray(OPS[name].means(call.attrs, *given, *indices), object)
+    rule = _EACH[name]
+    a, b = np.broadcast_arrays(given[0], given[-1])
+    flat = [rule(x, y, dtype) for x, y in zip(a.reshape(-1), b.reshape(-1), strict=True)]
+    return None if any(each is None for each in flat) else _boxed(flat, a.shape)
+
+
+def _ratios(values: Any, function: Callable[[Any], Ratio | None]) -> Contents | None:
+    array = np.asarray(values, object)
+    flat = [function(each) for each in array.reshape(-1)]
+    return None if any(each is None for each in flat) else _boxed(flat, array.shape)
+
+
+def _boxed(flat: Sequence[Ratio | None], shape: tuple[int, ...]) -> Contents:
+    made = np.empty(len(flat), object)
+    made[:] = flat
+    return made.reshape(shape)
+
+
+def _of_number(value: Any) -> Ratio | None:
+    """A constant, as the simple fraction that it is the float of; None for what is none."""
+    number = float(value)
+    if not np.isfinite(number) or abs(number) > 2**24:
+        return None
+    found = Fraction(number).limit_denominator(_DENOMINATOR)
+    return Ratio(found.numerator, found.denominator) if type(value)(float(found)) == value else None
+
+
+def _limited(ratio: Ratio, most: int) -> Ratio:
+    """The ratio, whose size is to be at most this number too."""
+    least = min([most, *(each.most for each in ratio.limits if each.size == ratio.size)])
+    others = [each for each in ratio.limits if each.size != ratio.size]
+    own = [] if prove_le(ratio.size, least) is Proof.YES else [Limit(ratio.size, least)]
+    return Ratio(ratio.size, ratio.by, (*others, *own))
+
+
+def _reduced(size: Size, by: int, *of: Ratio) -> Ratio:
+    limits = tuple(dict.fromkeys(limit for each in of for limit in each.limits))
+    fraction = Fraction(size, by) if isinstance(size, int) else None
+    return Ratio(size, by, limits) if fraction is None else Ratio(fraction.numerator, fraction.denominator, limits)
+
+
+def _sum(sign: int) -> Rule:
+    def rule(a: Ratio, b: Ratio, dtype: DType) -> Ratio | None:
+        return _reduced(a.size + sign * b.size, 1, a, b) if a.by == b.by == 1 else None
+
+    return rule
+
+
+def _product(a: Ratio, b: Ratio, dtype: DType) -> Ratio | None:
+    """Of a size and a number; a number that the floats do not hold exactly is tried."""
+    if not isinstance(b.size, int):
+        a, b = b, a
+    if not isinstance(b.size, int) or b.size < 0:
+        return _limited(_reduced(a.size * b.size, 1, a, b), _exact(dtype)) if a.by == b.by == 1 else None
+    if a.by != 1:
+        return None
+    factor = dtype.numpy.type(b.size / b.by)
+    return _tried(a, b.size, b.by, dtype, lambda whole: whole * factor)
+
+
+def _quotient(a: Ratio, b: Ratio, dtype: DType) -> Ratio | None:
+    if not isinstance(b.size, int) or b.size <= 0 or a.by != 1:
+        return None
+    divisor = dtype.numpy.type(b.size / b.by)
+    return _tried(a, b.by, b.size, dtype, lambda whole: whole / divisor)
+
+
+def _tried(a: Ratio, times: int, by: int, dtype: DType, floats: Callable[[Array], Array]) -> Ratio | None:
+    """`a * times / by`, as long as the floats are rounded to the same integers: it is tried for the first ones."""
+    if prove_le(0, a.size) is not Proof.YES:
+        return None
+    if by & (by - 1) == 0:
+        return _reduced(a.size * times, by, _limited(a, _exact(dtype) // max(times, 1)))
+    whole = np.arange(_TRIED)
+    made = floats(whole.astype(dtype.numpy))
+    right = (np.floor(made) == whole * times // by) & (np.ceil(made) == -(-whole * times // by))
+    most = _TRIED - 1 if right.all() else int(np.argmin(right)) - 1
+    if most < _DENOMINATOR:
+        return None
+    return _reduced(a.size * times, by, _limited(a, most))
+
+
+def _exact(dtype: DType) -> int:
+    return 2**24 if dtype.bits == 32 else 2**53
+
+
+_MOVERS = ("concat", "gather", "reshape", "slice", "transpose", "broadcast_to")
+_EACH: Mapping[str, Rule] = {
+    "add": _sum(1),
+    "subtract": _sum(-1),
+    "multiply": _product,
+    "divide": _quotient,
+    "floor": lambda a, _, dtype: a.floored,
+    "ceil": lambda a, _, dtype: a.ceiled,
+    "round": lambda a, _, dtype: a if a.by == 1 else None,
+    "identity": lambda a, _, dtype: a,
+}

@@ -17,12 +17,10 @@ from tirlite.graph.evaluate import apply
 from tirlite.graph.expr import Call, Constant, Expr, If, TupleGetItem, Var
 from tirlite.graph.extents import product
 from tirlite.graph.onnx.budget import Spent
-from tirlite.graph.onnx.contents import Contents, contents, of_sizes, operator, taken_from
-from tirlite.graph.onnx.float_sizes import FloatSizes
-from tirlite.graph.op import Op, Reshape
+from tirlite.graph.onnx.contents import Contents, FloatSizes, contents, of_sizes, operator, taken_from
+from tirlite.graph.op import OPS, Op, Reshape
 from tirlite.graph.operators.elementwise import Cast
 from tirlite.graph.operators.reduction import Reduce
-from tirlite.graph.registry import OPS
 from tirlite.graph.types import TensorType, tensors
 from tirlite.ir import DType
 from tirlite.sizes import Proof, Size, maximum, minimum, prove_eq, prove_le, prove_lt

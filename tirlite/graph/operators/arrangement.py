@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from tirlite.diag import Span
-from tirlite.graph.builder.calls import CallBuilder, Operand
-from tirlite.graph.builder.declare import operator
+from tirlite.graph.builder.calls import CallBuilder, Operand, operator
 from tirlite.graph.expr import Call, TupleGetItem
 from tirlite.graph.extents import Extent, Shape, is_at_most, is_equal, product, shape_of, size_of
 from tirlite.graph.op import Array, Attrs, Axis, Lowering, Reshape, Site, Spelling, axis_of

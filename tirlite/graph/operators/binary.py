@@ -9,8 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tirlite.graph.builder.calls import CallBuilder, Operand
-from tirlite.graph.builder.declare import binary, formula, operator
+from tirlite.graph.builder.calls import CallBuilder, Operand, binary, formula, operator
 from tirlite.graph.expr import Call
 from tirlite.graph.op import Array, Attrs, Site, Spelling, plain
 from tirlite.graph.operators.operands import (

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tirlite.graph.builder.calls import CallBuilder, Operand
-from tirlite.graph.builder.declare import operator
+from tirlite.graph.builder.calls import CallBuilder, Operand, operator
 from tirlite.graph.expr import Call
 from tirlite.graph.extents import Extent, Shape, shape_of, size_of
 from tirlite.graph.op import Array, Count, Lowering, Site, Sizes

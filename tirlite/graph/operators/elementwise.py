@@ -10,8 +10,7 @@ from math import erf, pi, sqrt
 
 import numpy as np
 
-from tirlite.graph.builder.calls import CallBuilder, Operand
-from tirlite.graph.builder.declare import formula, operator, unary
+from tirlite.graph.builder.calls import CallBuilder, Operand, formula, operator, unary
 from tirlite.graph.expr import Call
 from tirlite.graph.op import Array, Attrs, Lowering, Site, Spelling
 from tirlite.graph.operators.operands import BITS, BOOLS, FLOATS, NUMBERS, Elements

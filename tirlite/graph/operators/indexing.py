@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tirlite.graph.builder.calls import CallBuilder, Operand
-from tirlite.graph.builder.declare import operator
+from tirlite.graph.builder.calls import CallBuilder, Operand, operator
 from tirlite.graph.expr import Call
 from tirlite.graph.extents import Extent, size_of
 from tirlite.graph.op import Array, Attrs, Axis, Lowering, Site, Spelling, axis_of

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tirlite.graph.builder.calls import CallBuilder, Operand
-from tirlite.graph.builder.declare import operator
+from tirlite.graph.builder.calls import CallBuilder, Operand, operator
 from tirlite.graph.expr import Call
 from tirlite.graph.op import Array, Attrs, NodeAttributes, Site, Spelling, plain
 from tirlite.graph.operators.operands import FLOATS, NUMBERS, broadcast, broadcast_into, contracted

@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from tirlite.graph.builder.calls import CallBuilder, Operand
-from tirlite.graph.builder.declare import operator
+from tirlite.graph.builder.calls import CallBuilder, Operand, operator
 from tirlite.graph.expr import Call, Expr, TupleGetItem
-from tirlite.graph.op import Array, Attrs, Lowering, Meaning, Site, Spelling, plain
+from tirlite.graph.op import OPS, Array, Attrs, Lowering, Meaning, Site, Spelling, plain
 from tirlite.graph.operators.operands import FLOATS
 from tirlite.graph.operators.windows import (
     Padding,
@@ -25,7 +24,6 @@ from tirlite.graph.operators.windows import (
     windowed,
     windows,
 )
-from tirlite.graph.registry import OPS
 from tirlite.graph.types import TensorType, TupleType
 from tirlite.ir import PrimFunc, TensorType as KernelType, i64
 from tirlite.record import record

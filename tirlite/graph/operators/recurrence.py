@@ -11,8 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tirlite.graph.builder.calls import CallBuilder, Operand
-from tirlite.graph.builder.declare import operator
+from tirlite.graph.builder.calls import CallBuilder, Operand, operator
 from tirlite.graph.expr import TupleGetItem
 from tirlite.graph.extents import Shape
 from tirlite.graph.op import Array, Attrs, Site

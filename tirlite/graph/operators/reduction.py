@@ -7,8 +7,7 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from tirlite.graph.builder.calls import CallBuilder, Operand
-from tirlite.graph.builder.declare import Member, Rule, operator
+from tirlite.graph.builder.calls import CallBuilder, Member, Operand, Rule, operator
 from tirlite.graph.expr import Call
 from tirlite.graph.extents import Shape
 from tirlite.graph.op import Array, Attrs, Lowering, Meaning, NodeAttributes, Site, Spelling

@@ -7,8 +7,7 @@ from itertools import product
 
 import numpy as np
 
-from tirlite.graph.builder.calls import CallBuilder, Operand
-from tirlite.graph.builder.declare import operator
+from tirlite.graph.builder.calls import CallBuilder, Operand, operator
 from tirlite.graph.demands import proof_of_most
 from tirlite.graph.expr import Call
 from tirlite.graph.extents import Extent, Shape, shape_of

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tirlite.graph.builder.calls import CallBuilder, Operand
-from tirlite.graph.builder.declare import operator
+from tirlite.graph.builder.calls import CallBuilder, Operand, operator
 from tirlite.graph.expr import Call, TupleGetItem
 from tirlite.graph.extents import Extent, size_of
 from tirlite.graph.op import Array, Attrs, Count, Lowering, Site

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tirlite.diag import GraphError
-from tirlite.graph.builder.loops import Step
+from tirlite.graph.builder.builder import Step
 from tirlite.graph.expr import Constant, Expr
 from tirlite.graph.extents import is_equal
 from tirlite.graph.loop import LoopSteps

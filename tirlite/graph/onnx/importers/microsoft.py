@@ -20,7 +20,7 @@ from tirlite.graph.onnx.importers.recurrence import RECURRENCE
 from tirlite.graph.onnx.importers.selection import SELECTION
 from tirlite.graph.onnx.node import Node, Unsupported
 from tirlite.graph.onnx.translation import Importer, Translation
-from tirlite.graph.registry import OPS
+from tirlite.graph.op import OPS
 from tirlite.ir import f32, i32, u8
 
 

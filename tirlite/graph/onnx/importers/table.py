@@ -22,7 +22,7 @@ from tirlite.graph.onnx.importers.shape import SHAPE
 from tirlite.graph.onnx.importers.spectral import SPECTRAL
 from tirlite.graph.onnx.importers.trees import TREES
 from tirlite.graph.onnx.translation import Importer
-from tirlite.graph.registry import OPS
+from tirlite.graph.op import OPS
 
 _FAMILIES = (
     *(ELEMENTWISE, BINARY, SHAPE, CONVOLUTION, NORMALIZATION, REDUCTION, INDEXING),

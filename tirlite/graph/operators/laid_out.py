@@ -1,11 +1,13 @@
-"""Products with constant matrices, and convolutions on small images, of weights that are cut into panels of columns.
+"""Operators on weights that are laid out for them: cut into panels of columns, or made terms as Winograd does it.
 
 See `kernels.operators.panels`. The panels are `[panels, terms, columns of a panel]`; of convolutions the terms are the
 inputs of a group, and the elements of a window. Of bytes they are `[panels, groups of terms, columns, terms of one]`.
+The terms of Winograd's F(2 x 2, 3 x 3) are `[16, blocks, inputs, outputs of a block]`.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from math import prod
 
 import numpy as np
@@ -171,3 +173,54 @@ def conv_by_panels(call: Call) -> Conv | None:
     blocks, rest = divmod(outputs, _OUTPUTS)
     is_whole = rest == 0 and blocks % attrs.groups == 0 and (blocks % _EVEN == 0 or blocks >= _MANY)
     return attrs if is_whole and taken > 1 and taken * height * width * f32.bytes <= _COPIED else None
+
+
+# Outputs of a block: as many as the tiles of sums of most processors have, once or several times.
+_BLOCK = 12
+
+
+@record
+class Winograd(Attrs):
+    """Padding above and before, then below and behind, and how many channels the result has."""
+
+    pads: tuple[int, ...]
+    outputs: int
+
+
+def _winograd_type(site: Site, attrs: Winograd) -> TensorType:
+    x = site.tensor(0)
+    above, before, below, behind = attrs.pads
+    height, width = x.shape[2:]
+    return TensorType((x.shape[0], attrs.outputs, height + above + below - 2, width + before + behind - 2), x.dtype)
+
+
+WINOGRAD = Op("winograd", _winograd_type, 2, 3, Winograd, lowering=Lowering("winograd.winograd", said=("outputs",)))
+
+
+def by_winograd(call: Call) -> Winograd | None:
+    """The attributes of what computes a call in its place, where that takes less time."""
+    attrs = call.attrs
+    if not isinstance(attrs, Conv) or call.op.name != "conv" or call.dtype != f32:
+        return None
+    x, weights = call.args[0].tensor, call.args[1].tensor
+    if (attrs.groups, attrs.strides, attrs.dilations, weights.shape[2:]) != (1, (1, 1), (1, 1), (3, 3)):
+        return None
+    pads = pads_of(attrs, x.shape[2:], (3, 3))
+    extents = [n for n in (*x.shape[1:], *call.shape[1:], *pads) if isinstance(n, int)]
+    if len(extents) < 10:
+        return None
+    pays = import_module("tirlite.kernels.operators.winograd").pays
+    outputs, *places = extents[3:6]
+    return Winograd(tuple(extents[6:]), outputs) if pays(extents[0], outputs, tuple(places)) else None
+
+
+def terms_of(weights: Array) -> Array:
+    """The terms of weights `[outputs, inputs, 3, 3]`, with zeros behind those of the last output."""
+    basis = np.array(((1, 0, 0), (0.5, 0.5, 0.5), (0.5, -0.5, 0.5), (0, 0, 1)), weights.dtype)
+    outputs, inputs = weights.shape[:2]
+    made = (np.kron(basis, basis) @ weights.reshape(-1, 9).T).reshape(16, outputs, inputs)
+    terms = np.zeros((16, -(-outputs // _BLOCK), inputs, _BLOCK), weights.dtype)
+    for block, first in enumerate(range(0, outputs, _BLOCK)):
+        part = made[:, first : first + _BLOCK]
+        terms[:, block, :, : part.shape[1]] = part.swapaxes(1, 2)
+    return terms
