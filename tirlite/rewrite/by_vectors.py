@@ -10,6 +10,7 @@ from tirlite.analysis.work import GROUP, mentions, widest_computed
 from tirlite.ir import (
     GE,
     GT,
+    LE,
     LT,
     Add,
     And,
@@ -48,8 +49,9 @@ MOST_LANES = 64
 _VECTOR_BYTES = 256
 # Vectors of fewer lanes are not worth it.
 _FEWEST_LANES = 4
-# What is left goes by vectors of a quarter of that.
+# What is left goes by vectors of a quarter of that, and so does what fills no more of as many lanes.
 _PER_VECTOR = 4
+_MANY_LANES = 64
 # Rows of fewer vectors are written through the caches.
 _LONG_ROW = 4
 
@@ -124,7 +126,15 @@ class ByVectors:
     def part(self, first: Expr, left: Expr) -> Stmt | None:
         """The iterations from `first` on, if any are left, but fewer than a vector has lanes; None as for `masked`."""
         masked = self.masked(first, left, self.few)
-        return None if masked is None else IfThenElse(GE(left, const(1, i64)), masked, span=self.loop.span)
+        if masked is None:
+            return None
+        found = IfThenElse(GE(left, const(1, i64)), masked, span=self.loop.span)
+        narrow = self.masked(first, left, self.few // _PER_VECTOR) if self.few >= _MANY_LANES else None
+        if narrow is None:
+            return found
+        is_little = LE(left, const(self.few // _PER_VECTOR, i64))
+        little = IfThenElse(GE(left, const(1, i64)), narrow, span=self.loop.span)
+        return IfThenElse(is_little, SeqStmt((little,)), masked, span=self.loop.span)
 
     def masked(self, first: Expr, left: Expr, lanes: int) -> SeqStmt | None:
         """So many iterations from `first` on as a vector of which the other lanes are off.
