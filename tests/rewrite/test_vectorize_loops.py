@@ -114,6 +114,23 @@ def few_columns(x: tl.f32[n, 12], y: tl.out[tl.f32[n, 12]]):
             y[i, j] = x[i, j] * first
 
 
+@tl.kernel
+def of_neighbours(x: tl.u8[n, m + 2], y: tl.out[tl.u8[n, m]]):
+    for i in range(n):
+        for j in range(m):
+            y[i, j] = tl.u8((tl.u16(x[i, j]) + x[i, j + 1] + x[i, j + 2]) // 3)
+
+
+def test_few_bytes_are_16_lanes_of_which_some_are_off() -> None:
+    text = str(VectorizeLoops(target="x86-64-v4")(Normalize()(of_neighbours.ir)))
+    assert "tl.masked(tl.ramp(0, 1, 64), on_1)" in text
+    assert "tl.masked(tl.ramp(0, 1, 16), on)" in text
+    for columns in (1, 15, 16, 17, 63, 64, 65):
+        x = guarded(np.arange(5 * (columns + 2), dtype=np.uint8).reshape(5, columns + 2), at_end=True)
+        wide = x.astype(np.uint16)
+        np.testing.assert_array_equal(of_neighbours(x), (wide[:, :-2] + wide[:, 1:-1] + wide[:, 2:]) // 3)
+
+
 def test_few_iterations_that_are_known_are_vectors_that_overlap() -> None:
     """In a row that does more, LLVM would write them out one by one, and find no vectors then."""
     text = str(VectorizeLoops(target="x86-64-v4")(Normalize()(few_columns.ir)))

@@ -30,9 +30,9 @@ def _small_tiles() -> Iterator[None]:
         yield
 
 
-def tiles(*dots: str) -> object:
+def tiles(*dots: str, masks_bytes: bool = False) -> object:
     """Small tiles, of a processor with these dot products."""
-    return patch.object(Tiling, "of", lambda processor: replace(SMALL, dots=dots))
+    return patch.object(Tiling, "of", lambda processor: replace(SMALL, dots=dots, masks_bytes=masks_bytes))
 
 
 def extremes(rng: np.random.Generator, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
@@ -78,6 +78,15 @@ def test_each_pair_of_types_is_exact() -> None:
         assert any(isinstance(step, Dots) for step in kernel.schedule.steps)
         for rows, columns, terms, _ in SIZES:
             is_exact(kernel, (rows, terms), (terms, columns))
+
+
+def test_columns_and_terms_that_are_not_there_are_lanes_that_are_off() -> None:
+    with tiles("u8 s8", "s16 s16", masks_bytes=True):
+        for one, other in product(NARROW, NARROW):
+            kernel = product_of(one, other)
+            assert any(isinstance(step, Dots) and step.masked for step in kernel.schedule.steps)
+            for rows, columns, terms, _ in (*SIZES, (5, 1, 7, 1), (4, 3, 3, 1)):
+                is_exact(kernel, (rows, terms), (terms, columns))
 
 
 @tl.kernel

@@ -8,6 +8,7 @@ from functools import reduce
 
 from tirlite.ir import (
     LE,
+    LT,
     Add,
     And,
     BitXor,
@@ -22,6 +23,7 @@ from tirlite.ir import (
     Min,
     Mul,
     Ramp,
+    Select,
     SeqStmt,
     Stmt,
     Store,
@@ -35,7 +37,7 @@ from tirlite.ir import (
 from tirlite.ir.op import INTERLEAVES
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
-from tirlite.rewrite.lanes import Lanes, NotVector
+from tirlite.rewrite.lanes import Lanes, NotVector, first_lanes
 
 
 @record(eq=False)
@@ -43,7 +45,8 @@ class ByGroups:
     """The loops that copy what is read for each of `terms`, of which the last goes by groups, and of `columns`.
 
     The copy has an axis for each of the terms, and one for the groups of `whole` columns, which begin there at that of
-    the column `first`. What makes up the last group, and columns that are not there, are 0.
+    the column `first`. What makes up the last group, and columns that are not there, are 0: they are left out by masks
+    where vectors are `masked`, and else what there is goes element by element.
     """
 
     load: Load
@@ -51,6 +54,7 @@ class ByGroups:
     columns: For
     copy: Buffer
     whole: int
+    masked: bool
     first: Expr = const(0, i64)
 
     def _place(self, index: Expr, lanes: int = 1) -> Expr:
@@ -88,31 +92,59 @@ class ByGroups:
         if last.values is not None and len(last.values) % self.group == 0:
             has_terms = []
         has_columns = [] if structural_equal(stop, columns.stop) else [LE(stop, columns.stop)]
-        slowly = tuple(self._one_by_one(load, top, row))
-        for conditions, made in (
-            ([*has_terms, *has_columns], self._together(load, top, row)),
-            (has_terms, self._by_columns(load, top, row)),
-        ):
+        whole, partly = ([*has_terms, *has_columns], self._rows), (has_terms, self._by_columns)
+        for conditions, made in (whole, partly):
             with suppress(NotVector):
-                quickly = tuple(made)
-                yield from (
-                    (IfThenElse(reduce(And, conditions), SeqStmt(quickly), SeqStmt(slowly)),) if conditions else quickly
-                )
+                quickly = tuple(made(load, top, row))
+                if not conditions:
+                    yield from quickly
+                    return
+                is_masked = self.masked and made is whole[1]
+                slowly = tuple((self._some_of_rows if is_masked else self._one_by_one)(load, top, row))
+                yield IfThenElse(reduce(And, conditions), SeqStmt(quickly), SeqStmt(slowly))
                 return
-        yield from slowly
+        yield from self._one_by_one(load, top, row)
 
-    def _together(self, load: Load, top: Var, row: tuple[Expr, ...]) -> Iterator[Stmt]:
+    def _rows(self, load: Load, top: Var, row: tuple[Expr, ...]) -> Iterator[Stmt]:
         """Whole vectors of columns, turned over in registers. Raises NotVector where they are no neighbours."""
-        columns, width = self.columns, self.whole
-        lanes = Lanes(width, {columns.var: Ramp(columns.start, const(1, i64), width)}, neighbours=True)
-        vectors: list[Expr] = []
+        lanes = self._lanes()
+        vectors = [as_kind(lanes.of(each), self.copy.dtype) for each in self._of_terms(load, top)]
+        yield from self._together(vectors, row)
+
+    def _some_of_rows(self, load: Load, top: Var, row: tuple[Expr, ...]) -> Iterator[Stmt]:
+        """The same with vectors of which the lanes of columns that are not there are off, and all of absent terms."""
+        columns, kind = self.columns, self.copy.dtype.with_lanes(self.whole)
+        count, vectors = folded(Sub(columns.stop, columns.start)), list[Expr]()
+        for place, each in enumerate(self._of_terms(load, top)):
+            is_there = LT(folded(Add(top, const(place, i64))), self.terms[-1].stop)
+            found = first_lanes(Select(is_there, count, const(0, i64)), self.whole, load.dtype.bytes)
+            on = Var(f"{self.load.buffer.name}.on", found.dtype)
+            yield Let(on, found)
+            lanes = self._lanes()
+            lanes.on = lanes.some = on
+            vectors.append(Select(on, as_kind(lanes.of(each), self.copy.dtype), const(0, kind)))
+        yield from self._together(vectors, row)
+
+    def _lanes(self) -> Lanes:
+        columns = self.columns
+        return Lanes(self.whole, {columns.var: Ramp(columns.start, const(1, i64), self.whole)}, neighbours=True)
+
+    def _of_terms(self, load: Load, top: Var) -> Iterator[Load]:
+        """What is loaded for each term of the group from `top` on."""
         for place in range(self.group):
-            vector = lanes.of(substitute(load, {top: folded(Add(top, const(place, i64)))}))
-            kept = Var(f"{self.load.buffer.name}.row", self.copy.dtype.with_lanes(width))
-            yield Let(kept, as_kind(vector, self.copy.dtype))
+            made = substitute(load, {top: folded(Add(top, const(place, i64)))})
+            assert isinstance(made, Load)
+            yield made
+
+    def _together(self, rows: list[Expr], row: tuple[Expr, ...]) -> Iterator[Stmt]:
+        """The vectors of a group's terms, stored so that those of a column lie together."""
+        vectors: list[Expr] = []
+        for each in rows:
+            kept = Var(f"{self.load.buffer.name}.row", each.dtype)
+            yield Let(kept, each)
             vectors.append(kept)
         for place, vector in enumerate((yield from self._turned(vectors))):
-            yield Store(self.copy, (*row, self._place(const(place * width, i64), width)), vector)
+            yield Store(self.copy, (*row, self._place(const(place * self.whole, i64), self.whole)), vector)
 
     def _by_columns(self, load: Load, top: Var, row: tuple[Expr, ...]) -> Iterator[Stmt]:
         """The group of each column as a vector. Raises NotVector where its terms are no neighbours."""

@@ -78,7 +78,7 @@ class Dots(Step):
     the first type.
     `types` are those of the copies: of 8 bits, or of 16. Where the first has another sign than what it copies it is off
     by 128, and 128 times the sum of each column puts that right, in integers that wrap around as the sums do. What
-    makes up a group at the end is 0.
+    makes up a group at the end is 0. Where it is `masked`, columns and terms that are not there are lanes that are off.
 
     Refused where the loops do not sum up products of two integers that fit the types, and as `pack` is.
     """
@@ -89,6 +89,7 @@ class Dots(Step):
     whole: int
     types: tuple[str, str]
     once: bool = False
+    masked: bool = False
 
     def rewritten(self, facts: Facts) -> PrimFunc:
         around = chain_to(facts.func, self.at)
@@ -256,7 +257,9 @@ class _Made:
 
     def _rights(self) -> Iterator[Stmt]:
         """The loops that copy the columns of a panel, group by group."""
-        yield from ByGroups(self.right, self.terms, self.columns, self.rights, self.step.whole).copied()
+        yield from ByGroups(
+            self.right, self.terms, self.columns, self.rights, self.step.whole, self.step.masked
+        ).copied()
 
     def _right_once(self) -> Iterator[Stmt]:
         """The loops that copy all that the right operand is read of, as it lies there, by whole vectors of columns."""
@@ -268,7 +271,7 @@ class _Made:
         load = Load(self.right.buffer, (*(loop.var for loop in loops), column))
         along = loops.pop(self.right.indices.index(self.terms[-1].var))
         start = Let(first, Min(block, folded(Sub(width, const(whole, i64)))))
-        copied = ByGroups(load, (*loops, along), columns, self.rights, whole, first).copied()
+        copied = ByGroups(load, (*loops, along), columns, self.rights, whole, self.step.masked, first).copied()
         yield For(block, const(0, i64), width, SeqStmt((start, *copied)), step=whole)
 
     def _column_sums(self) -> Iterator[Stmt]:

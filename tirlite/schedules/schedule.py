@@ -214,9 +214,10 @@ class Schedule:
         whole: int,
         types: tuple[str, str],
         once: bool = False,
+        masked: bool = False,
     ) -> None:
         """Sums up products of narrow integers by groups of terms, of copies made in `outside` and `at`."""
-        self.apply(Dots(outside, at, tuple(axes), whole, types, once))
+        self.apply(Dots(outside, at, tuple(axes), whole, types, once, masked))
 
     def tensorize(self, loop: LoopName, definition: PrimFunc | HasIr, implementation: PrimFunc | HasIr) -> None:
         """Does what a loop does, which is what the kernel `definition` says, as the kernel `implementation` says."""

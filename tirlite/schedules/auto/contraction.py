@@ -320,8 +320,11 @@ def least_sizes(nest: Contraction, tiling: Tiling) -> tuple[tuple[str, int], ...
     rows = tiling.least_rows if nest.is_dense else tiling.strided_rows
     wanted = [(nest.rows, rows), ((nest.columns,), max(2, few // nest.element // 2)), (wide, elements)]
     if nest.dots is not None:
-        wanted = [(nest.rows, _FEWEST_ROWS), ((nest.columns,), max(2, tiling.vector_bytes // nest.element // 2))]
+        columns = 1 if tiling.masks_bytes else max(2, tiling.vector_bytes // nest.element // 2)
+        wanted = [(nest.rows, _FEWEST_ROWS), ((nest.columns,), columns)]
     for loops, least in wanted:
+        if least == 1:
+            continue
         if not all(map(is_known, loops)):
             found.append((" * ".join(each.var.name for each in loops), least))
         elif prod(map(count_of, loops)) < least:

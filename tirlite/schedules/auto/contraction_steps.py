@@ -87,7 +87,8 @@ def steps(nest: Contraction, facts: Facts, tiling: Tiling) -> Iterator[Pass]:
     if nest.dots is not None:
         if inside != nest.terms and not nest.is_perfect:
             yield Reorder((*terms,))
-        yield Dots(order[0], outer, (*terms, within), lanes, nest.dots[0], _moves(nest, inside, lanes, tiling))
+        moves = _moves(nest, inside, lanes, tiling)
+        yield Dots(order[0], outer, (*terms, within), lanes, nest.dots[0], moves, tiling.masks_bytes)
     elif not nest.is_laid:
         if nest.halves is not None:
             own = [name for each, name in zip((first, *others), rows, strict=True) if names(nest.halves, each.var)]

@@ -37,7 +37,8 @@ class Tiling:
     Packed is an operand of `least_bytes` or more, where `least_rows` read it; of `least_strided` where loops go by few
     vectors without a copy, and of one vector where they go by none, for columns that fill none; and where
     `strided_rows` read it if it is copied, or sums are stored, element by element. Rows share a panel by blocks of
-    `block_tiles` tiles. `dots` are the dot products of the processor, by the types of their operands.
+    `block_tiles` tiles. `dots` are the dot products of the processor, by the types of their operands, and `masks_bytes`
+    says that it leaves bytes out by a mask.
     """
 
     rows: int
@@ -50,6 +51,7 @@ class Tiling:
     block_tiles: int = TILES_OF_BLOCK
     workers: int = 1
     dots: tuple[str, ...] = ()
+    masks_bytes: bool = False
 
     @classmethod
     def of(cls, target: Target) -> Tiling:
@@ -68,6 +70,7 @@ class Tiling:
             min(max(_TILES_OF_ALL // target.workers, TILES_OF_BLOCK), _MOST_TILES_OF_BLOCK),
             target.workers,
             processor.dots,
+            processor.has_masks(1),
         )
 
     def lanes(self, element: int, columns: For) -> int:
