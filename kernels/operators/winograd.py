@@ -16,7 +16,7 @@ from tirlite.ir import DType, PrimFunc, TensorType
 from tirlite.kernels.operators.convolution import Block, filling, storing
 from tirlite.kernels.operators.elementwise import computed_in
 from tirlite.kernels.operators.factory import factory
-from tirlite.kernels.operators.shapes import extents
+from tirlite.kernels.operators.shapes import Extent, extents
 from tirlite.kernels.operators.window import Window
 
 TERMS = 16
@@ -29,46 +29,67 @@ _RUNS = 8
 # What a tile takes beside its products, in products: for a channel that is read, and for one of the result.
 _READ, _MADE = 230, 130
 _LEAST_GAIN = 0.9
+_COLUMNS, _ROWS = (31, 15), (2, 3)  # tiles that go together where sizes are not known: fewer of many channels
+_IN_VAIN = 1.2  # what is computed there beside what counts, about
 
 
 class Tiles(NamedTuple):
-    """Tiles whose terms are held together, in a line: so many rows of so many, with one between two rows."""
+    """Tiles whose terms are held together, in a line: so many rows of so many, with one between two rows.
+
+    Where sizes are not known, so many lines of one row each, of at most so many, lie one behind the other.
+    """
 
     rows: int
     columns: int
+    lines: int = 0
 
     @classmethod
-    def of(cls, places: tuple[int, int], channels: int) -> Tiles:
+    def of(cls, places: tuple[Extent, Extent], channels: int) -> Tiles:
         """Of all over results at so many places, those that take the least time for each."""
-        rows, columns = ((place + 1) // 2 for place in places)
-        heights = sorted({-(-rows // count) for count in range(1, rows + 1)}, reverse=True)
-        return min((cls(high, columns) for high in heights), key=lambda tiles: tiles.cost(rows, channels))
+        rows, columns = (-(-place // 2) if isinstance(place, int) else 0 for place in places)
+        if rows and columns:
+            heights = {-(-rows // count) for count in range(1, rows + 1)}
+            known = [cls(high, columns) for high in sorted(heights, reverse=True)]
+            return min(known, key=lambda tiles: tiles.cost(rows, channels))
+        most = 4 * _HELD // (3 * TERMS * channels)  # columns in all, about: few images fill all lines
+        wide = next((each for each in _COLUMNS if _ROWS[0] * each <= most), _COLUMNS[-1])
+        lines = max(_ROWS[0], min(_ROWS[1], most // wide))
+        return cls(1, wide, -(-rows // -(-rows // lines)) if rows else lines)
 
     def cost(self, rows: int, channels: int) -> float:
         """How long their products take, beside those of all rows alone: what goes beyond the last is made in vain."""
+        if self.lines:
+            return _IN_VAIN * (1 + _FETCHED / (self.lines * self.columns))
         beyond = TERMS * channels * self.lanes / _HELD - 1
         computed = -(-rows // self.rows) * self.lanes / (rows * self.columns)
         return computed * (1 + _FETCHED / self.lanes) + max(0.0, min(beyond, 2)) / 8
 
     @property
     def lanes(self) -> int:
-        """The line, by whole vectors."""
-        return -(-(self.rows * (self.columns + 1) - 1) // _FEW_LANES) * _FEW_LANES
+        """The line, by whole vectors; one more where others follow."""
+        beyond = _FEW_LANES if self.lines else 0
+        return -(-(self.rows * (self.columns + 1) - 1) // _FEW_LANES) * _FEW_LANES + beyond
 
     @property
     def apart(self) -> int:
         """How far those of one channel lie from those of the next: such that their sets in a cache differ."""
-        return (-(-self.lanes // _LANES) | 1) * _LANES
+        return (-(-(self.lanes + self.columns * max(0, self.lines - 1)) // _LANES) | 1) * _LANES
+
+    @property
+    def high(self) -> int:
+        """The rows of tiles."""
+        return max(self.rows, self.lines)
 
 
-def pays(taken: int, outputs: int, places: tuple[int, int]) -> bool:
+def pays(taken: int, outputs: int, places: tuple[Extent, Extent]) -> bool:
     """Whether this takes less time than sums over all that is under the windows."""
-    if not all((taken, outputs, *places)):
+    if 0 in (taken, outputs, *places):
         return False
-    rows, columns = ((place + 1) // 2 for place in places)
-    products = Tiles.of(places, taken).cost(rows, taken) * TERMS * taken * outputs
-    tile = products + _READ * taken + _MADE * outputs
-    return rows * columns * tile < _LEAST_GAIN * 9 * taken * outputs * places[0] * places[1]
+    # What is not known is even.
+    rows, columns = (place if isinstance(place, int) else 2 for place in places)
+    tiles, down = Tiles.of(places, taken), -(-rows // 2)
+    tile = tiles.cost(down, taken) * TERMS * taken * outputs + _READ * taken + _MADE * outputs
+    return down * -(-columns // 2) * tile < _LEAST_GAIN * 9 * taken * outputs * rows * columns
 
 
 @factory
@@ -104,61 +125,87 @@ def _sweep(
 ) -> Inline:
     """`sweep(x, w, bias, y)` stores all results by `store`, those of rows of tiles together, in parallel."""
     (batches, taken, height, width), (_, blocks, _, size), (_, outputs, down, across) = map(extents, types)
-    rows, tiles = (down + 1) // 2, Tiles.of((down, across), taken)
-    high, beside, apart = tiles.rows, tiles.columns + 1, tiles.apart
-    window = Window((height, width), (rows, tiles.columns), (4, 4), (2, 2), pads[:2], (1, 1))
-    block = Block(high, tiles.columns, beside, tiles.lanes, (1, 1), by_rows=False)
-    fill = filling(window, block, kind, whole=True)
-    bands = -(-rows // high)
-    has_pieces = (batches if isinstance(batches, int) else 1) * bands >= _PIECES
+    rows, columns, tiles = (down + 1) // 2, (across + 1) // 2, Tiles.of((down, across), taken)
+    most, lines, high, apart = tiles.columns, tiles.lines, tiles.high, tiles.apart
+    window = Window((height, width), (rows, columns), (4, 4), (2, 2), pads[:2], (1, 1))
+    block = Block(tiles.rows, tiles.columns, tiles.columns + 1, tiles.lanes, (1, 1), by_rows=False)
+    fill = filling(window, block, kind, whole=not lines)
+    bands, parts = -(-rows // high), (columns + tiles.columns - 1) // tiles.columns if lines else 1
+    # An unknown number of images may be one, of rows there are many.
+    pieces = (batches if isinstance(batches, int) else 1) * (bands if isinstance(bands, int) else _PIECES)
+    has_pieces = pieces >= _PIECES
+    over_pieces, within = (tl.parallel, range) if has_pieces else (range, tl.parallel)
     together = min(_BLOCKS, -(-blocks // (1 if has_pieces else _RUNS)))
     runs = -(-blocks // together)
     transform, multiply = _transform(tiles), _multiply(tiles, kind, taken, divmod(outputs, size))
-    finish, lines = _finish(tiles, kind, (down, across), store), block.held
+    finish, held_lines = _finish(tiles, kind, (down, across), store), block.held
 
     @tl.inline
-    def terms_of(terms, planes, t, row, c):
-        held = tl.alloc(kind[1, 1, 2, 2, lines])
-        fill(held, planes, 0, t * taken + c, 0, 0, 0, row, 0)
-        transform(terms, held, c)
+    def terms_of(terms, planes, t, row, column, wide, c):
+        for k in range(max(1, lines)):
+            held = tl.alloc(kind[1, 1, 2, 2, held_lines])
+            fill(held, planes, 0, t * taken + c, 0, 0, 0, row + k, column)
+            transform(terms, held, c, k, wide)
 
     @tl.inline
-    def results_of(results, terms, w, t, row, run, bias):
+    def results_of(results, terms, w, t, row, column, wide, run, bias):
         first = run * together
         sums = tl.alloc(kind[TERMS, together * size + 1, apart])
-        multiply(sums, terms, w, first, together)
+        multiply(sums, terms, w, first, together, wide)
         for k in range(min(together * size, outputs - first * size)):
-            finish(results, sums, t, first * size + k, k, row, bias)
+            finish(results, sums, t, first * size + k, k, row, column, wide, bias)
+
+    @tl.inline
+    def place(piece):
+        """Of a piece the number of its image, its first row and column, and how many columns it has."""
+        row, column = piece // parts % bands * high, piece % parts * most
+        wide = max(1, min(most, columns - column)) if tl.static(lines) else columns
+        return piece // (bands * parts), row, column, wide
 
     @tl.inline
     def sweep(x, w, bias, y):
         planes = tl.view(x, x.dtype[batches * taken, 1, 1, height, width])
         results = tl.view(y, y.dtype[batches, outputs, 1, down, across])
         with tl.allow("contract"):
-            if tl.static(has_pieces):
-                for piece in tl.parallel(batches * bands):
-                    terms = tl.alloc(kind[TERMS, taken + 1, apart])
-                    for c in range(taken):
-                        terms_of(terms, planes, piece // bands, piece % bands * high, c)
-                    for run in range(runs):
-                        results_of(results, terms, w, piece // bands, piece % bands * high, run, bias)
-            else:
-                for piece in range(batches * bands):
-                    terms = tl.alloc(kind[TERMS, taken + 1, apart])
-                    for c in tl.parallel(taken):
-                        terms_of(terms, planes, piece // bands, piece % bands * high, c)
-                    for run in tl.parallel(runs):
-                        results_of(results, terms, w, piece // bands, piece % bands * high, run, bias)
+            for piece in over_pieces(batches * bands * parts):
+                t, row, column, wide = place(piece)
+                terms = tl.alloc(kind[TERMS, taken + 1, apart])
+                for c in within(taken):
+                    terms_of(terms, planes, t, row, column, wide, c)
+                for run in within(runs):
+                    results_of(results, terms, w, t, row, column, wide, run, bias)
 
     return sweep
 
 
-def _transform(tiles: Tiles) -> Inline:
-    """`transform(terms, held, c)`: the terms of a channel, of the elements under all tiles.
+def _starting(tiles: Tiles) -> Inline:
+    """`start(k, wide)`: where row k of tiles begins in a line. The bound says where that is at most."""
+    lines, most = tiles.lines, tiles.columns
 
-    Those lie in `held` by the parity of row and column, then in lines as the tiles do.
+    @tl.inline
+    def start(k, wide):
+        if tl.static(lines):
+            return max(0, min(k * wide, k * most))
+        else:
+            return k * (wide + 1)
+
+    return start
+
+
+def _transform(tiles: Tiles) -> Inline:
+    """`transform(terms, held, c, k, wide)`: the terms of a channel, of the elements under all tiles of a line.
+
+    Those lie in `held` by the parity of row and column, then in lines as the tiles do. What is beyond the last of
+    several lines is there, too, up to a whole vector.
     """
-    apart, lanes = tiles.columns + 1, tiles.lanes
+    apart, lines, known, start = tiles.columns + 1, tiles.lines, tiles.lanes, _starting(tiles)
+
+    @tl.inline
+    def lanes(wide):
+        if tl.static(lines):
+            return wide + _FEW_LANES
+        else:
+            return known
 
     @tl.inline
     def along(held, row, v, q):
@@ -174,27 +221,33 @@ def _transform(tiles: Tiles) -> Inline:
             return held[0, 0, parity, 1, at] - held[0, 0, parity, 1, at + 1]
 
     @tl.inline
-    def transform(terms, held, c):
-        for v in range(lanes):
+    def transform(terms, held, c, k, wide):
+        begin = start(k, wide)
+        for v in range(lanes(wide)):
             for q in tl.static(range(4)):
                 first, second = along(held, 0, v, q), along(held, 1, v, q)
                 third, last = along(held, 2, v, q), along(held, 3, v, q)
-                terms[q, c, v] = first - third
-                terms[4 + q, c, v] = second + third
-                terms[8 + q, c, v] = third - second
-                terms[12 + q, c, v] = second - last
+                terms[q, c, begin + v] = first - third
+                terms[4 + q, c, begin + v] = second + third
+                terms[8 + q, c, begin + v] = third - second
+                terms[12 + q, c, begin + v] = second - last
 
     return transform
 
 
 def _multiply(tiles: Tiles, kind: DType, taken: int, blocks: tuple[int, int]) -> Inline:
-    """`multiply(sums, terms, w, first, count)`: for each term the sums over channels, for so many blocks of outputs.
+    """`multiply(sums, terms, w, first, count, wide)`: for each term sums over channels, for so many blocks of outputs.
 
     `blocks` are those that are whole, and the outputs of the one behind them.
     """
-    whole, left = blocks
-    many, rest = divmod(tiles.lanes, _MANY_LANES)
-    last = tiles.lanes - rest % _LANES
+    (whole, left), lines, known, most = blocks, tiles.lines, tiles.lanes, tiles.apart
+
+    @tl.inline
+    def line(wide):
+        if tl.static(lines):
+            return (lines * wide + _FEW_LANES - 1) // _FEW_LANES * _FEW_LANES
+        else:
+            return known
 
     @tl.inline
     def add_up(sums, terms, w, p, first, b, outputs, start, lanes):
@@ -206,30 +259,32 @@ def _multiply(tiles: Tiles, kind: DType, taken: int, blocks: tuple[int, int]) ->
                 sums[p, b * w.shape[3] + k, start + q] = total
 
     @tl.inline
-    def block(sums, terms, w, p, first, b, outputs):
+    def block(sums, terms, w, p, first, b, outputs, wide):
+        all = line(wide)
+        many = min(all // _MANY_LANES, most // _MANY_LANES)
         for lanes in range(many):
             add_up(sums, terms, w, p, first, b, outputs, lanes * _MANY_LANES, _MANY_LANES)
-        if tl.static(rest >= _LANES):
-            add_up(sums, terms, w, p, first, b, outputs, many * _MANY_LANES, _LANES)
-        if tl.static(rest % _LANES):
-            add_up(sums, terms, w, p, first, b, outputs, last, _FEW_LANES)
+        if all % _MANY_LANES >= _LANES:
+            add_up(sums, terms, w, p, first, b, outputs, min(many * _MANY_LANES, most - _LANES), _LANES)
+        if all % _LANES > 0:
+            add_up(sums, terms, w, p, first, b, outputs, max(0, min(all, most) - _FEW_LANES), _FEW_LANES)
 
     @tl.inline
-    def multiply(sums, terms, w, first, count):
+    def multiply(sums, terms, w, first, count, wide):
         for p in range(TERMS):
             full = min(count, whole - first)
             for b in range(full):
-                block(sums, terms, w, p, first, b, w.shape[3])
+                block(sums, terms, w, p, first, b, w.shape[3], wide)
             if tl.static(left):
                 if full < count and first + full == whole:
-                    block(sums, terms, w, p, first, full, left)
+                    block(sums, terms, w, p, first, full, left, wide)
 
     return multiply
 
 
-def _finish(tiles: Tiles, kind: DType, places: tuple[int, int], store: Inline) -> Inline:
-    """`finish(y, sums, t, o, k, row, bias)`: the results of an output, of its sums, in rows of tiles from `row` on."""
-    (high, columns), (down, across) = tiles, places
+def _finish(tiles: Tiles, kind: DType, places: tuple[Extent, Extent], store: Inline) -> Inline:
+    """`finish(y, sums, t, o, k, row, column, wide, bias)`: results of an output, of its sums, in rows of tiles."""
+    (_, most, lines), high, (down, across), start = tiles, tiles.high, places, _starting(tiles)
 
     @tl.inline
     def below(sums, k, q, at):
@@ -237,11 +292,18 @@ def _finish(tiles: Tiles, kind: DType, places: tuple[int, int], store: Inline) -
         return first + second + third, second - third - sums[12 + q, k, at]
 
     @tl.inline
-    def finish(y, sums, t, o, k, row, bias):
+    def columns_left(column, wide):
+        if tl.static(lines):
+            return min(2 * wide, across - 2 * column)
+        else:
+            return across
+
+    @tl.inline
+    def finish(y, sums, t, o, k, row, column, wide, bias):
         for i in range(min(high, (down + 1) // 2 - row)):
-            pair = tl.alloc(kind[2, 2 * columns])
-            for j in range(columns):
-                at = i * (columns + 1) + j
+            pair = tl.alloc(kind[2, 2 * most])
+            for j in range(wide):
+                at = start(i, wide) + j
                 a, e = below(sums, k, 0, at)
                 b, f = below(sums, k, 1, at)
                 c, g = below(sums, k, 2, at)
@@ -249,7 +311,7 @@ def _finish(tiles: Tiles, kind: DType, places: tuple[int, int], store: Inline) -
                 pair[0, 2 * j], pair[0, 2 * j + 1] = a + b + c, b - c - d
                 pair[1, 2 * j], pair[1, 2 * j + 1] = e + f + g, f - g - h
             for r in range(min(2, down - 2 * (row + i))):
-                for v in range(across):
-                    store(y, t, o, 0, 2 * (row + i) + r, v, pair[r, v], bias)
+                for v in range(columns_left(column, wide)):
+                    store(y, t, o, 0, 2 * (row + i) + r, 2 * column + v, pair[r, v], bias)
 
     return finish

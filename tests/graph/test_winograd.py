@@ -17,13 +17,16 @@ from tirlite.kernels.operators.winograd import pays, winograd
 
 RNG = np.random.default_rng(0)
 Array: TypeAlias = npt.NDArray[np.float32]
+h, w = tl.dims("h w")
 
 
 def layer(shape: tuple[int, ...], outputs: int, pad: int | tuple[int, ...] = 1) -> Function:
     return of_weights(shape, RNG.standard_normal((outputs, shape[1], 3, 3), np.float32), (), pad)
 
 
-def of_weights(shape: tuple[int, ...], weights: Array, bias: tuple[Array, ...], pad: int | tuple[int, ...]) -> Function:
+def of_weights(
+    shape: tuple[int | tl.Dim, ...], weights: Array, bias: tuple[Array, ...], pad: int | tuple[int, ...]
+) -> Function:
     g = Builder("layer")
     x = g.input("x", tl.f32[shape])
     return g.function({"y": g.relu(g.conv2d(x, g.constant(weights, name="w"), *bias, pad=pad))})
@@ -49,8 +52,28 @@ def test_results_are_those_of_the_definition(shape: tuple[int, ...], outputs: in
     assert np.all(abs(net(x) - evaluate(function, x)) <= 8 * np.finfo(np.float32).eps * terms)
 
 
-def test_compiled_is_interpreted() -> None:
-    types = tl.f32[1, 3, 5, 6], tl.f32[16, 2, 3, 12], None, tl.f32[1, 13, 5, 6]
+@pytest.mark.parametrize(
+    ("shape", "sizes"),
+    [
+        ((1, 64, h, w), ((1, 1), (2, 63), (7, 7), (40, 131))),
+        ((2, 40, 13, w), ((13, 4), (13, 62), (13, 1))),
+        ((1, 200, h, 33), ((4, 33), (9, 33))),
+    ],
+)
+def test_sizes_may_be_told_by_the_call(shape: tuple[int | tl.Dim, ...], sizes: tuple[tuple[int, int], ...]) -> None:
+    weights, bias = RNG.standard_normal((49, shape[1], 3, 3), np.float32), RNG.standard_normal(49, np.float32)
+    net = compile(of_weights(shape, weights, (bias,), 1))
+    assert "winograd_relu" in str(net.ir)
+    for size in sizes:
+        x = RNG.standard_normal((*shape[:2], *size), np.float32)
+        known = of_weights(x.shape, weights, (bias,), 1)
+        terms = evaluate(of_weights(x.shape, abs(weights), (abs(bias),), 1), abs(x))
+        assert np.all(abs(net(x) - evaluate(known, x)) <= 8 * np.finfo(np.float32).eps * terms)
+
+
+@pytest.mark.parametrize("extents", [(5, 6), (h, w)])
+def test_compiled_is_interpreted(extents: tuple[int | tl.Dim, ...]) -> None:
+    types = tl.f32[1, 3, *extents], tl.f32[16, 2, 3, 12], None, tl.f32[1, 13, *extents]
     kernel = tl.compile(winograd(*types, pads=(1, 1, 1, 1)))
     x = RNG.standard_normal((1, 3, 5, 6), np.float32)
     w = terms_of(RNG.standard_normal((13, 3, 3, 3), np.float32))

@@ -206,12 +206,12 @@ def by_winograd(call: Call) -> Winograd | None:
     if (attrs.groups, attrs.strides, attrs.dilations, weights.shape[2:]) != (1, (1, 1), (1, 1), (3, 3)):
         return None
     pads = pads_of(attrs, x.shape[2:], (3, 3))
-    extents = [n for n in (*x.shape[1:], *call.shape[1:], *pads) if isinstance(n, int)]
-    if len(extents) < 10:
+    known = [n for n in (x.shape[1], call.shape[1], *pads) if isinstance(n, int)]
+    if len(known) < 6:
         return None
     pays = import_module("tirlite.kernels.operators.winograd").pays
-    outputs, *places = extents[3:6]
-    return Winograd(tuple(extents[6:]), outputs) if pays(extents[0], outputs, tuple(places)) else None
+    taken, outputs, *around = known
+    return Winograd(tuple(around), outputs) if pays(taken, outputs, call.shape[2:]) else None
 
 
 def terms_of(weights: Array) -> Array:
