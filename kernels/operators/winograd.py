@@ -53,7 +53,8 @@ class Tiles(NamedTuple):
             return min(known, key=lambda tiles: tiles.cost(rows, channels))
         most = 4 * _HELD // (3 * TERMS * channels)  # columns in all, about: few images fill all lines
         wide = next((each for each in _COLUMNS if _ROWS[0] * each <= most), _COLUMNS[-1])
-        lines = max(_ROWS[0], min(_ROWS[1], most // wide))
+        has_many = not rows or rows > _ROWS[1] * (_PIECES - 1)  # as many rows together as workers can have each
+        lines = max(_ROWS[0], min(_ROWS[has_many], most // wide))
         return cls(1, wide, -(-rows // -(-rows // lines)) if rows else lines)
 
     def cost(self, rows: int, channels: int) -> float:
