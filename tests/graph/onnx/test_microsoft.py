@@ -37,6 +37,8 @@ def compared(
     outputs: list[str],
     given: dict[str, Array],
     weights: dict[str, Array | np.generic] | None = None,
+    *,
+    is_run: bool = True,
     **attributes: object,
 ) -> list[tuple[Array, Array]]:
     """The results of one node, each beside that of onnxruntime; the first axis of what is given is symbolic."""
@@ -52,6 +54,8 @@ def compared(
     graph = helper.make_graph([node], "net", params, [onnx.ValueInfoProto(name=name) for name in names], stored)
     domains = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
     made = helper.make_model(graph, opset_imports=domains, ir_version=10)
+    if not is_run:
+        tl.from_onnx(made)
     options = ort.SessionOptions()
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     session = ort.InferenceSession(made.SerializeToString(), options, providers=["CPUExecutionProvider"])
@@ -91,6 +95,17 @@ def test_embeddings() -> None:
     assert_close(compared("EmbedLayerNormalization", [*"iswpqgbm"], ["y", "n"], given, weights, epsilon=1e-5))
 
 
+def test_embeddings_of_integers() -> None:
+    words = RNG.integers(0, 20, (2, 5)).astype(np.int32)
+    tables = {"w": (20, 8), "p": (9, 8), "q": (2, 8), "g": (8,), "b": (8,)}
+    weights: dict[str, Any] = {name: small(np.uint8, *shape) for name, shape in tables.items()}
+    weights |= {f"{name}s": np.float32(0.01 + 0.001 * n) for n, name in enumerate(tables)}
+    weights |= {f"{name}z": np.uint8(100 + n) for n, name in enumerate(tables)}
+    inputs = [*"iswpqgb", "", *(f"{name}s" for name in tables), *(f"{name}z" for name in tables)]
+    given = {"i": words, "s": (words % 2).astype(np.int32)}
+    assert_close(compared("QEmbedLayerNormalization", inputs, ["y", "n"], given, weights, epsilon=1e-5))
+
+
 def test_products_of_turned_matrices() -> None:
     for a, b, how in (
         ((2, 4, 3), (2, 4, 5), {"transA": 1}),
@@ -119,6 +134,71 @@ def test_products_with_weights_of_few_bits(bits: int) -> None:
         how = {"K": k, "N": 5, "bits": bits, "block_size": size}
         inputs = [*"xws", *(["z"] if points else [])]
         assert_close(compared("MatMulNBits", inputs, ["y"], {"x": normal(3, k)}, weights, **how), 2e-4)
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+def test_rows_of_a_table_of_few_bits(bits: int) -> None:
+    weights = {"w": small(np.uint8, 9, 64 * bits // 8), "s": np.abs(normal(9, 4)), "z": small(np.uint8, 9, bits // 2)}
+    how = {"bits": bits, "block_size": 16, "gather_axis": 0, "quantize_axis": 1}
+    for inputs in ("wis", "wisz"):
+        assert_close(
+            compared("GatherBlockQuantized", [*inputs], ["y"], {"i": RNG.integers(0, 9, (2, 3))}, weights, **how)
+        )
+
+
+def test_products_with_weights_whose_blocks_stand_in_any_order() -> None:
+    order = RNG.permutation(np.repeat(np.arange(4, dtype=np.int32), 16))
+    weights = {"w": small(np.uint8, 5, 4, 8), "s": np.abs(normal(5, 4)), "z": small(np.uint8, 5, 2), "g": order}
+    how = {"K": 64, "N": 5, "bits": 4, "block_size": 16, "accuracy_level": 0}
+    given = {"x": normal(3, 64)}
+    assert_close(compared("MatMulNBits", ["x", "w", "s", "", "g"], ["y"], given, weights, **how), 2e-4)
+    # onnxruntime passes zero points over here.
+    apart = np.stack([weights["w"] & 15, weights["w"] >> 4], -1).reshape(5, 64).astype(np.float32)
+    points = np.stack([weights["z"] & 15, weights["z"] >> 4], -1).reshape(5, 4)
+    wide = (apart - points[:, order]) * weights["s"][:, order]
+    ((mine, _),) = compared("MatMulNBits", [*"xwszg"], ["y"], given, weights, **how)
+    np.testing.assert_allclose(mine, given["x"] @ wide.T, rtol=1e-4, atol=1e-4)
+
+
+def test_a_mixture_of_experts() -> None:
+    given = {"x": normal(5, 32), "r": normal(5, 4)}
+    weights = {
+        "w": normal(4, 48, 32),
+        "b": normal(4, 48),
+        "v": normal(4, 32, 24),
+        "c": normal(4, 32),
+        "u": normal(4, 32, 48),
+    }
+    for how in ({"activation_type": "relu"}, {"activation_type": "silu", "normalize_routing_weights": 1}):
+        assert_close(compared("MoE", [*"xrwbu"], ["y"], given, weights, k=2, **how), 1e-4)
+    gates = {
+        "normalize_routing_weights": 1,
+        "activation_type": "swiglu",
+        "swiglu_fusion": 1,
+        "swiglu_limit": 7.0,
+        "activation_alpha": 1.7,
+    }
+    assert_close(compared("MoE", [*"xrwbvc"], ["y"], given, weights, k=2, activation_beta=1.0, **gates), 1e-4)
+    few = {"w": small(np.uint8, 4, 64, 16), "s": np.abs(normal(4, 64, 2)), "v": small(np.uint8, 4, 32, 16)}
+    few |= {"t": np.abs(normal(4, 32, 2)), "b": normal(4, 64), "c": normal(4, 32)}
+    assert_close(compared("QMoE", [*"xrwsbvtc"], ["y"], given, few, k=2, block_size=16, **gates), 1e-3)
+
+
+def test_channels_may_stand_last() -> None:
+    weights = {"as": np.float32(0.05), "az": np.uint8(7), "w": weights_of_7_bits(4, 3, 3, 3), "ws": np.abs(normal(4))}
+    weights |= {"wz": np.zeros(4, np.int8), "cs": np.float32(0.9), "cz": np.uint8(100)}
+    given, how = {"a": small(np.uint8, 2, 7, 9, 3)}, {"channels_last": 1}
+    pool = {"kernel_shape": [3, 3], "strides": [2, 2]}
+    convolved = ["a", "as", "az", "w", "ws", "wz", "cs", "cz"]
+    found = [
+        *compared("QLinearConv", convolved, ["y"], given, weights, pads=[1, 1, 1, 1], **how),
+        *compared("QLinearAveragePool", ["a", "as", "az", "cs", "cz"], ["y"], given, weights, **pool, **how),
+        *compared("QLinearGlobalAveragePool", ["a", "as", "az", "cs", "cz"], ["y"], given, weights, **how),
+        *compared("NhwcMaxPool", ["a"], ["y"], given, **pool),
+    ]
+    for mine, theirs in found:
+        assert (mine.dtype, mine.shape) == (theirs.dtype, theirs.shape)
+        assert np.abs(mine.astype(int) - theirs.astype(int)).max() <= 1
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int8])
@@ -190,6 +270,14 @@ def test_attention_of_one_operand(mask: Array | None, causal: int) -> None:
     assert_close(compared("Attention", inputs, ["y"], given, weights, num_heads=2, unidirectional=causal))
 
 
+def test_attention_of_integers() -> None:
+    weights = {"w": weights_of_7_bits(8, 24), "b": normal(24), "xs": np.float32(0.02), "ws": np.float32(0.01)}
+    weights |= {"xz": np.uint8(128), "wz": np.int8(1)}
+    given = {"x": small(np.uint8, 2, 4, 8), "m": ROWS}
+    inputs = ["x", "w", "b", "xs", "ws", "m", "xz", "wz"]
+    assert_close(compared("QAttention", inputs, ["y"], given, weights, num_heads=2), 1e-4)
+
+
 def test_attention_behind_a_past() -> None:
     given = {"x": normal(2, 3, 8), "past": normal(2, 2, 2, 5, 4)}
     names = ["x", "w", "b", "", "past"]
@@ -221,17 +309,26 @@ def test_rotary_positions(interleaved: int) -> None:
         assert_close(shown)
 
 
-def test_what_is_not_read_is_named() -> None:
-    node = helper.make_node("QMoE", ["x"], ["y"], domain="com.microsoft")
-    given = [helper.make_tensor_value_info("x", TYPES.FLOAT, [2])]
-    graph = helper.make_graph([node], "net", given, [onnx.ValueInfoProto(name="y")])
-    domains = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
-    with pytest.raises(tl.GraphError, match=r"there is no operator com\.microsoft\.QMoE here"):
-        tl.from_onnx(helper.make_model(graph, opset_imports=domains))
+@pytest.mark.parametrize(
+    ("op", "how", "told"),
+    [
+        ("CDist", {"metric": "euclidean"}, r"there is no operator com\.microsoft\.CDist here"),
+        ("Attention", {"num_heads": 2, "do_rotary": 1}, r"y = Attention\(x, w\)`: `do_rotary` is not read here"),
+        ("QuickGelu", {}, r"y = QuickGelu\(x, w\)`: input 1 is not read here"),
+    ],
+)
+def test_what_is_not_read_is_named(op: str, how: dict[str, object], told: str) -> None:
+    with pytest.raises(tl.GraphError, match=told):
+        compared(op, ["x", "w"], ["y"], {"x": normal(2, 3, 8)}, {"w": normal(8, 24)}, is_run=False, **how)
 
 
-def grouped(steps: int, past: int | None, total: int, ends: list[int], **attributes: object) -> None:
-    """Four queries for two keys of 16 elements, for a batch whose last tokens stand at these places."""
+def grouped(
+    steps: int, past: int | None, total: int, ends: list[int], *, is_shared: bool = False, **attributes: object
+) -> None:
+    """Four queries for two keys of 16 elements, for a batch whose last tokens stand at these places.
+
+    `is_shared` says that scores share the sum with one of their head that is of no key.
+    """
     batch, given, inputs = len(ends), dict[str, Array](), ["q", "k", "v", "", ""]
     for name, width in (("q", 64), ("k", 32), ("v", 32)):
         given[name] = normal(batch, steps, width)
@@ -240,7 +337,10 @@ def grouped(steps: int, past: int | None, total: int, ends: list[int], **attribu
         inputs[3:] = ["pk", "pv"]
     weights: dict[str, Array | np.generic] = {"total": np.int32(total), "c": normal(32, 8), "s": normal(32, 8)}
     given["ends"] = np.array(ends, np.int32)
-    operands = [*inputs, "ends", "total", *(("c", "s") if "do_rotary" in attributes else ())]
+    operands = [*inputs, "ends", "total", *(("c", "s") if "do_rotary" in attributes else ("", ""))]
+    if is_shared:
+        weights["sink"] = normal(4)
+        operands += ["", "", "sink"]
     heads = {"num_heads": 4, "kv_num_heads": 2}
     assert_close(compared("GroupQueryAttention", operands, ["y", "k2", "v2"], given, weights, **heads, **attributes))
 
@@ -255,6 +355,11 @@ def test_queries_in_groups_see_the_past() -> None:
     grouped(1, 3, 4, [3, 1], do_rotary=1, rotary_interleaved=1)
     grouped(1, 8, 5, [4, 2], local_window_size=3)
     grouped(2, 3, 5, [4], softcap=5.0, scale=0.3)
+
+
+def test_scores_share_their_sum_with_one_of_no_key() -> None:
+    grouped(1, 3, 4, [3, 1], smooth_softmax=1)
+    grouped(4, 0, 4, [3], is_shared=True, do_rotary=1, local_window_size=2)
 
 
 def test_queries_in_groups_stand_packed_with_their_keys() -> None:

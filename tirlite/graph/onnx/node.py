@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,8 @@ class Body:
 class Node:
     """A node: its operator, the version of the operators that the model asks for, operands and attributes.
 
-    An operand that is left out is None. Tensors among the attributes are constants.
+    An operand that is left out is None. Tensors among the attributes are constants. `asked` is which operands, by
+    number, and attributes, by name, were looked at.
     """
 
     op: str
@@ -55,6 +57,7 @@ class Node:
     span: Span | None
     proto: Any = None
     kinds: tuple[NarrowType | None, ...] = ()
+    asked: set[int | str] = field(default_factory=set)
 
     @property
     def given(self) -> list[Expr | NarrowValue | None]:
@@ -71,7 +74,7 @@ class Node:
 
     def has(self, number: int) -> bool:
         """Whether this operand is there."""
-        return number < len(self.operands) and self.operands[number] is not None
+        return self.maybe(number) is not None
 
     def wants(self, number: int) -> bool:
         """Whether this result has a name."""
@@ -79,6 +82,7 @@ class Node:
 
     def maybe(self, number: int) -> Expr | None:
         """An operand that may be left out."""
+        self.asked.add(number)
         return self.operands[number] if number < len(self.operands) else None
 
     def x(self, number: int) -> Expr:
@@ -127,7 +131,15 @@ class Node:
             raise Unsupported(f"attribute `{name}` is not a graph")
         return found
 
+    def check_asked(self) -> None:
+        """Raises Unsupported where the node has what nobody looked at: an operand, an attribute that says anything."""
+        passed = [f"input {number}" for number, each in enumerate(self.operands) if each and number not in self.asked]
+        passed += [f"`{name}`" for name, value in self.attributes.items() if value and name not in self.asked]
+        if passed:
+            raise Unsupported(f"{passed[0]} is not read here")
+
     def _of(self, name: str, default: Any, kind: type) -> Any:
+        self.asked.add(name)
         found = self.attributes.get(name, default)
         if not isinstance(found, kind):
             raise Unsupported(f"attribute `{name}` is {found!r}")
@@ -182,7 +194,12 @@ _MOVERS = frozenset(
     }
 )
 # Operators whose importers look at the types of their operands.
-_READERS = frozenset({"BitCast", "Cast", "CastLike", "Constant", "DequantizeLinear", "QuantizeLinear", "Shape", "Size"})
+_READERS = frozenset(
+    {
+        *("BitCast", "Cast", "CastLike", "Constant", "DequantizeLinear", "GatherBlockQuantized", "QuantizeLinear"),
+        *("Shape", "Size"),
+    }
+)
 
 
 def narrow_kind(node: Node) -> NarrowType | None:

@@ -308,6 +308,8 @@ class Translation:
             raise Unsupported(why_refused(*key))
         moved = narrow_kind(node)
         made = importer(self, node)
+        if node.domain == "com.microsoft":  # of which the standard does not tell what nodes may have
+            node.check_asked()
         results = [made] if isinstance(made, Expr | NarrowValue) else list(made)
         return [self._folded(each, moved) for each in results]
 

@@ -57,7 +57,7 @@ def conv_attrs(node: Node, weight: Expr) -> Conv:
 
 
 def _conv(t: Translation, node: Node) -> Expr:
-    return t.b.call("conv", *filter(None, node.operands), attrs=conv_attrs(node, node.x(1)))
+    return t.b.call("conv", *filter(None, map(node.maybe, range(3))), attrs=conv_attrs(node, node.x(1)))
 
 
 def _conv_transpose(t: Translation, node: Node) -> Expr:

@@ -21,7 +21,7 @@ from tirlite.graph.onnx.importers.selection import SELECTION
 from tirlite.graph.onnx.node import Node, Unsupported
 from tirlite.graph.onnx.translation import Importer, Translation
 from tirlite.graph.op import OPS
-from tirlite.ir import f32, i32, u8
+from tirlite.ir import f32, i32
 
 
 def _gelu(t: Translation, node: Node) -> Expr:
@@ -74,6 +74,20 @@ def _rms(t: Translation, x: Expr, scale: Expr, epsilon: float) -> tuple[Expr, Ex
     squares = t.b.reduce_mean(t.b.multiply(x, x), -1, keepdims=True)
     inverse = t.b.rsqrt(t.b.add(squares, epsilon))
     return t.b.multiply(t.b.multiply(x, inverse), scale), inverse
+
+
+def _quantized_embeddings(t: Translation, node: Node) -> Sequence[Expr | None]:
+    """As with tables of floats, which those of integers stand for."""
+
+    def floats(number: int) -> Expr | None:
+        """Operand `number`, by the scale six and the zero point eleven behind it."""
+        if (table := node.maybe(number)) is None:
+            return None
+        scale, zero = (t.b.reshape(node.x(number + behind), ()) for behind in (6, 11))
+        return t.b.dequantize_linear(table, scale, zero, axis=0)
+
+    tables = [floats(number) for number in range(2, 7)]
+    return _embed_layer_norm(t, replace(node, operands=(*node.operands[:2], *tables, node.maybe(7))))
 
 
 def _embed_layer_norm(t: Translation, node: Node) -> Sequence[Expr | None]:
@@ -149,6 +163,7 @@ MICROSOFT: Mapping[str, Importer] = {
     "SkipLayerNormalization": _skip_layer_norm,
     "SkipSimplifiedLayerNormalization": _skip_rms_norm,
     "EmbedLayerNormalization": _embed_layer_norm,
+    "QEmbedLayerNormalization": _quantized_embeddings,
     **dict.fromkeys(["FusedMatMul", "TransposeMatMul"], _fused_matmul),
     "FusedConv": _fused_conv,
     "FusedGemm": _fused_gemm,
@@ -200,21 +215,33 @@ def _softmax(t: Translation, node: Node, x: Sequence[Expr]) -> Expr:
     return t.b.reshape(t.b.softmax(flat, 1), shape)
 
 
-def _channels_first(node: Node) -> None:
-    if node.flag("channels_last"):
-        raise Unsupported("its channels stand last")
+def _by_channels(importer: Importer, *, is_last: bool = False) -> Importer:
+    """An operator on images, whose channels may stand last: in its first operand and in its result."""
+
+    def turned(t: Translation, node: Node) -> Expr:
+        x, last = node.first, node.rank - 1
+        if not node.flag("channels_last", is_last):
+            made = importer(t, node)
+            assert isinstance(made, Expr)
+            return made
+        x = t.b.transpose(x, (0, last, *range(1, last)))
+        made = importer(t, replace(node, operands=(x, *node.operands[1:])))
+        assert isinstance(made, Expr)
+        return t.b.transpose(made, (0, *range(2, last + 1), 1))
+
+    return turned
 
 
-def _average(t: Translation, node: Node, x: Sequence[Expr]) -> Expr:
-    _channels_first(node)
-    made = CONVOLUTION["AveragePool"](t, replace(node, operands=(x[0],)))
+def _max_pool(t: Translation, node: Node) -> Expr:
+    (made,) = CONVOLUTION["MaxPool"](t, node)  # type: ignore[misc]
     assert isinstance(made, Expr)
     return made
 
 
-def _global_average(t: Translation, node: Node, x: Sequence[Expr]) -> Expr:
-    _channels_first(node)
-    return t.b.global_average_pool(x[0])
+def _average(t: Translation, node: Node, x: Sequence[Expr]) -> Expr:
+    made = CONVOLUTION["AveragePool"](t, replace(node, operands=(x[0],)))
+    assert isinstance(made, Expr)
+    return made
 
 
 def _reduce_mean(t: Translation, node: Node, x: Sequence[Expr]) -> Expr:
@@ -256,8 +283,8 @@ def _point(t: Translation, node: Node, number: int, like: Expr) -> Expr:
 
 
 def _matmul_to_float(t: Translation, node: Node) -> Expr:
-    a, b, scale_a, scale_b = (node.x(number) for number in range(4))
-    return _scaled(t, node, (a, b), (_point(t, node, 4, a), _point(t, node, 5, b)), (scale_a, scale_b), 6)
+    a, b, *scales = (node.x(number) for number in range(4))
+    return scaled(t, (a, b), zeros_of(t, node, 4, 5), scales, node.maybe(6))
 
 
 def _dynamic_matmul(t: Translation, node: Node) -> Expr:
@@ -266,62 +293,27 @@ def _dynamic_matmul(t: Translation, node: Node) -> Expr:
     assert isinstance(made, list)
     small, scale, zero = made
     b = node.x(1)
-    return _scaled(t, node, (small, b), (zero, _point(t, node, 3, b)), (scale, node.x(2)), 4)
+    return scaled(t, (small, b), (zero, _point(t, node, 3, b)), (scale, node.x(2)), node.maybe(4))
 
 
-def _scaled(
-    t: Translation,
-    node: Node,
-    factors: tuple[Expr, Expr],
-    zeros: tuple[Expr, Expr],
-    scales: tuple[Expr, Expr],
-    bias_at: int,
+def zeros_of(t: Translation, node: Node, *numbers: int) -> list[Expr]:
+    """The zero points of the first operands: at these numbers, or 0."""
+    return [_point(t, node, number, node.x(place)) for place, number in enumerate(numbers)]
+
+
+def scaled(
+    t: Translation, factors: Sequence[Expr], zeros: Sequence[Expr], scales: Sequence[Expr], bias: Expr | None
 ) -> Expr:
+    """The product of two matrices of integers as floats, and what is added to it."""
     total = t.b.cast(t.b.matmul_integer(*factors, *zeros), f32)
     first, second = (t.b.reshape(each, ()) if product(each.shape) == 1 else each for each in scales)
     made = t.b.multiply(total, t.b.multiply(first, second))
-    bias = node.maybe(bias_at)
     return made if bias is None else t.b.add(made, bias)
-
-
-def _matmul_nbits(t: Translation, node: Node) -> Expr:
-    """Weights of `bits` bits in blocks along K, each with a scale and a zero point; a row for each column of B."""
-    x, packed, scales, zeros = node.x(0), node.x(1), node.x(2), node.maybe(3)
-    k, n, bits, size = (node.integer(name) for name in ("K", "N", "bits", "block_size"))
-    if node.maybe(4) is not None or bits not in (2, 4, 8):
-        raise Unsupported("it has an order of its groups, or weights that do not fill bytes")
-    blocks = -(-k // size)
-    whole = _numbers(t, t.b.reshape(packed, (n, blocks, size * bits // 8)), bits, size)
-    if zeros is None:
-        apart = t.b.subtract(t.b.cast(whole, scales.dtype), float(1 << (bits - 1)))
-    else:
-        if zeros.dtype == u8:
-            per_row = -(-blocks * bits // 8)
-            zeros = _numbers(t, t.b.reshape(zeros, (n, per_row)), bits, per_row * 8 // bits)
-            zeros = t.b.slice(zeros, [0], [blocks], [1])
-        point = t.b.cast(t.b.reshape(zeros, (n, blocks, 1)), scales.dtype)
-        apart = t.b.subtract(t.b.cast(whole, scales.dtype), point)
-    made = t.b.multiply(apart, t.b.reshape(scales, (n, blocks, 1)))
-    rows = t.b.slice(t.b.reshape(made, (n, blocks * size)), [0], [k], [1])
-    total = t.b.matmul(x, t.b.transpose(t.b.cast(rows, x.dtype)))
-    bias = node.maybe(5)
-    return total if bias is None else t.b.add(total, bias)
-
-
-def _numbers(t: Translation, packed: Expr, bits: int, count: int) -> Expr:
-    """The last axis with its bytes taken apart: `count` integers, the first one in the lowest bits."""
-    if bits == 8:
-        return packed
-    shape = packed.shape
-    mask = (1 << bits) - 1
-    parts = [
-        t.b.bitwise_and(t.b.shift_right(packed, t.b.constant(np.uint8(place))), mask) for place in range(0, 8, bits)
-    ]
-    return t.b.reshape(t.b.concat([t.b.unsqueeze(each, -1) for each in parts], -1), (*shape[:-1], count))
 
 
 def _dynamic_lstm(t: Translation, node: Node) -> Sequence[Expr | None]:
     """An LSTM whose weights are small integers, turned; what it multiplies them with stays as it is."""
+    node.integer("hidden_size")  # the weights tell it
     weights = [
         t.b.transpose(_of_directions(t, node, number, 8 + 2 * place), (0, 2, 1)) for place, number in enumerate((1, 2))
     ]
@@ -344,14 +336,15 @@ def _of_directions(t: Translation, node: Node, number: int, at: int) -> Expr:
 MICROSOFT_QUANTIZED: Mapping[str, Importer] = {
     "QuantizeLinear": QUANTIZATION["QuantizeLinear"],
     "DequantizeLinear": QUANTIZATION["DequantizeLinear"],
-    "QLinearConv": QUANTIZATION["QLinearConv"],
+    "QLinearConv": _by_channels(QUANTIZATION["QLinearConv"]),
+    "NhwcMaxPool": _by_channels(_max_pool, is_last=True),
     "QLinearAdd": _between(2, lambda t, node, x: t.b.add(x[0], x[1])),
     "QLinearMul": _between(2, lambda t, node, x: t.b.multiply(x[0], x[1])),
     "QLinearSigmoid": _between(1, lambda t, node, x: t.b.sigmoid(x[0])),
     "QLinearLeakyRelu": _between(1, _leaky),
     "QLinearSoftmax": _between(1, _softmax),
-    "QLinearAveragePool": _between(1, _average),
-    "QLinearGlobalAveragePool": _between(1, _global_average),
+    "QLinearAveragePool": _by_channels(_between(1, _average)),
+    "QLinearGlobalAveragePool": _by_channels(_between(1, lambda t, node, x: t.b.global_average_pool(x[0]))),
     "QLinearReduceMean": _between(1, _reduce_mean),
     "QLinearConcat": _concat,
     "QLinearWhere": _where,
@@ -359,5 +352,4 @@ MICROSOFT_QUANTIZED: Mapping[str, Importer] = {
     "MatMulIntegerToFloat": _matmul_to_float,
     "DynamicQuantizeMatMul": _dynamic_matmul,
     "DynamicQuantizeLSTM": _dynamic_lstm,
-    "MatMulNBits": _matmul_nbits,
 }

@@ -9,6 +9,7 @@ import numpy as np
 
 from tirlite.graph.expr import Expr
 from tirlite.graph.onnx.computed import scalar
+from tirlite.graph.onnx.importers.microsoft import scaled, zeros_of
 from tirlite.graph.onnx.node import Node, Unsupported
 from tirlite.graph.onnx.standard import standard_function
 from tirlite.graph.onnx.translation import Importer, Result, Translation
@@ -53,12 +54,23 @@ def _attention(t: Translation, node: Node) -> Sequence[Result]:
     total = t.b.matmul(node.x(0), node.x(1))
     if node.has(2):
         total = t.b.add(total, node.x(2))
+    return _of_one(t, node, total, node.maybe(3), node.maybe(4), node.maybe(5))
+
+
+def _quantized_attention(t: Translation, node: Node) -> Sequence[Result]:
+    """The product is one of integers."""
+    x, weight, bias, *scales = (node.x(number) for number in range(5))
+    return _of_one(t, node, scaled(t, (x, weight), zeros_of(t, node, 6, 7), scales, bias), node.maybe(5), node.maybe(8))
+
+
+def _of_one(
+    t: Translation, node: Node, total: Expr, given: Expr | None, past: Expr | None, bias: Expr | None = None
+) -> Sequence[Result]:
     widths = node.integers("qkv_hidden_sizes") or (_number(total.shape[2]) // 3,) * 3
     query, key, value = t.b.split(total, list(widths), 2)
-    past = node.maybe(4)
     ends = [None, None] if past is None else [t.b.gather(past, np.int64(number), 0) for number in range(2)]
-    mask = None if (given := node.maybe(3)) is None else _filtered(t, node, given, key.shape[1])
-    made, *present = _attended(t, node, query, key, value, _summed(t, mask, node.maybe(5)), ends)
+    mask = _filtered(t, node, given, key.shape[1])
+    made, *present = _attended(t, node, query, key, value, _summed(t, mask, bias), ends)
     both = [t.b.unsqueeze(each, 0) for each in present if isinstance(each, Expr)]
     return [made, t.b.concat(both, 0) if both and node.wants(1) else None]
 
@@ -73,17 +85,18 @@ def _multi_head_attention(t: Translation, node: Node) -> Sequence[Result]:
         query, key, value = (
             t.b.add(x, shift) if x.tensor.rank == 3 else x for x, shift in zip((query, key, value), shifts, strict=True)
         )
-    mask = None if (given := node.maybe(4)) is None else _filtered(t, node, given, key.shape[-2])
+    mask = _filtered(t, node, node.maybe(4), key.shape[-2])
     return _attended(t, node, query, key, value, _summed(t, mask, node.maybe(5)), [node.maybe(6), node.maybe(7)])
 
 
 def _grouped_query_attention(t: Translation, node: Node) -> Sequence[Result]:
     """Attention in which several queries share a key, over keys behind those of the past, as many as each batch has."""
-    if node.flag("smooth_softmax") or node.has(11) or node.wants(3) or any(map(node.has, (12, 13))):
-        raise Unsupported("its softmax has a sink, or its keys are quantized, or it gives its scores")
+    if node.wants(3) or not node.flag("causal", 1):
+        raise Unsupported("it gives its scores, or is not causal")
     b, counts = t.b, [node.integer(name) for name in ("num_heads", "kv_num_heads", "kv_num_heads")]
     heads, groups = counts[:2]
-    query, batch, steps = node.x(0), node.x(0).shape[0], node.x(0).shape[1]
+    query, all_tokens = node.x(0), node.x(6)
+    batch, steps = query.shape[:2]
     size = _number(query.shape[2]) // (heads if node.has(1) else heads + 2 * groups)
     packed = [query, node.maybe(1), node.maybe(2)] if node.has(1) else b.split(query, [n * size for n in counts], 2)
     apart: list[Expr] = [
@@ -97,7 +110,9 @@ def _grouped_query_attention(t: Translation, node: Node) -> Sequence[Result]:
     own = b.add(begins, _numbers(t, steps))
     if node.flag("do_rotary"):
         query, key = (_turned(t, node, each, node.maybe(9) or own) for each in (query, key))
-    keys, values = (_behind(t, node, past, new, begins) for past, new in ((node.maybe(3), key), (node.maybe(4), value)))
+    keys, values = (
+        _behind(t, all_tokens, past, new, begins) for past, new in ((node.maybe(3), key), (node.maybe(4), value))
+    )
     length = keys.shape[2]
     rows = b.reshape(query, (batch, groups, heads // groups * steps, size))
     scores: Expr = b.reshape(b.matmul(rows, b.transpose(keys, (0, 1, 3, 2))), (batch, heads, steps, length))
@@ -112,7 +127,14 @@ def _grouped_query_attention(t: Translation, node: Node) -> Sequence[Result]:
     if (window := node.integer("local_window_size", -1)) >= 0:
         seen = b.logical_and(seen, b.greater(places, b.subtract(last, window)))
     scores = b.where(b.unsqueeze(seen, 1), scores, float(np.finfo(np.float16).min))
-    shares = b.reshape(b.softmax(scores), (batch, groups, heads // groups * steps, length))
+    if (sink := node.maybe(11)) is not None or node.flag("smooth_softmax"):
+        # A score that takes its share, and is no key.
+        last = b.cast(b.constant(0.0), query.dtype) if sink is None else b.reshape(sink, (heads, 1, 1))
+        scores = b.softmax(b.concat([scores, b.broadcast_to(last, (batch, heads, steps, 1))], 3))
+        scores = b.slice(scores, [0], [length], [3])
+    else:
+        scores = b.softmax(scores)
+    shares = b.reshape(scores, (batch, groups, heads // groups * steps, length))
     made = b.transpose(b.reshape(b.matmul(shares, values), (batch, heads, steps, size)), (0, 2, 1, 3))
     return [b.reshape(made, (batch, steps, heads * size)), keys, values]
 
@@ -134,12 +156,12 @@ def _turned(t: Translation, node: Node, x: Expr, positions: Expr) -> Expr:
     return made[0]
 
 
-def _behind(t: Translation, node: Node, past: Expr | None, new: Expr, begins: Expr) -> Expr:
+def _behind(t: Translation, all_tokens: Expr, past: Expr | None, new: Expr, begins: Expr) -> Expr:
     """What is new behind as many rows of the past as each batch has, in as many rows as there are or come to be."""
     if past is None:
         return new
     (batch, groups, steps, size), before = new.shape, past.shape[2]
-    length = maximum(before, t.extent(node.x(6), None))
+    length = maximum(before, t.extent(all_tokens, None))
     places = t.b.unsqueeze(_numbers(t, length), 0)
     number = t.b.subtract(places, begins)  # of each row among the new ones
     is_old = t.b.less(number, 0)
@@ -177,8 +199,11 @@ def _attended(
     return made
 
 
-def _filtered(t: Translation, node: Node, mask: Expr, length: object) -> Expr:
+def _filtered(t: Translation, node: Node, mask: Expr | None, length: object) -> Expr | None:
     """What is added to scores, `[batch, 1, queries or 1, keys]`, for what a mask leaves out or lies beyond a length."""
+    least = np.float32(node.number("mask_filter_value", -10000.0))
+    if mask is None:
+        return None
     if mask.tensor.rank == 1:
         zero, one = t.b.constant(np.int64(0)), t.b.constant(np.int64(1))
         steps = t.b.range(zero, one, length)  # type: ignore[arg-type]
@@ -187,7 +212,7 @@ def _filtered(t: Translation, node: Node, mask: Expr, length: object) -> Expr:
         mask = t.b.greater(mask, 0) if not mask.dtype.is_bool else mask
     else:
         raise Unsupported(f"its mask has {mask.tensor.rank} axes")
-    kept = t.b.where(mask, np.float32(0), np.float32(node.number("mask_filter_value", -10000.0)))
+    kept = t.b.where(mask, np.float32(0), least)
     return t.b.unsqueeze(kept, (1, 2) if kept.tensor.rank == 2 else (1,))
 
 
@@ -200,6 +225,7 @@ def _summed(t: Translation, first: Expr | None, second: Expr | None) -> Expr | N
 ATTENTION: Mapping[str, Importer] = {
     "Attention": _attention,
     "GroupQueryAttention": _grouped_query_attention,
+    "QAttention": _quantized_attention,
     "MultiHeadAttention": _multi_head_attention,
     "RotaryEmbedding": _rotary_embedding,
 }

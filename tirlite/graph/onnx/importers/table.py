@@ -11,6 +11,7 @@ from tirlite.graph.onnx.importers.features import FEATURES, VECTORIZER
 from tirlite.graph.onnx.importers.indexing import INDEXING, check_indices
 from tirlite.graph.onnx.importers.microsoft import ADDED, MICROSOFT, MICROSOFT_QUANTIZED
 from tirlite.graph.onnx.importers.microsoft_attention import ATTENTION
+from tirlite.graph.onnx.importers.microsoft_blocks import BLOCKS
 from tirlite.graph.onnx.importers.normalization import NORMALIZATION
 from tirlite.graph.onnx.importers.quantization import QUANTIZATION
 from tirlite.graph.onnx.importers.recurrence import RECURRENCE
@@ -37,7 +38,7 @@ _DECLARED = {
 _COMPOSED = {("", op): importer for family in _FAMILIES for op, importer in family.items()} | {
     (domain, op): importer
     for domain, importers in (
-        ("com.microsoft", {**MICROSOFT, **ATTENTION, **MICROSOFT_QUANTIZED}),
+        ("com.microsoft", {**MICROSOFT, **ATTENTION, **BLOCKS, **MICROSOFT_QUANTIZED}),
         ("ai.onnx.ml", {**TREES, **FEATURES}),
     )
     for op, importer in importers.items()
