@@ -127,9 +127,8 @@ def _made(cls: Any, *, frozen: bool, eq: bool, shown: bool, slots: bool, guarded
 
 def _own_parts(cls: Any) -> Parts:
     """The fields that the class itself declares."""
-    own = vars(cls)
-    parts = {name: (kind, own.get(name, MISSING)) for name, kind in cls.__annotations__.items()}
-    return {name: part for name, part in parts.items() if "ClassVar" not in str(part[0])}
+    own, kinds = vars(cls), cls.__annotations__.items()
+    return {name: (kind, own.get(name, MISSING)) for name, kind in kinds if "ClassVar" not in str(kind)}
 
 
 def _has(part: tuple[object, Any], what: str) -> bool:
@@ -350,8 +349,21 @@ def dashed(name: str) -> str:
     return "".join(f"-{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("-")
 
 
+class _ListedParts:
+    """The fields of a subclass of Record, listed when something first asks for them: most messages are never made."""
+
+    def __get__(self, instance: object, owner: type[Record]) -> Parts:
+        inherited = next(parts_of(base) for base in owner.__mro__[1:] if "__parts__" in vars(base))
+        owner._annotate(inherited)
+        owner.__parts__ = {**inherited, **_own_parts(owner)}
+        return owner.__parts__
+
+
+_LISTED = _ListedParts()
+
+
 class Record:
-    """A base of frozen records: a subclass is one as it stands, and costs nothing but the list of its fields.
+    """A base of frozen records: a subclass is one as it stands, and costs nothing until the first object is made.
 
     For hundreds of classes with few objects, like messages. Fields of bases come first. Objects are compared and
     hashed by their class and fields.
@@ -360,11 +372,11 @@ class Record:
     __parts__: ClassVar[Parts] = {}
 
     def __init_subclass__(cls) -> None:
-        own = _own_parts(cls)
-        cls.__parts__ = {**cls.__parts__, **own}
-        for name, (_, part) in own.items():
-            if isinstance(part, Field):
-                delattr(cls, name)
+        setattr(cls, "__parts__", _LISTED)  # noqa: B010  # the base's are not the subclass's
+
+    @classmethod
+    def _annotate(cls, inherited: Parts) -> None:
+        """Completes the annotations of a class whose base has these fields, before they are listed."""
 
     def __init__(self, *values: Any, **named: Any) -> None:
         filled = _filled(self.__parts__, values, named)

@@ -19,13 +19,23 @@ from dataclasses import field
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from tirlite.diag.error import CallTypeError, GraphError, KernelError, PlanError, TirliteError
-from tirlite.record import Record, dashed
+from tirlite.record import Parts, Record, dashed
 
 if TYPE_CHECKING:
     from tirlite.diag.source import Span
     from tirlite.show import Styled
 
 _NAMED = re.compile(r"(?<!{){(\w+)")
+
+
+class _Code:
+    """The code of a message that has none of its own: its name."""
+
+    def __get__(self, instance: object, owner: type[Message]) -> str:
+        return dashed(owner.__name__)
+
+
+_CODE = _Code()
 
 
 class Message(Record):
@@ -42,13 +52,16 @@ class Message(Record):
     related: Span | None = field(default=None, kw_only=True, repr=False)
 
     def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "code" not in vars(cls):
+            setattr(cls, "code", _CODE)  # noqa: B010
+
+    @classmethod
+    def _annotate(cls, inherited: Parts) -> None:
         if not cls.__annotations__:
             templates = (cls.title, cls.label, cls.related_label, cls.help) if hasattr(cls, "title") else ()
             named = dict.fromkeys(name for each in templates for name in _NAMED.findall(each))
-            cls.__annotations__ = {name: "object" for name in named if name not in cls.__parts__}
-        super().__init_subclass__()
-        if "code" not in vars(cls):
-            cls.code = dashed(cls.__name__)
+            cls.__annotations__ = {name: "object" for name in named if name not in inherited}
 
     def say(self, template: str) -> str:
         """`template` with this message's values in it."""
