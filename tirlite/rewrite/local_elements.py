@@ -62,7 +62,7 @@ def with_local_elements(loop: For, touches: Mapping[Allocation, Sequence[Touch]]
     begun: set[Buffer] = set()
     top = {*loop.body.stmts}
     certain = {*_certain(loop.body)}
-    defined_inside = {name for stmt in loop.body.stmts for node in walk(stmt) for name in _defined(node)}
+    defined_inside = {getattr(stmt, name) for stmt in statements(loop.body) for name in stmt.DEFINES}
     for allocation, found in touches.items():
         root = allocation.buffer
         written = [touch for touch in found if writes(touch)]
@@ -118,19 +118,16 @@ def _certain(body: SeqStmt) -> Iterator[Stmt]:
                 yield from _certain(stmt.body)
 
 
-def _defined(node: Node) -> tuple[object, ...]:
-    return tuple(getattr(node, name) for name in node.DEFINES) if not isinstance(node, Expr) else ()
-
-
 def with_scalars(body: SeqStmt) -> SeqStmt | None:
     """The body of a loop, with its short loops written out, and a scalar for each element of what it allocates.
 
     None where it allocates no array and loops are not short enough, or where loops or arrays would be left.
     """
+    if not any(stmt.buffer.shape for stmt in statements_of(body, Allocate)) and not _has_few_apart(body):
+        return None
     made = written_out(body)
     allocated = {stmt.buffer for stmt in statements_of(made, Allocate)}
-    serves = any(buffer.shape for buffer in allocated) or _has_few_apart(body)
-    if not serves or any(isinstance(each, For | While) for each in statements(made)):
+    if next(statements_of(made, For, While), None) is not None:
         return None
     cells: dict[tuple[Buffer, int], Buffer] = {}
     if not all(_is_small(buffer) for buffer in allocated):

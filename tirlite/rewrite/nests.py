@@ -222,7 +222,7 @@ def _nest(chain: list[For], facts: Facts, rules: Rules) -> tuple[Stmt, ...] | No
     innermost = chain[-1]
     if rules.processor.permutes and not rules.called and (resampled := _resampled(innermost, facts, rules)) is not None:
         return _within(chain[:-1], resampled)
-    if innermost.kind in _PLAIN and not has_check(innermost) and (plain := with_scalars(innermost.body)) is not None:
+    if innermost.kind in _PLAIN and (plain := with_scalars(innermost.body)) is not None and not has_check(innermost):
         # Without arrays and loops inside, LLVM finds vectors also where lanes lie apart, as colours of an image do.
         return _within(chain[:-1], (innermost.replaced(body=plain),))
     found = (

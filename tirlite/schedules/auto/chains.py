@@ -88,7 +88,8 @@ def scheduled(facts: Facts, processor: Processor, form: Form) -> Trace:
 def chains(facts: Facts) -> Iterator[Chain]:
     """The chains of a function, in program order: nests that read what others before have filled, in one block."""
     allocated = {stmt.buffer for stmt in large_temporaries(facts.func)}
-    for block in (each for each in walk(facts.func.body) if isinstance(each, SeqStmt)):
+    blocks = (each for each in walk(facts.func.body) if isinstance(each, SeqStmt)) if allocated else ()
+    for block in blocks:
         nests = [stmt for stmt in block.stmts if isinstance(stmt, For) and _is_plain(stmt)]
         for place, nest in enumerate(nests):
             wanted, fills = _read(nest) & allocated, list[Var]()
