@@ -229,13 +229,16 @@ class Version:
 
     def _objects(self) -> tuple[bytes, ...]:
         """The object files that the function is compiled to; of functions that it calls, while others are lowered."""
+        from tirlite.analysis.work import distributed_loops
         from tirlite.codegen import SideBySide
+        from tirlite.ir.kernel_call import closure_of
 
         with SideBySide(self.options.target.name) as beside:
             if self._rewritten is None and (ahead := self._ahead(beside)) is not None:
                 self._rewritten = self._rewrite(ahead)
                 self._lowered = self._lower(ahead)
-            if self.lowered.needs_pool:
+            workers = 1 if self.options.debug else self._workers
+            if any(distributed_loops(each, workers) for each in closure_of(self.final)):
                 from tirlite.runtime.pool import load_beside
 
                 load_beside()

@@ -60,6 +60,9 @@ class SideBySide:
         self._settings = ExitStack()
 
     def __enter__(self) -> SideBySide:
+        import llvmlite.binding  # noqa: F401  # before there are threads that would take turns at it
+
+        self._settings.enter_context(_HANDOVER.held())
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -73,7 +76,6 @@ class SideBySide:
             return
         if not self._begun:
             self._settings.enter_context(SETTINGS.held(machine_for(effort_of(part), self._target)))
-            self._settings.enter_context(_HANDOVER.held())
         self._begun.add(part.text)
         self._waiting.put(part)
         if len(self._threads) < processors() - 1:
