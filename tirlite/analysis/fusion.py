@@ -34,14 +34,14 @@ def against(facts: Facts, first: For, second: For, shift: int) -> Iterator[Depen
     None stands for what is not known: how the loops lie to each other, or too many pairs of accesses.
     """
     mine, others = (facts.touches_in.get(loop, {}) for loop in (first, second))
-    addresses, aligned = facts.addresses, Alignment.of(facts.space, first, second, shift)
-    if aligned is None:
-        yield None
-        return
+    addresses, aligned = facts.addresses, None
     for allocation in (each for each in mine if each in others):
         ones, thens = distinct(mine[allocation], addresses), distinct(others[allocation], addresses)
         pairs = [(a, b) for a in ones for b in thens if writes(a) or writes(b)]
-        if len(pairs) > _MOST_PAIRS:
+        if not pairs:
+            continue
+        aligned = aligned or Alignment.of(facts.space, first, second, shift)
+        if aligned is None or len(pairs) > _MOST_PAIRS:
             yield None
             return
         home = next(each.parent for each in regions_around(ones[0].region) if each.composite is first)
