@@ -9,7 +9,7 @@ from rewrite.before_after import BeforeAfter, kernel
 
 import tirlite as tl
 from tirlite.ir import DType
-from tirlite.rewrite import Normalize, VectorizeLoops
+from tirlite.rewrite import Normalize, UnmarkLoops, VectorizeLoops
 
 n, m = tl.dims("n m")
 
@@ -67,6 +67,40 @@ def test_a_step_and_a_start() -> None:
 )
 def test_what_has_no_vector_form_stays(loop: str) -> None:
     PASS.expect_unchanged("t = tl.alloc(tl.f32[100 + m, 100 + m])\n" + loop)
+
+
+@pytest.mark.parametrize(
+    ("body", "is_unmarked"),
+    [
+        ("for k in tl.vectorized(m):\n    y[0, k] = x[0, k]", True),
+        ("for k in tl.vectorized(100):\n    y[0, k] = x[0, k]", True),
+        ("for k in tl.vectorized(4):\n    for i in range(n):\n        y[i, k] = x[i, k]", True),
+        ("for k in tl.vectorized(4):\n    y[0, k] = x[0, k]", False),
+        ("for k in tl.vectorized(m):\n    y[0, tl.i64(x[0, k])] = 1", False),
+    ],
+)
+def test_marked_loops_are_as_others_where_they_are_independent_and_not_done_at_once(
+    body: str, is_unmarked: bool
+) -> None:
+    func = Normalize()(kernel(body))
+    result = str(UnmarkLoops()(func))
+    assert result == str(func).replace("tl.vectorized", "range" if is_unmarked else "tl.vectorized")
+
+
+def test_a_marked_loop_around_a_while_goes_by_vectors() -> None:
+    source = """
+    n = tl.dim("n")
+    @tl.kernel
+    def halved(x: tl.f32[n], y: tl.out[tl.f32[n]]):
+        for i in {loop}(n):
+            left = x[i]
+            while left > 1:
+                left = left / 2
+            y[i] = left
+    """
+    marked, plain = (tl.compile(tl.parse(source.format(loop=loop))) for loop in ("tl.vectorized", "range"))
+    assert "tl.any(" in str(marked.lowered)
+    assert str(marked.lowered) == str(plain.lowered)
 
 
 def test_a_loop_around_a_sum_ends_by_one_vector_of_which_lanes_are_off() -> None:

@@ -38,6 +38,8 @@ _FEW = 16
 GROUP = 8
 # Loops of more iterations stay loops.
 _WRITTEN_OUT = 64
+# The most lanes of a vector.
+MOST_LANES = 64
 
 # What most programs are made of, and what is not a loop.
 _LEAVES: frozenset[type[Stmt]] = frozenset((Allocate, Store))
@@ -61,6 +63,12 @@ def has_much_to_do(loop: For) -> bool:
         ):
             return True
     return False
+
+
+def is_done_at_once(loop: For) -> bool:
+    """Whether all iterations of a loop that the author marked may be one vector."""
+    is_short = 2 <= len(loop.values or ()) <= MOST_LANES
+    return is_short and all(isinstance(stmt, Store | Let | IfThenElse) for stmt in loop.body.stmts)
 
 
 def is_written_out(loop: For) -> bool:

@@ -40,6 +40,6 @@ if TYPE_CHECKING:
     )
     from tirlite.rewrite.unroll_loops import UnrollLoops as UnrollLoops
     from tirlite.rewrite.use_permissions import UsePermissions as UsePermissions
-    from tirlite.rewrite.vectorize_loops import VectorizeLoops as VectorizeLoops
+    from tirlite.rewrite.vectorize_loops import UnmarkLoops as UnmarkLoops, VectorizeLoops as VectorizeLoops
 else:
     __getattr__, __all__ = late_names(__name__)

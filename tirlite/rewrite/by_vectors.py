@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import reduce
 
 from tirlite.analysis.streams import held as held_by_caches
-from tirlite.analysis.work import GROUP, mentions, widest_computed
+from tirlite.analysis.work import GROUP, MOST_LANES, mentions, widest_computed
 from tirlite.ir import (
     GE,
     GT,
@@ -44,8 +44,7 @@ from tirlite.rewrite.lanes import Lanes, NotVector, first_lanes, held, iteration
 from tirlite.rewrite.taps import written_out
 from tirlite.target import Processor
 
-# The most lanes of a vector, and the bytes of one: four registers of 512 bits, or more that are narrower.
-MOST_LANES = 64
+# The most bytes of a vector: four registers of 512 bits, or more that are narrower.
 _VECTOR_BYTES = 256
 # Vectors of fewer lanes are not worth it.
 _FEWEST_LANES = 4

@@ -13,6 +13,7 @@ from tirlite.analysis.work import (
     GROUP,
     asserts_alone,
     has_much_to_do,
+    is_done_at_once,
     is_written_out,
     meets_itself,
     reads_neighbours,
@@ -27,7 +28,6 @@ from tirlite.ir import (
     ForKind,
     IfThenElse,
     IntImm,
-    Let,
     Load,
     Mul,
     Node,
@@ -48,7 +48,6 @@ from tirlite.ir.checked import has_check
 from tirlite.ir.equal import are_equal
 from tirlite.record import record
 from tirlite.rewrite.by_vectors import (
-    MOST_LANES,
     ByVectors,
     few_widths_of,
     place_widths_of,
@@ -152,9 +151,9 @@ def _short_rows(chain: list[For], facts: Facts, rules: Rules) -> Iterator[Short]
 
 def _as_vectors(loop: For) -> tuple[Stmt, ...] | None:
     """All iterations of a loop that the author marked, or None."""
-    lanes = len(loop.values or ())
-    if not 2 <= lanes <= MOST_LANES or not all(isinstance(stmt, Store | Let | IfThenElse) for stmt in loop.body.stmts):
+    if not is_done_at_once(loop):
         return None
+    lanes = len(loop.values or ())
     vectors = Lanes(lanes, {loop.var: Ramp(loop.start, const(loop.step, i64), lanes)})
     try:
         return vectors.block(loop.body).stmts

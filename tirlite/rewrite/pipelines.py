@@ -22,7 +22,7 @@ from tirlite.rewrite.reductions import BlockReductions, CheckReductions, SplitRe
 from tirlite.rewrite.storage_rewrite import StorageRewrite
 from tirlite.rewrite.threads.passes import InjectVirtualThreads, SplitThreads
 from tirlite.rewrite.use_permissions import UsePermissions
-from tirlite.rewrite.vectorize_loops import VectorizeLoops
+from tirlite.rewrite.vectorize_loops import UnmarkLoops, VectorizeLoops
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -72,7 +72,8 @@ def pipeline(options: Options, form: Form = Form.USUAL, auto: tuple[Pass, ...] =
     # Loops that look at index arrays before others stay as they are: they are short work.
     shared_from = _MANY if options.target.workers > 1 else _NEVER
     shared_from = shared_from if form is Form.USUAL else 0
-    found = (FindReductions(integers=True, shared_from=shared_from),) if isinstance(given, str) else ()
+    reductions = FindReductions(integers=True, shared_from=shared_from)
+    found: tuple[Pass, ...] = (reductions, UnmarkLoops()) if isinstance(given, str) else ()
     if isinstance(given, tuple) and given and isinstance(given[0], FindReductions):
         found, given = (replace(given[0], shared_from=shared_from),), given[1:]
     split = () if in_order else (*(() if found else (FindReductions(),)), *blocks, SplitReductions())

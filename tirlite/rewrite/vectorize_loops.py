@@ -1,4 +1,7 @@
-"""VectorizeLoops writes loops as statements on vectors: those that the author marks, and those where that pays."""
+"""VectorizeLoops writes loops as statements on vectors: those that the author marks, and those where that pays.
+
+UnmarkLoops goes before the rules for loops that nobody has marked, so that these hold for marked ones, too.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from tirlite.analysis.work import (
     asserts_alone,
     follows_a_place,
     has_much_to_do,
+    is_done_at_once,
     is_written_out,
     meets_itself,
     reads_neighbours,
@@ -28,13 +32,31 @@ if TYPE_CHECKING:
 
 
 @record
+class UnmarkLoops(FactsPass):
+    """Writes `tl.vectorized` loops as those over `range`, where iterations are proved independent: the order is free.
+
+    But for loops of up to 64 iterations, a constant number, with nothing but stores, lets and branches: these are to be
+    done at once. For functions in normal form (see `Normalize`).
+    """
+
+    def rewritten(self, facts: Facts) -> PrimFunc:
+        marked = (loop for loop in statements_of(facts.func.body, For) if loop.kind is ForKind.VECTORIZED)
+        made = {loop for loop in marked if not is_done_at_once(loop) and facts.is_independent(loop)}
+        if not made:
+            return facts.func
+
+        from tirlite.ir import rewrite
+
+        return rewrite(facts.func, {For: lambda loop: loop.replaced(kind=ForKind.SERIAL) if loop in made else loop})
+
+
+@record
 class VectorizeLoops(FactsPass):
     """Writes loops with Ramp and Broadcast: all iterations at once.
 
     `tl.vectorized` loops with constant bounds have no order, so each statement may be done for all iterations before
-    the next one. Left alone, for LLVM to do what it can, are such loops with symbolic bounds or more than 64
-    iterations, with other statements than stores and lets, and with what has no vector form: an index along an axis
-    that is not the last, a conditional expression, a call.
+    the next one. Left alone, for LLVM to do what it can, are others, and what has no vector form: an index along an
+    axis that is not the last, a conditional expression, a call.
 
     Serial loops go by vectors of up to 64 lanes where they compute elementary functions or have loops inside, if
     iterations are proved independent, write no temporary that could lie in the place of one that they read, and

@@ -10,7 +10,7 @@ from tirlite.rewrite.find_reductions import FindReductions
 from tirlite.rewrite.options import Form
 from tirlite.rewrite.pipeline import Pass
 from tirlite.rewrite.pipelines import LOOPS
-from tirlite.rewrite.vectorize_loops import VectorizeLoops
+from tirlite.rewrite.vectorize_loops import UnmarkLoops, VectorizeLoops
 from tirlite.schedules.auto.rules import (
     Rules,
     ScheduleChains,
@@ -70,7 +70,7 @@ def schedule_of(func: PrimFunc, given: object, target: Target) -> Schedule:
     from tirlite.schedules.auto.orders import orders
 
     facts, steps = Facts(Normalize()(func)), list[Pass]()
-    for each in (FindReductions(integers=True), InjectVirtualThreads(), SplitThreads()):
+    for each in (FindReductions(integers=True), UnmarkLoops(), InjectVirtualThreads(), SplitThreads()):
         found = after(each, facts)
         steps += [] if found.func is facts.func else [each]
         facts = found

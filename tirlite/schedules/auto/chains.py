@@ -14,6 +14,7 @@ from math import inf, prod
 
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.streams import held, results
+from tirlite.analysis.work import MOST_LANES
 from tirlite.diag import KernelError
 from tirlite.ir import (
     Buffer,
@@ -34,7 +35,6 @@ from tirlite.ir import (
 )
 from tirlite.ir.shapes import constant_bytes
 from tirlite.record import record
-from tirlite.rewrite.by_vectors import MOST_LANES
 from tirlite.rewrite.options import Form
 from tirlite.schedules.annotate import Parallel
 from tirlite.schedules.auto.candidates import large_temporaries
