@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tirlite.bench.kernels import Row, kernels_text, measured
+import tirlite as tl
+from tirlite.bench.kernels import Row, kernels_text, limits_of, measured
 from tirlite.bench.main import main
 from tirlite.bench.workloads import workloads
 
@@ -19,6 +20,17 @@ def test_all_workloads_are_right_in_tirlite_and_numpy(capsys: pytest.CaptureFixt
     assert len(rows) == len(workloads(quick=True))
     assert [(row["workload"], name) for row in rows for name, each in row["least"].items() if each is None] == []
     assert all(row["limit"] > 0 for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("name", "limits"),
+    [("sum", ["bytes"]), ("chain", ["bytes", "functions"]), ("attention", ["bytes", "multiply-adds", "functions"])],
+)
+def test_what_is_measured_beside_a_workload_is_what_it_has_to_do(name: str, limits: list[str]) -> None:
+    calls = limits_of(workloads(quick=True)[name](), tl.Target.host(workers=1))
+    for call in calls.values():
+        call()
+    assert [*calls] == limits
 
 
 def test_what_comes_out_wrong_is_told() -> None:

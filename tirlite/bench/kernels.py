@@ -22,7 +22,8 @@ from tirlite import driver
 from tirlite.bench.figures import machine, machine_text
 from tirlite.bench.peers import PEERS, peers_for
 from tirlite.bench.workloads import Array, Workload, workloads
-from tirlite.driver.profile import moving, multiplying
+from tirlite.driver.profile import computing, moving, multiplying
+from tirlite.ir import PrimFunc
 from tirlite.record import record
 from tirlite.show import table
 from tirlite.target import Target
@@ -48,7 +49,7 @@ _RUNS = 25
 class Row:
     """What a workload took on `threads`: the least and the median milliseconds, by peer; None where it came out wrong.
 
-    `limit` is the larger of what as many bytes and as many multiply-adds take, at least.
+    `limit` is the largest of what as many bytes, multiply-adds and elementary functions take, at least.
     """
 
     workload: str
@@ -94,7 +95,7 @@ def measured(workload: Workload, key: str, threads: int, peers: tuple[str, ...],
     for name, (call, array) in called.items():
         call()
         is_right[name] = bool((abs(array.astype(float) - workload.exact) <= workload.bound).all())
-    limits = _limits(workload, target)
+    limits = limits_of(workload, target)
     seconds = _in_turn({name: call for name, (call, _) in called.items()} | limits, runs)
     least = {name: 1e3 * min(each) for name, each in seconds.items()}
     limited_by = max(limits, key=lambda name: least[name])
@@ -108,12 +109,23 @@ def measured(workload: Workload, key: str, threads: int, peers: tuple[str, ...],
     )
 
 
-def _limits(workload: Workload, target: Target) -> dict[str, Callable[[], object]]:
-    """What moves as many bytes, and what does as many multiply-adds."""
-    found = {"bytes": moving(workload.bytes_read, workload.output.nbytes)}
+def limits_of(workload: Workload, target: Target) -> dict[str, Callable[[], object]]:
+    """What moves as many bytes, what does as many multiply-adds, and what computes as many elementary functions."""
+    found = {"bytes": [moving(workload.bytes_read, workload.output.nbytes)]}
     if workload.dtype and workload.multiply_adds:
-        found["multiply-adds"] = multiplying(workload.multiply_adds, workload.dtype)
-    return {name: partial(driver.compile(func, target=target), *given) for name, (func, given) in found.items()}
+        found["multiply-adds"] = [multiplying(workload.multiply_adds, workload.dtype)]
+    if workload.functions:
+        found["functions"] = [computing(count, name, "f32") for name, count in workload.functions.items()]
+    return {name: partial(_all, [_call(*each, target) for each in works]) for name, works in found.items()}
+
+
+def _call(func: PrimFunc, given: tuple[object, ...], target: Target) -> Callable[[], object]:
+    return partial(driver.compile(func, target=target), *given)
+
+
+def _all(calls: Sequence[Callable[[], object]]) -> None:
+    for call in calls:
+        call()
 
 
 def _in_turn(calls: dict[str, Callable[[], object]], runs: int) -> dict[str, list[float]]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,8 @@ _random = np.random.default_rng
 class Workload:
     """`kernel` of `inputs` gives `exact`, and may be off by `bound` at each element: 0 for integers.
 
-    It does `multiply_adds` of `dtype`, "" where they are not what limits it.
+    It does `multiply_adds` of `dtype`, "" where they are not what limits it, and computes each of `functions` of f32 so
+    often; `exp!` is the fast form of `exp`.
     """
 
     name: str
@@ -32,6 +34,7 @@ class Workload:
     bound: Array | float
     multiply_adds: int = 0
     dtype: str = "f32"
+    functions: Mapping[str, int] = MappingProxyType({})
 
     @property
     def bytes_read(self) -> int:
@@ -70,14 +73,16 @@ def _chain(n: int) -> Workload:
     wide = a.astype(float), b.astype(float), c.astype(float)
     exact = np.exp(wide[0] * wide[1] + wide[2]) * np.tanh(wide[0])
     bound = _EPS * (16 + abs(wide[0] * wide[1]) + abs(wide[2])) * abs(exact)
-    return Workload("exp, tanh", definitions.chain, (a, b, c), np.zeros_like(a), exact, bound)
+    functions = {"exp!": n, "tanh!": n}
+    return Workload("exp, tanh", definitions.chain, (a, b, c), np.zeros_like(a), exact, bound, functions=functions)
 
 
 def _softmax(n: int, m: int) -> Workload:
     x = _floats(n, m)
     shifted = x.astype(float) - x.max(1, keepdims=True)
     exact = np.exp(shifted) / np.exp(shifted).sum(1, keepdims=True)
-    return Workload("softmax", definitions.softmax, (x,), np.zeros_like(x), exact, _EPS * (m - shifted) * exact)
+    bound, functions = _EPS * (m - shifted) * exact, {"exp!": n * m}
+    return Workload("softmax", definitions.softmax, (x,), np.zeros_like(x), exact, bound, functions=functions)
 
 
 def _layer_norm(n: int, m: int) -> Workload:
@@ -147,8 +152,12 @@ def _attention(heads: int, n: int, d: int) -> Workload:
     weights = np.exp(scores - scores.max(2, keepdims=True))
     weights /= weights.sum(2, keepdims=True)
     bound = _EPS * (2 * n + 4 * d * size) * (weights @ abs(v))
-    output = np.zeros_like(q)
-    return Workload("attention", definitions.attention, (q, keys, v), output, weights @ v, bound, 2 * heads * n * n * d)
+    given, output, pairs = (q, keys, v), np.zeros_like(q), heads * n * n
+    return Workload(
+        *("attention", definitions.attention, given, output, weights @ v, bound),
+        multiply_adds=2 * pairs * d,
+        functions={"exp!": pairs},
+    )
 
 
 def _total(n: int) -> Workload:
