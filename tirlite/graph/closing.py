@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from tirlite.graph.expr import Call, Constant, Expr, If, Let, Tuple, TupleGetItem, Var, operands_first
-from tirlite.graph.op import Op
+from tirlite.graph.expr import Call, Constant, Expr, If, Let, Tuple, Var, operands_first, rebuilt
 from tirlite.graph.run_dims import RunDim, mapped_run_dim, run_dims, with_limits
-from tirlite.graph.types import substituted, tensors
+from tirlite.graph.types import substituted
 from tirlite.record import record
 from tirlite.sizes import Dim, Size, as_size, dims_of, substitute
 from tirlite.sizes.poly import atom_of
@@ -31,10 +30,10 @@ class Closed:
 
     def untold(self) -> tuple[Size, ...]:
         """The dims that the body, or what it takes room for, mentions, and that no parameter tells."""
-        told = {dim for param in self.params for size in sizes_of(param) for dim in atom_of(size, Dim)}
+        told = {dim for param in self.params for size in param.sizes for dim in atom_of(size, Dim)}
         inside = operands_first(self.body)
         told |= {dim for expr in inside if isinstance(expr, Call | If) for dim in expr.tells}
-        sizes = [*self.room, *(size for expr in inside for size in sizes_of(expr))]
+        sizes = [*self.room, *(size for expr in inside for size in expr.sizes)]
         dims = dict.fromkeys(dim for size in with_limits(sizes) for dim in dims_of(size))
         return tuple(dim + 0 for dim in dims if dim not in told and not isinstance(dim, RunDim))
 
@@ -82,19 +81,23 @@ class _Closing:
         self.made: dict[Expr, Expr] = {}
         self.taken: set[str] = set()
         self._name_extents([*params, *order], room)
-        self.room = tuple(substitute(size, self.extents) for size in room)
+        self.room = tuple(map(self._size, room))
         self.params = [self._param(each, each.name) for each in params]
         self.made.update(zip(params, self.params, strict=True))
         for expr in order:
             if expr not in self.made:
                 self._find_extents(expr)
-                self.made[expr] = self._again(expr)
+                self.made[expr] = rebuilt(expr, self._value, self._size)
 
     def closed(self, results: Sequence[Expr]) -> Closed:
         """What was made, with these results."""
         body = Tuple(tuple(map(self._value, results)))
         params = (*self.params, *self.outside.values())
         return Closed(params, body, tuple(self.outside), self.extents, self.room)
+
+    def _size(self, size: Size) -> Size:
+        """What a size is inside."""
+        return substitute(size, self.extents)
 
     def _order(self, results: Sequence[Expr]) -> list[Expr]:
         """What is inside, operands first. Variables of Lets are seen through."""
@@ -135,41 +138,16 @@ class _Closing:
         return Var(free, substituted(expr.type, self.extents), span=expr.span, device=expr.device)
 
     def _name_extents(self, exprs: Sequence[Expr], room: Sequence[Size]) -> None:
-        sizes = with_limits([*room, *(size for expr in exprs for size in _all_sizes(expr))])
+        # Those of what comes in from outside among them.
+        every = (each for expr in exprs for each in (expr, *expr.operands))
+        sizes = with_limits([*room, *(size for each in every for size in each.sizes)])
         for dim in run_dims(sizes):
             if self._resolved(dim.source) not in self.inside:
                 self.extents[dim] = Dim(f"{dim.name}_{len(self.extents)}", 0, dim.max) + 0
 
     def _find_extents(self, expr: Expr) -> None:
         """Lets extents that are found inside have the values inside."""
-        for dim in run_dims(with_limits(sizes_of(expr))):
+        for dim in run_dims(with_limits(expr.sizes)):
             if dim not in self.extents:
-                found = mapped_run_dim(dim, self._value(dim.source), lambda size: substitute(size, self.extents))
+                found = mapped_run_dim(dim, self._value(dim.source), self._size)
                 self.extents[dim] = found + 0
-
-    def _again(self, expr: Expr) -> Expr:
-        """The same expression of what its operands are inside."""
-        if isinstance(expr, Call):
-            args = tuple(map(self._value, expr.args))
-            return expr.replaced(args=args, attrs=expr.attrs.substituted(self.extents))
-        if isinstance(expr, If):
-            condition, then, other = map(self._value, (expr.condition, expr.then, expr.other))
-            given = None if expr.given is None else substituted(expr.given, self.extents)
-            return expr.replaced(condition=condition, then=then, other=other, given=given)
-        if isinstance(expr, Tuple):
-            return expr.replaced(fields=tuple(map(self._value, expr.fields)))
-        assert isinstance(expr, TupleGetItem)
-        return expr.replaced(value=self._value(expr.value))
-
-
-def sizes_of(expr: Expr) -> list[Size]:
-    """The extents in the type of an expression, and the sizes in its attributes."""
-    found = [extent for of in tensors(expr.type) for extent in of.shape]
-    if isinstance(expr, Call) and isinstance(expr.op, Op):
-        found += expr.attrs.symbolic_sizes()
-    return found
-
-
-def _all_sizes(expr: Expr) -> list[Size]:
-    """Those of what comes in from outside among them."""
-    return [size for each in (expr, *expr.operands) for size in sizes_of(each)]

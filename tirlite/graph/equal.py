@@ -11,7 +11,7 @@ from tirlite.graph.demand import demand_function
 from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Tuple, TupleGetItem
 from tirlite.graph.op import Op
 from tirlite.graph.program import Block, Program, extents_found, program
-from tirlite.graph.types import Type, substituted, tensors
+from tirlite.graph.types import Type, substituted
 from tirlite.ir import Equality
 from tirlite.sizes import Dim, Size
 from tirlite.sizes.poly import atom_of
@@ -77,7 +77,7 @@ def _told(line: _Line | None) -> str:
 def _paired_dims(a: FunctionNode, b: FunctionNode) -> dict[Dim, Size]:
     """The dims of `a`, and what stands in their place in `b`."""
     pairs: dict[Dim, Size] = {}
-    for left, right in zip(_extents(a), _extents(b), strict=False):
+    for left, right in zip(a.extents, b.extents, strict=False):
         for dim in atom_of(left, Dim):
             others = atom_of(right, Dim)
             if dim not in pairs and others and _facts(dim) == _facts(others[0]):
@@ -87,10 +87,6 @@ def _paired_dims(a: FunctionNode, b: FunctionNode) -> dict[Dim, Size]:
 
 def _facts(dim: Dim) -> tuple[int, int | None, int]:
     return dim.min, dim.max, dim.multiple_of
-
-
-def _extents(function: FunctionNode) -> list[Size]:
-    return [e for param in function.params for tensor in tensors(param.type) for e in tensor.shape]
 
 
 def _lines(function: FunctionNode, dims: Mapping[Dim, Size]) -> Iterator[_Line]:

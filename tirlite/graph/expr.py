@@ -7,7 +7,7 @@ where it is used, see `program`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field, replace
 from typing import Any, Self, cast
 
@@ -20,7 +20,7 @@ from tirlite.graph.demands import Demand
 from tirlite.graph.extents import is_equal
 from tirlite.graph.op import Attrs, Op, OperandCount, Site
 from tirlite.graph.run_dims import RunDim, run_dims, with_limits
-from tirlite.graph.types import TensorType, TupleType, Type, same_type, substituted, tensors
+from tirlite.graph.types import TensorType, TupleType, Type, extents_in, mapped_type, same_type, substituted, tensors
 from tirlite.ir import DType
 from tirlite.record import parts_of, record
 from tirlite.sizes import Dim, Size, substitute
@@ -85,6 +85,11 @@ class Expr(ABC):
         if not isinstance(self.type, TensorType):
             raise TypeError(f"{self.type} is not a tensor")
         return self.type
+
+    @property
+    def sizes(self) -> list[Size]:
+        """The extents in its type, and the sizes in its attributes that depend on dims."""
+        return extents_in((self.type,))
 
     @property
     def shape(self) -> tuple[Any, ...]:
@@ -195,6 +200,10 @@ class Call(Expr):
         return (*self.args, *self.sources) if self.sources else self.args
 
     @property
+    def sizes(self) -> list[Size]:
+        return [*extents_in((self.type,)), *self.attrs.symbolic_sizes()]
+
+    @property
     def tells(self) -> frozenset[Dim]:
         """The dims that the value tells: extents that steps of a loop change."""
         return frozenset() if isinstance(self.op, Op) else _own_dims(self.type, self.args)
@@ -207,8 +216,7 @@ class Call(Expr):
 
 def _found_by_run(of: Type, sizes: Iterable[Size]) -> tuple[Expr, ...]:
     """The values of the extents in a type, and of those in other sizes, that a run finds."""
-    extents = (extent for each in tensors(of) for extent in each.shape)
-    return tuple(dict.fromkeys(dim.source for dim in run_dims(with_limits((*extents, *sizes)))))
+    return tuple(dict.fromkeys(dim.source for dim in run_dims(with_limits((*extents_in((of,)), *sizes)))))
 
 
 @record(eq=False, repr=False)
@@ -316,9 +324,8 @@ def _own_dims(of: Type, parts: Iterable[Expr]) -> frozenset[Dim]:
 
 def _dims(of: Type) -> Iterator[Dim]:
     """The extents of a type that are dims by themselves."""
-    for each in tensors(of):
-        for extent in each.shape:
-            yield from (dim for dim in atom_of(extent, Dim) if not isinstance(dim, RunDim))
+    for extent in extents_in((of,)):
+        yield from (dim for dim in atom_of(extent, Dim) if not isinstance(dim, RunDim))
 
 
 def _may_be(given: Type | None, of: Type) -> bool:
@@ -362,6 +369,11 @@ class FunctionNode:
         """The type of what it returns."""
         return self.body.type
 
+    @property
+    def extents(self) -> list[Size]:
+        """The extents in the types of its parameters, from left to right."""
+        return extents_in(param.type for param in self.params)
+
     def replaced(self, **changes: object) -> Self:
         """The same function with some parts changed."""
         return cast(Self, replace(cast(Any, self), **changes))
@@ -377,6 +389,26 @@ def _restored(kind: type[FunctionNode], _: list[Expr], parts: list[object]) -> F
     for name, value in zip(parts_of(kind), parts, strict=True):
         object.__setattr__(made, name, value)
     return made
+
+
+def rebuilt(expr: Expr, value: Callable[[Expr], Expr], size: Callable[[Size], Size] | None = None) -> Expr:
+    """The same expression of what one function makes of its operands, another one of the sizes that were said in it.
+
+    Those are sizes in attributes, and in the type that an If is given. What changes in nothing is itself.
+    """
+    changes: dict[str, object] = {}
+    if isinstance(expr, Call):
+        attrs = expr.attrs if size is None else expr.attrs.mapped(size)
+        changes = {"args": tuple(map(value, expr.args)), "attrs": attrs}
+    elif isinstance(expr, If):
+        given = expr.given if size is None or expr.given is None else mapped_type(expr.given, size)
+        changes = {name: value(getattr(expr, name)) for name in ("condition", "then", "other")} | {"given": given}
+    elif isinstance(expr, Tuple):
+        changes = {"fields": tuple(map(value, expr.fields))}
+    elif isinstance(expr, TupleGetItem):
+        changes = {"value": value(expr.value)}
+    is_same = all(getattr(expr, name) == each for name, each in changes.items())
+    return expr if is_same else expr.replaced(**changes)
 
 
 def operands_first(root: Expr) -> list[Expr]:

@@ -22,7 +22,6 @@ from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Let, Tupl
 from tirlite.graph.loop import LoopFunction
 from tirlite.graph.op import Op
 from tirlite.graph.program import Block, extents_found, program
-from tirlite.graph.types import Type, tensors
 from tirlite.ir import Steps, run
 from tirlite.record import record
 from tirlite.sizes import dims_of
@@ -61,9 +60,7 @@ def _reachable(function: FunctionNode) -> list[FunctionNode]:
 
 
 def _facts(function: FunctionNode) -> Iterator[str]:
-    types: list[Type] = [param.type for param in function.params]
-    extents = [extent for of in types for tensor in tensors(of) for extent in tensor.shape]
-    for dim in dict.fromkeys(dim for extent in extents for dim in dims_of(extent)):
+    for dim in dict.fromkeys(dim for extent in function.extents for dim in dims_of(extent)):
         if dim.told:
             yield f"# {dim.name}: {dim.told}"
 

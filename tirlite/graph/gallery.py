@@ -34,8 +34,7 @@ class Network:
     @property
     def dims(self) -> dict[str, Dim]:
         """The dims of the parameters by name."""
-        extents = (extent for param in self.function.params for extent in param.shape)
-        return {dim.name: dim for extent in extents for dim in dims_of(extent)}
+        return {dim.name: dim for extent in self.function.extents for dim in dims_of(extent)}
 
     def arguments(self, sizes: Mapping[str, int], seed: int = 0) -> tuple[npt.NDArray[Any], ...]:
         """Arrays for the parameters: normal floats, integers that are in range where they are indices, else 0 or 1."""

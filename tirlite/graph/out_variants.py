@@ -105,3 +105,10 @@ class OutVariants:
 def types_at(types: Iterable[TensorType], binding: Mapping[Dim, int]) -> tuple[TensorType, ...]:
     """The types with integers for their extents."""
     return tuple(TensorType(values(each.shape, binding), each.dtype) for each in types)
+
+
+def aligned(size: int, alignment: int) -> Array:
+    """Fresh bytes at an address that is a multiple of `alignment`."""
+    memory = np.empty(size + alignment, np.uint8)
+    start = -memory.ctypes.data % alignment
+    return memory[start : start + size]

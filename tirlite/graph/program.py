@@ -6,17 +6,17 @@ one branch of an `If` needs is computed in that branch; one that is needed in bo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import NamedTuple
 
 from tirlite.diag import GraphMessage
 from tirlite.graph.demand import demand_function
-from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Let, Tuple, TupleGetItem, Var
+from tirlite.graph.expr import Constant, Expr, FunctionNode, If, Let, Tuple, TupleGetItem, Var, operands_first
 from tirlite.graph.run_dims import RunDim, run_dims, with_limits
 from tirlite.graph.types import tensors
 from tirlite.record import record
-from tirlite.sizes import Size
 
 
 class UnboundGraphVar(GraphMessage):
@@ -86,6 +86,11 @@ class Program:
             else:
                 return expr
 
+    def mapped(self, function: Callable[[Block], Block]) -> Program:
+        """The program with other blocks, of the body and of branches."""
+        branches = {step: Branches(*map(function, pair)) for step, pair in self.branches.items()}
+        return replace(self, body=function(self.body), branches=MappingProxyType(branches))
+
     def steps(self) -> Iterator[Expr]:
         """All expressions in program order: those of branches where their If stands, the then-branch first."""
         stack = [iter(self.body.steps)]
@@ -109,7 +114,7 @@ def extents_found(made: Program) -> dict[Expr | Block, tuple[RunDim, ...]]:
     above, places = _places(made)
     users: dict[RunDim, Block] = {}
     for step, (block, _) in places.items():
-        for dim in run_dims(with_limits(_sizes(step))):
+        for dim in run_dims(with_limits(step.sizes)):
             users[dim] = _common(above, users.get(dim, block), block)
     last: dict[RunDim, Expr | Block] = {}
     found: dict[Expr | Block, list[RunDim]] = {}
@@ -152,20 +157,13 @@ def _common(above: Mapping[Block, Block], a: Block, b: Block) -> Block:
     return b
 
 
-def _sizes(step: Expr) -> Iterator[Size]:
-    for of in tensors(step.type):
-        yield from of.shape
-    if isinstance(step, Call):
-        yield from step.attrs.symbolic_sizes()
-
-
 def program(function: FunctionNode) -> Program:
     """The program of a function, without looking into functions that it calls.
 
     Raises GraphError for a variable without a value, and for one with two.
     """
     demand_function(function)
-    order = _post_order(function.body)
+    order = operands_first(function.body)
     bound = _bound(function, order)
     regions = _Regions(function, order)
     _check_uses(function, order, bound, regions)
@@ -180,22 +178,6 @@ def program(function: FunctionNode) -> Program:
     body = Block(tuple(blocks[0]), function.body)
     parts = MappingProxyType(_parts(function, order, bound))
     return Program(function, body, MappingProxyType(branches), MappingProxyType(bound), parts)
-
-
-def _post_order(root: Expr) -> list[Expr]:
-    """All expressions, each once and after its operands."""
-    order: list[Expr] = []
-    seen: set[Expr] = set()
-    stack: list[tuple[Expr, bool]] = [(root, False)]
-    while stack:
-        expr, is_done = stack.pop()
-        if is_done:
-            order.append(expr)
-        elif expr not in seen:
-            seen.add(expr)
-            stack.append((expr, True))
-            stack += [(operand, False) for operand in reversed(expr.operands) if operand not in seen]
-    return order
 
 
 def _bound(function: FunctionNode, order: list[Expr]) -> dict[Var, Expr]:

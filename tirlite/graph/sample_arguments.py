@@ -31,8 +31,7 @@ _OF_FIRST = ("gather", "gather_elements", "gather_nd", "pad", "reduce_max", "red
 
 def dims_in(function: FunctionNode) -> list[Dim]:
     """The dims in the types of the parameters, each once."""
-    extents = (extent for param in function.params for of in tensors(param.type) for extent in of.shape)
-    return list(dict.fromkeys(dim for extent in extents for dim in dims_of(extent)))
+    return list(dict.fromkeys(dim for extent in function.extents for dim in dims_of(extent)))
 
 
 def sample_sizes(function: FunctionNode, told: Mapping[Dim, int]) -> dict[Dim, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -113,6 +113,11 @@ def tensors(given: Type) -> tuple[TensorType, ...]:
     return tuple(_tensors(given))
 
 
+def extents_in(types: Iterable[Type]) -> list[Size]:
+    """The extents of the tensors in some types, from left to right."""
+    return [extent for given in types for of in tensors(given) for extent in of.shape]
+
+
 def _tensors(given: Type) -> Iterator[TensorType]:
     stack = [given]
     while stack:
@@ -135,9 +140,14 @@ def same_type(a: Type, b: Type) -> bool:
 
 def substituted(given: Type, sizes: Mapping[Dim, Size]) -> Type:
     """The type with sizes in the place of dims."""
+    return mapped_type(given, lambda extent: substitute(extent, sizes))
+
+
+def mapped_type(given: Type, function: Callable[[Size], Size]) -> Type:
+    """The type with what a function makes of each extent."""
     if isinstance(given, TupleType):
-        return TupleType(tuple(substituted(each, sizes) for each in given.fields))
-    return TensorType(tuple(substitute(extent, sizes) for extent in given.shape), given.dtype)
+        return TupleType(tuple(mapped_type(each, function) for each in given.fields))
+    return TensorType(tuple(map(function, given.shape)), given.dtype)
 
 
 Array = npt.NDArray[Any]

@@ -14,7 +14,7 @@ from tirlite.graph.loop import LoopFunction
 from tirlite.graph.op import Op
 from tirlite.graph.program import program
 from tirlite.graph.run_dims import RunDim
-from tirlite.graph.types import TupleType, Type, tensors
+from tirlite.graph.types import TupleType
 from tirlite.sizes import Dim, Size, dims_of
 from tirlite.sizes.dim import contradiction
 from tirlite.sizes.poly import atom_of
@@ -69,9 +69,9 @@ def _check_outputs(function: FunctionNode) -> None:
 
 def _check_body(function: FunctionNode) -> Iterator[FunctionNode]:
     """Checks the dims, and yields the functions that are called."""
-    known = {dim for param in function.params for extent in _extents(param.type) for dim in atom_of(extent, Dim)}
+    known = {dim for extent in function.extents for dim in atom_of(extent, Dim)}
     for param in function.params:
-        _check_dims(function, param.name, _extents(param.type), known, param.span)
+        _check_dims(function, param.name, param.sizes, known, param.span)
     if isinstance(function, LoopFunction):
         _check_dims(function, function.name, [function.most], known, function.span)
     for demand in function.demands:
@@ -81,15 +81,12 @@ def _check_body(function: FunctionNode) -> Iterator[FunctionNode]:
     if message is not None:
         raise GraphError(message.replaced(span=function.span))
     for step in program(function).steps():
-        sizes = _extents(step.type)
-        if isinstance(step, Call):
-            sizes += step.attrs.symbolic_sizes()
-            if not isinstance(step.op, Op):
-                yield step.op
+        if isinstance(step, Call) and not isinstance(step.op, Op):
+            yield step.op
         if isinstance(step, Call | If):
             known |= step.tells
         where = step.op.name if isinstance(step, Call) else type(step).__name__.lower()
-        _check_dims(function, where, sizes, known, step.span)
+        _check_dims(function, where, step.sizes, known, step.span)
 
 
 def _check_dims(function: FunctionNode, where: str, sizes: list[Size], known: set[Dim], span: Span | None) -> None:
@@ -99,7 +96,3 @@ def _check_dims(function: FunctionNode, where: str, sizes: list[Size], known: se
                 _check_dims(function, where, [*dim.limits], known, span)
             elif dim not in known:
                 raise UnknownGraphDim(dim.name, where, function.name, span=span).error()
-
-
-def _extents(of: Type) -> list[Size]:
-    return [extent for tensor in tensors(of) for extent in tensor.shape]

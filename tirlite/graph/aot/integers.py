@@ -8,7 +8,7 @@ those of the graph as it is written, wherever they are quantized again.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -22,7 +22,7 @@ from tirlite.graph.operators.convolution import Conv
 from tirlite.graph.operators.elementwise import Cast
 from tirlite.graph.operators.linear import Gemm
 from tirlite.graph.operators.quantization import ADD_DEQUANTIZED, CONV_BYTES, MATMUL_BYTES, Quantize, Requantize
-from tirlite.graph.program import Block, Branches, Part, Program
+from tirlite.graph.program import Block, Part, Program
 from tirlite.ir import DType, f32, i8, i16, i32, u8
 from tirlite.record import record
 from tirlite.sizes import Size
@@ -76,7 +76,11 @@ class _Rewriting:
             return self.made
         parts = self._parts()
         made = replace(self.made, parts=MappingProxyType(parts))
-        return _numbers_first(_without_unused(_Blocks(self.added).program(made)))
+        return _numbers_first(_without_unused(made.mapped(self._block)))
+
+    def _block(self, block: Block) -> Block:
+        """The block with what was added in the place of its steps."""
+        return Block(tuple(each for step in block.steps for each in self.added.get(step, (step,))), block.result)
 
     def _parts(self) -> dict[Expr, tuple[Part, ...]]:
         """The tensors of all expressions, old and new."""
@@ -319,20 +323,6 @@ class _Rewriting:
         return made
 
 
-class _Blocks:
-    """Puts steps in the place of others."""
-
-    def __init__(self, added: Mapping[Expr, tuple[Call, ...]]) -> None:
-        self.added = added
-
-    def program(self, made: Program) -> Program:
-        branches = {step: Branches(*map(self._block, pair)) for step, pair in made.branches.items()}
-        return replace(made, body=self._block(made.body), branches=MappingProxyType(branches))
-
-    def _block(self, block: Block) -> Block:
-        return Block(tuple(each for step in block.steps for each in self.added.get(step, (step,))), block.result)
-
-
 def _without_unused(made: Program) -> Program:
     """The program without the calls whose results nothing uses."""
     used = {part.step for part in made.parts[made.function.body]}
@@ -347,8 +337,7 @@ def _without_unused(made: Program) -> Program:
     def block(old: Block) -> Block:
         return Block(tuple(step for step in old.steps if step in kept), old.result)
 
-    branches = {step: Branches(*map(block, pair)) for step, pair in made.branches.items()}
-    return replace(made, body=block(made.body), branches=MappingProxyType(branches))
+    return made.mapped(block)
 
 
 def _numbers_first(made: Program) -> Program:
@@ -365,8 +354,7 @@ def _numbers_first(made: Program) -> Program:
                 places[step] = max(known, default=number), number + 1
         return Block(tuple(sorted(old.steps, key=places.__getitem__)), old.result)
 
-    branches = {step: Branches(*map(block, pair)) for step, pair in made.branches.items()}
-    return replace(made, body=block(made.body), branches=MappingProxyType(branches))
+    return made.mapped(block)
 
 
 def _is_number(step: Call) -> bool:

@@ -433,6 +433,5 @@ class _Lowering:
 
 def _variables(function: FunctionNode) -> dict[Dim, Scalar]:
     """A variable for each dim in the types of the parameters; extents that a run finds get theirs when it does."""
-    extents = (extent for param in function.params for of in tensors(param.type) for extent in of.shape)
-    dims = (atom for extent in extents for atom in inside_out(extent) if isinstance(atom, Dim))
+    dims = (atom for extent in function.extents for atom in inside_out(extent) if isinstance(atom, Dim))
     return {dim: Scalar(dim.name, i64, dim) for dim in dims}

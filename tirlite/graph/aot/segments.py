@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from tirlite.plan import Plan
 from collections.abc import Collection, Iterable
 
-from tirlite.graph.closing import closed_part, sizes_of
+from tirlite.graph.closing import closed_part
 from tirlite.graph.expr import If, Let, Tuple, Var
 from tirlite.graph.op import Op
 from tirlite.graph.program import Program, program
@@ -187,7 +187,7 @@ class _Levels:
         if any(isinstance(part, Call | If) and _is_in_segments(part) for part in parts):
             self.hosted[step] = None
         if self._is_open(parts, level):
-            sources = [self.made.resolved(dim.source) for part in parts for dim in run_dims(sizes_of(part))]
+            sources = [self.made.resolved(dim.source) for part in parts for dim in run_dims(part.sizes)]
             level = max([level, *(self._after(each) + 1 for each in sources if self._is_before(each))])
             if self._is_open(parts, level):
                 self.hosted[step] = None

@@ -11,11 +11,11 @@ from dataclasses import replace
 
 from tirlite.diag import Span
 from tirlite.graph.demands import Demands
-from tirlite.graph.expr import Call, Expr, If, Tuple, TupleGetItem, Var, operands_first
+from tirlite.graph.expr import Call, Expr, If, Tuple, Var, operands_first, rebuilt
 from tirlite.graph.extents import Shape
 from tirlite.graph.op import OPS, Attrs, Op, Reshape, Site, Sizes
 from tirlite.graph.run_dims import RunDim, mapped_run_dim, run_dims
-from tirlite.graph.types import TensorType, TupleType, Type, tensors
+from tirlite.graph.types import TensorType, tensors
 from tirlite.sizes import Proof, Size, prove_eq, substitute
 
 
@@ -80,16 +80,14 @@ class Renewal:
         for expr in operands_first(Tuple(tuple(values))):
             if expr not in made:
                 self._renew_extents(expr, made)
-                made[expr] = self._again(expr, [made[each] for each in expr.operands])
+                made[expr] = self._again(expr, made)
         return renewed, [self.value(made[value]) for value in values]
 
     def _renew_extents(self, expr: Expr, made: Mapping[Expr, Expr]) -> None:
         """Lets extents that a run finds have the values that are made anew."""
         if not isinstance(expr, Call | If) or not expr.sources:
             return
-        sizes = [extent for of in tensors(expr.type) for extent in of.shape]
-        sizes += expr.attrs.symbolic_sizes() if isinstance(expr, Call) else []
-        for dim in run_dims(sizes):
+        for dim in run_dims(expr.sizes):
             if dim not in self._extents:
                 self._extents[dim] = mapped_run_dim(dim, made[dim.source], self._now) + 0
 
@@ -103,11 +101,6 @@ class Renewal:
             return args, attrs
         return tuple(map(self.value, args)), attrs.mapped(self._now)
 
-    def _type_now(self, of: Type) -> Type:
-        if isinstance(of, TupleType):
-            return TupleType(tuple(map(self._type_now, of.fields)))
-        return TensorType(self.shape(of.shape), of.dtype)
-
     def _type(self, param: Var) -> TensorType:
         return TensorType(self.shape(param.tensor.shape), param.dtype)
 
@@ -118,25 +111,15 @@ class Renewal:
             return value
         return Call(OPS["assume"], (value,), Reshape(shape), span=value.span, device=value.device)
 
-    def _again(self, expr: Expr, operands: list[Expr]) -> Expr:
-        """The same expression of these operands."""
-        if isinstance(expr, Call) and isinstance(expr.op, Op):
-            args, attrs = self._operands(tuple(operands[: len(expr.args)]), expr.attrs)
-            if isinstance(attrs, Reshape) and expr.op.name == "assume" and attrs.shape == args[0].shape:
-                return args[0]
-            is_same = attrs == expr.attrs and all(map(lambda a, b: a is b, args, expr.args))
-            return expr if is_same else expr.replaced(args=args, attrs=attrs)
-        if isinstance(expr, Call):
-            return expr.replaced(args=tuple(operands[: len(expr.args)]))
-        if isinstance(expr, If):
-            condition, then, other = map(self.value, operands[:3])
-            given = None if expr.given is None else self._type_now(expr.given)
-            return expr.replaced(condition=condition, then=then, other=other, given=given)
-        if isinstance(expr, Tuple):
-            return expr.replaced(fields=tuple(operands))
-        if isinstance(expr, TupleGetItem):
-            return expr.replaced(value=operands[0])
-        return expr
+    def _again(self, expr: Expr, made: Mapping[Expr, Expr]) -> Expr:
+        """The same expression of operands that are made anew, and of sizes as they are said by now."""
+        if isinstance(expr, If) or (isinstance(expr, Call) and isinstance(expr.op, Op)):
+            again = rebuilt(expr, lambda each: self.value(made[each]), self._now)
+        else:
+            again = rebuilt(expr, made.__getitem__)
+        if isinstance(again, Call) and again.op is OPS["assume"] and again.shape == again.args[0].shape:
+            return again.args[0]
+        return again
 
 
 def _seen_as(arg: Expr, pairs: Sequence[tuple[Size, Size]], name: str, span: Span | None) -> Expr:

@@ -36,7 +36,7 @@ from tirlite.graph.expr import FunctionNode, Tuple, Var
 from tirlite.graph.extents import values
 from tirlite.graph.function import elements_text
 from tirlite.graph.op import OPS
-from tirlite.graph.out_variants import NUMPY, Library, OutVariants
+from tirlite.graph.out_variants import NUMPY, Library, OutVariants, aligned
 from tirlite.graph.types import TensorType
 from tirlite.ir import Steps, run, run as run_steps
 from tirlite.record import record
@@ -184,13 +184,6 @@ class _Machine:
         if variant is None:
             raise NoOutVariant(step.op).error()
         variant([array for array, _ in args], [frame.tensors[name][0] for name in step.outs])
-
-
-def aligned(size: int, alignment: int) -> Array:
-    """Fresh bytes at an address that is a multiple of `alignment`."""
-    memory = np.empty(size + alignment, np.uint8)
-    start = -memory.ctypes.data % alignment
-    return memory[start : start + size]
 
 
 def _within_facts(size: Size, binding: Mapping[Dim, int]) -> dict[Dim, int]:

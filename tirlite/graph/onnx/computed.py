@@ -47,6 +47,11 @@ def scalar(t: Translation, value: Size | Expr) -> Expr:
     return of_sizes(np.array(value, object), i64, t.b.constant(np.int64(0)))
 
 
+def numbers(t: Translation, count: Size) -> Expr:
+    """The integers from 0 on, so many."""
+    return t.b.range(np.int64(0), np.int64(1), count)
+
+
 def _element(t: Translation, x: Expr, place: int) -> Expr:
     """One element without axes: as far as it is known without the others, it is."""
     known = contents(x)

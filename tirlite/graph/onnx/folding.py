@@ -14,7 +14,7 @@ import numpy as np
 
 from tirlite.graph.demands import Demands
 from tirlite.graph.evaluate import apply
-from tirlite.graph.expr import Call, Constant, Expr, If, TupleGetItem, Var
+from tirlite.graph.expr import Call, Constant, Expr, If, Tuple, TupleGetItem, rebuilt
 from tirlite.graph.extents import product
 from tirlite.graph.onnx.budget import Spent
 from tirlite.graph.onnx.contents import Contents, FloatSizes, contents, of_sizes, operator, taken_from
@@ -58,24 +58,15 @@ class Folding:
         return self._folded[expr]
 
     def _step(self, expr: Expr) -> Expr:
-        operands = tuple(self._folded.get(each, each) for each in expr.operands)
-        if isinstance(expr, Var | Constant):
+        if isinstance(expr, Tuple):
             return expr
-        if isinstance(expr, TupleGetItem):
-            parts = self._split.get(operands[0]) if isinstance(operands[0], Call) else None
-            if parts is not None:
-                return parts[expr.index]
-            return expr if operands[0] is expr.value else expr.replaced(value=operands[0])
-        if isinstance(expr, If):
-            condition, then, other = operands[:3]
-            if isinstance(condition, Constant):
-                return then if condition.value else other
-            is_same = (condition, then, other) == (expr.condition, expr.then, expr.other)
-            return expr if is_same else expr.replaced(condition=condition, then=then, other=other)
-        if not isinstance(expr, Call):
-            return expr
-        args = operands[: len(expr.args)]
-        return self._call(expr if args == expr.args else expr.replaced(args=args))
+        made = rebuilt(expr, lambda each: self._folded.get(each, each))
+        if isinstance(made, TupleGetItem) and isinstance(made.value, Call):
+            parts = self._split.get(made.value)
+            return made if parts is None else parts[made.index]
+        if isinstance(made, If) and isinstance(made.condition, Constant):
+            return made.then if made.condition.value else made.other
+        return self._call(made) if isinstance(made, Call) else made
 
     def _call(self, call: Call) -> Expr:
         if not isinstance(call.op, Op) or operator(call) == "sizes":

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Let, Tuple, TupleGetItem, Var
 from tirlite.graph.memory.problem import UniqueNames
 from tirlite.graph.op import Op
+from tirlite.graph.out_variants import aligned
 from tirlite.graph.program import Block, Program, program
 from tirlite.graph.types import TensorType, TupleType, Type, tensors
 from tirlite.ir import DType, Steps, run
@@ -238,7 +239,7 @@ class Tensor:
         """Makes it an array of this shape, whose elements are undefined; a storage too small gets new bytes."""
         size = prod(shape) * self.dtype.bytes
         if self.storage.memory is None or self.storage.size < size:
-            self.storage.memory = aligned(size)
+            self.storage.memory = aligned(size, ALIGN)
         self.array = self.storage.memory[:size].view(self.dtype.stored).reshape(shape)
 
     def reset(self, storage: Storage) -> None:
@@ -255,13 +256,6 @@ class Tensor:
         """Makes it the array of another tensor, on the storage of that one."""
         self.storage = other.storage
         self.array = other.array
-
-
-def aligned(size: int) -> Array:
-    """Fresh bytes at an address that is a multiple of 64."""
-    memory = np.empty(size + ALIGN, np.uint8)
-    start = -memory.ctypes.data % ALIGN
-    return memory[start : start + size]
 
 
 def span(array: Array) -> tuple[int, int]:

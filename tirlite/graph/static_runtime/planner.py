@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from tirlite.graph.expr import TupleGetItem
+from tirlite.graph.out_variants import aligned
 from tirlite.graph.static_runtime.nodes import (
     ALIGN,
     Array,
@@ -20,7 +21,6 @@ from tirlite.graph.static_runtime.nodes import (
     Register,
     Storage,
     Tensor,
-    aligned,
     span,
 )
 from tirlite.graph.types import TensorType
@@ -96,14 +96,14 @@ class MemoryPlanner:
     def allocate(self) -> None:
         """Begins a run: gives the storages their parts of a new buffer, once sizes are known."""
         if self.plan is not None:
-            self._buffer = aligned(self.managed_bytes)
+            self._buffer = aligned(self.managed_bytes, ALIGN)
             for group in self._groups:
                 offset = self._offset(self.plan, group)
                 size = _round_up(max(self._sizes[register] for register in group))
                 self._storages[group[0]].memory = self._buffer[offset : offset + size]
         sizes = [_round_up(self._sizes[register]) for register in self.outputs]
         if any(sizes):
-            self._output_buffer = aligned(sum(sizes))
+            self._output_buffer = aligned(sum(sizes), ALIGN)
             for tensor, size, end in zip(self.outputs.values(), sizes, accumulate(sizes), strict=True):
                 tensor.storage = Storage(self._output_buffer[end - size : end])
         else:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tirlite.graph.expr import Constant, Expr
-from tirlite.graph.onnx.computed import elements_of, extent_of, scalar
+from tirlite.graph.onnx.computed import elements_of, extent_of, numbers, scalar
 from tirlite.graph.onnx.narrow import DTYPES, NUMBERS
 from tirlite.graph.onnx.node import Node, Unsupported
 from tirlite.graph.onnx.translation import Importer, Translation
@@ -60,19 +60,24 @@ def _reverse_sequence(t: Translation, node: Node) -> Expr:
     order = (1, 0, *range(2, node.rank))
     ordered = x if batch == 0 else t.b.transpose(x, order)
     count = x.shape[time]
-    steps = t.b.reshape(t.b.range(t.b.constant(np.int64(0)), t.b.constant(np.int64(1)), count), (1, count))
+    steps = t.b.reshape(numbers(t, count), (1, count))
     ends = t.b.reshape(lengths, (x.shape[batch], 1))
     places = t.b.where(t.b.less(steps, ends), t.b.subtract(t.b.subtract(ends, 1), steps), steps)
     made = t.b.gather_nd(ordered, t.b.unsqueeze(places, -1), batch_dims=1)
     return made if batch == 0 else t.b.transpose(made, order)
 
 
+def _above_diagonal(t: Translation, rows: Size, columns: Size) -> Expr:
+    """How far each element of a matrix stands to the right of the diagonal."""
+    zero, one = t.b.constant(np.int64(0)), t.b.constant(np.int64(1))
+    row = t.b.reshape(t.b.range(zero, one, rows), (rows, 1))
+    return t.b.subtract(t.b.range(zero, one, columns), row)
+
+
 def _trilu(t: Translation, node: Node) -> Expr:
     *_, rows, columns = node.first.shape
     (shift,) = elements_of(t, node.x(1), 1) if node.has(1) else (0,)
-    zero, one = t.b.constant(np.int64(0)), t.b.constant(np.int64(1))
-    row = t.b.reshape(t.b.range(zero, one, rows), (rows, 1))
-    distance = t.b.subtract(t.b.range(zero, one, columns), row)
+    distance = _above_diagonal(t, rows, columns)
     compare = t.b.greater_equal if node.flag("upper", 1) else t.b.less_equal
     inside = compare(distance, scalar(t, shift))
     false = t.b.cast(t.b.constant(np.int64(0)), node.first.dtype)
@@ -82,9 +87,7 @@ def _trilu(t: Translation, node: Node) -> Expr:
 def _eye_like(t: Translation, node: Node) -> Expr:
     from_here = node.first
     rows, columns = from_here.shape
-    zero, one = t.b.constant(np.int64(0)), t.b.constant(np.int64(1))
-    row = t.b.reshape(t.b.range(zero, one, rows), (rows, 1))
-    distance = t.b.subtract(t.b.range(zero, one, columns), row)
+    distance = _above_diagonal(t, rows, columns)
     number = node.integer("dtype", NUMBERS[from_here.dtype])
     if number not in DTYPES:
         raise Unsupported("there is no such element type here")

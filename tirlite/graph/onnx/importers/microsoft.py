@@ -15,6 +15,7 @@ from tirlite.graph.extents import product
 from tirlite.graph.onnx.importers.convolution import CONVOLUTION
 from tirlite.graph.onnx.importers.declared import declared
 from tirlite.graph.onnx.importers.indexing import INDEXING
+from tirlite.graph.onnx.importers.normalization import inverse_root, moments
 from tirlite.graph.onnx.importers.quantization import QUANTIZATION
 from tirlite.graph.onnx.importers.recurrence import RECURRENCE
 from tirlite.graph.onnx.importers.selection import SELECTION
@@ -41,20 +42,12 @@ def _skipped(t: Translation, node: Node, bias: Expr | None) -> Expr:
     return total if bias is None else t.b.add(total, bias)
 
 
-def _moments(t: Translation, x: Expr, epsilon: float) -> tuple[Expr, Expr, Expr]:
-    """What is left of the last axis without its mean, the mean, and 1 over the standard deviation."""
-    mean = t.b.reduce_mean(x, -1, keepdims=True)
-    apart = t.b.subtract(x, mean)
-    variance = t.b.reduce_mean(t.b.multiply(apart, apart), -1, keepdims=True)
-    return apart, mean, t.b.rsqrt(t.b.add(variance, epsilon))
-
-
 def _skip_layer_norm(t: Translation, node: Node) -> Sequence[Expr | None]:
     total, epsilon = _skipped(t, node, node.maybe(4)), node.number("epsilon", 1e-12)
     made = t.b.layer_norm(total, node.x(2), node.maybe(3), axis=-1, epsilon=epsilon)
     if not (node.wants(1) or node.wants(2)):
         return [made, None, None, total]
-    _, mean, inverse = _moments(t, total, epsilon)
+    _, mean, inverse = moments(t, total, -1, epsilon)
     return [made, mean, inverse, total]
 
 
@@ -71,8 +64,7 @@ def _rms_norm(t: Translation, node: Node) -> Sequence[Expr]:
 
 
 def _rms(t: Translation, x: Expr, scale: Expr, epsilon: float) -> tuple[Expr, Expr]:
-    squares = t.b.reduce_mean(t.b.multiply(x, x), -1, keepdims=True)
-    inverse = t.b.rsqrt(t.b.add(squares, epsilon))
+    inverse = inverse_root(t, x, -1, epsilon)
     return t.b.multiply(t.b.multiply(x, inverse), scale), inverse
 
 
@@ -250,15 +242,11 @@ def _reduce_mean(t: Translation, node: Node, x: Sequence[Expr]) -> Expr:
 
 def _concat(t: Translation, node: Node) -> Expr:
     parts = [_wide(t, node, number) for number in range(2, len(node.operands), 3)]
-    point = node.x(1)
-    joined = t.b.concat(parts, node.integer("axis") % parts[0].tensor.rank)
-    return t.b.quantize_linear(joined, t.b.reshape(node.x(0), ()), t.b.reshape(point, ()), axis=0, dtype=point.dtype)
+    return _small(t, node, t.b.concat(parts, node.integer("axis") % parts[0].tensor.rank), 0)
 
 
 def _where(t: Translation, node: Node) -> Expr:
-    made = t.b.where(node.x(0), _wide(t, node, 1), _wide(t, node, 4))
-    zero = node.x(8)
-    return t.b.quantize_linear(made, t.b.reshape(node.x(7), ()), t.b.reshape(zero, ()), axis=0, dtype=zero.dtype)
+    return _small(t, node, t.b.where(node.x(0), _wide(t, node, 1), _wide(t, node, 4)), 7)
 
 
 def _gemm(t: Translation, node: Node) -> Expr:

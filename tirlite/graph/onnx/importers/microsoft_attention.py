@@ -8,7 +8,7 @@ from importlib import import_module
 import numpy as np
 
 from tirlite.graph.expr import Expr
-from tirlite.graph.onnx.computed import scalar
+from tirlite.graph.onnx.computed import numbers, scalar
 from tirlite.graph.onnx.importers.microsoft import scaled, zeros_of
 from tirlite.graph.onnx.node import Node, Unsupported
 from tirlite.graph.onnx.standard import standard_function
@@ -36,7 +36,7 @@ def _rotary_embedding(t: Translation, node: Node) -> list[Result]:
         raise Unsupported("its batches are packed, or it is scaled")
     if positions.tensor.rank == 1:  # the first one of all rows
         first = t.b.gather(positions, np.int64(0), 0)
-        positions = t.b.broadcast_to(t.b.add(first, _numbers(t, x.shape[-2])), (x.shape[0], x.shape[-2]))
+        positions = t.b.broadcast_to(t.b.add(first, numbers(t, x.shape[-2])), (x.shape[0], x.shape[-2]))
     kept = {name: node.integer(name) for name in ("interleaved", "num_heads", "rotary_embedding_dim")}
     if x.tensor.rank == 3 and not kept["num_heads"]:
         kept["num_heads"] = _number(x.shape[2]) // (2 * _number(cosines.shape[1]))
@@ -107,7 +107,7 @@ def _grouped_query_attention(t: Translation, node: Node) -> Sequence[Result]:
     query, key, value = apart
     ends = b.add(b.reshape(b.cast(node.x(5), i64), (batch, 1)), 1)
     begins = b.maximum(b.subtract(ends, scalar(t, steps)), 0)
-    own = b.add(begins, _numbers(t, steps))
+    own = b.add(begins, numbers(t, steps))
     if node.flag("do_rotary"):
         query, key = (_turned(t, node, each, node.maybe(9) or own) for each in (query, key))
     keys, values = (
@@ -122,7 +122,7 @@ def _grouped_query_attention(t: Translation, node: Node) -> Sequence[Result]:
     if (bias := node.maybe(10)) is not None:
         scores = b.add(scores, bias)
     # Queries that stand for no token, behind those of a short prompt, see what the last one sees.
-    last, places = b.unsqueeze(b.minimum(own, b.subtract(ends, 1)), 2), b.unsqueeze(_numbers(t, length), (0, 1))
+    last, places = b.unsqueeze(b.minimum(own, b.subtract(ends, 1)), 2), b.unsqueeze(numbers(t, length), (0, 1))
     seen = b.less_equal(places, last)
     if (window := node.integer("local_window_size", -1)) >= 0:
         seen = b.logical_and(seen, b.greater(places, b.subtract(last, window)))
@@ -137,10 +137,6 @@ def _grouped_query_attention(t: Translation, node: Node) -> Sequence[Result]:
     shares = b.reshape(scores, (batch, groups, heads // groups * steps, length))
     made = b.transpose(b.reshape(b.matmul(shares, values), (batch, heads, steps, size)), (0, 2, 1, 3))
     return [b.reshape(made, (batch, steps, heads * size)), keys, values]
-
-
-def _numbers(t: Translation, count: Size) -> Expr:
-    return t.b.range(np.int64(0), np.int64(1), count)
 
 
 def _turned(t: Translation, node: Node, x: Expr, positions: Expr) -> Expr:
@@ -162,7 +158,7 @@ def _behind(t: Translation, all_tokens: Expr, past: Expr | None, new: Expr, begi
         return new
     (batch, groups, steps, size), before = new.shape, past.shape[2]
     length = maximum(before, t.extent(all_tokens, None))
-    places = t.b.unsqueeze(_numbers(t, length), 0)
+    places = t.b.unsqueeze(numbers(t, length), 0)
     number = t.b.subtract(places, begins)  # of each row among the new ones
     is_old = t.b.less(number, 0)
     row = t.b.where(is_old, places, t.b.add(t.b.minimum(number, scalar(t, steps - 1)), scalar(t, before)))
@@ -199,14 +195,13 @@ def _attended(
     return made
 
 
-def _filtered(t: Translation, node: Node, mask: Expr | None, length: object) -> Expr | None:
+def _filtered(t: Translation, node: Node, mask: Expr | None, length: Size) -> Expr | None:
     """What is added to scores, `[batch, 1, queries or 1, keys]`, for what a mask leaves out or lies beyond a length."""
     least = np.float32(node.number("mask_filter_value", -10000.0))
     if mask is None:
         return None
     if mask.tensor.rank == 1:
-        zero, one = t.b.constant(np.int64(0)), t.b.constant(np.int64(1))
-        steps = t.b.range(zero, one, length)  # type: ignore[arg-type]
+        steps = numbers(t, length)
         mask = t.b.less(steps, t.b.reshape(t.b.cast(mask, i64), (mask.shape[0], 1)))
     elif mask.tensor.rank in (2, 3):
         mask = t.b.greater(mask, 0) if not mask.dtype.is_bool else mask

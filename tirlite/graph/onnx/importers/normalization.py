@@ -9,6 +9,7 @@ from tirlite.graph.extents import product
 from tirlite.graph.onnx.narrow import DTYPES
 from tirlite.graph.onnx.node import Node, Unsupported
 from tirlite.graph.onnx.translation import Importer, Translation
+from tirlite.graph.operators.reduction import Axes
 from tirlite.sizes import Proof, prove_eq
 
 
@@ -55,18 +56,27 @@ def _layer_norm(t: Translation, node: Node) -> list[Expr | None]:
         return [made]
     kind = DTYPES[node.integer("stash_type", 1)]
     wide = t.b.cast(x, kind)
-    axes = range(axis, node.rank)
-    mean = t.b.reduce_mean(wide, axes, keepdims=True)
-    apart = t.b.subtract(wide, mean)
-    variance = t.b.reduce_mean(t.b.multiply(apart, apart), axes, keepdims=True)
-    return [made, mean, t.b.rsqrt(t.b.add(variance, epsilon))]
+    _, mean, inverse = moments(t, wide, range(axis, node.rank), epsilon)
+    return [made, mean, inverse]
+
+
+def moments(t: Translation, x: Expr, axes: Axes, epsilon: float) -> tuple[Expr, Expr, Expr]:
+    """What is left of x without its mean over some axes, the mean, and 1 over the standard deviation."""
+    mean = t.b.reduce_mean(x, axes, keepdims=True)
+    apart = t.b.subtract(x, mean)
+    return apart, mean, inverse_root(t, apart, axes, epsilon)
+
+
+def inverse_root(t: Translation, x: Expr, axes: Axes, epsilon: float) -> Expr:
+    """1 over the root of the mean of squares over some axes."""
+    squares = t.b.reduce_mean(t.b.multiply(x, x), axes, keepdims=True)
+    return t.b.rsqrt(t.b.add(squares, epsilon))
 
 
 def _rms_norm(t: Translation, node: Node) -> Expr:
     x, axis = node.first, node.axis("axis", -1)
     wide = t.b.cast(x, DTYPES[node.integer("stash_type", 1)])
-    squares = t.b.reduce_mean(t.b.multiply(wide, wide), range(axis, node.rank), keepdims=True)
-    scaled = t.b.multiply(wide, t.b.rsqrt(t.b.add(squares, node.number("epsilon", 1e-5))))
+    scaled = t.b.multiply(wide, inverse_root(t, wide, range(axis, node.rank), node.number("epsilon", 1e-5)))
     return t.b.multiply(t.b.cast(scaled, x.dtype), node.x(1))
 
 
@@ -76,10 +86,8 @@ def _group_norm(t: Translation, node: Node) -> Expr:
     batch, channels, *rest = x.shape
     wide = t.b.cast(x, DTYPES[node.integer("stash_type", 1)]) if node.version >= 21 else x
     apart = t.b.reshape(wide, (batch, groups, product((channels // groups, *rest))))
-    mean = t.b.reduce_mean(apart, -1, keepdims=True)
-    centred = t.b.subtract(apart, mean)
-    variance = t.b.reduce_mean(t.b.multiply(centred, centred), 2, keepdims=True)
-    scaled = t.b.multiply(centred, t.b.rsqrt(t.b.add(variance, node.number("epsilon", 1e-5))))
+    centred, _, inverse = moments(t, apart, 2, node.number("epsilon", 1e-5))
+    scaled = t.b.multiply(centred, inverse)
     back = t.b.cast(t.b.reshape(scaled, x.shape), x.dtype)
     factors = []
     for number in (1, 2):

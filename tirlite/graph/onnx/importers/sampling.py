@@ -13,7 +13,7 @@ import numpy as np
 
 from tirlite.graph.expr import Expr
 from tirlite.graph.extents import product
-from tirlite.graph.onnx.computed import elements_of, extent_of, scalar
+from tirlite.graph.onnx.computed import elements_of, extent_of, numbers, scalar
 from tirlite.graph.onnx.node import Node, Unsupported
 from tirlite.graph.onnx.translation import Importer, Translation
 from tirlite.graph.op import Reshape
@@ -73,9 +73,8 @@ def _moved(t: Translation, apart: Expr, axis: int) -> Expr:
 
 def _straight(t: Translation, x: Expr, side: _Side, axis: int) -> Expr:
     """Where the places of the windows lie without offsets, in the shape of these."""
-    zero, one = t.b.constant(np.int64(0)), t.b.constant(np.int64(1))
-    inside = t.b.multiply(t.b.range(zero, one, side.window), side.dilation)
-    start = t.b.subtract(t.b.multiply(t.b.range(zero, one, side.result), side.stride), side.pad)
+    inside = t.b.multiply(numbers(t, side.window), side.dilation)
+    start = t.b.subtract(t.b.multiply(numbers(t, side.result), side.stride), side.pad)
     window = (side.window, 1, 1, 1) if axis == 0 else (side.window, 1, 1)
     result = (side.result, 1) if axis == 0 else (side.result,)
     return t.b.cast(t.b.add(t.b.reshape(inside, window), t.b.reshape(start, result)), x.dtype)
@@ -207,8 +206,7 @@ def _tensor_scatter(t: Translation, node: Node) -> Expr:
     """The updates along an axis from an index on that each batch has of its own."""
     x, updates, axis = node.x(0), node.x(1), node.axis("axis", -2)
     length = updates.shape[axis]
-    zero, one = t.b.constant(np.int64(0)), t.b.constant(np.int64(1))
-    steps = t.b.range(zero, one, length)
+    steps = numbers(t, length)
     if node.has(2):
         start = t.b.cast(node.x(2), i64)
         steps = t.b.add(t.b.reshape(start, (start.shape[0], 1)), t.b.reshape(steps, (1, length)))

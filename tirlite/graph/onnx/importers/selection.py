@@ -8,7 +8,7 @@ import numpy as np
 
 from tirlite.graph.expr import Constant, Expr
 from tirlite.graph.extents import product
-from tirlite.graph.onnx.computed import scalar
+from tirlite.graph.onnx.computed import numbers, scalar
 from tirlite.graph.onnx.contents import contents
 from tirlite.graph.onnx.node import Node
 from tirlite.graph.onnx.translation import Importer, Translation
@@ -76,17 +76,13 @@ def _unique(t: Translation, node: Node) -> list[Expr]:
     counts = t.b.scatter_elements(none, number, t.b.broadcast_to(one, (count,)), 0, reduction="add")
     if not node.flag("sorted", 1):
         by_place, _ = t.b.sort_rows(t.b.reshape(first, (found, 1)))
-        ranks = t.b.scatter_elements(none, by_place, _steps(t, found), 0)
+        ranks = t.b.scatter_elements(none, by_place, numbers(t, found), 0)
         first, counts = t.b.gather(first, by_place, 0), t.b.gather(counts, by_place, 0)
         inverse = t.b.gather(ranks, inverse, 0)
     values = t.b.gather(items, first, 0)
     if order is not None:
         values = t.b.transpose(values, [order.index(each) for each in range(node.rank)])
     return [values, first, inverse, counts]
-
-
-def _steps(t: Translation, count: Size) -> Expr:
-    return t.b.range(t.b.constant(np.int64(0)), t.b.constant(np.int64(1)), count)
 
 
 def _non_max_suppression(t: Translation, node: Node) -> Expr:

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tirlite.graph.expr import Expr
+from tirlite.graph.onnx.computed import numbers
 from tirlite.graph.onnx.narrow import DTYPES
 from tirlite.graph.onnx.node import Node, Unsupported, axis_of
 from tirlite.graph.onnx.translation import Importer, Translation
@@ -107,8 +108,7 @@ def _stft(t: Translation, node: Node) -> Expr:
     if not isinstance(length, int):
         raise Unsupported("the length of its frames is not known")
     frames = (signal.shape[1] - length) // step + 1
-    zero, one = t.b.constant(np.int64(0)), t.b.constant(np.int64(1))
-    starts = t.b.multiply(t.b.range(zero, one, frames), step)
+    starts = t.b.multiply(numbers(t, frames), step)
     places = t.b.add(t.b.reshape(starts, (frames, 1)), t.b.constant(np.arange(length, dtype=np.int64)))
     seen = t.b.gather(signal, places, 1)
     if window is not None:
