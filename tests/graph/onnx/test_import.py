@@ -226,10 +226,18 @@ def test_the_branch_without_an_axis_is_taken_by_demand() -> None:
         tl.graph.evaluate(f, np.zeros((2, 2, 5), np.float32))
 
 
-@pytest.mark.parametrize("how", ["half_pixel", "align_corners"])
-def test_cubic_resizing_of_symbolic_extents_is_that_of_numbers(how: str) -> None:
+@pytest.mark.parametrize(
+    "ways",
+    [
+        {"coordinate_transformation_mode": "half_pixel"},
+        {"coordinate_transformation_mode": "align_corners"},
+        {"coordinate_transformation_mode": "half_pixel_symmetric"},
+        {"exclude_outside": 1, "antialias": 1},
+    ],
+)
+def test_cubic_resizing_of_symbolic_extents_is_that_of_numbers(ways: dict[str, Any]) -> None:
     rng = np.random.default_rng(0)
-    ways = {"mode": "cubic", "coordinate_transformation_mode": how, "cubic_coeff_a": -0.5}
+    ways = {"mode": "cubic", "cubic_coeff_a": -0.5, **ways}
     given = [helper.make_node("Resize", ["x", "", "scales"], ["y"], **ways)]
     scales = onnx.numpy_helper.from_array(np.array([1, 2, 3], np.float32), "scales")
     f = tl.from_onnx(model(given, {"x": [2, "h", "w"]}, ["y"], scales))
@@ -237,6 +245,18 @@ def test_cubic_resizing_of_symbolic_extents_is_that_of_numbers(how: str) -> None
     wanted = tl.graph.evaluate(tl.from_onnx(model(given, {"x": [2, 4, 5]}, ["y"], scales)), x)
     np.testing.assert_allclose(tl.graph.evaluate(f, x), wanted, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(tl.graph.compile(f)(x), wanted, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("mode", ["linear", "cubic"])
+@pytest.mark.parametrize("coordinates", ["pytorch_half_pixel", "align_corners", "asymmetric"])
+def test_resizing_without_aliases_weighs_all_that_an_element_stands_for(mode: str, coordinates: str) -> None:
+    ways = {"mode": mode, "coordinate_transformation_mode": coordinates, "antialias": 1}
+    nodes = [helper.make_node("Resize", ["x", "", *names], ["y"], **ways) for names in (["scales"], ["", "sizes"])]
+    scales = onnx.numpy_helper.from_array(np.array([1, 0.6, 2], np.float32), "scales")
+    x = np.random.default_rng(0).standard_normal((2, 9, 7)).astype(np.float32)
+    for node, stored in ((nodes[0], scales), (nodes[1], integers("sizes", [2, 4, 3]))):
+        known, told = (tl.from_onnx(model([node], {"x": shape}, ["y"], stored)) for shape in ([2, 9, 7], [2, "h", "w"]))
+        np.testing.assert_allclose(tl.graph.evaluate(told, x), tl.graph.evaluate(known, x), rtol=1e-5, atol=1e-6)
 
 
 def test_a_recurrent_layer_wants_three_axes() -> None:

@@ -7,18 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from math import floor
+from math import ceil, floor
 
 import numpy as np
 import numpy.typing as npt
 
-from tirlite.graph.expr import Constant, Expr
+from tirlite.graph.expr import Expr
 from tirlite.graph.extents import is_equal
 from tirlite.graph.onnx.computed import sizes_of
 from tirlite.graph.onnx.node import Node, Unsupported, axis_of
 from tirlite.graph.onnx.translation import Importer, Translation
 from tirlite.graph.operators.sampling import COORDINATES, ROUNDINGS, Resampling, neighbours, places
-from tirlite.sizes import Size
+from tirlite.ir import f64
+from tirlite.sizes import Size, as_size, ceildiv, maximum
 
 
 def _upsample(t: Translation, node: Node) -> Expr:
@@ -111,10 +112,8 @@ def _resized(
         if (old is new or old == new) and scales[axis] in (None, 1.0) and region in (None, (0.0, 1.0)):
             continue
         if not isinstance(old, int) or not isinstance(new, int):
-            more = "antialias, " * antialias + "exclude_outside, " * node.flag("exclude_outside")
-            raise Unsupported(
-                f"mode {mode}, {more}coordinates {coordinates} along an extent of a dim: give it a number"
-            )
+            x = _applied(t, *_by_size(t, way, x, axis, new, scales[axis]), axis)
+            continue
         t.spent.constant(8 * old * new, node.span)
         weights = matrix(way, old, new, scales[axis], region, node.number("extrapolation_value"))
         if weights is None:
@@ -123,7 +122,70 @@ def _resized(
     return x
 
 
-def _applied(t: Translation, x: Expr, weights: Constant, axis: int) -> Expr:
+def _by_size(t: Translation, way: Resampling, x: Expr, axis: int, new: Size, scale: float | None) -> tuple[Expr, Expr]:
+    """What an axis is resampled from, and `[new, from]` weights, which a run computes: its extents are dims.
+
+    Without `exclude_outside` it is longer at both ends by what the kernel reaches: outermost elements stand there, too.
+    """
+    b, old = t.b, x.shape[axis]
+    if way.mode not in ("linear", "cubic") or way.coordinates not in (*COORDINATES, "half_pixel_symmetric"):
+        raise Unsupported(f"mode {way.mode}, coordinates {way.coordinates} along an extent of a dim: give it a number")
+    before, after = (b.cast(b.reshape(b.sizes([size]), ()), f64) for size in (old, new))
+    ratio: Expr = b.divide(after, before) if scale is None else b.constant(np.float64(scale))
+    reach, most, stretch, ahead = 2 if way.mode == "cubic" else 1, as_size(1), b.constant(np.float64(1)), as_size(0)
+    if way.antialias:
+        stretch = b.maximum(b.divide(1.0, ratio), 1.0)  # type: ignore[assignment]
+        most = ceildiv(old, maximum(new, 1)) if scale is None else as_size(ceil(1 / scale))
+    if not way.exclude_outside:
+        ahead = reach * maximum(most, 1)
+        near = b.range(b.reshape(b.sizes([-ahead]), ()), np.int64(1), old + 2 * ahead)
+        last = b.reshape(b.sizes([old - 1]), ())
+        x = b.gather(x, b.maximum(b.minimum(near, last), 0), axis)
+    place = b.unsqueeze(_place(t, way.coordinates, _steps(t, 0, new), (before, after, ratio)), 1)
+    distance = b.divide(b.abs(b.subtract(place, _steps(t, -ahead, old + 2 * ahead))), stretch)
+    weights: Expr = b.maximum(b.subtract(1.0, distance), 0.0) if way.mode == "linear" else _keys(t, distance, way.cubic)
+    if way.antialias or way.exclude_outside:
+        weights = b.divide(weights, b.reduce_sum(weights, 1, keepdims=True))
+    return x, b.cast(weights, x.dtype)
+
+
+def _steps(t: Translation, first: Size, count: Size) -> Expr:
+    return t.b.cast(t.b.range(t.b.reshape(t.b.sizes([first]), ()), np.int64(1), count), f64)
+
+
+def _place(t: Translation, coordinates: str, at: Expr, extents: tuple[Expr, Expr, Expr]) -> Expr:
+    """As `places`, of extents that a run finds: before, after, and their ratio."""
+    b, (before, after, ratio) = t.b, extents
+    if coordinates == "asymmetric":
+        return b.divide(at, ratio)
+    if coordinates == "align_corners":
+        length = b.subtract(b.multiply(ratio, before), 1.0)
+        step = b.divide(b.subtract(before, 1.0), b.where(b.equal(length, 0.0), 1.0, length))
+        return b.multiply(at, b.where(b.equal(length, 0.0), 0.0, step))
+    place = b.subtract(b.divide(b.add(at, 0.5), ratio), 0.5)
+    if coordinates == "pytorch_half_pixel":
+        return b.where(b.less_equal(after, 1.0), 0.0, place)
+    if coordinates == "half_pixel_symmetric":
+        cut = b.subtract(1.0, b.divide(after, b.multiply(ratio, before)))
+        return b.add(place, b.multiply(cut, b.divide(before, 2.0)))
+    return place
+
+
+def _keys(t: Translation, x: Expr, a: float) -> Expr:
+    """Keys' kernel of cubic convolution."""
+    b = t.b
+
+    def polynomial(*factors: float) -> Expr:
+        total: Expr = b.constant(np.float64(factors[0]))
+        for each in factors[1:]:
+            total = b.add(b.multiply(total, x), each)
+        return total
+
+    near, far = polynomial(a + 2, -(a + 3), 0.0, 1.0), polynomial(a, -5 * a, 8 * a, -4 * a)
+    return b.where(b.less_equal(x, 1.0), near, b.where(b.less(x, 2.0), far, 0.0))
+
+
+def _applied(t: Translation, x: Expr, weights: Expr, axis: int) -> Expr:
     """The weighted sums along an axis."""
     order = [*(each for each in range(x.tensor.rank) if each != axis), axis]
     moved = t.b.matmul(t.b.transpose(x, order), t.b.transpose(weights))
