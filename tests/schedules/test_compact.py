@@ -5,7 +5,7 @@ from rewrite.before_after import BeforeAfter, ByFacts
 
 from tirlite.analysis.temporaries import temporaries
 from tirlite.schedules.compact import compacted
-from tirlite.schedules.sink import sunk
+from tirlite.schedules.shrink import sunk
 
 COMPACT = ByFacts(lambda facts: compacted(temporaries(facts), facts).apply(facts.func))
 PASS = BeforeAfter((COMPACT,))

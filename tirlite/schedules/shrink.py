@@ -2,37 +2,163 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
-from tirlite.analysis.access import AccessKind, Allocation
+from tirlite.analysis.access import AccessKind, Allocation, Region, Touch
+from tirlite.analysis.coverage.webs import webs_of
+from tirlite.analysis.dependence import may_carry
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.regions import is_within
-from tirlite.analysis.temporaries import temporaries
+from tirlite.analysis.temporaries import common_regions, temporaries
 from tirlite.ir import (
     Allocate,
     AttrStmt,
     Buffer,
     For,
     ForKind,
+    IfThenElse,
     Let,
     Load,
     Node,
     PrimFunc,
+    Rule,
+    SeqStmt,
     Stmt,
     Store,
     Var,
+    While,
     rewrite,
     statements,
     statements_of,
 )
-from tirlite.ir.shapes import has_one_element
+from tirlite.ir.shapes import has_one_element, is_sized_by_load
 from tirlite.record import record
 from tirlite.rewrite.pipeline import Rewritten
 from tirlite.schedules.compact import compacted
 from tirlite.schedules.handle import BufferName, buffer_named
-from tirlite.schedules.sink import sunk
 from tirlite.schedules.step import Step, demand_temporaries, does_not_fit
+from tirlite.sizes.unknown import terms_in
+
+# Pairs of a store and a load that are compared for one allocation and one loop.
+_MOST_PAIRS = 256
+# In deeper nests no store is looked for that overwrites a whole buffer: that is tried anew at each level.
+_MOST_LOOPS = 64
+
+
+def sunk(allocations: Iterable[Allocation], facts: Facts) -> PrimFunc:
+    """The function with each of these temporaries at the begin of the innermost body that holds all of its uses.
+
+    Not into a loop where a value may be read in a later iteration than it was written; into a parallel loop only where
+    each iteration has elements of its own, which leaves little of the buffer to each. A buffer whose size is read from
+    memory, which may change on the way, stays.
+    """
+    moves = _Moves()
+    for allocation in allocations:
+        if is_sized_by_load(allocation.buffer):
+            continue
+        home = _sunk_home(allocation, facts)
+        if home is not allocation.home:
+            moves.add(allocation.buffer, home)
+    return moves.apply(facts.func)
+
+
+def _sunk_home(allocation: Allocation, facts: Facts) -> Region:
+    home = allocation.home
+    common = common_regions(allocation.touches, home)
+    if not common:
+        return home
+    writes = [touch for touch in allocation.touches if touch.kind is AccessKind.WRITE]
+    reads = [touch for touch in allocation.touches if touch.kind is not AccessKind.WRITE]
+    overwritten: Region | None = None  # the innermost body in which the whole buffer is written before it is read
+    for region in common:
+        is_loop = isinstance(region.composite, For | While)
+        if is_loop and not _is_private(region, writes, reads, facts):
+            overwritten = overwritten or _overwritten(allocation, facts)
+            if not is_within(overwritten, region):
+                break
+        home = region
+    return home
+
+
+def _overwritten(allocation: Allocation, facts: Facts) -> Region:
+    """The innermost body in which the whole buffer is written before it is read; its home where there is none."""
+    if max(touch.region.depth for touch in allocation.touches) > _MOST_LOOPS:
+        return allocation.home
+    webs = webs_of(allocation, facts, {})
+    return webs[0].home if len(webs) == 1 else allocation.home
+
+
+def _is_private(loop: Region, writes: Sequence[Touch], reads: Sequence[Touch], facts: Facts) -> bool:
+    """Whether no iteration of a loop reads what another one has written."""
+    composite = loop.composite
+    if len(writes) * len(reads) > _MOST_PAIRS:
+        return False
+    if isinstance(composite, For) and composite.kind is ForKind.PARALLEL and not _divides(composite, writes, facts):
+        return False
+    return not any(may_carry(facts.addresses, write, read, loop) for write in writes for read in reads)
+
+
+def _divides(loop: For, touches: Iterable[Touch], facts: Facts) -> bool:
+    """Whether along some axis each index moves with the loop."""
+    counter = facts.space.counter(loop)
+    axes: set[int] | None = None
+    for touch in touches:
+        assert isinstance(touch.node, Load | Store)
+        moving = {axis for axis, i in enumerate(facts.addresses.of(touch.node).indices) if counter in terms_in(i)}
+        axes = moving if axes is None else axes & moving
+    return bool(axes)
+
+
+class _Moves:
+    """The allocations to be moved, by where they go."""
+
+    def __init__(self) -> None:
+        self.moved: set[Buffer] = set()
+        self.inside: dict[tuple[Stmt, bool], list[Buffer]] = {}  # by composite, and whether it is its else branch
+        self.statements: dict[Buffer, Allocate] = {}
+        self.opened: list[Stmt] = []  # for each composite on the way down, what it was
+
+    def add(self, buffer: Buffer, home: Region) -> None:
+        assert home.composite is not None
+        self.moved.add(buffer)
+        self.inside.setdefault((home.composite, home.then is not None), []).append(buffer)
+
+    def apply(self, func: PrimFunc) -> PrimFunc:
+        if not self.moved:
+            return func
+        rules: dict[type[Node], Rule] = {
+            Allocate: self.allocate,
+            For: self.loop,
+            While: self.loop,
+            IfThenElse: self.branches,
+        }
+        enter = dict.fromkeys((For, While, IfThenElse), self.opened.append)
+        return rewrite(func, rules, enter=enter)
+
+    def allocate(self, node: Allocate) -> Stmt | tuple[Stmt, ...]:
+        if node.buffer not in self.moved:
+            return node
+        self.statements[node.buffer] = node
+        return ()
+
+    def loop(self, node: For | While) -> Stmt:
+        original = self.opened.pop()
+        body = self.filled((original, False), node.body)
+        return node if body is node.body else node.replaced(body=body)
+
+    def branches(self, node: IfThenElse) -> Stmt:
+        original = self.opened.pop()
+        then_body = self.filled((original, False), node.then_body)
+        else_body = self.filled((original, True), node.else_body)
+        if then_body is node.then_body and else_body is node.else_body:
+            return node
+        return node.replaced(then_body=then_body, else_body=else_body)
+
+    def filled(self, place: tuple[Stmt, bool], body: SeqStmt) -> SeqStmt:
+        # An allocation stands before its uses, so its statement was met on the way.
+        new = [self.statements[buffer] for buffer in self.inside.get(place, ())]
+        return SeqStmt((*new, body), span=body.span) if new else body
 
 
 @record
