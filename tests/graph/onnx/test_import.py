@@ -247,6 +247,24 @@ def test_cubic_resizing_of_symbolic_extents_is_that_of_numbers(ways: dict[str, A
     np.testing.assert_allclose(tl.graph.compile(f)(x), wanted, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("length", [None, 5, 12])
+def test_fourier_transforms_along_an_extent_that_a_call_tells(length: int | None) -> None:
+    rng = np.random.default_rng(0)
+    parts = rng.standard_normal((2, 7, 3, 2)).astype(np.float32)
+    numbers, axis = parts[..., 0] + 1j * parts[..., 1], integers("axis", 1)
+    stored = [axis] if length is None else [axis, integers("length", length)]
+    for how, transform in (
+        ({}, np.fft.fft),
+        ({"inverse": 1}, np.fft.ifft),
+        ({"inverse": 1, "onesided": 1}, np.fft.irfft),
+    ):
+        node = helper.make_node("DFT", ["x", "" if length is None else "length", "axis"], ["y"], **how)
+        f = tl.from_onnx(model([node], {"x": ["b", "t", 3, 2]}, ["y"], *stored, opset=20))
+        wanted = transform(numbers, length, 1)
+        shown = np.stack([wanted.real, wanted.imag], -1) if np.iscomplexobj(wanted) else wanted[..., None]
+        np.testing.assert_allclose(tl.graph.compile(f)(parts), shown, rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize("mode", ["linear", "cubic"])
 @pytest.mark.parametrize("coordinates", ["pytorch_half_pixel", "align_corners", "asymmetric"])
 def test_resizing_without_aliases_weighs_all_that_an_element_stands_for(mode: str, coordinates: str) -> None:

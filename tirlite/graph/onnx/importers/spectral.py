@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from tirlite.graph.expr import Expr
-from tirlite.graph.onnx.computed import numbers
+from tirlite.graph.extents import is_equal
+from tirlite.graph.onnx.computed import numbers, scalar
 from tirlite.graph.onnx.narrow import DTYPES
 from tirlite.graph.onnx.node import Node, Unsupported, axis_of
 from tirlite.graph.onnx.translation import Importer, Translation
 from tirlite.ir import f64
+from tirlite.sizes import Size, maximum
 
 # Longer transforms are not products with matrices that one would write down.
 _LONGEST = 2048
@@ -26,32 +27,33 @@ def _dft(t: Translation, node: Node) -> Expr:
         axis = axis_of(node.known(2)[0] if node.has(2) else -2, rank)
     folded = node.flag("onesided") and node.flag("inverse")
     own = 2 * (x.shape[axis] - 1) if folded else x.shape[axis]
-    length = node.known(1)[0] if node.has(1) else own
-    if not isinstance(length, int) or not isinstance(x.shape[axis], int):
-        raise Unsupported("the length of its transform is a dim")
+    length = node.sizes(1)[0] if node.has(1) else own
     if folded:
         return _unfolded(t, _fitted(t, x, axis, length // 2 + 1), axis, length)
     return _transformed(t, _fitted(t, x, axis, length), axis, node, one_sided=node.flag("onesided"))
 
 
-def _fitted(t: Translation, x: Expr, axis: int, length: int) -> Expr:
+def _fitted(t: Translation, x: Expr, axis: int, length: Size) -> Expr:
     """x cut or filled up with zeros to a length."""
-    extent = x.shape[axis]
-    if length < extent:
-        return t.b.slice(x, [0], [length], [axis])
-    after = [length - extent if place == axis else 0 for place in range(x.tensor.rank)]
-    return t.b.pad(x, [0] * x.tensor.rank, after) if length > extent else x
+    extent, rank = x.shape[axis], x.tensor.rank
+    if is_equal(length, extent):
+        return x
+    after = maximum(0, length - extent)
+    filled = x if after == 0 else t.b.pad(x, [0] * rank, [after if place == axis else 0 for place in range(rank)])
+    return t.b.slice(filled, [0], [length], [axis])
 
 
 def _transformed(t: Translation, x: Expr, axis: int, node: Node, *, one_sided: bool) -> Expr:
     """The transform along an axis of numbers whose parts, one or two, stand along the last axis."""
     length, parts = x.shape[axis], x.shape[-1]
-    inverse = node.flag("inverse")
     if one_sided and parts == 2:
         raise Unsupported("one side of the transform of complex numbers is asked for")
-    angles = _angles(length, length // 2 + 1 if one_sided else length)
-    factor = 1 / length if inverse else 1.0
-    cosine, sine = factor * np.cos(angles), factor * (1 if inverse else -1) * np.sin(angles)
+    angles = _angles(t, length, length // 2 + 1 if one_sided else length)
+    cosine, sine = t.b.cos(angles), t.b.sin(angles)
+    if node.flag("inverse"):
+        cosine, sine = (t.b.divide(each, _float(t, length)) for each in (cosine, sine))
+    else:
+        sine = t.b.negative(sine)
     real, *rest = _parts(t, x, axis)
     made = [t.b.matmul(real, cosine), t.b.matmul(real, sine)]
     if rest:
@@ -62,22 +64,30 @@ def _transformed(t: Translation, x: Expr, axis: int, node: Node, *, one_sided: b
     return _joined(t, made, axis, x)
 
 
-def _unfolded(t: Translation, x: Expr, axis: int, length: int) -> Expr:
+def _unfolded(t: Translation, x: Expr, axis: int, length: Size) -> Expr:
     """The real numbers whose transform has these numbers on one side."""
     count = length // 2 + 1
-    twice = np.where((np.arange(count) == 0) | (2 * np.arange(count) == length), 1, 2).reshape(-1, 1) / length
-    angles = _angles(length, count).T
+    number = numbers(t, count)
+    is_single = t.b.logical_or(t.b.equal(number, 0), t.b.equal(t.b.multiply(number, 2), scalar(t, length)))
+    twice = t.b.unsqueeze(t.b.divide(t.b.where(is_single, np.float64(1), np.float64(2)), _float(t, length)), 1)
+    angles = t.b.transpose(_angles(t, length, count))
     real, *rest = _parts(t, x, axis)
     if not rest:
         raise Unsupported("its operand is real")
-    made = t.b.subtract(t.b.matmul(real, twice * np.cos(angles)), t.b.matmul(rest[0], twice * np.sin(angles)))
-    return _joined(t, [made], axis, x)
+    cosine, sine = (t.b.multiply(twice, each) for each in (t.b.cos(angles), t.b.sin(angles)))
+    return _joined(t, [t.b.subtract(t.b.matmul(real, cosine), t.b.matmul(rest[0], sine))], axis, x)
 
 
-def _angles(length: int, count: int) -> npt.NDArray[np.float64]:
-    if not 0 < length <= _LONGEST:
+def _angles(t: Translation, length: Size, count: Size) -> Expr:
+    if isinstance(length, int) and not 0 < length <= _LONGEST:
         raise Unsupported(f"its transform has {length} terms, and may have {_LONGEST}")
-    return 2 * np.pi * (np.outer(np.arange(length), np.arange(count)) % length) / length
+    products = t.b.multiply(t.b.unsqueeze(numbers(t, length), 1), numbers(t, count))
+    turns = t.b.cast(t.b.floor_mod(products, scalar(t, length)), f64)
+    return t.b.divide(t.b.multiply(turns, 2 * np.pi), _float(t, length))
+
+
+def _float(t: Translation, size: Size) -> Expr:
+    return t.b.cast(scalar(t, size), f64)
 
 
 def _parts(t: Translation, x: Expr, axis: int) -> list[Expr]:
