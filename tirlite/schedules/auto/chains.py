@@ -287,7 +287,7 @@ def _moved(trace: Trace, first: Var, blocks: dict[Var, int]) -> float | None:
 
 
 # So many rows go together.
-_ROWS = 4
+_TOGETHER = 4
 # Each value that is kept for them takes two registers, and all of them half of what there is.
 _VECTORS = 2
 _COUNTED = (Load, Binary, Unary, Compare, Select)
@@ -308,16 +308,16 @@ def join_rows(trace: Trace, loops: list[For], fill: list[For], processor: Proces
         return False
     own, rows = _operations(store.value), {row for row, _ in known}
     reach = max(rows) - min(rows)
-    computed = {(row + at, column) for row, column in known for at in range(_ROWS)}
+    computed = {(row + at, column) for row, column in known for at in range(_TOGETHER)}
     kept = _VECTORS * len({row for row, _ in computed})
     by_tiles = own * (tile + reach) / tile + 1 + len(known)
-    by_rows = own * len(computed) / _ROWS
+    by_rows = own * len(computed) / _TOGETHER
     if by_rows > by_tiles or 2 * kept > processor.registers:
         return False
     trace.apply(Inline(name_of(trace.facts.func, store.buffer)))
-    trace.apply(UnrollJam(trace.name(_around(trace, _stored(loops[-1]))), _ROWS))
+    trace.apply(UnrollJam(trace.name(_around(trace, _stored(loops[-1]))), _TOGETHER))
     trace.figures.append(
-        f"{_ROWS} rows at once, which compute {by_rows:.1f} operations for each element of `{store.buffer.name}`; "
+        f"{_TOGETHER} rows at once, which compute {by_rows:.1f} operations for each element of `{store.buffer.name}`; "
         f"tiles of {tile} rows would take {by_tiles:.1f}"
     )
     return True
