@@ -12,10 +12,9 @@ from tirlite.graph.builder.calls import CallBuilder, Operand, operator
 from tirlite.graph.expr import Call, TupleGetItem
 from tirlite.graph.extents import Extent, Shape, is_at_most, is_equal, product, shape_of, size_of
 from tirlite.graph.op import Array, Attrs, Axis, Lowering, Reshape, Site, Spelling, axis_of
-from tirlite.graph.operators.operands import broadcast_into
+from tirlite.graph.operators.operands import broadcast_into, every_axis, indices, nonnegative, one_of
 from tirlite.graph.run_dims import run_dims
 from tirlite.graph.types import TensorType, TupleType
-from tirlite.ir import i32, i64
 from tirlite.record import record
 from tirlite.sizes import Proof, Size, ceildiv, maximum, minimum, prove_eq, prove_le
 
@@ -105,14 +104,9 @@ class Pad(Attrs):
 PAD_MODES = ("constant", "edge", "reflect", "wrap")
 
 
-def _nonnegative(site: Site, what: str, sizes: Shape) -> None:
-    if any(prove_le(0, size) is Proof.NO for size in sizes):
-        raise site.bad_attribute(f"{what} must not be negative")
-
-
 def _reshape_type(site: Site, attrs: Reshape) -> TensorType:
     x = site.tensor(0)
-    _nonnegative(site, "extents", attrs.shape)
+    nonnegative(site, "extents", attrs.shape)
     before, after = product(x.shape), product(attrs.shape)
     if not site.is_equal(before, after):
         why = f"{before} elements become {after}"
@@ -125,7 +119,7 @@ def _reshape_type(site: Site, attrs: Reshape) -> TensorType:
 def _assume_type(site: Site, attrs: Reshape) -> TensorType:
     """The builder demands that there are as many elements: nothing is left to be proved here."""
     x = site.tensor(0)
-    _nonnegative(site, "extents", attrs.shape)
+    nonnegative(site, "extents", attrs.shape)
     before, after = product(x.shape), product(attrs.shape)
     if prove_eq(before, after) is Proof.NO:
         raise site.mismatch(f"{before} elements become {after}")
@@ -141,25 +135,25 @@ def _transpose_type(site: Site, attrs: Transpose) -> TensorType:
 
 def _broadcast_to_type(site: Site, attrs: Broadcast) -> TensorType:
     x = site.tensor(0)
-    _nonnegative(site, "extents", attrs.shape)
+    nonnegative(site, "extents", attrs.shape)
     broadcast_into(site, x, attrs.shape)
     return TensorType(attrs.shape, x.dtype)
 
 
 def _tile_type(site: Site, attrs: Tile) -> TensorType:
     x = site.tensor(0)
-    _every_axis(site, x, "repeats", attrs.repeats)
-    _nonnegative(site, "repeats", attrs.repeats)
+    every_axis(site, x, "repeats", attrs.repeats)
+    nonnegative(site, "repeats", attrs.repeats)
     return TensorType(tuple(e * n for e, n in zip(x.shape, attrs.repeats, strict=True)), x.dtype)
 
 
 def _slice_type(site: Site, attrs: Slice) -> TensorType:
     x = site.tensor(0)
     for name in ("starts", "sizes", "steps"):
-        _every_axis(site, x, name, getattr(attrs, name))
+        every_axis(site, x, name, getattr(attrs, name))
     if 0 in attrs.steps:
         raise site.bad_attribute("a step must not be 0")
-    _nonnegative(site, "sizes", attrs.sizes)
+    nonnegative(site, "sizes", attrs.sizes)
     for axis, (start, size, step) in enumerate(zip(attrs.starts, attrs.sizes, attrs.steps, strict=True)):
         if prove_le(1, size) is Proof.YES:
             last, extent = start + step * (size - 1), x.shape[axis]
@@ -171,21 +165,15 @@ def _slice_type(site: Site, attrs: Slice) -> TensorType:
 
 def _pad_type(site: Site, attrs: Pad) -> TensorType:
     x = site.tensor(0)
-    _every_axis(site, x, "before", attrs.before)
-    _every_axis(site, x, "after", attrs.after)
-    _nonnegative(site, "pads", attrs.before + attrs.after)
-    if attrs.mode not in PAD_MODES:
-        raise site.bad_attribute(f"mode must be one of {', '.join(PAD_MODES)}")
+    every_axis(site, x, "before", attrs.before)
+    every_axis(site, x, "after", attrs.after)
+    nonnegative(site, "pads", attrs.before + attrs.after)
+    one_of(site, "mode", attrs.mode, PAD_MODES)
     axes = tuple(zip(x.shape, attrs.before, attrs.after, strict=True))
     for axis, (extent, before, after) in enumerate(axes):
         if attrs.mode != "constant" and is_at_most(1, before + after) and not site.is_most(1, extent):
             raise site.mismatch(f"axis {axis} is empty, and has no elements that could be repeated around it")
     return TensorType(tuple(before + extent + after for extent, before, after in axes), x.dtype)
-
-
-def _every_axis(site: Site, x: TensorType, name: str, given: tuple[Size, ...]) -> None:
-    if len(given) != x.rank:
-        raise site.bad_attribute(f"{name} has {len(given)} entries, and there are {x.rank} axes")
 
 
 @record
@@ -230,19 +218,13 @@ def _split_type(site: Site, attrs: Split) -> TupleType:
 
 
 def _gather_type(site: Site, attrs: Axis) -> TensorType:
-    x, indices = site.tensor(0), site.tensor(1)
-    if indices.dtype not in (i32, i64):
-        raise site.wrong_type(f"indices must be i32 or i64, and are {indices.dtype}")
+    x, places = site.tensor(0), indices(site, 1)
     axis = site.axis(attrs.axis, x.rank)
-    return TensorType(x.shape[:axis] + indices.shape + x.shape[axis + 1 :], x.dtype)
+    return TensorType(x.shape[:axis] + places.shape + x.shape[axis + 1 :], x.dtype)
 
 
 def _reshape(attrs: Reshape, x: Array) -> Array:
-    return x.reshape(_numbers(attrs.shape))
-
-
-def _assume(attrs: Reshape, x: Array) -> Array:
-    return x.reshape(_numbers(attrs.shape))
+    return x.reshape(numbers(attrs.shape))
 
 
 def _transpose(attrs: Transpose, x: Array) -> Array:
@@ -250,20 +232,20 @@ def _transpose(attrs: Transpose, x: Array) -> Array:
 
 
 def _broadcast_to(attrs: Broadcast, x: Array) -> Array:
-    return np.broadcast_to(x, _numbers(attrs.shape))
+    return np.broadcast_to(x, numbers(attrs.shape))
 
 
 def _tile(attrs: Tile, x: Array) -> Array:
-    return np.tile(x, _numbers(attrs.repeats))
+    return np.tile(x, numbers(attrs.repeats))
 
 
 def _slice(attrs: Slice, x: Array) -> Array:
-    ranges = zip(_numbers(attrs.starts), _numbers(attrs.sizes), attrs.steps, strict=True)
+    ranges = zip(numbers(attrs.starts), numbers(attrs.sizes), attrs.steps, strict=True)
     return x[np.ix_(*(start + step * np.arange(size) for start, size, step in ranges))] if x.ndim else x
 
 
 def _pad(attrs: Pad, x: Array) -> Array:
-    widths = list(zip(_numbers(attrs.before), _numbers(attrs.after), strict=True))
+    widths = list(zip(numbers(attrs.before), numbers(attrs.after), strict=True))
     if attrs.mode == "constant":
         return np.pad(x, widths, constant_values=x.dtype.type(attrs.value))
     modes: Any = attrs.mode
@@ -275,7 +257,7 @@ def _concat(attrs: Axis, *parts: Array) -> Array:
 
 
 def _split(attrs: Split, x: Array) -> tuple[Array, ...]:
-    ends = np.cumsum(_numbers(attrs.sizes))[:-1]
+    ends = np.cumsum(numbers(attrs.sizes))[:-1]
     return tuple(np.split(x, ends, attrs.axis))
 
 
@@ -283,7 +265,7 @@ def _gather(attrs: Axis, x: Array, indices: Array) -> Array:
     return np.take(x, indices, attrs.axis)
 
 
-def _numbers(sizes: tuple[object, ...]) -> tuple[int, ...]:
+def numbers(sizes: tuple[object, ...]) -> tuple[int, ...]:
     """Sizes that are integers, as all are once the dims are bound."""
     assert all(isinstance(size, int) for size in sizes)
     return tuple(size for size in sizes if isinstance(size, int))
@@ -304,7 +286,7 @@ class Arrangement(CallBuilder):
             return self.assume(value, extents)
         return self.call("reshape", value, attrs=Reshape(extents))
 
-    @operator(_assume_type, _assume, attrs=Reshape, is_view=True)
+    @operator(_assume_type, _reshape, attrs=Reshape, is_view=True)
     def assume(self, x: Operand, shape: Sequence[Extent]) -> Call:
         """x under another shape of as many elements: where that is not proved, each call or run is checked for it."""
         (value,) = self._operands([x], span := self._here())

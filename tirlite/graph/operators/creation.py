@@ -8,12 +8,12 @@ import numpy as np
 
 from tirlite.graph.builder.calls import CallBuilder, Operand, operator
 from tirlite.graph.expr import Call
-from tirlite.graph.extents import Extent, Shape, shape_of, size_of
+from tirlite.graph.extents import Extent, shape_of, size_of
 from tirlite.graph.op import Array, Count, Lowering, Site, Sizes
-from tirlite.graph.operators.operands import NUMBERS
+from tirlite.graph.operators.arrangement import numbers
+from tirlite.graph.operators.operands import NUMBERS, nonnegative
 from tirlite.graph.types import TensorType
 from tirlite.ir import DType, i64
-from tirlite.sizes import Proof, prove_le
 
 
 def _sizes_type(site: Site, attrs: Sizes) -> TensorType:
@@ -29,18 +29,12 @@ def _range_type(site: Site, attrs: Count) -> TensorType:
     dtype = NUMBERS.shared(site)
     if any(each.rank for each in site.tensors()):
         raise site.mismatch("start and step must have no axes")
-    if prove_le(0, attrs.count) is Proof.NO:
-        raise site.bad_attribute("count must not be negative")
-    shape: Shape = (attrs.count,)
-    return TensorType(shape, dtype)
-
-
-def _numbers(extents: tuple[object, ...]) -> tuple[int, ...]:
-    return tuple(each for each in extents if isinstance(each, int))
+    nonnegative(site, "count", (attrs.count,))
+    return TensorType((attrs.count,), dtype)
 
 
 def _sizes(attrs: Sizes) -> Array:
-    return np.array(attrs.elements, attrs.dtype.numpy).reshape(_numbers(attrs.extents))
+    return np.array(attrs.elements, attrs.dtype.numpy).reshape(numbers(attrs.extents))
 
 
 def _range(attrs: Count, start: Array, delta: Array) -> Array:

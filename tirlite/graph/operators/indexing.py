@@ -10,8 +10,8 @@ from tirlite.graph.builder.calls import CallBuilder, Operand, operator
 from tirlite.graph.expr import Call
 from tirlite.graph.extents import Extent, size_of
 from tirlite.graph.op import Array, Attrs, Axis, Lowering, Site, Spelling, axis_of
+from tirlite.graph.operators.operands import has_shape, indices, one_of
 from tirlite.graph.types import TensorType
-from tirlite.ir import i32, i64
 from tirlite.record import record
 from tirlite.sizes import Proof, Size, prove_eq, prove_le
 
@@ -51,17 +51,10 @@ class OneHot(Attrs):
     axis: int = -1
 
 
-def _indices(site: Site, number: int) -> TensorType:
-    found = site.tensor(number)
-    if found.dtype not in (i32, i64):
-        raise site.wrong_type(f"indices must be i32 or i64, and are {found.dtype}")
-    return found
-
-
 def _gather_elements_type(site: Site, attrs: Axis) -> TensorType:
-    x, indices = site.tensor(0), _indices(site, 1)
-    _check_inside(site, attrs.axis, x, indices)
-    return TensorType(indices.shape, x.dtype)
+    x, places = site.tensor(0), indices(site, 1)
+    _check_inside(site, attrs.axis, x, places)
+    return TensorType(places.shape, x.dtype)
 
 
 def _check_inside(site: Site, given: int, x: TensorType, indices: TensorType) -> None:
@@ -85,19 +78,18 @@ def _depth(site: Site, indices: TensorType, most: int) -> int:
 
 
 def _gather_nd_type(site: Site, attrs: BatchDims) -> TensorType:
-    x, indices = site.tensor(0), _indices(site, 1)
+    x, places = site.tensor(0), indices(site, 1)
     batch = attrs.batch_dims
-    if not 0 <= batch < min(x.rank, indices.rank):
+    if not 0 <= batch < min(x.rank, places.rank):
         raise site.bad_attribute(f"there are no {batch} axes before those that count")
-    if not all(map(site.is_equal, x.shape[:batch], indices.shape[:batch])):
+    if not all(map(site.is_equal, x.shape[:batch], places.shape[:batch])):
         raise site.mismatch(f"the first {batch} axes differ")
-    depth = _depth(site, indices, x.rank - batch)
-    return TensorType(indices.shape[:-1] + x.shape[batch + depth :], x.dtype)
+    depth = _depth(site, places, x.rank - batch)
+    return TensorType(places.shape[:-1] + x.shape[batch + depth :], x.dtype)
 
 
 def _check_scatter(site: Site, reduction: str, x: TensorType, updates: TensorType) -> None:
-    if reduction not in REDUCTIONS:
-        raise site.bad_attribute(f"reduction must be one of {', '.join(REDUCTIONS)}")
+    one_of(site, "reduction", reduction, REDUCTIONS)
     if updates.dtype != x.dtype:
         raise site.wrong_type(f"operand 2 has elements {updates.dtype}, operand 0 {x.dtype}")
     if reduction != "none" and x.dtype.is_bool:
@@ -105,29 +97,29 @@ def _check_scatter(site: Site, reduction: str, x: TensorType, updates: TensorTyp
 
 
 def _scatter_elements_type(site: Site, attrs: Scatter) -> TensorType:
-    x, indices, updates = site.tensor(0), _indices(site, 1), site.tensor(2)
+    x, places, updates = site.tensor(0), indices(site, 1), site.tensor(2)
     _check_scatter(site, attrs.reduction, x, updates)
-    _check_inside(site, attrs.axis, x, indices)
-    if updates.rank != indices.rank or not all(map(site.is_equal, updates.shape, indices.shape)):
+    _check_inside(site, attrs.axis, x, places)
+    if not has_shape(site, updates, places.shape):
         raise site.mismatch("there must be as many updates as indices")
     return x
 
 
 def _scatter_nd_type(site: Site, attrs: ScatterNd) -> TensorType:
-    x, indices, updates = site.tensor(0), _indices(site, 1), site.tensor(2)
+    x, places, updates = site.tensor(0), indices(site, 1), site.tensor(2)
     _check_scatter(site, attrs.reduction, x, updates)
-    wanted = indices.shape[:-1] + x.shape[_depth(site, indices, x.rank) :]
-    if updates.rank != len(wanted) or not all(map(site.is_equal, updates.shape, wanted)):
+    wanted = places.shape[:-1] + x.shape[_depth(site, places, x.rank) :]
+    if not has_shape(site, updates, wanted):
         raise site.mismatch(f"the updates must be {TensorType(wanted, x.dtype)}")
     return x
 
 
 def _one_hot_type(site: Site, attrs: OneHot) -> TensorType:
-    indices, values = _indices(site, 0), site.tensor(1)
+    places, values = indices(site, 0), site.tensor(1)
     if values.rank != 1 or prove_eq(values.shape[0], 2) is Proof.NO:
         raise site.mismatch("operand 1 must have 2 elements: of all others, and of the class")
-    axis = site.axis(attrs.axis, indices.rank + 1)
-    return TensorType((*indices.shape[:axis], attrs.depth, *indices.shape[axis:]), values.dtype)
+    axis = site.axis(attrs.axis, places.rank + 1)
+    return TensorType((*places.shape[:axis], attrs.depth, *places.shape[axis:]), values.dtype)
 
 
 _UFUNCS: dict[str, Any] = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from tirlite.graph.extents import Shape, is_at_most
 from tirlite.graph.op import Attrs, Site
 from tirlite.graph.types import TensorType
-from tirlite.ir import DType
+from tirlite.ir import DType, i32, i64
 from tirlite.record import record
-from tirlite.sizes import Proof, Size, prove_eq
+from tirlite.sizes import Proof, Size, prove_eq, prove_le
 
 
 @record
@@ -55,6 +55,37 @@ BITS = Elements("integers or bool_", _is_bits)
 NUMBERS_OR_BOOLS = Elements("numbers or bool_", lambda dtype: not dtype.is_handle)
 
 
+def indices(site: Site, number: int) -> TensorType:
+    """The type of an operand that holds indices."""
+    found = site.tensor(number)
+    if found.dtype not in (i32, i64):
+        raise site.wrong_type(f"indices must be i32 or i64, and are {found.dtype}")
+    return found
+
+
+def nonnegative(site: Site, what: str, sizes: Shape) -> None:
+    """Raises GraphError where one of several sizes is below zero."""
+    if any(prove_le(0, size) is Proof.NO for size in sizes):
+        raise site.bad_attribute(f"{what} must not be negative")
+
+
+def every_axis(site: Site, x: TensorType, name: str, given: Sequence[object]) -> None:
+    """Raises GraphError where an attribute has not an entry for each axis."""
+    if len(given) != x.rank:
+        raise site.bad_attribute(f"{name} has {len(given)} entries, and there are {x.rank} axes")
+
+
+def one_of(site: Site, name: str, text: str, known: Collection[str]) -> None:
+    """Raises GraphError for an attribute that is none of those that are known."""
+    if text not in known:
+        raise site.bad_attribute(f"{name} must be one of {', '.join(known)}")
+
+
+def has_shape(site: Site, of: TensorType, shape: Shape) -> bool:
+    """Whether a tensor has this shape."""
+    return of.rank == len(shape) and all(map(site.is_equal, of.shape, shape))
+
+
 def broadcast(site: Site, shapes: Sequence[Shape]) -> Shape:
     """The common shape: axes are aligned at the end, and an extent of 1 is repeated.
 
@@ -79,7 +110,7 @@ def _extent(site: Site, axis: int, column: Sequence[Size]) -> Size:
     return result
 
 
-def broadcast_into(site: Site, operand: TensorType, shape: tuple[Size, ...]) -> None:
+def broadcast_into(site: Site, operand: TensorType, shape: Shape) -> None:
     """Raises GraphError where an operand does not broadcast to exactly this shape."""
     made = broadcast(site, [operand.shape, shape])
     if len(made) != len(shape) or not all(map(site.is_equal, made, shape)):

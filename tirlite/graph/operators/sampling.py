@@ -12,10 +12,11 @@ from tirlite.graph.demands import proof_of_most
 from tirlite.graph.expr import Call
 from tirlite.graph.extents import Extent, Shape, shape_of
 from tirlite.graph.op import Array, Attrs, Lowering, Site
+from tirlite.graph.operators.operands import every_axis, nonnegative, one_of
 from tirlite.graph.types import TensorType
 from tirlite.ir import i32, i64
 from tirlite.record import record
-from tirlite.sizes import Proof, prove_le
+from tirlite.sizes import Proof
 
 MODES = ("nearest", "linear", "cubic")
 
@@ -61,8 +62,7 @@ def _image(site: Site) -> TensorType:
 def _grid_sample_type(site: Site, attrs: GridSample) -> TensorType:
     x, grid = _image(site), site.tensor(1)
     for name, text, known in (("mode", attrs.mode, MODES), ("padding", attrs.padding, PADDINGS)):
-        if text not in known:
-            raise site.bad_attribute(f"{name} must be one of {', '.join(known)}")
+        one_of(site, name, text, known)
     if not grid.dtype.is_float:
         raise site.wrong_type(f"places are of a float type, and are {grid.dtype}")
     if (
@@ -244,18 +244,15 @@ class Resize(Attrs):
 
 def _resize_type(site: Site, attrs: Resize) -> TensorType:
     x = site.tensor(0)
-    for name, given in (("shape", attrs.shape), ("scales", attrs.scales)):
-        if len(given) != x.rank:
-            raise site.bad_attribute(f"{name} has {len(given)} entries, and there are {x.rank} axes")
+    every_axis(site, x, "shape", attrs.shape)
+    every_axis(site, x, "scales", attrs.scales)
     for name, text, known in (
         ("mode", attrs.mode, ("nearest", "linear", "cubic")),
         ("coordinates", attrs.coordinates, COORDINATES),
         ("rounding", attrs.rounding, ROUNDINGS),
     ):
-        if text not in known:
-            raise site.bad_attribute(f"{name} must be one of {', '.join(known)}")
-    if any(prove_le(0, extent) is Proof.NO for extent in attrs.shape):
-        raise site.bad_attribute("extents must not be negative")
+        one_of(site, name, text, known)
+    nonnegative(site, "extents", attrs.shape)
     for axis, (old, new) in enumerate(zip(x.shape, attrs.shape, strict=True)):
         if proof_of_most(1, new) is Proof.YES and not site.is_most(1, old):
             raise site.mismatch(f"axis {axis} is empty, and is to have {new} elements")

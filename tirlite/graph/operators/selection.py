@@ -8,6 +8,7 @@ from tirlite.graph.builder.calls import CallBuilder, Operand, operator
 from tirlite.graph.expr import Call, TupleGetItem
 from tirlite.graph.extents import Extent, size_of
 from tirlite.graph.op import Array, Attrs, Count, Lowering, Site
+from tirlite.graph.operators.operands import nonnegative
 from tirlite.graph.types import TensorType, TupleType
 from tirlite.ir import bool_, f32, i64
 from tirlite.record import record
@@ -69,8 +70,7 @@ def _non_max_suppression_type(site: Site, attrs: Suppression) -> TupleType:
 
 def _nonzero_type(site: Site, attrs: Count) -> TensorType:
     x = site.tensor(0)
-    if prove_le(0, attrs.count) is Proof.NO:
-        raise site.bad_attribute("count must not be negative")
+    nonnegative(site, "count", (attrs.count,))
     return TensorType((x.rank, attrs.count), i64)
 
 

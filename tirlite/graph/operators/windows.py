@@ -13,8 +13,9 @@ from numpy.lib.stride_tricks import sliding_window_view
 from tirlite.graph.expr import Expr
 from tirlite.graph.extents import Extent, Shape, size_of
 from tirlite.graph.op import Array, Site
+from tirlite.graph.operators.operands import nonnegative
 from tirlite.graph.types import TensorType
-from tirlite.sizes import Proof, Size, ceildiv, maximum, minimum, prove_le
+from tirlite.sizes import Size, ceildiv, maximum, minimum
 
 SAME = ("", "upper", "lower")
 
@@ -60,8 +61,7 @@ def windowed(site: Site, attrs: Sliding) -> TensorType:
     for name, steps in (("strides", attrs.strides), ("dilations", attrs.dilations)):
         if any(step < 1 for step in steps):
             raise site.bad_attribute(f"{name} must be positive")
-    if any(prove_le(0, pad) is Proof.NO for pad in attrs.pads):
-        raise site.bad_attribute("pads must not be negative")
+    nonnegative(site, "pads", attrs.pads)
     if attrs.same not in SAME or (attrs.same and any(pad != 0 for pad in attrs.pads)):
         raise site.bad_attribute("same must be upper or lower, with pads of 0")
     return x
