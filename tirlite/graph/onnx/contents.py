@@ -18,7 +18,6 @@ from tirlite.graph.expr import Call, Constant, Expr, TupleGetItem
 from tirlite.graph.extents import Shape
 from tirlite.graph.op import OPS, Op, Sizes
 from tirlite.graph.operators.arrangement import Slice, Split
-from tirlite.graph.operators.elementwise import Cast
 from tirlite.graph.types import TensorType
 from tirlite.ir import DType, TypeCode
 from tirlite.record import record
@@ -51,6 +50,20 @@ def boxed(elements: Any, shape: tuple[int, ...]) -> Contents:
         values = [inner for each in values for inner in each]
     flat[:] = [as_size(each) for each in values] if made.size else []
     return flat.reshape(shape)
+
+
+def of_each(function: Callable[..., object], *arrays: Contents) -> Contents | None:
+    """What a function makes of the elements of arrays, which broadcast; None where it makes None of some."""
+    given = np.broadcast_arrays(*(np.asarray(each, object) for each in arrays))
+    flat = np.empty(given[0].size, object)
+    flat[:] = [function(*each) for each in zip(*(array.reshape(-1) for array in given), strict=True)]
+    return None if any(each is None for each in flat) else flat.reshape(given[0].shape)
+
+
+def moved(call: Call, given: Sequence[Any]) -> tuple[Contents, ...]:
+    """Operators that put elements elsewhere do with sizes what they do with numbers."""
+    made = OPS[operator(call)].means(call.attrs, *given)
+    return tuple(np.asarray(each, object) for each in (made if isinstance(made, tuple) else (made,)))
 
 
 def of_sizes(values: Contents, dtype: DType, like: Expr) -> Expr:
@@ -152,9 +165,9 @@ class FloatSizes:
         if expr in self._known:
             return self._known[expr]
         if isinstance(expr, Constant) and expr.dtype.is_float and expr.value.size <= _MOST_FLOATS:
-            return _ratios(expr.value, _of_number)
+            return of_each(_of_number, expr.value)
         found = contents(expr)
-        return None if found is None or found.size > _MOST_FLOATS else _ratios(found, lambda size: Ratio(size))
+        return None if found is None or found.size > _MOST_FLOATS else of_each(Ratio, found)
 
     def note(self, call: Call) -> None:
         """Notes what a call gives, where its operands are known and it gives floats."""
@@ -174,29 +187,13 @@ class FloatSizes:
 def _made(call: Call, name: str, given: Sequence[Any]) -> Contents | None:
     dtype = call.dtype
     if name == "cast":
-        assert isinstance(call.attrs, Cast)
-        return _ratios(given[0], lambda each: _limited(each, _exact(dtype)))
+        return of_each(lambda each: _limited(each, _exact(dtype)), given[0])
     if name in _MOVERS:
         if name == "gather" and not isinstance(call.args[1], Constant):
             return None
         indices = [call.args[1].value] if name == "gather" and isinstance(call.args[1], Constant) else []
-        return np.asarray(OPS[name].means(call.attrs, *given, *indices), object)
-    rule = _EACH[name]
-    a, b = np.broadcast_arrays(given[0], given[-1])
-    flat = [rule(x, y, dtype) for x, y in zip(a.reshape(-1), b.reshape(-1), strict=True)]
-    return None if any(each is None for each in flat) else _boxed(flat, a.shape)
-
-
-def _ratios(values: Any, function: Callable[[Any], Ratio | None]) -> Contents | None:
-    array = np.asarray(values, object)
-    flat = [function(each) for each in array.reshape(-1)]
-    return None if any(each is None for each in flat) else _boxed(flat, array.shape)
-
-
-def _boxed(flat: Sequence[Ratio | None], shape: tuple[int, ...]) -> Contents:
-    made = np.empty(len(flat), object)
-    made[:] = flat
-    return made.reshape(shape)
+        return moved(call, (*given, *indices))[0]
+    return of_each(lambda x, y: _EACH[name](x, y, dtype), given[0], given[-1])
 
 
 def _of_number(value: Any) -> Ratio | None:

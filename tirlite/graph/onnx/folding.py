@@ -17,8 +17,8 @@ from tirlite.graph.evaluate import apply
 from tirlite.graph.expr import Call, Constant, Expr, If, Tuple, TupleGetItem, rebuilt
 from tirlite.graph.extents import product
 from tirlite.graph.onnx.budget import Spent
-from tirlite.graph.onnx.contents import Contents, FloatSizes, contents, of_sizes, operator, taken_from
-from tirlite.graph.op import OPS, Op, Reshape
+from tirlite.graph.onnx.contents import Contents, FloatSizes, contents, moved, of_each, of_sizes, operator, taken_from
+from tirlite.graph.op import Op, Reshape
 from tirlite.graph.operators.elementwise import Cast
 from tirlite.graph.operators.reduction import Reduce
 from tirlite.graph.types import TensorType, tensors
@@ -181,11 +181,7 @@ Rule: TypeAlias = Callable[[Call, Sequence[Any]], "tuple[Contents, ...] | None"]
 
 
 def _moved(call: Call, given: Sequence[Any]) -> tuple[Contents, ...] | None:
-    """Operators that put elements elsewhere do with sizes what they do with numbers."""
-    if any(each is None for each in given) or call.attrs.symbolic_sizes():
-        return None
-    made = OPS[call.op.name].means(call.attrs, *given)
-    return tuple(np.asarray(each, object) for each in (made if isinstance(made, tuple) else (made,)))
+    return None if any(each is None for each in given) or call.attrs.symbolic_sizes() else moved(call, given)
 
 
 def _gathered(call: Call, given: Sequence[Any]) -> tuple[Contents, ...] | None:
@@ -201,13 +197,8 @@ def _each(function: Callable[[Any, Any], Size | bool | None]) -> Rule:
     def rule(call: Call, given: Sequence[Any]) -> tuple[Contents, ...] | None:
         if any(each is None for each in given):
             return None
-        a, b = np.broadcast_arrays(*given)
-        made = [function(x, y) for x, y in zip(a.reshape(-1), b.reshape(-1), strict=True)]
-        if any(each is None for each in made):
-            return None
-        result = np.empty(len(made), object)
-        result[:] = made
-        return (result.reshape(a.shape),)
+        made = of_each(function, *given)
+        return None if made is None else (made,)
 
     return rule
 
