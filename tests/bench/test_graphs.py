@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from tirlite.bench.graphs import PLANNERS, graph_rows, graphs_json, graphs_text
-from tirlite.graph.gallery import lstm
+from tirlite.bench.networks import lstm
 
 
 def test_a_network_is_measured_at_each_of_its_sizes() -> None:

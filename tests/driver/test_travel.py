@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import tirlite as tl
+from tirlite.bench.networks import mlp
 from tirlite.graph.builder.builder import Builder
 from tirlite.graph.expr import operands_first
-from tirlite.graph.gallery import mlp
 
 n = tl.dim("n")
 SCALE = 3

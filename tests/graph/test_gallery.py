@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from effort import effort
 
+from tirlite.bench.networks import SMALL
 from tirlite.codegen import Effort
 from tirlite.graph import compile, trace  # noqa: A004
-from tirlite.graph.gallery import SMALL
 
 PLANNERS = ("none", "share", "graph", "pack", "auto", "per_shape")
 CASES = [

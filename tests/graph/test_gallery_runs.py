@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tirlite as tl
+from tirlite.bench.networks import SMALL
 from tirlite.graph import (
     NATIVE,
     Executable,
@@ -16,7 +17,6 @@ from tirlite.graph import (
     evaluate,
     explicit_allocation,
 )
-from tirlite.graph.gallery import SMALL
 
 
 def leaves(value):

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import tirlite as tl
-from tirlite.graph.gallery import mlp
+from tirlite.bench.networks import mlp
 from tirlite.graph.known.lowered import LoweredFront
 from tirlite.graph.known.models import ReadFunction, whole
 from tirlite.graph.known.pickled import read, written

@@ -197,8 +197,8 @@ def run_graphs(arguments: argparse.Namespace) -> int:
     """Measures and prints."""
     from tirlite.bench.graphs import graph_rows, graphs_json, graphs_text
     from tirlite.bench.models import ModelSizes, model_rows
+    from tirlite.bench.networks import LARGE, SMALL
     from tirlite.cli.model_options import dims_of_model, told_constants, told_dims, told_values
-    from tirlite.graph.gallery import LARGE, SMALL
 
     networks = SMALL if arguments.quick else {**SMALL, **LARGE}
     runs = 1 if arguments.quick else 11

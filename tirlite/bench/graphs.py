@@ -10,9 +10,9 @@ from statistics import geometric_mean
 from time import perf_counter
 
 from tirlite.bench.figures import machine, machine_text
+from tirlite.bench.networks import Network
 from tirlite.cli.turns import medians
 from tirlite.graph import Function, compile, memory_problem  # noqa: A004
-from tirlite.graph.gallery import Network
 from tirlite.plan import Plan
 from tirlite.plan.bound import open_bound
 from tirlite.plan.problem import Problem

@@ -13,11 +13,11 @@ import numpy.typing as npt
 
 from tirlite.bench import onnxruntime_figures
 from tirlite.bench.graphs import GraphRow, Peer, graph_rows
+from tirlite.bench.networks import Network
 from tirlite.cli.command_error import input_at_fault
 from tirlite.cli.model_options import bad_option, by_identifier
 from tirlite.cli.turns import medians
 from tirlite.graph import compile, from_onnx  # noqa: A004
-from tirlite.graph.gallery import Network
 from tirlite.graph.sample_arguments import sample_sizes
 from tirlite.record import record
 from tirlite.sizes import SizeLike

@@ -16,11 +16,11 @@ from time import perf_counter
 
 from tirlite.bench import onnxruntime_figures
 from tirlite.bench.figures import machine, machine_text
+from tirlite.bench.networks import Network
 from tirlite.bench.plan_instances import instances_in
 from tirlite.diag import TirliteError
 from tirlite.graph import compile, from_onnx  # noqa: A004
 from tirlite.graph.function import Function
-from tirlite.graph.gallery import Network
 from tirlite.graph.sample_arguments import sample_sizes
 from tirlite.plan import Plan, check, read_csv, solve
 from tirlite.record import record

@@ -9,10 +9,10 @@ import pytest
 from graph.random_graphs import random_graph
 
 import tirlite as tl
+from tirlite.bench.networks import SMALL
 from tirlite.graph import Builder, Function, Ordered, compile, evaluate, memory_order, program  # noqa: A004
 from tirlite.graph.aot.compile import is_smaller
 from tirlite.graph.aot.lower import lower_program
-from tirlite.graph.gallery import SMALL
 from tirlite.graph.sample_arguments import dims_in
 from tirlite.plan.order import samples
 from tirlite.sizes import Proof, dims_of, evaluate as size_at, prove_le

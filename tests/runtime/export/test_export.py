@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import tirlite as tl
-from tirlite.graph.gallery import mlp
+from tirlite.bench.networks import mlp
 
 PAGE = Path(__file__).parents[3] / "docs" / "export.md"
 COMPILER = shutil.which("cc")
