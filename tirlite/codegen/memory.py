@@ -25,6 +25,7 @@ from tirlite.codegen.refused import Refused
 from tirlite.ir import (
     Add,
     Buffer,
+    Cast,
     DType,
     Expr,
     IntImm,
@@ -40,6 +41,7 @@ from tirlite.ir import (
     u16,
     u32,
     u64,
+    walk,
 )
 from tirlite.ir.checked import bare, is_checked
 from tirlite.ir.loop_values import Counted, author_name, in_written_order
@@ -364,3 +366,10 @@ def _of_product(expr: Expr) -> int:
         elif isinstance(node, Var) and node.dim is not None:
             divisor *= node.dim.multiple_of & -node.dim.multiple_of
     return min(_LARGEST_DIVISOR, divisor)
+
+
+def asks_floats(index: Expr) -> bool:
+    """Whether an index is a float that was made an integer."""
+    return type(index) not in (Var, IntImm) and any(
+        isinstance(node, Cast) and node.value.dtype.is_float for node in walk(index)
+    )

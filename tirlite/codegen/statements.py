@@ -18,6 +18,7 @@ from tirlite.codegen.loop_hints import goes_by_elements, hints_of, in_any_order
 from tirlite.codegen.pieces import LARGEST, Weights, cut
 from tirlite.codegen.refused import Refused
 from tirlite.codegen.storage import Home, Storage
+from tirlite.codegen.whole_rows import as_one_row
 from tirlite.codegen.work import is_unbound, iterations_between, polls_between, work_of
 from tirlite.ir import (
     Allocate,
@@ -25,12 +26,10 @@ from tirlite.ir import (
     AttrStmt,
     Buffer,
     Call,
-    Cast,
     Evaluate,
     Expr,
     For,
     IfThenElse,
-    IntImm,
     KernelCall,
     Let,
     Node,
@@ -176,7 +175,7 @@ class Statements:
     def store(self, stmt: Store) -> None:
         values, place, indices = self.values, self.environment.places[stmt.buffer], stmt.indices
         # What lies where floats say, as in a histogram, is stored one element after another.
-        values.is_alone = mask_of(indices) is None and any(map(_asks_floats, indices))
+        values.is_alone = mask_of(indices) is None and any(map(memory.asks_floats, indices))
         if any(map(has_check, indices)):  # first, as in the interpreter: what is told is the first fault
             indices = tuple(map(values.computed_index, indices))
         value = values.kept(stmt.value)
@@ -354,7 +353,8 @@ class Statements:
         if stmt in self.storage.workers:
             yield self._distributed(stmt, start, stop)
         elif abs(stmt.step) == 1:
-            yield self._counted(stmt, start, stop, "slt" if stmt.step > 0 else "sgt", f"nsw {stmt.step}")
+            loop, (start, stop) = self.as_one_row(stmt, start, stop)
+            yield self._counted(loop, start, stop, "slt" if stmt.step > 0 else "sgt", f"nsw {stmt.step}")
         else:
             yield self._strided(stmt, start, stop)
 
@@ -404,8 +404,7 @@ class Statements:
         if isinstance(origin, Value):
             # From 0 or above, what lies before `stop` is reached without a wrap.
             flags = " nuw nsw" if origin.number is not None and origin.number >= 0 and stmt.step > 0 else ""
-            distance = out.op(f"mul{flags}", counter, integer(stmt.step))
-            variable = out.op(f"add{flags}", origin, distance)
+            variable = out.op(f"add{flags}", origin, out.op(f"mul{flags}", counter, integer(stmt.step)))
         elif origin is not None:
             variable = origin.variable(counter)
         self.environment.variables[stmt.var] = variable
@@ -423,6 +422,10 @@ class Statements:
         note = out.loop_metadata(*hints) if hints else ""
         out.branch_if(out.compare(f"icmp {compare}", following, stop), body, done, note)
         out.start(done)
+
+    def as_one_row(self, stmt: For, *bounds: Value) -> tuple[For, tuple[Value, ...]]:
+        """A loop and its bounds, or a loop over all that it goes through by rows."""
+        return as_one_row(self.values, stmt, *bounds)
 
     def _work(self, stmt: For) -> Value:
         return self.once.pop(stmt, None) or work_of(self.values, stmt)
@@ -459,19 +462,13 @@ class Statements:
             from tirlite.codegen.workspace_layout import worker_addresses
 
             self.addresses |= worker_addresses(self.values, self.storage, stmt, self.parts[stmt], worker)
-        yield self._counted(stmt, first, end, "ult", "nuw 1", start)
+        loop, (first, end, start) = self.as_one_row(stmt, first, end, start)
+        yield self._counted(loop, first, end, "ult", "nuw 1", start)
         self.once.pop(stmt, None)
         self.module.tasks += 1
         body = close(self.out, f"{self.name}_parallel{self.module.tasks}")
         self.enter(around)
         fork_join(around, body, f"{self.name}_task{self.module.tasks}", count, workers, chunks)
-
-
-def _asks_floats(index: Expr) -> bool:
-    """Whether an index is a float that was made an integer."""
-    return type(index) not in (Var, IntImm) and any(
-        isinstance(node, Cast) and node.value.dtype.is_float for node in walk(index)
-    )
 
 
 def _behind(body: SeqStmt, buffers: Iterable[Buffer]) -> set[Var]:

@@ -137,6 +137,10 @@ class CheckedStatements(Statements):
         super().enter(out)
         self.checks.out = out
 
+    def as_one_row(self, stmt: For, *bounds: Value) -> tuple[For, tuple[Value, ...]]:
+        """The loop itself: indices are checked along each axis."""
+        return stmt, bounds
+
     def receive(self, version: Version) -> None:
         """Of each buffer with a shadow, that comes too, and of each scalar that may be poisoned, where it was read."""
         super().receive(version)
