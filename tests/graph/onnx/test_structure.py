@@ -111,3 +111,24 @@ def test_an_index_that_does_not_exist_is_told_with_its_node_and_input() -> None:
         ) as caught:
             call(x, rows)
         assert "kernels/operators" not in str(caught.value)
+
+
+def test_a_condition_that_is_too_long_is_told_by_its_name() -> None:
+    nodes = [
+        node("Cast", ["c"], ["wanted"], to=onnx.TensorProto.BOOL),
+        node("Compress", ["x", "wanted"], ["y"], axis=0),
+    ]
+    f = tl.from_onnx(model(nodes, c=["k"]))
+    x, c = np.arange(4, dtype=np.float32), np.ones(5, np.float32)
+    for call in (tl.graph.compile(f), lambda *arrays: tl.graph.evaluate(f, *arrays)):
+        with pytest.raises(tl.KernelRunError, match="input `wanted`: index 4 "):
+            call(x, c)
+
+
+def test_the_greatest_of_no_elements_is_none_of_them() -> None:
+    f = tl.from_onnx(model([node("Hardmax", ["x"], ["y"])], x=["n", "k"]))
+    assert not f.demands
+    x = np.array([[-np.inf, -np.inf], [1, 2], [np.nan, 3]], np.float32)
+    for call in (tl.graph.compile(f), lambda *arrays: tl.graph.evaluate(f, *arrays)):
+        np.testing.assert_array_equal(call(x), [[1, 0], [0, 1], [1, 0]])
+        assert call(np.ones((2, 0), np.float32)).shape == (2, 0)

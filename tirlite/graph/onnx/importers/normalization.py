@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from tirlite.graph.expr import Expr
 from tirlite.graph.extents import product
 from tirlite.graph.onnx.narrow import DTYPES
@@ -120,8 +122,12 @@ def _hardmax(t: Translation, node: Node) -> Expr:
         axis = 1
     if prove_eq(x.shape[axis], 0) is Proof.YES:
         return node.first
-    values = t.b.cast(t.b.constant([0, 1]), x.dtype)
-    return t.b.reshape(t.b.one_hot(t.b.argmax(x, axis), x.shape[axis], values, axis=axis), shape)
+    values, extent, kept = t.b.cast(t.b.constant([0, 1]), x.dtype), x.shape[axis], list(x.shape)
+    if not isinstance(extent, int):
+        # Of no elements none is the greatest: what stands behind them all is, and no place of the result.
+        kept[axis] = 1
+        x = t.b.concat([x, t.b.broadcast_to(t.b.cast(t.b.constant(np.float32(-np.inf)), x.dtype), kept)], axis)
+    return t.b.reshape(t.b.one_hot(t.b.argmax(x, axis), extent, values, axis=axis), shape)
 
 
 def _lp_norm(t: Translation, node: Node) -> Expr:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tirlite.graph.expr import Constant, Expr
+from tirlite.graph.expr import Call, Constant, Expr
 from tirlite.graph.extents import product
 from tirlite.graph.onnx.computed import numbers, scalar
 from tirlite.graph.onnx.contents import contents
@@ -44,6 +44,8 @@ def _chosen(t: Translation, flags: Expr) -> Expr:
 
 def _compress(t: Translation, node: Node) -> Expr:
     chosen = _chosen(t, node.x(1))
+    if isinstance(chosen, Call):  # what lies outside is told by the name of the condition
+        chosen = chosen.replaced(name=node.proto.input[1])
     if "axis" not in node.attributes:
         return t.b.gather(t.b.reshape(node.first, (-1,)), chosen, 0)
     return t.b.gather(node.first, chosen, node.axis())
