@@ -62,7 +62,7 @@ class Join(Step):
         joined = Joined.of(first)
         for each, by in zip(others, behind, strict=True):
             joined = joined.with_loop(self, facts, each, by)
-        return exchanged(facts.func, {**dict.fromkeys(loops, ()), others[-1]: (joined.loop,)})
+        return joined.placed(facts.func)
 
     def _demand_neighbours(self, func: PrimFunc, loops: Sequence[For]) -> None:
         stmts = block_of(func, loops[0]).stmts
@@ -89,6 +89,11 @@ class Joined:
     @classmethod
     def of(cls, first: For) -> Joined:
         return cls(first, ((first, 0),))
+
+    def placed(self, func: PrimFunc) -> PrimFunc:
+        """The function with the loop in the place of those that it is made of."""
+        loops = [loop for loop, _ in self.parts]
+        return exchanged(func, {**dict.fromkeys(loops, ()), loops[-1]: (self.loop,)})
 
     def with_loop(self, step: object, facts: Facts, second: For, behind: int) -> Joined:
         """The loop that does what one more loop does, too. Raises KernelError where that is not possible."""

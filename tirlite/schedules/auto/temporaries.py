@@ -5,8 +5,6 @@ Large ones come to take a few lines, or a scalar. Each access still sees the sam
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.temporaries import temporaries
 from tirlite.diag import KernelError
@@ -44,8 +42,12 @@ def scheduled(facts: Facts) -> Trace:
 def join_loops(trace: Trace) -> None:
     """Joins loops, from the outside in: what is joined makes neighbours of loops inside."""
     tried: set[tuple[Var, Var]] = set()
-    while trace.takes(_joins(trace, tried)):
-        pass
+    while found := _joined(trace.facts, tried):
+        for each in found:
+            loops, behind = zip(*each.parts, strict=True)
+            same = behind[1:] == behind[1:2] * (len(behind) - 1)
+            step = Join(tuple(trace.name(loop.var) for loop in loops), behind[1] if same else behind[1:])
+            trace.keep(step, each.placed(trace.facts.func))
 
 
 def keep_lines(trace: Trace) -> None:
@@ -66,19 +68,17 @@ def _without_no_ops(trace: Trace) -> bool:
     return trace.facts is not before
 
 
-def _joins(trace: Trace, tried: set[tuple[Var, Var]]) -> Iterator[Join]:
-    """What joins loops in a row, but for loops inside of those that are joined: these are seen by the next look."""
-    finder = _Finder(trace.facts, tried)
-    todo = [trace.facts.func.body]
+def _joined(facts: Facts, tried: set[tuple[Var, Var]]) -> list[Joined]:
+    """Loops in a row that become one, but for loops inside of those: these are seen by the next look."""
+    finder, found = _Finder(facts, tried), list[Joined]()
+    todo = [facts.func.body]
     while todo:
         block = todo.pop()
         joined = finder.joined(block)
-        for each in joined:
-            loops, behind = zip(*each.parts, strict=True)
-            same = behind[1:] == behind[1:2] * (len(behind) - 1)
-            yield Join(tuple(trace.name(loop.var) for loop in loops), behind[1] if same else behind[1:])
+        found += joined
         taken = {loop for each in joined for loop, _ in each.parts}
         todo += [body for stmt in block.stmts if stmt not in taken for body in stmt.bodies]
+    return found
 
 
 class _Finder:
