@@ -67,8 +67,8 @@ class Vectorize(Step):
     What the body allocates has an element for each lane. With `padded` the last vector of the least width may reach
     beyond the end: it reads there what is left over in copies that `pack` has made whole, and leaves alone what lies
     beyond, by a mask where it is `masked` and elements have 4 or 8 bytes, else one by one. A block of `split` is one
-    vector, of the least width that holds what is left of the last block. Without `padded` the last iterations follow
-    one by one.
+    vector, or some of the narrower width where these have fewer lanes together, as in the last block. Without `padded`
+    the last iterations follow one by one.
 
     Refused where one iteration may touch what another one writes, and for what has no vector form: lanes that access
     memory away from each other, branches, calls.
@@ -124,19 +124,26 @@ class Vectorize(Step):
         if around.step == lanes and (is_all or is_part):
             with suppress(NotVector):
                 widths = self.lanes[: 1 if is_all else 2]
-                yield from _by_width(loop, widths, lambda few: _lanes(loop, start, few).block(loop.body)).stmts
+                yield from _by_width(loop, widths, lambda at, few: _lanes(loop, at, few).block(loop.body)).stmts
                 return
-        made = _by_width(loop, self.lanes, lambda few: _Padded(facts, loop, loop.body, start, few).body(self))
+        made = _by_width(loop, self.lanes, lambda at, few: _Padded(facts, loop, loop.body, at, few).body(self))
         yield from made.stmts
 
 
-def _by_width(loop: For, widths: Sequence[int], made: Callable[[int], SeqStmt]) -> SeqStmt:
-    """One block as a vector of the least of some widths that holds it."""
+def _by_width(loop: For, widths: Sequence[int], made: Callable[[Var, int], SeqStmt]) -> SeqStmt:
+    """One block as a vector of the first width, or as some of a narrower one, where these have fewer lanes together."""
+    assert isinstance(loop.start, Var)
     lanes, *narrower = widths
-    body = made(lanes)
+    body = made(loop.start, lanes)
     for few in narrower:
-        is_part = LE(Sub(loop.stop, loop.start), const(few, i64))
-        body = SeqStmt((IfThenElse(is_part, made(few), body, span=loop.span),))
+        most = max(few, lanes - few)
+        if most == few:
+            vectors = made(loop.start, few)
+        else:
+            at = Var(loop.var.name)
+            vectors = SeqStmt((For(at, loop.start, loop.stop, made(at, few), step=few, span=loop.span),))
+        is_part = LE(Sub(loop.stop, loop.start), const(most, i64))
+        body = SeqStmt((IfThenElse(is_part, vectors, body, span=loop.span),))
     return body
 
 
