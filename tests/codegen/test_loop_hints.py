@@ -196,3 +196,26 @@ def test_rows_whose_ends_are_in_memory_are_not_unrolled() -> None:
     for ends, hints in (("starts[i], starts[i + 1]", ('!{!"llvm.loop.unroll.disable"}',)), ("k", ())):
         *_, loop = tl.ir.statements_of(tl.parse(source.format(ends)).body, tl.ir.For)
         assert hints_of(loop) == hints
+
+
+def test_lanes_that_lie_far_apart_are_not_gathered_for_a_few_operations() -> None:
+    n = tl.dim("n")
+
+    @tl.kernel
+    def turned(q: tl.f32[n, 9], y: tl.f32[n, 9]):
+        for i in range(n):
+            y[i, 0] = q[i, 4] * q[i, 8] - q[i, 5] * q[i, 7]
+            y[i, 8] = q[i, 0] * q[i, 4] - q[i, 1] * q[i, 3]
+
+    @tl.kernel
+    def length(q: tl.f64[9 * n], y: tl.f64[n]):
+        for i in range(n):
+            y[i] = tl.sqrt(q[9 * i] * q[9 * i] + q[9 * i + 1] * q[9 * i + 1]) / q[9 * i + 8]
+
+    @tl.kernel
+    def color(q: tl.f32[n, 4], y: tl.f32[n]):
+        for i in range(n):
+            y[i] = q[i, 0] + q[i, 3]
+
+    one_by_one = ('!{!"llvm.loop.vectorize.width", i32 1}',)
+    assert [hints_of(*statements_of(each.ir.body, For)) for each in (turned, length, color)] == [one_by_one, (), ()]

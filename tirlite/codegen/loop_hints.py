@@ -6,10 +6,15 @@ from collections.abc import Collection, Iterable, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from tirlite.analysis.work import moved_by
 from tirlite.ir import (
     Add,
     Allocate,
+    Binary,
     Buffer,
+    Call,
+    Div,
+    Expr,
     FloorDiv,
     For,
     ForKind,
@@ -18,6 +23,8 @@ from tirlite.ir import (
     Load,
     Min,
     Mul,
+    Node,
+    Op,
     Stmt,
     Store,
     Sub,
@@ -37,6 +44,11 @@ _MOST_INSIDE = 64
 _FEW = 16
 # So many iterations are left of a vector at most.
 _LANES = 64
+# LLVM shuffles lanes that lie up to so many elements apart.
+_SHUFFLED = 8
+# What a gathered or scattered lane takes longer than a plain load or store, and what a lane of a vector saves for an
+# operation, or for each byte of a quotient or a root, in cycles.
+_GATHERED, _SAVED, _SAVED_OF_SLOW = 1.7, 0.45, 0.8
 _UNROLLED = ('!{!"llvm.loop.unroll.full"}',)
 _ONE_BY_ONE = ('!{!"llvm.loop.vectorize.width", i32 1}',)
 # So many vectors are copied, or terms added to several sums, at a time: what counts them takes its share. Beside so
@@ -60,6 +72,8 @@ def hints_of(stmt: For) -> tuple[str, ...]:
         return (f'!{{!"llvm.loop.unroll.count", i32 {terms}}}', '!{!"llvm.loop.vectorize.width", i32 1}')
     if _goes_by_vectors(stmt) or _is_short(stmt):
         return _AS_WRITTEN
+    if _lie_apart(stmt):
+        return _ONE_BY_ONE
     return _NOT_UNROLLED if _fills_vectors(stmt) or _goes_through_row(stmt) else ()
 
 
@@ -184,6 +198,55 @@ def _looks_up(stmt: For) -> bool:
     nodes = (node for each in stmt.body.stmts if isinstance(each, Store) for node in walk(each.value))
     loads = (node for node in nodes if isinstance(node, Load) and node.buffer.dtype.bits < 32)
     return any(isinstance(each, Load) for load in loads for index in load.indices for each in walk(index))
+
+
+def _lie_apart(stmt: For) -> bool:
+    """Whether lanes would lie too far apart to be shuffled, and each of them takes longer than vectors save.
+
+    As the elements of small matrices do: LLVM would gather and scatter them, which takes some cycles for each lane.
+    """
+    if abs(stmt.step) != 1 or not all(isinstance(each, Store | Let) for each in stmt.body.stmts):
+        return False
+    apart, saved = set[str](), 0.0
+    todo: list[Node] = [*stmt.body.stmts]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, Load | Store):
+            if _elements_between(node, stmt.var) > _SHUFFLED and node.buffer.dtype.lanes == 1:
+                apart.add(str(Load(node.buffer, node.indices)))
+            todo += (node.value,) if isinstance(node, Store) else ()
+            continue
+        if isinstance(node, Div) or (isinstance(node, Call) and node.op is Op.SQRT):
+            saved += node.dtype.bytes * _SAVED_OF_SLOW
+        elif isinstance(node, Binary | Call):
+            saved += _SAVED
+        todo += node.children()
+    return len(apart) * _GATHERED > saved
+
+
+def _elements_between(access: Load | Store, counter: Var) -> int:
+    """How many elements lie from what an iteration accesses to what the next one does; 0 where that is not known."""
+    total, row = 0, 1
+    for index, extent in zip(reversed(access.indices), reversed(access.buffer.shape), strict=True):
+        if access.buffer.strides or (moves := _factor(index, counter)) is None:
+            return 0
+        if moves and not row:
+            return 0
+        total += moves * row
+        row = row * extent.value if isinstance(extent, IntImm) else 0
+    return abs(total)
+
+
+def _factor(index: Expr, counter: Var) -> int | None:
+    """By how much an index grows with a counter; None where that is not one number."""
+    by = 1
+    if isinstance(index, Mul):
+        for known, other in ((index.a, index.b), (index.b, index.a)):
+            if isinstance(known, IntImm):
+                index, by = other, known.value
+                break
+    moves = moved_by(index, counter)
+    return None if moves is None else moves * by
 
 
 def _is_short(stmt: For) -> bool:
