@@ -208,21 +208,6 @@ def test_what_is_read_as_an_index_is_looked_at_as_a_whole() -> None:
     )
 
 
-def test_indices_in_short_rows_are_looked_at_as_one_long_row() -> None:
-    source = """
-    n, k, m = tl.dims("n k m")
-
-    @tl.kernel
-    def padded_rows(at: tl.i32[n, k], x: tl.f32[m], y: tl.f32[n]):
-        for i in range(n):
-            for p in range(k):
-                y[i] += x[at[i, p]]
-    """
-    func = CheckBounds(at_entry=True)(Normalize()(tl.parse(dedent(source))))
-    assert "at_1 = tl.view(at, tl.i32[n * k])" in text(func)
-    assert "for i0 in range(n * k):" in text(func)
-
-
 def test_places_in_an_image_are_decided_by_what_rounds_its_extent() -> None:
     """Integers up to 2**24 are floats of 32 bits, and an extent beyond may be rounded up."""
     n, m = tl.dims("n m")

@@ -32,7 +32,6 @@ from tirlite.ir import (
     Load,
     Max,
     Min,
-    Mul,
     Node,
     Op,
     Or,
@@ -132,12 +131,8 @@ def _with_callees(func: PrimFunc, lifted: Lifted) -> PrimFunc:
 
 
 def _look(scan: Scan) -> Iterator[Stmt]:
-    """What finds the least and the greatest element of a parameter: in one loop, as rows may be short."""
+    """What finds the least and the greatest element of a parameter."""
     buffer, dtype = scan.buffer, scan.buffer.dtype
-    if len(buffer.shape) > 1 and not buffer.strides:
-        flat = Buffer(buffer.name, dtype, (reduce(Mul, buffer.shape),), buffer.scope)
-        yield View(flat, buffer, const(0, i64))
-        buffer = flat
     indices = tuple(Var(f"i{axis}", i64) for axis in range(len(buffer.shape)))
     updates: list[Stmt] = []
     for var, pick, start in ((scan.least, Min, dtype.max), (scan.greatest, Max, dtype.min)):
