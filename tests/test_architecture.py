@@ -138,6 +138,17 @@ def test_nothing_is_left_unimplemented() -> None:
         assert "NotImplementedError" not in [ast.unparse(error).split("(")[0] for error in raised], name
 
 
+def test_no_name_of_a_module_is_given_twice() -> None:
+    twice = []
+    for name, tree in syntax_trees().items():
+        targets = [node.targets for node in tree.body if isinstance(node, ast.Assign)]
+        given = [each.id for group in targets for each in group if isinstance(each, ast.Name)]
+        defined = [node for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))]
+        given += [node.name for node in defined if "overload" not in map(ast.unparse, node.decorator_list)]
+        twice += [(name, each) for each in set(given) if given.count(each) > 1]
+    assert twice == []
+
+
 def imported_libraries(nodes: Iterable[ast.AST]) -> list[str]:
     """The top names of all that these statements import from elsewhere."""
     found = []

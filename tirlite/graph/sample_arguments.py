@@ -13,7 +13,7 @@ from tirlite.diag import TirliteError
 from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Let, Tuple, TupleGetItem
 from tirlite.graph.extents import values
 from tirlite.graph.op import Op
-from tirlite.graph.program import Program, program
+from tirlite.graph.program import program
 from tirlite.graph.types import TensorType, tensors
 from tirlite.sizes import Dim, Size, dims_of, evaluate
 
@@ -114,7 +114,7 @@ def _limits(function: FunctionNode, binding: Mapping[Dim, int]) -> dict[Expr, in
         found[value] = min(found.get(value, below), below)
 
     for step in reversed([*made.steps()]):
-        for value, below in _uses(made, step, binding):
+        for value, below in _uses(step, binding):
             demand(value, below)
         if (below := found.get(step, 0)) > 0:
             for value, less in _passed(step, below):
@@ -122,7 +122,7 @@ def _limits(function: FunctionNode, binding: Mapping[Dim, int]) -> dict[Expr, in
     return found
 
 
-def _uses(made: Program, step: Expr, binding: Mapping[Dim, int]) -> Iterable[tuple[Expr, int]]:
+def _uses(step: Expr, binding: Mapping[Dim, int]) -> Iterable[tuple[Expr, int]]:
     """The operands that a call takes as indices, and how many elements there are."""
     if not isinstance(step, Call) or not isinstance(step.op, Op) or len(step.args) < 2:
         return

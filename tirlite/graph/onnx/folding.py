@@ -91,8 +91,6 @@ class Folding:
         if not isinstance(call.type, TensorType) or not call.dtype.is_integer or call.tensor.rank > 1:
             return call
         key: tuple[object, ...] = (call.op.name, call.attrs, call.device, *map(_identity, call.args))
-        if product(call.shape) == 1 and (place := _place(call))[0] is not call:
-            key = (*place, call.shape)
         if product(call.shape) == 1 and (place := _place(call)) != (call, 0):
             key = (*place, call.shape)
         return self._alike.setdefault(key, call)

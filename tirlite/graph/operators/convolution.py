@@ -10,7 +10,7 @@ from dataclasses import field
 import numpy as np
 
 from tirlite.graph.builder.calls import CallBuilder, Operand, operator
-from tirlite.graph.expr import Call
+from tirlite.graph.expr import Call, Expr
 from tirlite.graph.extents import Shape
 from tirlite.graph.op import Array, Attrs, ShapeMismatch, Site
 from tirlite.graph.operators.operands import NUMBERS, contracted
@@ -149,6 +149,12 @@ def _conv_transpose(attrs: ConvTranspose, x: Array, weight: Array, bias: Array |
     return _with_bias(full[tuple(slice(before, end - behind) for (before, behind), end in cuts)], bias)
 
 
+def conv_given(image: Expr, stride: Steps, pad: Padding, dilation: Steps, groups: int) -> Conv:
+    """The attributes of a convolution of an image, as people write them."""
+    axes = spatial_axes(image)
+    return Conv(steps_of(stride, axes), pads_given(pad, axes), steps_of(dilation, axes), groups)
+
+
 class Convolution(CallBuilder):
     """Windows that move over the axes behind the second one of `[batch, channels, *spatial]`.
 
@@ -170,9 +176,7 @@ class Convolution(CallBuilder):
     ) -> Call:
         """The convolution with weights `[outputs, inputs / groups, *window]`, over any number of spatial axes."""
         image, *rest = self._operands([x, weight, *([] if bias is None else [bias])], self._here())
-        axes = spatial_axes(image)
-        attrs = Conv(steps_of(stride, axes), pads_given(pad, axes), steps_of(dilation, axes), groups)
-        return self.call("conv", image, *rest, attrs=attrs)
+        return self.call("conv", image, *rest, attrs=conv_given(image, stride, pad, dilation, groups))
 
     def conv2d(
         self,
@@ -207,7 +211,7 @@ class Convolution(CallBuilder):
     ) -> Call:
         """The transpose of a convolution, with weights `[inputs, outputs / groups, *window]`."""
         image, *rest = self._operands([x, weight, *([] if bias is None else [bias])], self._here())
-        axes = spatial_axes(image)
-        steps, dilations, extra = steps_of(stride, axes), steps_of(dilation, axes), steps_of(output_padding, axes)
-        attrs = ConvTranspose(steps, pads_given(pad, axes), dilations, groups, extra)
+        plain = conv_given(image, stride, pad, dilation, groups)
+        extra = steps_of(output_padding, spatial_axes(image))
+        attrs = ConvTranspose(plain.strides, plain.pads, plain.dilations, groups, extra)
         return self.call("conv_transpose", image, *rest, attrs=attrs)

@@ -159,10 +159,6 @@ def _hard_sigmoid(attrs: HardSigmoid, x: Array) -> Array:
     return np.asarray(np.maximum(np.minimum(alpha * x + beta, x.dtype.type(1)), x.dtype.type(0)))
 
 
-def _hard_swish(x: Array) -> Array:
-    return np.asarray(x * _hard_sigmoid(HardSigmoid(1 / 6, 0.5), x))
-
-
 def converted(x: Array, dtype: DType) -> Array:
     """The elements in another type: floats become integers by cutting, saturate, and nan gives 0."""
     if dtype.is_bool:

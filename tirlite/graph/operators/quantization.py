@@ -9,9 +9,9 @@ import numpy as np
 from tirlite.graph.builder.calls import CallBuilder, Operand, operator
 from tirlite.graph.expr import Call
 from tirlite.graph.op import Array, Attrs, Lowering, Op, Site
-from tirlite.graph.operators.convolution import Conv, conv, convolved, weights
+from tirlite.graph.operators.convolution import Conv, conv, conv_given, convolved, weights
 from tirlite.graph.operators.operands import INTEGERS, broadcast, broadcast_into, contracted
-from tirlite.graph.operators.windows import Padding, Steps, pads_given, spatial_axes, steps_of
+from tirlite.graph.operators.windows import Padding, Steps
 from tirlite.graph.types import TensorType
 from tirlite.ir import DType, f32, i32, u8
 from tirlite.kernels.operators.formulas import dequantized, quantized, requantized, with_dequantized
@@ -237,9 +237,7 @@ class Quantization(CallBuilder):
         The zero point of the weights is one number, or one for each output.
         """
         image, *rest = self._operands([x, weight, zero_x, zero_w], self._here())
-        axes = spatial_axes(image)
-        attrs = Conv(steps_of(stride, axes), pads_given(pad, axes), steps_of(dilation, axes), groups)
-        return self.call("conv_integer", image, *rest, attrs=attrs)
+        return self.call("conv_integer", image, *rest, attrs=conv_given(image, stride, pad, dilation, groups))
 
     @operator(
         _requantize_type,

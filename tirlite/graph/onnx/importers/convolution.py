@@ -96,7 +96,8 @@ def _pool(node: Node, window: Sequence[int]) -> Pool:
     return _known(Pool(tuple(window), strides, pads, dilations, ceil, counts, same=same), node, window)
 
 
-def _window(node: Node) -> tuple[int, ...]:
+def window_of(node: Node) -> tuple[int, ...]:
+    """The extents of the window. Raises Unsupported where they are left out."""
     found = node.integers("kernel_shape")
     if found is None:
         raise Unsupported("its window is left out")
@@ -104,7 +105,7 @@ def _window(node: Node) -> tuple[int, ...]:
 
 
 def _max_pool(t: Translation, node: Node) -> Sequence[Expr]:
-    x, attrs = node.first, _pool(node, _window(node))
+    x, attrs = node.first, _pool(node, window_of(node))
     if not node.wants(1):
         return [t.b.call("max_pool", x, attrs=attrs)]
     both = t.b.call("max_pool_indices", x, attrs=attrs)
@@ -133,12 +134,12 @@ def _column_major(t: Translation, at: Expr, extents: Sequence[Size]) -> Expr:
 
 
 def _average_pool(t: Translation, node: Node) -> Expr:
-    return t.b.call("average_pool", node.first, attrs=_pool(node, _window(node)))
+    return t.b.call("average_pool", node.first, attrs=_pool(node, window_of(node)))
 
 
 def _lp_pool(t: Translation, node: Node) -> Expr:
     """The p-norm of each window: the root of so many times the mean."""
-    window, power = _window(node), float(node.integer("p", 2))
+    window, power = window_of(node), float(node.integer("p", 2))
     pool = _pool(node, window)
     count = 1.0
     for size in window:

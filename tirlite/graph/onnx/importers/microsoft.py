@@ -15,7 +15,7 @@ from tirlite.graph.extents import product
 from tirlite.graph.onnx.importers.convolution import CONVOLUTION
 from tirlite.graph.onnx.importers.declared import declared
 from tirlite.graph.onnx.importers.indexing import INDEXING
-from tirlite.graph.onnx.importers.normalization import inverse_root, moments
+from tirlite.graph.onnx.importers.normalization import along, inverse_root, moments
 from tirlite.graph.onnx.importers.quantization import QUANTIZATION
 from tirlite.graph.onnx.importers.recurrence import RECURRENCE
 from tirlite.graph.onnx.importers.selection import SELECTION
@@ -129,16 +129,22 @@ def _activated(t: Translation, node: Node, x: Expr, numbers: Sequence[float]) ->
     raise Unsupported(f"its activation is {name}")
 
 
+def _single(importer: Importer, t: Translation, node: Node) -> Expr:
+    """The one value that an importer makes of a node."""
+    made = importer(t, node)
+    value = made[0] if isinstance(made, Sequence) else made
+    assert isinstance(value, Expr)
+    return value
+
+
 def _fused_conv(t: Translation, node: Node) -> Expr:
-    made = CONVOLUTION["Conv"](t, replace(node, operands=node.operands[:3]))
-    assert isinstance(made, Expr)
+    made = _single(CONVOLUTION["Conv"], t, replace(node, operands=node.operands[:3]))
     other = node.maybe(3)
     return _activated(t, node, made if other is None else t.b.add(made, other), node.numbers("activation_params") or ())
 
 
 def _fused_gemm(t: Translation, node: Node) -> Expr:
-    made = declared(OPS["gemm"])(t, node)
-    assert isinstance(made, Expr)
+    made = _single(declared(OPS["gemm"]), t, node)
     given = [node.number(name) for name in ("activation_alpha", "activation_beta") if name in node.attributes]
     return _activated(t, node, made, given)
 
@@ -200,11 +206,7 @@ def _leaky(t: Translation, node: Node, x: Sequence[Expr]) -> Expr:
 
 
 def _softmax(t: Translation, node: Node, x: Sequence[Expr]) -> Expr:
-    axis, shape = node.axis("axis", -1), x[0].shape
-    if node.integer("opset") >= 13 or axis == len(shape) - 1:
-        return t.b.softmax(x[0], axis)
-    flat = t.b.reshape(x[0], (product(shape[:axis]), product(shape[axis:])))
-    return t.b.reshape(t.b.softmax(flat, 1), shape)
+    return along(t, t.b.softmax, x[0], node.axis("axis", -1), is_alone=node.integer("opset") >= 13)
 
 
 def _by_channels(importer: Importer, *, is_last: bool = False) -> Importer:
@@ -213,27 +215,16 @@ def _by_channels(importer: Importer, *, is_last: bool = False) -> Importer:
     def turned(t: Translation, node: Node) -> Expr:
         x, last = node.first, node.rank - 1
         if not node.flag("channels_last", is_last):
-            made = importer(t, node)
-            assert isinstance(made, Expr)
-            return made
+            return _single(importer, t, node)
         x = t.b.transpose(x, (0, last, *range(1, last)))
-        made = importer(t, replace(node, operands=(x, *node.operands[1:])))
-        assert isinstance(made, Expr)
+        made = _single(importer, t, replace(node, operands=(x, *node.operands[1:])))
         return t.b.transpose(made, (0, *range(2, last + 1), 1))
 
     return turned
 
 
-def _max_pool(t: Translation, node: Node) -> Expr:
-    (made,) = CONVOLUTION["MaxPool"](t, node)  # type: ignore[misc]
-    assert isinstance(made, Expr)
-    return made
-
-
 def _average(t: Translation, node: Node, x: Sequence[Expr]) -> Expr:
-    made = CONVOLUTION["AveragePool"](t, replace(node, operands=(x[0],)))
-    assert isinstance(made, Expr)
-    return made
+    return _single(CONVOLUTION["AveragePool"], t, replace(node, operands=(x[0],)))
 
 
 def _reduce_mean(t: Translation, node: Node, x: Sequence[Expr]) -> Expr:
@@ -325,7 +316,7 @@ MICROSOFT_QUANTIZED: Mapping[str, Importer] = {
     "QuantizeLinear": QUANTIZATION["QuantizeLinear"],
     "DequantizeLinear": QUANTIZATION["DequantizeLinear"],
     "QLinearConv": _by_channels(QUANTIZATION["QLinearConv"]),
-    "NhwcMaxPool": _by_channels(_max_pool, is_last=True),
+    "NhwcMaxPool": _by_channels(CONVOLUTION["MaxPool"], is_last=True),
     "QLinearAdd": _between(2, lambda t, node, x: t.b.add(x[0], x[1])),
     "QLinearMul": _between(2, lambda t, node, x: t.b.multiply(x[0], x[1])),
     "QLinearSigmoid": _between(1, lambda t, node, x: t.b.sigmoid(x[0])),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -102,15 +102,17 @@ def _group_norm(t: Translation, node: Node) -> Expr:
 
 
 def _softmax(t: Translation, node: Node) -> Expr:
-    name = "softmax" if node.op == "Softmax" else "log_softmax"
-    function = t.b.softmax if name == "softmax" else t.b.log_softmax
-    if node.version >= 13:
-        return function(node.first, node.axis("axis", -1))
-    # Before version 13, all axes from the given one on count as one.
-    axis, shape = node.axis("axis", 1), node.first.shape
-    if axis == len(shape) - 1:
-        return function(node.first, axis)
-    flat = t.b.reshape(node.first, (product(shape[:axis]), product(shape[axis:])))
+    function = t.b.softmax if node.op == "Softmax" else t.b.log_softmax
+    is_alone = node.version >= 13
+    return along(t, function, node.first, node.axis("axis", -1 if is_alone else 1), is_alone=is_alone)
+
+
+def along(t: Translation, function: Callable[[Expr, int], Expr], x: Expr, axis: int, *, is_alone: bool) -> Expr:
+    """A function along an axis; before version 13, all axes from that one on count as one."""
+    shape = x.shape
+    if is_alone or axis == len(shape) - 1:
+        return function(x, axis)
+    flat = t.b.reshape(x, (product(shape[:axis]), product(shape[axis:])))
     return t.b.reshape(function(flat, 1), shape)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from tirlite.graph.expr import Expr
 from tirlite.graph.extents import product
 from tirlite.graph.onnx.computed import elements_of, extent_of, numbers, scalar
+from tirlite.graph.onnx.importers.convolution import window_of
 from tirlite.graph.onnx.node import Node, Unsupported
 from tirlite.graph.onnx.translation import Importer, Translation
 from tirlite.graph.op import Reshape
@@ -161,10 +162,7 @@ def _roi_align(t: Translation, node: Node) -> Expr:
 
 def _max_unpool(t: Translation, node: Node) -> Expr:
     """Zeros, with the elements put where the indices point in all of them."""
-    x, window = node.first, node.integers("kernel_shape")
-    axes = node.rank - 2
-    if window is None:
-        raise Unsupported("its window is left out")
+    x, window, axes = node.first, window_of(node), node.rank - 2
     strides, pads = node.integers("strides") or (1,) * axes, node.integers("pads") or (0,) * (2 * axes)
     usual = [(extent - 1) * strides[k] + window[k] - pads[k] - pads[axes + k] for k, extent in enumerate(x.shape[2:])]
     shape = (*x.shape[:2], *usual)
