@@ -29,6 +29,7 @@ _RUNS = 8
 # What a tile takes beside its products, in products: for a channel that is read, and for one of the result.
 _READ, _MADE = 230, 130
 _LEAST_GAIN = 0.9
+_JOINED = 1.05  # what workers wait for each other, where they share each of a few pieces
 _COLUMNS, _ROWS = (31, 15), (2, 3)  # tiles that go together where sizes are not known: fewer of many channels
 _IN_VAIN = 1.2  # what is computed there beside what counts, about
 
@@ -62,7 +63,8 @@ class Tiles(NamedTuple):
         if self.lines:
             return _IN_VAIN * (1 + _FETCHED / (self.lines * self.columns))
         beyond = TERMS * channels * self.lanes / _HELD - 1
-        computed = -(-rows // self.rows) * self.lanes / (rows * self.columns)
+        bands = -(-rows // self.rows)
+        computed = bands * self.lanes / (rows * self.columns) * (_JOINED if 1 < bands < _PIECES else 1)
         return computed * (1 + _FETCHED / self.lanes) + max(0.0, min(beyond, 2)) / 8
 
     @property
