@@ -12,6 +12,7 @@ from types import MappingProxyType
 from tirlite.analysis.integers.array_bounds import ADDRESSABLE
 from tirlite.diag import public
 from tirlite.graph.aot.folding import check_kept, folded_calls
+from tirlite.graph.aot.joined import Join, Joins
 from tirlite.graph.aot.laid_out import Layout, permitted
 from tirlite.graph.aot.names import Names
 from tirlite.graph.aot.operators import OperatorFunctions
@@ -130,7 +131,8 @@ class _Lowering:
         self.homes: dict[Expr, tuple[Buffer, ...]] = {}
         self.targets: dict[Part, Buffer] = {}
         self.types: dict[Buffer, TensorType] = {}
-        self.sources: dict[Buffer, Buffer] = {}
+        self.sources: dict[Buffer, tuple[Buffer, int]] = {}
+        self.joins: dict[Call, Join] = {}
         self.shown: dict[Buffer, TensorType] = {}
         self.count = 0
         functions.lay_out(made, self.folded, layouts)
@@ -276,9 +278,17 @@ class _Lowering:
     def _block(self, block: Block, body: list[Stmt]) -> Steps[None]:
         for dim in self.found.get(block, ()):
             self._measure(dim, body)
+        joins = (
+            Joins(self.made, block, self.grouping, self._source, self.targets, self.folded).found if self.fuse else ()
+        )
+        self.joins |= {join.call: join for join in joins}
         for step in block.steps:
             if isinstance(step, Constant) or step in self.folded:
                 continue
+            # What holds another one was found later.
+            for join in reversed(joins):
+                if join.first is step:
+                    self._begin(join, body)
             if isinstance(step, Call) and (group := self.grouping.groups.get(step)) is not None:
                 self._group(group, body)
             elif isinstance(step, Call | If) and step not in self.behind:
@@ -296,13 +306,41 @@ class _Lowering:
             if isinstance(step.attrs, Sizes):
                 self._write(step, step.attrs, body)
                 return
-            if isinstance(step.op, Op):
+            if step in self.joins:
+                self._join(self.joins[step], body)
+            elif isinstance(step.op, Op):
                 self._call(step, self.functions.of(step), self.functions.operands(step), (), body)
             else:
                 callee = yield self._callee(step.op)
                 self._call(step, callee.func, step.args, callee.constants, body)
         if step in self.keep:
             self._keep(step, body)
+
+    def _begin(self, join: Join, body: list[Stmt]) -> None:
+        """Allocates the result of a concatenation, for what is computed in it."""
+        (whole,) = self._results(join.call, body)
+        for part, offset in join.places.items():
+            self.targets[part] = self._part(whole, tensors(part.step.type)[part.number], offset, body)
+
+    def _join(self, join: Join, body: list[Stmt]) -> None:
+        """Copies the parts of a concatenation that were computed elsewhere."""
+        offset = 0
+        for arg in join.call.args:
+            (part,) = map(self._source, self.made.parts[arg])
+            if join.places.get(part) != offset:
+                (source,) = self._home(arg)
+                self._copy(source, self._part(self.homes[join.call][0], arg.tensor, offset, body), body)
+            size = arg.tensor.bytes
+            assert isinstance(size, int)
+            offset += size
+
+    def _part(self, whole: Buffer, of: TensorType, offset: int, body: list[Stmt]) -> Buffer:
+        """A tensor in the storage of another one, from a byte on."""
+        root, before = self.sources.get(whole, (whole, 0))
+        made = self._buffer(self.names.fresh(f"{root.name}_part"), of)
+        body.append(View(made, root, const(before + offset, i64)))
+        self.sources[made] = root, before + offset
+        return made
 
     def _group(self, group: Group, body: list[Stmt]) -> None:
         func, operands = self.functions.of_group(group, self.made)
@@ -405,13 +443,13 @@ class _Lowering:
 
     def _view(self, source: Buffer, of: TensorType, body: list[Stmt]) -> Buffer:
         """The buffer seen with the shape of a type: itself, or what it is a view of, where that has the shape."""
-        whole = self.sources.get(source, source)
-        for each in (source, whole):
+        whole, offset = self.sources.get(source, (source, 0))
+        for each in (source, *([] if offset else [whole])):
             if same_type(self.types[each], of):
                 return each
         seen = self._buffer(self.names.fresh(f"{whole.name}_as"), of)
-        body.append(View(seen, whole, const(0, i64)))
-        self.sources[seen] = whole
+        body.append(View(seen, whole, const(offset, i64)))
+        self.sources[seen] = whole, offset
         return seen
 
     def _copy(self, source: Buffer, target: Buffer, body: list[Stmt]) -> None:
