@@ -64,7 +64,7 @@ class Tiles(NamedTuple):
             return _IN_VAIN * (1 + _FETCHED / (self.lines * self.columns))
         beyond = TERMS * channels * self.lanes / _HELD - 1
         bands = -(-rows // self.rows)
-        computed = bands * self.lanes / (rows * self.columns) * (_JOINED if 1 < bands < _PIECES else 1)
+        computed = bands * self.lanes / (rows * self.columns) * (_JOINED if bands < _PIECES else 1)
         return computed * (1 + _FETCHED / self.lanes) + max(0.0, min(beyond, 2)) / 8
 
     @property
