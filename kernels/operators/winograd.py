@@ -51,7 +51,8 @@ class Tiles(NamedTuple):
         if rows and columns:
             heights = {-(-rows // count) for count in range(1, rows + 1)}
             known = [cls(high, columns) for high in sorted(heights, reverse=True)]
-            return min(known, key=lambda tiles: tiles.cost(rows, channels))
+            waits = {each: _JOINED if -(-rows // each.rows) < _PIECES else 1 for each in known}
+            return min(known, key=lambda tiles: tiles.cost(rows, channels) * waits[tiles])
         most = 4 * _HELD // (3 * TERMS * channels)  # columns in all, about: few images fill all lines
         wide = next((each for each in _COLUMNS if _ROWS[0] * each <= most), _COLUMNS[-1])
         has_many = not rows or rows > _ROWS[1] * (_PIECES - 1)  # as many rows together as workers can have each
@@ -63,8 +64,7 @@ class Tiles(NamedTuple):
         if self.lines:
             return _IN_VAIN * (1 + _FETCHED / (self.lines * self.columns))
         beyond = TERMS * channels * self.lanes / _HELD - 1
-        bands = -(-rows // self.rows)
-        computed = bands * self.lanes / (rows * self.columns) * (_JOINED if bands < _PIECES else 1)
+        computed = -(-rows // self.rows) * self.lanes / (rows * self.columns)
         return computed * (1 + _FETCHED / self.lanes) + max(0.0, min(beyond, 2)) / 8
 
     @property
