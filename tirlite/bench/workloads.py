@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -34,7 +34,7 @@ class Workload:
     bound: Array | float
     multiply_adds: int = 0
     dtype: str = "f32"
-    functions: Mapping[str, int] = MappingProxyType({})
+    functions: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def bytes_read(self) -> int:
