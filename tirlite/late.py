@@ -11,7 +11,6 @@ package's `__init__.py`:
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
@@ -53,8 +52,14 @@ class _Package(ModuleType):
 
 def late_names(package: str, **more: Iterable[str]) -> tuple[Callable[[str], object], list[str]]:
     """What finds a name of `package`, which calls this, and all of its names, with `more` by modules of it."""
-    shown = sys.modules[package]
-    places = {name: f"{package}.{module}" for module, names in more.items() for name in names} | _seen_imported(shown)
+    places = {name: f"{package}.{module}" for module, names in more.items() for name in names}
+    shown, module = sys.modules[package], ""
+    # Code lists what it names in order: a module, and then what it would import from there. Other names are bound now.
+    for name in sys._getframe(1).f_code.co_names:
+        if "." in name:
+            module = name if name.startswith(f"{package}.") else ""
+        elif module and not name.startswith("_") and isinstance(vars(shown).get(name, shown), ModuleType):
+            places[name] = module
     for name in places.keys() & vars(shown).keys():
         delattr(shown, name)
     vars(shown)["__late__"] = places
@@ -68,14 +73,3 @@ def late_names(package: str, **more: Iterable[str]) -> tuple[Callable[[str], obj
         return value
 
     return __getattr__, sorted(places)
-
-
-# In the block for the type checker, `from MODULE import NAME as NAME, ...`, where there are several in parentheses.
-_IMPORT = re.compile(r"^    from (\S+) import (\([^)]*\)|.*)$", re.MULTILINE)
-_NAME = re.compile(r"\w+ as (\w+)")
-
-
-def _seen_imported(package: ModuleType) -> dict[str, str]:
-    """Name -> module, as the package's own source tells the type checker."""
-    source: str = package.__loader__.get_source(package.__name__)  # type: ignore[union-attr]
-    return {name: module for module, names in _IMPORT.findall(source) for name in _NAME.findall(names)}

@@ -69,26 +69,23 @@ def test_all_names_of_a_package_can_be_had(package: ModuleType) -> None:
         assert not isinstance(getattr(package, name), ModuleType), name
 
 
-def test_a_name_is_that_of_its_module_and_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "shelf").mkdir()
-    (tmp_path / "shelf" / "__init__.py").write_text(
-        "from typing import TYPE_CHECKING\n"
+def test_a_name_is_that_of_its_module_and_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    package = ModuleType("tirlite.plan_stand_in")
+    for module in ("tables.csv", "shape.formulas"):  # below a package that is none, nothing more can be loaded
+        import_module(f"tirlite.plan.{module}")
+    monkeypatch.setitem(sys.modules, "tirlite.plan", package)
+    exec(
         "from tirlite.late import late_names\n"
-        "if TYPE_CHECKING:\n"
-        "    from shelf.books import (\n        Atlas as Atlas,\n        read as read,\n    )\n"
-        "    from shelf.lamp import lamp as lamp\n"
-        "else:\n"
-        "    __getattr__, __all__ = late_names(__name__, books=['extra'])\n"
+        "if not print:\n"
+        "    from tirlite.plan.tables.csv import read_csv as read_csv\n"
+        "    from tirlite.plan.shape.formulas import Conditions as Conditions\n"
+        "__getattr__, __all__ = late_names('tirlite.plan')",
+        vars(package),
+        found := {},
     )
-    (tmp_path / "shelf" / "books.py").write_text("class Atlas: ...\ndef read(): ...\nextra = 7\n")
-    (tmp_path / "shelf" / "lamp.py").write_text("def lamp(): ...\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    shelf = import_module("shelf")
-    assert shelf.__all__ == ["Atlas", "extra", "lamp", "read"]
-    assert "shelf.books" not in sys.modules
-    assert shelf.Atlas is shelf.Atlas is sys.modules["shelf.books"].Atlas
-    assert shelf.extra == 7
-    assert callable(shelf.lamp)
+    assert found["__all__"] == ["Conditions", "read_csv"]
+    assert found["__getattr__"]("read_csv") is package.read_csv
+    assert found["__getattr__"]("Conditions").__module__ == "tirlite.plan.shape.formulas"
 
 
 @pytest.mark.parametrize("package", [each for each in PACKAGES if each is not tirlite.driver])
