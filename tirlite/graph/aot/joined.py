@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from itertools import accumulate
 
 from tirlite.graph.expr import Call, Expr
 from tirlite.graph.fuse.groups import Grouping
@@ -55,21 +56,17 @@ class Joins:
                     self._use(source(part), place)
         for part in made.parts[block.result]:
             self._use(source(part), len(self._steps))
-        self._loads = [0] * (len(self._steps) + 1)
-        for part in self._lives:
-            self._load(part, self._loads, 1)
+        changes = [0] * (len(self._steps) + 2)
+        for part, (begin, end) in self._lives.items():
+            changes[begin] += _size(part)
+            changes[end + 1] -= _size(part)
+        self._loads = [*accumulate(changes)]
+        self._most = max(self._loads)
         self.found = tuple(join for step in self._steps if (join := self._join(step)) is not None)
 
     def _use(self, part: Part, place: int) -> None:
         if part in self._lives:
             self._lives[part][1] = max(self._lives[part][1], place)
-
-    def _load(self, part: Part, loads: list[int], sign: int) -> None:
-        """Counts the bytes of a tensor where it lives; those that a dim tells count as none."""
-        size = tensors(part.step.type)[part.number].bytes
-        first, last = self._lives[part]
-        for place in range(first, last + 1):
-            loads[place] += sign * size if isinstance(size, int) else 0
 
     def _join(self, step: Expr) -> Join | None:
         if not isinstance(step, Call) or not isinstance(step.op, Op) or step.op.name != "concat":
@@ -97,14 +94,21 @@ class Joins:
         own = Part(step, 0)
         first = min(self._lives[part][0] for part in found)
         last = max(self._lives[part][1] for part in (own, *found))
-        loads = [*self._loads]
+        # What changes lies between these steps alone: a long graph may have many joins.
+        loads = [load + _size(own) for load in self._loads[first : last + 1]]
         for part in (own, *found):
-            self._load(part, loads, -1)
-        old, self._lives[own] = self._lives[own], [first, last]
-        self._load(own, loads, 1)
-        if max(loads) > max(self._loads):
-            self._lives[own] = old
+            begin, end = self._lives[part]
+            for place in range(begin - first, end - first + 1):
+                loads[place] -= _size(part)
+        if max(loads) > self._most:
             return None
-        self._loads = loads
+        self._loads[first : last + 1] = loads
+        self._lives[own] = [first, last]
         self._taken |= found.keys()
         return Join(step, found, self._steps[first])
+
+
+def _size(part: Part) -> int:
+    """The bytes of a tensor; those that a dim tells count as none."""
+    size = tensors(part.step.type)[part.number].bytes
+    return size if isinstance(size, int) else 0
