@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from random import Random
 
-import pytest
+from every import every
 
 from tirlite.analysis.storage_check.meetings import meetings
 from tirlite.analysis.storage_check.resident import Bytes
 from tirlite.sizes import Dim, Proof, Size, prove_le
 
 
-@pytest.mark.parametrize("seed", range(40))
+@every("seed", range(40))
 def test_they_are_those_that_a_look_at_all_pairs_finds(seed: int) -> None:
     random = Random(seed)
     places, hulls = [], []

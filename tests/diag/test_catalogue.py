@@ -9,6 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from every import every
 from test_architecture import all_nodes
 
 from tirlite.cli.explain import all_entries, page
@@ -24,7 +25,7 @@ def test_a_code_belongs_to_one_message() -> None:
     assert [code for code, count in Counter(kind.code for kind in KINDS).items() if count > 1] == []
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.code)
+@every("kind", KINDS)
 def test_a_code_is_words_with_hyphens_and_the_docstring_is_complete(kind: type[Message]) -> None:
     assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", kind.code)
     entry = entry_of(kind)

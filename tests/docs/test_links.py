@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from every import every
 
 from tirlite.bench.main import main
 
@@ -29,7 +30,7 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+@every("page", PAGES)
 def test_links_lead_somewhere(page: Path) -> None:
     for link in LINK.findall(prose(page)):
         if link.startswith("https://"):
@@ -40,7 +41,7 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert not anchor or anchor in anchors(target), link
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+@every("page", PAGES)
 def test_files_that_are_named_are_there(page: Path) -> None:
     if page.name == "errors.md":  # its examples have files of their own
         return

@@ -133,7 +133,7 @@ print(tl.graph.lower(f).func)
 # Stands before the name of each program where one process tells of all.
 MARK = "=== "
 OBJECT_CODE = "object code"
-SEEDS = range(10)
+SEEDS = range(6)
 # LLVM, which does not know of Python's hashes, makes object code of the same text in some of the processes.
 COMPILED = groups(len(SEEDS))
 

@@ -7,7 +7,7 @@ import runpy
 from pathlib import Path
 
 import numpy as np
-import pytest
+from every import every
 
 import tirlite as tl
 
@@ -167,14 +167,14 @@ class Program:
         self.loops = known
 
 
-@pytest.mark.parametrize("seed", range(40))
+@every("seed", range(40))
 def test_random_jumps_mean_what_python_means(seed: int, tmp_path: Path) -> None:
     gives_value = seed % 2 == 1
     lines = Program(seed, gives_value=gives_value).lines
     own = ["import tirlite as tl", "def plain(y, k):", *lines, "@tl.inline", "def f(y, k):", *lines]
     call = "y[2] = f(y, k)" if gives_value else "f(y, k)"
     own += ["@tl.kernel", "def kernel(y: tl.f64[3], k: tl.i64):", f"    {call}"]
-    file = tmp_path / "program.py"
+    file = tmp_path / f"program{seed}.py"
     file.write_text("\n".join(own) + "\n", "utf-8")
     try:
         made = runpy.run_path(str(file))

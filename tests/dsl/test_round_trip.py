@@ -7,6 +7,7 @@ from collections.abc import Callable
 from math import inf, nan
 
 import pytest
+from every import every
 
 import tirlite as tl
 from tirlite import ir
@@ -394,7 +395,7 @@ class Mixer:
         return ir.For(var, start, stop, body, self.random.choice(list(ir.ForKind)[:4]), self.random.choice([1, -2]))
 
 
-@pytest.mark.parametrize("seed", range(60))
+@every("seed", range(60))
 def test_random_functions_read_back(seed: int) -> None:
     mixer = Mixer(seed)
     assert_reads_back(mixer.case.func(*mixer.stmts(4).stmts, *mixer.stmts(4).stmts, *mixer.stmts(4).stmts))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from every import every
 
 import tirlite as tl
 from tirlite.graph.op import OPS
@@ -17,7 +18,7 @@ def test_each_operator_has_a_meaning_and_a_kernel() -> None:
     assert [name for name, op in OPS.items() if op.lowering is not None and not callable(op.lowering.make())] == []
 
 
-@pytest.mark.parametrize("name", OPS)
+@every("name", OPS)
 def test_each_operator_is_a_method_of_the_builder(name: str) -> None:
     assert getattr(tl.graph.Builder, name).__doc__
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from every import every
 
 from tirlite import ir
 from tirlite.ir import f32, f64, i32, i64, structural_equal
@@ -91,7 +92,7 @@ def test_there_is_a_sample_of_each_kind() -> None:
     assert {type(node).__name__ for node, _ in SAMPLES} == names
 
 
-@pytest.mark.parametrize(("node", "others"), SAMPLES, ids=lambda value: type(value).__name__)
+@every("node, others", SAMPLES)
 def test_each_field_counts(node: ir.Node, others: dict[str, object]) -> None:
     assert set(others) == set(node.FIELDS) - FREE
     assert structural_equal(node, node.replaced())
@@ -100,7 +101,7 @@ def test_each_field_counts(node: ir.Node, others: dict[str, object]) -> None:
         assert not structural_equal(node, changed), field
 
 
-@pytest.mark.parametrize(("node", "others"), SAMPLES, ids=lambda value: type(value).__name__)
+@every("node, others", SAMPLES)
 def test_data_holds_no_part_of_the_program(node: ir.Node, others: dict[str, object]) -> None:
     for field in node.DATA:
         value = getattr(node, field)
@@ -108,7 +109,7 @@ def test_data_holds_no_part_of_the_program(node: ir.Node, others: dict[str, obje
         assert not any(isinstance(part, (ir.Node, ir.Buffer)) for part in parts), field
 
 
-@pytest.mark.parametrize(("node", "others"), SAMPLES, ids=lambda value: type(value).__name__)
+@every("node, others", SAMPLES)
 def test_nodes_are_immutable(node: ir.Node, others: dict[str, object]) -> None:
     for field, other in others.items():
         with pytest.raises(AttributeError):

@@ -6,6 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from every import every
 
 from tirlite.ir import SCALARS, bf16, f16, f32, f64, handle, i8, i16, i32, i64, literal_type, promote, u8
 from tirlite.ir.dtype import DType
@@ -13,15 +14,14 @@ from tirlite.ir.dtype import DType
 NUMPY_SCALARS = [dtype for dtype in SCALARS if dtype is not bf16]
 
 
-@pytest.mark.parametrize(("a", "b"), list(product(NUMPY_SCALARS, repeat=2)), ids=str)
+@every("a, b", product(NUMPY_SCALARS, repeat=2))
 def test_every_pair_meets_where_numpy_says(a: DType, b: DType) -> None:
     met = promote(a, b)
     assert met is not None
     assert met.numpy == np.promote_types(a.numpy, b.numpy)
 
 
-@pytest.mark.parametrize("dtype", NUMPY_SCALARS, ids=str)
-@pytest.mark.parametrize("literal", [True, 1, 1.5])
+@every("literal, dtype", product([True, 1, 1.5], NUMPY_SCALARS))
 def test_literals_are_weak_as_in_numpy(literal: bool | int | float, dtype: DType) -> None:
     met = promote(literal_type(literal, dtype), dtype)
     assert met is not None

@@ -3,6 +3,7 @@
 from random import Random
 
 import pytest
+from every import every
 
 from tirlite.plan import Plan, Pool, Problem, Request, lower_bound, solve
 from tirlite.sizes import Dim, evaluate
@@ -55,7 +56,7 @@ def test_of_many_sums_one_counts_that_is_largest_where_a_dim_is_ten_times_the_ot
     assert evaluate(bound, {n: 100, m: 1}) == 20 * 100 * 100
 
 
-@pytest.mark.parametrize("seed", range(30))
+@every("seed", range(30))
 def test_against_all_points_in_time(seed):
     random = Random(seed)
     requests = []

@@ -5,6 +5,7 @@ from importlib import import_module
 from random import Random
 
 import pytest
+from every import every
 
 from tirlite.plan import Counterexample, Fault, Placement, Plan, Pool, Problem, Region, Request, check, solve
 from tirlite.plan.layout import addresses
@@ -170,7 +171,7 @@ def overlaps(problem, plan):
     return False
 
 
-@pytest.mark.parametrize("seed", range(60))
+@every("seed", range(60))
 def test_on_random_arenas_it_agrees_with_looking_at_all_pairs(seed):
     random = Random(seed)
     problem = random_problem(random)
@@ -208,7 +209,7 @@ def harmless(problem, plan):
     return True
 
 
-@pytest.mark.parametrize("seed", range(40))
+@every("seed", range(40))
 def test_changed_plans_are_rejected_unless_they_are_harmless(seed):
     random = Random(seed)
     problem = random_problem(random)

@@ -6,6 +6,7 @@ from itertools import permutations
 from random import Random
 
 import pytest
+from every import every
 
 from tirlite.plan import Plan, PlanCache, Pool, Problem, Request, lower_bound, read_csv, solve, write_csv
 from tirlite.plan.report.chart import chart_of
@@ -109,7 +110,7 @@ def fewest(problem: Problem) -> int:
     return best
 
 
-@pytest.mark.parametrize("seed", range(40))
+@every("seed", range(40))
 def test_exact_is_what_the_best_order_needs_and_the_bound_is_true(seed):
     problem = drawn(seed)
     best = fewest(problem)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from random import Random
 
 import pytest
+from every import every
 from fewest_bytes import fewest_bytes, handover
 
 from tirlite.diag import CapacityError, PlanError
@@ -172,7 +173,7 @@ def planned(problem: Problem, strategy: str) -> Plan | None:
         return None
 
 
-@pytest.mark.parametrize("seed", range(20))
+@every("seed", range(20))
 def test_exact_makes_the_best_of_all_choices_and_nobody_claims_more(seed):
     for number in range(6):
         problem = Drawn(100 * seed + number).problem(most=6)

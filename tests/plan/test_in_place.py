@@ -4,6 +4,7 @@ from dataclasses import replace
 from random import Random
 
 import pytest
+from every import every
 
 from tirlite.plan import Choice, Fault, Placement, Problem, Request, check, lower_bound, solve
 from tirlite.plan.in_place import chosen, grouped, handover, handovers
@@ -123,7 +124,7 @@ def random_problem(seed):
     return Problem(tuple(requests), in_place=tuple(pairs))
 
 
-@pytest.mark.parametrize("seed", range(60))
+@every("seed", range(60))
 def test_on_random_problems_bounds_and_strategies_are_in_order(seed):
     problem = random_problem(seed)
     pack, share, tvm = (solve(problem, name) for name in ("pack", "share", "tvm"))
@@ -132,7 +133,7 @@ def test_on_random_problems_bounds_and_strategies_are_in_order(seed):
     assert pack.total <= solve(Problem(problem.requests), "pack").total
 
 
-@pytest.mark.parametrize("seed", range(40))
+@every("seed", range(40))
 def test_changed_pairs_are_rejected(seed):
     problem = random_problem(seed)
     plan = solve(problem, "pack")

@@ -4,6 +4,7 @@ from itertools import permutations
 from random import Random
 
 import pytest
+from every import every
 from random_cases import groups
 
 from tirlite.plan import Choice, Pool, Problem, Request, lower_bound, solve
@@ -110,7 +111,7 @@ def together(a, b):
     return a.size and b.size and any(s < y and x < t for s, t in a.live for x, y in b.live)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@every("seed", range(60))
 def test_small_problems_are_mostly_packed_as_well_as_in_any_order(seed):
     random = Random(seed)
     problem = Problem(random_requests(random, random.randrange(1, 7), [8, 16, 24, 40, 100], fixed=seed % 3 == 0))
@@ -126,7 +127,7 @@ def random_problem(seed, sizes):
     return Problem(tuple(Request(r.id, r.size, r.live, random.choice(scopes), r.align) for r in requests))
 
 
-@pytest.mark.parametrize("seed", range(60))
+@every("seed", range(60))
 def test_on_random_constant_problems_it_is_between_the_bound_and_share(seed):
     problem = random_problem(seed, [0, 1, 4, 5, 16, 60, 64, 100, 255, 256, 1000, 5000])
     packed, share, tvm = (solve(problem, name).total for name in ("pack", "share", "tvm"))

@@ -3,6 +3,7 @@
 from random import Random
 
 import pytest
+from every import every
 from random_cases import groups
 
 from tirlite.diag import PlanError
@@ -126,7 +127,7 @@ def random_problem(seed, sizes):
     return Problem(tuple(random_request(random, f"r{i}", sizes) for i in range(random.randrange(1, 40))))
 
 
-@pytest.mark.parametrize("seed", range(150))
+@every("seed", range(150))
 def test_on_random_constant_problems_bound_share_tvm_and_none_are_in_order(seed):
     problem = random_problem(seed, [0, 1, 4, 5, 16, 60, 64, 100, 255, 256, 1000, 5000])
     share, tvm, none = (solve(problem, name).total for name in ("share", "tvm", "none"))

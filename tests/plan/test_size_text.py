@@ -3,6 +3,7 @@
 from random import Random
 
 import pytest
+from every import every
 
 from tirlite.diag import PlanError
 from tirlite.plan.tables.text import names_in, parse_size
@@ -109,7 +110,7 @@ def random_size(random, depth):
     return random.choice([a + b, a - b, a * b, a // random.randrange(1, 9), a % random.randrange(1, 9)])
 
 
-@pytest.mark.parametrize("seed", range(100))
+@every("seed", range(100))
 def test_what_str_writes_is_read_back(seed):
     size = random_size(Random(seed), 4)
     assert parse_size(str(size), DIMS) == size

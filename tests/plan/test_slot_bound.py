@@ -2,7 +2,7 @@
 
 from random import Random
 
-import pytest
+from every import every
 
 from tirlite.plan import Pool, Problem, Request, lower_bound, solve
 from tirlite.plan.strategies.auto import SlotBound, slot_bound
@@ -30,7 +30,7 @@ def test_what_leaves_a_choice_has_none():
     assert slot_bound(Problem((Request("a", 8, (0, 2), pools=("p", "q")),), (Pool("p"), Pool("q")))) is None
 
 
-@pytest.mark.parametrize("seed", range(20))
+@every("seed", range(20))
 def test_no_plan_of_slots_needs_less(seed):
     random = Random(seed)
     requests = []

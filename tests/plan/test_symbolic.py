@@ -6,6 +6,7 @@ from random import Random
 
 import numpy as np
 import pytest
+from every import every
 
 from tirlite.plan import Ok, Problem, Request, check, lower_bound, solve
 from tirlite.plan.in_place import handover
@@ -129,7 +130,7 @@ def test_facts_cover_one_product_by_another():
     assert Cover.of([np.array([[0, 4]])], fact).excess(row + 1) is not None
 
 
-@pytest.mark.parametrize("seed", range(20))
+@every("seed", range(20))
 def test_what_is_covered_is_so_at_random_values(seed):
     random = np.random.default_rng(seed)
     slots = [random.integers(0, 20, (random.integers(1, 5), 4)) for _ in range(6)]

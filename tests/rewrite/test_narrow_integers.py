@@ -5,8 +5,8 @@ from __future__ import annotations
 from random import Random
 
 import numpy as np
-import pytest
 from effort import effort
+from every import every
 
 import tirlite as tl
 from tirlite.codegen import Effort
@@ -141,7 +141,7 @@ def expression(draw: Random, depth: int, names: tuple[str, ...]) -> str:
     return draw.choice(kinds)
 
 
-@pytest.mark.parametrize("seed", range(24))
+@every("seed", range(24))
 def test_random_expressions_keep_their_values(seed: int) -> None:
     draw = Random(seed)
     wide = draw.choice(("tl.i32", "tl.i64", "tl.i32"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from every import every
 from rewrite.simplify_trial import counted, trial
 
 import tirlite as tl
@@ -105,7 +106,7 @@ def simplified(around: str, expr: str) -> str:
 FORMS = [line for line in (SUMS + QUOTIENTS + REMAINDERS + EXTREMA + CONDITIONS).splitlines() if line]
 
 
-@pytest.mark.parametrize("line", FORMS)
+@every("line", FORMS)
 def test_each_form_becomes_its_shortest(line: str) -> None:
     before, after = map(str.strip, line.split(" | "))
     assert simplified(NEST, before) == after

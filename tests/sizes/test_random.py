@@ -6,7 +6,7 @@ import itertools
 import random
 from collections.abc import Iterator
 
-import pytest
+from every import every
 
 from tirlite.diag import KernelError
 from tirlite.sizes import (
@@ -72,7 +72,7 @@ def as_binding(values: dict[str, int]) -> dict[Dim, int]:
     return {DIMS[name]: value for name, value in values.items()}
 
 
-@pytest.mark.parametrize("seed", range(150))
+@every("seed", range(150))
 def test_value_text_and_bounds(seed: int) -> None:
     rng = random.Random(seed)
     text = expression(rng, rng.choice([2, 3]), "++-**/%Mm")
@@ -88,7 +88,7 @@ def test_value_text_and_bounds(seed: int) -> None:
         assert high is None or expected <= high, text
 
 
-@pytest.mark.parametrize("seed", range(200))
+@every("seed", range(200))
 def test_no_proof_is_ever_contradicted(seed: int) -> None:
     rng = random.Random(1000 + seed)
     a, b = (expression(rng, rng.choice([1, 2]), "++-**/%Mm") for _ in "ab")
@@ -107,7 +107,7 @@ def test_no_proof_is_ever_contradicted(seed: int) -> None:
             assert proof is Proof.UNKNOWN or truth == (proof is Proof.YES), (statement, values)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@every("seed", range(60))
 def test_polynomials_are_equal_if_and_only_if_their_values_are(seed: int) -> None:
     rng = random.Random(2000 + seed)
     a = expression(rng, 2, "+-*")
@@ -120,7 +120,7 @@ def test_polynomials_are_equal_if_and_only_if_their_values_are(seed: int) -> Non
         assert not same or hash(left) == hash(right)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@every("seed", range(60))
 def test_substitution_is_evaluation_in_steps(seed: int) -> None:
     rng = random.Random(3000 + seed)
     text = expression(rng, 2, "+-*/%Mm")
@@ -137,7 +137,7 @@ def test_substitution_is_evaluation_in_steps(seed: int) -> None:
     assert evaluate(substitute(size, some), as_binding(values)) == expected
 
 
-@pytest.mark.parametrize("seed", range(25))
+@every("seed", range(25))
 def test_sympy_agrees(seed: int) -> None:
     rng = random.Random(4000 + seed)
     text = expression(rng, 2, "+-*/%Mm")

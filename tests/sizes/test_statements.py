@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from itertools import product
 
-import pytest
+from every import every
 
 from tirlite.sizes import Dim, Proof, ceildiv, maximum, minimum, prove_le, round_up
 
@@ -182,14 +182,14 @@ def holds(small: str, large: str) -> bool:
     )
 
 
-@pytest.mark.parametrize("statement", STATEMENTS)
+@every("statement", STATEMENTS)
 def test_what_is_true_is_proved(statement: str) -> None:
     small, large = statement.split(" <= ")
     assert holds(small, large)
     assert proved(small, large) is Proof.YES
 
 
-@pytest.mark.parametrize("statement", STATEMENTS)
+@every("statement", STATEMENTS)
 def test_what_is_false_is_never_proved(statement: str) -> None:
     """Each statement with less room, and the other way around: often false, and then not to be proved."""
     small, large = statement.split(" <= ")

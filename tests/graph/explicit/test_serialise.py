@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+from every import every
 from graph.random_graphs import random_graph
 
 import tirlite as tl
@@ -16,7 +17,7 @@ def leaves(value):
     return [leaf for each in value for leaf in leaves(each)] if isinstance(value, tuple) else [value]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@every("seed", range(20))
 def test_what_is_read_back_reads_the_same_and_computes_the_same(seed: int):
     sample = random_graph(seed, symbolic=seed % 2 == 1)
     net = StorageCoalesce("pack")(explicit_allocation(sample.function))

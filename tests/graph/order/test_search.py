@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from random import Random
 
 import pytest
+from every import every
 
 from tirlite.graph.order.decide import Task, Tasks, stretches
 from tirlite.graph.order.memory_order import order_of, segments
@@ -52,7 +53,7 @@ def test_stretches_end_where_all_ways_meet():
     assert stretches(Tasks(tuple(diamond), (1,) * 5)) == [[0], [1, 2, 3], [4]]
 
 
-@pytest.mark.parametrize("seed", range(40))
+@every("seed", range(40))
 def test_no_order_is_better_than_the_best(seed: int):
     tasks = random_tasks(seed, 7)
     found = order_of(tasks)
@@ -61,7 +62,7 @@ def test_no_order_is_better_than_the_best(seed: int):
     assert found.peak == tasks.peak(found.order) == min(map(tasks.peak, all_orders(tasks)))
 
 
-@pytest.mark.parametrize("seed", range(60))
+@every("seed", range(60))
 def test_no_order_of_chains_is_better_than_the_best(seed: int):
     tasks = chains(*((2, 3), (3, 2))[seed % 2], seed, forked=seed % 3 == 0)
     found = order_of(tasks)

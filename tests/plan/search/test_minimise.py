@@ -4,6 +4,7 @@ from itertools import pairwise, permutations
 from random import Random
 
 import pytest
+from every import every
 
 from tirlite.plan.search.descent import minimise
 from tirlite.plan.search.engine import Limits, PythonEngine
@@ -88,7 +89,7 @@ def assert_valid(items, packing):
         assert not any(clash(each, packing.offsets[n], items[o], packing.offsets[o]) for o in range(n))
 
 
-@pytest.mark.parametrize("seed", range(40))
+@every("seed", range(40))
 def test_it_finds_what_trying_all_orders_finds(seed):
     for number in range(25):
         items = random_items(Random(1000 * seed + number))

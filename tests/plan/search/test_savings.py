@@ -3,7 +3,7 @@
 from itertools import combinations
 from random import Random
 
-import pytest
+from every import every
 
 from tirlite.plan.search.pairing import Saving, greedily_saved, least_live, most_saved
 from tirlite.plan.search.sections import Item
@@ -26,13 +26,13 @@ def heaviest(edges):
     return found
 
 
-@pytest.mark.parametrize("seed", range(20))
+@every("seed", range(20))
 def test_of_few_requests_the_heaviest_matching_counts(seed):
     edges = drawn(seed, 6, 7)
     assert greedily_saved(edges) <= heaviest(edges) == most_saved(edges)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@every("seed", range(20))
 def test_of_many_no_less_than_that(seed):
     edges = drawn(seed, 13, 13)
     assert greedily_saved(edges) <= heaviest(edges) <= most_saved(edges)
