@@ -18,6 +18,7 @@ from tirlite.record import cached_property
 if TYPE_CHECKING:
     from tirlite.analysis.access import Allocation, LinearSequence, Touch
     from tirlite.analysis.addresses import Addresses
+    from tirlite.analysis.bounds import Bounds
     from tirlite.analysis.dependence import Dependence
     from tirlite.analysis.integers.definitions import Definitions, Loop
     from tirlite.analysis.integers.extents import Extents
@@ -77,6 +78,13 @@ class Facts:
         from tirlite.analysis.integers.index_space import IndexSpace
 
         return IndexSpace(self.func, self.extents, self.definitions)
+
+    @cached_property
+    def bounds(self) -> Bounds:
+        """Which of its indices are in bounds."""
+        from tirlite.analysis.bounds import Bounds
+
+        return Bounds(self.space)
 
     @cached_property
     def addresses(self) -> Addresses:

@@ -119,7 +119,7 @@ class Judging:
         self._facts = facts
         self.safety = Safety(())
         self._judged: dict[tuple[int, int], Judged] = {}
-        if _is_plainly_proved(facts, Bounds(facts.space)):
+        if _is_plainly_proved(facts, facts.bounds):
             return
         self._elements = _promised(facts)
         self._space = facts.space
@@ -166,7 +166,7 @@ class Decided:
 
 def plain_safety_of(facts: Facts) -> Safety:
     """The same with a glance at each access alone, not at the tests around it: much counts as open that is not."""
-    bounds = Bounds(facts.space)
+    bounds = facts.bounds
     judged: list[Judged] = []
     for access in guarded_accesses(facts.func, facts.space):
         verdict = Verdict.UNCHECKED if access.around.is_unchecked else Verdict.CHECKED

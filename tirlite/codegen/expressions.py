@@ -44,10 +44,9 @@ from tirlite.ir import (
 )
 from tirlite.ir.checked import bare, checked, has_check, is_checked, mask_of, masked as masked_index, unmasked
 from tirlite.late import LateModule
-from tirlite.record import cached_property, record
+from tirlite.record import record
 
 if TYPE_CHECKING:
-    from tirlite.analysis.bounds import Bounds
     from tirlite.analysis.facts import Facts
     from tirlite.codegen import gathers
 else:
@@ -77,17 +76,11 @@ class Expressions:
         self.innermost: For | While | None = None
         self.facts = facts
 
-    @cached_property
-    def _bounds(self) -> Bounds | None:
-        from tirlite.analysis.bounds import Bounds
-
-        return None if self.facts is None else Bounds(self.facts.space)
-
     def _may_be_speculated(self, expr: Expr) -> bool:
         """Whether an expression may be evaluated where the program does not ask for it."""
         from tirlite.codegen.speculation import may_be_speculated
 
-        return may_be_speculated(expr, self._bounds)
+        return may_be_speculated(expr, None if self.facts is None else self.facts.bounds)
 
     def value(self, expr: Expr) -> Value:
         """The value of `expr`."""

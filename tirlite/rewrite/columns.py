@@ -7,7 +7,7 @@ those half of them further on, as often as their number can be halved.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Container, Generator, Iterator
 
 from tirlite.ir import (
     LT,
@@ -69,6 +69,17 @@ class _Tile:
     along: Var
     buffer: Buffer
     begin: Expr
+
+
+@record(eq=False)
+class Memory:
+    """What holds a buffer's elements, and what of that the iterations of a loop write."""
+
+    root: Callable[[Buffer], Buffer]
+    written: Container[Buffer]
+
+    def is_steady(self, buffer: Buffer) -> bool:
+        return self.root(buffer) not in self.written
 
 
 class Columns(Lanes):

@@ -12,7 +12,6 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from math import prod
 
 from tirlite.analysis.access import Allocation, Touch
-from tirlite.analysis.bounds import Bounds
 from tirlite.analysis.dependence import writes
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.work import follows_a_place, place_of
@@ -43,9 +42,7 @@ from tirlite.ir import (
 from tirlite.ir.checked import has_check
 from tirlite.ir.equal import are_equal
 from tirlite.ir.shapes import constant_shape
-from tirlite.rewrite.columns import loads_of
 from tirlite.rewrite.lanes import MOST_APART, is_inside, is_same_element
-from tirlite.rewrite.taps import count_of, written_out
 
 # Registers hold so many elements.
 _MOST_ELEMENTS = 16
@@ -125,6 +122,8 @@ def with_scalars(body: SeqStmt) -> SeqStmt | None:
     """
     if not any(stmt.buffer.shape for stmt in statements_of(body, Allocate)) and not _has_few_apart(body):
         return None
+    from tirlite.rewrite.taps import written_out
+
     made = written_out(body)
     allocated = {stmt.buffer for stmt in statements_of(made, Allocate)}
     if next(statements_of(made, For, While), None) is not None:
@@ -156,6 +155,8 @@ def with_scalars(body: SeqStmt) -> SeqStmt | None:
 
 def _has_few_apart(body: SeqStmt) -> bool:
     """Whether loops have no more iterations than lanes may lie apart to be shuffled."""
+    from tirlite.rewrite.taps import count_of
+
     counts = [count_of(loop) for loop in statements_of(body, For)]
     return bool(counts) and all(count is not None and count <= MOST_APART for count in counts)
 
@@ -206,6 +207,8 @@ def with_steady_loads(loop: For, facts: Facts) -> Stmt | None:
         is_plain = load.dtype.lanes == 1 and not load.buffer.volatile and not has_check(load)
         return is_same and is_plain and bool(load.indices) and facts.definitions.root(load.buffer) is root
 
+    from tirlite.rewrite.columns import loads_of
+
     found = [load for load, is_certain in loads_of(loop.body) if is_certain and is_steady(load)]
     if not found or not facts.is_independent(loop):
         return None
@@ -225,14 +228,16 @@ def with_followed_loads(loop: For, facts: Facts) -> Stmt | None:
 
     As `if x[i] > x[best]: best = i` does. What lies there stays in a scalar of its own, which is set with the place.
     """
-    stmts = [*statements(loop.body)]
     if loop.kind is not ForKind.SERIAL or loop.step != 1 or not follows_a_place(loop):
         return None
+    from tirlite.rewrite.columns import loads_of
+
+    stmts = [*statements(loop.body)]
     stores = [stmt for stmt in stmts if isinstance(stmt, Store)]
     moving = {loop.var, *(node.var for node in walk(loop.body) if isinstance(node, Let | LetExpr))}
     own = {stmt.buffer for stmt in stmts if isinstance(stmt, Allocate)}
     written = {facts.definitions.root(store.buffer) for store in stores}
-    bounds = Bounds(facts.space)
+    bounds = facts.bounds
     kept: dict[Load, Buffer] = {}
     places: dict[Buffer, list[Load]] = {}
     for load, is_certain in loads_of(loop.body):

@@ -6,7 +6,6 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from functools import partial
 
 from tirlite.analysis.access import Allocation, Touch
-from tirlite.analysis.bounds import Bounds
 from tirlite.analysis.dependence import writes
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.work import (
@@ -56,11 +55,10 @@ from tirlite.rewrite.by_vectors import (
     widths_of,
     window_widths_of,
 )
-from tirlite.rewrite.columns import IN_ORDER, TURNED, Columns, lanes_of, takes_rows_of_lanes
+from tirlite.rewrite.columns import IN_ORDER, TURNED, Columns, Memory, lanes_of, takes_rows_of_lanes
 from tirlite.rewrite.jam import Jam, by_rows, is_repeatable, rows_together
 from tirlite.rewrite.lanes import Lanes, NotVector, is_inside, iterations
 from tirlite.rewrite.local_elements import with_followed_loads, with_local_elements, with_scalars, with_steady_loads
-from tirlite.rewrite.short_rows import Memory, with_short_rows
 from tirlite.rewrite.taps import by_window_rows, count_of
 from tirlite.rewrite.uniform import uniform_scalars
 from tirlite.sizes import Size, maximum
@@ -100,7 +98,7 @@ def by_vectors(facts: Facts, rules: Rules) -> tuple[dict[For, tuple[Stmt, ...]],
         elif asserts_alone(loop):
             from tirlite.rewrite.search_ahead import asserted_by_vectors
 
-            found = asserted_by_vectors(loop, partial(is_inside, Bounds(facts.space)))
+            found = asserted_by_vectors(loop, partial(is_inside, facts.bounds))
         else:
             chain = _chain(loop)
             done.update(chain)
@@ -142,7 +140,9 @@ def _short_rows(chain: list[For], facts: Facts, rules: Rules) -> Iterator[Short]
     touches = facts.touches_in.get(loop, {})
     if not _may_go(chain, len(chain) - 1, facts) or (rules.called and _may_be_in_place(touches)):
         return
-    inside, memory = partial(is_inside, Bounds(facts.space)), _memory(facts, touches)
+    from tirlite.rewrite.short_rows import with_short_rows
+
+    inside, memory = partial(is_inside, facts.bounds), _memory(facts, touches)
     repeats = partial(_repeats_but_for, loop, facts)
     found = with_short_rows(loop, with_local_elements(loop, touches), inside, memory, rules.processor, repeats)
     if found is not None:
@@ -168,7 +168,7 @@ def _resampled(loop: For, facts: Facts, rules: Rules) -> tuple[Stmt, ...] | None
     from tirlite.rewrite.places import Places
 
     limited: dict[Size, None] = {}
-    lanes = partial(Places, loop, partial(is_inside, Bounds(facts.space)), facts.space, limited)
+    lanes = partial(Places, loop, partial(is_inside, facts.bounds), facts.space, limited)
     widths = place_widths_of(loop, rules.processor)
     repeats = is_repeatable(loop, facts.touches_in.get(loop, {}))
     try:
@@ -210,7 +210,7 @@ def _chain(loop: For) -> list[For]:
 
 def _nest(chain: list[For], facts: Facts, rules: Rules) -> tuple[Stmt, ...] | None:
     """What stands in the place of a chain of loops of which one goes by vectors; None where none can."""
-    inside = partial(is_inside, Bounds(facts.space))
+    inside = partial(is_inside, facts.bounds)
     tried: list[int] = []
     for place in reversed(range(max(0, len(chain) - _DEEPEST), len(chain))):
         if _may_go(chain, place, facts):

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
-from tirlite.analysis.bounds import Bounds
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.reductions import AnyUpdate, PairUpdate, Update
 from tirlite.analysis.regrouping import updates_in
@@ -173,7 +172,7 @@ def splitting(facts: Facts) -> Callable[[For], Stmt | tuple[Stmt, ...]]:
 def _split(loop: For, facts: Facts) -> Stmt | tuple[Stmt, ...]:
     """A reduction as loops over vectors, and what is left. Raises NotVector."""
     updates = _updates(loop, facts)
-    inside = partial(is_inside, Bounds(facts.space))
+    inside = partial(is_inside, facts.bounds)
     if len(updates) == 1 and isinstance(updates[0], PairUpdate):
         from tirlite.rewrite.first_place import search_in
 
@@ -217,7 +216,7 @@ def _nests(facts: Facts) -> dict[For, tuple[For, tuple[AnyUpdate, ...], _Inside]
             continue
         is_one = all(isinstance(update, Update) and not _moves(update, loops, stmts) for update in updates)
         if is_one and all(_is_certain(update.store, loop, facts) for update in updates):
-            found[loops[-1]] = (loop, updates, partial(is_inside, Bounds(facts.space)))
+            found[loops[-1]] = (loop, updates, partial(is_inside, facts.bounds))
     return found
 
 

@@ -45,7 +45,7 @@ from tirlite.ir.equal import are_equal
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.by_vectors import ByVectors
-from tirlite.rewrite.columns import TURNED, Columns, defined_in, turned_over
+from tirlite.rewrite.columns import TURNED, Columns, Memory, defined_in, turned_over
 from tirlite.rewrite.lanes import NotVector, is_at, iterations
 from tirlite.rewrite.partials import is_short
 from tirlite.target import Processor
@@ -71,17 +71,6 @@ class _Row:
     first: Load
     count: Expr
     buffer: Buffer
-
-
-@record(eq=False)
-class Memory:
-    """What holds a buffer's elements, and what of that the iterations of a loop write."""
-
-    root: Callable[[Buffer], Buffer]
-    written: Container[Buffer]
-
-    def is_steady(self, buffer: Buffer) -> bool:
-        return self.root(buffer) not in self.written
 
 
 _Places: TypeAlias = "Sequence[tuple[Expr, ...]]"

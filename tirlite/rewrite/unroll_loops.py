@@ -7,7 +7,6 @@ from tirlite.ir.demand import pass_call
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.normalize import Normalize
-from tirlite.rewrite.simplify.simplify import Simplify
 
 # No loop becomes more statements than this.
 MOST_STATEMENTS = 1024
@@ -26,6 +25,8 @@ class UnrollLoops:
 
     @pass_call
     def __call__(self, func: PrimFunc) -> PrimFunc:
+        from tirlite.rewrite.simplify.simplify import Simplify
+
         result = func
         while (after := rewrite(result, {For: self._unrolled})) is not result:
             # Bounds of loops inside may be constant now.

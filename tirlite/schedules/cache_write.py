@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from tirlite.analysis.access import Touch
 from tirlite.analysis.dependence import writes
@@ -37,7 +38,9 @@ from tirlite.schedules.step import (
     settled,
     with_loop,
 )
-from tirlite.schedules.windows import Tile, tile
+
+if TYPE_CHECKING:
+    from tirlite.schedules.windows import Tile
 
 
 @record
@@ -55,6 +58,8 @@ class CacheRead(Step):
     at: LoopName
 
     def rewritten(self, facts: Facts) -> PrimFunc:
+        from tirlite.schedules.windows import tile
+
         around = chain_to(facts.func, self.at)
         at = around[-1]
         buffer = buffer_named(facts.func, self.buffer, at)
@@ -138,6 +143,8 @@ class CacheWrite(Step):
         self, facts: Facts, buffer: Buffer, accesses: Sequence[Load | Store], around: tuple[For, ...]
     ) -> PrimFunc:
         """The function with a tile of the buffer in the body of the innermost loop."""
+        from tirlite.schedules.windows import tile
+
         at, part = around[-1], tile(self, facts, buffer, accesses, around)
         rules: dict[type[Node], Rule] = {Load: part.moved, Store: part.moved}
         body = rewrite(at.body, rules)

@@ -45,7 +45,6 @@ from tirlite.ir.dot import dot, dot_name
 from tirlite.ir.dtype import dtype_of
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
-from tirlite.schedules.by_groups import ByGroups, as_kind
 from tirlite.schedules.handle import LoopName, chain_to
 from tirlite.schedules.pack import demand_axes, loads_of_one
 from tirlite.schedules.step import (
@@ -240,6 +239,8 @@ class _Made:
 
     def _lefts(self) -> Iterator[Stmt]:
         """The loops that copy the left operand, each of its rows filled up to whole groups."""
+        from tirlite.schedules.by_groups import as_kind
+
         name, last = self.left.buffer.name, self.terms[-1]
         own = {loop.var: Var(f"{name}.{loop.var.name}") for loop in (*self.rows, *self.terms)}
         starts = [start for start, _ in self.rows.values()] + [loop.start for loop in self.terms]
@@ -257,12 +258,16 @@ class _Made:
 
     def _rights(self) -> Iterator[Stmt]:
         """The loops that copy the columns of a panel, group by group."""
+        from tirlite.schedules.by_groups import ByGroups
+
         yield from ByGroups(
             self.right, self.terms, self.columns, self.rights, self.step.whole, self.step.masked
         ).copied()
 
     def _right_once(self) -> Iterator[Stmt]:
         """The loops that copy all that the right operand is read of, as it lies there, by whole vectors of columns."""
+        from tirlite.schedules.by_groups import ByGroups
+
         name, whole = self.right.buffer.name, self.step.whole
         *extents, width = self.right.buffer.shape
         loops = [For(Var(f"axis{axis}"), const(0, i64), extent, SeqStmt()) for axis, extent in enumerate(extents)]

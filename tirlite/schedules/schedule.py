@@ -9,43 +9,54 @@ from typing import TYPE_CHECKING, Protocol
 from tirlite.diag import boundary
 from tirlite.ir import PrimFunc
 from tirlite.ir.demand import demand_prim_func
+from tirlite.late import LateModule
 from tirlite.rewrite.for_large import ForLarge
 from tirlite.rewrite.normalize import Normalize
-from tirlite.rewrite.simplify.simplify import Simplify
-from tirlite.schedules.annotate import Annotate, Nontemporal, Parallel
-from tirlite.schedules.cache_write import CacheRead, CacheWrite
-from tirlite.schedules.compute_at import ComputeAt
-from tirlite.schedules.delinearise import Delinearise
-from tirlite.schedules.distribute import Distribute
-from tirlite.schedules.dots import Dots
-from tirlite.schedules.expand import Expand
-from tirlite.schedules.fuse import Fuse
 from tirlite.schedules.handle import BufferHandle, BufferName, LoopHandle, LoopName, buffer_named, loop_named, name_of
-from tirlite.schedules.inline import Inline
-from tirlite.schedules.inline_lets import InlineLets
-from tirlite.schedules.join import Join
-from tirlite.schedules.pack import Pack
-from tirlite.schedules.pack_padded import PackPadded
-from tirlite.schedules.peel import Peel
-from tirlite.schedules.precompute import Precompute
-from tirlite.schedules.reorder import Reorder
-from tirlite.schedules.rescale import Rescale
-from tirlite.schedules.rfactor import Rfactor
-from tirlite.schedules.scan import Scan
-from tirlite.schedules.shrink import Shrink
-from tirlite.schedules.skew import Skew
-from tirlite.schedules.specialize import Specialize
-from tirlite.schedules.split import Split
 from tirlite.schedules.step import Step
-from tirlite.schedules.store_at import StoreAt
-from tirlite.schedules.tensorize import Tensorize
-from tirlite.schedules.tile import Tile
-from tirlite.schedules.unroll_jam import Unroll, UnrollJam
-from tirlite.schedules.vectorize import Vectorize
 
 if TYPE_CHECKING:
     from tirlite.ir import Buffer
     from tirlite.rewrite.pipeline import Pass
+    from tirlite.rewrite.simplify import simplify
+    from tirlite.schedules import (
+        annotate,
+        cache_write,
+        compute_at,
+        delinearise,
+        distribute,
+        dots,
+        expand,
+        fuse,
+        inline,
+        inline_lets,
+        join,
+        pack,
+        pack_padded,
+        peel,
+        precompute,
+        reorder,
+        rescale,
+        rfactor,
+        scan,
+        shrink,
+        skew,
+        specialize,
+        split,
+        store_at,
+        tensorize,
+        tile,
+        unroll_jam,
+        vectorize,
+    )
+else:  # a schedule takes few of the steps that there are
+    simplify = LateModule("tirlite.rewrite.simplify.simplify")
+    _steps = """
+        annotate cache_write compute_at delinearise distribute dots expand fuse inline inline_lets join pack pack_padded
+        peel precompute reorder rescale rfactor scan shrink skew specialize split store_at tensorize tile unroll_jam
+        vectorize
+    """
+    globals().update({each: LateModule(f"tirlite.schedules.{each}") for each in _steps.split()})
 
 
 class HasIr(Protocol):
@@ -94,7 +105,7 @@ class Schedule:
     @property
     def func(self) -> PrimFunc:
         """The function after all steps, in its shortest form."""
-        return Simplify()(self._func)
+        return simplify.Simplify()(self._func)
 
     def apply(self, step: Pass) -> None:
         """Applies a step, or any other pass."""
@@ -127,66 +138,66 @@ class Schedule:
 
         The last block is shorter, or as long as the others where `tail` is guarded, masked, peeled or overlapped.
         """
-        self.apply(Split(loop, by, tail))
+        self.apply(split.Split(loop, by, tail))
 
     def reorder(self, *loops: LoopName) -> None:
         """Puts loops that hold nothing but each other into this order, from the outside in."""
-        self.apply(Reorder(loops))
+        self.apply(reorder.Reorder(loops))
 
     def fuse(self, outer: LoopName, inner: LoopName) -> None:
         """Makes one loop, `i.j`, of two that are one inside of the other."""
-        self.apply(Fuse(outer, inner))
+        self.apply(fuse.Fuse(outer, inner))
 
     def join(self, *loops: LoopName, behind: int | tuple[int, ...] = 0) -> None:
         """Makes one loop of several in a row, of which the others run so many iterations behind the first."""
-        self.apply(Join(loops, behind))
+        self.apply(join.Join(loops, behind))
 
     def skew(self, loop: LoopName, *, along: LoopName, by: int = 1) -> None:
         """Has a loop run ahead by so much for each iteration of one around it, so that both can be tiled."""
-        self.apply(Skew(loop, along, by))
+        self.apply(skew.Skew(loop, along, by))
 
     def tile(self, sizes: Mapping[LoopName, int]) -> None:
         """Has loops that hold nothing but each other go by blocks of these sizes."""
-        self.apply(Tile(tuple(sizes.items())))
+        self.apply(tile.Tile(tuple(sizes.items())))
 
     def specialize(self, loop: LoopName, least: Mapping[str, int]) -> None:
         """Makes a copy of a loop, `i.else`, for calls where loops, or products of them, run less often than that."""
-        self.apply(Specialize(loop, tuple(least.items())))
+        self.apply(specialize.Specialize(loop, tuple(least.items())))
 
     def distribute(self, loop: LoopName, *, out_of: LoopName, behind: bool = False) -> None:
         """Puts what stands before `loop` into a nest of its own, out of the loops around it up to `out_of`.
 
         With `behind` the loop goes with it, and what stands behind it stays.
         """
-        self.apply(Distribute(loop, out_of, behind))
+        self.apply(distribute.Distribute(loop, out_of, behind))
 
     def compute_at(self, loop: LoopName, *, at: LoopName) -> None:
         """Puts the nest of a loop, which fills temporaries, into the loop that reads them: what an iteration needs."""
-        self.apply(ComputeAt(loop, at))
+        self.apply(compute_at.ComputeAt(loop, at))
 
     def store_at(self, *buffers: Buffer | str, at: LoopName) -> None:
         """Keeps of temporaries the lines that an iteration of `at` sees, which are used in turn."""
-        self.apply(StoreAt(tuple(map(self._name, buffers)), at))
+        self.apply(store_at.StoreAt(tuple(map(self._name, buffers)), at))
 
     def shrink(self, *buffers: Buffer | str) -> None:
         """Allocates temporaries, or all, where the innermost body holds all their uses, with what is touched there."""
-        self.apply(Shrink(tuple(map(self._name, buffers))))
+        self.apply(shrink.Shrink(tuple(map(self._name, buffers))))
 
     def inline(self, buffer: Buffer | str) -> None:
         """Computes the elements of a temporary where they are read, and keeps none."""
-        self.apply(Inline(self._name(buffer)))
+        self.apply(inline.Inline(self._name(buffer)))
 
     def expand(self, buffer: Buffer | str, *, at: LoopName) -> None:
         """Allocates before a loop, for all of its iterations, what each of them allocates for itself."""
-        self.apply(Expand(self._name(buffer), at))
+        self.apply(expand.Expand(self._name(buffer), at))
 
     def precompute(self, loop: LoopName) -> None:
         """Keeps the elementary function that a loop computes, for itself and for loops behind that compute the same."""
-        self.apply(Precompute(loop))
+        self.apply(precompute.Precompute(loop))
 
     def inline_lets(self, loop: LoopName) -> None:
         """Writes what lets in the body of a loop name where their names stand, but for what reads memory."""
-        self.apply(InlineLets(loop))
+        self.apply(inline_lets.InlineLets(loop))
 
     def pack(
         self,
@@ -199,11 +210,11 @@ class Schedule:
         cast: str = "",
     ) -> None:
         """Copies what the body of `at` reads of a buffer together, in the order in which the loops `axes` read it."""
-        self.apply(Pack(self._name(buffer), at, tuple(axes), whole, masked, cast))
+        self.apply(pack.Pack(self._name(buffer), at, tuple(axes), whole, masked, cast))
 
     def pack_padded(self, buffer: Buffer | str, *, at: LoopName, axes: Iterable[LoopName], whole: int) -> None:
         """Copies what the body of `at` reads under a condition together, with what stands for it elsewhere."""
-        self.apply(PackPadded(self._name(buffer), at, tuple(axes), whole))
+        self.apply(pack_padded.PackPadded(self._name(buffer), at, tuple(axes), whole))
 
     def dots(
         self,
@@ -217,64 +228,64 @@ class Schedule:
         masked: bool = False,
     ) -> None:
         """Sums up products of narrow integers by groups of terms, of copies made in `outside` and `at`."""
-        self.apply(Dots(outside, at, tuple(axes), whole, types, once, masked))
+        self.apply(dots.Dots(outside, at, tuple(axes), whole, types, once, masked))
 
     def tensorize(self, loop: LoopName, definition: PrimFunc | HasIr, implementation: PrimFunc | HasIr) -> None:
         """Does what a loop does, which is what the kernel `definition` says, as the kernel `implementation` says."""
         with boundary:
-            self.apply(Tensorize(loop, _func(definition), _func(implementation)))
+            self.apply(tensorize.Tensorize(loop, _func(definition), _func(implementation)))
 
     def cache_read(self, buffer: Buffer | str, *, at: LoopName) -> None:
         """Copies what an iteration of `at` reads of a buffer, as it lies there."""
-        self.apply(CacheRead(self._name(buffer), at))
+        self.apply(cache_write.CacheRead(self._name(buffer), at))
 
     def cache_write(self, buffer: Buffer | str, *, at: LoopName) -> None:
         """Keeps what the body of `at` updates of a buffer in a local scalar meanwhile, or in a tile."""
-        self.apply(CacheWrite(self._name(buffer), at))
+        self.apply(cache_write.CacheWrite(self._name(buffer), at))
 
     def vectorize(self, loop: LoopName, *lanes: int, padded: bool = False, masked: bool = False) -> None:
         """Writes a loop by vectors of so many lanes, and what is left of these by narrower ones."""
-        self.apply(Vectorize(loop, lanes, padded, masked))
+        self.apply(vectorize.Vectorize(loop, lanes, padded, masked))
 
     def rfactor(self, loop: LoopName, *, at: LoopName | None = None) -> None:
         """Gives each iteration of a reduction a partial result of what the reductions from `at` on combine."""
-        self.apply(Rfactor(loop, at))
+        self.apply(rfactor.Rfactor(loop, at))
 
     def rescale(self, first: LoopName, *others: LoopName) -> None:
         """Sums up terms of exp(x - maximum) in the loop that looks for the maximum, and scales the sums as it grows."""
-        self.apply(Rescale(first, others))
+        self.apply(rescale.Rescale(first, others))
 
     def scan(self, loop: LoopName, by: int) -> None:
         """Has a loop that sums up as it goes go by independent blocks."""
-        self.apply(Scan(loop, by))
+        self.apply(scan.Scan(loop, by))
 
     def peel(self, loop: LoopName, *, first: int = 0, last: int = 0) -> None:
         """Takes iterations at the ends of a loop out of it: so many, or those that ask for the ends of arrays."""
-        self.apply(Peel(loop, first, last))
+        self.apply(peel.Peel(loop, first, last))
 
     def unroll(self, loop: LoopName, by: int = 0) -> None:
         """Writes out so many iterations of a loop, or all of them, one behind the other."""
-        self.apply(Unroll(loop, by))
+        self.apply(unroll_jam.Unroll(loop, by))
 
     def delinearise(self, loop: LoopName, by: int) -> None:
         """Makes two loops of one that goes over several axes at once: rows of so many, and what is in a row."""
-        self.apply(Delinearise(loop, by))
+        self.apply(delinearise.Delinearise(loop, by))
 
     def annotate(self, loop: LoopName, text: str) -> None:
         """Puts a remark around a loop."""
-        self.apply(Annotate(loop, text))
+        self.apply(annotate.Annotate(loop, text))
 
     def nontemporal(self, buffer: Buffer | str, *, at: LoopName) -> None:
         """Has the vectors that a loop stores into a buffer go past the caches."""
-        self.apply(Nontemporal(self._name(buffer), at))
+        self.apply(annotate.Nontemporal(self._name(buffer), at))
 
     def unroll_jam(self, loop: LoopName, by: int) -> None:
         """Writes so many iterations of a loop as one, so that loops inside serve all of them."""
-        self.apply(UnrollJam(loop, by))
+        self.apply(unroll_jam.UnrollJam(loop, by))
 
     def parallel(self, loop: LoopName) -> None:
         """Hands the iterations of a loop to workers."""
-        self.apply(Parallel(loop))
+        self.apply(annotate.Parallel(loop))
 
     def for_large(self, least: int, author: Callable[[Schedule], object]) -> None:
         """Takes the steps of `author` in the place of these in calls whose arrays have so many bytes or more in all."""

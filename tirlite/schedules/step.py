@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 from tirlite.analysis.dependence import writes
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.fusion import against, can_be_reordered
-from tirlite.analysis.temporaries import temporaries
 from tirlite.diag import KernelError, Message
 from tirlite.ir import (
     GE,
@@ -149,6 +147,8 @@ def named(loop: For, suffix: str) -> For:
 
 def demand_temporaries(step: object, facts: Facts, buffers: Iterable[Buffer]) -> list[Allocation]:
     """The allocations of buffers. Raises KernelError for one that is none, or may not be moved and reshaped."""
+    from tirlite.analysis.temporaries import temporaries
+
     known = {each.buffer: each for each in temporaries(facts)}
     for each in (wanted := [*buffers]):
         if each not in known:
@@ -158,6 +158,8 @@ def demand_temporaries(step: object, facts: Facts, buffers: Iterable[Buffer]) ->
 
 def demand_steady(step: object, facts: Facts, of: Node, stmts: Iterable[Stmt], but: Iterable[Buffer] = ()) -> None:
     """Raises KernelError where statements may write what a node loads, other than from some buffers."""
+    from tirlite.analysis.fusion import can_be_reordered
+
     root = facts.definitions.root
     read = {root(node.buffer) for node in walk(of) if isinstance(node, Load)}.difference(but)
     for stmt in stmts:
@@ -175,6 +177,8 @@ def demand_order(
 
     Those of the first to `but` may be.
     """
+    from tirlite.analysis.fusion import against
+
     for each in against(facts, first, second, behind):
         if each is None:
             raise does_not_fit(step, "how the loops lie to each other is not known, or they access too much")

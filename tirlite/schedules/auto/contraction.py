@@ -31,7 +31,6 @@ from tirlite.schedules.auto.tiling import WIDE_ROWS, Tiling, count_of, is_known
 from tirlite.schedules.dots import are_groups, operands, types_of
 from tirlite.schedules.handle import loops_around
 from tirlite.schedules.inline_lets import without_lets
-from tirlite.schedules.pack_padded import is_choice_of
 from tirlite.schedules.step import is_dense
 
 _KINDS = (ForKind.SERIAL, ForKind.PARALLEL, ForKind.REDUCE)
@@ -223,7 +222,12 @@ def _cast(values: list[Expr], load: Load, update: Update) -> str:
 
 def _is_padded(values: list[Expr], load: Load) -> bool:
     """Whether a load stands in a conditional expression, which is packed with what stands for it elsewhere."""
-    return any(isinstance(node, Call) and is_choice_of(node, load) for value in values for node in walk(value))
+    calls = [node for value in values for node in walk(value) if isinstance(node, Call)]
+    if not calls:
+        return False
+    from tirlite.schedules.pack_padded import is_choice_of
+
+    return any(is_choice_of(node, load) for node in calls)
 
 
 def _is_laid(buffer: Buffer, around: tuple[For, ...]) -> bool:

@@ -21,13 +21,11 @@ from tirlite.schedules.auto.contraction import Contraction, contractions, least_
 from tirlite.schedules.auto.tiling import TILES_OF_BLOCK, Tiling, count_of, is_known, time_of_rows
 from tirlite.schedules.auto.trace import Trace
 from tirlite.schedules.cache_write import CacheWrite
-from tirlite.schedules.distribute import Distribute
 from tirlite.schedules.dots import Dots, are_groups, moves_along
 from tirlite.schedules.fuse import Fuse
 from tirlite.schedules.handle import LoopHandle, LoopName, loops_around
 from tirlite.schedules.inline_lets import InlineLets
 from tirlite.schedules.pack import Pack
-from tirlite.schedules.pack_padded import PackPadded
 from tirlite.schedules.reorder import Reorder
 from tirlite.schedules.specialize import Specialize
 from tirlite.schedules.split import Split
@@ -64,6 +62,8 @@ def steps(nest: Contraction, facts: Facts, tiling: Tiling) -> Iterator[Pass]:
     if nest.has_lets:
         yield InlineLets(named(nest.loops[-1].var.name))
     if nest.cut is not None:
+        from tirlite.schedules.distribute import Distribute
+
         yield Distribute(named(nest.cut.var.name), named(nest.loops[0].var.name))
     if least:
         yield Specialize(named(nest.loops[0].var.name), least)
@@ -143,6 +143,8 @@ def _panel(
     packed, outer = nest.packed.buffer, named(f"{nest.columns.var.name}.outer")
     is_one = has_masks and is_dense(nest.packed.indices, nest.columns.var) and packed.dtype.bytes in (4, 8)
     if nest.is_padded:
+        from tirlite.schedules.pack_padded import PackPadded
+
         yield PackPadded(packed.name, outer, axes, lanes)
     else:
         yield Pack(packed.name, outer, axes, lanes, is_one, nest.cast)
