@@ -43,6 +43,18 @@ def test_what_dependences_show_to_be_independent(store: str) -> None:
     PASS.expect(*(f"for i in {kind}(n // 2):\n    {store}" for kind in ("range", "tl.parallel")))
 
 
+def test_searches_beside_each_other() -> None:
+    search = """
+        for i in {}(n):
+            at = tl.alloc(tl.i64[()])
+            at[()] = 0
+            while at[()] < m:
+                at[()] = tl.select(x[i, 0] < 0, m, at[()] + 1)
+            y[i, 0] = tl.f32(at[()])
+        """
+    PASS.expect(search.format("range"), search.format("tl.parallel"))
+
+
 @pytest.mark.parametrize(
     "loop",
     [

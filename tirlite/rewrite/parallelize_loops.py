@@ -17,6 +17,7 @@ from tirlite.ir import (
     SeqStmt,
     Stmt,
     Store,
+    While,
     statements,
 )
 from tirlite.ir.checked import has_check
@@ -90,6 +91,6 @@ def _may_run_beside(stmt: Stmt) -> bool:
     if isinstance(stmt, Allocate):
         shape = constant_shape(stmt.buffer)
         return shape is not None and prod(shape) <= _MOST_ELEMENTS
-    return isinstance(stmt, Store | Let) or (
+    return isinstance(stmt, Store | Let | While) or (
         isinstance(stmt, For | IfThenElse | AttrStmt) and getattr(stmt, "kind", None) is not ForKind.THREAD
     )
