@@ -1,4 +1,4 @@
-"""Four rows that are added to a row of results are taken in at once."""
+"""Four rows that are added to a row of results are taken in at once, and so are four that sums go along."""
 
 from __future__ import annotations
 
@@ -87,3 +87,74 @@ def test_each_element_is_summed_up_in_the_order_that_is_written(width: int) -> N
             wanted[row] += v[p] * x[at[p]]
     for run in (rows_of_a_sparse_matrix, rows_of_a_sparse_matrix.interpret):
         assert run(ptr, at, v, x).tobytes() == wanted.tobytes()
+
+
+SUMS = """
+n, m, k = tl.dims("n m k")
+
+@tl.kernel
+def f(x: tl.f32[n, k], z: tl.f32[m, k], v: tl.f32[k], y: tl.f32[n, m], w: tl.f32[n]):
+{body}
+"""
+
+
+def test_sums_that_share_a_row_go_together() -> None:
+    before = """
+    for i in range(n):
+        w[i] = 0
+        for p in tl.reduce(k):
+            w[i] += x[i, p] * v[p]
+"""
+    after = """
+    for i in range(0, n // 4 * 4, 4):
+        w[i] = 0
+        w[i + 1] = 0
+        w[i + 2] = 0
+        w[i + 3] = 0
+        for p in tl.reduce(k):
+            w[i] += x[i, p] * v[p]
+            w[i + 1] += x[i + 1, p] * v[p]
+            w[i + 2] += x[i + 2, p] * v[p]
+            w[i + 3] += x[i + 3, p] * v[p]
+    for i in range(n // 4 * 4, n):
+        w[i] = 0
+        for p in tl.reduce(k):
+            w[i] += x[i, p] * v[p]
+"""
+    found, wanted = vectorized(SUMS.format(body=before)), Normalize()(tl.parse(SUMS.format(body=after)))
+    assert tl.structural_equal(found, wanted), str(found)
+
+
+@pytest.mark.parametrize(
+    "stmt",
+    [
+        "w[i] += x[i, p] * x[i, p]",  # no row that others go along
+        "w[i] += x[i, k - 1 - p] * v[p]",  # backwards
+        "w[i] = x[i, p] * v[p]",  # no sum: the loop is over `range`
+    ],
+)
+def test_other_sums_follow_one_another(stmt: str) -> None:
+    kind = "tl.reduce" if "+=" in stmt else "range"
+    given = SUMS.format(body=f"    for i in range(n):\n        for p in {kind}(k):\n            {stmt}\n")
+    assert "n // 4" not in str(vectorized(given))
+
+
+@tl.kernel(allow="contract")
+def product_with_rows(x: tl.f32[n, k], z: tl.f32[m, k], y: tl.out[tl.f32[n, m]]):
+    for i in range(n):
+        for j in range(m):
+            total = tl.f32(0)
+            for p in tl.reduce(k):
+                total += x[i, p] * z[j, p]
+            y[i, j] = total
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (3, 5, 7), (9, 6, 37), (17, 31, 70)])
+def test_products_with_rows(shape: tuple[int, int, int]) -> None:
+    rows, columns, length = shape
+    draw = np.random.default_rng(length)
+    x, z = draw.random((rows, length), np.float32), draw.random((columns, length), np.float32)
+    y = product_with_rows(x, z)
+    np.testing.assert_allclose(y, x @ z.T, rtol=1e-5)
+    lowered = tl.compile(product_with_rows.lowered, strategy="none")
+    np.testing.assert_array_equal(lowered.interpret(x, z), y)

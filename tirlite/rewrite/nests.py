@@ -15,6 +15,8 @@ from tirlite.analysis.work import (
     is_done_at_once,
     is_written_out,
     meets_itself,
+    mentions,
+    moved_by,
     reads_neighbours,
     resamples,
 )
@@ -27,6 +29,7 @@ from tirlite.ir import (
     ForKind,
     IfThenElse,
     IntImm,
+    Let,
     Load,
     Mul,
     Node,
@@ -230,6 +233,8 @@ def _nest(chain: list[For], facts: Facts, rules: Rules) -> tuple[Stmt, ...] | No
     made = next((made for made in found if made is not None), None)
     if made is None and not rules.called:
         made = _rows_together(chain, facts)
+    if made is None:
+        made = _sums_together(chain, facts, rules)
     if made is None and not rules.called and meets_itself(innermost) and _is_in_order(innermost):
         from tirlite.rewrite.at_distance import at_distance
 
@@ -259,6 +264,46 @@ def _rows_together(chain: list[For], facts: Facts) -> tuple[Stmt, ...] | None:
         return None
     rows = rows_together(chain[-2], chain[-1], _ROWS, facts)
     return None if rows is None else _within(chain[:-2], (*by_rows(chain[-2], _ROWS, rows, (chain[-1],)),))
+
+
+def _sums_together(chain: list[For], facts: Facts, rules: Rules) -> tuple[Stmt, ...] | None:
+    """What stands in the place of a chain whose innermost loop sums along rows that its iterations share.
+
+    Several iterations go together, and so do those of the loop around: each vector serves all sums that it is part of.
+    """
+    stmts: tuple[Stmt, ...] = chain[-1].body.stmts
+    sums = [stmt for stmt in stmts if isinstance(stmt, For)]
+    if len(sums) != 1 or sums[0].kind is not ForKind.REDUCE or not _is_along_rows(sums[0]):
+        return None
+    number = 2 if rules.processor.registers < _ROWS * (_ROWS + 2) else _ROWS
+    level = len(chain)
+    while level and len(chain) - level < 2 and _serves(chain[level - 1], sums[0], facts):
+        loop = chain[level - 1]
+        try:
+            together = Jam(loop.var, number).block(SeqStmt(stmts)).stmts
+        except NotVector:
+            break
+        stmts = (*by_rows(loop, number, together, stmts),)
+        level -= 1
+    return _within(chain[:level], stmts) if level < len(chain) else None
+
+
+def _is_along_rows(loop: For) -> bool:
+    """Whether iterations add up floats that lie side by side for these, two at least."""
+    if not all(isinstance(stmt, Let | Store) for stmt in loop.body.stmts):
+        return False
+    loads = [node for stmt in loop.body.stmts for node in walk(stmt) if isinstance(node, Load) and node.indices]
+    loads = [load for load in loads if mentions(load, loop.var)]
+    are_rows = all(moved_by(load.indices[-1], loop.var) == 1 and load.dtype.is_float for load in loads)
+    return are_rows and len(loads) > 1
+
+
+def _serves(loop: For, sums: For, facts: Facts) -> bool:
+    """Whether iterations of a loop are independent, and alike in one row that `sums` goes along, but not in all."""
+    loads = [node for node in walk(sums.body) if isinstance(node, Load) and mentions(node, sums.var)]
+    own = [load for load in loads if mentions(load, loop.var)]
+    may_go = _is_plain(loop) and facts.is_independent(loop) and facts.replaces_nothing(loop)
+    return may_go and 0 < len(own) < len(loads)
 
 
 def _may_go(chain: list[For], place: int, facts: Facts) -> bool:
