@@ -247,3 +247,34 @@ def test_no_size_is_rounded_up_where_nothing_has_to_rest_on_it() -> None:
     requests = [Request(f"r{i}", size, (low, high), align=align) for i, (size, low, high, align) in enumerate(rows)]
     plan = solve(Problem(tuple(requests)), "pack")
     assert all(plan.at(binding).total == plan.at(binding).lower_bound for binding in drawn((t,), 100))
+
+
+def test_an_arena_is_taken_that_needs_no_more_than_slots_where_only_the_proof_of_that_is_missing() -> None:
+    """A detector over images of any height and width: each layer halves both, then all places look at all others."""
+    b, h, w = Dim("b"), Dim("h"), Dim("w")
+    high, wide = (h + 7) // 8, (w + 7) // 8
+    place, pairs = b * high * wide, b * high * high * wide * wide
+    kinds = {"a": (384 * b, 64), "b": (32 * b * ((h + 1) // 2) * ((w + 1) // 2), 4)}
+    kinds |= {"c": (32 * b * ((h + 3) // 4) * ((w + 3) // 4), 4), "d": (64 * place, 64), "e": (4 * b * h * w, 4)}
+    kinds |= {"f": (place, 1), "g": (4 * place, 4), "h": (4 * b * wide, 4), "i": (32 * place, 4), "j": (16 * place, 4)}
+    kinds |= {"k": (4 * b * high, 4), "l": (8 * pairs, 4), "m": (8 * high * wide, 8), "n": (high * wide, 1)}
+    kinds |= {"o": (8 * b, 8), "p": (8 * place, 8), "q": (16 * place, 8), "r": (pairs, 1), "s": (4 * pairs, 4)}
+    rows = (
+        "a:43-231 a:45-48 a:47-51 a:50-209 b:52-55 c:54-59 c:56-59 c:58-65 d:60-63 d:62-65 d:64-67 d:66-70 d:69-186 "
+        "e:71-75 f:74-77 f:76-164 g:78-99 g:80-85 h:82-85 g:84-88 i:87-93 j:89-96 j:92-96 i:95-117 g:98-103 k:100-103 "
+        "g:102-106 i:105-111 j:107-114 j:110-114 i:113-117 d:116-119 d:118-122 d:121-196 d:123-131 d:125-129 d:128-142 "
+        "d:130-134 d:133-137 d:136-140 d:139-142 l:141-172 m:143-159 n:147-166 o:150-155 p:154-162 p:158-162 q:161-164 "
+        "f:163-211 r:165-168 r:167-170 s:169-172 l:171-174 l:173-181 d:175-179 d:178-181 d:180-183 d:182-186 d:185-188 "
+        "d:187-192"
+    )
+    requests = []
+    for number, row in enumerate(rows.split()):
+        kind, low, end = re.split("[:-]", row)
+        requests.append(Request(f"r{number}", kinds[kind][0], (int(low), int(end)), align=kinds[kind][1]))
+    places = "15<14 19<17 24<16 26<24 40<39 50<49 52<41 53<52 59<58"
+    taken = tuple((f"r{dst}", f"r{src}") for dst, src in (pair.split("<") for pair in places.split()))
+    plan, slots = (solve(Problem(tuple(requests), in_place=taken), each) for each in ("pack", "share"))
+    for at in drawn(plan.problem.dims, 60):
+        total = evaluate(plan.total, at)
+        assert total <= evaluate(slots.total, at)
+        assert total < 1.02 * evaluate(plan.open_bound, at)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
+from operator import le
 
 from tirlite.plan.bound import open_bound, peak
 from tirlite.plan.collection import collection_paused
@@ -13,14 +14,14 @@ from tirlite.plan.order import Binding, Order, drawn, samples
 from tirlite.plan.pack.assign import assigned
 from tirlite.plan.pack.blocks import Block, Piece, top_of
 from tirlite.plan.pack.portfolio import BUDGET, pack_blocks
-from tirlite.plan.pack.symbolic.groups import Slots, covered, even, layout_cost, pack_groups
+from tirlite.plan.pack.symbolic.groups import Slots, even, layout_cost, pack_groups
 from tirlite.plan.plan import Plan
 from tirlite.plan.problem import Problem
 from tirlite.plan.request import Pool, Request
 from tirlite.plan.search.engine import Engine, Limits
 from tirlite.plan.strategies.share import share
 from tirlite.record import cached_property, record
-from tirlite.sizes import Proof, Size, alternatives, maximum, prove_le
+from tirlite.sizes import Size, alternatives, maximum
 from tirlite.sizes.evaluate import as_number
 
 
@@ -52,14 +53,20 @@ class Shared:
 
 @record
 class Packer:
-    """How to pack: the sample bindings for symbolic sizes, looks at requests that may be spent on each memory, what
-    runs searches for very many requests, if anything does, and until when many requests are packed again.
+    """How to pack: the sample bindings for symbolic sizes, and those at which one size is tried against another; looks
+    at requests that may be spent on each memory, what runs searches for very many requests, if anything does, and until
+    when many requests are packed again.
     """
 
     bindings: Sequence[Binding]
+    trials: Order
     budget: int
     engine: Engine | None = None
     limits: Limits | None = None
+
+    def is_at_most(self, size: Size, limit: Size) -> bool:
+        """Whether it is so at all bindings that are tried; much that is so is beyond a proof."""
+        return all(map(le, self.trials.values(size), self.trials.values(limit)))
 
     def arena(
         self,
@@ -106,6 +113,8 @@ def _block(group: Group, align: int) -> Block:
 
 
 _SAMPLES = 8
+# Bindings at which what an arena needs is compared with what slots need, for each of some largest values of dims.
+_TRIALS, _TRIED = 128, (12, 4096, 1 << 20)
 # Of more requests than this, pairs in place are not left out one by one. How that goes is looked at with so many
 # moves of each block, at so many bindings beside the samples, where an arena needs more by this part of the bound;
 # and with so many requests born before a pair, and after it.
@@ -118,18 +127,20 @@ _MANY = 10_000
 def pack(problem: Problem, budget: int = BUDGET, engine: Engine | None = None, limits: Limits | None = None) -> Plan:
     """The plan with the fewest bytes that a portfolio of heuristics finds; never more than `share`, at any binding.
 
-    Symbolic sizes that may be no multiples of an alignment there count as rounded up to it in the slots of `share`.
-    Requests of constant size get offsets by first fit in several orders, by filling the lowest place of the skyline,
-    and by improving on that within `budget`, counted in looks at requests. Symbolic ones are stacked, each on those
-    below it, in an order that is good at several bindings; the offsets hold for all. Pairs in place are taken where
-    that lowers the total, and of symbolic sizes where it is proved to cost nothing at any binding, if that can be. A
-    request that may live in several memories goes to the first that has room for it. With less than the full budget, or
-    very many requests, what `share` needs is not worked out for comparison. If there is an `engine`, the largest of
-    very many requests are placed by searches that it runs. Where the clock of the `limits` or the user ends that, the
-    plan is the best so far, and says `deterministic=False`.
+    Where no proof of that is found for symbolic sizes, it is so at several hundred bindings. Those that may be no
+    multiples of an alignment there count as rounded up to it in the slots of `share`. Requests of constant size get
+    offsets by first fit in several orders, by filling the lowest place of the skyline, and by improving on that within
+    `budget`, counted in looks at requests. Symbolic ones are stacked, each on those below it, in an order that is good
+    at several bindings; the offsets hold for all. Pairs in place are taken where that lowers the total, and of symbolic
+    sizes where they cost nothing at any of these bindings, if that can be. A request that may live in several memories
+    goes to the first that has room for it. With less than the full budget, or very many requests, what `share` needs is
+    not worked out for comparison. If there is an `engine`, the largest of very many requests are placed by searches
+    that it runs. Where the clock of the `limits` or the user ends that, the plan is the best so far, and says
+    `deterministic=False`.
     """
     settled = _settled(problem)
-    packer = Packer(samples(settled.dims, _SAMPLES), budget, engine, limits)
+    tried = [each for most in _TRIED for each in drawn(settled.dims, _TRIALS, most)] if settled.dims else [{}]
+    packer = Packer(samples(settled.dims, _SAMPLES), Order(tried), budget, engine, limits)
     pairs = handovers(settled)
     slots = _Slots(settled)
     bare = _Slots(replace(settled, in_place=())) if pairs else slots
@@ -174,7 +185,7 @@ class _Memory:
         """The best way found; `slots` may have pairs in place, and `bare` ones have none.
 
         At no binding it needs more than the slots. With pairs it needs no more than without either, unless no plan is
-        found that is proved to do both.
+        found that does both.
         """
         order = Order(self.packer.bindings)
         taken = chosen(pairs, order.value)
@@ -190,9 +201,8 @@ class _Memory:
         joint = (way for some in reversed(choices.values()) if (way := self._arena(some, slots, alone)) is not None)
         if (way := next(joint, None)) is not None:
             return self._unhindered(way, taken, slots, alone)
-        name = self.pool.name
         for way, other in ((whole, alone), (alone, whole)):
-            if _is_at_most(way.size, other.size) or covered(way.size, other.maxima(name)):
+            if self.packer.is_at_most(way.size, other.size):
                 return way
         return self._unhindered(self._arena(held, slots) or whole, taken, slots)
 
@@ -240,7 +250,7 @@ class _Memory:
         return _Way(slots.size(self.pool.name), slots)
 
     def _arena(self, taken: Sequence[Handover], slots: _Slots, beside: _Way | None = None) -> _Way | None:
-        """An arena that is proved to need no more than the slots, nor than the other way; None where none is found."""
+        """An arena that needs no more than the slots, nor than the other way; None where none is found."""
         name = self.pool.name
         align = max(self.pool.align, *(request.align for request in self.requests))
 
@@ -253,7 +263,9 @@ class _Memory:
             is_least = not taken and not slots.has_pairs and size == peak(self.problem, self.requests).size
             if not self.is_asked or is_least:
                 return True
-            return _is_at_most(size, slots.room(name, align)) and (beside is None or _is_at_most(size, beside.size))
+            return self.packer.is_at_most(size, slots.room(name, align)) and (
+                beside is None or self.packer.is_at_most(size, beside.size)
+            )
 
         arena = self.packer.arena(self.requests, self.pool.align, taken, shares, fits)
         return None if arena is None else _Way(arena.size, slots, arena)
@@ -348,13 +360,6 @@ def _by_memory(problem: Problem) -> dict[str, list[Request]]:
     for request in problem.requests:
         inside.setdefault(request.memories[0], []).append(request)
     return inside
-
-
-def _is_at_most(size: Size, limit: Size) -> bool:
-    """Whether it is proved for all values of the dims."""
-    return prove_le(size, limit) is Proof.YES or all(
-        any(prove_le(one, other) is Proof.YES for other in alternatives(limit)) for one in alternatives(size)
-    )
 
 
 def _unused(name: str, problem: Problem) -> str:

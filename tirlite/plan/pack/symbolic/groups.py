@@ -15,7 +15,7 @@ from tirlite.plan.pack.symbolic.orders import ENOUGH, Trials, least_cost, robust
 from tirlite.plan.pack.symbolic.vectors import Cover, Fronts, Padding, Products, fronts_of
 from tirlite.plan.scale import Scale
 from tirlite.record import record
-from tirlite.sizes import Dim, Proof, Size, alternatives, dims_of, maximum, prove_divides, round_up
+from tirlite.sizes import Dim, Proof, Size, dims_of, maximum, prove_divides, round_up
 from tirlite.sizes.extrema import maximum_of_all
 
 if TYPE_CHECKING:
@@ -336,20 +336,6 @@ def _excess(fronts: Fronts, covers: Sequence[Cover]) -> list[Values]:
     """Values of the products at which the total may be more than one of the covers; none where it is proved not to."""
     beyond = [cover.excess(fronts.total) for cover in covers]
     return [direction for direction in beyond if direction is not None]
-
-
-def covered(size: Size, ceiling: Sequence[Sequence[Size]]) -> bool:
-    """Whether a size is proved to be at most the sum of the greatest of each of several sizes."""
-    import numpy as np
-
-    rows = alternatives(size)
-    products = Products.of(chain(rows, *ceiling))
-    if products is None:
-        return False
-    vectors = products.vectors
-    facts = np.array(products.facts(), np.int64).reshape(-1, len(products.products))
-    cover = Cover.of([np.array([vectors[each] for each in inside]) for inside in ceiling], facts)
-    return cover is not None and cover.excess(np.array([vectors[row] for row in rows])) is None
 
 
 def _new(directions: Iterable[Values], worth: Values) -> list[Values]:

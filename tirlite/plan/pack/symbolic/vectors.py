@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     Numbers = npt.NDArray[np.int64]
 
 # Beyond so many products vectors are no help.
-_MANY = 48
+_MANY = 96
 # Sums of so many vectors at most fit into 63 bits where no entry is above this.
 _LARGEST = 1 << 40
 
