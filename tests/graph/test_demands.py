@@ -11,6 +11,7 @@ import tirlite as tl
 from tirlite.graph.builder.builder import Builder
 from tirlite.graph.demands import Demands
 from tirlite.graph.expr import Expr
+from tirlite.sizes import maximum
 
 n, m, k = tl.dims("n m k")
 
@@ -57,6 +58,36 @@ def test_what_is_one_fact_of_a_dim_becomes_it() -> None:
     assert str(f).startswith("# n: multiple_of=2\n")
 
 
+def test_what_is_asked_of_one_dim_is_a_fact_of_it() -> None:
+    """So what stands behind it is told by it: here that there is nothing to cut off, and that -30 is no extent."""
+
+    def build(g: Builder, x: Expr, y: Expr) -> Expr:
+        made = g.conv(x, y)
+        return g.add(made, g.slice(x, [0, 0, 0], [1, 1, maximum(x.shape[2] - 29, 0)]))
+
+    f = made(build, tl.f32[1, 1, n], tl.f32[1, 1, 30])
+    assert str(f).startswith("# n: min=30\n")
+    assert [(str(each), each.is_told) for each in f.demands] == [("30 <= n", True)]
+    window, short = np.ones((1, 1, 30), np.float32), np.ones((1, 1, 7), np.float32)
+    net = tl.graph.compile(f)
+    for call in (net, net.interpret, lambda *arrays: tl.graph.evaluate(f, *arrays)):
+        assert call(np.ones((1, 1, 31), np.float32), window).shape == (1, 1, 2)
+        with pytest.raises(tl.KernelAssertionError, match=r"conv.*demands that 30 <= n \(30 and 7\)"):
+            call(short, window)
+    limited = made(build, tl.f32[1, 1, tl.dim("n", max=64, multiple_of=4)], tl.f32[1, 1, 30])
+    assert str(limited).startswith("# n: min=30, max=64, multiple_of=4\n")
+
+
+def test_a_call_against_joined_extents_names_the_operator() -> None:
+    f = made(lambda g, x, y: g.exp(g.add(x, y)), tl.f32[n, 4], tl.f32[m, k])
+    net, x = tl.graph.compile(f), np.ones((3, 4), np.float32)
+    for call in (net, net.interpret, lambda *arrays: tl.graph.evaluate(f, *arrays)):
+        with pytest.raises(tl.KernelAssertionError, match=r"add.*demands that n == m \(3 and 2\)"):
+            call(x, np.ones((2, 4), np.float32))
+        with pytest.raises(tl.KernelAssertionError, match=r"add.*demands that 4 == k \(4 and 5\)"):
+            call(x, np.ones((3, 5), np.float32))
+
+
 def test_a_function_of_dims_is_checked_when_it_runs() -> None:
     f = made(lambda g, x, y: g.add(g.exp(x), g.relu(head(g, x, y))), tl.f32[n, 4], tl.f32[m, 4])
     assert [str(each) for each in f.demands] == ["n == min(m, n)"]
@@ -67,7 +98,7 @@ def test_a_function_of_dims_is_checked_when_it_runs() -> None:
     np.testing.assert_allclose(net(x, y), np.exp(x) + np.maximum(y[:3], 0), rtol=1e-6)
     np.testing.assert_array_equal(net(x, y), net.interpret(x, y))
     for call in (net, net.interpret, lambda *arrays: tl.graph.evaluate(f, *arrays)):
-        with pytest.raises(tl.KernelAssertionError, match=r"demands that n == min\(m, n\)"):
+        with pytest.raises(tl.KernelAssertionError, match=r"demands that n == min\(m, n\) \(5 and 3, where m = 3\)"):
             call(y, x)
 
 

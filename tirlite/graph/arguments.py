@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -81,6 +81,7 @@ def bind(function: FunctionNode, given: Sequence[Any]) -> tuple[list[Any], dict[
         for param, value in zip(function.params, values, strict=True)
         for of, array in _leaves(param.type, value)
     ]
+    check_demands(function, [array for *_, array in leaves])
     binding: dict[Dim, int] = {}
     for name, of, array in leaves:
         for extent, actual in zip(of.shape, array.shape, strict=True):
@@ -94,27 +95,31 @@ def bind(function: FunctionNode, given: Sequence[Any]) -> tuple[list[Any], dict[
             where = ", ".join(f"{dim} = {value}" for dim, value in binding.items())
             where = f", where {where}" if where else ""
             raise GraphArgumentShape(name, str(of), str(array.shape), where).error()
-    _check_demands(function, binding)
     return values, binding
 
 
 def check_demands(function: FunctionNode, arrays: Sequence[npt.NDArray[Any]]) -> None:
-    """Raises KernelAssertionError where arrays, one for each tensor of the parameters, do not obey the demands."""
-    binding: dict[Dim, int] = {}
-    leaves = (of for param in function.params for of in tensors(param.type))
+    """Raises KernelAssertionError where arrays, one for each tensor of the parameters, do not obey the demands.
+
+    Those that the types of the parameters tell are looked at too: this refusal names the operator.
+    """
+    if not function.demands:
+        return
+    sizes: dict[str, int] = {}
+    leaves = (of for each in function.declared or [param.type for param in function.params] for of in tensors(each))
     for of, array in zip(leaves, arrays, strict=True):
         for extent, actual in zip(of.shape, array.shape, strict=False):
-            binding.update((dim, actual) for dim in atom_of(extent, Dim) if dim not in binding)
-    _check_demands(function, binding)
-
-
-def _check_demands(function: FunctionNode, binding: Mapping[Dim, int]) -> None:
+            sizes |= {dim.name: sizes.get(dim.name, actual) for dim in atom_of(extent, Dim)}
     for demand in function.demands:
-        if demand.is_told or not binding.keys() >= {*dims_of(demand.left), *dims_of(demand.right)}:
-            continue
-        if not demand.holds(binding):
-            left, right = (evaluate(size, binding) for size in (demand.left, demand.right))
-            raise AssertFailed(demand.message, f" ({left} and {right})", span=demand.span).error()
+        binding = {dim: sizes.get(dim.name) for dim in (*dims_of(demand.left), *dims_of(demand.right))}
+        known = {dim: value for dim, value in binding.items() if value is not None}
+        if len(known) == len(binding) and not demand.holds(known):
+            left, right = (evaluate(size, known) for size in (demand.left, demand.right))
+            where = ", ".join(
+                f"{dim} = {value}" for dim, value in known.items() if dim not in (demand.left, demand.right)
+            )
+            where = f", where {where}" if where else ""
+            raise AssertFailed(demand.message, f" ({left} and {right}{where})", span=demand.span).error()
 
 
 def arrays_of(name: str, of: Type, value: Any) -> Iterator[npt.NDArray[Any]]:

@@ -6,7 +6,7 @@ a quotient, a maximum - stands for the other size from then on, so that what is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from math import gcd, lcm
 
@@ -15,6 +15,7 @@ from tirlite.graph.extents import is_equal
 from tirlite.graph.run_dims import run_dims
 from tirlite.record import record
 from tirlite.sizes import Dim, Proof, Size, dims_of, evaluate, prove_eq, prove_le, prove_lt, substitute
+from tirlite.sizes.dim import Scalar
 from tirlite.sizes.extrema import Maximum, Minimum
 from tirlite.sizes.poly import Atom, Composite, Quotient, as_size, atom_of, inside_out, of_terms, terms_of
 
@@ -68,6 +69,8 @@ class Demands:
         self._stands: dict[Atom, Size] = {}
         self._dims: dict[str, int] = {}
         self._forgotten = 0
+        # How many branches and bodies of loops, which a call may not run, are being read: facts are none of all calls.
+        self.inside = 0
         self.found_equal: list[tuple[Size, Size]] | None = None
 
     @property
@@ -109,17 +112,19 @@ class Demands:
     def ask(self, a: Size, b: Size, asked_by: object, span: Span | None) -> bool:
         """Whether the two are equal by proof, or from now on by demand; not where they never are.
 
-        Of extents that a run finds nothing is demanded of a call: they are noted in `found_equal`, if there is one.
+        Of extents that a run finds nothing is demanded of a call, nor is a fact of a dim by what a call may not run:
+        these are noted in `found_equal`, if there is one.
         """
         a, b = self.now(a), self.now(b)
         if is_equal(a, b):
             return True
-        if run_dims((a, b)):
-            if self.found_equal is None or prove_eq(a, b) is Proof.NO:
+        never = prove_eq(a, b) is Proof.NO
+        solution = {} if never or run_dims((a, b)) else self._solution(a, b)
+        if run_dims((a, b)) or (self.inside and any(map(_is_fact, solution, solution.values()))):
+            if never or self.found_equal is None:
                 return False
             self.found_equal.append((a, b))
             return True
-        solution = {} if prove_eq(a, b) is Proof.NO else self._solution(a, b)
         limits = [limit for atom, size in solution.items() if isinstance(atom, Dim) for limit in _limits(atom, size)]
         if not solution or any(_is_refuted(*limit) for limit in limits):
             return False
@@ -130,9 +135,28 @@ class Demands:
         return True
 
     def assume(self, a: Size, b: Size, asked_by: object, span: Span | None, *, is_most: bool = False) -> None:
-        """Notes that the two must be equal, or the first at most the second, without telling one by the other."""
+        """Notes that the two must be equal, or the first at most the second, without telling one by the other.
+
+        What it says of a single dim is a fact of that from now on, by which what is the greater of two sizes is told.
+        """
         left, right = _with_numbers_left(a, b) if is_most else (a, b)
         self._asked.append(Demand(left, right, str(asked_by), is_most, span=span))
+        if is_most and not self.inside:
+            for dim, known in self._bounded(left, right):
+                self._put(dim, as_size(known), asked_by, span)
+
+    def _bounded(self, left: Size, right: Size) -> Iterator[tuple[Dim, Dim]]:
+        """The dim of a parameter that is at least, or at most, a number, and what it is with that for a fact.
+
+        That one is at least 1 is none: it would let empty arrays pass.
+        """
+        for dim in (*atom_of(left, Dim), *atom_of(right, Dim)):
+            low, high = (size if isinstance(size, int) else None for size in (left, right))
+            least = dim.min if low is None or low < 2 else max(low, dim.min)
+            most = dim.max if high is None else min(high, dim.max or high)
+            made = _dim(dim.name, least, most, dim.multiple_of) if dim.name in self._dims else None
+            if made is not None and made != dim and not isinstance(dim, Scalar):
+                yield dim, made
 
     def settled(self) -> tuple[Demand, ...]:
         """All that was asked, over the dims that are left; of several numbers for the least of a size the greatest."""
@@ -140,7 +164,7 @@ class Demands:
         for each in self._asked:
             shown = self._settled(each)
             least = shown.left if shown.is_most and isinstance(shown.left, int) else None
-            place = (shown.left if least is None else 0, shown.right, shown.is_most)
+            place = (shown.left, shown.right, shown.is_most) if least is None else (0, self._by_dims(shown.right), True)
             known = made.setdefault(place, shown)
             if least is not None and isinstance(known.left, int) and known.left < least:
                 made[place] = shown
@@ -178,6 +202,11 @@ class Demands:
         """Of several dims that can, the last one gives way."""
         known = sorted((dim for dim in dims_of(difference) if dim.name in self._dims), key=self._place)
         return _first_solved(difference, known[::-1])
+
+
+def _is_fact(atom: Atom, size: Size) -> bool:
+    """Whether a dim is to be itself with another fact."""
+    return isinstance(atom, Dim) and any(dim.name == atom.name for dim in atom_of(size, Dim))
 
 
 def proof_of_most(a: Size, b: Size) -> Proof:

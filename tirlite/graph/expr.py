@@ -346,6 +346,7 @@ class FunctionNode:
     """Parameters and a body over them: what a `Function` is, without its text.
 
     `demands` is what its operators ask of extents beyond what is proved of them: each call is checked for it.
+    `declared` are the types of the parameters before these were told by it, if there are others.
 
     Operators and functions can be called; calls hold this, so that the printer can stand between it and `Function`.
     """
@@ -356,6 +357,7 @@ class FunctionNode:
     primitive: bool = field(default=False, kw_only=True)
     outputs: tuple[str, ...] = field(default=(), kw_only=True)
     demands: tuple[Demand, ...] = field(default=(), kw_only=True)
+    declared: tuple[Type, ...] = field(default=(), kw_only=True)
     span: Span | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:

@@ -458,6 +458,31 @@ def test_what_a_transposed_convolution_makes_too_much_is_cut_off(how: str, first
     assert tl.graph.evaluate(f, x, w).ravel().tolist() == whole[first : first + 3]
 
 
+def test_a_branch_makes_no_fact_of_a_dim() -> None:
+    """That it needs an even extent holds where it is taken alone."""
+
+    def branch(result: str, *nodes: Any) -> Any:
+        return helper.make_graph(list(nodes), result, [], [onnx.ValueInfoProto(name=result)])
+
+    then = branch(
+        "t",
+        helper.make_node("MaxPool", ["x"], ["half"], kernel_shape=[2], strides=[2]),
+        helper.make_node("Concat", ["half", "half"], ["both"], axis=2),
+        helper.make_node("Add", ["x", "both"], ["t"]),
+    )
+    other = branch("e", helper.make_node("Neg", ["x"], ["e"]))
+    chosen = helper.make_node("If", ["c"], ["y"], then_branch=then, else_branch=other)
+    made = model([chosen], {"x": [1, 1, "n"]}, ["y"])
+    made.graph.input.append(helper.make_tensor_value_info("c", onnx.TensorProto.BOOL, []))
+    f = tl.from_onnx(made)
+    assert not f.demands
+    net, odd, even = tl.graph.compile(f), np.ones((1, 1, 5), np.float32), np.ones((1, 1, 6), np.float32)
+    np.testing.assert_array_equal(net(odd, np.array(False)), -odd)
+    np.testing.assert_array_equal(net(even, np.array(True)), 2 * even)
+    with pytest.raises(tl.KernelRunError, match=r"t = .*4 elements become 5"):
+        net(odd, np.array(True))
+
+
 def test_what_a_branch_demands_is_checked_where_it_is_taken() -> None:
     """Each branch adds weights of another length, as a model for two rates of its input does."""
     condition = helper.make_tensor_value_info("c", onnx.TensorProto.BOOL, [])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, overload
 
 import numpy.typing as npt
 
-from tirlite.diag import CallValueError, boundary
+from tirlite.diag import CallValueError, KernelAssertionError, boundary
 from tirlite.diag.message import demand_kind
 from tirlite.driver import Kernel
 from tirlite.driver.front import Front
@@ -194,8 +194,9 @@ class CompiledGraph:
             made = self.kernel(*inputs, **given)
             rest = iter(() if made is None else leaves_of(made))
             return self._structured([given[name] if name in given else next(rest) for name in names])
-        except CallValueError:
-            # Storage is measured before `main` looks at its demands: what asks for more tells of an extent below zero.
+        except (CallValueError, KernelAssertionError):
+            # Storage is measured, and types are looked at, before `main` looks at its demands: these tell the operator,
+            # and the dims with their values.
             with boundary:
                 check_demands(self.function, inputs)
             raise

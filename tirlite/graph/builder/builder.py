@@ -350,6 +350,7 @@ class Builder(
             primitive=primitive,
             outputs=names,
             demands=self.demands.settled(),
+            declared=() if params == self._params else tuple(param.type for param in self._params),
             span=self._place,
         )
         validate(made)

@@ -16,7 +16,8 @@ from tirlite.graph.extents import Shape
 from tirlite.graph.op import OPS, Attrs, Op, Reshape, Site, Sizes
 from tirlite.graph.run_dims import RunDim, mapped_run_dim, run_dims
 from tirlite.graph.types import TensorType, tensors
-from tirlite.sizes import Proof, Size, prove_eq, substitute
+from tirlite.sizes import Dim, Proof, Size, prove_eq, substitute
+from tirlite.sizes.poly import atom_of
 
 
 class Renewal:
@@ -125,8 +126,9 @@ class Renewal:
 def _seen_as(arg: Expr, pairs: Sequence[tuple[Size, Size]], name: str, span: Span | None) -> Expr:
     """An operand with extents that must be equal to others in the place of those: a run in which they differ stops."""
     for first, second in pairs:
-        # What is known before a run stays.
-        old, new = (second, first) if run_dims([second]) else (first, second)
+        # What is known before a run stays, and of what is, a dim by itself.
+        stays = bool(run_dims([second])) or (bool(atom_of(first, Dim)) and not run_dims([first]))
+        old, new = (second, first) if stays else (first, second)
         if isinstance(arg.type, TensorType) and old in arg.shape:
             shape = tuple(new if extent == old else extent for extent in arg.shape)
             arg = Call(OPS["assume"], (arg,), Reshape(shape), name=name, span=span, device=arg.device)

@@ -139,12 +139,11 @@ class Translation:
         self._names: Names = {}
         self._dialect = Dialect({}, {})
         self._depth = 0
-        self._bodies = 0
 
     @property
     def is_sure(self) -> bool:
         """Whether the nodes that are read now run in each call: they are in no branch and in no loop."""
-        return not self._bodies
+        return not self.b.demands.inside
 
     def graph(self, proto: Any, names: Names, dialect: Dialect, source: str, wanted: Sequence[str]) -> None:
         """Adds the values of all nodes that the wanted names depend on to `names`.
@@ -187,11 +186,11 @@ class Translation:
             raise Unsupported(f"its body takes {len(proto.input)} operands, and there are {len(operands)}")
         names.update({each.name: value for each, value in zip(proto.input, operands, strict=True)})
         wanted = [each.name for each in proto.output]
-        self._bodies += not runs
+        self.b.demands.inside += not runs
         try:
             self.graph(proto, names, self._dialect, f"body of {node.name or node.op}", wanted)
         finally:
-            self._bodies -= not runs
+            self.b.demands.inside -= not runs
         return _named(names, wanted)
 
     def function(self, proto: Any, node: Node) -> list[Result]:
