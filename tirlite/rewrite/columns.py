@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Generator, Iterator
 
 from tirlite.ir import (
+    LE,
     LT,
     Add,
     Allocate,
@@ -24,6 +25,7 @@ from tirlite.ir import (
     IntImm,
     Let,
     Load,
+    Min,
     Op,
     Or,
     Ramp,
@@ -58,6 +60,8 @@ from tirlite.target import Processor
 
 # What tiles hold: where lanes serve loops in order, floats alone, as LLVM sums integers by itself.
 IN_ORDER = (f32, f64)
+# The bytes of elements that every processor with masks loads as a vector under one.
+_MASKED = (4, 8)
 TURNED = (f32, f64, i8, u8, i16, u16, i32, u32, i64, u64)
 
 
@@ -249,7 +253,7 @@ class Columns(Lanes):
         return any(node is self.var for node in walk(index))
 
     def _by_tiles(self, loop: For, loads: list[Load], stores: list[Load]) -> Iterator[Stmt]:
-        """Whole tiles first; what is left of the rows is a tile of which a part is loaded and stored."""
+        """The rows by tiles, the last of which is loaded and stored in part."""
         if self.of(loop.start) is not loop.start or self.of(loop.stop) is not loop.stop:
             raise NotVector
         if not isinstance(loop.start, IntImm) or not isinstance(loop.stop, IntImm | Var):
@@ -257,23 +261,29 @@ class Columns(Lanes):
             yield Let(start, loop.start, span=loop.span)
             yield Let(stop, loop.stop, span=loop.span)
             loop = loop.replaced(start=start, stop=stop)
-        count = yield from held(iterations(loop), "count", loop)
+        count, at = iterations(loop), Var("tile")
+        following = folded(Add(at, const(self.lanes, i64)))
         tail = count.value % self.lanes if isinstance(count, IntImm) else None
+        if tail != 0 and all(element.dtype.bytes in _MASKED for element in (*loads, *stores)):
+            # What is done with a tile is long, and need not stand there twice.
+            part = self._part(loop, loads, stores, at, folded(Min(following, loop.stop)))
+            yield For(at, loop.start, loop.stop, part, step=self.lanes, span=loop.span)
+            return
+        count = yield from held(count, "count", loop)
         whole = folded(Sub(count, const(tail, i64) if tail is not None else count % self.lanes))
         middle = yield from held(folded(Add(loop.start, whole)), "middle", loop)
         if not isinstance(count, IntImm) or count.value >= self.lanes:
-            at = Var("tile")
-            body = SeqStmt((*self._tile(loop, loads, stores, at, folded(Add(at, const(self.lanes, i64))), None),))
+            body = SeqStmt((*self._tile(loop, loads, stores, at, following, None),))
             yield For(at, loop.start, middle, body, step=self.lanes, span=loop.span)
         if tail != 0:
-            on = Var("left", LT(self._lane_numbers(middle), self.spread(loop.stop)).dtype)
-            rest = SeqStmt(
-                (
-                    Let(on, LT(self._lane_numbers(middle), self.spread(loop.stop))),
-                    *self._tile(loop, loads, stores, middle, loop.stop, on),
-                )
-            )
-            yield IfThenElse(LT(middle, loop.stop), rest, SeqStmt())
+            part = self._part(loop, loads, stores, middle, loop.stop)
+            yield IfThenElse(LT(middle, loop.stop), part, SeqStmt())
+
+    def _part(self, loop: For, loads: list[Load], stores: list[Load], begin: Expr, end: Expr) -> SeqStmt:
+        """A tile of which a part may lie beyond the end."""
+        there = LT(self._lane_numbers(begin), self.spread(loop.stop))
+        on = Var("left", there.dtype)
+        return SeqStmt((Let(on, there), *self._tile(loop, loads, stores, begin, end, on)))
 
     def _lane_numbers(self, begin: Expr) -> Expr:
         return Ramp(begin, const(1, i64), self.lanes)
@@ -295,7 +305,7 @@ class Columns(Lanes):
                 tiles.append(tile)
         yield loop.replaced(start=begin, stop=end, body=self._uncertain(loop.body))
         for tile in self.outgoing[outer[1] :]:
-            yield from self._stored_back(tile, on)
+            yield from self._stored_back(tile, loop.stop, on)
         del self.tiles[outer[0] :]
         del self.outgoing[outer[1] :]
 
@@ -305,12 +315,22 @@ class Columns(Lanes):
         for number, column in enumerate(columns):
             yield Store(tile.buffer, (const(number, i64), self._lane_numbers(const(0, i64))), column)
 
-    def _stored_back(self, tile: _Tile, on: Expr | None) -> Iterator[Stmt]:
-        whole = self._lane_numbers(const(0, i64))
-        columns: list[Expr] = [Load(tile.buffer, (const(number, i64), whole)) for number in range(self.lanes)]
+    def _stored_back(self, tile: _Tile, stop: Expr, on: Expr | None) -> Iterator[Stmt]:
+        every = self._lane_numbers(const(0, i64))
+        columns: list[Expr] = [Load(tile.buffer, (const(number, i64), every)) for number in range(self.lanes)]
         rows = yield from turned_over(columns)
-        for row, indices in zip(rows, self._rows(tile, on), strict=True):
-            yield Store(tile.load.buffer, indices, row)
+        whole, part = (
+            SeqStmt(
+                tuple(Store(tile.load.buffer, at, row) for row, at in zip(rows, self._rows(tile, lanes), strict=True))
+            )
+            for lanes in (None, on)
+        )
+        if on is None:
+            yield from whole.stmts
+        else:
+            # With a mask a store takes some processors several times as long.
+            is_whole = LE(Add(tile.begin, const(self.lanes, i64)), stop)
+            yield IfThenElse(is_whole, whole, part)
 
     def _rows(self, tile: _Tile, on: Expr | None) -> Iterator[tuple[Expr, ...]]:
         """The indices of the part of each lane's row that is in a tile."""

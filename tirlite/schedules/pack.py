@@ -177,18 +177,16 @@ def _is_of(load: Load, loops: list[For]) -> bool:
 def _copy(load: Load, packed: Buffer, loops: list[For], *, masked: bool, whole: bool) -> Iterator[Stmt]:
     """The loops that fill the copy."""
     variables = {loop.var: Var(f"{load.buffer.name}.{loop.var.name}") for loop in loops}
-    starts = [substitute(loop.start, variables) for loop in loops]
-    stops = [substitute(loop.stop, variables) for loop in loops]
-    names = [*variables.values()]
-    places = _places(loops, names, starts)
+    name, start, stop = variables[loops[-1].var], *_bounds(loops[-1], variables)
+    places = _places(loops, [*variables.values()], [substitute(loop.start, variables) for loop in loops])
     value = substitute(load, variables)
-    copy = For(names[-1], starts[-1], stops[-1], SeqStmt((Store(packed, places, value.astype(packed.dtype)),)))
+    copy = For(name, start, stop, SeqStmt((Store(packed, places, value.astype(packed.dtype)),)))
     body = SeqStmt((copy,))
-    width, length = packed.shape[-1], folded(Sub(stops[-1], starts[-1]))
-    row = substitute(load, {var: name for var, name in variables.items() if name is not names[-1]})
+    width, length = packed.shape[-1], folded(Sub(stop, start))
+    row = substitute(load, {var: each for var, each in variables.items() if each is not name})
     vector = None
     if masked and load.dtype.bytes in (4, 8):
-        vector = _vector(row, loops[-1], starts[-1], stops[-1], width, whole=whole)
+        vector = _vector(row, loops[-1], start, stop, width, whole=whole)
     if vector is not None:
         *on, filled = vector
         assert isinstance(filled, Expr)
@@ -196,16 +194,35 @@ def _copy(load: Load, packed: Buffer, loops: list[For], *, masked: bool, whole: 
         filled = filled.astype(packed.dtype.with_lanes(filled.dtype.lanes))
         body = SeqStmt((*on, Store(packed, (*places[:-1], lanes), filled)))
     elif isinstance(width, IntImm) and not (isinstance(length, IntImm) and length.value == width.value):
+        is_decided = not mentions(length, variables.values())
+        # Rows of zeros stand before those that are copied, which may be turned over on the way.
+        own = {loop.var: Var(f"{load.buffer.name}.{loop.var.name}") for loop in loops} if is_decided else variables
+        rows = _places(loops, [*own.values()], [substitute(loop.start, own) for loop in loops])[:-1]
         # All of a row, as its length is known: of what is left of one, LLVM would make a call.
         rest = Var(f"{load.buffer.name}.rest")
-        zero = Store(packed, (*places[:-1], rest), const(0, packed.dtype))
-        fill = For(rest, const(0, i64), width, SeqStmt((zero,)))
-        body = SeqStmt((IfThenElse(LT(length, width), SeqStmt((fill,))), copy))
-    # Blocks of the last axis go right around it, so that neighbours in memory are read together.
-    outer = sorted(range(len(loops) - 1), key=lambda place: is_block_of(loops[-1], loops[place]))
-    for place in reversed(outer):
-        body = SeqStmt((For(names[place], starts[place], stops[place], body, step=loops[place].step),))
-    yield from body.stmts
+        fill = SeqStmt(
+            (For(rest, const(0, i64), width, SeqStmt((Store(packed, (*rows, rest), const(0, packed.dtype)),))),)
+        )
+        if is_decided:
+            fill = _rows_of(fill, loops, own)
+            yield IfThenElse(LT(length, width), fill)
+        else:
+            body = SeqStmt((IfThenElse(LT(length, width), fill), copy))
+    yield from _rows_of(body, loops, variables).stmts
+
+
+def _rows_of(body: SeqStmt, loops: list[For], variables: dict[Var, Var]) -> SeqStmt:
+    """What is done for each row of a copy, in variables of its own.
+
+    Blocks of the last axis go right around it, so that neighbours in memory are read together.
+    """
+    for loop in sorted(loops[:-1], key=lambda loop: is_block_of(loops[-1], loop))[::-1]:
+        body = SeqStmt((For(variables[loop.var], *_bounds(loop, variables), body, step=loop.step),))
+    return body
+
+
+def _bounds(loop: For, variables: dict[Var, Var]) -> tuple[Expr, Expr]:
+    return substitute(loop.start, variables), substitute(loop.stop, variables)
 
 
 def _vector(
