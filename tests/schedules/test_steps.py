@@ -91,10 +91,11 @@ def test_a_packed_panel_is_an_allocation_and_a_copy() -> None:
     assert (
         "    for p_outer in tl.reduce(0, k, 16):\n"
         "        b_packed = tl.alloc(tl.f32[16, 8])\n"
-        "        for b_p_inner in range(p_outer, min(p_outer + 16, k)):\n"
-        "            if min(m - j_outer, 8) < 8:\n"
+        "        if min(m - j_outer, 8) < 8:\n"
+        "            for b_p_inner in range(p_outer, min(p_outer + 16, k)):\n"
         "                for b_rest in range(8):\n"
         "                    b_packed[b_p_inner - p_outer, b_rest] = tl.f32(0.0)\n"
+        "        for b_p_inner in range(p_outer, min(p_outer + 16, k)):\n"
         "            for b_j_inner in range(j_outer, min(j_outer + 8, m)):\n"
         "                b_packed[b_p_inner - p_outer, b_j_inner - j_outer] = b[b_p_inner, b_j_inner]\n"
     ) in body_of(s)
@@ -236,6 +237,20 @@ def test_no_condition_stands_before_what_it_names() -> None:
     s.fuse("i", "j.outer")
     with pytest.raises(tl.KernelError, match="how often the loop over `j.inner` runs is decided inside"):
         s.specialize("i.j.outer", {"j.inner": 4})
+
+
+def test_a_loop_of_one_block_leaves_the_other_loop_as_it_is() -> None:
+    s = tl.schedule(product)
+    s.split("i", 16)
+    s.split("i.inner", 32)
+    s.reorder("i.outer", "j", "i.inner.outer", "i.inner.inner")
+    s.fuse("j", "i.inner.outer")
+    assert body_of(s).startswith(
+        "for i_outer in range(0, n, 16):\n"
+        "    for j_i_inner_outer in range(m):\n"
+        "        j = j_i_inner_outer\n"
+        "        i_inner_outer = i_outer\n"
+    )
 
 
 def test_loops_that_descend_are_not_fused() -> None:

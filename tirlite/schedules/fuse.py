@@ -3,12 +3,28 @@
 from __future__ import annotations
 
 from tirlite.analysis.facts import Facts
-from tirlite.ir import Add, Expr, FloorDiv, FloorMod, For, ForKind, IntImm, Let, Mul, PrimFunc, SeqStmt, Var, const, i64
+from tirlite.ir import (
+    Add,
+    Expr,
+    FloorDiv,
+    FloorMod,
+    For,
+    ForKind,
+    IntImm,
+    Let,
+    Mul,
+    PrimFunc,
+    SeqStmt,
+    Var,
+    const,
+    i64,
+    statements_of,
+)
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.lanes import iterations
 from tirlite.schedules.handle import LoopName, chain_to
-from tirlite.schedules.step import Step, demand_plain, does_not_fit, is_steady, mentions, with_loop
+from tirlite.schedules.step import Step, demand_plain, does_not_fit, is_block_of, is_steady, mentions, with_loop
 
 # No loop of such steps comes to an end where a number of iterations and one of them together wrap around.
 _SHORT = 1 << 16
@@ -37,19 +53,22 @@ class Fuse(Step):
             raise does_not_fit(self, f"the bounds of the loop over `{inner.var.name}` are decided inside")
         for loop in (outer, inner):
             demand_plain(self, loop, by_blocks=True)
-        rounds, turns = _rounds(outer), _rounds(inner)
+        rounds, turns = _rounds(facts, outer), _rounds(facts, inner)
         number = Var(f"{outer.var.name}.{inner.var.name}")
-        lets = (
-            Let(outer.var, _value(outer, FloorDiv(number, turns)), span=outer.span),
-            Let(inner.var, _value(inner, FloorMod(number, turns)), span=inner.span),
-        )
+        is_once = isinstance(turns, IntImm) and turns.value == 1
+        places = (number, const(0, i64)) if is_once else (FloorDiv(number, turns), FloorMod(number, turns))
+        lets = [
+            Let(each.var, _value(each, at), span=each.span) for each, at in zip((outer, inner), places, strict=True)
+        ]
         body = SeqStmt((*lets, *inner.body.stmts))
         stop = folded(Mul(rounds, turns))
         return with_loop(facts, outer, (For(number, const(0, i64), stop, body, outer.kind, span=outer.span),))
 
 
-def _rounds(loop: For) -> Expr:
+def _rounds(facts: Facts, loop: For) -> Expr:
     """How often a loop runs."""
+    if any(is_block_of(loop, each) and loop.step >= each.step for each in statements_of(facts.func.body, For)):
+        return const(1, i64)
     count = iterations(loop)
     if loop.step == 1:
         return count

@@ -8,12 +8,10 @@ a vector. An elementary function that several of the loops compute of the same i
 
 from __future__ import annotations
 
-from contextlib import suppress
 from functools import partial
 
 from tirlite.analysis.facts import Facts
-from tirlite.diag import KernelError
-from tirlite.ir import Allocate, For, ForKind, IntImm, Let, Load, PrimFunc, Stmt, Store, Var, statements_of, walk
+from tirlite.ir import Allocate, For, ForKind, IntImm, Let, Load, PrimFunc, Store, Var, statements_of, walk
 from tirlite.schedules.annotate import Parallel
 from tirlite.schedules.auto.candidates import is_row
 from tirlite.schedules.auto.contraction import contractions
@@ -25,7 +23,6 @@ from tirlite.schedules.expand import Expand
 from tirlite.schedules.handle import loops_around
 from tirlite.schedules.precompute import Precompute
 from tirlite.schedules.specialize import Specialize
-from tirlite.schedules.vectorize import Vectorize
 
 _PLAIN = (ForKind.SERIAL, ForKind.PARALLEL)
 
@@ -113,10 +110,6 @@ def _in_blocks(trace: Trace, row: Var, block: int, products: set[Var], tiling: T
             before = {loop.var for loop, _ in loops_around(trace.facts.func)}
             trace.apply(Distribute(trace.name(var), trace.name(inner), behind))
             nests += (loop.var for loop, _ in loops_around(trace.facts.func) if loop.var not in before)
-    for var in (*nests, inner):
-        if not any(_is_one_of(stmt, products) for stmt in trace.loop(var).body.stmts):
-            with suppress(KernelError):
-                trace.apply(Vectorize(trace.name(var), (block, block // 4)))
     _tile_products(trace, nests, tiling)
 
 
@@ -127,7 +120,3 @@ def _tile_products(trace: Trace, nests: list[Var], tiling: Tiling) -> None:
         if found is not None:
             made = (step for step in steps(found, trace.facts, tiling) if not isinstance(step, Specialize))
             trace.attempt(partial(trace.takes, made))
-
-
-def _is_one_of(stmt: Stmt, variables: set[Var]) -> bool:
-    return isinstance(stmt, For) and stmt.var in variables
