@@ -208,9 +208,9 @@ class Prover:
         # Most pairs fail where they meet first: all addresses are worked out for the others alone.
         if 0 < len(writes) * len(accesses) <= min(_MOST_COMPARED, self.budget):
             self.budget -= 1
-            access, write = _nest_by_nest([(access, write) for access in accesses for write in writes], home)[0]
-            if (found := out_of_order(self.addresses, access, write, home)) is not None:
-                return WrittenTooEarly(write, access, found.carrier)
+            for access, write in _likely([(access, write) for access in accesses for write in writes], home):
+                if (found := out_of_order(self.addresses, access, write, home)) is not None:
+                    return WrittenTooEarly(write, access, found.carrier)
         writes, accesses = self._distinct(writes, latest=False), self._distinct(accesses, latest=True)
         count = len(writes) * len(accesses)
         if count > min(_MOST_COMPARED, self.budget):
@@ -309,6 +309,16 @@ def _are_plainly_ordered(
             if not plainly_ordered(access, write, home, roots):
                 return False
     return True
+
+
+def _likely(pairs: list[tuple[Touch, Touch]], home: Region) -> list[tuple[Touch, Touch]]:
+    """The pairs to try first: where they meet first, and what comes last of one with what comes first of the other.
+
+    The latter are in order only if they are proved to be apart, where they stand in no loop together.
+    """
+    first, access, write = _nest_by_nest(pairs, home)[0], pairs[-1][0], pairs[0][1]
+    is_behind = write.position < access.position and not shared_loops(access.region, write.region, home)
+    return [first, (access, write)] if is_behind else [first]
 
 
 def _nest_by_nest(pairs: list[tuple[Touch, Touch]], home: Region) -> list[tuple[Touch, Touch]]:
