@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 
 import llvmlite.binding
 import numpy as np
@@ -121,7 +122,7 @@ def test_of_two_branches_the_larger_one_tells_how_much_there_is_to_do() -> None:
         return llvm[llvm.index("lshr") : llvm.index("fcmp oge")]
 
     for least in ("0", "9", "10"):
-        assert "fmul double %v5, 9.000000e+01" in work("10", least)
+        assert re.search(r"fmul double %v\d+, 9.000000e\+01", work("10", least))
     assert "maxnum" in work("min(large, 99)", "9")
     assert "maxnum" not in work("min(large, 99)", "0")
 

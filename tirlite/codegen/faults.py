@@ -71,9 +71,11 @@ class KernelFunction(FunctionText):
         """Ends the function where a bool is true; `values` writes what it takes to tell, which runs only then."""
         failed, passed = self.label("failed"), self.label("passed")
         self.branch_if(wrong, failed, passed)
+        around = self.fork()
         self.start(failed)
         self.tell(told, values())
         self.start(passed)
+        self.join(around)
 
     def _recorder(self, count: int) -> str:
         """The function that puts so many numbers into a record; the first of them alone where there is no memory."""
@@ -120,7 +122,7 @@ class KernelFunction(FunctionText):
         passed = self.label("passed")
         stopped = self.compare("icmp ne", code, integer(0))
         self.branch_if(stopped, self._leave(code), passed)
-        self.start(passed)
+        self.start(passed, follows=True)
 
     def allocate(self, buffer: Buffer, extents: list[Value], overflows: list[Value], span: Span | None) -> Value:
         """The address of fresh memory on the heap, which `release_to` or a fault frees.

@@ -19,7 +19,7 @@ from tirlite.codegen.pieces import LARGEST, Weights, cut
 from tirlite.codegen.refused import Refused
 from tirlite.codegen.storage import Home, Storage
 from tirlite.codegen.whole_rows import as_one_row
-from tirlite.codegen.work import is_unbound, iterations_between, polls_between, work_of
+from tirlite.codegen.work import Work, is_unbound, iterations_between, polls_between, work_of
 from tirlite.ir import (
     Allocate,
     Assert,
@@ -96,7 +96,7 @@ class Statements:
         self._pieces = 0
         self._depth = 0
         self.counting: list[polling.Count] = []  # what the loops around count
-        self.once: dict[For, Value] = {}  # the work of an iteration of loops that workers run
+        self.once: dict[For, Work] = {}  # the work of an iteration of loops
         self._nesting = 0
 
     def _count(self, **counts: int) -> None:
@@ -296,6 +296,7 @@ class Statements:
         then, done = out.label("then"), out.label("done")
         otherwise = out.label("else") if stmt.else_body.stmts else done
         out.branch_if(condition, then, otherwise)
+        around = out.fork()
         out.conditions += 1
         out.start(then)
         yield self.block(stmt.then_body)
@@ -306,14 +307,16 @@ class Statements:
             out.branch(done)
         out.conditions -= 1
         out.start(done)
+        out.join(around)
 
     def nest(self, stmt: For | While) -> Steps[None]:
         """A loop. What is known of aliases is noted for a whole nest of loops."""
-        around = self.environment.notes
+        around, once = self.environment.notes, self.once
+        self.once = dict(once)  # what is computed from here on is there for what stands inside
         if self._depth == 0:
             self.environment.notes = self.aliases.notes(stmt)
         yield self.loop(stmt) if isinstance(stmt, For) else self.while_loop(stmt)
-        self.environment.notes = around
+        self.environment.notes, self.once = around, once
 
     def iteration(self, loop: For | While) -> Steps[None]:
         """The block of a loop."""
@@ -350,6 +353,7 @@ class Statements:
         start, stop = self.values.value(stmt.start), self.values.value(stmt.stop)
         for bound in (start, stop):
             self.values.demand_good(bound, f"a bound of the loop over `{stmt.var.name}`")
+        out, around = self.out, self.out.fork()
         if stmt in self.storage.workers:
             yield self._distributed(stmt, start, stop)
         elif abs(stmt.step) == 1:
@@ -357,6 +361,7 @@ class Statements:
             yield self._counted(loop, start, stop, "slt" if stmt.step > 0 else "sgt", f"nsw {stmt.step}")
         else:
             yield self._strided(stmt, start, stop)
+        out.join(around)
 
     def _counted(
         self, stmt: For, start: Value, stop: Value, compare: str, step: str, origin: Value | Shifted | None = None
@@ -366,7 +371,7 @@ class Statements:
             yield self._stretch(stmt, start, stop, compare, step, origin)
             return
         out = self.out
-        longest = iterations_between(self.out, self._work(stmt))
+        longest = iterations_between(self.out, work_of(self.values, stmt, self.once))
         before, stretch, ask, again, done = out.block, *map(out.label, ("stretch", "ask", "again", "done"))
         out.branch_if(out.compare(f"icmp {compare}", start, stop), stretch, done)
         out.start(stretch)
@@ -394,7 +399,7 @@ class Statements:
         """
         out = self.out
         polls = not self.module.exported and polls_between(stmt, self._depth)
-        between = iterations_between(self.out, self._work(stmt)) if polls else None
+        between = iterations_between(self.out, work_of(self.values, stmt, self.once)) if polls else None
         before, body, latch, done = out.block, out.label("loop"), out.label("latch"), out.label("done")
         out.branch_if(out.compare(f"icmp {compare}", start, stop), body, done)
         out.start(body)
@@ -427,9 +432,6 @@ class Statements:
         """A loop and its bounds, or a loop over all that it goes through by rows."""
         return as_one_row(self.values, stmt, *bounds)
 
-    def _work(self, stmt: For) -> Value:
-        return self.once.pop(stmt, None) or work_of(self.values, stmt)
-
     def _strided(self, stmt: For, start: Value, stop: Value) -> Steps[None]:
         """A loop by another step: its iterations are counted, as the variable itself might wrap behind the last."""
         from tirlite.codegen.outline import trip_count
@@ -453,9 +455,7 @@ class Statements:
         count = trip_count(around, start, stop, stmt.step)
         # Half of the count, which has no sign. An unsigned conversion would cost the module a pass: see `machine`.
         pairs = around.cast("sitofp", around.op("lshr", count, integer(1)), f64)
-        # What workers poll by is one of the values that they are given.
-        self.once[stmt] = work_of(self.values, stmt)
-        chunks = chunk_count(around, count, around.op("fmul", pairs, self.once[stmt]), workers)
+        chunks = chunk_count(around, count, around.op("fmul", pairs, work_of(self.values, stmt, self.once)), workers)
         self.enter(KernelFunction(self.module, self.storage.line))
         first, end, worker = worker_parameters(self.out)
         if stmt in self.parts:
@@ -464,7 +464,6 @@ class Statements:
             self.addresses |= worker_addresses(self.values, self.storage, stmt, self.parts[stmt], worker)
         loop, (first, end, start) = self.as_one_row(stmt, first, end, start)
         yield self._counted(loop, first, end, "ult", "nuw 1", start)
-        self.once.pop(stmt, None)
         self.module.tasks += 1
         body = close(self.out, f"{self.name}_parallel{self.module.tasks}")
         self.enter(around)

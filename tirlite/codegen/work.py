@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from tirlite.codegen.expressions import Expressions
 from tirlite.codegen.llvm.text import FunctionText
 from tirlite.codegen.llvm.values import Value, decimal, integer
@@ -54,16 +56,24 @@ _CALL = 16.0
 
 
 @record
-class _Work:
+class Work:
     """A number, plus an operand of type double."""
 
     known: float
     operand: Value | None = None
 
 
-def work_of(values: Expressions, loop: For) -> Value:
-    """The operations of one iteration in the middle, a double, of which each takes a part of a nanosecond."""
-    return _operand(values.out, run(_Estimate(values).of_loop(loop)))
+def work_of(values: Expressions, loop: For, once: dict[For, Work]) -> Value:
+    """The operations of one iteration in the middle of a loop, a double: each takes a part of a nanosecond.
+
+    What is known so far stands in `once`, as then does the work of loops inside that nothing around them changes but
+    what is known before this one. What workers go by is one of the values that they are given.
+    """
+    if loop not in once:
+        estimate = _Estimate(values, loop)
+        once[loop] = run(estimate.of_loop(loop))
+        once |= estimate.steady
+    return _operand(values.out, once[loop])
 
 
 def polls_between(loop: For, depth: int) -> bool:
@@ -140,50 +150,58 @@ def iterations_between(out: FunctionText, work: Value) -> Value:
 class _Estimate:
     """Takes for each loop variable inside the middle of its range, and for what is bound to a name what that gives."""
 
-    def __init__(self, values: Expressions) -> None:
+    def __init__(self, values: Expressions, loop: For) -> None:
         self.values = values
         self.out = values.out
+        self.asked = {node for expr in _decisive(loop) for node in walk(expr) if isinstance(node, Var)}
+        self.around: list[For | Let] = []  # what has defined variables so far
+        self.bounds: dict[Expr, Value] = {}
+        self.counted: dict[tuple[object, ...], Work] = {}
+        self.steady: dict[For, Work] = {}
 
-    def of_loop(self, loop: For) -> Steps[_Work]:
+    def of_loop(self, loop: For) -> Steps[Work]:
         """The work of one iteration."""
         variables = self.values.environment.variables
-        is_known = self.is_known(loop.start) and self.is_known(loop.stop)
-        if is_known:
-            start, stop = self.values.value(loop.start), self.values.value(loop.stop)
-            half = self.out.op("ashr", self.out.op("sub", stop, start), integer(1))
-            variables[loop.var] = self.out.op("add", start, half)
-        once: _Work = yield self.block(loop.body)
+        if loop.var in self.asked and self.is_known(loop.start) and self.is_known(loop.stop):
+            half = self.out.op("ashr", self.distance(loop), integer(1))
+            variables[loop.var] = half if _begins_at_0(loop) else self.out.op("add", self.bound(loop.start), half)
+        self.around.append(loop)
+        once: Work = yield self.block(loop.body)
         # What stands in for variables is no value of theirs.
         for stmt in (loop, *statements(loop.body)):
             if isinstance(stmt, For | Let):
                 variables.pop(stmt.var, None)
         return once
 
-    def block(self, body: SeqStmt) -> Steps[_Work]:
-        total = _Work(0.0)
+    def block(self, body: SeqStmt) -> Steps[Work]:
+        total = Work(0.0)
         for stmt in body.stmts:
             total = self.sum(total, (yield self.statement(stmt)))
         return total
 
-    def statement(self, stmt: Stmt) -> Steps[_Work]:
+    def statement(self, stmt: Stmt) -> Steps[Work]:
         if isinstance(stmt, For):
             trips = self.trips(stmt)
+            around = {each.var for each in self.around}
             once = yield self.of_loop(stmt)
-            return self.product(self.sum(once, _Work(1.0)), trips)
+            if not _is_decided_by(stmt, around):
+                self.steady[stmt] = once
+            return self.product(self.sum(once, Work(1.0)), trips)
         if isinstance(stmt, While):
             once = yield self.block(stmt.body)
-            return self.product(once, _Work(_SOME))
+            return self.product(once, Work(_SOME))
         if isinstance(stmt, IfThenElse):
             one, other = (yield self.block(stmt.then_body)), (yield self.block(stmt.else_body))
             return self.larger(one, other)
         if isinstance(stmt, AttrStmt):
-            inner: _Work = yield self.block(stmt.body)
+            inner: Work = yield self.block(stmt.body)
             return inner
         if isinstance(stmt, KernelCall):
             return self.kernel_call(stmt)
         if isinstance(stmt, Let) and stmt.var.dtype == i64 and self.is_known(stmt.value):
-            self.values.environment.variables[stmt.var] = self.values.value(stmt.value)
-        return _Work(self.cost(stmt))
+            self.values.environment.variables[stmt.var] = self.bound(stmt.value)
+            self.around.append(stmt)
+        return Work(self.cost(stmt))
 
     def cost(self, stmt: Stmt) -> float:
         """The operations of a statement without others inside, which each loop around it asks for."""
@@ -193,31 +211,47 @@ class _Estimate:
             costs[stmt] = 1.0 + sum(_CALL if isinstance(node, Call) else _cost(node) for node in nodes)
         return costs[stmt]
 
-    def kernel_call(self, call: KernelCall) -> _Work:
+    def kernel_call(self, call: KernelCall) -> Work:
         """As much as the callee's arrays have elements: it may do more with each, and seldom does less."""
-        total = _Work(_CALL)
+        total = Work(_CALL)
         for _, buffer in call.buffers():
-            elements = _Work(1.0)
+            elements = Work(1.0)
             for extent in buffer.shape:
                 elements = self.product(elements, self.number(extent))
             total = self.sum(total, elements)
         return total
 
-    def number(self, extent: Expr) -> _Work:
+    def number(self, extent: Expr) -> Work:
         if isinstance(extent, IntImm):
-            return _Work(float(extent.value))
+            return Work(float(extent.value))
         if not self.is_known(extent):
-            return _Work(_SOME)
-        return _Work(0.0, self.out.cast("sitofp", self.values.value(extent), f64))
+            return Work(_SOME)
+        return Work(0.0, self.out.cast("sitofp", self.values.value(extent), f64))
 
-    def trips(self, loop: For) -> _Work:
+    def trips(self, loop: For) -> Work:
         if loop.values is not None:
-            return _Work(float(len(loop.values)))
+            return Work(float(len(loop.values)))
         if not (self.is_known(loop.start) and self.is_known(loop.stop)):
-            return _Work(_SOME)
-        distance = self.out.op("sub", self.values.value(loop.stop), self.values.value(loop.start))
-        trips = self.out.cast("sitofp", distance, f64)
-        return _Work(0.0, self.out.op("fdiv", trips, decimal(float(loop.step))))
+            return Work(_SOME)
+        if (whole := _block_at(loop)) is not None:
+            return Work(whole / loop.step)
+        key = (loop.stop, loop.step) if _begins_at_0(loop) else (loop.start, loop.stop, loop.step)
+        if key not in self.counted:
+            trips = self.out.cast("sitofp", self.distance(loop), f64)
+            part = self.out.op("fmul", trips, decimal(1.0 / loop.step)) if loop.step != 1 else trips
+            self.counted[key] = Work(0.0, part)
+        return self.counted[key]
+
+    def distance(self, loop: For) -> Value:
+        """From the start of a loop to its stop."""
+        stop = self.bound(loop.stop)
+        return stop if _begins_at_0(loop) else self.out.op("sub", stop, self.bound(loop.start))
+
+    def bound(self, expr: Expr) -> Value:
+        """The value of an expression, which is computed once."""
+        if expr not in self.bounds:
+            self.bounds[expr] = self.values.value(expr)
+        return self.bounds[expr]
 
     def is_known(self, bound: Expr) -> bool:
         """Whether a bound has its value before the loop, and costs little."""
@@ -227,22 +261,50 @@ class _Estimate:
             for node in walk(bound)
         )
 
-    def sum(self, a: _Work, b: _Work) -> _Work:
+    def sum(self, a: Work, b: Work) -> Work:
         if a.operand and b.operand:
-            return _Work(a.known + b.known, self.out.op("fadd", a.operand, b.operand))
-        return _Work(a.known + b.known, a.operand or b.operand)
+            return Work(a.known + b.known, self.out.op("fadd", a.operand, b.operand))
+        return Work(a.known + b.known, a.operand or b.operand)
 
-    def larger(self, a: _Work, b: _Work) -> _Work:
+    def larger(self, a: Work, b: Work) -> Work:
         if a.operand or b.operand:
-            if _Work(0.0) in (a, b):
+            if Work(0.0) in (a, b):
                 return self.sum(a, b)
-            return _Work(0.0, self.out.intrinsic("maxnum", _operand(self.out, a), _operand(self.out, b)))
-        return _Work(max(a.known, b.known))
+            return Work(0.0, self.out.intrinsic("maxnum", _operand(self.out, a), _operand(self.out, b)))
+        return Work(max(a.known, b.known))
 
-    def product(self, a: _Work, b: _Work) -> _Work:
+    def product(self, a: Work, b: Work) -> Work:
         if a.operand or b.operand:
-            return _Work(0.0, self.out.op("fmul", _operand(self.out, a), _operand(self.out, b)))
-        return _Work(a.known * b.known)
+            return Work(0.0, self.out.op("fmul", _operand(self.out, a), _operand(self.out, b)))
+        return Work(a.known * b.known)
+
+
+def _block_at(loop: For) -> int | None:
+    """How far a short block reaches, which may end where all do: those in the middle are whole."""
+    stop, start = loop.stop, loop.start
+    if not (isinstance(stop, Min) and isinstance(stop.a, Add) and stop.a.a is start and isinstance(stop.a.b, IntImm)):
+        return None
+    return stop.a.b.value if stop.a.b.value <= _REST else None
+
+
+def _is_decided_by(loop: For, around: set[Var]) -> bool:
+    """Whether variables from around a loop stand in what the work of an iteration is estimated from."""
+    return any(node in around for expr in (loop.start, loop.stop, *_decisive(loop)) for node in walk(expr))
+
+
+def _decisive(loop: For) -> Iterator[Expr]:
+    """What the work of an iteration is estimated from."""
+    for stmt in statements(loop.body):
+        if isinstance(stmt, For):
+            yield from (stmt.start, stmt.stop)
+        elif isinstance(stmt, Let) and stmt.var.dtype == i64:
+            yield stmt.value
+        elif isinstance(stmt, KernelCall):
+            yield from (extent for _, buffer in stmt.buffers() for extent in buffer.shape)
+
+
+def _begins_at_0(loop: For) -> bool:
+    return isinstance(loop.start, IntImm) and loop.start.value == 0
 
 
 def _cost(node: Expr) -> float:
@@ -250,7 +312,7 @@ def _cost(node: Expr) -> float:
     return max(1.0, node.dtype.bytes / _REGISTER)
 
 
-def _operand(out: FunctionText, work: _Work) -> Value:
+def _operand(out: FunctionText, work: Work) -> Value:
     known = decimal(min(work.known, 1e300))
     if work.operand is None:
         return known

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 
 _LAST = frozenset((1 - (1 << 63), -1 << 63, (1 << 63) - 1, 1 << 63))
+_SUMS = frozenset(("add", "sub", "or", "shl", "lshr", "ashr"))
+_PARTS = frozenset(("mul", "sdiv", "udiv"))
 _COUNTING = frozenset(("add", "sub", "mul", "srem", "urem", "sdiv", "udiv"))
 
 
@@ -180,6 +182,11 @@ class FunctionText:
         self.by_vectors = self.by_elements = False
         self.block = "entry"
         self.conditions = 0  # that are open around what is being written
+        # What has been computed in the blocks that lead here for certain, by instruction, in the order of `_order`; the
+        # first `_kept` of them lead to each block that begins.
+        self._computed: dict[str, Value] = {}
+        self._order: list[str] = []
+        self._kept = 0
         self._node = "" if module.lines is None else module.lines.function(module.span)
 
     def _write(self, instruction: str) -> None:
@@ -197,6 +204,17 @@ class FunctionText:
         name = f"%v{next(self.module.values)}"
         self._write(f"{name} = {instruction}")
         return Value(dtype, name, self)
+
+    def computed(self, dtype: DType, instruction: str, *operands: Value) -> Value:
+        """The same for an instruction that gives the same each time: it is not written down twice."""
+        known = self._computed.get(instruction)
+        if known is not None and known.dtype == dtype:
+            return known
+        value = self.value(dtype, instruction, *operands)
+        if known is None:
+            self._computed[instruction] = value
+            self._order.append(instruction)
+        return value
 
     def effect(self, instruction: str, *operands: Value) -> None:
         for each in operands:
@@ -222,7 +240,9 @@ class FunctionText:
             # LLVM 22 keeps distances between addresses in a map whose keys may not be the largest or the least number,
             # and aborts the process where `x[9223372036854775807 % n]` comes to such a distance.
             self.module.keeps_scalars = True
-        return self.value(a.dtype, f"{name} {register_type(a.dtype)} {a.text}, {b.text}", a, b)
+        if a.dtype.is_integer and _leaves(name, a, b):
+            return a
+        return self.computed(a.dtype, f"{name} {register_type(a.dtype)} {a.text}, {b.text}", a, b)
 
     def product(self, a: Value, b: Value) -> Value:
         """A product in i64; that of two known numbers is one."""
@@ -231,28 +251,29 @@ class FunctionText:
         return a if b.number == 1 else self.op("mul", a, b)
 
     def unary(self, name: str, a: Value) -> Value:
-        return self.value(a.dtype, f"{name} {a.typed}", a)
+        return self.computed(a.dtype, f"{name} {a.typed}", a)
 
     def compare(self, name: str, a: Value, b: Value) -> Value:
         """`icmp` or `fcmp` and the comparison."""
-        return self.value(flags_of(a.dtype), f"{name} {register_type(a.dtype)} {a.text}, {b.text}", a, b)
+        return self.computed(flags_of(a.dtype), f"{name} {register_type(a.dtype)} {a.text}, {b.text}", a, b)
 
     def select(self, condition: Value, yes: Value, no: Value) -> Value:
-        return self.value(yes.dtype, f"select {condition.typed}, {yes.typed}, {no.typed}", condition, yes, no)
+        return self.computed(yes.dtype, f"select {condition.typed}, {yes.typed}, {no.typed}", condition, yes, no)
 
     def cast(self, name: str, a: Value, dtype: DType) -> Value:
         if name == "uitofp" and a.dtype.bits > 8:
             # LLVM 22 joins scalars into vectors of fewer bits, and takes those of a number that was extended with its
             # sign for unsigned: 2**64 - 4 becomes 2**32 - 4. Only such conversions come to that.
             self.module.keeps_scalars = True
-        return self.value(dtype, f"{name} {a.typed} to {register_type(dtype)}", a)
+        return self.computed(dtype, f"{name} {a.typed} to {register_type(dtype)}", a)
 
     def extract(self, vector: Value, lane: int | Value) -> Value:
         where = integer(lane) if isinstance(lane, int) else lane
-        return self.value(vector.dtype.scalar, f"extractelement {vector.typed}, {where.typed}", vector, where)
+        return self.computed(vector.dtype.scalar, f"extractelement {vector.typed}, {where.typed}", vector, where)
 
     def insert(self, vector: Value, element: Value, lane: int) -> Value:
-        return self.value(vector.dtype, f"insertelement {vector.typed}, {element.typed}, i64 {lane}", vector, element)
+        where = f"{element.typed}, i64 {lane}"
+        return self.computed(vector.dtype, f"insertelement {vector.typed}, {where}", vector, element)
 
     def splat(self, value: Value, lanes: int) -> Value:
         """A scalar in each of so many lanes."""
@@ -263,14 +284,14 @@ class FunctionText:
             return Value(dtype, f"splat ({value.typed})", None, value.number)
         first = self.insert(undefined(dtype), value, 0)
         mask = f"<{lanes} x i32> zeroinitializer"
-        return self.value(dtype, f"shufflevector {first.typed}, {undefined(dtype).typed}, {mask}", first)
+        return self.computed(dtype, f"shufflevector {first.typed}, {undefined(dtype).typed}, {mask}", first)
 
     def interleaved(self, a: Value, b: Value, *, is_high: bool) -> Value:
         """The lanes of the lower or the upper halves of two vectors in turn."""
         lanes = a.dtype.lanes
         first = lanes // 2 * is_high
         picked = ", ".join(f"i32 {lane}, i32 {lane + lanes}" for lane in range(first, first + lanes // 2))
-        return self.value(a.dtype, f"shufflevector {a.typed}, {b.typed}, <{lanes} x i32> <{picked}>", a, b)
+        return self.computed(a.dtype, f"shufflevector {a.typed}, {b.typed}, <{lanes} x i32> <{picked}>", a, b)
 
     def overflowing(self, name: str, a: Value, b: Value) -> tuple[Value, Value]:
         """A sum, difference or product in i64, and whether it wrapped around."""
@@ -307,7 +328,8 @@ class FunctionText:
 
     def move(self, pointer: Value, distance: Value, kind: str = "i8", flags: str = "inbounds ") -> Value:
         """The pointer that lies so many elements of an LLVM type further, in the same allocation."""
-        moved = self.value(handle, f"getelementptr {flags}{kind}, {pointer.typed}, {distance.typed}", pointer, distance)
+        way = f"{flags}{kind}, {pointer.typed}, {distance.typed}"
+        moved = self.computed(handle, f"getelementptr {way}", pointer, distance)
         behind = None
         if distance.number is not None and (kind, flags) == ("i8", "inbounds "):
             start, passed = pointer.behind or (pointer, 0)
@@ -318,10 +340,23 @@ class FunctionText:
         """The name of a new block."""
         return f"{hint}{next(self.module.blocks)}"
 
-    def start(self, label: str) -> None:
-        """What follows goes to the block `label`; the one before has been ended by a branch."""
+    def start(self, label: str, *, follows: bool = False) -> None:
+        """What follows goes to the block `label`; the one before has been ended by a branch.
+
+        One that `follows` the block before is reached from that alone.
+        """
+        while not follows and len(self._order) > self._kept:
+            del self._computed[self._order.pop()]
         self.lines.append(f"{label}:")
         self.block = label
+
+    def fork(self) -> int:
+        """Says that all blocks which begin are reached through this one, until `join` is given what this returns."""
+        before, self._kept = self._kept, len(self._order)
+        return before
+
+    def join(self, before: int) -> None:
+        self._kept = before
 
     def branch(self, label: str) -> None:
         self._write(f"br label %{label}")
@@ -385,6 +420,12 @@ class FunctionText:
             head += self.module.lines.define(self._node, name)
         body = "\n".join(["entry:", *self.allocas, *self.lines])
         return Definition(name, linkage, head, body, tuple(self.calls), self.by_vectors, self.by_elements)
+
+
+def _leaves(name: str, a: Value, b: Value) -> bool:
+    """Whether an operation on integers gives the first of its operands."""
+    kind = name.split(" ", 1)[0]
+    return b.number is not None and ((b.number == 0 and kind in _SUMS) or (b.number == 1 and kind in _PARTS))
 
 
 def define_entry(out: FunctionText, name: str) -> None:
