@@ -14,6 +14,7 @@ from typing import NamedTuple
 import tirlite as tl
 from tirlite.dsl import Inline
 from tirlite.ir import DType, Min, PrimFunc, TensorType
+from tirlite.kernels.operators.depthwise import by_registers, goes_by_registers
 from tirlite.kernels.operators.elementwise import computed_in
 from tirlite.kernels.operators.shapes import Extent, as_expr, extents, is_same, product
 from tirlite.kernels.operators.window import Window, row_under
@@ -131,7 +132,11 @@ def convolution(types: tuple[TensorType | None, ...], window: Window, groups: in
     kind, outputs = computed_in(X.dtype), extents(W)[0] // groups
     store = storing(kind, groups, has_bias=B is not None)
     window = window if len(window.size) > 1 else window.with_one_row()
-    sweep = sweeping(window, kind, extents(X)[0] * groups, (groups, outputs, extents(W)[1]), store)
+    planes, taken = extents(X)[0] * groups, extents(W)[1]
+    if goes_by_registers(window, taken, outputs):
+        sweep = by_registers(window, kind, planes, groups, store)
+    else:
+        sweep = sweeping(window, kind, planes, (groups, outputs, taken), store)
 
     if B is None:
 

@@ -104,6 +104,9 @@ CASES = (
     case("depthwise by two", (1, 3, 9, 9), (6, 1, 3, 3), groups=3, strides=(2, 2)),
     case("depthwise by two in vectors", (1, 2, 40, 40), (2, 1, 3, 3), groups=2, strides=(2, 2), pads=(1, 1, 1, 1)),
     case("depthwise by three", (1, 2, 30, 40), (2, 1, 5, 5), groups=2, strides=(1, 3), pads=(2, 2, 2, 2)),
+    case("depthwise short rows", (2, 3, 7, 7), (3, 1, 5, 5), groups=3, pads=(2, 2, 2, 2)),
+    case("depthwise bands", (1, 2, 13, 8), (2, 1, 3, 5), groups=2, dilations=(2, 1), pads=(2, 2, 2, 2)),
+    case("depthwise bands by two", (1, 2, 27, 35), (2, 1, 5, 3), groups=2, strides=(2, 2), pads=(2, 1, 2, 1)),
     case("depthwise rows", (1, 3, 4, 40), (3, 1, 3, 3), groups=3, pads=(1, 1, 1, 1)),
     case(
         "depthwise dilated", (1, 2, 9, 8), (2, 1, 3, 2), groups=2, strides=(2, 3), dilations=(3, 2), pads=(2, 1, 0, 1)

@@ -1,0 +1,117 @@
+"""Depthwise convolutions whose rows stand in registers: each is loaded once, and every tap takes lanes of it.
+
+A row is loaded with its padding, as lanes that are off, for all rows of results that look at it. So nothing is copied,
+and columns that steps lie apart are picked out of registers. That vectors are full matters less: rows may be short.
+"""
+
+import tirlite as tl
+from tirlite.dsl import Inline
+from tirlite.ir import DType
+from tirlite.kernels.operators.shapes import Extent
+from tirlite.kernels.operators.window import Window
+
+_SHORT = 8  # columns that are computed together where rows have no more, else twice as many
+_HELD = 64  # elements of a row that registers hold, at most
+_WHOLE = 10  # rows of a plane that go together
+_ROWS = 8  # of a higher one, at most
+_LEAST = 3  # fewer rows share too little
+_WRITTEN_OUT = 512  # products that are written out, at most
+
+
+def goes_by_registers(window: Window, taken: Extent, outputs: Extent) -> bool:
+    """Whether each channel of the result is a sum over one of the image, in planes of known extents that fit.
+
+    Long rows that go step by step are loaded for each tap in less time where registers hold less than 16 elements.
+    """
+    extents = (taken, outputs, *window.inputs, *window.places, *window.size, *window.before)
+    if (taken, outputs, len(window.size)) != (1, 1, 2) or not all(isinstance(each, int) for each in extents):
+        return False
+    (rows, columns), (down, across) = window.places, window.size
+    if rows < _LEAST or columns < 1 or (window.strides[-1] == 1 and columns > _SHORT):
+        return False
+    return _held(window, _lanes(columns)) <= _HELD and _together(rows) * down * across <= _WRITTEN_OUT
+
+
+def _lanes(columns: int) -> int:
+    return _SHORT if columns <= _SHORT else 2 * _SHORT
+
+
+def _together(rows: int) -> int:
+    """How many rows of results are computed together: such that they are spread evenly over bands."""
+    return rows if rows <= _WHOLE else -(-rows // -(-rows // _ROWS))
+
+
+def _held(window: Window, lanes: int) -> int:
+    """The elements of a row under so many columns of results: a power of two."""
+    needed = (lanes - 1) * window.strides[-1] + (window.size[-1] - 1) * window.dilations[-1] + 1
+    return 1 << (needed - 1).bit_length()
+
+
+def by_registers(window: Window, kind: DType, planes: Extent, groups: Extent, store: Inline) -> Inline:
+    """`sweep(x, beyond, w, bias, y)` stores all results by `store`; the padding adds nothing."""
+    (height, width), (rows, columns), (above, left) = window.inputs, window.places, window.before
+    (down, across), (row_step, step), row_gap = window.size, window.strides, window.dilations[0]
+    high, lanes = _together(rows), _lanes(columns)
+    bands, full, rest = -(-rows // high), columns // lanes, columns % lanes
+    held, under = _held(window, lanes), (high - 1) * row_step + (down - 1) * row_gap + 1
+    add = _adding(window, kind, high, lanes)
+
+    @tl.inline
+    def load(row, image, t, u, first):
+        inside = u >= 0 and u < height
+        near = min(max(u, 0), height - 1)
+        for v in tl.vectorized(held):
+            at = first + v
+            row[v] = kind(image[t, near, at]) if at >= 0 and at < width and inside else kind(0)
+
+    @tl.inline
+    def some(image, w, bias, y, t, i, j, count):
+        totals = tl.alloc(kind[high, lanes], scope="local")
+        row = tl.alloc(kind[held], scope="local")
+        value = tl.alloc(kind[lanes], scope="local")
+        for k in tl.static(range(high)):
+            for v in tl.vectorized(lanes):
+                totals[k, v] = kind(0)
+        for d in tl.static(range(under)):
+            if tl.static(bands > 1 or 0 <= d - above < height):
+                load(row, image, t, i * row_step + d - above, j * step - left)
+                add(totals, row, value, w, t % groups, d)
+        for k in tl.static(range(high)):
+            if tl.static(rows % high == 0) or i + k < rows:
+                for v in tl.vectorized(count):
+                    store(y, t, 0, 0, i + k, j + v, totals[k, v], bias)
+
+    @tl.inline
+    def sweep(x, beyond, w, bias, y):
+        images = tl.view(x, x.dtype[planes, height, width])
+        factors = tl.view(w, w.dtype[groups, down, across])
+        results = tl.view(y, y.dtype[planes, 1, 1, rows, columns])
+        with tl.allow("contract"):
+            for piece in tl.parallel(planes * bands):
+                t = piece // bands
+                i = piece % bands * high
+                if tl.static(full > 0):
+                    for q in range(full):
+                        some(images, factors, bias, results, t, i, q * lanes, lanes)
+                if tl.static(rest > 0):
+                    some(images, factors, bias, results, t, i, full * lanes, rest)
+
+    return sweep
+
+
+def _adding(window: Window, kind: DType, high: int, lanes: int) -> Inline:
+    """`add(totals, row, value, w, g, d)`: the products of the d-th row under so many rows of results."""
+    (down, across), (row_step, step), (row_gap, gap) = window.size, window.strides, window.dilations
+
+    @tl.inline
+    def add(totals, row, value, w, g, d):
+        for p in tl.static(range(across)):
+            for v in tl.vectorized(lanes):
+                value[v] = row[v * step + p * gap]
+            for k in tl.static(range(high)):
+                r = tl.static((d - k * row_step) // row_gap)
+                if tl.static(0 <= r < down and k * row_step + r * row_gap == d):
+                    for v in tl.vectorized(lanes):
+                        totals[k, v] += kind(w[g, r, p]) * value[v]
+
+    return add
