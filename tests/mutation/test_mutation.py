@@ -17,7 +17,7 @@ from mutation.whole_trial import WholeBug, catchers, is_right_without
 from random_cases import groups
 
 FIRST, RANDOM = 0, len(groups(8))
-GOOD = 400
+GOOD = 200
 GROUP = 50
 
 each_bug = pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
