@@ -286,7 +286,7 @@ def call_extern(dtype: str | DType, function: str | int | Callable[..., Any], *a
     """A call of a C function, by name, by address or as a function of ctypes."""
 
 def abs(x: Number) -> _Number:
-    """The size of a number, of its type."""
+    """The absolute value, of the type of x."""
 
 def sqrt(x: Number) -> _Number:
     """The square root, correctly rounded."""

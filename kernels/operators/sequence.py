@@ -25,6 +25,15 @@ _BLOCK = 4
 _SHARED = 1 << 17
 
 
+@tl.inline
+def begin(last, given):
+    """The states before the first step."""
+    for w in range(last.shape[0]):
+        for b in range(last.shape[1]):
+            for j in range(last.shape[2]):
+                last[w, b, j] = given[w, b, j]
+
+
 def _loops(ways: Extent, width: Extent, gates: int) -> tuple[object, object]:
     """The loops over ways and so many gates of a sequence alone: one goes to workers, if they have enough to do."""
     if ways != 1:
@@ -127,11 +136,8 @@ def lstm(
         outputs = tl.view(y, y.dtype[time, ways * batches, width])
         last = tl.view(last_hidden, last_hidden.dtype[ways * batches, width])
         inner = tl.view(last_cell, last_cell.dtype[ways * batches, width])
-        for w in range(ways):
-            for b in range(batches):
-                for j in range(width):
-                    last_hidden[w, b, j] = hidden[w, b, j]
-                    last_cell[w, b, j] = cell[w, b, j]
+        begin(last_hidden, hidden)
+        begin(last_cell, cell)
         if tl.static(blocks > 0):
             for piece in tl.parallel(ways * blocks):
                 several = tl.alloc(kind[_BLOCK, 4, width])
@@ -212,10 +218,7 @@ def gru(
         biases = tl.view(bias, bias.dtype[ways, 3, width])
         outputs = tl.view(y, y.dtype[time, ways * batches, width])
         last = tl.view(last_hidden, last_hidden.dtype[ways * batches, width])
-        for w in range(ways):
-            for b in range(batches):
-                for j in range(width):
-                    last_hidden[w, b, j] = hidden[w, b, j]
+        begin(last_hidden, hidden)
         if tl.static(blocks > 0):
             for piece in tl.parallel(ways * blocks):
                 several = tl.alloc(kind[_BLOCK, 3, width])
@@ -263,10 +266,7 @@ def rnn(
         weights = tl.view(recurrence, recurrence.dtype[ways, width, 1, width])
         outputs = tl.view(y, y.dtype[time, ways * batches, width])
         last = tl.view(last_hidden, last_hidden.dtype[ways * batches, width])
-        for w in range(ways):
-            for b in range(batches):
-                for j in range(width):
-                    last_hidden[w, b, j] = hidden[w, b, j]
+        begin(last_hidden, hidden)
         if tl.static(blocks > 0):
             for piece in tl.parallel(ways * blocks):
                 several = tl.alloc(kind[_BLOCK, 1, width])

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from textwrap import dedent, indent
+from textwrap import indent
 
 import pytest
 from analysis.nests import Instances, OutOfBoundsError, Run, distances, random_nest
+from parsed import parsed
 
 import tirlite as tl
 from tirlite.analysis import Dependence, Facts, Step, dependences
@@ -25,7 +26,7 @@ def f(x: tl.f32[n], y: tl.f32[n], a: tl.f32[n, m], b: tl.f32[m, k], c: tl.f32[n,
 
 def told(body: str) -> list[str]:
     """The dependences of a kernel with this body, without the lines of its text."""
-    func = tl.parse(HEADER + indent(dedent(body).strip("\n"), "    "))
+    func = parsed(HEADER, body)
     return [str(each) for each in dependences(func)]
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from textwrap import dedent, indent
+from textwrap import dedent
 
 import pytest
+from parsed import parsed
 
 import tirlite as tl
 from tirlite.analysis import StorageFault, check_storage
@@ -38,7 +39,7 @@ HEADER = 'n, m = tl.dims("n m")\n\n@tl.kernel\ndef f(x: tl.f32[n, m], y: tl.f32[
 
 def kernel(body: str) -> PrimFunc:
     """The kernel over x, y, n and m with this body."""
-    return Normalize()(tl.parse(HEADER + indent(dedent(body).strip("\n"), "    ")))
+    return Normalize()(parsed(HEADER, body))
 
 
 def merged(func: PrimFunc, *names: str, size: int = 64, alignment: int = 0, scope: str = "global") -> PrimFunc:

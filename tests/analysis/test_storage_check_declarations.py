@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from textwrap import dedent, indent
+from functools import partial
 
 import pytest
+from parsed import parsed
 
-import tirlite as tl
 from tirlite.analysis import StorageFault, check_storage
 from tirlite.ir import (
     Allocate,
@@ -63,8 +63,7 @@ IN_PLACE = """
 """
 
 
-def kernel(body: str) -> PrimFunc:
-    return tl.parse(HEADER + indent(dedent(body).strip("\n"), "    "))
+kernel = partial(parsed, HEADER)
 
 
 def declared(func: PrimFunc, top: Sequence[Stmt], in_the_loop: Sequence[Stmt] = ()) -> PrimFunc:

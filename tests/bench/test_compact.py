@@ -1,4 +1,4 @@
-"""`tirlite bench compact`: what leaves little of temporaries, on the gallery. No test asserts a time."""
+"""`tirlite bench compact`: `schedule="compact"` on the gallery. No test asserts a time."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from graph.leaves import leaves
 from graph.random_graphs import random_graph
 
 import tirlite as tl
@@ -270,10 +271,6 @@ def test_random_graphs_compute_what_they_mean(seed: int):
         got, wanted = net(*arguments), evaluate(sample.function, *arguments)
         for a, b in zip(leaves(got), leaves(wanted), strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
-
-
-def leaves(value):
-    return [leaf for each in value for leaf in leaves(each)] if isinstance(value, tuple) else [value]
 
 
 def test_the_page_of_a_network_has_its_tensors_as_text():

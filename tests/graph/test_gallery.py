@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from effort import effort
+from graph.leaves import leaves
 
 from tirlite.bench.networks import SMALL
 from tirlite.codegen import Effort
@@ -37,7 +38,3 @@ def test_planned_bytes_are_the_lower_bound_at_any_binding(name: str) -> None:
     for value in (1, 2, 3, 5, 7, 16, 33, 100, 1000):
         at = plan.at({dim: value * dim.multiple_of for dim in plan.problem.dims})
         assert at.total == at.open_bound
-
-
-def leaves(value: object) -> list[np.ndarray]:
-    return [leaf for each in value for leaf in leaves(each)] if isinstance(value, tuple) else [value]

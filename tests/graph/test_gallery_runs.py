@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from graph.leaves import leaves
 
 import tirlite as tl
 from tirlite.bench.networks import SMALL
@@ -17,10 +18,6 @@ from tirlite.graph import (
     evaluate,
     explicit_allocation,
 )
-
-
-def leaves(value):
-    return [leaf for each in value for leaf in leaves(each)] if isinstance(value, tuple) else [value]
 
 
 @pytest.mark.parametrize("name", SMALL)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from graph.leaves import leaves
 from graph.random_graphs import random_graph
 
 import tirlite as tl
@@ -18,10 +19,6 @@ from tirlite.graph import (
     evaluate,
     explicit_allocation,
 )
-
-
-def leaves(value):
-    return [leaf for each in value for leaf in leaves(each)] if isinstance(value, tuple) else [value]
 
 
 def softmax_chain() -> tl.graph.Function:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from effort import effort
+from graph.leaves import leaves
 from graph.random_graphs import Sample, random_graph
 from random_cases import groups
 
@@ -54,7 +55,3 @@ def test_their_storage_is_at_the_lower_bound(block: int) -> None:
     for seed in range(40 * block, 40 * block + 40):
         plan = compile(random_graph(seed, most=12).function).plan
         assert plan.total == plan.open_bound, f"seed {seed}"
-
-
-def leaves(value: object) -> list[np.ndarray]:
-    return [leaf for each in value for leaf in leaves(each)] if isinstance(value, tuple) else [value]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from textwrap import dedent, indent
+from textwrap import dedent
 
-import tirlite as tl
+from parsed import parsed
+
 from tirlite.ir import PrimFunc
 from tirlite.rewrite import Normalize
 
@@ -18,7 +19,7 @@ def f(x: tl.i32[n, m], index: tl.i64[n], y: tl.i32[n, m], z: tl.i32[n, m]):
 
 def kernel(body: str, header: str = _HEADER) -> PrimFunc:
     """The kernel with this body, in normal form. `index` holds numbers below n, and y and z are written."""
-    return Normalize()(tl.parse(header + indent(dedent(body).strip("\n"), "    ")))
+    return Normalize()(parsed(header, body))
 
 
 def over_matrix(middle: str, condition: str = "i >= 0") -> str:

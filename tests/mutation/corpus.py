@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from textwrap import dedent, indent
 
 import numpy as np
 from fuzz.extents import Extent
 from fuzz.generator import generate
 from fuzz.program import Program, outcomes
 from fuzz.setups import target_of
+from parsed import parsed
 
 import tirlite as tl
 from tirlite.ir import Builder, PrimFunc, SeqStmt, f32
@@ -345,7 +345,7 @@ class Subject:
 def provoking() -> Iterator[Subject]:
     """The small programs."""
     for name, body in BODIES.items():
-        func = tl.parse(HEADER + indent(dedent(body).strip("\n"), "    "))
+        func = parsed(HEADER, body)
         n, m, k = (next(dim for dim in func.dims if dim.name == each) for each in "nmk")
         shape = (Extent(n, 1, 0), Extent(m, 1, 0), Extent(k, 1, 0))
         bindings = ({n: 3, m: 2, k: 9}, {n: 1, m: 5, k: 2})

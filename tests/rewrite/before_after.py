@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from textwrap import dedent, indent
 
 import numpy as np
+from parsed import parsed
 
 import tirlite as tl
 from tirlite.analysis.facts import Facts
@@ -25,7 +25,7 @@ def f(x: tl.f32[n, m], y: tl.f32[n, m]):
 
 def kernel(body: str) -> tl.PrimFunc:
     """The kernel over x, y, n (which may be 0) and m with this body, in normal form."""
-    return Normalize()(tl.parse(HEADER + indent(dedent(body).strip("\n"), "    ")))
+    return Normalize()(parsed(HEADER, body))
 
 
 def run_native(func: tl.PrimFunc, values: dict[object, object]) -> None:

@@ -7,9 +7,9 @@ asked of `share` and `pack` as bytes: never more, and as few as offsets can reac
 from __future__ import annotations
 
 from dataclasses import dataclass
-from textwrap import dedent, indent
 
 import pytest
+from parsed import parsed
 
 import tirlite as tl
 from tirlite.ir import Broadcast, Builder, DType, const, f32, f64, i8
@@ -206,7 +206,7 @@ CASES = {
 
 def rewritten(case: Case, strategy: str) -> tuple[list[str], tl.plan.Plan]:
     """The allocations left of the program, and the plan."""
-    func = Normalize()(tl.parse(HEADER + indent(dedent(case.body).strip("\n"), "    ")))
+    func = Normalize()(parsed(HEADER, case.body))
     made = StorageRewrite(strategy, target=TARGET).planned(func)
     assert isinstance(made.plan, tl.plan.Plan)
     return [str(each) for each in tl.allocations(made.func)], made.plan

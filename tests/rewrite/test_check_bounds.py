@@ -1,9 +1,10 @@
 """CheckBounds, before and after: what is not proved to be in bounds is marked."""
 
-from textwrap import dedent, indent
+from textwrap import dedent
 
 import numpy as np
 import pytest
+from parsed import parsed
 from rewrite.before_after import BeforeAfter
 
 import tirlite as tl
@@ -282,7 +283,7 @@ def refused(body: str) -> str:
     """The code of the error that a kernel with this body is refused with, or ""."""
     source = "n, m = tl.dims('n m')\n\n@tl.kernel\ndef f(x: tl.f32[n, m], k: tl.i64, y: tl.f32[n, m]):\n"
     try:
-        CheckBounds(at_entry=True)(Normalize()(tl.parse(source + indent(dedent(body), "    "))))
+        CheckBounds(at_entry=True)(Normalize()(parsed(source, body)))
     except tl.KernelError as error:
         return error.code
     return ""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from textwrap import dedent, indent
-
 import numpy as np
 import pytest
+from parsed import parsed
 
 import tirlite as tl
 from tirlite.interp import interpret
@@ -21,7 +20,7 @@ def f(x: tl.f32[n * 192], s: tl.f32[64], r: tl.f32[n * 3], q: tl.f32[n], y: tl.f
 
 
 def kernel(body: str) -> tl.PrimFunc:
-    return Normalize()(tl.parse(HEADER + indent(dedent(body).strip("\n"), "    ")))
+    return Normalize()(parsed(HEADER, body))
 
 
 def result(run: object, func: tl.PrimFunc, n: int) -> np.ndarray:

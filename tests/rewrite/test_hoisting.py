@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from textwrap import dedent, indent
+from functools import partial
 
 import numpy as np
 import pytest
+from parsed import parsed
 
 import tirlite as tl
 from tirlite.analysis import check_storage
@@ -15,8 +16,7 @@ from tirlite.rewrite import Normalize, StorageRewrite, default_pipeline, run_pip
 HEADER = 'n, m = tl.dims("n m")\n\n@tl.kernel\ndef f(x: tl.f32[n, m], y: tl.f32[n, m], s: tl.i64[n], u: tl.u16[n]):\n'
 
 
-def kernel(body: str) -> tl.PrimFunc:
-    return tl.parse(HEADER + indent(dedent(body).strip("\n"), "    "))
+kernel = partial(parsed, HEADER)
 
 
 def rewritten(func: tl.PrimFunc, strategy: str = "share") -> tl.PrimFunc:

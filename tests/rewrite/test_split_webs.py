@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from random import Random
-from textwrap import dedent, indent
+from textwrap import dedent
 
 import numpy as np
 import pytest
+from parsed import parsed
 
 import tirlite as tl
 from tirlite.interp import interpret
@@ -16,9 +18,7 @@ from tirlite.rewrite import Normalize, SplitWebs, StorageRewrite
 HEADER = 'n = tl.dim("n", min=0)\nm = tl.dim("m")\n\n@tl.kernel\ndef f(x: tl.f32[n, m], y: tl.f32[n, m]):\n'
 
 
-def kernel(body: str) -> tl.PrimFunc:
-    """The kernel over x, y, n (which may be 0) and m with this body."""
-    return tl.parse(HEADER + indent(dedent(body).strip("\n"), "    "))
+kernel = partial(parsed, HEADER)
 
 
 def split(func: tl.PrimFunc) -> tl.PrimFunc:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from textwrap import dedent, indent
+from functools import partial
 
 import numpy as np
 import pytest
+from parsed import parsed
 
 import tirlite as tl
 from tirlite.ir import Builder, SeqStmt, f32
@@ -15,9 +16,7 @@ from tirlite.sizes import Proof, SizeLike, prove_le_by_cases
 HEADER = 'n, m = tl.dims("n m")\n\n@tl.kernel\ndef f(x: tl.f32[n, m], y: tl.f32[n, m]):\n'
 
 
-def kernel(body: str) -> tl.PrimFunc:
-    """The kernel over x, y, n and m with this body."""
-    return tl.parse(HEADER + indent(dedent(body).strip("\n"), "    "))
+kernel = partial(parsed, HEADER)
 
 
 def rewritten(func: tl.PrimFunc, strategy: str = "share") -> tl.PrimFunc:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from textwrap import dedent, indent
-
 import pytest
+from parsed import parsed
 
 import tirlite as tl
 from tirlite.rewrite import default_pipeline, run_pipeline, verify_after
@@ -16,7 +15,7 @@ HEADER = 'n = tl.dim("n")\nk = tl.dim("k", max=100)\n\n@tl.kernel\ndef f(x: tl.f
 
 
 def rewritten(body: str, strategy: str = "share", target: tl.Target = TARGET) -> tl.PrimFunc:
-    func = tl.parse(HEADER + indent(dedent(body).strip("\n"), "    "))
+    func = parsed(HEADER, body)
     return run_pipeline(func, default_pipeline(strategy, target=target), [verify_after])
 
 

@@ -1,4 +1,4 @@
-"""What leaves little of temporaries, before and after: loops that fill them and loops that read them become one."""
+"""`schedule="compact"`, before and after: loops that fill temporaries and loops that read them become one."""
 
 import pytest
 from rewrite.before_after import BeforeAfter, ByFacts, kernel

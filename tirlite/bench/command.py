@@ -34,7 +34,7 @@ _FIGURES = {
         "safety:safety_figures",
     ),
     "compact": (
-        "what leaves little of temporaries: bytes and times of the gallery's kernels with and without it",
+        '`schedule="compact"`: bytes and times of the gallery with loops joined and temporaries shrunk, and without',
         'Calls kernels scheduled by the usual rules, and by `schedule="compact"`, in turn: the ratios.',
         "small arrays and few runs",
         "gallery:compact_figures",

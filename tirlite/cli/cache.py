@@ -7,12 +7,16 @@ import argparse
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Adds the command."""
-    parser = commands.add_parser("cache", help="show where compiled code is cached and how much there is, or delete it")
+    parser = commands.add_parser(
+        "cache",
+        help="show where compiled code is cached and how much there is, or delete it",
+        description="Shows the folder in which compiled code is cached, and how much there is; `clear` deletes it.",
+    )
     parser.add_argument(
         "what",
         nargs="?",
         choices=("where", "size", "clear"),
-        help="where and size by default",
+        help="the folder, the bytes in it, or delete all; the first two by default",
     )
     parser.set_defaults(run=run)
 

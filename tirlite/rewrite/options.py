@@ -152,7 +152,7 @@ class Options(StorageOptions):
 
     With `debug` the code checks itself as it runs, see docs/debugging.md. With `unchecked` it does not even make sure
     that it stays in its arrays, see docs/safety.md. `passes` run before storage is planned.
-    `schedule` says how loops are transformed: "auto", "compact", which leaves little of temporaries first, a
+    `schedule` says how loops are transformed: "auto", "compact", which joins loops and shrinks temporaries first, a
     `tl.schedule`, its steps alone, or a function that is given a schedule and applies them; None runs loops as they are
     written. Each of `observers` is called with every pass's `Step`.
     Raises PlanError for an unknown strategy, and a match range without `share`.

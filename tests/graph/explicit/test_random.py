@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from graph.leaves import leaves
 from graph.random_graphs import random_graph
 from graph.recorder import Recorder, written_by_meaning
 from random_cases import groups
@@ -16,10 +17,6 @@ from tirlite.graph import Executable, OutVariants, StorageCoalesce, evaluate, ex
 from tirlite.graph.explicit.instructions import AllocStorage, AllocTensor, Body, Branch, Routine, walk
 
 OTHERS = ("pack", "share", "pack", "group", "pack", "tvm", "pack", "auto")
-
-
-def leaves(value: object) -> list[np.ndarray]:
-    return [leaf for each in value for leaf in leaves(each)] if isinstance(value, tuple) else [value]
 
 
 @pytest.mark.parametrize("first", groups(1000, 50))

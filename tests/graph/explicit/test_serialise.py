@@ -7,14 +7,11 @@ import json
 import numpy as np
 import pytest
 from every import every
+from graph.leaves import leaves
 from graph.random_graphs import random_graph
 
 import tirlite as tl
 from tirlite.graph import Builder, Executable, StorageCoalesce, explicit_allocation
-
-
-def leaves(value):
-    return [leaf for each in value for leaf in leaves(each)] if isinstance(value, tuple) else [value]
 
 
 @every("seed", range(20))

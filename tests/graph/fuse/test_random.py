@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 from effort import effort
+from graph.leaves import leaves
 from graph.random_graphs import random_graph
-from graph.test_random_compiled import leaves, together
+from graph.test_random_compiled import together
 from random_cases import groups
 
 import tirlite as tl

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from graph.leaves import leaves
 from graph.random_graphs import random_graph
 
 import tirlite as tl
@@ -121,7 +122,3 @@ def test_an_order_that_needs_more_at_some_values_is_not_taken() -> None:
     assert [size_at(each, {dim: 3}) for each in totals] == [16, 12]
     pair = [SimpleNamespace(func=each.ir) for each in (new, old)]
     assert not is_smaller(*pair, (dim,), default_options({"schedule": None}))
-
-
-def leaves(value: object) -> list[np.ndarray]:
-    return [leaf for each in value for leaf in leaves(each)] if isinstance(value, tuple) else [value]

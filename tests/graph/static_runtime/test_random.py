@@ -7,6 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from graph.leaves import leaves
 from graph.random_graphs import Sample, random_graph
 from graph.recorder import Recorder, written_by_meaning
 from random_cases import groups
@@ -23,10 +24,6 @@ OPTIONS = [
     )
 ]
 BLOCKS = pytest.mark.parametrize("block", groups(20))
-
-
-def leaves(value: object) -> list[np.ndarray]:
-    return [leaf for each in value for leaf in leaves(each)] if isinstance(value, tuple) else [value]
 
 
 def made(seed: int) -> tuple[Sample, RuntimeOptions]:

@@ -2,34 +2,19 @@
 
 from __future__ import annotations
 
-from textwrap import dedent, indent
-
 import numpy as np
 import pytest
+from rewrite.threads.small_kernels import kernel, outcome
 
 import tirlite as tl
-from tirlite.interp import interpret
 from tirlite.ir import validate
 from tirlite.rewrite import InjectVirtualThreads, Normalize
-
-HEADER = 'n = tl.dim("n")\n\n@tl.kernel\ndef f(x: tl.i64[n], y: tl.i64[n]):\n'
-
-
-def kernel(body: str) -> tl.PrimFunc:
-    """The kernel over x, y and n with this body."""
-    return tl.parse(HEADER + indent(dedent(body).strip("\n"), "    "))
 
 
 def injected(func: tl.PrimFunc) -> tl.PrimFunc:
     after = InjectVirtualThreads()(Normalize()(func))
     validate(after)
     return after
-
-
-def outcome(func: tl.PrimFunc) -> list[int]:
-    x, y = np.arange(1, 17), np.zeros(16, np.int64)
-    interpret(func, {func.params[0]: x, func.params[1]: y, func.dims[0]: 16})
-    return y.tolist()
 
 
 def expect_injected(before: str, after: str) -> None:

@@ -2,35 +2,23 @@
 
 from __future__ import annotations
 
-from textwrap import dedent, indent
+from textwrap import indent
 
 import numpy as np
 import pytest
+from rewrite.threads.small_kernels import kernel, outcome
 
 import tirlite as tl
-from tirlite.interp import interpret
 from tirlite.ir import validate
 from tirlite.rewrite import Normalize, SplitThreads
 
-HEADER = 'n = tl.dim("n")\n\n@tl.kernel\ndef f(x: tl.i64[n], y: tl.i64[n]):\n'
 STRATEGIES = ("none", "tvm", "share", "pack", "exact")
-
-
-def kernel(body: str) -> tl.PrimFunc:
-    """The kernel over x, y and n with this body."""
-    return tl.parse(HEADER + indent(dedent(body).strip("\n"), "    "))
 
 
 def split(func: tl.PrimFunc) -> tl.PrimFunc:
     after = SplitThreads()(Normalize()(func))
     validate(after)
     return after
-
-
-def outcome(func: tl.PrimFunc) -> list[int]:
-    x, y = np.arange(1, 17), np.zeros(16, np.int64)
-    interpret(func, {func.params[0]: x, func.params[1]: y, func.dims[0]: 16})
-    return y.tolist()
 
 
 def expect_split(before: str, after: str) -> None:

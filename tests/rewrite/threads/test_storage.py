@@ -2,34 +2,20 @@
 
 from __future__ import annotations
 
-from textwrap import dedent, indent
-
 import numpy as np
 import pytest
+from rewrite.threads.small_kernels import kernel, outcome
 
 import tirlite as tl
 from tirlite.analysis import check_storage, lifetimes
-from tirlite.interp import interpret
 from tirlite.ir import Allocate, For, View, const, i64, rewrite, seq, statements, validate
 from tirlite.rewrite import Normalize, StorageRewrite
 
-HEADER = 'n = tl.dim("n")\n\n@tl.kernel\ndef f(x: tl.i64[n], y: tl.i64[n]):\n'
 STRATEGIES = ("none", "tvm", "share", "pack", "auto")
-
-
-def kernel(body: str) -> tl.PrimFunc:
-    """The kernel over x, y and n with this body."""
-    return tl.parse(HEADER + indent(dedent(body).strip("\n"), "    "))
 
 
 def live(body: str) -> dict[str, tuple[tuple[int, int], ...]]:
     return {name: lifetime.live for name, lifetime in lifetimes(kernel(body)).items()}
-
-
-def outcome(func: tl.PrimFunc) -> list[int]:
-    x, y = np.arange(1, 17), np.zeros(16, np.int64)
-    interpret(func, {func.params[0]: x, func.params[1]: y, func.dims[0]: 16})
-    return y.tolist()
 
 
 def rewritten(func: tl.PrimFunc, strategy: str = "share") -> tl.PrimFunc:

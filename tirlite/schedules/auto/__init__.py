@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def auto(target: Target, form: Form = Form.USUAL, given: object = "auto") -> tuple[Pass, ...]:
     """What becomes of loops where no schedule says it, for a target, in a version of this form.
 
-    Where the option that is `given` is "compact", after what leaves little of temporaries.
+    Where the option that is `given` is "compact", after the steps that join loops and shrink temporaries.
     """
     return (*_rules(target, form, given), *_loops(target))
 
