@@ -94,6 +94,36 @@ def test_slices_between_places_that_are_computed(step: int) -> None:
     compare(made, ({"x": few(2, 7), "s": np.array([s]), "e": np.array([e])} for s, e in places))
 
 
+def test_a_slice_whose_axes_and_steps_a_run_finds() -> None:
+    names = ("s", "e", "axes", "steps")
+    node = helper.make_node("Slice", ["x", *names], ["y"])
+    made = model([node], {"x": (TYPES.FLOAT, ["a", "b"])} | {name: (TYPES.INT64, [2]) for name in names}, ["y"])
+    cases = [
+        ((0, 1), (6, 7), (0, 1), (2, 3)),
+        ((-1, 1), (-100, 8), (-1, 0), (-2, 1)),
+        ((2, 0), (1, 2**63 - 1), (1, 0), (1, -1)),
+    ]
+    net = compare(made, ({"x": few(6, 7)} | dict(zip(names, map(np.array, case), strict=True)) for case in cases))
+    for axes, steps in (((0, 1), (1, 0)), ((1, -1), (1, 1)), ((0, 2), (1, 1))):
+        with pytest.raises(
+            tl.KernelRunError, match=r"the extent length is -1, .*\n.*\n.*\n.*y = Slice\(x, s, e, axes, steps\)"
+        ):
+            net(few(6, 7), np.array([0, 0]), np.array([6, 7]), np.array(axes), np.array(steps))
+
+
+def test_padding_with_a_number_of_the_call() -> None:
+    made = model(
+        [helper.make_node("Pad", ["x", "widths", "fill"], ["y"])],
+        {"x": (TYPES.FLOAT, ["a", "b"]), "fill": (TYPES.FLOAT, [])},
+        ["y"],
+        widths=np.array([1, 0, -1, 2]),
+    )
+    compare(
+        made,
+        ({"x": few(*shape), "fill": np.array(fill, np.float32)} for shape, fill in (((2, 3), 7), ((1, 1), -np.inf))),
+    )
+
+
 def test_a_shape_of_which_one_extent_is_computed() -> None:
     nodes = [helper.make_node("Concat", ["k", "four"], ["s"], axis=0), helper.make_node("Reshape", ["x", "s"], ["y"])]
     given = {"x": (TYPES.FLOAT, ["a", 8]), "k": (TYPES.INT64, [1])}

@@ -62,7 +62,11 @@ def _slice(d: Draw) -> Sample:
     axes = sorted(d.some(range(x.ndim)))
     ends = [np.array([d.between(-7, 7) for _ in axes], np.int64) for _ in range(2)]
     steps = np.array([d.of([1, 1, 2, -1, -2]) for _ in axes], np.int64)
-    fixed = [3, 4, *([d.between(1, 2)] if d.chance(0.3) else [])]
+    fixed = [
+        *([3] if d.chance(0.7) else []),
+        *([4] if d.chance(0.7) else []),
+        *([d.between(1, 2)] if d.chance(0.3) else []),
+    ]
     return d.sample("Slice", [x, *ends, np.array(axes, np.int64), steps], fixed=sorted(fixed))
 
 

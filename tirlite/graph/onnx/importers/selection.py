@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from itertools import combinations
 
 import numpy as np
 
@@ -123,22 +125,52 @@ def _single(t: Translation, node: Node, number: int, default: np.generic) -> Exp
 BEYOND = 1_000_000_000  # no axis is as long: exporters write such numbers for "to the end"
 
 
-def sliced(t: Translation, x: Expr, axis: int, start: Size | Expr, stop: Size | Expr, step: int) -> Expr:
-    """What lies between two places along an axis that a run finds; negative ones count from the end."""
+def sliced(t: Translation, x: Expr, axis: int, start: Size | Expr, stop: Size | Expr, step: int | Expr) -> Expr:
+    """What lies between two places along an axis that a run finds; negative ones count from the end.
+
+    A run in which a computed step is 0 stops.
+    """
     extent = x.shape[axis]
     length = scalar(t, extent)
-    low, high = (0, length) if step > 0 else (-1, t.b.subtract(length, 1))
+
+    def either(ahead: Expr | int, back: Expr | int) -> Expr | int:
+        if isinstance(step, Expr):
+            return t.b.where(t.b.greater(step, 0), scalar(t, ahead), scalar(t, back))
+        return ahead if step > 0 else back
+
+    low, high = either(0, -1), either(length, t.b.subtract(length, 1))
     first, last = (_placed(t, scalar(t, each), length) for each in (start, stop))
     first = t.b.minimum(t.b.maximum(first, 0), high)
     last = t.b.minimum(t.b.maximum(last, low), high)
-    if step < 0:
-        # As in onnxruntime, what is beyond all places stands for the end on either side.
-        wanted = scalar(t, stop)
-        last = t.b.where(t.b.greater_equal(wanted, BEYOND), low, last)
-    distance = t.b.subtract(last, first) if step > 0 else t.b.subtract(first, last)
-    count = t.b.floor_divide(t.b.add(distance, abs(step) - 1), abs(step))
-    found = t.extent(t.b.maximum(count, 0), ceildiv(extent, abs(step)), "length")
-    return t.b.gather(x, t.b.range(first, t.b.constant(np.int64(step)), found), axis)
+    # As in onnxruntime, what is beyond all places stands for the end on either side.
+    is_end = t.b.greater_equal(scalar(t, stop), BEYOND)
+    last = scalar(t, either(last, t.b.where(is_end, low, last)))
+    distance = scalar(t, either(t.b.subtract(last, first), t.b.subtract(first, last)))
+    width = t.b.maximum(t.b.abs(step), 1) if isinstance(step, Expr) else abs(step)
+    count = t.b.maximum(t.b.floor_divide(t.b.add(distance, t.b.subtract(scalar(t, width), 1)), width), 0)
+    if isinstance(step, Expr):
+        count = t.b.where(t.b.equal(step, 0), -1, count)
+    found = t.extent(count, extent if isinstance(step, Expr) else ceildiv(extent, abs(step)), "length")
+    return t.b.gather(x, t.b.range(first, scalar(t, step), found), axis)
+
+
+def sliced_by_axis(t: Translation, x: Expr, axes: Sequence[Size | Expr], *ends: Sequence[Size | Expr]) -> Expr:
+    """What lies between places along axes that a run finds; `ends` are the first and the last ones, and the steps.
+
+    A run stops in which an axis stands twice, or is none of the operand's.
+    """
+    rank = x.tensor.rank
+    places = [_placed(t, scalar(t, each), scalar(t, rank)) for each in axes]
+    wrong = [t.b.logical_or(t.b.less(each, 0), t.b.greater_equal(each, rank)) for each in places]
+    wrong += [t.b.equal(*pair) for pair in combinations(places, 2)]
+    for axis in range(rank):
+        found = [scalar(t, each) for each in (0, BEYOND, 1)]
+        for place, *given in zip(places, *ends, strict=True):
+            is_here = t.b.equal(place, axis)
+            found = [t.b.where(is_here, scalar(t, each), rest) for each, rest in zip(given, found, strict=True)]
+        first, last, step = found
+        x = sliced(t, x, axis, first, last, reduce(lambda rest, each: t.b.where(each, 0, rest), wrong, step))
+    return x
 
 
 def _placed(t: Translation, place: Expr, length: Expr) -> Expr:

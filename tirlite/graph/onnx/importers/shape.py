@@ -12,7 +12,7 @@ from tirlite.graph.expr import Call, Constant, Expr
 from tirlite.graph.extents import product
 from tirlite.graph.onnx.computed import elements_of, extent_of, scalar, sizes_of
 from tirlite.graph.onnx.contents import boxed, contents, of_sizes
-from tirlite.graph.onnx.importers.selection import BEYOND, reshaped, sliced
+from tirlite.graph.onnx.importers.selection import BEYOND, reshaped, sliced, sliced_by_axis
 from tirlite.graph.onnx.narrow import NarrowValue
 from tirlite.graph.onnx.node import Node, Unsupported, axis_of
 from tirlite.graph.onnx.translation import Importer, Translation
@@ -157,26 +157,29 @@ def _split_by(t: Translation, x: Expr, parts: list[Size | Expr], axis: int) -> S
 def _slice(t: Translation, node: Node) -> Expr:
     rank = node.rank
     if node.version < 10:
-        starts, stops, axes = (node.integers(name) for name in ("starts", "ends", "axes"))
+        starts, stops, given_axes = (node.integers(name) for name in ("starts", "ends", "axes"))
         if starts is None or stops is None:
             raise Unsupported("its starts or ends are left out")
-        return t.b.slice(node.first, starts, [_stop(stop, 1) for stop in stops], axes)
-    given = node.known(3) if node.has(3) else None
-    firsts, ends = (elements_of(t, node.x(number), None if given is None else len(given)) for number in (1, 2))
-    axes = tuple(range(len(firsts))) if given is None else given
-    steps = node.known(4) if node.has(4) else (1,) * len(firsts)
+        return t.b.slice(node.first, starts, [_stop(stop, 1) for stop in stops], given_axes)
+    given = [node.x(number) if node.has(number) else None for number in (1, 2, 3, 4)]
+    count = next((each.shape[0] for each in given if each is not None and isinstance(each.shape[0], int)), None)
+    firsts, ends, along, by = ([] if each is None else elements_of(t, each, count) for each in given)
+    found = list(along or range(len(firsts)))
+    axes = [axis_of(each, rank) for each in found if isinstance(each, int)]
     x, known = node.first, []
-    if len({axis_of(axis, rank) for axis in axes}) < len(axes):
+    if len(axes) < len(found):
+        return sliced_by_axis(t, x, found, firsts, ends, by or (1,) * len(firsts))
+    if len(set(axes)) < len(axes):
         raise Unsupported(f"an axis stands twice in {axes}")
-    for start, stop, axis, step in zip(firsts, ends, axes, steps, strict=True):
-        if isinstance(start, Expr) or isinstance(stop, Expr):
-            x = sliced(t, x, axis_of(axis, rank), start, stop, step)
+    for start, stop, axis, step in zip(firsts, ends, axes, by or (1,) * len(firsts), strict=True):
+        if isinstance(start, Expr) or isinstance(stop, Expr) or not isinstance(step, int):
+            x = sliced(t, x, axis, start, stop, step if isinstance(step, int) else scalar(t, step))
         else:
-            known.append((start, _stop(stop, step), axis_of(axis, rank), step))
+            known.append((start, _stop(stop, step), axis, step))
     if not known:
         return x
-    first, last, where, by = (list(each) for each in zip(*known, strict=True))
-    return _told(t, x, t.b.slice(x, first, last, where, by))
+    first, last, where, steps = (list(each) for each in zip(*known, strict=True))
+    return _told(t, x, t.b.slice(x, first, last, where, steps))
 
 
 def _told(t: Translation, x: Expr, made: Expr) -> Expr:
@@ -218,7 +221,7 @@ def _pad(t: Translation, node: Node) -> Expr:
     widths: list[list[Size]] = [list(before), list(after)]
     for place, axis in enumerate(axes):
         widths[0][axis], widths[1][axis] = given[place], given[place + len(axes)]
-    fill = node.number("value") if node.version < 11 else _fill(node)
+    fill = node.number("value") if node.version < 11 else _fill(t, node)
     cut = [[width if isinstance(width, int) and width < 0 else 0 for width in side] for side in widths]
     if any(map(any, cut)):
         # What is padded by less than nothing is cut off.
@@ -233,17 +236,18 @@ def _pad(t: Translation, node: Node) -> Expr:
         x = _joined_with_borders(t, x, widths, fill)
     elif run_dims([*widths[0], *widths[1]]):
         raise Unsupported("its pads are computed from data, and what is beyond the edge is not constant")
-    return t.b.pad(x, *widths, mode=mode, value=fill)
+    return t.b.pad(x, *widths, mode=mode, value=0 if isinstance(fill, Expr) else fill)
 
 
-def _joined_with_borders(t: Translation, x: Expr, widths: list[list[Size]], fill: float) -> Expr:
+def _joined_with_borders(t: Translation, x: Expr, widths: list[list[Size]], fill: float | Expr) -> Expr:
     """The operand with its borders along axes where two widths that are no numbers stand: those are 0 from then on.
 
-    The extents of operand and result do not tell such widths apart.
+    The extents of operand and result do not tell such widths apart. What a run fills in goes along all axes.
     """
     for axis, (before, after) in enumerate(zip(*widths, strict=True)):
-        if run_dims([before, after]) or not (isinstance(before, int) or isinstance(after, int)):
-            value = t.b.cast(t.b.constant(fill), x.dtype)
+        is_open = run_dims([before, after]) or not (isinstance(before, int) or isinstance(after, int))
+        if is_open or isinstance(fill, Expr):
+            value = t.b.cast(fill if isinstance(fill, Expr) else t.b.constant(fill), x.dtype)
             borders = [
                 t.b.broadcast_to(value, (*x.shape[:axis], each, *x.shape[axis + 1 :])) for each in (before, after)
             ]
@@ -252,9 +256,11 @@ def _joined_with_borders(t: Translation, x: Expr, widths: list[list[Size]], fill
     return x
 
 
-def _fill(node: Node) -> float | int:
-    found = node.maybe_array(2)
-    return 0 if found is None or not found.size else found.reshape(-1)[0].item()
+def _fill(t: Translation, node: Node) -> float | Expr:
+    if not node.has(2) or isinstance(node.x(2), Constant):
+        found = node.maybe_array(2)
+        return 0 if found is None or not found.size else found.reshape(-1)[0].item()
+    return t.b.reshape(node.x(2), ())
 
 
 def _depth_to_space(t: Translation, node: Node) -> Expr:
