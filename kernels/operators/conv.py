@@ -56,6 +56,24 @@ def conv(
 
 
 @factory
+def conv_depthwise(
+    X: TensorType,
+    W: TensorType,
+    B: TensorType | None,
+    Y: TensorType,
+    *,
+    strides: tuple[int, ...],
+    pads: tuple[int, ...],
+    dilations: tuple[int, ...],
+    groups: int = 1,
+) -> PrimFunc:
+    """The same, of one channel for each group, on processors that permute lanes."""
+    (_, _, *inputs), (_, _, *size), (_, _, *places) = map(extents, (X, W, Y))
+    window = Window(*map(tuple, (inputs, places, size, strides, pads[: len(size)], dilations)))
+    return convolution((X, W, B, Y), window, groups, permutes=True)
+
+
+@factory
 def conv_transpose(
     X: TensorType,
     W: TensorType,

@@ -126,14 +126,16 @@ def pays(window: Window, channels: Extent, outputs: Extent) -> bool:
     return block.cost(window.places[-2], 4 * lines) <= panels
 
 
-def convolution(types: tuple[TensorType | None, ...], window: Window, groups: int) -> PrimFunc:
-    """The convolution of image, weights, and bias if there is one, to the result."""
+def convolution(
+    types: tuple[TensorType | None, ...], window: Window, groups: int, *, permutes: bool = False
+) -> PrimFunc:
+    """The convolution of image, weights, and bias if there is one, to the result: for what `permutes` lanes, or all."""
     X, W, B, Y = types
     kind, outputs = computed_in(X.dtype), extents(W)[0] // groups
     store = storing(kind, groups, has_bias=B is not None)
     window = window if len(window.size) > 1 else window.with_one_row()
     planes, taken = extents(X)[0] * groups, extents(W)[1]
-    if goes_by_registers(window, taken, outputs):
+    if goes_by_registers(window, taken, outputs, permutes=permutes):
         sweep = by_registers(window, kind, planes, groups, store)
     else:
         sweep = sweeping(window, kind, planes, (groups, outputs, taken), store)

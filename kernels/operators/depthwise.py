@@ -18,16 +18,16 @@ _LEAST = 3  # fewer rows share too little
 _WRITTEN_OUT = 512  # products that are written out, at most
 
 
-def goes_by_registers(window: Window, taken: Extent, outputs: Extent) -> bool:
+def goes_by_registers(window: Window, taken: Extent, outputs: Extent, *, permutes: bool = False) -> bool:
     """Whether each channel of the result is a sum over one of the image, in planes of known extents that fit.
 
-    Long rows that go step by step are loaded for each tap in less time where registers hold less than 16 elements.
+    Of long rows without steps taps are loaded in less time, but where the processor `permutes` lanes.
     """
     extents = (taken, outputs, *window.inputs, *window.places, *window.size, *window.before)
     if (taken, outputs, len(window.size)) != (1, 1, 2) or not all(isinstance(each, int) for each in extents):
         return False
     (rows, columns), (down, across) = window.places, window.size
-    if rows < _LEAST or columns < 1 or (window.strides[-1] == 1 and columns > _SHORT):
+    if rows < _LEAST or columns < 1 or (window.strides[-1] == 1 and columns > _SHORT and not permutes):
         return False
     return _held(window, _lanes(columns)) <= _HELD and _together(rows) * down * across <= _WRITTEN_OUT
 

@@ -121,3 +121,17 @@ def test_windows_on_small_images_go_by_panels_where_these_are_whole_and_even(
     assert not is_cut or "packed" not in "".join(map(str, callees(net.lowered)))
     x = RNG.standard_normal((1, 16 * groups, image, image), np.float32)
     np.testing.assert_allclose(net(x), evaluate(function, x), rtol=0, atol=1e-3)
+
+
+@pytest.mark.parametrize(("target", "is_in_registers"), [("x86-64-v3", False), ("x86-64-v4", True)])
+def test_long_rows_of_depthwise_convolutions_stand_in_registers_where_lanes_are_permuted(
+    target: str, is_in_registers: bool
+) -> None:
+    g = Builder("layer")
+    weights = RNG.standard_normal((3, 1, 5, 3), np.float32)
+    x = g.input("x", tl.f32[2, 3, 19, 21])
+    function = g.function({"y": g.conv2d(x, g.constant(weights, name="w"), pad=(2, 1), groups=3)})
+    net = compile(function, target=tl.Target(target))
+    assert ("w_rows_in_registers" in str(net.ir)) == is_in_registers
+    image = RNG.standard_normal((2, 3, 19, 21), np.float32)
+    np.testing.assert_allclose(compile(function)(image), evaluate(function, image), rtol=0, atol=1e-4)

@@ -178,10 +178,13 @@ class _Front:
         from tirlite.graph.aot.integers import in_integers
         from tirlite.graph.aot.laid_out import permitted
         from tirlite.graph.aot.lower import lower_program
+        from tirlite.graph.operators.laid_out import PERMUTES
 
         how = self._how
         made = in_integers(made) if how.integers and not self.keep else made
-        layouts = permitted(winograd=how.winograd, dots=self._options.target.processor.dots)
+        processor = self._options.target.processor
+        has = (*processor.dots, *([PERMUTES] if processor.permutes else []))
+        layouts = permitted(winograd=how.winograd, has=has)
         return lower_program(made, self.keep, fuse=how.fuse, layouts=layouts if how.fuse or how.winograd else {})
 
 

@@ -14,9 +14,13 @@ from tirlite.graph.operators.laid_out import (
     BYTES,
     CONVOLUTION,
     CONVOLUTION_BYTES,
+    DEPTHWISE,
     DOTS,
+    PERMUTES,
     PRODUCT,
     WINOGRAD,
+    as_they_are,
+    by_registers,
     by_winograd,
     bytes_by_groups,
     conv_by_panels,
@@ -38,15 +42,15 @@ from tirlite.record import record
 class Layout:
     """An operator, the number of its operand that is laid out, by which function, and its attributes for a call.
 
-    These are None where the call is better computed as it is. Without an operator it is the call's own. With `dots`
-    it pays where processors have these dot products.
+    These are None where the call is better computed as it is. Without an operator it is the call's own. With `needs`
+    it pays where processors have that: these dot products, or permutations of lanes.
     """
 
     op: Op | None
     operand: int
     function: Callable[[Array], Array]
     attrs: Callable[[Call], Attrs | None]
-    dots: str = ""
+    needs: str = ""
 
 
 LAYOUTS: Mapping[str, Layout] = {
@@ -54,18 +58,19 @@ LAYOUTS: Mapping[str, Layout] = {
     "panels": Layout(PRODUCT, 1, panels, partial(product_by_panels, turned=False)),
     "panels of transpose": Layout(PRODUCT, 1, panels_of_transpose, partial(product_by_panels, turned=True)),
     "panels of outputs": Layout(CONVOLUTION, 1, panels_of_outputs, conv_by_panels),
+    "rows in registers": Layout(DEPTHWISE, 1, as_they_are, by_registers, PERMUTES),
     "panels of bytes": Layout(CONVOLUTION_BYTES, 2, panels_of_bytes, conv_bytes_by_panels, DOTS),
     "groups": Layout(BYTES, 1, groups, bytes_by_groups, DOTS),
     "transposed": Layout(None, 1, transposed, as_it_lies),
 }
 
 
-def permitted(*, winograd: bool, dots: Collection[str] = ()) -> Mapping[str, Layout]:
-    """The layouts for a processor with these dot products."""
+def permitted(*, winograd: bool, has: Collection[str] = ()) -> Mapping[str, Layout]:
+    """The layouts for a processor that has this."""
     return {
         name: each
         for name, each in LAYOUTS.items()
-        if (winograd or each.op is not WINOGRAD) and (not each.dots or each.dots in dots)
+        if (winograd or each.op is not WINOGRAD) and (not each.needs or each.needs in has)
     }
 
 

@@ -31,6 +31,8 @@ _MANY = 8
 _OUTPUTS = 16
 _EVEN = 4
 _COPIED = 1 << 19
+# Where processors have it, lanes of any two vectors go into one by one instruction.
+PERMUTES = "permutations"
 # The dot products of bytes, and how many of each column these take at once.
 DOTS = "u8 s8"
 _GROUP = 4
@@ -69,10 +71,15 @@ def _convolution_bytes_type(site: Site, attrs: Conv) -> TensorType:
     return TensorType(convolved(site, attrs, blocks * size, site.tensor(0).shape[1], *window), i32)
 
 
+def _depthwise_type(site: Site, attrs: Conv) -> TensorType:
+    return TensorType(convolved(site, attrs, *site.tensor(1).shape), site.tensor(0).dtype)
+
+
 PRODUCT = Op("product", _product_type, 2, 3, Scales, lowering=Lowering("panels.product"))
 BYTES = Op("product_bytes", _bytes_type, 3, 3, lowering=Lowering("panels.product_bytes"))
 CONVOLUTION_BYTES = Op("conv_bytes_panels", _convolution_bytes_type, 4, 4, Conv, lowering=Lowering("panels.conv_bytes"))
 CONVOLUTION = Op("conv_panels", _convolution_type, 2, 3, Conv, lowering=Lowering("panels.convolution"))
+DEPTHWISE = Op("conv_depthwise", _depthwise_type, 2, 3, Conv, lowering=Lowering("conv.conv_depthwise"))
 
 
 def product_by_panels(call: Call, *, turned: bool) -> Scales | None:
@@ -173,6 +180,23 @@ def conv_by_panels(call: Call) -> Conv | None:
     blocks, rest = divmod(outputs, _OUTPUTS)
     is_whole = rest == 0 and blocks % attrs.groups == 0 and (blocks % _EVEN == 0 or blocks >= _MANY)
     return attrs if is_whole and taken > 1 and taken * height * width * f32.bytes <= _COPIED else None
+
+
+def by_registers(call: Call) -> Conv | None:
+    """The attributes of what computes a depthwise convolution from rows in registers, of which taps take any lanes."""
+    attrs, rank = call.attrs, 2
+    if not isinstance(attrs, Conv) or call.op.name != "conv" or len(attrs.strides) != rank:
+        return None
+    kernels = import_module("tirlite.kernels.operators.depthwise")
+    x, (outputs, taken, *size) = call.args[0].tensor, call.args[1].shape
+    before = pads_of(attrs, x.shape[2:], size)[:rank]
+    window = kernels.Window(x.shape[2:], call.shape[2:], tuple(size), attrs.strides, before, attrs.dilations)
+    pays = (outputs, taken) == (attrs.groups, 1) and kernels.goes_by_registers(window, 1, 1, permutes=True)
+    return attrs if pays else None
+
+
+def as_they_are(weights: Array) -> Array:
+    return weights
 
 
 # Outputs of a block: as many as the tiles of sums of most processors have, once or several times.
