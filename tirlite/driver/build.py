@@ -56,14 +56,19 @@ class Version:
     """One function on its way to native code; each stage runs once, when it is first asked for, in one thread.
 
     `stages` are the seconds of those that have run, in order, and `note` says where LLVM was held back. `calls` counts
-    those that went well, as far as anyone wants to know.
+    those that went well, as far as anyone wants to know. A version may be a part of a `whole` one: the first half of it
+    or the second, see `halves.py`. `served` is what ran the last call, itself or one of its halves.
     """
 
-    def __init__(self, front: Front, options: Options, form: Form = Form.USUAL) -> None:
+    def __init__(
+        self, front: Front, options: Options, form: Form = Form.USUAL, part: tuple[Version, int] | None = None
+    ):
         self.front = front
         self.options = options
         self.form = form
-        self.stages: list[tuple[str, float]] = []
+        self._part = part
+        self.served: Version = self
+        self.stages: list[tuple[str, float]] = part[0].stages if part is not None else []
         self.note = ""
         self.calls = 0
         self._rewritten: Rewritten | None = None
@@ -90,6 +95,13 @@ class Version:
 
     def _rewrite(self, ahead: Callees | None = None) -> Rewritten:
         """Runs the passes; `ahead` writes the functions that are called as they are lowered."""
+        if self._part is not None:
+            from tirlite.driver.halves import halves_of
+
+            whole, number = self._part
+            halves = halves_of(whole.final)
+            assert halves is not None
+            return replace(whole.rewritten, func=halves[number], facts=None)
         from tirlite.rewrite.lower_callees import LowerCallees
         from tirlite.rewrite.pipeline import Rewritten, run_pipeline
         from tirlite.rewrite.pipelines import pipeline
@@ -162,14 +174,57 @@ class Version:
         return (0, 0) if self._executable is None else self._executable.plans_kept
 
     def run(self, binding: Binding) -> bool:
-        """Runs a checked call, see `Executable.run`."""
-        return self.executable.run(binding, self)
+        """Runs a checked call; False where it is for the version that runs in order, and nothing has been done.
+
+        Raises what `Executable.run` does.
+        """
+        from tirlite.runtime.executable import Outcome
+
+        self.served = version = self._serving(binding)
+        found = version.executable.run(binding, version)
+        if found is Outcome.ELSEWHERE and self.halves is not None:
+            self.served = version = self.halves[version is self.halves[0]]
+            found = version.executable.run(binding, version)
+        return found is Outcome.DONE
+
+    def _serving(self, binding: Binding) -> Version:
+        """The version itself, or one of its halves: the one of the last call, or else what the sizes ask for."""
+        if self._executable is not None or self.halves is None:
+            return self
+        if (served := self.served) is not self:
+            return served
+        if self._rewritten is None:
+            return next(each for each in self.halves if each._kept[1] is not None)
+        from tirlite.driver.halves import is_met
+
+        return self.halves[not is_met(self.final, dict(zip(self.final.dims, binding.dims, strict=True)))]
+
+    @cached_property
+    def halves(self) -> tuple[Version, Version] | None:
+        """The versions for calls that meet a condition on dims and for the others; None where one serves all."""
+        options = self.options
+        is_usual = self.form is Form.USUAL and self._part is None and not (options.debug or options.observers)
+        if not is_usual or options.strategy == "per_shape" or lines_are_wanted() or self._kept[1] is not None:
+            return None
+        made = tuple(Version(self.front, options, self.form, (self, number)) for number in (0, 1))
+        if any(each._kept[1] is not None for each in made):
+            return made[0], made[1]
+        from tirlite.driver.halves import halves_of
+        from tirlite.ir import calls_in
+
+        if calls_in(self.func.body) or halves_of(self.final) is None:
+            return None
+        return made[0], made[1]
 
     def quick(self, large_from: int, strides: int) -> QuickCall | None:
         """What runs calls of the sizes that are for this version in a hundredth of the time, see `Executable.quick`."""
         if self.form is Form.LARGE:
             return self.executable.quick(strides, least=large_from)
         return self.executable.quick(strides, most=large_from - 1) if large_from else self.executable.quick(strides)
+
+    def is_elsewhere(self, fault: int) -> bool:
+        """Whether a fault of this number says that a call is for the other half."""
+        return self.executable.is_elsewhere(fault)
 
     def message(self, fault: int) -> Message:
         """What a fault of this number, which the code has returned, is about."""
@@ -206,7 +261,8 @@ class Version:
 
         if folder() is None:
             return None, None
-        key = content_key(self.front.content, self.options, self.form.value)
+        part = "" if self._part is None else f", part {self._part[1]}"
+        key = content_key(self.front.content, self.options, self.form.value + part)
         if key is None:
             return None, None
         found = find_artifact(key)
@@ -223,8 +279,9 @@ class Version:
         from tirlite.ir import calls_in
 
         with collection_paused():
-            if self._kept[1] is not None:
-                return self._kept[1].large_from
+            for each in (self, *(self.halves or ())):
+                if (artifact := each._kept[1]) is not None:
+                    return int(artifact.large_from)
             return 0 if calls_in(self.func.body) else self.rewritten.large_from
 
     def _objects(self) -> tuple[bytes, ...]:

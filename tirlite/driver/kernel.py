@@ -68,8 +68,9 @@ class Kernel:
     those are allocated and returned, one array or a tuple in the order of the parameters. Those that are given are
     filled and not returned.
 
-    Native code is made at the first call, once, for all sizes. Storage is planned for dims of at least 1 unless
-    declared otherwise; the first call in which such a dim is 0 makes a second version, and for arrays that no cache
+    Native code is made at the first call, once, for all sizes; where these choose between two loop nests, as for small
+    and large matrices, each is compiled when a call needs it. Storage is planned for dims of at least 1 unless declared
+    otherwise; the first call in which such a dim is 0 makes a second version, and for arrays that no cache
     holds there is another one of element-wise loops. A call that breaks any other fact of a dim is refused. Several
     threads may call a kernel at a time, and it lets other Python threads run.
 
@@ -133,14 +134,15 @@ class Kernel:
             # A boundary around the whole would cost each call that goes well a good part of its time.
             with boundary:
                 raise
-        if version.calls < _OFTEN and self.fixed is None and not binding.is_empty:
-            version.calls += 1
-            if version.calls == _OFTEN:
+        served = version.served
+        if served.calls < _OFTEN and self.fixed is None and not binding.is_empty:
+            served.calls += 1
+            if served.calls == _OFTEN:
                 with GATE.inside():
-                    made = version.quick(usual.large_from, form.count if form is not None else 0)
+                    made = served.quick(usual.large_from, form.count if form is not None else 0)
                 if made is not None:
                     self._quick = self._quick or made
-                    self._quick_versions += ((made, version),)
+                    self._quick_versions += ((made, served),)
         return _returned(binding)
 
     def _bound(self, args: Sequence[object], named: Mapping[str, object]) -> tuple[Binding, StridedForm | None]:
@@ -164,7 +166,7 @@ class Kernel:
             fault = quick(*args) if number else fault
             if fault is None:
                 return True
-            if type(fault) is int:
+            if type(fault) is int and not version.is_elsewhere(fault):
                 message = version.message(fault)
                 if asks_for_order(message):
                     return False

@@ -17,9 +17,18 @@ from tirlite.ir.op import Op
 ELSE_IN_ORDER = "else in order, with checks"
 
 
+# What one says that stands at the top of a part of a function, for calls whose sizes are for the other part.
+ELSE_IN_THE_OTHER = "else in the other part"
+
+
 def asks_for_order(message: Message) -> bool:
     """Whether a fault is that of such an assert."""
     return isinstance(message, AssertFailed) and message.message == ELSE_IN_ORDER
+
+
+def asks_for_the_other(message: Message) -> bool:
+    """Whether a fault is that of the assert at the top of a part."""
+    return isinstance(message, AssertFailed) and message.message == ELSE_IN_THE_OTHER
 
 
 def is_checked(index: object) -> bool:

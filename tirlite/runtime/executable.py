@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
 from tirlite.ir.checked import asks_for_order
@@ -20,6 +21,14 @@ if TYPE_CHECKING:
 
 
 LARGEST = (1 << 63) - 1  # more bytes than there are
+
+
+class Outcome(Enum):
+    """What became of a call: it is done, or nothing was, as it is for another version of the function."""
+
+    DONE = "done"
+    IN_ORDER = "for the version that runs in order"
+    ELSEWHERE = "for the other part of the function"
 
 
 class Made(Protocol):
@@ -85,8 +94,8 @@ class Executable:
         entry = self._library.address(artifact.entry)
         return quick_call(self._signature, entry, strides, temporaries, (least, most))
 
-    def run(self, binding: Binding, made: Made) -> bool:
-        """False where the call is for the version that runs in order, and nothing has been done.
+    def run(self, binding: Binding, made: Made) -> Outcome:
+        """Runs a call that has passed all checks.
 
         Raises the error of what stopped the kernel, and CallValueError where the temporaries have no room.
         """
@@ -101,11 +110,17 @@ class Executable:
         else:
             fault = self._run_with_workspace(binding, operands, made)
         if not fault:
-            return True
+            return Outcome.DONE
+        if self.is_elsewhere(fault):
+            return Outcome.ELSEWHERE
         message = self.message(fault, made)
         if asks_for_order(message):
-            return False
+            return Outcome.IN_ORDER
         raise message.error()
+
+    def is_elsewhere(self, fault: int) -> bool:
+        """Whether a fault of this number says that the sizes are for the other part of the function."""
+        return fault == self._artifact.elsewhere != 0
 
     def message(self, fault: int, made: Made) -> Message:
         """What a fault of this number, which the kernel has returned, is about.

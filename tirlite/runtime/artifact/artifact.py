@@ -23,7 +23,8 @@ class Artifact:
     and the workspace if it has one. The function `size_entry`, if there is one, computes the bytes of the workspace
     from the numbers among the parameters, as `codegen.Workspace` says; else they are `workspace_bytes`. `plan_at` is
     the position of the plan among the parameters, or -1. Calls whose arrays take `large_from` bytes or more in all are
-    for the version `LARGE`; where it is 0, all are for this one. `addresses` are those of externs without a name.
+    for the version `LARGE`; where it is 0, all are for this one. The fault `elsewhere`, if it is not 0, says that the
+    sizes of a call are for the other part of the function. `addresses` are those of externs without a name.
     """
 
     code: Code
@@ -36,6 +37,7 @@ class Artifact:
     alignment: int
     plan_at: int
     large_from: int
+    elsewhere: int = 0
     addresses: tuple[tuple[str, int], ...] = ()
 
     def loaded(self, known: Mapping[str, int]) -> Library:
@@ -47,7 +49,14 @@ class Artifact:
         if self.addresses or not isinstance(self.code, Image):
             return None
         called = (self.entry, self.parameters, self.size_entry, self.size_parameters)
-        numbers = (self.has_workspace, self.workspace_bytes, self.alignment, self.plan_at, self.large_from)
+        numbers = (
+            self.has_workspace,
+            self.workspace_bytes,
+            self.alignment,
+            self.plan_at,
+            self.large_from,
+            self.elsewhere,
+        )
         return self.code.plain(), *called, *numbers
 
     @classmethod
@@ -67,7 +76,7 @@ class Artifact:
         fits = fits and not (set(self.parameters) | set(self.size_parameters)) - set("PbhiqBHIQfd")
         fits = fits and self.has_workspace == (self.workspace_bytes > 0 or self.size_entry != "")
         fits = fits and 0 <= self.workspace_bytes < 1 << 62 and -1 <= self.plan_at < len(self.parameters)
-        fits = fits and self.large_from >= 0
+        fits = fits and self.large_from >= 0 and self.elsewhere >= 0
         if not fits or self.alignment <= 0 or self.alignment & (self.alignment - 1):
             raise Damaged
 

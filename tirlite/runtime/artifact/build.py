@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tirlite.analysis import shape_plan
 from tirlite.codegen import Lowered
 from tirlite.ir import Buffer, DType, PrimFunc, TypeCode, Var
+from tirlite.ir.checked import asks_for_the_other
 from tirlite.record import record
 from tirlite.runtime.artifact.artifact import Artifact, Code
 from tirlite.runtime.artifact.image import PAGE, WORD, Image, Slot, Symbol
@@ -275,6 +276,7 @@ def artifact_of(
         alignment=lowered.alignment,
         plan_at=len(func.params) - 1 if has_plan else -1,
         large_from=large_from,
+        elsewhere=next((k for k, each in enumerate(lowered.faults, 1) if asks_for_the_other(each)), 0),
         addresses=lowered.addresses,
     )
 

@@ -20,7 +20,7 @@ from tirlite.schedules.auto.tiling import Tiling
 from tirlite.schedules.auto.trace import Trace
 from tirlite.schedules.distribute import Distribute
 from tirlite.schedules.expand import Expand
-from tirlite.schedules.handle import loops_around
+from tirlite.schedules.handle import LoopName, loops_around
 from tirlite.schedules.precompute import Precompute
 from tirlite.schedules.specialize import Specialize
 
@@ -64,12 +64,27 @@ def _schedule(trace: Trace, row: Var, tiling: Tiling) -> bool:
         return False
     if count is None:
         first = next(stage.var.name for stage in _stages(trace, row) if stage.var in products)
-        trace.apply(Specialize(trace.name(row), ((row.name, block), (first, tiling.least_rows))))
+        least = (row.name, block), (first, tiling.least_rows)
+        if not any(
+            trace.attempt(partial(trace.takes, (Specialize(each, least),))) for each in _alone_around(trace, row)
+        ):
+            return False
     trace.figures.append(f"blocks of {block} rows, which take the lanes of {tiling.row_bytes} bytes of vectors")
     for var in [stage.var for stage in _stages(trace, row)]:
         trace.attempt(partial(_precompute, trace, row, var))
     _in_blocks(trace, row, block, products, tiling)
     return True
+
+
+def _alone_around(trace: Trace, row: Var) -> list[LoopName]:
+    """The loops around the one over rows in which nothing else stands, from the outermost on, and that one."""
+    loop, around = next(found for found in loops_around(trace.facts.func) if found[0].var is row)
+    alone = [loop]
+    for each in around[::-1]:
+        if each.body.stmts != (alone[0],):
+            break
+        alone.insert(0, each)
+    return [trace.name(each.var) for each in alone]
 
 
 def _is_product(stage: For, row: Var) -> bool:

@@ -1,0 +1,121 @@
+"""Halves are the two parts of a function between which the sizes of a call choose: each is compiled when one needs it.
+
+A product of matrices is one loop nest for large operands and another one for small ones, `if n >= 6 and m >= 32`, and
+most programs call it with either. The function stays whole for all who look at it.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+from tirlite.ir import (
+    EQ,
+    GE,
+    GT,
+    LE,
+    LT,
+    NE,
+    Add,
+    Allocate,
+    And,
+    Assert,
+    Binary,
+    Compare,
+    Expr,
+    FloorDiv,
+    For,
+    IfThenElse,
+    IntImm,
+    Let,
+    Max,
+    Min,
+    Mul,
+    Node,
+    Not,
+    Or,
+    PrimFunc,
+    SeqStmt,
+    Sub,
+    Var,
+    View,
+    i64,
+    statements,
+    statements_of,
+    walk,
+)
+from tirlite.ir.checked import ELSE_IN_THE_OTHER
+
+# A part of fewer statements takes LLVM less time than a module of its own.
+_FEWEST = 32
+# A condition has no more nodes than that: what the steps of schedules ask are a few comparisons.
+_LONGEST = 64
+
+_Computed: TypeAlias = Callable[[Any, Any], Any]
+_NUMBERS: Mapping[type[Node], _Computed] = MappingProxyType(
+    {Add: operator.add, Sub: operator.sub, Mul: operator.mul, FloorDiv: operator.floordiv, Max: max, Min: min}
+)
+_TRUTHS: Mapping[type[Node], _Computed] = MappingProxyType(
+    {GE: operator.ge, GT: operator.gt, LE: operator.le, LT: operator.lt, EQ: operator.eq, NE: operator.ne}
+    | {And: operator.and_, Or: operator.or_}
+)
+
+
+def halves_of(func: PrimFunc) -> tuple[PrimFunc, PrimFunc] | None:
+    """The function for calls that meet its condition, and for those that do not; None where it has no such parts.
+
+    Each begins with an assert that the other one does not ask for.
+    """
+    if not func.body.stmts:
+        return None
+    *before, choice = func.body.stmts
+    if not isinstance(choice, IfThenElse) or not _is_told_by_dims(choice.condition, func):
+        return None
+    if not all(isinstance(stmt, Allocate | View | Let | Assert) for stmt in before):
+        return None
+    if not all(_is_long(body) for body in choice.bodies):
+        return None
+    conditions = choice.condition, Not(choice.condition)
+    met, unmet = (
+        func.replaced(body=SeqStmt((Assert(condition, ELSE_IN_THE_OTHER), *before, *body.stmts)))
+        for condition, body in zip(conditions, choice.bodies, strict=True)
+    )
+    return met, unmet
+
+
+def is_met(func: PrimFunc, dims: Mapping[Var, int]) -> bool:
+    """Whether a call with these dims meets the condition of a function that has halves."""
+    choice = func.body.stmts[-1]
+    assert isinstance(choice, IfThenElse)
+    return bool(_value(choice.condition, dims))
+
+
+def _value(expr: Expr, dims: Mapping[Var, int]) -> int:
+    if isinstance(expr, Var):
+        return dims[expr]
+    if isinstance(expr, IntImm):
+        return expr.value
+    assert isinstance(expr, Binary | Compare)
+    compute = _NUMBERS.get(type(expr)) or _TRUTHS[type(expr)]
+    return int(compute(_value(expr.a, dims), _value(expr.b, dims)))
+
+
+def _is_told_by_dims(condition: Expr, func: PrimFunc) -> bool:
+    """Whether dims alone decide a condition, by arithmetic on i64 that nothing can go wrong in."""
+    nodes = [*walk(condition)]
+    if len(nodes) > _LONGEST:
+        return False
+    for node in nodes:
+        if isinstance(node, FloorDiv) and not (isinstance(node.b, IntImm) and node.b.value > 0):
+            return False
+        is_number = (type(node) in _NUMBERS and isinstance(node, Binary) and node.dtype == i64) or node in func.dims
+        if not (is_number or isinstance(node, IntImm) or type(node) in _TRUTHS):
+            return False
+    return True
+
+
+def _is_long(body: SeqStmt) -> bool:
+    has_loops = next(statements_of(body, For), None) is not None
+    return has_loops and sum(1 for _ in statements(body)) >= _FEWEST
