@@ -542,7 +542,9 @@ def test_five_thousand_buffers_in_two_slots(strategy: str) -> None:
 
 def test_the_rewrite_is_checked_and_the_check_can_be_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     func = kernel(STRAIGHT)
-    monkeypatch.setattr("tirlite.rewrite.planned_storage._Merger.rewrite", lambda self: merged(func, "a", size=8))
+    monkeypatch.setattr(
+        "tirlite.rewrite.storage.planned_storage._Merger.rewrite", lambda self: merged(func, "a", size=8)
+    )
     with pytest.raises(tl.TirliteError, match="unsafe-rewrite.*takes the bytes"):
         StorageRewrite("share")(func)
     StorageRewrite("share", check=False)(func)

@@ -181,7 +181,7 @@ def test_what_cannot_be_compiled_is_told_as_elsewhere() -> None:
 
 def test_threads_end_and_settings_are_as_before_where_lowering_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = tl.compile(several.ir, schedule=None)
-    storage = import_module("tirlite.rewrite.storage_rewrite")
+    storage = import_module("tirlite.rewrite.storage.storage_rewrite")
     running, interval = threading.active_count(), sys.getswitchinterval()
     rewritten: Callable[..., object] = storage.StorageRewrite.on
 

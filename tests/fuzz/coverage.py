@@ -31,7 +31,7 @@ from tirlite.ir import (
     walk,
 )
 from tirlite.rewrite import StorageRewrite, default_pipeline, run_pipeline
-from tirlite.rewrite.storage_problem import storage_problem
+from tirlite.rewrite.storage.storage_problem import storage_problem
 
 
 def coverage(programs: Sequence[Program]) -> dict[str, float]:

@@ -17,7 +17,7 @@ from tirlite.ir import Buffer, Call, For, IfThenElse, Load, PrimFunc, Store, Vie
 
 # The packages have functions of these names.
 lifetimes = import_module("tirlite.analysis.lifetimes")
-planned_storage = import_module("tirlite.rewrite.planned_storage")
+planned_storage = import_module("tirlite.rewrite.storage.planned_storage")
 
 Live = tuple[tuple[int, int], ...]
 

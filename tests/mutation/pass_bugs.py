@@ -23,7 +23,7 @@ from tirlite.codegen.llvm.values import integer
 from tirlite.ir import Buffer, Function, KernelCall, PrimFunc, SeqStmt
 from tirlite.plan.shape import formulas
 from tirlite.plan.shape.per_shape import PerShape
-from tirlite.rewrite import planned_storage, shape_rewrite
+from tirlite.rewrite.storage import planned_storage, shape_rewrite
 from tirlite.rewrite.threads import emission
 from tirlite.rewrite.threads.phases import Phases, is_barrier
 

@@ -17,12 +17,12 @@ from tirlite.plan.layout import Placement
 from tirlite.plan.strategies import slots, tvm
 from tirlite.plan.strategies.share import Occupancy
 from tirlite.plan.strategies.slots import Slot
-from tirlite.rewrite import planned_storage, storage_rewrite
-from tirlite.rewrite.storage_problem import StorageProblem
+from tirlite.rewrite.storage import planned_storage, storage_rewrite
+from tirlite.rewrite.storage.storage_problem import StorageProblem
 from tirlite.sizes import Dim, Size, lower_bound, minimum
 
 # The packages have functions of these names.
-storage_problem = import_module("tirlite.rewrite.storage_problem")
+storage_problem = import_module("tirlite.rewrite.storage.storage_problem")
 STRATEGIES = import_module("tirlite.plan.strategy").STRATEGIES
 
 

@@ -19,7 +19,7 @@ from tirlite.analysis.storage_check.places import Places
 from tirlite.ir import Builder, Load, Node, PrimFunc, f32
 from tirlite.rewrite import StorageRewrite
 
-storage_problem = import_module("tirlite.rewrite.storage_problem")
+storage_problem = import_module("tirlite.rewrite.storage.storage_problem")
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from mutation.plan_mutants import Tally
 
 from tirlite.diag import TirliteError
 from tirlite.plan import PerShape
-from tirlite.rewrite.shape_rewrite import ByShape
-from tirlite.rewrite.storage_problem import storage_problem
+from tirlite.rewrite.storage.shape_rewrite import ByShape
+from tirlite.rewrite.storage.storage_problem import storage_problem
 
 
 def try_shape_mutants(subject: Subject, seed: int, count: int, tally: Tally) -> None:

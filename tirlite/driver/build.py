@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tirlite.rewrite import Step
     from tirlite.rewrite.options import Options
     from tirlite.rewrite.pipeline import Rewritten
-    from tirlite.rewrite.shape_rewrite import ByShape
+    from tirlite.rewrite.storage.shape_rewrite import ByShape
     from tirlite.runtime import Binding, Executable, ShapePlans, Signature
     from tirlite.runtime.artifact.artifact import Artifact
     from tirlite.runtime.quick import QuickCall

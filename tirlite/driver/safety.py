@@ -9,9 +9,9 @@ from tirlite.analysis.guarded import Access, guarded_accesses
 from tirlite.analysis.safety import Judged, Safety, Verdict, safety_of
 from tirlite.ir import Expr, Load, PrimFunc, Var, View, callees, rewrite, text
 from tirlite.record import record
-from tirlite.rewrite.checks import condition_of
+from tirlite.rewrite.checks.lifted_checks import lifted_safety
+from tirlite.rewrite.checks.marks import condition_of
 from tirlite.rewrite.fit_callees import fit_callees
-from tirlite.rewrite.lifted_checks import lifted_safety
 from tirlite.rewrite.normalize import Normalize
 from tirlite.show import table
 

@@ -5,11 +5,10 @@ from typing import TYPE_CHECKING
 from tirlite.late import late_names
 
 if TYPE_CHECKING:
-    from tirlite.rewrite.check_bounds import CheckBounds as CheckBounds
-    from tirlite.rewrite.check_races import CheckRaces as CheckRaces
+    from tirlite.rewrite.checks.check_bounds import CheckBounds as CheckBounds
+    from tirlite.rewrite.checks.check_races import CheckRaces as CheckRaces
     from tirlite.rewrite.compute_once import ComputeOnce as ComputeOnce
     from tirlite.rewrite.divide_loops import DivideLoops as DivideLoops
-    from tirlite.rewrite.double_buffer import DoubleBuffer as DoubleBuffer
     from tirlite.rewrite.find_reductions import FindReductions as FindReductions
     from tirlite.rewrite.lower_callees import LowerCallees as LowerCallees
     from tirlite.rewrite.narrow_integers import NarrowIntegers as NarrowIntegers
@@ -29,11 +28,15 @@ if TYPE_CHECKING:
         SplitReductions as SplitReductions,
     )
     from tirlite.rewrite.remove_no_ops import RemoveNoOps as RemoveNoOps
-    from tirlite.rewrite.shape_rewrite import ByShape as ByShape
     from tirlite.rewrite.simplify.simplify import Simplify as Simplify, simplified as simplified
-    from tirlite.rewrite.split_webs import SplitWebs as SplitWebs
-    from tirlite.rewrite.storage_problem import StorageProblem as StorageProblem, storage_problem as storage_problem
-    from tirlite.rewrite.storage_rewrite import StorageRewrite as StorageRewrite
+    from tirlite.rewrite.storage.double_buffer import DoubleBuffer as DoubleBuffer
+    from tirlite.rewrite.storage.shape_rewrite import ByShape as ByShape
+    from tirlite.rewrite.storage.split_webs import SplitWebs as SplitWebs
+    from tirlite.rewrite.storage.storage_problem import (
+        StorageProblem as StorageProblem,
+        storage_problem as storage_problem,
+    )
+    from tirlite.rewrite.storage.storage_rewrite import StorageRewrite as StorageRewrite
     from tirlite.rewrite.threads.passes import (
         InjectVirtualThreads as InjectVirtualThreads,
         SplitThreads as SplitThreads,

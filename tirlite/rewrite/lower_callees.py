@@ -26,6 +26,6 @@ class LowerCallees:
     def __call__(self, func: PrimFunc) -> PrimFunc:
         if not calls_in(func.body):
             return func
-        from tirlite.rewrite.lifted_scratch import with_callees_lowered
+        from tirlite.rewrite.storage.lifted_scratch import with_callees_lowered
 
         return with_callees_lowered(func, self.passes, self.observers)

@@ -16,7 +16,7 @@ from tirlite.record import dashed, record
 
 if TYPE_CHECKING:
     from tirlite.plan import Plan
-    from tirlite.rewrite.shape_rewrite import ByShape
+    from tirlite.rewrite.storage.shape_rewrite import ByShape
 
 
 class Pass(Protocol):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tirlite.rewrite.check_bounds import CheckBounds
-from tirlite.rewrite.check_races import CheckRaces
+from tirlite.rewrite.checks.check_bounds import CheckBounds
+from tirlite.rewrite.checks.check_races import CheckRaces
 from tirlite.rewrite.compute_once import ComputeOnce
 from tirlite.rewrite.divide_loops import DivideLoops
 from tirlite.rewrite.find_reductions import FindReductions
@@ -19,7 +19,7 @@ from tirlite.rewrite.parallelize_loops import ParallelizeLoops
 from tirlite.rewrite.partition_loops import PartitionLoops
 from tirlite.rewrite.pipeline import Pass
 from tirlite.rewrite.reductions import BlockReductions, CheckReductions, SplitReductions
-from tirlite.rewrite.storage_rewrite import StorageRewrite
+from tirlite.rewrite.storage.storage_rewrite import StorageRewrite
 from tirlite.rewrite.threads.passes import InjectVirtualThreads, SplitThreads
 from tirlite.rewrite.use_permissions import UsePermissions
 from tirlite.rewrite.vectorize_loops import UnmarkLoops, VectorizeLoops

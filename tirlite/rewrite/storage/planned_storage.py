@@ -43,13 +43,19 @@ from tirlite.plan.strategy import Strategy
 from tirlite.record import cached_property
 from tirlite.rewrite.options import StorageOptions
 from tirlite.rewrite.pipeline import Rewritten, after
-from tirlite.rewrite.split_webs import SplitWebs
-from tirlite.rewrite.storage_problem import StorageProblem, attach_loop, is_smaller, storage_problem, weaker_problems
+from tirlite.rewrite.storage.split_webs import SplitWebs
+from tirlite.rewrite.storage.storage_problem import (
+    StorageProblem,
+    attach_loop,
+    is_smaller,
+    storage_problem,
+    weaker_problems,
+)
 from tirlite.sizes import Proof, Size, ceildiv, prove_le, round_up
 
 if TYPE_CHECKING:
     from tirlite.analysis import StorageFault
-    from tirlite.rewrite.shape_rewrite import Declarations
+    from tirlite.rewrite.storage.shape_rewrite import Declarations
 
 # Strategies that give each slot an allocation of its own, and so need no alignment beyond the natural one.
 _WHOLE_SLOTS = ("none", "tvm", "share")
@@ -116,7 +122,7 @@ def _by_shape(chosen: StorageOptions, facts: Facts) -> Rewritten | None:
         return None
     if chosen.capacity is not None:
         found = found.with_capacity(chosen.capacity)
-    from tirlite.rewrite.shape_rewrite import ByShape, declarations
+    from tirlite.rewrite.storage.shape_rewrite import ByShape, declarations
 
     engine = chosen.searcher()
     shapes = ByShape.of(found, chosen.budget, engine)

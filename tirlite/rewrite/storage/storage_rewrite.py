@@ -1,6 +1,6 @@
 """StorageRewrite merges the allocations of a function by a plan.
 
-What plans and merges is loaded for functions that allocate, see `rewrite.planned_storage`.
+What plans and merges is loaded for functions that allocate, see `rewrite.storage.planned_storage`.
 """
 
 from __future__ import annotations
@@ -46,6 +46,6 @@ class StorageRewrite(StorageOptions, FactsPass):
         facts = after(Normalize(), facts)
         if isinstance(self.strategy, str) and not any(True for _ in statements_of(facts.func.body, Allocate)):
             return Rewritten(facts.func)
-        from tirlite.rewrite.planned_storage import rewritten
+        from tirlite.rewrite.storage.planned_storage import rewritten
 
         return rewritten(facts, self)

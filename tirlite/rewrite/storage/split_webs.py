@@ -30,7 +30,7 @@ from tirlite.ir import (
 )
 from tirlite.record import record
 from tirlite.rewrite.pipeline import FactsPass
-from tirlite.rewrite.storage_problem import left_alone
+from tirlite.rewrite.storage.storage_problem import left_alone
 
 if TYPE_CHECKING:
     from tirlite.analysis.coverage.webs import Web

@@ -57,7 +57,7 @@ class CheckBounds(FactsPass):
         # What is called is looked at, too.
         if is_plainly_inside(func) and not (self.at_entry and calls_in(func.body)):
             return func
-        from tirlite.rewrite.checks import with_checks, with_marks
+        from tirlite.rewrite.checks.marks import with_checks, with_marks
 
         if self.plainly:
             return with_marks(facts)

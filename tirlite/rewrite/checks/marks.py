@@ -55,7 +55,7 @@ from tirlite.sizes import Size
 from tirlite.sizes.poly import of_terms, terms_of
 
 if TYPE_CHECKING:
-    from tirlite.rewrite.lifted_checks import Lifted
+    from tirlite.rewrite.checks.lifted_checks import Lifted
 
 N = TypeVar("N", bound=Node)
 
@@ -96,8 +96,8 @@ def with_checks(facts: Facts, *, at_entry: bool, at_loops: bool) -> PrimFunc:
         return _marked(facts.func, safety_of(facts, at_loops=at_loops).judged)
     func = facts.func
     if calls_in(func.body):
+        from tirlite.rewrite.checks.lifted_checks import lifted_safety
         from tirlite.rewrite.fit_callees import fit_callees
-        from tirlite.rewrite.lifted_checks import lifted_safety
 
         func = fit_callees(func)
         facts = facts if func is facts.func else Facts(func)

@@ -13,7 +13,7 @@ from tirlite.ir import Allocate, AttrKey, AttrStmt, Buffer, Load, PrimFunc, SeqS
 from tirlite.plan import PerShape
 from tirlite.plan.search.engine import Engine
 from tirlite.record import record
-from tirlite.rewrite.storage_problem import LINE_BYTES, StorageProblem, attach_loop
+from tirlite.rewrite.storage.storage_problem import LINE_BYTES, StorageProblem, attach_loop
 
 
 @record

@@ -1,0 +1,1 @@
+"""What keeps accesses inside of their buffers and iterations apart: checks, and errors that are certain."""
