@@ -9,7 +9,6 @@ from tirlite.analysis import shape_plan
 from tirlite.analysis.facts import Facts
 from tirlite.codegen.aliases import Aliases
 from tirlite.codegen.callees import Callees, legal, offered_ahead, write_versions
-from tirlite.codegen.doubtful import OnEntry, doubtful_buffers
 from tirlite.codegen.expressions import Expressions
 from tirlite.codegen.faults import KernelFunction
 from tirlite.codegen.kernel_calls import Versions, dim_parameters
@@ -22,11 +21,12 @@ from tirlite.codegen.refused import NotCompiled, Refused
 from tirlite.codegen.statements import Statements
 from tirlite.codegen.storage import HeapNeed, Home, Storage, Workspace, assign_homes, heap_need, stack_shares
 from tirlite.diag import Message
-from tirlite.ir import AttrStmt, Buffer, DType, For, PrimFunc, Var, f32, handle, statements_of, u8
+from tirlite.ir import Allocate, AttrStmt, Buffer, DType, For, PrimFunc, Var, View, f32, handle, statements_of, u8
 from tirlite.record import record
 from tirlite.target.processor import HOST, processor_called
 
 if TYPE_CHECKING:
+    from tirlite.codegen.doubtful import OnEntry
     from tirlite.codegen.reports import Told
 
 _Maker: TypeAlias = Callable[[PrimFunc, str, Storage], Statements]
@@ -85,10 +85,10 @@ def lower(
     """
     facts = Facts(func)
     shares, runners = stack_shares(func), 1 if debug else workers
-    on_entry = OnEntry(facts)
+    on_entry, doubtful = _on_entry(facts)
     storage = assign_homes(func, runners, shares[func], on_entry)
     storage = storage.on_heap() if debug else storage
-    workspace = Workspace.of(storage, () if debug else doubtful_buffers(facts, on_entry))
+    workspace = Workspace.of(storage, () if debug else doubtful)
     name, own = legal(func.name), () if debug or exported or lines else offered_ahead(func)
     is_written = ahead is not None and (*ahead.offered,) == own
     if ahead is None or not is_written:
@@ -96,7 +96,7 @@ def lower(
     module, versions, storages = ahead.module, ahead.versions, ahead.storages
     module.span = func.span
     versions.receive(facts)
-    statements_of = _checked_statements(func, versions, module) if debug else ahead.statements
+    maker = _checked_statements(func, versions, module) if debug else ahead.statements
 
     def storage_of(callee: PrimFunc) -> Storage:
         # A function may run several times at once: its temporaries lie on the stack or on the heap.
@@ -108,10 +108,10 @@ def lower(
         for callee in () if is_written else own:
             ahead.write(callee)
         storages[func] = storage
-        statements = statements_of(func, name, storage)
+        statements = maker(func, name, storage)
         _write_kernel(func, statements, workspace)
         kernel = statements.out
-        write_versions(versions, module, lambda each, name: statements_of(each, name, storage_of(each)))
+        write_versions(versions, module, lambda each, name: maker(each, name, storage_of(each)))
     except Refused as refused:
         raise NotCompiled(refused.what, refused.instead, span=module.span).error() from None
     define_entry(kernel, name)
@@ -119,6 +119,16 @@ def lower(
     if size_name:
         _write_size_function(func, size_name, workspace, storage.line, module)
     return _told(func, name, size_name, workspace, storage.line, ahead)
+
+
+def _on_entry(facts: Facts) -> tuple[OnEntry | None, tuple[Buffer, ...]]:
+    """What tells of extents on entry, and the buffers with doubtful ones; nothing where nothing is allocated."""
+    if not any(True for _ in statements_of(facts.func.body, Allocate, View)):
+        return None, ()
+    from tirlite.codegen.doubtful import OnEntry, doubtful_buffers
+
+    on_entry = OnEntry(facts)
+    return on_entry, doubtful_buffers(facts, on_entry)
 
 
 def _told(func: PrimFunc, name: str, size_name: str, workspace: Workspace, line: int, own: Callees) -> Lowered:

@@ -102,9 +102,8 @@ class Version:
             halves = halves_of(whole.final)
             assert halves is not None
             return replace(whole.rewritten, func=halves[number], facts=None)
-        from tirlite.rewrite.lower_callees import LowerCallees
         from tirlite.rewrite.pipeline import Rewritten, run_pipeline
-        from tirlite.rewrite.pipelines import pipeline
+        from tirlite.rewrite.pipelines import LowerCallees, pipeline
         from tirlite.schedules.auto import auto
 
         options = self.options

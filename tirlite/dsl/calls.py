@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from _ctypes import CFuncPtr
 from collections.abc import Callable, Mapping
 
 from tirlite.diag import Span
 from tirlite.dsl.convert import condition, constant, integer, is_literal, number, together
-from tirlite.dsl.host_functions import is_native, native_address
+from tirlite.dsl.host_functions import native_address
 from tirlite.dsl.operators import OperandType
 from tirlite.dsl.parameters import described
 from tirlite.dsl.vocabulary import MIN, CallSite, WrongArgument, misplaced
@@ -237,7 +238,7 @@ def _extern_function(value: object) -> Expr | None:
     """A function outside of the kernel: by its name, or by its address in this process."""
     if isinstance(value, str) and value:
         return StringImm(value)
-    if is_native(value):
+    if isinstance(value, CFuncPtr):
         value = native_address(value)
     if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= i64.max:
         return IntImm(i64, value)

@@ -27,11 +27,6 @@ def of_constants(function: Callable[..., object], args: Sequence[object], span: 
     return number
 
 
-def is_native(value: object) -> bool:
-    """Whether `value` is a C function of ctypes."""
-    return isinstance(value, CFuncPtr)
-
-
 def native_address(function: object) -> int:
     """The address of a C function. It is the caller's matter to keep what lies there alive."""
     assert isinstance(function, CFuncPtr)

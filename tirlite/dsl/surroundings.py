@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import builtins
+from _ctypes import CFuncPtr
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING
 
 from tirlite.diag import KernelError, Message, Span, nearest
-from tirlite.dsl.host_functions import is_native
 from tirlite.dsl.inline import Inline
 from tirlite.dsl.lookups import ABSENT, Asked, Lookups, layers_of, looked_up
 from tirlite.dsl.parameters import ParamType
@@ -214,7 +214,7 @@ def is_tl(value: object) -> bool:
 
 def is_captured(value: object) -> bool:
     """Whether a value from around a kernel is a constant of it, and not one of the words that it is written in."""
-    if isinstance(value, type) or (callable(value) and not is_native(value)):
+    if isinstance(value, type) or (callable(value) and not isinstance(value, CFuncPtr)):
         return False
     return not isinstance(value, (Expr, DType, TensorType, ParamType, Word, Namespace, ModuleType, PrimFunc))
 
@@ -229,7 +229,7 @@ def meaning(value: object, name: str, span: Span) -> object:
     """What a Python value means in a kernel. Raises ForeignValue where it means nothing."""
     if isinstance(value, (Dim, Poly)) or is_of_sympy(value):
         return _extent(value, span)
-    if isinstance(value, (Expr, DType, TensorType, ParamType, Word, Namespace, Inline, str, tuple)) or is_native(value):
+    if isinstance(value, (Expr, DType, TensorType, ParamType, Word, Namespace, Inline, str, tuple, CFuncPtr)):
         return value
     if (kernel := kernel_of(value)) is not None:
         return kernel

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from tirlite.rewrite.compute_once import ComputeOnce as ComputeOnce
     from tirlite.rewrite.divide_loops import DivideLoops as DivideLoops
     from tirlite.rewrite.find_reductions import FindReductions as FindReductions
-    from tirlite.rewrite.lower_callees import LowerCallees as LowerCallees
     from tirlite.rewrite.narrow_integers import NarrowIntegers as NarrowIntegers
     from tirlite.rewrite.normalize import Normalize as Normalize
     from tirlite.rewrite.observers import (
@@ -20,8 +19,13 @@ if TYPE_CHECKING:
     )
     from tirlite.rewrite.parallelize_loops import ParallelizeLoops as ParallelizeLoops
     from tirlite.rewrite.partition_loops import PartitionLoops as PartitionLoops
-    from tirlite.rewrite.pipeline import Observer as Observer, Pass as Pass, Step as Step, run_pipeline as run_pipeline
-    from tirlite.rewrite.pipelines import default_pipeline as default_pipeline
+    from tirlite.rewrite.pipeline import (
+        Observer as Observer,
+        Pass as Pass,
+        Step as Step,
+        run_pipeline as run_pipeline,
+    )
+    from tirlite.rewrite.pipelines import LowerCallees as LowerCallees, default_pipeline as default_pipeline
     from tirlite.rewrite.reductions import (
         BlockReductions as BlockReductions,
         CheckReductions as CheckReductions,

@@ -1,4 +1,4 @@
-"""Runs passes in a row, and tells observers of every step."""
+"""Runs passes in a row, and tells observers of every step; passes that hold other passes."""
 
 from __future__ import annotations
 
@@ -126,3 +126,26 @@ def after(each: Pass, facts: Facts) -> Facts:
 
 def _made(each: Pass, facts: Facts) -> Rewritten:
     return each.on(facts) if isinstance(each, FactsPass) else Rewritten(each(facts.func))
+
+
+@record
+class ForLarge(FactsPass):
+    """Leaves calls whose arrays take `least` bytes or more in all to a version that takes `steps` instead.
+
+    It changes nothing by itself. In a version that serves all sizes it does not count.
+    """
+
+    least: int
+    steps: tuple[Pass, ...]
+
+    def rewritten(self, facts: Facts) -> PrimFunc:
+        return facts.func
+
+    def on(self, facts: Facts) -> Rewritten:
+        return Rewritten(facts.func, facts=facts, large_from=self.least)
+
+
+def versions(steps: tuple[Pass, ...]) -> list[tuple[Pass, ...]]:
+    """The steps for usual calls, and those in their place for large arrays if there are such."""
+    large = [each for each in steps if isinstance(each, ForLarge)]
+    return [tuple(each for each in steps if each not in large), *(each.steps for each in large)]

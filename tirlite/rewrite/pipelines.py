@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tirlite.ir import PrimFunc, calls_in
+from tirlite.ir.demand import pass_call
+from tirlite.record import record
 from tirlite.rewrite.checks.check_bounds import CheckBounds
 from tirlite.rewrite.checks.check_races import CheckRaces
 from tirlite.rewrite.compute_once import ComputeOnce
 from tirlite.rewrite.divide_loops import DivideLoops
 from tirlite.rewrite.find_reductions import FindReductions
-from tirlite.rewrite.for_large import versions
-from tirlite.rewrite.lower_callees import LowerCallees
 from tirlite.rewrite.narrow_integers import NarrowIntegers
 from tirlite.rewrite.normalize import Normalize
 from tirlite.rewrite.options import Form, Options
 from tirlite.rewrite.parallelize_loops import ParallelizeLoops
 from tirlite.rewrite.partition_loops import PartitionLoops
-from tirlite.rewrite.pipeline import Pass
+from tirlite.rewrite.pipeline import Pass, versions
 from tirlite.rewrite.reductions import BlockReductions, CheckReductions, SplitReductions
 from tirlite.rewrite.storage.storage_rewrite import StorageRewrite
 from tirlite.rewrite.threads.passes import InjectVirtualThreads, SplitThreads
@@ -29,6 +31,28 @@ if TYPE_CHECKING:
 
     from tirlite.plan import Strategy
     from tirlite.rewrite.options import BesideStrategy
+
+
+@record
+class LowerCallees:
+    """Runs `passes` on each function that is called, callees first, and lets callers allocate its scratch.
+
+    Functions are called in the version for empty arrays where a dim may be 0, see `fit_callees`.
+    """
+
+    passes: tuple[Pass, ...] = ()
+    name: str = "lower-callees"
+    # Told of each function when it is lowered: code may be made of it while others still are.
+    observers: tuple[Callable[[PrimFunc], object], ...] = ()
+
+    @pass_call
+    def __call__(self, func: PrimFunc) -> PrimFunc:
+        if not calls_in(func.body):
+            return func
+        from tirlite.rewrite.storage.lifted_scratch import with_callees_lowered
+
+        return with_callees_lowered(func, self.passes, self.observers)
+
 
 # What becomes of loops where no schedule says it, and what is known of them here is all there is to go by.
 LOOPS: tuple[Pass, ...] = (

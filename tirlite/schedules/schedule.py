@@ -10,8 +10,8 @@ from tirlite.diag import boundary
 from tirlite.ir import PrimFunc
 from tirlite.ir.demand import demand_prim_func
 from tirlite.late import LateModule
-from tirlite.rewrite.for_large import ForLarge
 from tirlite.rewrite.normalize import Normalize
+from tirlite.rewrite.pipeline import ForLarge
 from tirlite.schedules.handle import BufferHandle, BufferName, LoopHandle, LoopName, buffer_named, loop_named, name_of
 from tirlite.schedules.step import Step
 

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from tirlite.diag import CallTypeError, CallValueError, Message, TirliteError, boundary
 from tirlite.driver import Kernel
 from tirlite.ir import PrimFunc
-from tirlite.rewrite.for_large import versions
-from tirlite.rewrite.pipeline import Pass
+from tirlite.rewrite.pipeline import Pass, versions
 from tirlite.runtime.signature import signature_of
 from tirlite.schedules.auto import schedule_of
 from tirlite.schedules.schedule import Schedule

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from _queue import Empty, SimpleQueue  # the module queue loads others
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from sys import getswitchinterval, setswitchinterval
@@ -12,10 +11,12 @@ from typing import TYPE_CHECKING
 
 from tirlite.codegen.llvm.machine import SETTINGS, Compiled, Effort, compiled, effort_of, machine_for, new_machine
 from tirlite.gate import GATE
-from tirlite.record import record
+from tirlite.record import cached_property, record
 from tirlite.target.processor import HOST, processors
 
 if TYPE_CHECKING:
+    from queue import SimpleQueue
+
     from llvmlite.binding import TargetMachine
 
     from tirlite.codegen.lower import Lowered
@@ -52,12 +53,17 @@ class SideBySide:
 
     def __init__(self, target: str = HOST) -> None:
         self._target = target
-        self._waiting: SimpleQueue[Part | None] = SimpleQueue()
         self._begun: set[str] = set()
         self._made: dict[str, Compiled] = {}
         self._failures: list[BaseException] = []
         self._threads: list[Thread] = []
         self._settings = ExitStack()
+
+    @cached_property
+    def _waiting(self) -> SimpleQueue[Part | None]:
+        from _queue import SimpleQueue  # the module queue loads others
+
+        return SimpleQueue()
 
     def __enter__(self) -> SideBySide:
         import llvmlite.binding  # noqa: F401  # before there are threads that would take turns at it
@@ -123,6 +129,8 @@ class SideBySide:
             self._failures.append(failure)
 
     def _work(self) -> None:
+        from _queue import Empty
+
         machines = _Machines(self._target)
         with suppress(Empty):
             while True:

@@ -63,9 +63,8 @@ def schedule_of(func: PrimFunc, given: object, target: Target) -> Schedule:
     if given is None or isinstance(given, tuple):
         return Schedule(func, given or ())
     from tirlite.analysis.facts import Facts
-    from tirlite.rewrite.for_large import ForLarge
     from tirlite.rewrite.normalize import Normalize
-    from tirlite.rewrite.pipeline import after
+    from tirlite.rewrite.pipeline import ForLarge, after
     from tirlite.rewrite.threads.passes import InjectVirtualThreads, SplitThreads
     from tirlite.schedules.auto.orders import orders
 
