@@ -20,10 +20,6 @@ from tirlite.kernels.operators.indexing import gather
 from tirlite.kernels.operators.resize import resize
 from tirlite.kernels.operators.softmax import softmax
 
-# By the module: both tests of a case run in a row, in one process, which makes its function once.
-each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name, scope="module")
-
-
 # Their sums are written in vectors, each way to lay out operands in another one.
 PRODUCTS = ("conv", "conv_transpose", "gemm", "matmul")
 FIRST = {case.name.split("-")[0]: case for case in reversed(CASES)}
@@ -62,14 +58,11 @@ def assert_close(result: object, expected: object, tolerance: float) -> None:
             np.testing.assert_allclose(made.astype(np.float64), wanted, rtol=0, atol=tolerance * largest)
 
 
-@each_case
-def test_compiled_operators_give_what_numpy_gives(case: Case) -> None:
-    assert_close(compiled(case)(*inputs(case)), case.reference(*inputs(case)), case.tolerance)
-
-
-@each_case
-def test_interpreted_operators_give_what_numpy_gives(case: Case) -> None:
-    assert_close(kernel(case).interpret(*inputs(case)), case.reference(*inputs(case)), case.tolerance)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_operators_give_what_numpy_gives_compiled_and_interpreted(case: Case) -> None:
+    wanted = case.reference(*inputs(case))
+    for run in (compiled(case), kernel(case).interpret):
+        assert_close(run(*inputs(case)), wanted, case.tolerance)
 
 
 def test_names_tell_cases_apart() -> None:
