@@ -253,6 +253,19 @@ def test_extents_of_one_go_with_all_others_of_their_letter() -> None:
     compare(made, [{"x": rng.random((n, 1), np.float32), "y": rng.random((m, k), np.float32)} for n, m, k in shapes])
 
 
+def test_each_letter_has_one_extent() -> None:
+    """That two products of extents are equal was all that was demanded: 2 x 3 went with 3 x 2."""
+    nodes = [node("Einsum", ["x", "y"], ["z"], equation="bij,bjk->ik"), node("Einsum", ["x"], ["d"], equation="bii->b")]
+    f = tl.from_onnx(model(nodes, {"x": (FLOAT, ["b", "i", "j"]), "y": (FLOAT, ["c", "m", "k"])}, ["z", "d"]))
+    assert [str(each) for each in f.demands] == ["b == c", "j == m", "i == j"]
+    x, y = np.ones((2, 3, 3), np.float32), np.ones((2, 3, 4), np.float32)
+    net = tl.graph.compile(f)
+    np.testing.assert_allclose(net(x, y)[0], np.einsum("bij,bjk->ik", x, y))
+    np.testing.assert_allclose(net(x, y)[1], np.einsum("bii->b", x))
+    with pytest.raises(tl.KernelAssertionError, match=r"z = .*demands that b == c \(2 and 3\)"):
+        net(x, y.reshape(3, 2, 4))
+
+
 def test_diagonals_of_dims() -> None:
     nodes = [
         node("MatMul", ["x", "y"], ["square"]),

@@ -131,6 +131,10 @@ class CallBuilder:
         finally:
             self._span, self._name = before
 
+    def _asking(self, what: str) -> str:
+        """What asks something of extents, with the name that is set."""
+        return f"{self._name} = {what}" if self._name else what
+
     def _here(self) -> Span | None:
         return self._span or user_line()
 

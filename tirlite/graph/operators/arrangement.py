@@ -282,7 +282,8 @@ class Arrangement(CallBuilder):
             value = self.renewal.value(value)
             shape = self.renewal.shape(shape_of(shape, span))
         extents = resolved(value.shape, shape_of(shape, span))
-        if self.renewal is not None and self.renewal.is_open(product(value.shape), product(extents), "reshape", span):
+        asked_by = self._asking("reshape")
+        if self.renewal is not None and self.renewal.is_open(product(value.shape), product(extents), asked_by, span):
             return self.assume(value, extents)
         return self.call("reshape", value, attrs=Reshape(extents))
 
@@ -292,9 +293,14 @@ class Arrangement(CallBuilder):
         (value,) = self._operands([x], span := self._here())
         extents = shape_of(shape, span)
         made = self.call("assume", value, attrs=Reshape(extents))
-        before, after = product(value.shape), product(extents)
+        differ = [(a, b) for a, b in zip(value.shape, extents, strict=False) if not is_equal(a, b)]
+        is_one = len(differ) == 1 and len(value.shape) == len(extents)
+        before, after = differ[0] if is_one else (product(value.shape), product(extents))
+        asked_by = self._asking(f"reshape({value.type})")
+        if is_one and self.renewal is not None and self.demands.ask(after, before, asked_by, span):
+            return made
         if not is_equal(before, after) and not run_dims((before, after)):
-            self.demands.assume(before, after, f"reshape({value.type})", span)
+            self.demands.assume(before, after, asked_by, span)
         return made
 
     def flatten(self, x: Operand, axis: int = 1) -> Call:

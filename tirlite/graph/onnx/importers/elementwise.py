@@ -239,7 +239,7 @@ def einsum(b: Builder, equation: str, operands: Sequence[Expr]) -> Expr:
     if len(set(target)) < len(target) or not set(target) <= set("".join(written)):
         raise Unsupported(f"{of} has a letter in its result twice, or one that no term has")
     pairs = [_diagonal(b, of, each, term) for each, term in zip(operands, written, strict=True)]
-    (value, have), *rest = _broadcast(b, of, pairs)
+    (value, have), *rest = _broadcast(_alike(b, of, pairs), b)
     for number, (operand, letters) in enumerate(rest, 1):
         later = {letter for _, term in rest[number:] for letter in term} | set(target)
         value, have = _multiplied(b, value, have, operand, letters, later)
@@ -247,16 +247,39 @@ def einsum(b: Builder, equation: str, operands: Sequence[Expr]) -> Expr:
     return _ordered(b, value, have, list(target))
 
 
-def _broadcast(b: Builder, of: str, pairs: Sequence[tuple[Expr, str]]) -> list[tuple[Expr, str]]:
+def _alike(b: Builder, of: str, pairs: Sequence[tuple[Expr, str]]) -> list[tuple[Expr, str]]:
+    """Operands with one extent for each letter, which is demanded, but for extents of 1. Raises Unsupported."""
+    extents: dict[str, Size] = {}
+    made = []
+    for x, have in pairs:
+        for axis, letter in enumerate(have):
+            known, extent = extents.setdefault(letter, x.shape[axis]), x.shape[axis]
+            if is_equal(known, 1):
+                extents[letter] = extent
+            elif not is_equal(extent, 1):
+                what = f"`{letter}` of {of} is {known} in one operand, and {extent} in another"
+                x = _with_extent(b, x, axis, known, what)
+        made.append((x, have))
+    return made if b.renewal is None else [(b.renewal.value(x), have) for x, have in made]
+
+
+def _with_extent(b: Builder, x: Expr, axis: int, extent: Size, otherwise: str) -> Expr:
+    """The operand with this extent along an axis, which is demanded. Raises Unsupported where it never has it."""
+    given = x.shape[axis]
+    if prove_eq(extent, given) is Proof.NO:
+        raise Unsupported(otherwise)
+    return x if is_equal(extent, given) else b.assume(x, (*x.shape[:axis], extent, *x.shape[axis + 1 :]))
+
+
+def _broadcast(pairs: Sequence[tuple[Expr, str]], b: Builder) -> list[tuple[Expr, str]]:
     """Operands without the axes of 1 along which others have more: they are the same for all indices there."""
     extents: dict[str, Size] = {}
     for x, have in pairs:
-        for letter, extent in zip(have, x.shape, strict=True):
-            known = extents.setdefault(letter, extent)
-            if is_equal(known, 1):
-                extents[letter] = extent
-            elif not is_equal(extent, 1) and prove_eq(known, extent) is Proof.NO:
-                raise Unsupported(f"`{letter}` of {of} is {known} in one operand, and {extent} in another")
+        extents |= {
+            letter: extent
+            for letter, extent in zip(have, x.shape, strict=True)
+            if letter not in extents or is_equal(extents[letter], 1)
+        }
     found = []
     for x, have in pairs:
         each = zip(have, x.shape, strict=True)
@@ -271,8 +294,7 @@ def _diagonal(b: Builder, of: str, x: Expr, have: str) -> tuple[Expr, str]:
     while (twice := next((letter for letter in have if have.count(letter) > 1), None)) is not None:
         first, second = have.index(twice), have.rindex(twice)
         extent = x.shape[first]
-        if not is_equal(extent, x.shape[second]):
-            raise Unsupported(f"`{twice}` of {of} is {extent} and {x.shape[second]} in one operand")
+        x = _with_extent(b, x, second, extent, f"`{twice}` of {of} is {extent} and {x.shape[second]} in one operand")
         steps = b.range(b.constant(np.int64(0)), b.constant(np.int64(1)), extent)
         row, column = (b.reshape(steps, (extent, *(1,) * (len(have) - axis - 1))) for axis in (first, second))
         others = b.cast(b.constant(np.int64(0)), x.dtype)
