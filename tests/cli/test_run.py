@@ -161,6 +161,28 @@ def test_indices_are_in_range_that_are_gathered_themselves(tmp_path: Path) -> No
     assert main(["run", str(path), "--dim", "e=20"]) == 0
 
 
+def test_dims_have_the_names_of_the_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Those that are no identifiers as well, and those that gave way to others: y's to those of x, t to twice one."""
+    helper, kind = onnx.helper, onnx.TensorProto.FLOAT
+    given = {"x": ["2n", "for", "n,m"], "y": ["k", "f", "m 2"], "z": ["t"]}
+    inputs = [helper.make_tensor_value_info(name, kind, extents) for name, extents in given.items()]
+    nodes = [
+        helper.make_node("Add", ["x", "y"], ["a"]),
+        helper.make_node("Concat", ["x", "a"], ["b"], axis=2),
+        helper.make_node("Add", ["b", "z"], ["c"]),
+    ]
+    graph = helper.make_graph(nodes, "net", inputs, [onnx.ValueInfoProto(name="c")])
+    path = tmp_path / "net.onnx"
+    path.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]).SerializeToString())
+    told = [*(f"--dim={each}" for each in ("2n=2", "f=3", "t=8")), "--facts=2n<=4, 2<=for, n,m%4==0"]
+    assert main(["run", str(path), *told, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["dims"] == {"_2n": 2, "_for": 3, "n_m": 4}
+    for other, why in (("k=3", "the inputs have"), ("t=9", "the inputs have t = "), ("q=2", "there is no dim `q`")):
+        assert main(["run", str(path), "--dim=2n=2", f"--dim={other}"]) == 2
+        assert why in capsys.readouterr().err
+    assert main(["plan", str(path), "--dim=k=2", "--dim=f=3", "--dim=m 2=4"]) == 0
+
+
 def test_what_is_no_model_is_told_with_code_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "net.onnx").write_bytes(b"no model")
     for command in (["run"], ["plan"], ["bench", "graphs"]):

@@ -18,7 +18,7 @@ from tirlite.cli.command_error import input_at_fault
 from tirlite.cli.model_options import bad_option, by_identifier
 from tirlite.cli.turns import medians
 from tirlite.graph import compile, from_onnx  # noqa: A004
-from tirlite.graph.sample_arguments import sample_sizes
+from tirlite.graph.sample_arguments import sample_sizes, sizes_by_name
 from tirlite.record import record
 from tirlite.sizes import SizeLike
 from tirlite.target import Target
@@ -46,7 +46,7 @@ def model_rows(paths: Sequence[Path], told: ModelSizes, runs: int) -> Iterator[G
     """
     with input_at_fault():
         networks = [(path, _network(path, told)) for path in paths]
-    known = dict.fromkeys(name for _, network in networks for name in network.dims)
+    known = dict.fromkeys(name for _, network in networks for name in sizes_by_name(network.function))
     for name, values in by_identifier(paths[0], told.values).items() if paths else told.values.items():
         if name not in known:
             option = f"--dim {name}={','.join(map(str, values))}"
@@ -81,9 +81,9 @@ def _beside(
 def _network(path: Path, told: ModelSizes) -> Network:
     network = Network(from_onnx(path, dims=told.dims, constants=told.constants))
     values = by_identifier(path, told.values)
-    names = [name for name in network.dims if name in values]
+    names = [name for name in sizes_by_name(network.function) if name in values]
     bindings = []
     for choice in product(*(values[name] for name in names)):
-        known = {network.dims[name]: value for name, value in zip(names, choice, strict=True)}
+        known = dict(zip(names, choice, strict=True))
         bindings.append({dim.name: value for dim, value in sample_sizes(network.function, known).items()})
     return replace(network, bindings=tuple(bindings))

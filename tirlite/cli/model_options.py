@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Iterable, Mapping
+from keyword import iskeyword
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 
 V = TypeVar("V")
 
-# A fact of a dim whose name is an identifier, so far as it says that: nothing but comparisons and numbers beside it.
-_OF_IDENTIFIER = re.compile(r"[\s\d<>=]*[^\W\d]\w*[\s\d<>=%]*|\s*")
+# A fact of a dim whose name is an identifier: nothing but comparisons and numbers beside it.
+_OF_IDENTIFIER = re.compile(r"(?=.*[<>=])\s*(\d+\s*[<>=]+\s*)?[^\W\d]\w*\s*([<>=%][\s\d<>=%]*)?|\s*")
 
 
 # How the options about models are written, each with what it does.
@@ -71,7 +72,7 @@ def dims_of_model(models: Iterable[Path], bound: Mapping[str, int], facts: list[
     if not all(_OF_IDENTIFIER.fullmatch(each) for each in told.split(",")):
         from tirlite.graph.onnx.model import dim_names_of
 
-        names = {raw: name for model in models for raw, name in dim_names_of(model).items() if not raw.isidentifier()}
+        names = {raw: name for model in models for raw, name in dim_names_of(model).items() if raw != name}
         longest_first = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
         told = re.sub(longest_first, lambda met: names[met[0]], told) if names else told
     return {**parse_facts(told), **bound}
@@ -79,7 +80,7 @@ def dims_of_model(models: Iterable[Path], bound: Mapping[str, int], facts: list[
 
 def by_identifier(model: Path, told: Mapping[str, V]) -> dict[str, V]:
     """What is told of dims by the names that a model gives extents, by the identifiers that these become."""
-    if all(name.isidentifier() for name in told):
+    if all(name.isidentifier() and not iskeyword(name) for name in told):
         return dict(told)
     from tirlite.graph.onnx.model import dim_names_of
 

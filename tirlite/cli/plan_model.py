@@ -42,11 +42,10 @@ def _largest(graph: CompiledGraph, sizes: Mapping[str, int]) -> Plan:
     """The plan of the largest part of a graph in parts, in a call with random inputs: that finds the sizes of some."""
     import numpy as np
 
-    from tirlite.graph.sample_arguments import dims_in, sample_arguments, sample_sizes
+    from tirlite.graph.sample_arguments import sample_arguments, sample_sizes
     from tirlite.sizes import evaluate
 
-    known = {dim: sizes[dim.name] for dim in dims_in(graph.function) if dim.name in sizes}
-    arguments = sample_arguments(graph.function, sample_sizes(graph.function, known), np.random.default_rng(0), {})
+    arguments = sample_arguments(graph.function, sample_sizes(graph.function, sizes), np.random.default_rng(0), {})
     plans = graph.plans(*arguments)
     parts = "1 part" if len(plans) == 1 else f"{len(plans)} parts"
     print(f"in {parts}; below is the largest of a call with random inputs", file=sys.stderr)
@@ -62,6 +61,7 @@ def model_plan(path: Path, told: ToldOfModel, choices: Choices) -> Plan:
     """
     from tirlite.driver.shapes import MissingSize
     from tirlite.graph import compile, from_onnx  # noqa: A004
+    from tirlite.graph.sample_arguments import sizes_by_name
     from tirlite.sizes import dims_of
     from tirlite.solver import LateEngine
 
@@ -71,13 +71,15 @@ def model_plan(path: Path, told: ToldOfModel, choices: Choices) -> Plan:
     if graph.parts != (graph,):
         return _largest(graph, told.sizes)
     by_shape = choices.get("strategy") == "per_shape"
+    named = sizes_by_name(function)
+    sizes = {str(named.get(name, name)): value for name, value in told.sizes.items()}
     try:
-        return graph.plan_at(**told.sizes) if told.sizes or by_shape else graph.plan
+        return graph.plan_at(**sizes) if sizes or by_shape else graph.plan
     except TirliteError as error:
         if not isinstance(error.messages[0], MissingSize):
             raise
     names = dict.fromkeys(dim.name for param in function.params for extent in param.shape for dim in dims_of(extent))
-    missing = [name for name in names if name not in told.sizes]
+    missing = [name for name in names if name not in sizes]
     example = " ".join(f"--dim {name}=4" for name in missing)
     why = f"the plan depends on {' and '.join(f'`{name}`' for name in missing)} too; add {example}"
     raise bad_option("--dim", why)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tirlite.graph import CompiledGraph, Function
+    from tirlite.sizes import Dim
 
 _DESCRIPTION = """\
 Compiles an ONNX model and runs it once. Inputs that are not given are filled with seeded random numbers, indices with
@@ -92,7 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
             arrays = _arrays(function, dict(pairs("--input", arguments.input)), told, arguments.seed)
         _, binding = bind(function, arrays)
         sizes = {dim.name: value for dim, value in binding.items()}
-        _refuse_other(told, sizes)
+        _refuse_other(function, told, binding)
         with working(f"compiling {model}, and running it for the first time"):
             graph: CompiledGraph = compile(function, strategy=arguments.planner, threads=arguments.threads)
             found = graph(*arrays)
@@ -110,10 +111,14 @@ def run(arguments: argparse.Namespace) -> int:
     return heard.code
 
 
-def _refuse_other(told: Mapping[str, int], sizes: Mapping[str, int]) -> None:
+def _refuse_other(function: Function, told: Mapping[str, int], binding: Mapping[Dim, int]) -> None:
+    from tirlite.graph.sample_arguments import sizes_by_name
+    from tirlite.sizes import evaluate
+
+    named = sizes_by_name(function)
     for name, value in told.items():
-        if sizes[name] != value:
-            raise bad_option(f"--dim {name}={value}", f"the inputs have {name} = {sizes[name]}")
+        if (found := evaluate(named[name], binding)) != value:
+            raise bad_option(f"--dim {name}={value}", f"the inputs have {name} = {found}")
 
 
 def _arrays(function: Function, files: Mapping[str, str], told: Mapping[str, int], seed: int) -> list[npt.NDArray[Any]]:
@@ -123,9 +128,9 @@ def _arrays(function: Function, files: Mapping[str, str], told: Mapping[str, int
     """
     import numpy as np
 
-    from tirlite.graph.sample_arguments import dims_in, sample_arguments, sample_sizes
+    from tirlite.graph.sample_arguments import sample_arguments, sample_sizes, sizes_by_name
 
-    names, dims = [param.name for param in function.params], {dim.name: dim for dim in dims_in(function)}
+    names, dims = [param.name for param in function.params], sizes_by_name(function)
     for name in files:
         if name not in names:
             raise bad_option(f"--input {name}={files[name]}", f"the inputs are {', '.join(names)}")
@@ -133,13 +138,13 @@ def _arrays(function: Function, files: Mapping[str, str], told: Mapping[str, int
         if name not in dims:
             raise bad_option(f"--dim {name}={value}", f"there is no dim `{name}`; it has {', '.join(dims) or 'none'}")
     found = {name: loaded(f"--input {name}={file}", file) for name, file in files.items()}
-    known = {dims[name]: value for name, value in told.items()} | {
-        dim: array.shape[axis]
+    known = dict(told) | {
+        name: array.shape[axis]
         for param in function.params
         if (array := found.get(param.name)) is not None and array.ndim == param.tensor.rank
         for axis, extent in enumerate(param.shape)
-        for dim in dims.values()
-        if extent == dim
+        for name, size in dims.items()
+        if extent == size
     }
     sizes = sample_sizes(function, known)
     return sample_arguments(function, sizes, np.random.default_rng(seed), found)

@@ -14,8 +14,9 @@ from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Let, Tupl
 from tirlite.graph.extents import values
 from tirlite.graph.op import Op
 from tirlite.graph.program import program
-from tirlite.graph.types import TensorType, tensors
+from tirlite.graph.types import TensorType, extents_in, tensors
 from tirlite.sizes import Dim, Size, dims_of, evaluate
+from tirlite.sizes.poly import as_size, atom_of
 
 Array = npt.NDArray[Any]
 
@@ -34,13 +35,24 @@ def dims_in(function: FunctionNode) -> list[Dim]:
     return list(dict.fromkeys(dim for extent in function.extents for dim in dims_of(extent)))
 
 
-def sample_sizes(function: FunctionNode, told: Mapping[Dim, int]) -> dict[Dim, int]:
+def sizes_by_name(function: FunctionNode) -> dict[str, Size]:
+    """What each dim is, by name: those that gave way to others, as two extents must be equal, are what these are."""
+    found = {dim.name: as_size(dim) for dim in dims_in(function)}
+    now = function.extents if function.declared else []
+    for before, size in zip(extents_in(function.declared), now, strict=True):
+        found |= {dim.name: size for dim in atom_of(before, Dim) if dim.name not in found}
+    return found
+
+
+def sample_sizes(function: FunctionNode, told: Mapping[str, int]) -> dict[Dim, int]:
     """A value for each dim: as told, else the least by which demands hold and no extent is empty, if one is found."""
-    found = {dim: told.get(dim, dim.low) for dim in dims_in(function)}
-    asked = list(_asked(function))
+    named = sizes_by_name(function)
+    fixed = {dim: value for name, value in told.items() if name in named for dim in atom_of(named[name], Dim)}
+    found = {dim: fixed.get(dim, dim.low) for dim in dims_in(function)}
+    asked = [*_asked(function), *(_is_size(named[name], value) for name, value in told.items() if name in named)]
     for _ in range(2):
         for number, (dims, holds) in enumerate(asked):
-            free = [dim for dim in dims if dim in found and dim not in told]
+            free = [dim for dim in dims if dim in found and dim not in fixed]
             if not free or holds(found):
                 continue
             before = [each for _, each in asked[:number] if each(found)]
@@ -69,6 +81,10 @@ def _asked(function: FunctionNode) -> Iterator[tuple[tuple[Dim, ...], Any]]:
         dims = dims_of(extent)
         if known.issuperset(dims):
             yield dims, _is_positive(extent)
+
+
+def _is_size(size: Size, value: int) -> tuple[tuple[Dim, ...], Any]:
+    return dims_of(size), lambda binding: evaluate(size, binding) == value
 
 
 def _is_positive(extent: Size) -> Any:

@@ -337,7 +337,11 @@ class ModelDims:
         for name in (raw, called):
             if name in self._given:
                 self._told.add(name)
-                return self._given[name]
+                given = self._given[name]
+                facts = atom_of(given, Dim) if name != called else ()
+                # A dim of the model's name, which may be no identifier, is the one of this extent.
+                own = [Dim(called, dim.min, dim.max, dim.multiple_of) for dim in facts if dim.name == raw]
+                return as_size(own[0]) if own else given
         return as_size(Dim(called))
 
     @property
