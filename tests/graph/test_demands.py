@@ -78,6 +78,48 @@ def test_what_is_asked_of_one_dim_is_a_fact_of_it() -> None:
     assert str(limited).startswith("# n: min=30, max=64, multiple_of=4\n")
 
 
+def test_what_windows_on_windows_ask_is_said_by_remainders() -> None:
+    """Of three halvings, each doubled again, the last one asks for the most: the others say no more."""
+
+    def build(g: Builder, x: Expr, _: Expr) -> Expr:
+        skipped = []
+        for _ in range(3):
+            x = g.max_pool(x, 3, stride=2, pad=1)
+            skipped.append(x)
+        for other in skipped[1::-1]:
+            x = g.add(g.resize(x, (1, 1, 2 * x.shape[2]), mode="nearest"), other)
+        return x
+
+    f = made(build, tl.f32[1, 1, n], tl.f32[1])
+    assert [str(each) for each in f.demands] == ["1 <= n", "n % 8 == 0 or n % 8 == 7"]
+    assert [str(f.demands[1].left), str(f.demands[1].right)] == ["4*((n + 7)//8)", "(n + 1)//2"]
+    net, one = tl.graph.compile(f), np.zeros(1, np.float32)
+    assert [net(np.ones((1, 1, k), np.float32), one).shape[2] for k in (7, 8, 15)] == [4, 4, 8]  # type: ignore[union-attr]
+    for call in (net, net.interpret, lambda *arrays: tl.graph.evaluate(f, *arrays)):
+        with pytest.raises(tl.KernelAssertionError, match=r"add.*demands that n % 8 == 0 or n % 8 == 7 \(n = 9\)"):
+            call(np.ones((1, 1, 9), np.float32), one)
+
+
+def test_the_narrowest_of_several_limits_is_left() -> None:
+    g = Builder("limits", demands=Demands())
+    x = g.input("x", tl.f32[n])
+    for least in (3, 30, 7):
+        g.demands.assume(least, n + 0, f"at least {least}", None, is_most=True)
+    for most in (180, 100, 140):
+        g.demands.assume(2 * n, most, f"at most {most}", None, is_most=True)
+    f = g.function(g.exp(x))
+    assert [each.message for each in f.demands] == [
+        "`at least 30` demands that 30 <= n",
+        "`at most 100` demands that n <= 50",
+    ]
+
+
+def test_a_call_that_divides_by_nothing_names_the_operator() -> None:
+    f = made(lambda g, x, y: g.exp(g.reshape(x, [n // m, -1])), tl.f32[n, 4], tl.f32[m])
+    with pytest.raises(tl.KernelAssertionError, match=r"reshape.*demands .*\(n = 1, m = 2\)"):
+        tl.graph.compile(f)(np.ones((1, 4), np.float32), np.ones(2, np.float32))
+
+
 def test_a_call_against_joined_extents_names_the_operator() -> None:
     f = made(lambda g, x, y: g.exp(g.add(x, y)), tl.f32[n, 4], tl.f32[m, k])
     net, x = tl.graph.compile(f), np.ones((3, 4), np.float32)

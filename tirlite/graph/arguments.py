@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from tirlite.diag import CallTypeError, CallValueError, Message
 from tirlite.graph.demand import demand_function
+from tirlite.graph.demands import Demand
 from tirlite.graph.expr import FunctionNode
 from tirlite.graph.types import TensorType, TupleType, Type, tensors
 from tirlite.ir import TypeCode
@@ -114,12 +115,15 @@ def check_demands(function: FunctionNode, arrays: Sequence[npt.NDArray[Any]]) ->
         binding = {dim: sizes.get(dim.name) for dim in (*dims_of(demand.left), *dims_of(demand.right))}
         known = {dim: value for dim, value in binding.items() if value is not None}
         if len(known) == len(binding) and not demand.holds(known):
-            left, right = (evaluate(size, known) for size in (demand.left, demand.right))
-            where = ", ".join(
-                f"{dim} = {value}" for dim, value in known.items() if dim not in (demand.left, demand.right)
-            )
-            where = f", where {where}" if where else ""
-            raise AssertFailed(demand.message, f" ({left} and {right}{where})", span=demand.span).error()
+            raise AssertFailed(demand.message, f" ({_values(demand, known)})", span=demand.span).error()
+
+
+def _values(demand: Demand, known: Mapping[Dim, int]) -> str:
+    """The values of both sides of a demand, where it is told by them, and of the other dims."""
+    sides = () if demand.said or not demand.values(known) else (demand.left, demand.right)
+    found = " and ".join(map(str, demand.values(known))) if sides else ""
+    where = ", ".join(f"{dim} = {value}" for dim, value in known.items() if dim not in sides)
+    return f"{found}, where {where}" if found and where else found or where
 
 
 def arrays_of(name: str, of: Type, value: Any) -> Iterator[npt.NDArray[Any]]:

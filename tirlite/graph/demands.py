@@ -6,11 +6,11 @@ a quotient, a maximum - stands for the other size from then on, so that what is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import gcd, lcm
 
-from tirlite.diag import Span
+from tirlite.diag import Span, TirliteError
 from tirlite.graph.extents import is_equal
 from tirlite.graph.run_dims import run_dims
 from tirlite.record import record
@@ -18,6 +18,7 @@ from tirlite.sizes import Dim, Proof, Size, dims_of, evaluate, prove_eq, prove_l
 from tirlite.sizes.dim import Scalar
 from tirlite.sizes.extrema import Maximum, Minimum
 from tirlite.sizes.poly import Atom, Composite, Quotient, as_size, atom_of, inside_out, of_terms, terms_of
+from tirlite.sizes.residues import residues_where_0
 
 # What is put in place of atoms has none of these in it, but functions of them may turn into one another.
 _ROUNDS = 8
@@ -29,7 +30,7 @@ class Demand:
 
     `asked_by` is the call of the operator that asks it. `is_told` says that the types of the parameters, with the facts
     of their dims, refuse all calls in which it does not hold: `left` and `right` are then as they were asked, and may
-    have dims that no type has any more.
+    have dims that no type has any more. `said` is what it comes to, where that is shorter: `h % 32 == 0`.
     """
 
     left: Size
@@ -38,11 +39,26 @@ class Demand:
     is_most: bool = False
     is_told: bool = False
     span: Span | None = None
+    said: str = ""
 
     def holds(self, binding: Mapping[Dim, int]) -> bool:
-        """Whether it holds at these values of the dims."""
-        left, right = evaluate(self.left, binding), evaluate(self.right, binding)
-        return left <= right if self.is_most else left == right
+        """Whether it holds at these values of the dims; it does not where a side is divided by 0 there."""
+        values = self.values(binding)
+        return len(values) == 2 and (values[0] <= values[1] if self.is_most else values[0] == values[1])
+
+    def values(self, binding: Mapping[Dim, int]) -> tuple[int, ...]:
+        """Those of both sides; none where one is divided by 0."""
+        try:
+            return evaluate(self.left, binding), evaluate(self.right, binding)
+        except TirliteError:
+            return ()
+
+    @property
+    def limit(self) -> tuple[Size, int] | None:
+        """A size, and the number that it must be at least, where it says so: of `n <= 9` these are -n and -9."""
+        if self.is_most and isinstance(self.left, int):
+            return self.right, self.left
+        return (-self.left, -self.right) if self.is_most and isinstance(self.right, int) else None
 
     @property
     def message(self) -> str:
@@ -50,7 +66,7 @@ class Demand:
         return f"`{self.asked_by}` demands that {self}"
 
     def __str__(self) -> str:
-        return f"{self.left} {'<=' if self.is_most else '=='} {self.right}"
+        return self.said or f"{self.left} {'<=' if self.is_most else '=='} {self.right}"
 
 
 @record
@@ -90,6 +106,20 @@ class Demands:
     def has_asked_since(self, mark: Mark) -> bool:
         """Whether anything was asked since."""
         return len(self._asked) > len(mark.asked)
+
+    def limits_since(self, mark: Mark) -> dict[Dim, tuple[Demand, int]]:
+        """The dims that since had to be at least a number above 1, with the demand that says most, and the number."""
+        found: dict[Dim, tuple[Demand, int]] = {}
+        for each in self._asked[len(mark.asked) :]:
+            size, least = each.limit or (0, 0)
+            for dim in atom_of(size, Dim) if least > 1 else ():
+                if dim.name in self._dims and (dim not in found or found[dim][1] < least):
+                    found[dim] = each, least
+        return found
+
+    def put(self, sizes: Mapping[Atom, Size]) -> None:
+        """From now on these sizes stand in the place of dims, until `back_to`."""
+        self._stands |= sizes
 
     def back_to(self, mark: Mark) -> None:
         """Forgets what was asked since: for a part of a graph that is left out after all."""
@@ -159,16 +189,19 @@ class Demands:
                 yield dim, made
 
     def settled(self) -> tuple[Demand, ...]:
-        """All that was asked, over the dims that are left; of several numbers for the least of a size the greatest."""
-        made: dict[tuple[Size, Size, bool], Demand] = {}
+        """All that was asked, over the dims that are left; of several least or greatest values of a size the narrowest.
+
+        Of what is asked of the remainders of one dim, that is left which says the rest as well.
+        """
+        made: dict[object, Demand] = {}
         for each in self._asked:
             shown = self._settled(each)
-            least = shown.left if shown.is_most and isinstance(shown.left, int) else None
-            place = (shown.left, shown.right, shown.is_most) if least is None else (0, self._by_dims(shown.right), True)
+            limit = shown.limit
+            place = (shown.left, shown.right, shown.is_most) if limit is None else (self._by_dims(limit[0]), "limit")
             known = made.setdefault(place, shown)
-            if least is not None and isinstance(known.left, int) and known.left < least:
+            if limit is not None and known.limit is not None and known.limit[1] < limit[1]:
                 made[place] = shown
-        return tuple(made.values())
+        return tuple(_without_implied([*made.values()]))
 
     def _settled(self, demand: Demand) -> Demand:
         left, right = (self._by_dims(size) for size in (demand.left, demand.right))
@@ -193,7 +226,8 @@ class Demands:
         if len(pair) == 2:
             return _joined(*sorted(pair, key=self._place))
         difference = _without_factors(a - b)
-        return _by_facts(difference) or self._by_a_dim(difference) or _by_a_function(difference)
+        known = _by_a_multiple(difference) or _by_facts(difference)
+        return known or self._by_a_dim(difference) or _by_a_function(difference)
 
     def _place(self, dim: Dim) -> int:
         return self._dims.get(dim.name, -1)
@@ -214,6 +248,23 @@ def proof_of_most(a: Size, b: Size) -> Proof:
     guessed = [dim for size in (a, b) for dim in dims_of(size) if dim.min == 1]
     possible = {dim: as_size(Dim(dim.name, 0, dim.max, dim.multiple_of)) for dim in guessed}
     return prove_le(substitute(a, possible), substitute(b, possible))
+
+
+def _without_implied(demands: Sequence[Demand]) -> Iterator[Demand]:
+    """Those that no other says as well, of what is asked of the remainders of one dim, and said so."""
+    asked = [None if each.is_most else residues_where_0(_without_factors(each.left - each.right)) for each in demands]
+    for number, (demand, mine) in enumerate(zip(demands, asked, strict=True)):
+        if mine is None:
+            yield demand
+        elif mine.holds != (*mine.possible,) and not any(
+            each is not None
+            and each.dim.name == mine.dim.name
+            and each.implies(mine)
+            and (at < number or not mine.implies(each))
+            for at, each in enumerate(asked)
+            if at != number
+        ):
+            yield replace(demand, said=str(mine))
 
 
 def _with_numbers_left(a: Size, b: Size) -> tuple[Size, Size]:
@@ -256,18 +307,26 @@ def _joined(first: Dim, second: Dim) -> dict[Atom, Size]:
     return {} if both is None else {each: as_size(both) for each in (first, second) if each != both}
 
 
+def _by_a_multiple(difference: Size) -> dict[Atom, Size]:
+    """A dim that is a multiple of some number, where that says the same: `n == 2*(n//2)`."""
+    found = residues_where_0(difference)
+    if found is None or not found.holds or (step := found.step) is None:
+        return {}
+    made = _dim(found.dim.name, found.dim.min, found.dim.max, lcm(found.dim.multiple_of, step))
+    return {} if made in (None, found.dim) else {found.dim: made + 0}
+
+
 def _by_facts(difference: Size) -> dict[Atom, Size]:
-    """A dim with one fact more, where that says the same: `n == 2*(n//2)`, `n == min(n, 512)`."""
+    """A dim with one fact more, where that says the same: `n == min(n, 512)`."""
     for dim in dims_of(difference):
         factor = terms_of(difference).get((dim,), 0)
-        rest = factor * dim - difference
-        if factor and (found := _with_fact(dim, abs(factor), rest if factor > 0 else -rest)) is not None:
+        if abs(factor) == 1 and (found := _with_fact(dim, dim - factor * difference)) is not None:
             return {dim: as_size(found)}
     return {}
 
 
-def _with_fact(dim: Dim, factor: int, size: Size) -> Dim | None:
-    """The dim with the fact that makes `factor` times it equal to this size; None where that is not one fact."""
+def _with_fact(dim: Dim, size: Size) -> Dim | None:
+    """The dim with the fact that makes it equal to this size; None where that is not one fact."""
     terms = terms_of(size)
     if len(terms) != 1:
         return None
@@ -275,12 +334,8 @@ def _with_fact(dim: Dim, factor: int, size: Size) -> Dim | None:
     if len(product) != 1:
         return None
     atom = product[0]
-    if isinstance(atom, Quotient) and isinstance(atom.by, int) and scale == atom.by > 1:
-        slack = atom.dividend - factor * dim
-        if isinstance(slack, int) and 0 <= slack < atom.by:
-            return _dim(dim.name, dim.min, dim.max, lcm(dim.multiple_of, atom.by // gcd(atom.by, factor)))
     others = [each for each in atom.operands if each != dim]
-    if scale == factor == 1 and len(others) == 1 and len(atom.operands) == 2 and isinstance(others[0], int):
+    if scale == 1 and len(others) == 1 and len(atom.operands) == 2 and isinstance(others[0], int):
         if isinstance(atom, Minimum):
             return _dim(dim.name, dim.min, others[0], dim.multiple_of)
         if isinstance(atom, Maximum):

@@ -483,6 +483,31 @@ def test_a_branch_makes_no_fact_of_a_dim() -> None:
         net(odd, np.array(True))
 
 
+def test_a_branch_that_needs_many_elements_leaves_the_other_one_alone() -> None:
+    """Where it is not taken, that its windows do not fit does not matter: -3 elements were asked for."""
+
+    def branch(result: str, *nodes: Any) -> Any:
+        return helper.make_graph(list(nodes), result, [], [onnx.ValueInfoProto(name=result)])
+
+    pool = helper.make_node("AveragePool", ["x"], ["p"], kernel_shape=[5])
+    total, back = helper.make_node("ReduceSum", ["p"], ["s"]), helper.make_node("Add", ["x", "s"], ["t"])
+    x, c = {"x": [1, 1, "n"]}, helper.make_tensor_value_info("c", onnx.TensorProto.BOOL, [])
+    for then, expected in ((branch("p", pool), "taken"), (branch("t", pool, total, back), "n")):
+        other = branch("e", helper.make_node("Neg", ["x"], ["e"]))
+        chosen = helper.make_node("If", ["c"], ["y"], then_branch=then, else_branch=other)
+        made = model([chosen, helper.make_node("Exp", ["y"], ["z"])], x, ["z"])
+        made.graph.input.append(c)
+        f = tl.from_onnx(made)
+        assert (str(f.result), f.demands) == (f"f32[1, 1, {expected}]", ())
+        few, many = np.ones((1, 1, 2), np.float32), np.ones((1, 1, 6), np.float32)
+        net = tl.graph.compile(f)
+        for call in (net, net.interpret, lambda *arrays, of=f: tl.graph.evaluate(of, *arrays)):
+            np.testing.assert_allclose(call(few, np.array(False)), np.exp(-few), 1e-6)
+            assert call(many, np.array(True)).shape == (1, 1, 2 if expected == "taken" else 6)
+            with pytest.raises(tl.KernelRunError, match="and must be from"):
+                call(few, np.array(True))
+
+
 def test_what_a_branch_demands_is_checked_where_it_is_taken() -> None:
     """Each branch adds weights of another length, as a model for two rates of its input does."""
     condition = helper.make_tensor_value_info("c", onnx.TensorProto.BOOL, [])

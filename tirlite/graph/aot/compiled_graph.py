@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, overload
 
 import numpy.typing as npt
 
-from tirlite.diag import CallValueError, KernelAssertionError, boundary
+from tirlite.diag import TirliteError, boundary
 from tirlite.diag.message import demand_kind
 from tirlite.driver import Kernel
 from tirlite.driver.front import Front
@@ -194,7 +194,7 @@ class CompiledGraph:
             made = self.kernel(*inputs, **given)
             rest = iter(() if made is None else leaves_of(made))
             return self._structured([given[name] if name in given else next(rest) for name in names])
-        except (CallValueError, KernelAssertionError):
+        except TirliteError:
             # Storage is measured, and types are looked at, before `main` looks at its demands: these tell the operator,
             # and the dims with their values.
             with boundary:

@@ -29,15 +29,15 @@ class Renewal:
         self._changes = (0, 0)
         self._extents: dict[RunDim, Size] = {}
 
-    def value(self, value: Expr) -> Expr:
-        """The value with its extents as they are said by now."""
+    def value(self, value: Expr, name: str = "", span: Span | None = None) -> Expr:
+        """The value with its extents as they are said by now; a check that it has these is of the node that uses it."""
         if not self.demands.has_changed or not isinstance(value.type, TensorType):
             return value
         if self._changes != self.demands.changes:
             self._changes = self.demands.changes
             self._known.clear()
         if value not in self._known:
-            self._known[value] = self._renewed(value, self.shape(value.type.shape))
+            self._known[value] = self._renewed(value, self.shape(value.type.shape), name, span)
         return self._known[value]
 
     def shape(self, shape: Shape) -> Shape:
@@ -48,7 +48,7 @@ class Renewal:
         self, op: Op, args: tuple[Expr, ...], attrs: Attrs, name: str, span: Span | None
     ) -> tuple[tuple[Expr, ...], Attrs]:
         """Operands and attributes of a call, renewed once what the operator demands of them is noted."""
-        args, attrs = self._operands(args, attrs)
+        args, attrs = self._operands(args, attrs, name, span)
         before, self.demands.found_equal = self.demands.changes, []
         try:
             op.infer(Site(op.name, tuple(arg.type for arg in args), attrs, name, span, self.demands))
@@ -56,7 +56,7 @@ class Renewal:
         finally:
             self.demands.found_equal = None
         if self.demands.changes != before:
-            args, attrs = self._operands(args, attrs)
+            args, attrs = self._operands(args, attrs, name, span)
         return tuple(_seen_as(arg, pairs, name, span) for arg in args) if pairs else args, attrs
 
     def is_open(self, a: Size, b: Size, asked_by: str, span: Span | None) -> bool:
@@ -97,20 +97,23 @@ class Renewal:
         now = self.demands.now(size)
         return substitute(now, self._extents) if self._extents else now
 
-    def _operands(self, args: tuple[Expr, ...], attrs: Attrs) -> tuple[tuple[Expr, ...], Attrs]:
+    def _operands(
+        self, args: tuple[Expr, ...], attrs: Attrs, name: str, span: Span | None
+    ) -> tuple[tuple[Expr, ...], Attrs]:
         if not self.demands.has_changed:
             return args, attrs
-        return tuple(map(self.value, args)), attrs.mapped(self._now)
+        return tuple(self.value(arg, name, span) for arg in args), attrs.mapped(self._now)
 
     def _type(self, param: Var) -> TensorType:
         return TensorType(self.shape(param.tensor.shape), param.dtype)
 
-    def _renewed(self, value: Expr, shape: Shape) -> Expr:
+    def _renewed(self, value: Expr, shape: Shape, name: str, span: Span | None) -> Expr:
         if isinstance(value, Call) and isinstance(value.attrs, Sizes):
             return value.replaced(attrs=value.attrs.mapped(self._now))
         if shape == value.shape:
             return value
-        return Call(OPS["assume"], (value,), Reshape(shape), span=value.span, device=value.device)
+        where = span or value.span
+        return Call(OPS["assume"], (value,), Reshape(shape), name=name, span=where, device=value.device)
 
     def _again(self, expr: Expr, made: Mapping[Expr, Expr]) -> Expr:
         """The same expression of operands that are made anew, and of sizes as they are said by now."""

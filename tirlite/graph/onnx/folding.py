@@ -128,7 +128,8 @@ class Folding:
                 return None
             made[place] = truncated.size
             for limit in each.limits:
-                self._demands.assume(limit.size, limit.most, "arithmetic of floats", call.span, is_most=True)
+                name = f"{call.name} = {call.op.name}" if isinstance(call, Call) and call.name else "arithmetic"
+                self._demands.assume(limit.size, limit.most, f"{name} of floats", call.span, is_most=True)
         return made
 
     def _sized(self, call: Call, found: Sequence[object]) -> tuple[Expr, ...] | None:

@@ -292,7 +292,8 @@ class Translation:
         """The node with its operands by what is known of their extents by now."""
         if (renewal := self.b.renewal) is None or not renewal.demands.has_changed:
             return node
-        operands = tuple(None if each is None else renewal.value(each) for each in node.operands)
+        name = next(iter(node.outputs), "")
+        operands = tuple(None if each is None else renewal.value(each, name, node.span) for each in node.operands)
         return replace(node, operands=operands)
 
     def _results(self, node: Node) -> list[Result]:

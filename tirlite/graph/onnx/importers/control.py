@@ -19,8 +19,8 @@ from tirlite.graph.onnx.translation import Importer, Translation
 from tirlite.graph.run_dims import greatest
 from tirlite.graph.types import TensorType, TupleType
 from tirlite.ir import i64
-from tirlite.sizes import Dim, Size, as_size, maximum
-from tirlite.sizes.poly import atom_of
+from tirlite.sizes import Dim, Proof, Size, as_size, maximum, prove_le, substitute
+from tirlite.sizes.poly import Atom, atom_of
 
 # More steps than these are not unrolled: each is a copy of the body.
 _MOST_STEPS = 1024
@@ -33,7 +33,8 @@ def _if(t: Translation, node: Node) -> Sequence[Expr]:
     if isinstance(condition, Constant):
         return t.inside(node.body("then_branch" if condition.value else "else_branch"), [], node, runs=True)
     before = t.mark()
-    then, other = (_branch(t, name, node) for name in ("then_branch", "else_branch"))
+    (then, of_then), (other, of_other) = (_branch(t, name, node) for name in ("then_branch", "else_branch"))
+    known = {**of_then, **of_other}
     if any(a.tensor.rank != b.tensor.rank for a, b in zip(then, other, strict=True)):
         t.back_to(before)
         return t.inside(node.body(_demanded_branch(t, condition, node)), [], node)
@@ -41,7 +42,7 @@ def _if(t: Translation, node: Node) -> Sequence[Expr]:
         _join_dims(t, node, a.tensor, b.tensor)
     if (renewal := t.b.renewal) is not None:
         then, other = ([renewal.value(each) for each in branch] for branch in (then, other))
-    types, opened = zip(*(_either(t, condition, a, b) for a, b in zip(then, other, strict=True)), strict=True)
+    types, opened = zip(*(_either(t, condition, a, b, known) for a, b in zip(then, other, strict=True)), strict=True)
     ends = [(place, axis) for place, axes in enumerate(opened) for axis in axes]
     if len(then) == 1 and not ends:
         return [t.b.if_(condition, then[0], other[0], given=types[0])]
@@ -53,15 +54,37 @@ def _if(t: Translation, node: Node) -> Sequence[Expr]:
     return [t.b.found(value, axes, lengths) for value, axes in zip(values, opened, strict=False)]
 
 
-def _branch(t: Translation, name: str, node: Node) -> list[Expr]:
-    """What one branch gives. What it alone demands is checked where it is taken, and not known outside of it."""
-    before, _, _ = t.mark()
+def _branch(t: Translation, name: str, node: Node) -> tuple[list[Expr], dict[Atom, Size]]:
+    """What one branch gives. What it alone demands is checked where it is taken, and not known outside of it.
+
+    A dim that must be at least a number is there an extent that the run finds, and that is as large: what is less has
+    no storage, as an extent below zero is none. Those are given too, with the dims that they are.
+    """
+    before, *_ = marked = t.mark()
     values = t.inside(node.body(name), [], node)
-    if t.b.demands.has_asked_since(before):
-        if t.b.renewal is not None:
-            values = [t.b.renewal.value(each) for each in values]
-        t.b.demands.back_to(before)
-    return values
+    if not t.b.demands.has_asked_since(before):
+        return values, {}
+    found: dict[Atom, Size] = {}
+    limits = t.b.demands.limits_since(before)
+    for dim, (demand, least) in limits.items():
+        with t.b.at(demand.span, dim.name):
+            size = t.b.extent(scalar(t, dim + 0), maximum(dim, least), dim.name, least=least)
+        found |= dict.fromkeys(atom_of(size, Dim), dim + 0)
+    if limits:
+        t.back_to(marked)
+        t.b.demands.put({dim: size + 0 for size, dim in zip(found, limits, strict=True)})
+        values = t.inside(node.body(name), [], node)
+    if t.b.renewal is not None:
+        values = [t.b.renewal.value(each) for each in values]
+    t.b.demands.back_to(before)
+    return [_known_again(t, each, found) for each in values], found
+
+
+def _known_again(t: Translation, value: Expr, found: Mapping[Atom, Size]) -> Expr:
+    """The value by the dims that are known before a run, where these tell that no extent of it is below zero."""
+    shape = tuple(substitute(extent, found) for extent in value.shape)
+    is_known = found and all(prove_le(0, each) is Proof.YES for each in shape)
+    return t.b.assume(value, shape) if is_known else value
 
 
 def _demanded_branch(t: Translation, condition: Expr, node: Node) -> str:
@@ -80,7 +103,7 @@ def _demanded_branch(t: Translation, condition: Expr, node: Node) -> str:
         raise Unsupported("its branches give results of other numbers of axes, as data decide")
     found = [contents(each) for each in condition.operands]
     sizes = [each.reshape(-1)[0] for each in found if each is not None and each.size == 1]
-    if len(sizes) != 2 or not t.b.demands.ask(sizes[0], sizes[1], node.op, node.span):
+    if len(sizes) != 2 or not t.b.demands.ask(sizes[0], sizes[1], f"{node.outputs[0]} = {node.op}", node.span):
         raise Unsupported("its branches give results of other numbers of axes, as data decide")
     return branches[0]
 
@@ -89,10 +112,12 @@ def _join_dims(t: Translation, node: Node, then: TensorType, other: TensorType) 
     """Demands that dims of the model are equal where two branches have one each, as exporters name them apart."""
     for a, b in zip(then.shape, other.shape, strict=False):
         if t.b.renewal is not None and atom_of(a, Dim) and atom_of(b, Dim):
-            t.b.renewal.demands.ask(a, b, node.op, node.span)
+            t.b.renewal.demands.ask(a, b, f"{node.outputs[0]} = {node.op}", node.span)
 
 
-def _either(t: Translation, condition: Expr, then: Expr, other: Expr) -> tuple[TensorType, list[int]]:
+def _either(
+    t: Translation, condition: Expr, then: Expr, other: Expr, known: Mapping[Atom, Size]
+) -> tuple[TensorType, list[int]]:
     """The type of what one of two branches gives, and the axes along which nothing bounds what that is.
 
     Other extents in which the two differ are found by the run as the condition is.
@@ -107,7 +132,9 @@ def _either(t: Translation, condition: Expr, then: Expr, other: Expr) -> tuple[T
             if len(limits) < 2:
                 opened.append(axis)
             else:
-                found = t.b.if_(condition, scalar(t, left), scalar(t, right))
+                # By what is known before a run: what a branch finds stands in that alone.
+                first, second = (scalar(t, substitute(each, known)) for each in (left, right))
+                found = t.b.if_(condition, first, second)
                 shape[axis] = t.extent(found, maximum(*limits), "taken")
     made = TensorType(tuple(shape), a.dtype)
     return (t.b.left(made, opened) if opened else made), opened
