@@ -118,6 +118,50 @@ def test_a_kernel_that_is_called_often_says_and_does_the_same() -> None:
         assert str(often.value) == str(first.value)
 
 
+@tl.kernel
+def shifted(x: tl.f32[n, m], by: tl.f32[m], y: tl.out[tl.f32[m, n]], most: tl.out[tl.f32[3]]):
+    for i in range(n):
+        for j in range(m):
+            y[j, i] = x[i, j] + by[j]
+    for k in range(3):
+        most[k] = x[0, 0]
+
+
+def test_outputs_that_are_left_out_are_made_for_quick_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel, by = tl.compile(shifted), np.ones(3, np.float32)
+    for _ in range(_OFTEN):
+        kernel(X, by)
+    with monkeypatch.context() as patched:
+        patched.setattr(type(kernel._binder), "bind", None)
+        y, most = kernel(X, by)
+        wide, _ = kernel(X[:1], by)
+        with pytest.raises(TypeError):
+            kernel(X, by.astype(int))
+    np.testing.assert_array_equal(y, X.T + 1)
+    np.testing.assert_array_equal(wide, X[:1].T + 1)
+    assert most.tolist() == [0, 0, 0]
+    for wrong in [(X,), (X, by[:2]), (X, by.astype(int)), (X.T, by), (3, by)]:
+        with pytest.raises(tl.CallError) as often:
+            kernel(*wrong)
+        with pytest.raises(tl.CallError) as first:
+            tl.compile(shifted)(*wrong)
+        assert str(often.value) == str(first.value)
+
+
+def test_networks_are_called_quickly_with_their_constants(monkeypatch: pytest.MonkeyPatch) -> None:
+    g = tl.graph.Builder("layer")
+    # A type of an object of its own, as arrays of files have it.
+    weights = np.frombuffer(X.tobytes(), np.dtype("<f4").newbyteorder("=")).reshape(2, 3)
+    net = tl.graph.compile(g.function({"y": g.relu(g.matmul(g.input("x", tl.f32[n, 2]), g.constant(weights)))}))
+    x = np.array([[1, -1], [2, 3]], np.float32)
+    wanted = np.maximum(x @ weights, 0)
+    for _ in range(_OFTEN):
+        net(x)
+    monkeypatch.setattr(type(net.kernel._binder), "bind", None)
+    np.testing.assert_array_equal(net(x), wanted)
+    np.testing.assert_array_equal(net(x[:1]), wanted[:1])
+
+
 def test_faults_are_told_as_ever() -> None:
     kernel = tl.compile(checked)
     x = np.zeros(3, np.int64)

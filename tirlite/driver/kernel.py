@@ -119,11 +119,12 @@ class Kernel:
 
     def __call__(self, *args: object, **named: object) -> Array | tuple[Array, ...] | None:
         if self._quick is not None and not named:
-            fault = self._quick(*args)
-            if fault is None:
+            if (fault := self._quick(*args)) is None:
                 return None
             if self._called_quickly(fault, args) or self._called_with_others(args):
                 return None
+        if not named and (results := self.called_on_inputs(args)) is not None:
+            return _one_or_all(results)
         try:
             binding, form = self._bound(args, named)
             usual = self._in_form(binding.is_empty, Form.USUAL, form)
@@ -135,15 +136,20 @@ class Kernel:
             with boundary:
                 raise
         served = version.served
-        if served.calls < _OFTEN and self.fixed is None and not binding.is_empty:
+        if served.calls < _OFTEN and not binding.is_empty:
             served.calls += 1
             if served.calls == _OFTEN:
                 with GATE.inside():
                     made = served.quick(usual.large_from, form.count if form is not None else 0)
                 if made is not None:
-                    self._quick = self._quick or made
+                    self._quick = self._quick or (made if self.fixed is None else None)
                     self._quick_versions += ((made, served),)
-        return _returned(binding)
+        return _one_or_all(binding.results)
+
+    def called_on_inputs(self, args: Sequence[object]) -> tuple[Array, ...] | None:
+        """The results of a call with the inputs alone, if a quick call serves it; else nothing has been done."""
+        whole, results = (self._quick_versions and self._binder.completed(args)) or ((), ())
+        return results if results and self._called_quickly(self._quick_versions[0][0](*whole), whole) else None
 
     def _bound(self, args: Sequence[object], named: Mapping[str, object]) -> tuple[Binding, StridedForm | None]:
         """A call that has passed all checks, as the function for arrays of these strides takes it."""
@@ -160,7 +166,7 @@ class Kernel:
             return usual
         return self._in_form(binding.is_empty, Form.LARGE, form)
 
-    def _called_quickly(self, fault: object, args: tuple[object, ...]) -> bool:
+    def _called_quickly(self, fault: object, args: Sequence[object]) -> bool:
         """Whether another quick call has served a call that gave the first of them `fault`. Raises what stopped it."""
         for number, (quick, version) in enumerate(self._quick_versions):
             fault = quick(*args) if number else fault
@@ -219,7 +225,7 @@ class Kernel:
             arguments: dict[Var | Buffer, object] = dict(zip(func.params, binding.arguments, strict=True))
             arguments |= zip(func.dims, binding.dims, strict=True)
             interpret(func, arguments)
-        return _returned(binding)
+        return _one_or_all(binding.results)
 
     def profile(self, *args: object, **named: object) -> Profile:
         """How long each outermost loop takes in a call, the bytes that it moves, and its share of the machine's limit.
@@ -248,8 +254,8 @@ class Kernel:
         """
         with boundary:
             binding = self._binder.bind(args, named)
-        pairs = zip(self._binder.signature.names, binding.arguments, strict=True)
-        return {name: value for name, value in pairs if name not in (self.fixed or {})}
+        names, fixed = self._binder.signature.names, self.fixed or {}
+        return {name: value for name, value in zip(names, binding.arguments, strict=True) if name not in fixed}
 
     @property
     def ir(self) -> PrimFunc:
@@ -490,7 +496,5 @@ def _called(module: str, name: str) -> object:
     return found
 
 
-def _returned(binding: Binding) -> Array | tuple[Array, ...] | None:
-    if not binding.results:
-        return None
-    return binding.results[0] if len(binding.results) == 1 else binding.results
+def _one_or_all(results: tuple[Array, ...]) -> Array | tuple[Array, ...] | None:
+    return results[0] if len(results) == 1 else results or None

@@ -108,6 +108,8 @@ class Binder:
         by_name = {param.name: param for param in signature.arrays}
         for name, array in fixed.items():
             param = by_name[name]
+            # Quick calls know a type by its object, of which NumPy has several, as for the type of arrays in files.
+            array = array if array.dtype is param.dtype or array.dtype != param.dtype else array.view(param.dtype)
             assert not param.is_written
             assert not param.computed
             strided: list[ArrayParam] = []
@@ -280,6 +282,43 @@ class Binder:
             operands[param.position] = address_of(array)
             results.append(array)
         return tuple(results)
+
+    def completed(self, args: Sequence[object]) -> tuple[list[object], tuple[Array, ...]] | None:
+        """All arguments of a call with its inputs alone, unchecked, and the outputs among them, which are fresh.
+
+        None where there are none, or something has to be computed or looked at for them.
+        """
+        if len(args) != len(self._inputs) or not self._fresh:
+            return None
+        given: list[Any] = self._given.copy()
+        for position, value in zip(self._inputs, args, strict=True):
+            given[position] = value
+        results = []
+        try:
+            for param, extents in self._fresh:
+                shape = tuple([each if isinstance(each, int) else given[each[0]].shape[each[1]] for each in extents])
+                given[param.position] = array = aligned_array(shape, param)
+                results.append(array)
+        except (AttributeError, IndexError, TypeError, ValueError, MemoryError):
+            return None
+        return given, tuple(results)
+
+    @cached_property
+    def _fresh(self) -> tuple[tuple[ArrayParam, list[int | tuple[int, int]]], ...]:
+        """The outputs, if all may be left out: extents are known, or those of an input at a position, along an axis."""
+        outputs = [param for param in self._arrays if param.is_output]
+        places = {
+            slot: (each.position, axis) for each in self._arrays if not each.is_output for axis, slot in each.bare
+        }
+        found = []
+        for param in outputs:
+            known: dict[int, int | tuple[int, int]] = dict(param.fixed)
+            known |= {axis: places[slot] for axis, slot in param.bare if slot in places}
+            seldom = param.position in self._body.unfit or param.position in self._body.partial
+            if seldom or len(known) < param.rank:
+                return ()
+            found.append((param, [known[axis] for axis in range(param.rank)]))
+        return tuple(found)
 
     def _arranged(self, args: Sequence[object], named: Mapping[str, object]) -> list[object]:
         """The arguments in the order of the parameters.

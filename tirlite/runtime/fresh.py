@@ -24,6 +24,8 @@ else:
 
 # Asking ctypes for the address of an array through its buffer costs a fifth of asking NumPy.
 _NO_BYTES = ctypes.c_char * 0
+# Whatever is allocated is aligned so far: as any element needs it.
+_ALWAYS = 8
 
 
 def fresh_array(signature: Signature, param: ArrayParam, shape: tuple[int, ...], *, zeros: bool) -> Array:
@@ -48,7 +50,7 @@ def aligned_array(shape: tuple[int, ...], param: ArrayParam, *, zeros: bool = Fa
     """A fresh array as aligned as the parameter asks for. Raises MemoryError."""
     make = np.zeros if zeros else np.empty
     plain: Array = make(shape, param.dtype)
-    if not address_of(plain) % param.align:
+    if param.align <= _ALWAYS or not address_of(plain) % param.align:
         return plain
     room: Array = make(plain.nbytes + param.align, np.uint8)
     first = -address_of(room) % param.align

@@ -23,7 +23,7 @@ from tirlite.record import record
 from tirlite.runtime.artifact.artifact import library_of
 from tirlite.runtime.cache.entries import code_called
 from tirlite.runtime.signature import ArrayParam, Signature
-from tirlite.runtime.workspace import QUICK_ALIGNMENT, quick_block
+from tirlite.runtime.workspace import QUICK_ALIGNMENT, QUICK_BYTES, quick_block
 
 if TYPE_CHECKING:
     from tirlite.runtime.artifact.artifact import Code
@@ -81,6 +81,8 @@ def quick_call(
     """
     count = strides + len(signature.arrays) + len(signature.dims) + (temporaries is not None)
     if temporaries is not None and (temporaries.alignment > QUICK_ALIGNMENT or (temporaries.size and strides)):
+        return None
+    if temporaries is not None and not temporaries.size and temporaries.bytes > QUICK_BYTES:
         return None
     if len(signature.scalars) != strides or not 0 < count <= MOST_OPERANDS:
         return None
