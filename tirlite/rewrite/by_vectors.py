@@ -37,6 +37,7 @@ from tirlite.ir import (
     const,
     i64,
     statements,
+    statements_of,
     walk,
 )
 from tirlite.rewrite.affine_exprs import folded
@@ -245,8 +246,13 @@ def few_widths_of(loop: For, widths: tuple[int, int]) -> tuple[int, int]:
 
 
 def row_widths_of(loop: For, processor: Processor) -> tuple[int, int]:
-    """The lanes where iterations of a loop around go together: of a row of the tile in registers, and of one vector."""
-    _, vectors = processor.tile
+    """The lanes where iterations of a loop around go together: of a row of the tile in registers, and of one vector.
+
+    Several results of loops inside share a row.
+    """
+    inside = (stmt for inner in statements_of(loop.body, For) for stmt in statements(inner.body))
+    results = {stmt.buffer for stmt in inside if isinstance(stmt, Store)}
+    vectors = max(1, processor.tile[1] // max(1, len(results)))
     vector = processor.vector_bytes // _widest(loop)
     return min(MOST_LANES, vectors * vector), min(MOST_LANES, vector)
 

@@ -59,6 +59,7 @@ from tirlite.rewrite.by_vectors import (
     window_widths_of,
 )
 from tirlite.rewrite.columns import IN_ORDER, TURNED, Columns, Memory, lanes_of, takes_rows_of_lanes
+from tirlite.rewrite.groups import Grouped, declared, flat_views
 from tirlite.rewrite.jam import Jam, by_rows, is_repeatable, rows_together
 from tirlite.rewrite.lanes import Lanes, NotVector, is_inside, iterations
 from tirlite.rewrite.local_elements import with_followed_loads, with_local_elements, with_scalars, with_steady_loads
@@ -325,6 +326,8 @@ def _at(
     loop = chain[place]
     touches = facts.touches_in.get(loop, {})
     body = with_local_elements(loop, touches)
+    flat = {} if rules.called or has_rows else flat_views(loop, facts.params)
+    lanes: Callable[[Expr, int], Lanes]
     in_place = rules.called and _may_be_in_place(touches)
     repeats = is_repeatable(loop, touches) and not in_place
     if has_rows and in_place:
@@ -339,7 +342,7 @@ def _at(
         widths = (lanes_of(loop, dtypes, rules.processor),) * 2
     else:
         uniform = uniform_scalars(body, loop.var)
-        lanes, widths = partial(_neighbours, loop, inside, uniform), widths_of(loop, rules.processor)
+        lanes, widths = partial(Grouped, loop, flat, inside, uniform), widths_of(loop, rules.processor)
     loads = _loads_inside(loop, facts)
     around = _jammed(chain[:place], loop, facts, partial(_shares, loads))
     if around is not None and not has_rows:
@@ -363,22 +366,15 @@ def _at(
 
             strips = in_strips(loop, _ROWS)
             plain = plain if strips is None else where_many(loop, strips, plain)
-        return _within(chain[:place], plain)
+        return (*declared(flat, _within(chain[:place], plain)),)
     level, outer = around
     try:
         together = (*made(partial(_jam, outer)).statements(),)
     except NotVector:
-        return _within(chain[:place], plain)
+        return (*declared(flat, _within(chain[:place], plain)),)
     between = chain[level + 1 : place]
     rows, single = _within(between, together), _within(between, plain)
-    return _within(chain[:level], (*by_rows(outer, _ROWS, rows, single),))
-
-
-def _neighbours(
-    loop: For, inside: Callable[[Load], bool], uniform: Container[Buffer], first: Expr, lanes: int
-) -> Lanes:
-    places = {loop.var: Ramp(first, const(1, i64), lanes)}
-    return Lanes(lanes, places, neighbours=True, is_inside=inside, uniform=uniform)
+    return (*declared(flat, _within(chain[:level], (*by_rows(outer, _ROWS, rows, single),))),)
 
 
 def _columns(

@@ -1,0 +1,97 @@
+"""Lanes that access groups of a few elements, as complex numbers are, load and store them through views without groups."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tirlite as tl
+from tirlite.rewrite import Normalize, VectorizeLoops
+
+n, m, k = tl.dims("n m k")
+
+
+@tl.kernel
+def complex_product(x: tl.f32[n, k, 2], z: tl.f32[k, m, 2], y: tl.out[tl.f32[n, m, 2]]):
+    for i in range(n):
+        for j in range(m):
+            u = tl.f32(0)
+            v = tl.f32(0)
+            for p in tl.reduce(k):
+                u += x[i, p, 0] * z[p, j, 0] - x[i, p, 1] * z[p, j, 1]
+                v += x[i, p, 0] * z[p, j, 1] + x[i, p, 1] * z[p, j, 0]
+            y[i, j, 0] = u
+            y[i, j, 1] = v
+
+
+@tl.kernel
+def filtered_colours(x: tl.f32[n, m + 4, 4], w: tl.f32[5], y: tl.out[tl.f32[n, m, 4]]):
+    for i in range(n):
+        for j in range(m):
+            red = tl.f32(0)
+            green = tl.f32(0)
+            blue = tl.f32(0)
+            for p in tl.reduce(5):
+                red += w[p] * x[i, j + p, 0]
+                green += w[p] * x[i, j + p, 1]
+                blue += w[p] * x[i, j + p, 2]
+            y[i, j, 0] = red
+            y[i, j, 1] = green
+            y[i, j, 2] = blue
+            y[i, j, 3] = x[i, j, 3]
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (5, 16, 3), (4, 37, 9), (2, 70, 5)])
+def test_products_of_complex_numbers(shape: tuple[int, int, int]) -> None:
+    rows, columns, length = shape
+    draw = np.random.default_rng(columns)
+    x, z = draw.random((rows, length, 2), np.float32), draw.random((length, columns, 2), np.float32)
+    lowered = tl.compile(complex_product.lowered, strategy="none")
+    y = complex_product(x, z)
+    np.testing.assert_array_equal(lowered.interpret(x, z), y)
+    complex_x, complex_z = (each.view(np.complex64)[..., 0] for each in (x, z))
+    np.testing.assert_allclose(y.view(np.complex64)[..., 0], complex_x @ complex_z, rtol=1e-5)
+
+
+@pytest.mark.parametrize("width", [1, 16, 45])
+def test_colours(width: int) -> None:
+    x, w = (np.random.default_rng(width).random(shape, np.float32) for shape in ((5, width + 4, 4), (5,)))
+    wanted = sum(w[p] * x[:, p : p + width] for p in range(5))
+    found = filtered_colours(x, w)
+    np.testing.assert_allclose(found[..., :3], wanted[..., :3], rtol=1e-5)
+    np.testing.assert_array_equal(found[..., 3], x[:, :width, 3])
+    np.testing.assert_array_equal(tl.compile(filtered_colours.lowered, strategy="none").interpret(x, w), found)
+
+
+def test_whole_groups_are_stored_at_once() -> None:
+    lowered = str(complex_product.lowered)
+    assert "z_flat = tl.view(z, tl.f32[k, m * 2])" in lowered
+    assert "tl.interleave_low" in lowered
+
+
+@pytest.mark.parametrize(
+    ("loads", "stores"),
+    [
+        ("z[p, j, 0] * z[p, j, 2]", "y[i, j, 0] = u[()]"),  # a part of a group alone is stored
+        ("z[p, j, i]", "y[i, 0, 0] = u[()]"),  # no lane has an element of its own
+        (
+            "z[p, j, 0]",
+            "y[i, j, 0] = u[()]\n            y[i, j, 2] = u[()]\n            y[i, j, 1] = u[()]",
+        ),  # not in order
+    ],
+)
+def test_other_groups_stay(loads: str, stores: str) -> None:
+    source = f"""
+n, m, k = tl.dims("n m k")
+
+@tl.kernel
+def f(z: tl.f32[k, m, 4], y: tl.f32[n, m, 3]):
+    for i in range(3):
+        for j in range(m):
+            u = tl.alloc(tl.f32[()])
+            u[()] = 0
+            for p in range(k):
+                u[()] += {loads}
+            {stores}
+"""
+    assert "flat" not in str(VectorizeLoops()(Normalize()(tl.parse(source))))
