@@ -402,3 +402,26 @@ def test_lanes_that_are_no_iterations_load_nothing_of_their_own() -> None:
     (line,) = (line for line in str(text).splitlines() if "tl.select(left" in line)
     assert line.count("tl.masked(") == 2
     assert "- tl.broadcast(mean[0], 16)" in line
+
+
+@pytest.mark.parametrize(
+    ("bounds", "has_rest"),
+    [
+        pytest.param("i", False, id="the last elements have just been stored"),
+        pytest.param("i + 1, n", True, id="they were stored long ago"),
+        pytest.param("n", True, id="another iteration's were"),
+    ],
+)
+def test_a_vector_of_what_is_left_waits_for_no_store(bounds: str, has_rest: bool) -> None:
+    source = f"""
+n = tl.dim("n")
+
+@tl.kernel
+def f(x: tl.f64[n, n], y: tl.f64[n]):
+    for i in range(n):
+        t = tl.f64(0)
+        for p in tl.reduce({bounds}):
+            t += x[i, p] * y[p]
+        y[i] = t
+"""
+    assert ("masked" in str(lowered(source))) is has_rest

@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
+from tirlite.analysis.dependence import writes
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.reductions import AnyUpdate, PairUpdate, Update
 from tirlite.analysis.regrouping import updates_in
+from tirlite.analysis.work import mentions
 from tirlite.ir import (
     GE,
     LT,
@@ -27,6 +29,7 @@ from tirlite.ir import (
     Stmt,
     Store,
     Var,
+    While,
     const,
     i64,
     statements,
@@ -47,6 +50,7 @@ from tirlite.rewrite.lanes import (
 )
 
 if TYPE_CHECKING:
+    from tirlite.analysis.access import Touch
     from tirlite.rewrite.first_place import Search
 
 # The partial results of one sum fill four vectors of 512 bits, or more that are narrower, on every machine alike: the
@@ -178,7 +182,33 @@ def _split(loop: For, facts: Facts) -> Stmt | tuple[Stmt, ...]:
 
         if (search := search_in(loop, updates[0])) is not None:
             return (*_searched(search, inside),)
-    return (*_Loops(loop, updates, inside).statements(),)
+    return (*_Loops(loop, updates, inside, has_rest=not _follows_stores(loop, facts)).statements(),)
+
+
+def _follows_stores(loop: For, facts: Facts) -> bool:
+    """Whether a loop goes up to what the one around has just stored, an element each time.
+
+    A vector that holds such an element waits until it has come from the queue of stores to the cache.
+    """
+    for allocation, touches in facts.touches_in.get(loop, {}).items():
+        around = _loops_around(touches[0])
+        outer = next(iter(around[around.index(loop) + 1 :]), None)
+        grows = isinstance(outer, For) and mentions(loop.stop, outer.var) and not mentions(loop.start, outer.var)
+        if outer is not None and grows and not any(map(writes, touches)):
+            stores = (touch for touch in facts.touches_in[outer][allocation] if writes(touch))
+            if any(_loops_around(store)[0] is outer for store in stores):
+                return True
+    return False
+
+
+def _loops_around(touch: Touch) -> list[For | While]:
+    """The loops that an access is in, from the innermost on."""
+    found, region = list[For | While](), touch.region
+    while region.parent is not None:
+        if isinstance(region.composite, For | While):
+            found.append(region.composite)
+        region = region.parent
+    return found
 
 
 def _updates(loop: For, facts: Facts) -> tuple[AnyUpdate, ...]:
@@ -290,8 +320,11 @@ def _width(loop: For) -> int:
 class _Loops:
     """What one loop becomes."""
 
-    def __init__(self, loop: For, updates: tuple[AnyUpdate, ...], inside: Callable[[Load], bool]) -> None:
+    def __init__(
+        self, loop: For, updates: tuple[AnyUpdate, ...], inside: Callable[[Load], bool], *, has_rest: bool = True
+    ) -> None:
         self.loop = loop
+        self.has_rest = has_rest
         self.is_inside = inside
         self.width = _width(loop)
         lanes = vector_lanes(self.width)
@@ -397,13 +430,15 @@ class _Loops:
         return For(at, begin, end, self.updates(_Updates, at, lanes).block(self.loop.body), step=lanes)
 
     def rest(self, count: Expr, whole: Expr) -> tuple[Stmt, ...] | None:
-        """The last iterations as a vector of which some lanes are off; None where they have no such form.
+        """The last iterations as a vector of which some lanes are off; None where these have no such form, or wait.
 
         Gathered lanes cost as much when they are off: few iterations follow in order, and all of them where they make
         no more than one vector of the most lanes.
         """
         if isinstance(count, IntImm) and count.value % self.few == 0:
             return ()
+        if not self.has_rest:
+            return None
         vectors = self.updates(_Rest, whole, self.few)
         left = folded(count % self.few)
         on = first_lanes(left, self.few, self.width)
