@@ -425,3 +425,16 @@ def f(x: tl.f64[n, n], y: tl.f64[n]):
         y[i] = t
 """
     assert ("masked" in str(lowered(source))) is has_rest
+
+
+def test_rows_whose_ends_are_loaded_are_no_gathers() -> None:
+    source = """
+n, k = tl.dims("n k")
+
+@tl.kernel
+def f(x: tl.f32[k], ends: tl.i64[n + 1], y: tl.f32[n]):
+    for i in range(n):
+        for p in tl.reduce(ends[i], ends[i + 1]):
+            y[i] += x[p]
+"""
+    assert "masked" in str(lowered(source))

@@ -464,7 +464,7 @@ def _gathers(stmt: Stmt) -> bool:
     """Whether a statement loads lanes from wherever others say, so that lanes that are off cost as much as the rest."""
     loads = (node for node in walk(stmt) if isinstance(node, Load) and node.indices)
     places = (load.indices[-1] for load in loads if load.indices[-1].dtype.lanes > 1)
-    return any(isinstance(node, Load) for place in places for node in walk(place))
+    return any(isinstance(node, Load) and node.dtype.lanes > 1 for place in places for node in walk(place))
 
 
 class _Updates(Lanes):
