@@ -1,4 +1,4 @@
-"""Lanes that access groups of a few elements, as complex numbers are, load and store them through views without groups."""
+"""Lanes that access groups of a few elements, as complex numbers are, go through views without groups."""
 
 from __future__ import annotations
 
@@ -95,3 +95,35 @@ def f(z: tl.f32[k, m, 4], y: tl.f32[n, m, 3]):
             {stores}
 """
     assert "flat" not in str(VectorizeLoops()(Normalize()(tl.parse(source))))
+
+
+@tl.kernel
+def product(x: tl.f32[n, k], z: tl.f32[k, m], y: tl.out[tl.f32[n, m]]):
+    for i in range(n):
+        for j in range(m):
+            total = tl.f32(0)
+            for p in tl.reduce(k):
+                total += x[i, p] * z[p, j]
+            y[i, j] = total
+
+
+@tl.kernel
+def small_product(x: tl.i8[n, k], z: tl.i8[k, m], y: tl.out[tl.i32[n, m]]):
+    for i in range(n):
+        for j in range(m):
+            y[i, j] = 0
+            for p in tl.reduce(k):
+                y[i, j] += tl.i32(x[i, p]) * tl.i32(z[p, j])
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (5, 70), (33, 16)])
+def test_a_product_of_one_column_sums_along_rows(shape: tuple[int, int]) -> None:
+    draw = np.random.default_rng(shape[1])
+    x, z = draw.random(shape, np.float32), draw.random((shape[1], 1), np.float32)
+    y = product(x, z)
+    np.testing.assert_allclose(y, x @ z, rtol=1e-5)
+    np.testing.assert_array_equal(tl.compile(product.lowered, strategy="none").interpret(x, z), y)
+    small = (draw.integers(-128, 128, each.shape, dtype=np.int8) for each in (x, z))
+    x, z = small
+    np.testing.assert_array_equal(small_product(x, z), x.astype(np.int32) @ z)
+    assert "m == 1" in str(product.lowered)

@@ -1,7 +1,8 @@
 """Grouped writes iterations as lanes that access groups of a few elements: complex numbers, or the colours of pixels.
 
 `z[p, j, 1]`, for neighbouring j, lie as many elements apart as `z` has along its last axis. So they are loaded from a
-view of `z` whose last two axes are one: `z_flat[p, tl.ramp(2 * j + 1, 2, 16)]`.
+view of `z` whose last two axes are one: `z_flat[p, tl.ramp(2 * j + 1, 2, 16)]`. Where the last axis has one element, a
+view without it has neighbours where the array has columns.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import replace
 
 from tirlite.analysis.work import mentions
 from tirlite.ir import (
+    EQ,
     Add,
     Buffer,
     Call,
@@ -30,6 +32,8 @@ from tirlite.ir import (
     View,
     const,
     i64,
+    rewrite,
+    substitute,
     walk,
 )
 from tirlite.ir.equal import are_equal
@@ -62,6 +66,37 @@ def _has_groups(buffer: Buffer) -> bool:
 def _flat(buffer: Buffer) -> Buffer:
     *rows, number, apart = buffer.shape
     return replace(buffer, name=f"{buffer.name}.flat", shape=(*rows, folded(Mul(number, apart))))
+
+
+def of_one_element(loop: For, buffers: Iterable[Buffer]) -> tuple[Expr, dict[Buffer, Buffer], tuple[Stmt, ...]] | None:
+    """When a loop runs once, as the last axis of what it goes along has one element, and what it does then.
+
+    Buffers are read and written through views without that axis, in which terms of a sum are neighbours. None where
+    there are no such buffers.
+    """
+    count = loop.stop
+    if (
+        not isinstance(count, Var)
+        or count.dim is None
+        or not (isinstance(loop.start, IntImm) and loop.start.value == 0)
+    ):
+        return None
+    views = {
+        each: replace(each, name=f"{each.name}.flat", shape=each.shape[:-1])
+        for each in buffers
+        if len(each.shape) > 1 and each.shape[-1] is count and not (each.strides or each.volatile)
+    }
+
+    def moved(node: Load | Store) -> Node:
+        if node.buffer not in views or not _is(node.indices[-1], 0):
+            return node
+        return node.replaced(buffer=views[node.buffer], indices=node.indices[:-1])
+
+    if not views:
+        return None
+    body = rewrite(substitute(loop.body, {loop.var: const(0, i64)}), {Load: moved, Store: moved})
+    assert isinstance(body, SeqStmt)
+    return EQ(count, const(1, i64)), views, body.stmts
 
 
 def declared(flat: dict[Buffer, Buffer], stmts: Iterable[Stmt]) -> Iterator[Stmt]:
@@ -144,7 +179,7 @@ class Grouped(Lanes):
             return None
         *rows, group, last = node.indices
         base = self.of(group)
-        if any(map(self.differs, (*rows, last))) or not isinstance(base, Ramp) or not _is_one(base.stride):
+        if any(map(self.differs, (*rows, last))) or not isinstance(base, Ramp) or not _is(base.stride, 1):
             return None
         apart = node.buffer.shape[-1]
         return (*rows, Ramp(folded(Add(Mul(base.base, apart), last)), apart, self.lanes))
@@ -159,5 +194,5 @@ def _in_turn(values: list[Expr]) -> list[Expr]:
     return [Call(even.dtype, way, (even, odd)) for even, odd in pairs for way in ways]
 
 
-def _is_one(stride: Node) -> bool:
-    return isinstance(stride, IntImm) and stride.value == 1
+def _is(expr: Node, value: int) -> bool:
+    return isinstance(expr, IntImm) and expr.value == value

@@ -59,7 +59,7 @@ from tirlite.rewrite.by_vectors import (
     window_widths_of,
 )
 from tirlite.rewrite.columns import IN_ORDER, TURNED, Columns, Memory, lanes_of, takes_rows_of_lanes
-from tirlite.rewrite.groups import Grouped, declared, flat_views
+from tirlite.rewrite.groups import Grouped, declared, flat_views, of_one_element
 from tirlite.rewrite.jam import Jam, by_rows, is_repeatable, rows_together
 from tirlite.rewrite.lanes import Lanes, NotVector, is_inside, iterations
 from tirlite.rewrite.local_elements import with_followed_loads, with_local_elements, with_scalars, with_steady_loads
@@ -220,7 +220,7 @@ def _nest(chain: list[For], facts: Facts, rules: Rules) -> tuple[Stmt, ...] | No
         if _may_go(chain, place, facts):
             made = _at(chain, place, facts, inside, rules, has_rows=False)
             if made is not None:
-                return made
+                return made if rules.called else _or_one_column(chain, made, facts)
             tried.append(place)
     innermost = chain[-1]
     if rules.processor.permutes and not rules.called and (resampled := _resampled(innermost, facts, rules)) is not None:
@@ -267,18 +267,26 @@ def _rows_together(chain: list[For], facts: Facts) -> tuple[Stmt, ...] | None:
     return None if rows is None else _within(chain[:-2], (*by_rows(chain[-2], _ROWS, rows, (chain[-1],)),))
 
 
+def _or_one_column(chain: list[For], made: tuple[Stmt, ...], facts: Facts) -> tuple[Stmt, ...]:
+    """What was `made` of a chain; where its columns are one, sums along them that lie side by side."""
+    found = of_one_element(chain[-1], facts.params)
+    if found is None or len(chain) < 2 or _sums_along_rows(found[2]) is None:
+        return made
+    condition, views, stmts = found
+    single = SeqStmt((*declared(views, _within(chain[:-1], stmts)),))
+    return (IfThenElse(condition, single, SeqStmt(made), span=chain[0].span),)
+
+
 def _sums_together(chain: list[For], facts: Facts, rules: Rules) -> tuple[Stmt, ...] | None:
     """What stands in the place of a chain whose innermost loop sums along rows that its iterations share.
 
     Several iterations go together, and so do those of the loop around: each vector serves all sums that it is part of.
     """
     stmts: tuple[Stmt, ...] = chain[-1].body.stmts
-    sums = [stmt for stmt in stmts if isinstance(stmt, For)]
-    if len(sums) != 1 or sums[0].kind is not ForKind.REDUCE or not _is_along_rows(sums[0]):
-        return None
+    sums = _sums_along_rows(stmts)
     number = 2 if rules.processor.registers < _ROWS * (_ROWS + 2) else _ROWS
     level = len(chain)
-    while level and len(chain) - level < 2 and _serves(chain[level - 1], sums[0], facts):
+    while sums is not None and level and len(chain) - level < 2 and _serves(chain[level - 1], sums, facts):
         loop = chain[level - 1]
         try:
             together = Jam(loop.var, number).block(SeqStmt(stmts)).stmts
@@ -289,22 +297,23 @@ def _sums_together(chain: list[For], facts: Facts, rules: Rules) -> tuple[Stmt, 
     return _within(chain[:level], stmts) if level < len(chain) else None
 
 
-def _is_along_rows(loop: For) -> bool:
-    """Whether iterations add up floats that lie side by side for these, two at least."""
-    if not all(isinstance(stmt, Let | Store) for stmt in loop.body.stmts):
-        return False
-    loads = [node for stmt in loop.body.stmts for node in walk(stmt) if isinstance(node, Load) and node.indices]
-    loads = [load for load in loads if mentions(load, loop.var)]
-    are_rows = all(moved_by(load.indices[-1], loop.var) == 1 and load.dtype.is_float for load in loads)
-    return are_rows and len(loads) > 1
+def _sums_along_rows(stmts: tuple[Stmt, ...]) -> For | None:
+    """The one loop among statements, if its iterations add up what lies side by side for them, of two rows at least."""
+    loops = [stmt for stmt in stmts if isinstance(stmt, For)]
+    if len(loops) != 1 or loops[0].kind is not ForKind.REDUCE:
+        return None
+    loop, inside = loops[0], loops[0].body
+    loads = [node for node in walk(inside) if isinstance(node, Load) and mentions(node, loop.var)]
+    are_rows = len(loads) > 1 and all(moved_by(load.indices[-1], loop.var) == 1 for load in loads)
+    return loop if are_rows and all(isinstance(stmt, Let | Store) for stmt in inside.stmts) else None
 
 
 def _serves(loop: For, sums: For, facts: Facts) -> bool:
     """Whether iterations of a loop are independent, and alike in one row that `sums` goes along, but not in all."""
     loads = [node for node in walk(sums.body) if isinstance(node, Load) and mentions(node, sums.var)]
     own = [load for load in loads if mentions(load, loop.var)]
-    may_go = _is_plain(loop) and facts.is_independent(loop) and facts.replaces_nothing(loop)
-    return may_go and 0 < len(own) < len(loads)
+    pays = _is_plain(loop) and all(load.dtype.is_float for load in loads) and 0 < len(own) < len(loads)
+    return pays and facts.is_independent(loop) and facts.replaces_nothing(loop)
 
 
 def _may_go(chain: list[For], place: int, facts: Facts) -> bool:

@@ -324,7 +324,7 @@ def least_sizes(nest: Contraction, tiling: Tiling) -> tuple[tuple[str, int], ...
     rows = tiling.least_rows if nest.is_dense else tiling.strided_rows
     wanted = [(nest.rows, rows), ((nest.columns,), max(2, few // nest.element // 2)), (wide, elements)]
     if nest.dots is not None:
-        columns = 1 if tiling.masks_bytes else max(2, tiling.vector_bytes // nest.element // 2)
+        columns = 2 if tiling.masks_bytes else max(2, tiling.vector_bytes // nest.element // 2)
         wanted = [(nest.rows, _FEWEST_ROWS), ((nest.columns,), columns)]
     for loops, least in wanted:
         if least == 1:
