@@ -438,3 +438,25 @@ def f(x: tl.f32[k], ends: tl.i64[n + 1], y: tl.f32[n]):
             y[i] += x[p]
 """
     assert "masked" in str(lowered(source))
+
+
+@pytest.mark.parametrize("machine", ["x86-64", "x86-64-v3", "host"])
+@pytest.mark.parametrize(("left", "right"), [("i8", "u8"), ("i16", "i16"), ("u8", "i16")])
+def test_products_of_narrow_integers_are_summed_up_by_pairs(left: str, right: str, machine: str) -> None:
+    source = f"""
+n = tl.dim("n")
+
+@tl.kernel
+def f(x: tl.{left}[n], y: tl.{right}[n], z: tl.i32[1]):
+    z[0] = 3
+    for i in tl.reduce(n):
+        z[0] += tl.i32(x[i]) * tl.i32(y[i])
+"""
+    assert "tl.dot" in str(lowered(source))
+    kernel = tl.compile(tl.parse(source), target=tl.Target(machine) if machine != "host" else tl.Target.host())
+    for size in (1, 15, 16, 64, 201):
+        draw = np.random.default_rng(size)
+        x, y = (draw.integers(0, 1 << 16, size, np.uint16).astype(getattr(tl, kind).numpy) for kind in (left, right))
+        z = np.zeros(1, np.int32)
+        kernel(x, y, z)
+        assert z[0] == 3 + np.sum(x.astype(np.int32) * y.astype(np.int32), dtype=np.int32)

@@ -42,8 +42,9 @@ from tirlite.ir import (
 from tirlite.ir.shapes import constant_bytes
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.first_place import Search, search_in
+from tirlite.rewrite.lane_partials import Partials
 from tirlite.rewrite.lanes import Lanes, held, is_at, iterations
-from tirlite.rewrite.partials import Partials, vector_lanes
+from tirlite.rewrite.partials import vector_lanes
 
 # So many blocks at most. The copies of an array, one for each block, take so many bytes at most.
 _MOST_BLOCKS = 64

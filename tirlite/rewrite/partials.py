@@ -1,4 +1,4 @@
-"""Partials are what a reduction keeps in each lane: how they start, take values in, and are combined at the end."""
+"""Writes reductions as loops over vectors of partial results, which are combined at the end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from tirlite.ir import (
     GE,
     LT,
     Allocate,
-    Broadcast,
     Buffer,
     Expr,
     For,
@@ -38,6 +37,7 @@ from tirlite.ir import (
 )
 from tirlite.ir.checked import has_check
 from tirlite.rewrite.affine_exprs import folded
+from tirlite.rewrite.lane_partials import LanePartials, lane_partials, ramp
 from tirlite.rewrite.lanes import (
     Lanes,
     NotVector,
@@ -63,87 +63,9 @@ _PER_VECTOR = 4
 _TAKEN = (Store, Let, IfThenElse, SeqStmt)
 
 
-class Partials:
-    """Partial results of an update, so many of each element that it combines into, in buffers of their own.
-
-    These are called `name`; without one after what they are of, as `y.partial`.
-    """
-
-    def __init__(self, update: AnyUpdate, count: Expr, name: str = "", scope: str = "global") -> None:
-        self.update = update
-        own = [store.buffer for store in update.stores]
-        self.buffers = [Buffer(name or f"{each.name}.partial", each.dtype, (count,), scope) for each in own]
-        self.replaced: tuple[Stmt, ...] = (*update.stores, *update.values)
-
-    def at(self, place: Expr) -> list[Load]:
-        """Those of an iteration, or of some lanes."""
-        return [each[place] for each in self.buffers]
-
-    def declared(self) -> Iterator[Stmt]:
-        return (Allocate(each, span=self.update.store.span) for each in self.buffers)
-
-    def begun(self, place: Expr) -> Iterator[Stmt]:
-        """Sets them to what changes nothing."""
-        for buffer, value in zip(self.buffers, self.update.neutral, strict=True):
-            yield Store(buffer, (place,), value)
-
-    def taken(self, place: Expr) -> Iterator[Stmt]:
-        """Combines with those at a place what an iteration computes."""
-        yield from self.update.combined(self.update.operands, self.at(place))
-
-    def ended(self, place: Expr) -> Iterator[Stmt]:
-        """Combines those at a place with what was there before the loop."""
-        yield from self.update.combined(self.at(place), self.update.elements)
-
-
-class LanePartials(Partials):
-    """Partial results in the lanes of vectors."""
-
-    def __init__(self, update: AnyUpdate, lanes: int) -> None:
-        super().__init__(update, const(lanes, i64), "partial", "local")
-        self.lanes = lanes
-
-    def start(self) -> Iterator[Stmt]:
-        """Declares them and sets them to what changes nothing."""
-        for buffer, value in zip(self.buffers, self.update.neutral, strict=True):
-            yield Allocate(buffer)
-            yield Store(buffer, (ramp(0, self.lanes),), Broadcast(value, self.lanes))
-
-    def taken_by(self, vectors: Lanes) -> Iterator[Stmt]:
-        """Combines with them what iterations compute."""
-        operands = [vectors.spread(vectors.of(each)) for each in self.update.operands]
-        if len(operands) > 1:  # each is asked for more than once
-            lets = [Let(Var(name, each.dtype), each) for name, each in zip(("value", "place"), operands, strict=True)]
-            yield from lets
-            operands = [let.var for let in lets]
-        yield from self.update.combined(operands, self.at(ramp(0, vectors.lanes)), vectors.on)
-
-    def halved(self, left: int) -> Iterator[Stmt]:
-        """Combines them by halves, until so many are left."""
-        for low, high in _halves(self.lanes, left):
-            yield from self.update.combined(self.at(high), self.at(low))
-
-    def set_to(self, wider: LanePartials) -> Iterator[Stmt]:
-        """Takes over what is left of more of them."""
-        place = ramp(0, self.lanes)
-        for source, buffer in zip(wider.buffers, self.buffers, strict=True):
-            yield Store(buffer, (place,), source[place])
-
-
 def vector_lanes(element: int) -> int:
     """How many elements of so many bytes go together."""
     return min(_MOST_LANES, _PARTIAL_BYTES // element)
-
-
-def ramp(start: int, lanes: int) -> Ramp:
-    return Ramp(const(start, i64), const(1, i64), lanes)
-
-
-def _halves(lanes: int, left: int) -> Iterator[tuple[Expr, Expr]]:
-    """The lanes of the lower and the upper half, of the lower half's halves and so on, until so many are left."""
-    while lanes > left:
-        lanes //= 2
-        yield (ramp(0, lanes), ramp(lanes, lanes)) if lanes > 1 else (const(0, i64), const(1, i64))
 
 
 def splitting(facts: Facts) -> Callable[[For], Stmt | tuple[Stmt, ...]]:
@@ -337,7 +259,7 @@ class _Loops:
         results = sum(len(update.stores) for update in updates)
         self.gathers = False  # known with the rest
         self.most = self.few if is_half else max(self.few, lanes >> (results - 1).bit_length())
-        self.partials = {most: [LanePartials(update, most) for update in updates] for most in (self.most, self.few)}
+        self.partials = {most: [lane_partials(update, most) for update in updates] for most in (self.most, self.few)}
 
     def statements(self) -> Iterator[Stmt]:
         """The loops over vectors, and what is left: a vector with lanes that are off, or a serial loop.
@@ -392,7 +314,7 @@ class _Loops:
             yield from each.start()
         yield self.over_vectors(self.most, self.loop.start, end)
         for each, narrow in zip(wide, self.partials[self.few], strict=True):
-            yield from each.halved(self.few)
+            yield from each.halved(narrow.lanes)
             yield from narrow.set_to(each)
 
     def inside(self) -> Iterator[Stmt]:
@@ -417,8 +339,8 @@ class _Loops:
             yield from each.start()
         yield nest
         for each, narrow in zip(wide, few, strict=False):
-            yield from each.halved(self.few)
-            place = ramp(0, self.few)
+            yield from each.halved(narrow.lanes)
+            place = ramp(0, narrow.lanes)
             yield from narrow.update.combined(each.at(place), narrow.at(place))
         for each in few:
             yield from each.halved(1)

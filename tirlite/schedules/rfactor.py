@@ -27,7 +27,7 @@ from tirlite.ir import (
 )
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
-from tirlite.rewrite.partials import Partials
+from tirlite.rewrite.lane_partials import Partials
 from tirlite.rewrite.reductions import message_of
 from tirlite.schedules.handle import LoopName, chain_to
 from tirlite.schedules.step import (
