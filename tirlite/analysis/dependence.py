@@ -105,7 +105,7 @@ def dependences_of(sequence: LinearSequence, addresses: Addresses) -> Iterator[D
         touches = _distinct(allocation, addresses)
         for place, first in enumerate(touches):
             for then in touches[place:]:
-                if writes(first) or writes(then):
+                if (writes(first) or writes(then)) and not _never_meet(addresses, first, then):
                     yield from Pair(addresses, first, then, allocation.home).dependences()
 
 
@@ -114,7 +114,14 @@ def carried_by(loop: Loop, touches: Mapping[Allocation, Sequence[Touch]], addres
 
     Of accesses that are alike, those of one.
     """
+    own: Size | None = None
+    if isinstance(loop, For):
+        if addresses.space.counter(loop).high == 0:
+            return
+        own = addresses.space.size(loop.var)
     for first, then in _pairs_in(loop, touches, addresses):
+        if _never_meet(addresses, first, then, own):
+            continue
         body = next(region for region in regions_around(first.region) if region.composite is loop)
         assert body.parent is not None
         yield from Pair(addresses, first, then, body.parent).carried(0)
@@ -149,6 +156,21 @@ def distinct(touches: Iterable[Touch], addresses: Addresses) -> list[Touch]:
     return [*found.values()]
 
 
+def _never_meet(addresses: Addresses, first: Touch, then: Touch, own: Size | None = None) -> bool:
+    """Whether along one axis the indices of two accesses are different numbers, which takes one look.
+
+    In two iterations of a loop also where both are as far from its variable, which is `own`.
+    """
+    one, other = first.node, then.node
+    if not (isinstance(one, Load | Store) and isinstance(other, Load | Store)):
+        return False
+    a, b = addresses.of(one), addresses.of(other)
+    return a.window.same_grid(b.window) and any(
+        i != j if isinstance(i, int) and isinstance(j, int) else own is not None and i == j and isinstance(i - own, int)
+        for i, j in zip(a.indices, b.indices, strict=True)
+    )
+
+
 def _lie_apart(loop: Loop, buffer: Buffer, touches: Sequence[Touch]) -> bool:
     """Whether all accesses to a buffer have the loop's variable as their index along one axis."""
     axes = {*range(len(buffer.shape))} if isinstance(loop, For) else set()
@@ -166,6 +188,8 @@ def out_of_order(addresses: Addresses, first: Touch, then: Touch, home: Region) 
     That is for one execution of the body `home`, which holds both. Else a dependence that says otherwise: of `first` on
     `then`, or one whose carrier is a loop without order.
     """
+    if _never_meet(addresses, first, then):
+        return None
     return next(Pair(addresses, first, then, home).dependences(then), None)
 
 

@@ -38,6 +38,7 @@ class Facts:
     def __init__(self, func: PrimFunc) -> None:
         self.func = func
         self._others: dict[Function, Facts] = {}
+        self._independent: dict[Loop, bool] = {}
 
     @cached_property
     def sequence(self) -> LinearSequence:
@@ -130,8 +131,11 @@ class Facts:
         """
         from tirlite.analysis.dependence import is_independent
 
-        is_bound = isinstance(loop, For) and loop.kind is ForKind.THREAD
-        return not is_bound and is_independent(loop, self.touches_in.get(loop, {}), self.addresses)
+        if loop not in self._independent:
+            is_bound = isinstance(loop, For) and loop.kind is ForKind.THREAD
+            touches = self.touches_in.get(loop, {})
+            self._independent[loop] = not is_bound and is_independent(loop, touches, self.addresses)
+        return self._independent[loop]
 
     def shared_in(self, loop: Loop) -> dict[Allocation, list[Touch]]:
         """The buffers of which iterations of a loop may share elements that one writes, with all accesses inside."""
