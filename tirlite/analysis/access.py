@@ -40,12 +40,16 @@ from tirlite.ir import (
     Var,
     View,
     While,
+    statements,
+    statements_of,
 )
 from tirlite.ir.demand import of_prim_func
 from tirlite.ir.thread_tag import is_barrier
+from tirlite.ir.walk import composites
 from tirlite.record import record
 
 if TYPE_CHECKING:
+    from tirlite.analysis.integers.definitions import Loop
     from tirlite.analysis.reductions import Operation
 
 
@@ -193,6 +197,44 @@ def linear_sequence(func: PrimFunc) -> LinearSequence:
     return _Finder(func).find()
 
 
+def touches_within(func: PrimFunc, loop: For) -> dict[Loop, dict[Allocation, list[Touch]]] | None:
+    """`touches_in` of a sequence for a loop and those inside of it, without a look at what stands beside.
+
+    None where there are thread-bound loops.
+    """
+    way = _way_to(loop, func.body)
+    if not way or any(each.kind is ForKind.THREAD for each in statements_of(way[0][1], For)):
+        return None
+    found = touches_in(_Finder(func).find_within(way))
+    return {each: found.get(each, {}) for each in statements(loop) if isinstance(each, For | While)}
+
+
+def touches_in(sequence: LinearSequence) -> dict[Loop, dict[Allocation, list[Touch]]]:
+    """For each loop the accesses inside of it, by buffer, of those that are allocated outside."""
+    found: dict[Loop, dict[Allocation, list[Touch]]] = {}
+    for allocation in (*sequence.params, *sequence.allocations):
+        for touch in allocation.touches:
+            region = touch.region
+            while region is not allocation.home and region.parent is not None:
+                if isinstance(region.composite, For | While):
+                    found.setdefault(region.composite, {}).setdefault(allocation, []).append(touch)
+                region = region.parent
+    return found
+
+
+def _way_to(loop: Stmt, body: SeqStmt) -> tuple[tuple[SeqStmt, Stmt], ...]:
+    """The blocks around a statement that holds others, the outermost first, each with that in it which leads there."""
+    stack: list[tuple[SeqStmt, tuple[tuple[SeqStmt, Stmt], ...]]] = [(body, ())]
+    while stack:
+        block, before = stack.pop()
+        for stmt in composites(block):
+            way = (*before, (block, stmt))
+            if stmt is loop:
+                return way
+            stack += [(inner, way) for inner in stmt.bodies]
+    return ()
+
+
 # What most expressions are made of: told apart by one look.
 _ATOMS: frozenset[type[Node]] = frozenset((IntImm, FloatImm, Var))
 
@@ -223,7 +265,25 @@ class _Finder:
         self.visible: dict[Allocate, Visibility] = {}  # in the launch that is open
 
     def find(self) -> LinearSequence:
-        todo: list[Stmt | _Step] = [*reversed(self.func.body.stmts)]
+        return self.found([*reversed(self.func.body.stmts)])
+
+    def find_within(self, way: Sequence[tuple[SeqStmt, Stmt]]) -> LinearSequence:
+        """What is touched in the last statement of a way: what is declared around it is all that counts of the rest."""
+        for place, (block, composite) in enumerate(way):
+            for stmt in block.stmts[: block.stmts.index(composite)]:
+                if isinstance(stmt, Allocate):
+                    self.allocate(stmt)
+                elif isinstance(stmt, View):
+                    self.leaf(stmt)
+            if composite is way[-1][1]:
+                break
+            if self.opens_scope(composite):
+                self.enter(composite)
+                if isinstance(composite, IfThenElse) and way[place + 1][0] is composite.else_body:
+                    self.open_else(composite)
+        return self.found([way[-1][1]])
+
+    def found(self, todo: list[Stmt | _Step]) -> LinearSequence:
         while todo:
             stmt = todo.pop()
             if isinstance(stmt, Store):

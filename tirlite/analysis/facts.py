@@ -6,7 +6,7 @@ next for as long as the function stays the same object.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import wraps
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar, cast
 
@@ -39,6 +39,7 @@ class Facts:
         self.func = func
         self._others: dict[Function, Facts] = {}
         self._independent: dict[Loop, bool] = {}
+        self._first_touched: dict[Loop, dict[Allocation, list[Touch]]] | None = None
 
     @cached_property
     def sequence(self) -> LinearSequence:
@@ -104,15 +105,19 @@ class Facts:
     @cached_property
     def touches_in(self) -> dict[Loop, dict[Allocation, list[Touch]]]:
         """For each loop the accesses inside of it, by buffer, of those that are allocated outside."""
-        found: dict[Loop, dict[Allocation, list[Touch]]] = {}
-        for allocation in (*self.sequence.params, *self.sequence.allocations):
-            for touch in allocation.touches:
-                region = touch.region
-                while region is not allocation.home and region.parent is not None:
-                    if isinstance(region.composite, For | While):
-                        found.setdefault(region.composite, {}).setdefault(allocation, []).append(touch)
-                    region = region.parent
-        return found
+        from tirlite.analysis.access import touches_in
+
+        return touches_in(self.sequence)
+
+    def touched_in(self, loop: Loop) -> Mapping[Allocation, list[Touch]]:
+        """As `touches_in` of one loop. Nothing else is looked at for the first one: a step asks for no other."""
+        if self._first_touched is None and "sequence" not in vars(self) and isinstance(loop, For):
+            from tirlite.analysis.access import touches_within
+
+            self._first_touched = touches_within(self.func, loop)
+        if self._first_touched is not None and loop in self._first_touched:
+            return self._first_touched[loop]
+        return self.touches_in.get(loop, {})
 
     def carried_by(self, loop: Loop) -> Iterator[Dependence]:
         """The dependences that a loop carries in one execution of it: none where its iterations may run in any order.
@@ -122,7 +127,7 @@ class Facts:
         """
         from tirlite.analysis.dependence import carried_by
 
-        return carried_by(loop, self.touches_in.get(loop, {}), self.addresses)
+        return carried_by(loop, self.touched_in(loop), self.addresses)
 
     def is_independent(self, loop: Loop) -> bool:
         """Whether no two iterations of a loop may touch a byte that one of them writes: they may run at once.
@@ -133,8 +138,7 @@ class Facts:
 
         if loop not in self._independent:
             is_bound = isinstance(loop, For) and loop.kind is ForKind.THREAD
-            touches = self.touches_in.get(loop, {})
-            self._independent[loop] = not is_bound and is_independent(loop, touches, self.addresses)
+            self._independent[loop] = not is_bound and is_independent(loop, self.touched_in(loop), self.addresses)
         return self._independent[loop]
 
     def shared_in(self, loop: Loop) -> dict[Allocation, list[Touch]]:

@@ -50,7 +50,9 @@ def rewrite(root: Node, rules: Rules, *, enter: Hooks | None = None) -> Node:
 
 def _rewritten(root: Node, rules: Rules, hooks: Hooks, level: type[Node], *, is_deep: bool = False) -> Node:
     """As `rewrite`. Expressions go by calls of calls, a third quicker, unless they are deep."""
-    kept = _ATOMS - rules.keys() - hooks.keys()
+    kept = (_ATOMS if level is Node else _LEAVES) - rules.keys() - hooks.keys()
+    # Blocks of nothing but statements without a rule are passed over as they stand.
+    passes_blocks = level is Stmt and SeqStmt not in rules and SeqStmt not in hooks
     opened = [_Open(root, _below(root, level))]
     if hook := hooks.get(type(root)):
         hook(root)
@@ -58,7 +60,7 @@ def _rewritten(root: Node, rules: Rules, hooks: Hooks, level: type[Node], *, is_
         inner = opened[-1]
         for node in inner.rest:
             kind = type(node)
-            if kind in kept:
+            if kind in kept or (passes_blocks and isinstance(node, SeqStmt) and node.kinds <= kept):
                 inner.done.append(node)
                 continue
             if not is_deep and isinstance(node, Expr):

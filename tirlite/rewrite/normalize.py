@@ -24,6 +24,7 @@ from tirlite.ir import (
     Load,
     Node,
     PrimFunc,
+    SeqStmt,
     Stmt,
     Var,
     View,
@@ -37,6 +38,7 @@ _MOVED = (AttrKey.STORAGE_SCOPE, AttrKey.VOLATILE_SCOPE)
 # What defines: told apart by one look, as most nodes define nothing.
 _OF_BUFFERS: frozenset[type[Node]] = frozenset((Allocate, View))
 _OF_VARIABLES: frozenset[type[Node]] = frozenset((Let, LetExpr, For))
+_DEFINING = (Allocate, View, Let, For)
 _ATOMS: frozenset[type[Node]] = frozenset((IntImm, FloatImm, Var))
 
 
@@ -57,13 +59,42 @@ class Normalize:
 
 def exchanged(func: PrimFunc, made: Mapping[Any, Sequence[Stmt]]) -> PrimFunc:
     """`func` with other statements in the place of some, in normal form: they may stand there several times."""
-
-    def replaced(stmt: Stmt) -> Stmt | tuple[Stmt, ...]:
-        return tuple(made[stmt]) if stmt in made else stmt
-
     from tirlite.ir import rewrite
 
-    return Normalize()(rewrite(func, dict.fromkeys(map(type, made), replaced)))
+    own = _with_own_definitions(func, made)
+
+    def replaced(stmt: Stmt) -> Stmt | tuple[Stmt, ...]:
+        return tuple((own or made)[stmt]) if stmt in made else stmt
+
+    result = rewrite(func, dict.fromkeys(map(type, made), replaced))
+    if own is None:
+        return Normalize()(result)
+    object.__setattr__(result, "is_normal", True)
+    return result
+
+
+def _with_own_definitions(func: PrimFunc, made: Mapping[Any, Sequence[Stmt]]) -> Mapping[Any, Sequence[Stmt]] | None:
+    """`made`, with objects that nothing else in `func` defines; None where that takes a look at all of `func`."""
+    if not func.is_normal or not all(type(stmt) is For for stmt in made):
+        return None
+    block = SeqStmt(tuple(stmt for stmts in made.values() for stmt in stmts))
+    defined, removed = _definitions(block), {each for loop in made for each in _definitions(loop)}
+    new = set(defined) - removed
+    if new:
+        told = {getattr(each, each.DEFINES[0]) for each in statements_of(block, *_DEFINING)}
+        around = {getattr(each, each.DEFINES[0]) for each in statements_of(func.body, *_DEFINING)}
+        if not new <= told or new & around:
+            return None
+    if any(attr.key in _MOVED for attr in statements_of(block, AttrStmt)):
+        return None
+    if len(set(defined)) == len(defined):
+        return made
+    # What follows may use what stands in the block itself.
+    if len(made) > 1 or sum(type(stmt) in _DEFINING and type(stmt) is not For for stmt in block.stmts) > 0:
+        return None
+    from tirlite.rewrite.renamer import Renamer
+
+    return dict.fromkeys(made, Renamer().rename(block).stmts)
 
 
 def _attributes_to_fields(func: PrimFunc) -> PrimFunc:

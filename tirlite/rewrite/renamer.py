@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TypeVar, cast
 
-from tirlite.ir import Buffer, For, Let, LetExpr, Node, PrimFunc, Substitution, Var, rewrite
+from tirlite.ir import Buffer, For, Let, LetExpr, Node, Substitution, Var, rewrite
+from tirlite.ir.rewrite import Rule
+
+N = TypeVar("N", bound=Node)
 
 
 class Renamer(Substitution):
@@ -17,9 +21,9 @@ class Renamer(Substitution):
         super().__init__({}, {})
         self.defined: set[Buffer | Var] = set()
 
-    def rename(self, func: PrimFunc) -> PrimFunc:
-        rules = self.rules() | {Let: self.let, LetExpr: self.bound, For: self.bound}
-        return rewrite(func, rules, enter={For: self.bind, LetExpr: self.bind})
+    def rename(self, root: N) -> N:
+        rules: dict[type[Node], Rule] = {**self.rules(), Let: self.let, LetExpr: self.bound, For: self.bound}
+        return cast(N, rewrite(root, rules, enter={For: self.bind, LetExpr: self.bind}))
 
     def bind(self, node: For | LetExpr | Let) -> None:
         if node.var in self.defined:

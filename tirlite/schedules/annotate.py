@@ -57,7 +57,7 @@ class Nontemporal(Step):
         at = loop_named(facts.func, self.at)
         buffer = buffer_named(facts.func, self.buffer, at)
         root = facts.definitions.root(buffer)
-        found = next((touches for each, touches in facts.touches_in.get(at, {}).items() if each.buffer is root), [])
+        found = next((touches for each, touches in facts.touched_in(at).items() if each.buffer is root), [])
         if not any(writes(touch) for touch in found):
             raise does_not_fit(self, f"the loop over `{at.var.name}` does not write `{buffer.name}`")
         for touch in found:

@@ -74,7 +74,7 @@ class CacheRead(Step):
         """Where the body reads the buffer. Raises KernelError for anything else that it does with it."""
         root = facts.definitions.root(buffer)
         loads: list[Load] = []
-        for allocation, touches in facts.touches_in.get(at, {}).items():
+        for allocation, touches in facts.touched_in(at).items():
             for touch in touches if allocation.buffer is root else ():
                 node = touch.node
                 if writes(touch) or touch.buffer is not buffer or not isinstance(node, Load):
@@ -125,7 +125,7 @@ class CacheWrite(Step):
         """What the body does with the buffer. Raises KernelError for more than loads and stores of its elements."""
         root = facts.definitions.root(buffer)
         touches: list[Touch] = next(
-            (each for allocation, each in facts.touches_in.get(at, {}).items() if allocation.buffer is root), []
+            (each for allocation, each in facts.touched_in(at).items() if allocation.buffer is root), []
         )
         if buffer in defined_in(at.body):
             raise does_not_fit(self, f"`{buffer.name}` is each iteration's own")

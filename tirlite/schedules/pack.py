@@ -134,7 +134,7 @@ def loads_of_one(step: object, facts: Facts, buffer: Buffer, at: For, loops: lis
     reads = [node for node in walk(at.body) if isinstance(node, Load) and node.buffer is buffer]
     loads = [node for node in reads if _is_of(node, loops)] or reads
     root = facts.definitions.root(buffer)
-    for allocation, touches in facts.touches_in.get(at, {}).items():
+    for allocation, touches in facts.touched_in(at).items():
         if allocation.buffer is root:
             for touch in touches:
                 if writes(touch) or touch.buffer is not buffer:

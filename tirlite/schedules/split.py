@@ -116,7 +116,7 @@ class Split(Step):
             raise does_not_fit(self, f"the loop over `{loop.var.name}` is no `range`")
         demand_any_order(self, loop)
         demand_independent(self, facts, loop)
-        for touches in facts.touches_in.get(loop, {}).values():
+        for touches in facts.touched_in(loop).values():
             for touch in touches if any(map(writes, touches)) else ():
                 if not writes(touch):
                     raise does_not_fit(self, f"{touch} is read and written by an iteration, which may be done twice")

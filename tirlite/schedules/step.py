@@ -188,7 +188,7 @@ def demand_order(
 
 def carried(facts: Facts, loop: For) -> Iterator[Dependence]:
     """The dependences that a loop carries; none, without a proof, where accesses have its variable along one axis."""
-    touched = facts.touches_in.get(loop, {}).values()
+    touched = facts.touched_in(loop).values()
     if not all(_has_own_axis(each, loop) for each in touched if any(map(writes, each))):
         yield from facts.carried_by(loop)
 

@@ -108,7 +108,7 @@ class UnrollJam(Step):
             raise does_not_fit(self, reason) from None
 
     def _together(self, facts: Facts, loop: For) -> Iterator[Stmt]:
-        count, touches = iterations(loop), facts.touches_in.get(loop, {})
+        count, touches = iterations(loop), facts.touched_in(loop)
         count = const(size, i64) if isinstance(size := facts.space.size(count), int) else count
         if not isinstance(count, IntImm | Var):
             var = Var("count")
