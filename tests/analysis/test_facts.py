@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
 import tirlite as tl
@@ -88,3 +90,29 @@ def test_a_pipeline_walks_each_function_that_it_makes_once(monkeypatch: pytest.M
     monkeypatch.setattr(access._Finder, "find", counted)
     run_pipeline(harris.ir, default_pipeline(passes=[ScheduleTemporaries()]))
     assert len(set(map(id, walked))) == len(walked) <= 8
+
+
+def test_touches_of_one_loop_are_those_that_a_walk_over_all_finds() -> None:
+    func = tl.compile(harris.ir, schedule=None).lowered
+    whole = Facts(func)
+    loops = list(tl.ir.statements_of(func.body, tl.ir.For))
+    assert len(loops) > 3
+    for loop in loops:
+        alone = Facts(func).touched_in(loop)
+        assert _told(alone) == _told(whole.touches_in.get(loop, {}))
+
+
+def _told(touched: Mapping[access.Allocation, list[access.Touch]]) -> list[object]:
+    return [(each.buffer, [(touch.kind, touch.node) for touch in found]) for each, found in touched.items()]
+
+
+def test_vectors_of_one_width_at_one_place_have_equal_addresses() -> None:
+    @tl.kernel
+    def add(x: tl.f32[64], y: tl.f32[64]):
+        for i in range(0, 64, 8):
+            y[tl.ramp(i, 1, 8)] = y[tl.ramp(i, 1, 8)] + x[tl.ramp(i, 1, 8)]
+
+    facts = Facts(tl.passes.Normalize()(add.ir))
+    keys = [facts.addresses.of(touch.node).key for touch in facts.params[add.ir.params[1]].touches]
+    assert len(keys) == 2
+    assert keys[0] == keys[1]

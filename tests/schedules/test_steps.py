@@ -298,6 +298,26 @@ def test_results_stay_the_same_to_the_bit(rows: int, terms: int, columns: int) -
     np.testing.assert_array_equal(tl.compile(kernel.lowered, schedule=None).interpret(a, b), wanted)
 
 
+def test_statements_that_stand_several_times_define_names_of_their_own() -> None:
+    @tl.kernel
+    def scaled(x: tl.f32[n, m], y: tl.out[tl.f32[n, m]]):
+        for i in range(n):
+            half = tl.alloc(tl.f32[m])
+            for j in range(m):
+                value = x[i, j] / 2
+                half[j] = value
+            for j in range(m):
+                y[i, j] = half[j]
+
+    s = tl.schedule(scaled)
+    s.split("i", 8, tail="peeled")
+    s.unroll_jam("i.inner", 4)
+    assert s.func.is_normal
+    defined = [getattr(node, name) for node in tl.ir.walk(s.func.body) for name in node.DEFINES if node is not s.func]
+    assert len(defined) > 10
+    assert len(set(defined)) == len(defined)
+
+
 def test_a_schedule_prints_as_python_and_replays() -> None:
     s = tl.schedule(product)
     everything(s)

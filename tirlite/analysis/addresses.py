@@ -60,6 +60,8 @@ class Addresses:
         self.space = space
         self._windows: dict[Buffer, Window] = {}
         self._addresses: dict[Load | Store, Address] = {}
+        # One for all vectors of a width, so that accesses alike are seen to be. In two instances it is not the same.
+        self._lanes: dict[int, Unknown | None] = {}
 
     def of(self, node: Load | Store) -> Address:
         """The address of an access. An index that may wrap around becomes an unknown."""
@@ -70,7 +72,9 @@ class Addresses:
     def _address(self, node: Load | Store) -> Address:
         window = self.window(node.buffer)
         lanes = node.indices[-1].dtype.lanes if node.indices else 1
-        lane = self.space.lane(lanes)
+        if lanes not in self._lanes:
+            self._lanes[lanes] = self.space.lane(lanes)
+        lane = self._lanes[lanes]
         indices = tuple(self._index(index, node.buffer, axis, lane) for axis, index in enumerate(node.indices))
         return Address(window, indices)
 

@@ -11,7 +11,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar, cast
 
 from tirlite.diag import boundary
-from tirlite.ir import Buffer, For, ForKind, Function, PrimFunc, View, While, statements_of
+from tirlite.ir import Buffer, For, ForKind, Function, PrimFunc, View, statements_of
 from tirlite.ir.demand import demand_prim_func
 from tirlite.record import cached_property
 
