@@ -138,26 +138,26 @@ def _versions_of_onnx() -> str:
 
 @record(eq=False)
 class Whole:
-    """The bytes of a file, in memory of their own, and a digest of them and of their number."""
+    """The bytes of a file, in memory of their own, and a digest of them and their number, where one was asked for."""
 
     data: mmap
     digest: bytes
 
 
-def whole(path: str | os.PathLike[str]) -> Whole | None:
+def whole(path: str | os.PathLike[str], *, digested: bool = True) -> Whole | None:
     """What an ordinary file holds; None where it is empty, larger than 4 GiB, or changes meanwhile."""
     with suppress(OSError):
         file = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
         try:
             state = os.fstat(file)
             if stat.S_ISREG(state.st_mode) and 0 < state.st_size <= _LARGEST:
-                return _read(file, state.st_size)
+                return _read(file, state.st_size, digested=digested)
         finally:
             os.close(file)
     return None
 
 
-def _read(file: int, size: int) -> Whole | None:
+def _read(file: int, size: int, *, digested: bool) -> Whole | None:
     data = _memory(size)
     view, hashed = memoryview(data), _hash()
     starts = range(0, size, _PIECE)
@@ -168,7 +168,7 @@ def _read(file: int, size: int) -> Whole | None:
             start = starts[number]
             piece = view[start : start + _PIECE]
             if _fill(file, piece, start):
-                digests[number] = hashed(piece).digest()
+                digests[number] = hashed(piece).digest() if digested else b"read"
 
     threads = min(len(starts), _MOST_THREADS, len(os.sched_getaffinity(0)))
     others = [Thread(target=read, args=(number, threads)) for number in range(1, threads)]
@@ -179,7 +179,7 @@ def _read(file: int, size: int) -> Whole | None:
         each.join()
     if not all(digests) or os.fstat(file).st_size != size:
         return None
-    return Whole(data, hashed(b"".join([size.to_bytes(8, "little"), *digests])).digest())
+    return Whole(data, hashed(b"".join([size.to_bytes(8, "little"), *digests])).digest() if digested else b"")
 
 
 def _fill(file: int, piece: memoryview, start: int) -> bool:

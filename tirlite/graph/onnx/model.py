@@ -25,6 +25,7 @@ from tirlite.graph.onnx.node import MALFORMED, told as told_of
 from tirlite.graph.onnx.standard import Forms
 from tirlite.graph.onnx.tensors import TensorReader
 from tirlite.graph.onnx.translation import Dialect, Lost, Missing, Names, Translation
+from tirlite.graph.onnx.weights import Weights, parted
 from tirlite.graph.types import TensorType
 from tirlite.ir import DType
 from tirlite.sizes import Dim, Proof, Size, SizeLike, as_size, prove_eq
@@ -153,11 +154,12 @@ class UnsupportedOnnx(GraphMessage):
 
 def read_model(source: object, told: Told) -> tuple[Function, list[FileUsed]]:
     """The model as a function, and the other files that it has data in. Raises GraphError, see `from_onnx`."""
-    model, name, folder = _loaded(source)
+    model, name, folder, weights = _loaded(source)
     spent = Spent(name, BUDGET)
     told_dims = ModelDims(name, told.dims)
     try:
-        function = _Import(model, spent, folder, told.shapes, told.constants, told_dims).function(told.outputs)
+        reader = TensorReader(spent, folder, {} if weights is None else weights.arrays(model.graph.initializer))
+        function = _Import(model, reader, told.shapes, told.constants, told_dims).function(told.outputs)
     except MALFORMED as error:
         raise BadOnnxModel(name, f"it is malformed: {told_of(error)}").error() from error
     return function, spent.files
@@ -170,24 +172,25 @@ def dim_names_of(source: str | PathLike[str]) -> dict[str, str]:
     return dim_names(each for each in graph.input if each.name not in known)
 
 
-def _loaded(source: object) -> tuple[Any, str, Path | None]:
+def _loaded(source: object) -> tuple[Any, str, Path | None, Weights | None]:
     name = str(source) if isinstance(source, str | PathLike) else "model"
     try:
         onnx = import_module("onnx")
     except ImportError:
         raise NoOnnxPackage(name).error() from None
     if isinstance(source, onnx.ModelProto):
-        return source, source.graph.name or name, None
+        return source, source.graph.name or name, None, None
     path = Path(name) if isinstance(source, str | PathLike) else None
     model = onnx.ModelProto()
     try:
-        model.ParseFromString(path.read_bytes() if path is not None else source)
+        data, weights = (source, None) if path is None else parted(path)
+        model.ParseFromString(data)
     except OSError as error:
         raise BadOnnxModel(name, error.strerror or str(error)).error() from None
     except Exception:
         # What the protobuf library raises, and says, depends on how it was built.
         raise BadOnnxModel(name, "it is not an ONNX model").error() from None
-    return model, name, None if path is None else path.parent
+    return model, name, None if path is None else path.parent, weights
 
 
 class _Import:
@@ -196,8 +199,7 @@ class _Import:
     def __init__(
         self,
         model: Any,
-        spent: Spent,
-        folder: Path | None,
+        reader: TensorReader,
         shapes: Mapping[str, Sequence[SizeLike]],
         constants: Mapping[str, npt.ArrayLike],
         dims: ModelDims,
@@ -205,11 +207,11 @@ class _Import:
         self.model = model
         self.shapes = shapes
         self.constants = constants
-        self.name = spent.model
+        self.name = reader.model
         graph = model.graph
         self.demands = Demands()
         self.builder = Builder(name_of(graph.name or Path(self.name).stem or "model"), demands=self.demands)
-        self.read = TensorReader(spent, folder)
+        self.read = reader
         self.dims = dims
         self.missing: list[Missing] = []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import prod
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
@@ -33,12 +34,16 @@ class BadOnnxTensor(GraphMessage):
 
 
 class TensorReader:
-    """Reads the tensors of one model, whose external data lie in `folder`, or may not exist where that is None."""
+    """Reads the tensors of one model, whose external data lie in `folder`, or may not exist where that is None.
 
-    def __init__(self, spent: Spent, folder: Path | None) -> None:
+    Those whose data are left out have their elements in `kept`, by name, see `weights`.
+    """
+
+    def __init__(self, spent: Spent, folder: Path | None, kept: Mapping[str, npt.NDArray[Any]] | None = None) -> None:
         self.spent = spent
         self.model = spent.model
         self._folder = folder
+        self._kept = kept or {}
 
     def constant(self, proto: Any, name: str = "", span: Span | None = None) -> Constant | NarrowValue:
         """The elements. Raises GraphError for what contradicts itself, Unsupported for types that do not exist here."""
@@ -80,6 +85,9 @@ class TensorReader:
             return self._external(proto, stored, count).reshape(shape)
         if proto.HasField("raw_data"):
             raw = proto.raw_data  # a copy, each time that it is asked for
+            kept = None if raw else self._kept.get(proto.name)
+            if kept is not None and kept.dtype == stored and kept.shape == shape:
+                return kept.astype(stored, copy=False)
             if len(raw) != count * stored.itemsize:
                 raise _Wrong(f"{len(raw)} bytes of data for {count} elements of {dtype}")
             return _elements(raw, stored).reshape(shape)

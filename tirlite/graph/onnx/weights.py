@@ -1,0 +1,136 @@
+"""Parts a model's file into what describes the model and the data of its large tensors, which stay where they lie.
+
+What reads protocol buffers would copy these data, and copy them again when it is asked for them. In the format, a
+message is a row of fields; a field is a number that says which it is and how long, then its bytes. Source: Protocol
+Buffers Documentation, Encoding; `onnx.proto` gives the numbers of the fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import prod
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from tirlite.graph.known.places import Place, arrays_at
+from tirlite.graph.onnx.narrow import DTYPES
+
+if TYPE_CHECKING:
+    from mmap import mmap
+
+    import numpy.typing as npt
+
+    Array: TypeAlias = npt.NDArray[Any]
+
+_GRAPH, _INITIALIZER, _RAW_DATA = 7, 5, 9
+_NUMBER, _EIGHT_BYTES, _BYTES, _FOUR_BYTES = 0, 1, 2, 5
+# Smaller files, and smaller tensors, are as soon copied.
+_LARGE_FILE, _LARGE = 1 << 20, 1 << 12
+
+_Field: TypeAlias = tuple[int, int, int, int]  # its number, where it begins, where its value begins, and its end
+
+
+class Weights:
+    """The data of a model's own tensors that lie in the memory of its file."""
+
+    def __init__(self, data: mmap, taken: Sequence[tuple[int, int]]) -> None:
+        self._data = data
+        self._taken = taken  # for each tensor the first byte of its data and their number; none, where it has its own
+
+    def arrays(self, tensors: Sequence[Any]) -> dict[str, Array]:
+        """The elements of tensors by name, not to be written to; data of another length than theirs are given back."""
+        places: dict[str, Place] = {}
+        for tensor, (offset, size) in zip(tensors, self._taken, strict=True):
+            if not size:
+                continue
+            dims, dtype = tuple(tensor.dims), DTYPES.get(tensor.data_type)
+            is_alone = tensor.name not in places and not tensor.data_location and all(extent > 0 for extent in dims)
+            if is_alone and dtype is not None and prod(dims) * dtype.stored.itemsize == size:
+                places[tensor.name] = Place(dtype.stored.newbyteorder("<").str, dims, 0, offset)
+            else:
+                tensor.raw_data = self._data[offset : offset + size]
+        return dict(zip(places, arrays_at(list(places.values()), [self._data]), strict=True))
+
+
+def parted(path: Path) -> tuple[bytes, Weights | None]:
+    """The model without the data of its large tensors, and these data; or its whole file, where there are none.
+
+    Raises OSError for a file that cannot be read.
+    """
+    if path.stat().st_size < _LARGE_FILE:
+        return path.read_bytes(), None
+    from tirlite.graph.known.models import whole
+
+    read = whole(path, digested=False)
+    if read is None:
+        return path.read_bytes(), None
+    data = read.data
+    try:
+        graphs = [(begin, value, end) for number, begin, value, end in _fields(data, 0, len(data)) if number == _GRAPH]
+        ((begin, value, end),) = graphs
+        graph, taken = _without_data(data, value, end)
+    except (ValueError, IndexError):  # not a model, which is for others to say
+        return data[:], None
+    return data[:begin] + _field(_GRAPH, graph) + data[end:], Weights(data, taken)
+
+
+def _without_data(data: mmap, begin: int, end: int) -> tuple[bytes, list[tuple[int, int]]]:
+    """A graph without the data of its tensors, and for each where these lie."""
+    pieces: list[bytes] = []
+    taken: list[tuple[int, int]] = []
+    kept = begin
+    for number, start, value, stop in _fields(data, begin, end):
+        if number != _INITIALIZER:
+            continue
+        taken.append((0, 0))
+        raw = [each for each in _fields(data, value, stop) if each[0] == _RAW_DATA] if stop - value >= _LARGE else []
+        if len(raw) == 1:
+            _, first, inside, last = raw[0]
+            taken[-1] = inside, last - inside
+            tensor = data[value:first] + _field(_RAW_DATA, b"") + data[last:stop]
+            pieces += (data[kept:start], _field(_INITIALIZER, tensor))
+            kept = stop
+    return b"".join((*pieces, data[kept:end])), taken
+
+
+def _fields(data: mmap, begin: int, end: int) -> Iterator[_Field]:
+    """The fields of a message. Raises ValueError or IndexError for what is none."""
+    at = begin
+    while at < end:
+        tag, value = _number(data, at)
+        kind = tag & 7
+        if kind == _NUMBER:
+            _, after = _number(data, value)
+        elif kind == _BYTES:
+            length, value = _number(data, value)
+            after = value + length
+        elif kind in (_EIGHT_BYTES, _FOUR_BYTES):
+            after = value + (8 if kind == _EIGHT_BYTES else 4)
+        else:
+            raise ValueError
+        if after > end:
+            raise ValueError
+        yield (tag >> 3, at, value, after) if kind == _BYTES else (0, at, value, after)
+        at = after
+
+
+def _number(data: mmap, at: int) -> tuple[int, int]:
+    """The number that is written from a byte on, seven bits in each, and where it ends."""
+    found = shift = 0
+    while (byte := data[at]) & 128:
+        found |= (byte & 127) << shift
+        shift, at = shift + 7, at + 1
+    return found | byte << shift, at + 1
+
+
+def _field(number: int, value: bytes) -> bytes:
+    """A field of bytes, as it is written."""
+    return _written(number << 3 | _BYTES) + _written(len(value)) + value
+
+
+def _written(number: int) -> bytes:
+    found = bytearray()
+    while number > 127:
+        found.append(number & 127 | 128)
+        number >>= 7
+    return bytes((*found, number))
