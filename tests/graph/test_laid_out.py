@@ -9,6 +9,8 @@ import pytest
 
 import tirlite as tl
 from tirlite.graph import Builder, Function, compile, evaluate  # noqa: A004
+from tirlite.graph.aot.laid_out import LAYOUTS
+from tirlite.graph.aot.lower import lower
 from tirlite.graph.operators.laid_out import panels as cut
 from tirlite.ir import callees
 
@@ -135,3 +137,17 @@ def test_long_rows_of_depthwise_convolutions_stand_in_registers_where_lanes_are_
     assert ("w_rows_in_registers" in str(net.ir)) == is_in_registers
     image = RNG.standard_normal((2, 3, 19, 21), np.float32)
     np.testing.assert_allclose(compile(function)(image), evaluate(function, image), rtol=0, atol=1e-4)
+
+
+def test_all_constants_are_laid_out_once_a_function_is_lowered() -> None:
+    g = Builder("convolutions")
+    x = g.input("x", tl.f32[1, 24, 28, 28])
+    for number, channels in enumerate((24, 40, 64)):
+        taken = x.tensor.shape[1]
+        x = g.conv(x, g.constant(RNG.standard_normal((channels, taken, 3, 3), np.float32), name=f"w{number}"), pad=1)
+    small = g.conv(x, g.constant(RNG.standard_normal((64, 64, 3, 3), np.float32), name="w3"), stride=4)
+    lowered = lower(g.function(small), fuse=True, winograd=True)
+    assert {layout for layout, _ in lowered.layouts.values()} >= {"winograd", "panels of outputs"}
+    for constant, (layout, source) in lowered.layouts.items():
+        np.testing.assert_array_equal(constant.value, LAYOUTS[layout].function(source.value))
+        assert not constant.value.flags.writeable

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
+from threading import Thread
+
+import numpy as np
 
 from tirlite.graph.expr import Call, Constant, Expr, constant
 from tirlite.graph.op import Array, Attrs, Op
@@ -31,6 +34,8 @@ from tirlite.graph.operators.laid_out import (
     panels_of_outputs,
     panels_of_transpose,
     product_by_panels,
+    shape_of_outputs,
+    shape_of_terms,
     terms_of,
 )
 from tirlite.graph.operators.linear import as_it_lies, transposed
@@ -43,7 +48,8 @@ class Layout:
     """An operator, the number of its operand that is laid out, by which function, and its attributes for a call.
 
     These are None where the call is better computed as it is. Without an operator it is the call's own. With `needs`
-    it pays where processors have that: these dot products, or permutations of lanes.
+    it pays where processors have that: these dot products, or permutations of lanes. With `shape`, which tells what
+    shape the operand takes, it is laid out while others go on, which takes as long as it does to read it.
     """
 
     op: Op | None
@@ -51,13 +57,14 @@ class Layout:
     function: Callable[[Array], Array]
     attrs: Callable[[Call], Attrs | None]
     needs: str = ""
+    shape: Callable[[tuple[int, ...]], tuple[int, ...]] | None = None
 
 
 LAYOUTS: Mapping[str, Layout] = {
-    WINOGRAD.name: Layout(WINOGRAD, 1, terms_of, by_winograd),
+    WINOGRAD.name: Layout(WINOGRAD, 1, terms_of, by_winograd, shape=shape_of_terms),
     "panels": Layout(PRODUCT, 1, panels, partial(product_by_panels, turned=False)),
     "panels of transpose": Layout(PRODUCT, 1, panels_of_transpose, partial(product_by_panels, turned=True)),
-    "panels of outputs": Layout(CONVOLUTION, 1, panels_of_outputs, conv_by_panels),
+    "panels of outputs": Layout(CONVOLUTION, 1, panels_of_outputs, conv_by_panels, shape=shape_of_outputs),
     "rows in registers": Layout(DEPTHWISE, 1, as_they_are, by_registers, PERMUTES),
     "panels of bytes": Layout(CONVOLUTION_BYTES, 2, panels_of_bytes, conv_bytes_by_panels, DOTS),
     "groups": Layout(BYTES, 1, groups, bytes_by_groups, DOTS),
@@ -76,16 +83,53 @@ def permitted(*, winograd: bool, has: Collection[str] = ()) -> Mapping[str, Layo
 
 @record(eq=False)
 class LaidOut:
-    """The calls that are computed instead of others, and of each constant made for them its layout and its source."""
+    """The calls that are computed instead of others, and of each constant made for them its layout and its source.
+
+    The constants have their elements once `filling` is done.
+    """
 
     calls: Mapping[Call, Call]
     constants: Mapping[Constant, tuple[str, Constant]]
+    filling: Filling
+
+
+class Filling(Thread):
+    """A thread that fills arrays one by one with what functions make of others: NumPy lets Python go on meanwhile."""
+
+    def __init__(self) -> None:
+        super().__init__(name="lay out constants")
+        self._todo: list[tuple[Array, Callable[[Array], Array], Array]] = []
+        self._failures: list[BaseException] = []
+
+    def array(self, layout: Layout, source: Array) -> Array:
+        """What will hold an array in a layout, and others may not write to; it does now if its shape is not told."""
+        if layout.shape is None:
+            return layout.function(source)
+        made = np.empty(layout.shape(source.shape), source.dtype)
+        self._todo.append((made, layout.function, source))
+        shown = made.view()
+        shown.flags.writeable = False
+        return shown
+
+    def run(self) -> None:
+        try:
+            for made, function, source in self._todo:
+                np.copyto(made, function(source))
+        except BaseException as failure:
+            self._failures.append(failure)
+
+    def finish(self) -> None:
+        """Waits for it. Raises what went wrong."""
+        self.join()
+        if self._failures:
+            raise self._failures[0]
 
 
 def lay_out(made: Program, folded: Mapping[Expr, Constant], layouts: Mapping[str, Layout]) -> LaidOut:
     """What pays in a program, of these layouts. The values of what is `folded` are known, as those of constants."""
     calls: dict[Call, Call] = {}
     found: dict[tuple[str, Constant], Constant] = {}
+    filling = Filling()
     for step in made.steps():
         if not isinstance(step, Call) or not isinstance(step.op, Op) or step in folded:
             continue
@@ -99,9 +143,10 @@ def lay_out(made: Program, folded: Mapping[Expr, Constant], layouts: Mapping[str
                 continue
             if (name, source) not in found:
                 called = f"{source.name}_{name.replace(' ', '_')}" if source.name else ""
-                found[name, source] = constant(layout.function(source.value), source.dtype, name=called)
+                found[name, source] = constant(filling.array(layout, source.value), source.dtype, name=called)
             args = list(step.args)
             args[layout.operand] = found[name, source]
             calls[step] = Call(layout.op or step.op, tuple(args), attrs, name=step.name, span=step.span)
             break
-    return LaidOut(calls, {made: key for key, made in found.items()})
+    filling.start()
+    return LaidOut(calls, {made: key for key, made in found.items()}, filling)

@@ -97,7 +97,11 @@ def lower_program(
     layouts: Mapping[str, Layout] = MappingProxyType({}),
 ) -> Lowered:
     """The same of a program, whose order is that of the calls, with constants in these layouts where that pays."""
-    return run(_Lowering(made, {}, OperatorFunctions(), keep, fuse=fuse, layouts=layouts).lowered())
+    functions = OperatorFunctions()
+    try:
+        return run(_Lowering(made, {}, functions, keep, fuse=fuse, layouts=layouts).lowered())
+    finally:
+        functions.finish()
 
 
 class _Lowering:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 
 from tirlite.diag import GraphMessage
-from tirlite.graph.aot.laid_out import Layout, lay_out
+from tirlite.graph.aot.laid_out import Filling, Layout, lay_out
 from tirlite.graph.aot.plain_dims import PlainDims
 from tirlite.graph.expr import Call, Constant, Expr, Var as GraphVar
 from tirlite.graph.fuse.finish import Operand, Step, elements_of, finished, why_not
@@ -54,6 +54,7 @@ class OperatorFunctions:
         self._asserting: dict[PrimFunc, bool] = {}
         self._instead: dict[Call, Call] = {}
         self.layouts: dict[Constant, tuple[str, Constant]] = {}
+        self._filling: list[Filling] = []
         self._told = 0
 
     def lay_out(self, made: Program, folded: Mapping[Expr, Constant], layouts: Mapping[str, Layout]) -> None:
@@ -61,6 +62,12 @@ class OperatorFunctions:
         found = lay_out(made, folded, layouts)
         self._instead |= found.calls
         self.layouts |= found.constants
+        self._filling.append(found.filling)
+
+    def finish(self) -> None:
+        """Waits for the constants that are laid out."""
+        while self._filling:
+            self._filling.pop().finish()
 
     def of(self, call: Call) -> PrimFunc:
         """The function that computes a call, with its `operands` as parameters, then its results. Raises GraphError."""

@@ -115,8 +115,15 @@ def panels_of_transpose(weights: Array) -> Array:
 
 def panels_of_outputs(weights: Array, size: int = 0) -> Array:
     """The weights of a convolution as panels of so many outputs."""
-    size = size or (_columns_of_panel(weights.shape[0]) if prod(weights.shape[2:]) == 1 else _OUTPUTS)
+    size = size or shape_of_outputs(weights.shape)[-1]
     return np.ascontiguousarray(np.moveaxis(weights.reshape(-1, size, *weights.shape[1:]), 1, -1))
+
+
+def shape_of_outputs(weights: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of these panels."""
+    outputs, *others = weights
+    size = _columns_of_panel(outputs) if prod(others[1:]) == 1 else _OUTPUTS
+    return outputs // size, *others, size
 
 
 def bytes_by_groups(call: Call) -> Attrs | None:
@@ -243,8 +250,15 @@ def terms_of(weights: Array) -> Array:
     basis = np.array(((1, 0, 0), (0.5, 0.5, 0.5), (0.5, -0.5, 0.5), (0, 0, 1)), weights.dtype)
     outputs, inputs = weights.shape[:2]
     made = (np.kron(basis, basis) @ weights.reshape(-1, 9).T).reshape(16, outputs, inputs)
-    terms = np.zeros((16, -(-outputs // _BLOCK), inputs, _BLOCK), weights.dtype)
-    for block, first in enumerate(range(0, outputs, _BLOCK)):
-        part = made[:, first : first + _BLOCK]
-        terms[:, block, :, : part.shape[1]] = part.swapaxes(1, 2)
+    terms = np.zeros(shape_of_terms(weights.shape), weights.dtype)
+    whole = outputs // _BLOCK * _BLOCK
+    terms[:, : whole // _BLOCK] = made[:, :whole].reshape(16, -1, _BLOCK, inputs).swapaxes(2, 3)
+    if whole < outputs:
+        terms[:, -1, :, : outputs - whole] = made[:, whole:].swapaxes(1, 2)
     return terms
+
+
+def shape_of_terms(weights: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of these terms."""
+    outputs, inputs = weights[:2]
+    return 16, -(-outputs // _BLOCK), inputs, _BLOCK
