@@ -9,8 +9,11 @@ from tirlite.codegen.llvm.text import FunctionText
 from tirlite.codegen.llvm.values import Value, decimal, integer
 from tirlite.ir import (
     Add,
+    Allocate,
+    Assert,
     AttrStmt,
     Call,
+    Evaluate,
     Expr,
     FloorDiv,
     For,
@@ -30,6 +33,7 @@ from tirlite.ir import (
     Store,
     Sub,
     Var,
+    View,
     While,
     f64,
     i64,
@@ -51,6 +55,8 @@ _STRETCH = 2e7
 _REST = 64
 # So many iterations of loops inside are straight code to LLVM.
 _TAPS = 16
+# What has no statement inside, and binds nothing.
+_PLAIN: frozenset[type[Stmt]] = frozenset((Store, Allocate, Evaluate, Assert, View))
 # What a call costs, such as an elementary function, in operations.
 _CALL = 16.0
 
@@ -176,7 +182,10 @@ class _Estimate:
     def block(self, body: SeqStmt) -> Steps[Work]:
         total = Work(0.0)
         for stmt in body.stmts:
-            total = self.sum(total, (yield self.statement(stmt)))
+            if type(stmt) in _PLAIN:
+                total = Work(total.known + self.cost(stmt), total.operand)
+            else:
+                total = self.sum(total, (yield self.statement(stmt)))
         return total
 
     def statement(self, stmt: Stmt) -> Steps[Work]:
@@ -207,8 +216,8 @@ class _Estimate:
         """The operations of a statement without others inside, which each loop around it asks for."""
         costs = self.values.environment.costs
         if stmt not in costs:
-            nodes = (node for node in walk(stmt) if isinstance(node, Expr))
-            costs[stmt] = 1.0 + sum(_CALL if isinstance(node, Call) else _cost(node) for node in nodes)
+            nodes = [node for node in walk(stmt) if isinstance(node, Expr)]
+            costs[stmt] = 1.0 + sum([_CALL if isinstance(node, Call) else _cost(node) for node in nodes])
         return costs[stmt]
 
     def kernel_call(self, call: KernelCall) -> Work:
@@ -309,7 +318,8 @@ def _begins_at_0(loop: For) -> bool:
 
 def _cost(node: Expr) -> float:
     """As many operations as the widest registers that there are take for all lanes."""
-    return max(1.0, node.dtype.bytes / _REGISTER)
+    dtype = node.dtype
+    return 1.0 if dtype.lanes == 1 else max(1.0, dtype.bytes / _REGISTER)
 
 
 def _operand(out: FunctionText, work: Work) -> Value:

@@ -43,6 +43,9 @@ def rewrite(root: Node, rules: Rules, *, enter: Hooks | None = None) -> Node:
     span inherits that of the statement that it replaces. The span of a changed parent stays.
     """
     hooks = enter or {}
+    if isinstance(root, Expr):
+        made = _expression(root, rules, hooks, _ATOMS - rules.keys() - hooks.keys(), _DEEP)
+        return SeqStmt(made) if isinstance(made, tuple) else made
     # Most passes have rules for statements alone, and most nodes are expressions.
     level: type[Node] = Node if any(issubclass(kind, Expr) for kind in (*rules, *hooks)) else Stmt
     return _rewritten(root, rules, hooks, level)

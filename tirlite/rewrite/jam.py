@@ -104,12 +104,14 @@ class Jam:
             raise NotVector
 
     def copied(self, stmt: Allocate | Let | Store, copy: Substitution, place: int) -> Stmt:
-        """A statement of one of the iterations, with names of its own for what it defines."""
-        if place and isinstance(stmt, Allocate):
+        """A statement of one of the iterations, with names of its own for what it defines; of the first as it is."""
+        if not place:
+            return stmt
+        if isinstance(stmt, Allocate):
             copy.buffers[stmt.buffer] = replace(stmt.buffer, shape=copy.shape(stmt.buffer))
         made: Node = rewrite(stmt, copy.rules())
         assert isinstance(made, Stmt)
-        if place and isinstance(made, Let):
+        if isinstance(made, Let):
             var = Var(made.var.name, made.var.dtype)
             copy.variables[made.var] = var
             made = made.replaced(var=var)

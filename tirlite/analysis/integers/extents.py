@@ -37,7 +37,7 @@ class Extents:
         self.origin = Origin()
         self._enter_all()
         for node in statements_of(func.body, Let):
-            if (size := size_of_expr(node.value, self.sizes, self._combined)) is not None:
+            if node.var.dtype.lanes == 1 and (size := size_of_expr(node.value, self.sizes, self._combined)) is not None:
                 self.sizes[node.var] = size
 
     def _enter_all(self) -> None:

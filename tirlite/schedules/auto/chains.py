@@ -106,10 +106,12 @@ def chains(facts: Facts) -> Iterator[Chain]:
     blocks = (each for each in walk(facts.func.body) if isinstance(each, SeqStmt)) if allocated else ()
     for block in blocks:
         nests = [stmt for stmt in block.stmts if isinstance(stmt, For) and _is_plain(stmt)]
+        filled = [_written(nest) & allocated for nest in nests[:-1]]
         for place, nest in enumerate(nests):
-            wanted, fills = _read(nest) & allocated, list[Var]()
-            for before in reversed(nests[max(0, place - _MOST_FILLS) : place]):
-                if wanted & _written(before):
+            first, fills = max(0, place - _MOST_FILLS), list[Var]()
+            wanted = _read(nest) & allocated if any(filled[first:place]) else set[Buffer]()
+            for before, found in zip(reversed(nests[first:place]), reversed(filled[first:place]), strict=True):
+                if wanted & found:
                     fills.insert(0, before.var)
                     wanted |= _read(before) & allocated
             if fills:
