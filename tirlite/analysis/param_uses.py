@@ -16,7 +16,9 @@ from tirlite.ir import (
     Call,
     Cast,
     Expr,
+    FloatImm,
     Function,
+    IntImm,
     KernelCall,
     Load,
     Node,
@@ -25,6 +27,7 @@ from tirlite.ir import (
     Store,
     StringImm,
     Unary,
+    Var,
     View,
     statements_of,
     walk,
@@ -45,6 +48,7 @@ _ANY = Use.READ | Use.WRITE | Use.OPAQUE
 
 # The nodes that may mention a buffer.
 _MENTIONS: frozenset[type[Node]] = frozenset((Store, Load, BufferRef, KernelCall, Call))
+_ATOMS: frozenset[type[Node]] = frozenset((IntImm, FloatImm, Var))
 
 
 class ParamUses:
@@ -72,14 +76,22 @@ class ParamUses:
         stored: set[Buffer] = set()
         found: list[tuple[Buffer, Use]] = []
         # Most nodes that mention a buffer are one of two, and adding to flags takes a microsecond.
-        for node in walk(func.body):
+        stack: list[Node] = [func.body]
+        while stack:
+            node = stack.pop()
             kind = type(node)
+            if kind in _ATOMS:
+                continue
+            if isinstance(node, Binary):
+                stack += (node.b, node.a)
+                continue
             if kind is Load and node not in told:
                 loaded.add(node.buffer)  # type: ignore[attr-defined]
             elif kind is Store:
                 stored.add(node.buffer)  # type: ignore[attr-defined]
             elif kind in _MENTIONS and node not in told:
                 found += [(buffer, use) for buffer, use, _ in self._told(node, told)]
+            stack += node.children()[::-1]
         found += [(buffer, Use.READ) for buffer in loaded] + [(buffer, Use.WRITE) for buffer in stored]
         for buffer, use in found:
             if buffer in roots:

@@ -78,23 +78,29 @@ def _with_own_definitions(func: PrimFunc, made: Mapping[Any, Sequence[Stmt]]) ->
     if not func.is_normal or not all(type(stmt) is For for stmt in made):
         return None
     block = SeqStmt(tuple(stmt for stmts in made.values() for stmt in stmts))
-    defined, removed = _definitions(block), {each for loop in made for each in _definitions(loop)}
-    new = set(defined) - removed
-    if new:
+    parts = [_definitions(stmt) for stmt in block.stmts]
+    defined, removed = {each for part in parts for each in part}, {each for loop in made for each in _definitions(loop)}
+    if new := defined - removed:
         told = {getattr(each, each.DEFINES[0]) for each in statements_of(block, *_DEFINING)}
         around = {getattr(each, each.DEFINES[0]) for each in statements_of(func.body, *_DEFINING)}
         if not new <= told or new & around:
             return None
     if any(attr.key in _MOVED for attr in statements_of(block, AttrStmt)):
         return None
-    if len(set(defined)) == len(defined):
+    if len(defined) == sum(map(len, parts)):
         return made
     # What follows may use what stands in the block itself.
-    if len(made) > 1 or sum(type(stmt) in _DEFINING and type(stmt) is not For for stmt in block.stmts) > 0:
+    if len(made) > 1 or any(type(stmt) in _DEFINING and type(stmt) is not For for stmt in block.stmts):
         return None
     from tirlite.rewrite.renamer import Renamer
 
-    return dict.fromkeys(made, Renamer().rename(block).stmts)
+    own: list[Stmt] = []
+    before: set[Buffer | Var] = set()
+    for stmt, part in zip(block.stmts, parts, strict=True):
+        is_new = before.isdisjoint(part) and len(set(part)) == len(part)
+        own += (stmt,) if is_new else Renamer(before).rename(SeqStmt((stmt,))).stmts
+        before.update(part)
+    return dict.fromkeys(made, own)
 
 
 def _attributes_to_fields(func: PrimFunc) -> PrimFunc:

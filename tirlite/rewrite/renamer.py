@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import TypeVar, cast
 
@@ -17,9 +18,10 @@ class Renamer(Substitution):
     The scopes of definitions nest, so the last definition met is the one that a use means.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, before: Collection[Buffer | Var] = ()) -> None:
+        """`before` are those that have been defined so far."""
         super().__init__({}, {})
-        self.defined: set[Buffer | Var] = set()
+        self.defined: set[Buffer | Var] = {*before}
 
     def rename(self, root: N) -> N:
         rules: dict[type[Node], Rule] = {**self.rules(), Let: self.let, LetExpr: self.bound, For: self.bound}

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from tirlite.analysis.facts import Facts
 from tirlite.diag import KernelError
-from tirlite.ir import For, PrimFunc, Var
+from tirlite.ir import For, PrimFunc, Var, statements_of
 from tirlite.ir.printer_names import identifier
 from tirlite.rewrite.pipeline import Pass, after
-from tirlite.schedules.handle import LoopHandle, LoopName, loops_around
+from tirlite.schedules.handle import LoopHandle, LoopName
 from tirlite.schedules.split import Split
 
 
@@ -55,17 +55,21 @@ class Trace:
 
     def loop(self, var: Var) -> For:
         """The loop over a variable."""
-        return next(loop for loop, _ in loops_around(self.facts.func) if loop.var is var)
+        return next(loop for loop in self._loops() if loop.var is var)
 
     def name(self, var: Var) -> LoopName:
         """What a step calls the loop over a variable: by its name, with a place where others have that too."""
         name = identifier(var.name)
-        alike = [loop.var for loop, _ in loops_around(self.facts.func) if identifier(loop.var.name) == name]
+        alike = [loop.var for loop in self._loops() if identifier(loop.var.name) == name]
         return var.name if len(alike) == 1 else LoopHandle(var.name, alike.index(var))
 
     def split(self, var: Var, by: int) -> tuple[Var, Var]:
         """Splits a loop. The variables of the outer and of the inner one."""
-        before = {loop.var for loop, _ in loops_around(self.facts.func)}
+        before = {loop.var for loop in self._loops()}
         self.apply(Split(self.name(var), by))
-        outer, inner = (loop.var for loop, _ in loops_around(self.facts.func) if loop.var not in before)
+        outer, inner = (loop.var for loop in self._loops() if loop.var not in before)
         return outer, inner
+
+    def _loops(self) -> Iterator[For]:
+        """All loops, in program order."""
+        return statements_of(self.facts.func.body, For)
