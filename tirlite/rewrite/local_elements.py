@@ -122,11 +122,16 @@ def with_scalars(body: SeqStmt) -> SeqStmt | None:
     """
     if not any(stmt.buffer.shape for stmt in statements_of(body, Allocate)) and not _has_few_apart(body):
         return None
-    from tirlite.rewrite.taps import written_out
+    from tirlite.rewrite.taps import count_of, written_out
 
+    for stmt in body.stmts:
+        # What is written out has loops and arrays where these are left whatever the taps.
+        is_left = count_of(stmt) is None if isinstance(stmt, For) else next(_loops_in(stmt), None) is not None
+        if is_left or (isinstance(stmt, Allocate) and not _is_small(stmt.buffer)):
+            return None
     made = written_out(body)
     allocated = {stmt.buffer for stmt in statements_of(made, Allocate)}
-    if next(statements_of(made, For, While), None) is not None:
+    if next(_loops_in(made), None) is not None:
         return None
     cells: dict[tuple[Buffer, int], Buffer] = {}
     if not all(_is_small(buffer) for buffer in allocated):
@@ -151,6 +156,10 @@ def with_scalars(body: SeqStmt) -> SeqStmt | None:
 
     rules: dict[type[Node], Rule] = {Load: moved, Store: moved, Allocate: declared}
     return rewrite(made, rules)
+
+
+def _loops_in(stmt: Stmt) -> Iterator[For | While]:
+    return statements_of(stmt, For, While)
 
 
 def _has_few_apart(body: SeqStmt) -> bool:
