@@ -249,12 +249,13 @@ def terms_of(weights: Array) -> Array:
     """The terms of weights `[outputs, inputs, 3, 3]`, with zeros behind those of the last output."""
     basis = np.array(((1, 0, 0), (0.5, 0.5, 0.5), (0.5, -0.5, 0.5), (0, 0, 1)), weights.dtype)
     outputs, inputs = weights.shape[:2]
-    made = (np.kron(basis, basis) @ weights.reshape(-1, 9).T).reshape(16, outputs, inputs)
+    # A product for each output: of all at once, threads of BLAS would take turns for longer than it lasts.
+    made = np.kron(basis, basis) @ weights.reshape(outputs, inputs, 9).swapaxes(1, 2)
     terms = np.zeros(shape_of_terms(weights.shape), weights.dtype)
     whole = outputs // _BLOCK * _BLOCK
-    terms[:, : whole // _BLOCK] = made[:, :whole].reshape(16, -1, _BLOCK, inputs).swapaxes(2, 3)
+    terms[:, : whole // _BLOCK] = made[:whole].reshape(-1, _BLOCK, 16, inputs).transpose(2, 0, 3, 1)
     if whole < outputs:
-        terms[:, -1, :, : outputs - whole] = made[:, whole:].swapaxes(1, 2)
+        terms[:, -1, :, : outputs - whole] = made[whole:].transpose(1, 2, 0)
     return terms
 
 
