@@ -208,12 +208,15 @@ class Version:
         made = tuple(Version(self.front, options, self.form, (self, number)) for number in (0, 1))
         if any(each._kept[1] is not None for each in made):
             return made[0], made[1]
-        from tirlite.driver.halves import halves_of
-        from tirlite.ir import calls_in
+        from tirlite.ir import IfThenElse, calls_in
 
-        if calls_in(self.func.body) or halves_of(self.final) is None:
+        # What has halves ends by choosing between them.
+        last = self.final.body.stmts[-1:]
+        if calls_in(self.func.body) or not (last and isinstance(last[0], IfThenElse)):
             return None
-        return made[0], made[1]
+        from tirlite.driver.halves import halves_of
+
+        return (made[0], made[1]) if halves_of(self.final) is not None else None
 
     def quick(self, large_from: int, strides: int) -> QuickCall | None:
         """What runs calls of the sizes that are for this version in a hundredth of the time, see `Executable.quick`."""
