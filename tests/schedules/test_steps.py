@@ -721,3 +721,29 @@ def test_views_have_names_for_steps_too() -> None:
     y = np.zeros(2, "f")
     inner(np.ones(6, "f"), y)
     assert y.tolist() == [3, 3]
+
+
+@tl.kernel
+def doubled(x: tl.f32[m, n], y: tl.out[tl.f32[m, n]], total: tl.out[tl.f32[n]]):
+    for i in range(n):
+        total[i] = 0
+        for j in range(m):
+            y[j, i] = 2 * x[j, i]
+        for j in tl.reduce(m):
+            total[i] += y[j, i]
+
+
+def test_loops_inside_store_under_the_mask_of_a_block_that_is_not_whole() -> None:
+    s = tl.schedule(doubled)
+    s.split("i", 64)
+    s.vectorize("i.inner", 64, padded=True, masked=True)
+    text = str(s.func)
+    assert "if i_outer + 64 <= min(i_outer + 64, n):" in text
+    assert "y[j, tl.masked(tl.ramp(i_outer, 1, 64), on)] = " in text
+    assert "for i_" not in text.replace("for i_outer", "")
+    kernel = tl.compile(doubled, schedule=s)
+    for columns in (1, 50, 64, 130):
+        x = np.arange(3 * columns, dtype=np.float32).reshape(3, columns)
+        y, total = kernel(x)
+        np.testing.assert_array_equal(y, 2 * x)
+        np.testing.assert_array_equal(total, 2 * x.sum(0))

@@ -66,7 +66,8 @@ class Vectorize(Step):
 
     What the body allocates has an element for each lane. With `padded` the last vector of the least width may reach
     beyond the end: it reads there what is left over in copies that `pack` has made whole, and leaves alone what lies
-    beyond, by a mask where it is `masked` and elements have 4 or 8 bytes, else one by one. A block of `split` is one
+    beyond, by a mask where it is `masked` and elements have 4 or 8 bytes, else one by one. Where it is `masked`, loops
+    inside may store such elements, too: a block that is not whole then does all under a mask. A block of `split` is one
     vector, or some of the narrower width where these have fewer lanes together, as in the last block. Without `padded`
     the last iterations follow one by one.
 
@@ -126,6 +127,9 @@ class Vectorize(Step):
                 widths = self.lanes[: 1 if is_all else 2]
                 yield from _by_width(loop, widths, lambda at, few: _lanes(loop, at, few).block(loop.body)).stmts
                 return
+        if self.masked and _stores_inside(loop):
+            yield _whole_or_masked(loop, lanes)
+            return
         made = _by_width(loop, self.lanes, lambda at, few: _Padded(facts, loop, loop.body, at, few).body(self))
         yield from made.stmts
 
@@ -145,6 +149,26 @@ def _by_width(loop: For, widths: Sequence[int], made: Callable[[Var, int], SeqSt
         is_part = LE(Sub(loop.stop, loop.start), const(most, i64))
         body = SeqStmt((IfThenElse(is_part, vectors, body, span=loop.span),))
     return body
+
+
+def _stores_inside(loop: For) -> bool:
+    """Whether loops inside store what is not each iteration's own, and all that is touched are words."""
+    own = {stmt.buffer for stmt in statements_of(loop.body, Allocate)}
+    inside = [store for inner in statements_of(loop.body, For) for store in statements_of(inner.body, Store)]
+    touched = {node.buffer for node in walk(loop.body) if isinstance(node, Load | Store)}
+    are_words = all(buffer.dtype.bytes in (4, 8) and not buffer.volatile for buffer in touched)
+    return are_words and any(store.buffer not in own for store in inside)
+
+
+def _whole_or_masked(loop: For, lanes: int) -> Stmt:
+    """One block as a vector, or as one of which the lanes beyond the end are off. Raises NotVector."""
+    assert isinstance(loop.start, Var)
+    vectors = _lanes(loop, loop.start, lanes)
+    on = Let(Var("on", bool_.with_lanes(lanes)), lanes_before(loop.start, loop.stop, lanes), span=loop.span)
+    vectors.on = vectors.some = on.var  # the first lane lies before the end
+    part = SeqStmt((on, *vectors.block(loop.body).stmts))
+    is_whole = LE(Add(loop.start, const(lanes, i64)), loop.stop)
+    return IfThenElse(is_whole, _lanes(loop, loop.start, lanes).block(loop.body), part, span=loop.span)
 
 
 def _block_around(facts: Facts, loop: For) -> For | None:

@@ -40,7 +40,7 @@ _MANY_VECTORS = 6
 # The bytes of a sum, which a group of terms fills.
 _GROUP_BYTES = 4
 # Processors whose vectors have so many bytes leave lanes out by a mask.
-_MASKED_BYTES = 32
+MASKED_BYTES = 32
 
 
 def scheduled(facts: Facts, tiling: Tiling) -> Trace:
@@ -83,7 +83,7 @@ def steps(nest: Contraction, facts: Facts, tiling: Tiling) -> Iterator[Pass]:
     terms = [named(each.var.name) for each in inside]
     order = (*map(named, (*batches, *blocks)), outer, *map(named, rows), within, *(terms if nest.is_perfect else ()))
     yield Reorder(order)
-    has_masks = tiling.vector_bytes >= _MASKED_BYTES
+    has_masks = tiling.vector_bytes >= MASKED_BYTES
     if nest.dots is not None:
         if inside != nest.terms and not nest.is_perfect:
             yield Reorder((*terms,))

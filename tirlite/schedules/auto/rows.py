@@ -8,14 +8,16 @@ a vector. An elementary function that several of the loops compute of the same i
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 
 from tirlite.analysis.facts import Facts
+from tirlite.diag import KernelError
 from tirlite.ir import Allocate, For, ForKind, IntImm, Let, Load, PrimFunc, Store, Var, statements_of, walk
 from tirlite.schedules.annotate import Parallel
 from tirlite.schedules.auto.candidates import is_row
 from tirlite.schedules.auto.contraction import contractions
-from tirlite.schedules.auto.contraction_steps import steps
+from tirlite.schedules.auto.contraction_steps import MASKED_BYTES, steps
 from tirlite.schedules.auto.tiling import Tiling
 from tirlite.schedules.auto.trace import Trace
 from tirlite.schedules.distribute import Distribute
@@ -23,6 +25,7 @@ from tirlite.schedules.expand import Expand
 from tirlite.schedules.handle import LoopName, loops_around
 from tirlite.schedules.precompute import Precompute
 from tirlite.schedules.specialize import Specialize
+from tirlite.schedules.vectorize import Vectorize
 
 _PLAIN = (ForKind.SERIAL, ForKind.PARALLEL)
 
@@ -125,6 +128,12 @@ def _in_blocks(trace: Trace, row: Var, block: int, products: set[Var], tiling: T
             before = {loop.var for loop, _ in loops_around(trace.facts.func)}
             trace.apply(Distribute(trace.name(var), trace.name(inner), behind))
             nests += (loop.var for loop, _ in loops_around(trace.facts.func) if loop.var not in before)
+    for var in (*nests, inner):
+        if not any(isinstance(stmt, For) and stmt.var in products for stmt in trace.loop(var).body.stmts):
+            has_masks = tiling.vector_bytes >= MASKED_BYTES
+            widths = (block,) if has_masks else (block, block // 4)
+            with suppress(KernelError):
+                trace.apply(Vectorize(trace.name(var), widths, padded=has_masks, masked=has_masks))
     _tile_products(trace, nests, tiling)
 
 
