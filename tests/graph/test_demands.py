@@ -225,3 +225,12 @@ def test_what_can_never_hold_is_refused() -> None:
         made(lambda g, x, y: g.matmul(g.add(x, y), y), tl.f32[n, 4], tl.f32[m, 5])
     with pytest.raises(tl.GraphError, match="graph-shape"):
         made(lambda g, x, y: g.add(x, y), tl.f32[tl.dim("n", max=3)], tl.f32[tl.dim("m", min=4)])
+
+
+def test_a_part_of_what_stands_for_something_else_does_so_too() -> None:
+    """A feature pyramid asks that `(n + 3)//4` is `8 * ((n + 31)//32)`: an eighth of it is known from then on."""
+    n, demands = tl.dim("n"), Demands()
+    demands.know(n)
+    assert demands.ask(8 * ((n + 31) // 32), (n + 3) // 4, "concat", None)
+    assert demands.now((n + 3) // 16) == 2 * ((n + 31) // 32)
+    assert demands.now(5 * ((n + 3) // 32)) == 5 * ((n + 31) // 32)
