@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from tirlite.diag import Message
 from tirlite.sizes.dim import Dim
-from tirlite.sizes.poly import Atom, Composite, Size, SizeLike, Terms, inside_out, of_terms, terms_of
+from tirlite.sizes.poly import Atom, Composite, Poly, Size, SizeLike, Terms, inside_out, of_terms, terms_of
 from tirlite.sizes.terms import replace
 
 A = TypeVar("A", bound=Atom)
@@ -86,8 +86,11 @@ def substitute(size: SizeLike, values: Mapping[A, SizeLike]) -> Size:
     if isinstance(size, int):
         return size
     wanted = dict[Atom, SizeLike](values.items())
+    atoms = inside_out(size)
+    if isinstance(size, Poly) and wanted.keys().isdisjoint(atoms):
+        return size
     images: dict[Atom, Terms] = {}
-    for atom in inside_out(size):
+    for atom in atoms:
         if isinstance(atom, Composite) and atom not in wanted:
             operands = [of_terms(replace(terms_of(operand), images)) for operand in atom.operands]
             images[atom] = terms_of(atom.rebuild(operands))
