@@ -31,6 +31,13 @@ def floats(name: str, count: int) -> Any:
     return onnx.numpy_helper.from_array(np.ones(count, np.float32), name)
 
 
+def twice(made: Any) -> Any:
+    """The node with its first attribute once more."""
+    made.attribute.append(made.attribute[0])
+    return made
+
+
+BRANCH = helper.make_graph([node("Neg", ["x"], ["t"])], "branch", [], [onnx.ValueInfoProto(name="t")])
 RELU = node("Relu", ["x"], ["y"])
 SHAPE = node("Shape", ["x"], ["s"])
 
@@ -69,6 +76,16 @@ SHAPE = node("Shape", ["x"], ["s"])
             "index -5 in input `i` lies outside of",
         ),
         (model([node("GatherElements", ["x", "i"], ["y"])], None, constant("i", 4)), "index 4 in input `i`"),
+        (model([node("Split", ["x"], ["y", "z"], num_outputs=3)], opset=18), "it makes 3 parts, and has 2 results"),
+        (
+            model([node("Resize", ["x", "", "w", "a"], ["y"])], None, floats("w", 1), constant("a", 4)),
+            "scales and sizes",
+        ),
+        (model([node("Constant", [], ["y"], value_int=1, value_float=2.0)]), "value_float and value_int, and may have"),
+        (model([node("Clip", ["x", "a"], ["y"])], None, constant("a", 0)), "input 1 has elements i64, and input 0 f32"),
+        (model([node("Range", ["a", "x", "a"], ["y"])], None, constant("a", 0), x=[]), "elements f32, and input 0 i64"),
+        (model([twice(node("Softmax", ["x"], ["y"], axis=0))]), "it has attribute `axis` twice"),
+        (model([node("If", ["c"], ["y", "z"], then_branch=BRANCH, else_branch=BRANCH)], c=[1]), "gives 1 results, and"),
         (
             model([node("ScatterElements", ["x", "i", "x"], ["y"])], None, constant("i", 9, 0, 1, 2)),
             "axis 0, of 4 elem",

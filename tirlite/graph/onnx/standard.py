@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from importlib import import_module
 from typing import Any
 
 from tirlite.graph.extents import Shape
 from tirlite.graph.onnx.narrow import NUMBERS
 from tirlite.graph.onnx.node import Node
+from tirlite.graph.types import TensorType
 
 
 class Forms:
@@ -29,7 +31,13 @@ class Forms:
         for what, names, most in (("inputs", proto.input, inputs), ("results", proto.output, outputs)):
             if (count := max((number for number, each in enumerate(names, 1) if each), default=0)) > most:
                 return f"it has {count} {what}, and may have {most}"
-        unknown = [each.name for each in proto.attribute if each.name not in attributes]
+        names = [each.name for each in proto.attribute]
+        twice = [name for name in names if names.count(name) > 1]
+        if twice or (not domain and proto.op_type == "Constant" and len(names) > 1):
+            return (
+                f"it has attribute `{twice[0]}` twice" if twice else f"it has {' and '.join(names)}, and may have one"
+            )
+        unknown = [name for name in names if name not in attributes]
         return f"there is no attribute `{unknown[0]}` in this version" if unknown else ""
 
 
@@ -41,6 +49,29 @@ def _form(op: str, version: int, domain: str) -> tuple[int, int, frozenset[str]]
     except defs.SchemaError:
         return None
     return schema.max_input, schema.max_output, frozenset(schema.attributes)
+
+
+@cache
+def _kinds_of_inputs(op: str, version: int) -> tuple[str, ...]:
+    """What the standard calls the type of each input: those that are called alike have the same one."""
+    defs = import_module("onnx.defs")
+    try:
+        return tuple(each.type_str for each in defs.get_schema(op, version, "").inputs)
+    except defs.SchemaError:
+        return ()
+
+
+def unlike_inputs(node: Node) -> str:
+    """Two inputs whose elements must be of one type, and are of two; empty where there are none."""
+    first: dict[str, tuple[int, object]] = {}
+    kinds = _kinds_of_inputs(node.op, node.version) if not node.domain else ()
+    for number, (kind, operand) in enumerate(zip(kinds, node.operands, strict=False)):
+        if operand is not None and isinstance(operand.type, TensorType):
+            dtype = operand.dtype if (narrow := node.kinds[number]) is None else narrow.name
+            other, known = first.setdefault(kind, (number, dtype))
+            if known != dtype:
+                return f"input {number} has elements {dtype}, and input {other} {known}"
+    return ""
 
 
 def standard_function(node: Node) -> Any | None:

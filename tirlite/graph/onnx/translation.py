@@ -17,7 +17,7 @@ from tirlite.graph.onnx.contents import contents
 from tirlite.graph.onnx.folding import Folding
 from tirlite.graph.onnx.narrow import NarrowType, NarrowValue
 from tirlite.graph.onnx.node import MALFORMED, Body, Node, Unsupported, narrow_kind, told
-from tirlite.graph.onnx.standard import has_standard_function, standard_function
+from tirlite.graph.onnx.standard import has_standard_function, standard_function, unlike_inputs
 from tirlite.graph.onnx.tensors import TensorReader
 from tirlite.graph.op import BadAttribute, OperandCount, OperandType, ShapeMismatch, ShapeUndecided
 from tirlite.record import record
@@ -308,6 +308,8 @@ class Translation:
             raise Unsupported(why_refused(*key))
         moved = narrow_kind(node)
         made = importer(self, node)
+        if why := unlike_inputs(node):
+            raise Unsupported(why)
         if node.domain == "com.microsoft":  # of which the standard does not tell what nodes may have
             node.check_asked()
         results = [made] if isinstance(made, Expr | NarrowValue) else list(made)

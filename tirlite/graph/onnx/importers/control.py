@@ -29,6 +29,9 @@ _MOST_ROOM = 1 << 16
 
 
 def _if(t: Translation, node: Node) -> Sequence[Expr]:
+    for name in ("then_branch", "else_branch"):
+        if (count := len(node.body(name).proto.output)) != len(node.outputs):
+            raise Unsupported(f"its `{name}` gives {count} results, and it has {len(node.outputs)}")
     condition = t.fold(t.b.reshape(node.first, ()))
     if isinstance(condition, Constant):
         return t.inside(node.body("then_branch" if condition.value else "else_branch"), [], node, runs=True)

@@ -53,6 +53,8 @@ def _resize(t: Translation, node: Node) -> Expr:
     ratios: list[float | None] = [1.0] * rank
     given = node.maybe(2)
     has_scales = given is not None and given.shape != (0,)
+    if has_scales and node.has(3):
+        raise Unsupported("it has scales and sizes, and may have one")
     if has_scales:
         for axis, scale in zip(axes, map(float, node.array(2)), strict=True):
             extents[axis], ratios[axis] = _scaled(x.shape[axis], scale), scale

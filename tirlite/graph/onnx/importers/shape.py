@@ -137,6 +137,8 @@ def _split(t: Translation, node: Node) -> Sequence[Expr]:
     given: Sequence[Size] | None = node.integers("split")
     if given is None:
         count = node.integer("num_outputs", len(node.outputs))
+        if count != len(node.outputs):
+            raise Unsupported(f"it makes {count} parts, and has {len(node.outputs)} results")
         each = ceildiv(extent, count)
         given = [*([each] * (count - 1)), extent - each * (count - 1)]
     return t.b.split(node.first, list(given), axis)
