@@ -114,10 +114,24 @@ def test_the_narrowest_of_several_limits_is_left() -> None:
     ]
 
 
+def test_what_both_sides_have_for_a_factor_is_not_said() -> None:
+    f = made(lambda g, x, y: g.add(g.reshape(x, [16 * n, -1]), y), tl.f32[n, k, 16], tl.f32[m])
+    assert [str(each) for each in f.demands] == ["k == m"]
+    f = made(lambda g, x, _: g.exp(g.reshape(x, [4, n, -1])), tl.f32[n, m, k], tl.f32[1])
+    assert [str(each) for each in f.demands] == ["k*m == 4*((k*m)//4)"]
+
+
 def test_a_call_that_divides_by_nothing_names_the_operator() -> None:
     f = made(lambda g, x, y: g.exp(g.reshape(x, [n // m, -1])), tl.f32[n, 4], tl.f32[m])
     with pytest.raises(tl.KernelAssertionError, match=r"reshape.*demands .*\(n = 1, m = 2\)"):
         tl.graph.compile(f)(np.ones((1, 4), np.float32), np.ones(2, np.float32))
+
+
+def test_what_is_left_for_an_extent_is_told_by_what_both_shapes_do_not_have() -> None:
+    """Heads of a row: -1 is a fourth of it, and not a quotient of products."""
+    f = made(lambda g, x, y: g.add(g.reshape(x, [n, m, 4, -1]), y), tl.f32[n, m, k], tl.f32[n, m, 4, tl.dim("d")])
+    assert [str(param.type) for param in f.params] == ["f32[n, m, k]", "f32[n, m, 4, k//4]"]
+    assert [(str(each), each.is_told) for each in f.demands] == [("k % 4 == 0", True), ("k//4 == d", True)]
 
 
 def test_a_call_against_joined_extents_names_the_operator() -> None:

@@ -264,7 +264,7 @@ def _without_implied(demands: Sequence[Demand]) -> Iterator[Demand]:
     asked = [None if each.is_most else residues_where_0(_without_factors(each.left - each.right)) for each in demands]
     for number, (demand, mine) in enumerate(zip(demands, asked, strict=True)):
         if mine is None:
-            yield demand
+            yield demand if demand.is_most else replace(demand, said=_shorter(demand))
         elif mine.holds != (*mine.possible,) and not any(
             each is not None
             and each.dim.name == mine.dim.name
@@ -274,6 +274,14 @@ def _without_implied(demands: Sequence[Demand]) -> Iterator[Demand]:
             if at != number
         ):
             yield replace(demand, said=str(mine))
+
+
+def _shorter(demand: Demand) -> str:
+    """An equality without what is a factor of both sides, where that is shorter: `s == 1` for `4*n*s == 4*n`."""
+    terms = terms_of(_without_factors(demand.left - demand.right))
+    sides = [{each: sign * value for each, value in terms.items() if sign * value > 0} for sign in (1, -1)]
+    said = " == ".join(str(of_terms(side)) for side in sides)
+    return said if len(said) < len(str(demand)) and all(sides) else ""
 
 
 def _with_numbers_left(a: Size, b: Size) -> tuple[Size, Size]:

@@ -83,7 +83,7 @@ SHAPE = node("Shape", ["x"], ["s"])
         ),
         (model([node("Constant", [], ["y"], value_int=1, value_float=2.0)]), "value_float and value_int, and may have"),
         (model([node("Clip", ["x", "a"], ["y"])], None, constant("a", 0)), "input 1 has elements i64, and input 0 f32"),
-        (model([node("Range", ["a", "x", "a"], ["y"])], None, constant("a", 0), x=[]), "elements f32, and input 0 i64"),
+        (model([node("Range", ["a", "x", "a"], ["y"])], None, constant("a", 1), x=[]), "elements f32, and input 0 i64"),
         (model([twice(node("Softmax", ["x"], ["y"], axis=0))]), "it has attribute `axis` twice"),
         (model([node("If", ["c"], ["y", "z"], then_branch=BRANCH, else_branch=BRANCH)], c=[1]), "gives 1 results, and"),
         (

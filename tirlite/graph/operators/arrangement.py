@@ -30,8 +30,14 @@ def resolved(shape: Shape, wanted: Shape) -> Shape:
     if -1 not in wanted:
         return wanted
     place = wanted.index(-1)
-    others = product((*wanted[:place], *wanted[place + 1 :]))
-    left = product(shape)
+    extents, factors = [*shape], []
+    for each in (*wanted[:place], *wanted[place + 1 :]):
+        # What both have is no part of what is left, which is told by less then.
+        if isinstance(each, int) or each not in extents:
+            factors.append(each)
+        else:
+            extents.remove(each)
+    left, others = product(extents), product(factors)
     return (*wanted[:place], left // others if others != 0 else 0, *wanted[place + 1 :])
 
 
