@@ -10,6 +10,7 @@ from graph.leaves import leaves
 from graph.random_graphs import random_graph
 
 import tirlite as tl
+from tirlite.driver.build import Version
 from tirlite.graph import Builder, Function, compile, evaluate, lower  # noqa: A004
 from tirlite.runtime.workspace import process_workspaces
 
@@ -293,3 +294,20 @@ def test_a_capacity_of_main_s_memory_names_the_tensors_at_the_peak():
     assert compile(made, capacity=need).plan.total == need
     with pytest.raises(tl.CapacityError, match=r"over-capacity(.|\n)*live: `sid_0`, `sid_1`"):
         _ = compile(made, capacity=need - 1).plan
+
+
+def test_functions_are_written_while_others_are_lowered(monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[bool] = []
+    rewritten = Version._rewrite
+
+    def watched(version: Version, ahead: object = None) -> object:
+        written.append(ahead is not None)
+        return rewritten(version, ahead)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Version, "_rewrite", watched)
+    g = tl.graph.Builder("layers")
+    x = g.input("x", tl.f32[3, 50])
+    for columns in (40, 30, 20, 10):
+        x = g.relu(g.dense(x, np.ones((columns, x.tensor.shape[1]), np.float32)))
+    tl.graph.compile(g.function(x))(np.ones((3, 50), np.float32))
+    assert written == [True]
