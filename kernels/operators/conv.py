@@ -44,8 +44,7 @@ def conv(
     x has the axes batch, channel and spatial ones, w outputs, inputs of a group and the window. `pads` are those before
     each axis, then those behind each. Channels of input and output fall into `groups` that stand apart.
     """
-    (_, _, *inputs), (_, _, *size), (_, _, *places) = map(extents, (X, W, Y))
-    window = Window(*map(tuple, (inputs, places, size, strides, pads[: len(size)], dilations)))
+    window = _window(X, W, Y, strides, pads, dilations)
     outputs, taken = extents(W)[0] // groups, extents(W)[1]
     if not window.is_point:
         if pays(window, taken, outputs):
@@ -68,8 +67,7 @@ def conv_depthwise(
     groups: int = 1,
 ) -> PrimFunc:
     """The same, of one channel for each group, on processors that permute lanes."""
-    (_, _, *inputs), (_, _, *size), (_, _, *places) = map(extents, (X, W, Y))
-    window = Window(*map(tuple, (inputs, places, size, strides, pads[: len(size)], dilations)))
+    window = _window(X, W, Y, strides, pads, dilations)
     return convolution((X, W, B, Y), window, groups, permutes=True)
 
 
@@ -90,11 +88,23 @@ def conv_transpose(
 
     w has the axes inputs, outputs of a group, and the window. `output_padding` is in the extents of y already.
     """
-    (_, _, *inputs), (_, _, *size), (_, _, *places) = map(extents, (X, W, Y))
-    window = Window(*map(tuple, (inputs, places, size, strides, pads[: len(size)], dilations)))
+    window = _window(X, W, Y, strides, pads, dilations)
     if has_like_phases(window):
         return transposed((X, W, B, Y), window, groups)
     return windowed("conv_transpose", (X, W, B, Y), [*phases_from(window)], groups, transposed=True)
+
+
+def _window(
+    X: TensorType,
+    W: TensorType,
+    Y: TensorType,
+    strides: tuple[int, ...],
+    pads: tuple[int, ...],
+    dilations: tuple[int, ...],
+) -> Window:
+    """The window over the spatial axes of these tensors."""
+    (_, _, *inputs), (_, _, *size), (_, _, *places) = map(extents, (X, W, Y))
+    return Window(*map(tuple, (inputs, places, size, strides, pads[: len(size)], dilations)))
 
 
 def _function(
