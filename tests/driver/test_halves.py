@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from textwrap import dedent
+from threading import Barrier
 
 import numpy as np
 import numpy.typing as npt
@@ -100,6 +101,19 @@ def test_threads_that_need_different_halves() -> None:
         found = list(pool.map(lambda each: kernel(*each), given))
     for (a, b), y in zip(given, found, strict=True):
         np.testing.assert_array_equal(y, a @ b)
+
+
+def test_threads_that_come_first_together_see_the_same_halves() -> None:
+    """Each saw halves of its own: a call that another thread's half sent away then ran in order."""
+    kernel = product()
+    ready = Barrier(4)
+
+    def look(_: int) -> object:
+        ready.wait()
+        return kernel._version.halves
+
+    with ThreadPoolExecutor(4) as pool:
+        assert len(set(pool.map(look, range(4)))) == 1
 
 
 def test_a_network_of_rows_chooses_once_for_all_heads() -> None:

@@ -62,7 +62,7 @@ class Version:
 
     def __init__(
         self, front: Front, options: Options, form: Form = Form.USUAL, part: tuple[Version, int] | None = None
-    ):
+    ) -> None:
         self.front = front
         self.options = options
         self.form = form
@@ -74,6 +74,8 @@ class Version:
         self._rewritten: Rewritten | None = None
         self._lowered: Lowered | None = None
         self._executable: Executable | None = None
+        self._halves: tuple[Version, Version] | None = None
+        self._are_halves_known = False
 
     @property
     def func(self) -> PrimFunc:
@@ -181,8 +183,8 @@ class Version:
 
         self.served = version = self._serving(binding)
         found = version.executable.run(binding, version)
-        if found is Outcome.ELSEWHERE and self.halves is not None:
-            self.served = version = self.halves[version is self.halves[0]]
+        if found is Outcome.ELSEWHERE and version._part is not None and self.halves is not None:
+            self.served = version = self.halves[1 - version._part[1]]
             found = version.executable.run(binding, version)
         return found is Outcome.DONE
 
@@ -198,9 +200,17 @@ class Version:
 
         return self.halves[not is_met(self.final, dict(zip(self.final.dims, binding.dims, strict=True)))]
 
-    @cached_property
+    @property
     def halves(self) -> tuple[Version, Version] | None:
         """The versions for calls that meet a condition on dims and for the others; None where one serves all."""
+        if not self._are_halves_known:
+            with GATE.inside(self):
+                if not self._are_halves_known:
+                    self._halves = self._find_halves()
+                    self._are_halves_known = True
+        return self._halves
+
+    def _find_halves(self) -> tuple[Version, Version] | None:
         options = self.options
         is_usual = self.form is Form.USUAL and self._part is None and not (options.debug or options.observers)
         if not is_usual or options.strategy == "per_shape" or lines_are_wanted() or self._kept[1] is not None:

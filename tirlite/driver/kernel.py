@@ -70,9 +70,9 @@ class Kernel:
 
     Native code is made at the first call, once, for all sizes; where these choose between two loop nests, as for small
     and large matrices, each is compiled when a call needs it. Storage is planned for dims of at least 1 unless declared
-    otherwise; the first call in which such a dim is 0 makes a second version, and for arrays that no cache
-    holds there is another one of element-wise loops. A call that breaks any other fact of a dim is refused. Several
-    threads may call a kernel at a time, and it lets other Python threads run.
+    otherwise; the first call in which such a dim is 0 makes a second version, and for arrays that no cache holds there
+    is another one of element-wise loops. A call that breaks any other fact of a dim is refused. Several threads may
+    call a kernel at a time, and it lets other Python threads run.
 
     No access is out of bounds: what is not proved is checked, see docs/safety.md. Where conditions on dims and numbers
     decide that, a call that does not meet them runs another version, with checks and with loops in order.
