@@ -12,7 +12,7 @@ n, m, k = tl.dims("n m k")
 
 
 def vectorized(source: str) -> tl.PrimFunc:
-    return VectorizeLoops()(Normalize()(tl.parse(source)))
+    return VectorizeLoops(target="x86-64-v4")(Normalize()(tl.parse(source)))
 
 
 def source(stmt: str, loop: str = "range(n)", inner: str = "range(m)") -> str:
