@@ -1,10 +1,10 @@
 """Writes the functions that a function calls before that one is known, so that LLVM may begin with them.
 
 A network is made of dozens of functions, each of which is lowered by itself; the plan of its storage comes last. A
-function is therefore written as most callers need it: its arguments are aligned and lie apart. Where the plan puts a
-result in the place of an operand, it is written again, and what was written before is left out. What may well come to
-that, as a sum that goes element by element, waits for the plan. In which order all this stands in a module follows from
-the functions alone, whenever they are written.
+function is therefore written so that nearly all callers can do with it: its arguments are aligned and lie apart, but for
+a result that may well come to lie in the place of an operand, as a sum that goes element by element. A caller that has
+less to promise has it written again, and what nobody calls is left out. In which order all this stands in a module
+follows from the functions alone, whenever they are written.
 """
 
 from __future__ import annotations
@@ -73,16 +73,12 @@ class Callees:
         return Statements(out, values, name, storage, Weights(func.body), aliases, Calls(func, self.versions))
 
     def write(self, func: PrimFunc) -> None:
-        """Writes a function for arguments that lie apart and are aligned. Raises KernelError as `lower` does."""
+        """Writes a function for arguments as most callers have them. Raises KernelError as `lower` does."""
         self.offered.append(func)
-        if may_go_in_place(func, self.versions.changed(func)):
-            return
         start, module = perf_counter(), self.module
         before, module.extent = module.extent, Extent()
         held, module.keeps_scalars = module.keeps_scalars, False
-        count, is_buffer = len(module.functions), tuple(isinstance(param, Buffer) for param in func.params)
-        version = Version(func, is_buffer, is_buffer)
-        self.versions.name(version)
+        count, version = len(module.functions), self._general(func)
         self.storages[func] = assign_homes(func, self._workers, share_of_leaf()).on_heap()
         try:
             write_versions(self.versions, module, lambda each, name: self.statements(each, name, self.storages[each]))
@@ -95,6 +91,15 @@ class Callees:
                 self._begin(found.part)
         module.extent, module.keeps_scalars = module.extent.joined(before), held or module.keeps_scalars
         self.seconds += perf_counter() - start
+
+    def _general(self, func: PrimFunc) -> Version:
+        """The version that most callers can do with."""
+        is_buffer = tuple(isinstance(param, Buffer) for param in func.params)
+        in_place = may_go_in_place(func, self.versions.changed(func))
+        apart = tuple(isinstance(param, Buffer) and param not in in_place for param in func.params)
+        version = self.versions.general[func] = Version(func, apart, is_buffer)
+        self.versions.name(version)
+        return version
 
     def units(self) -> tuple[Unit, ...]:
         """Those that are called, now that all is written; what nobody calls is taken out of the module."""
@@ -110,12 +115,10 @@ class Callees:
         return tuple(unit for version, unit in self._units.items() if version in called)
 
 
-def may_go_in_place(func: PrimFunc, results: Collection[Buffer]) -> bool:
-    """Whether a result has an operand of its type of which nothing is read but what is stored there."""
+def may_go_in_place(func: PrimFunc, results: Collection[Buffer]) -> frozenset[Buffer]:
+    """Results that have operands of their type of which nothing is read but what is stored there, and these operands."""
     operands = [param for param in func.params if isinstance(param, Buffer) and param not in results]
     pairs = [(x, y) for x in operands for y in results if _type(x) == _type(y)]
-    if not pairs:
-        return False
     roots: dict[Buffer, Buffer] = {each: each for pair in pairs for each in pair}
     loaded: defaultdict[Buffer, set[_Place]] = defaultdict(set)
     stored: defaultdict[Buffer, set[_Place]] = defaultdict(set)
@@ -125,7 +128,7 @@ def may_go_in_place(func: PrimFunc, results: Collection[Buffer]) -> bool:
         elif isinstance(node, Store | Load) and node.buffer in roots:
             touched = stored if isinstance(node, Store) else loaded
             touched[roots[node.buffer]].add((_form(node.buffer.shape), _form(node.indices)))
-    return any(loaded[x] and loaded[x] <= stored[y] for x, y in pairs)
+    return frozenset(each for x, y in pairs if loaded[x] and loaded[x] <= stored[y] for each in (x, y))
 
 
 def _type(buffer: Buffer) -> tuple[object, ...]:

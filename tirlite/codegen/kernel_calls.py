@@ -1,7 +1,7 @@
 """Translates a KernelCall into checks and a call instruction, and tells which functions must be written for that.
 
-A function is compiled once for each set of promises that its callers can make of the arguments' addresses. In most
-modules that is one set: all arguments lie apart from each other.
+A function is compiled once for each set of promises that its callers can make of the arguments' addresses, or for fewer
+promises if it is `general`. In most modules that is one set: all arguments lie apart from each other.
 """
 
 from __future__ import annotations
@@ -40,17 +40,25 @@ class Version:
     apart: tuple[bool, ...]
     aligned: tuple[bool, ...]
 
+    def serves(self, other: Version) -> bool:
+        """Whether callers that promise what `other` says may call this one."""
+        return not any(
+            own > given for own, given in zip(self.apart + self.aligned, other.apart + other.aligned, strict=True)
+        )
+
 
 class Versions:
     """The functions that a module needs beside its kernel, each with a name.
 
-    Those in `pending` are not yet written; those in `called` are called by what is.
+    Those in `pending` are not yet written; those in `called` are called by what is. `general` are versions for callers
+    of all kinds, for functions that have one.
     """
 
     def __init__(self, prefix: str) -> None:
         self.prefix = prefix
         self.pending: deque[Version] = deque()
         self.called: set[Version] = set()
+        self.general: dict[Function, Version] = {}
         self._kernel: Facts | None = None
         self._facts: dict[Function, Facts] = {}
         self._uses = ParamUses()
@@ -146,6 +154,9 @@ class Calls:
             for param in call.callee.params
         ]
         version = Version(*self._promises(call.callee, buffers, values.environment))
+        general = self.versions.general.get(call.callee)
+        if general is not None and general.serves(version):
+            version = general
         return version, [*params, *(known[dim] for dim in call.callee.dims)]
 
     def _promises(
