@@ -119,6 +119,8 @@ def may_go_in_place(func: PrimFunc, results: Collection[Buffer]) -> frozenset[Bu
     """Results that have operands of their type of which nothing is read but what is stored there, and these operands."""
     operands = [param for param in func.params if isinstance(param, Buffer) and param not in results]
     pairs = [(x, y) for x in operands for y in results if _type(x) == _type(y)]
+    if not pairs:
+        return frozenset()
     roots: dict[Buffer, Buffer] = {each: each for pair in pairs for each in pair}
     loaded: defaultdict[Buffer, set[_Place]] = defaultdict(set)
     stored: defaultdict[Buffer, set[_Place]] = defaultdict(set)

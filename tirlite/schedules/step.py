@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, ClassVar
 
@@ -20,12 +20,15 @@ from tirlite.ir import (
     Buffer,
     Cast,
     Expr,
+    FloorDiv,
+    FloorMod,
     For,
     ForKind,
     IfThenElse,
     IntImm,
     Load,
     Min,
+    Mul,
     Node,
     PrimFunc,
     Ramp,
@@ -34,6 +37,7 @@ from tirlite.ir import (
     Store,
     Sub,
     Var,
+    conjuncts,
     const,
     i32,
     i64,
@@ -43,6 +47,7 @@ from tirlite.ir import (
     walk,
 )
 from tirlite.ir.checked import has_check
+from tirlite.ir.equal import are_equal
 from tirlite.ir.printing import prints_in
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.lanes import iterations
@@ -235,17 +240,38 @@ def settled(step: object, made: PrimFunc, around: Sequence[For]) -> PrimFunc:
 def _has_own_axis(touches: Iterable[Touch], loop: For) -> bool:
     """Whether all accesses have the loop's variable as their index along one axis: that is quickly seen.
 
-    So have those with the variable of a loop inside that goes through blocks of this one's, as `split` makes them.
+    So have those with the variable of a loop inside that goes through blocks of this one's, as `split` makes them, and
+    those with the sum of one of these and what is the same in all iterations, and for all accesses.
     """
     own = {loop.var, *(each.var for each in statements_of(loop.body, For) if is_block_of(each, loop))}
-    axes: set[tuple[Buffer, int]] | None = None
+    axes: set[tuple[Buffer, int, tuple[object, ...]]] | None = None
     for touch in touches:
         node = touch.node
         if not isinstance(node, Load | Store):
             return False
-        mine = {(node.buffer, axis) for axis, index in enumerate(node.indices) if index in own}
+        behind = ((axis, _behind(index, own, loop)) for axis, index in enumerate(node.indices))
+        mine = {(node.buffer, axis, start) for axis, start in behind if start is not None}
         axes = mine if axes is None else axes & mine
     return bool(axes)
+
+
+def _behind(index: Expr, own: Container[object], loop: For) -> tuple[object, ...] | None:
+    """What one of a loop's own variables is added to in an index, equal for what is equal; None for other indices."""
+    if index in own:
+        return ()
+    if not isinstance(index, Add):
+        return None
+    rest = index.a if index.b in own else index.b if index.a in own else None
+    if rest is None:
+        return None
+    nodes = [*walk(rest)]
+    if not all(isinstance(node, Var | IntImm | Add | Sub | Mul | FloorDiv | FloorMod) for node in nodes):
+        return None
+    if not {loop.var, *defined_in(loop.body)}.isdisjoint(nodes):
+        return None
+    return tuple(
+        [node.value if isinstance(node, IntImm) else node if isinstance(node, Var) else type(node) for node in nodes]
+    )
 
 
 def is_block_of(inner: For, outer: For) -> bool:
@@ -338,7 +364,8 @@ def is_in_bounds(func: PrimFunc, around: Sequence[For], access: Load | Store, wh
     """
     pairs = [*zip(access.indices, access.buffer.shape, strict=True)]
     known = {loop.var: loop for loop in around}
-    open_pairs = [pair for pair in pairs if not _is_range_of(*pair, known)]
+    given = () if where is None else tuple(conjuncts(where))
+    open_pairs = [pair for pair in pairs if not (_is_range_of(*pair, known) or _is_said(*pair, given))]
     if not open_pairs:
         return True
     from tirlite.rewrite.simplify.simplify import Simplify
@@ -357,11 +384,20 @@ def _is_range_of(index: Expr, extent: Expr, known: Mapping[Var, For]) -> bool:
     loop = known.get(index) if isinstance(index, Var) else None
     if loop is None or loop.step < 1:
         return False
-    ends = any(each is extent or _is_less(each, extent) for each in _least_of(loop.stop))
+    ends = any(_is_less(each, extent) for each in _least_of(loop.stop))
     start = loop.start
     while isinstance(start, Var) and start in known and known[start].step > 0:
         start = known[start].start
     return ends and isinstance(start, IntImm) and start.value >= 0
+
+
+def _is_said(index: Expr, extent: Expr, given: Sequence[Expr]) -> bool:
+    """Whether it is among what is given that an index is in bounds: a convolution asks that of what it pads."""
+    about = [
+        each for each in given if is_steady(index) and isinstance(each, GE | LT) and are_equal((each.a,), (index,))
+    ]
+    starts = any(isinstance(each, GE) and _is_less(const(0, i64), each.b) for each in about)
+    return starts and any(isinstance(each, LT) and _is_less(each.b, extent) for each in about)
 
 
 def _least_of(expr: Expr) -> Iterator[Expr]:
@@ -376,7 +412,10 @@ def _least_of(expr: Expr) -> Iterator[Expr]:
 
 
 def _is_less(one: Expr, other: Expr) -> bool:
-    return isinstance(one, IntImm) and isinstance(other, IntImm) and one.value <= other.value
+    """Whether one is seen to be no more than the other: numbers, or the same."""
+    if isinstance(one, IntImm) and isinstance(other, IntImm):
+        return one.value <= other.value
+    return are_equal((one,), (other,))
 
 
 def trips(facts: Facts, loop: For) -> Expr | None:
