@@ -1,9 +1,9 @@
 """Writes the functions that a function calls before that one is known, so that LLVM may begin with them.
 
 A network is made of dozens of functions, each of which is lowered by itself; the plan of its storage comes last. A
-function is therefore written so that nearly all callers can do with it: its arguments are aligned and lie apart, but for
-a result that may well come to lie in the place of an operand, as a sum that goes element by element. A caller that has
-less to promise has it written again, and what nobody calls is left out. In which order all this stands in a module
+function is therefore written so that nearly all callers can do with it: its arguments are aligned and lie apart, but
+for a result that may well come to lie in the place of an operand, as a sum that goes element by element. A caller that
+has less to promise has it written again, and what nobody calls is left out. In which order all this stands in a module
 follows from the functions alone, whenever they are written.
 """
 
@@ -116,7 +116,7 @@ class Callees:
 
 
 def may_go_in_place(func: PrimFunc, results: Collection[Buffer]) -> frozenset[Buffer]:
-    """Results that have operands of their type of which nothing is read but what is stored there, and these operands."""
+    """Results that have operands of their type, of which nothing is read but what is stored there, and the operands."""
     operands = [param for param in func.params if isinstance(param, Buffer) and param not in results]
     pairs = [(x, y) for x in operands for y in results if _type(x) == _type(y)]
     if not pairs:

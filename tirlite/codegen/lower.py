@@ -16,7 +16,7 @@ from tirlite.codegen.llvm.text import Extent, FunctionText, ModuleText, define_e
 from tirlite.codegen.llvm.values import Value, constant, integer, is_half
 from tirlite.codegen.memory import Environment, Place, alignment_of, natural_alignment
 from tirlite.codegen.parts import Part, parts
-from tirlite.codegen.pieces import Weights
+from tirlite.codegen.pieces import Weights, are_only_calls
 from tirlite.codegen.refused import NotCompiled, Refused
 from tirlite.codegen.statements import Statements
 from tirlite.codegen.storage import HeapNeed, Home, Storage, Workspace, assign_homes, heap_need, stack_shares
@@ -189,6 +189,7 @@ def _write_kernel(func: PrimFunc, statements: Statements, workspace: Workspace) 
         from tirlite.codegen.streaming import streamed_stores
 
         statements.streamed = streamed_stores(func, out, values.environment.places)
+    out.only_calls = are_only_calls(func.body.stmts)
     statements.write(func.body)
 
 

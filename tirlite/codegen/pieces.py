@@ -6,7 +6,7 @@ therefore cut, and its parts are called one after the other.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from tirlite.codegen.storage import Home, Storage
 from tirlite.ir import (
@@ -17,6 +17,7 @@ from tirlite.ir import (
     Expr,
     For,
     IfThenElse,
+    KernelCall,
     Let,
     Load,
     SeqStmt,
@@ -24,6 +25,7 @@ from tirlite.ir import (
     Var,
     View,
     While,
+    statements,
     walk,
 )
 from tirlite.record import record
@@ -31,6 +33,7 @@ from tirlite.record import record
 LOOP_WEIGHT = 20  # what a loop costs LLVM, in statements
 LARGEST = 1000
 SMALLEST = 100  # less is not worth a call
+_AROUND_CALLS = frozenset((KernelCall, Allocate, View, Let, IfThenElse))
 
 
 @record
@@ -75,6 +78,12 @@ def _blocks(stmt: Stmt) -> Sequence[Stmt]:
     if isinstance(stmt, IfThenElse):
         return (stmt.then_body, stmt.else_body)
     return (stmt.body,) if isinstance(stmt, For | While | AttrStmt) else ()
+
+
+def are_only_calls(stmts: Iterable[Stmt]) -> bool:
+    """Whether statements do no more than call functions, as a network does: there is nothing for LLVM to win."""
+    kinds = {type(each) for stmt in stmts for each in statements(stmt)}
+    return KernelCall in kinds and kinds <= _AROUND_CALLS
 
 
 def cut(body: SeqStmt, weights: Weights, storage: Storage) -> Iterator[Part]:

@@ -15,7 +15,7 @@ from tirlite.codegen.interleaved import phases_of
 from tirlite.codegen.kernel_calls import Calls, Version, dim_parameters
 from tirlite.codegen.llvm.values import Value, integer
 from tirlite.codegen.loop_hints import goes_by_elements, hints_of, in_any_order
-from tirlite.codegen.pieces import LARGEST, Weights, cut
+from tirlite.codegen.pieces import LARGEST, Weights, are_only_calls, cut
 from tirlite.codegen.refused import Refused
 from tirlite.codegen.storage import Home, Storage
 from tirlite.codegen.whole_rows import as_one_row
@@ -161,6 +161,7 @@ class Statements:
 
         around = self.out
         self.enter(KernelFunction(self.module, self.storage.line))
+        self.out.only_calls = are_only_calls(stmts)
         yield self._each(stmts)
         self._pieces += 1
         self._count(pieces=max(self.module.extent.pieces, self._pieces))
