@@ -127,21 +127,38 @@ def test_a_module_is_the_same_whenever_its_functions_are_written() -> None:
     assert objects[0] == objects[1]
 
 
-def test_a_result_in_the_place_of_an_operand_takes_another_form_of_its_function(
+def test_a_form_for_a_result_in_the_place_of_its_operand_serves_others_too(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for guesses_right in (True, False):
         if not guesses_right:
             # What was written for arguments that lie apart is in no part then.
-            monkeypatch.setattr(import_module("tirlite.codegen.callees"), "may_go_in_place", lambda *given: False)
+            monkeypatch.setattr(import_module("tirlite.codegen.callees"), "may_go_in_place", lambda *given: ())
         in_place, apart = (
             lower(tl.compile(several.ir, schedule=None, in_place=each).lowered) for each in (True, False)
         )
         for module in (in_place, apart):
             assert len(heads(module)) == len(set(heads(module))) == 5
         assert any("ptr align" in head for head in heads(in_place))
-        assert not any("ptr align" in head for head in heads(apart))
+        assert any("ptr align" in head for head in heads(apart)) is guesses_right
         called(tl.compile(several.ir, schedule=None))
+
+
+@pytest.mark.parametrize("has_loop", [False, True], ids=["calls", "calls and a loop"])
+def test_long_rows_of_calls_alone_are_left_as_they_are(*, has_loop: bool) -> None:
+    @tl.kernel
+    def row(x: tl.f32[n], y: tl.f32[n]):
+        for _ in tl.static(range(120)):
+            tl.call(doubled, x, y)
+        if tl.static(has_loop):
+            for i in range(n):
+                y[i] += 1
+
+    kernel = tl.compile(row.ir)
+    assert ("optnone" in kernel.llvm) is not has_loop
+    x, y = np.arange(5, dtype=np.float32), np.zeros(5, np.float32)
+    kernel(x, y)
+    np.testing.assert_array_equal(y, 2 * x[::-1] + has_loop)
 
 
 def test_all_parts_of_a_module_with_units_are_compiled_as_hard() -> None:
