@@ -174,6 +174,10 @@ def test_accesses_tell_their_reduction() -> None:
         ("x[j] = a[i, j]", True, False),
         ("t = tl.alloc(tl.f32[1])\n        t[0] = a[i, j]\n        a[i, j] = t[0]", False, False),
         ("x[z[i]] = 1", True, True),
+        # However far a product goes, and if it wraps around, elements beside each other are not the same.
+        ("x[j + m * m * m * i] = x[j + m * m * m * i + m]", True, False),
+        # Every fourth multiple of 2**62 is the same number.
+        ("x[m * m * m + 4611686018427387904 * j] = 1", True, True),
     ],
 )
 def test_a_loop_is_independent_where_it_carries_nothing(body: str, carries: bool, inner: bool) -> None:

@@ -99,6 +99,29 @@ def test_arrays_are_turned_in_place(size: int) -> None:
 
 
 @tl.kernel
+def halves(x: tl.f32[n], w: tl.f32[m]):
+    for b in range(n // (2 * m)):
+        for j in range(m):
+            low = 2 * m * b + j
+            high = low + m
+            turned = x[high] * w[j]
+            x[high] = x[low] - turned
+            x[low] = x[low] + turned
+
+
+@pytest.mark.parametrize("half", [1, 16, 65, 300])
+def test_halves_that_names_tell_apart_go_by_vectors(half: int) -> None:
+    func = VectorizeLoops()(Normalize()(halves.ir))
+    assert max(store.value.dtype.lanes for store in statements_of(func.body, Store)) == 64
+    random = np.random.default_rng(half)
+    x, w = random.normal(size=7 * half).astype(np.float32), random.normal(size=half).astype(np.float32)
+    wanted = x.copy()
+    halves(x, w)
+    halves.interpret(wanted, w)
+    np.testing.assert_array_equal(x, wanted)
+
+
+@tl.kernel
 def packed_down(weights: tl.i32[k], values: tl.i32[k], best: tl.i32[m]):
     for i in range(k):
         for j in range(m - 1, weights[i] - 1, -1):

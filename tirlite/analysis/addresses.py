@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from tirlite.analysis.integers.array_bounds import stays_exact
 from tirlite.analysis.integers.index_space import IndexSpace
 from tirlite.ir import Buffer, Expr, Load, Store
 from tirlite.record import record
 from tirlite.sizes import Size
-from tirlite.sizes.poly import varies
+from tirlite.sizes.poly import terms_of, varies
 from tirlite.sizes.unknown import Unknown, ends, recombined
+
+# So many names are looked through, one inside of another.
+_MOST_NAMES = 8
 
 
 @record(eq=False)
@@ -42,10 +47,14 @@ class Window:
 
 @record(eq=False)
 class Address:
-    """The index of an access along each axis of `window`; a vector access also varies with its lane."""
+    """The index of an access along each axis of `window`; a vector access also varies with its lane.
+
+    An index is equal to the size in `wrapped` modulo 2**64. In `indices` it is an unknown if it may not be that size.
+    """
 
     window: Window
     indices: tuple[Size, ...]
+    wrapped: tuple[Size, ...]
 
     @property
     def key(self) -> object:
@@ -64,7 +73,7 @@ class Addresses:
         self._lanes: dict[int, Unknown | None] = {}
 
     def of(self, node: Load | Store) -> Address:
-        """The address of an access. An index that may wrap around becomes an unknown."""
+        """The address of an access."""
         if node not in self._addresses:
             self._addresses[node] = self._address(node)
         return self._addresses[node]
@@ -75,8 +84,11 @@ class Addresses:
         if lanes not in self._lanes:
             self._lanes[lanes] = self.space.lane(lanes)
         lane = self._lanes[lanes]
-        indices = tuple(self._index(index, node.buffer, axis, lane) for axis, index in enumerate(node.indices))
-        return Address(window, indices)
+        sizes = [self.space.size(index, lane) for index in node.indices]
+        indices = tuple(
+            self._index(*each, node.buffer, k) for k, each in enumerate(zip(node.indices, sizes, strict=True))
+        )
+        return Address(window, indices, tuple(map(self._unnamed, sizes)))
 
     def bytes(self, address: Address) -> Size | None:
         """The first byte of the element, counted from the start of the allocation; None if a stride is not a size."""
@@ -106,10 +118,21 @@ class Addresses:
             self._windows[buffer] = Window(buffer, start, inner, moves)
         return self._windows[buffer]
 
-    def _index(self, index: Expr, buffer: Buffer, axis: int, lane: Unknown | None) -> Size:
-        size, extent = self.space.size(index, lane), self._extent(buffer.shape[axis], buffer)
+    def _index(self, index: Expr, size: Size, buffer: Buffer, axis: int) -> Size:
+        extent = self._extent(buffer.shape[axis], buffer)
         known = None if varies(extent) else extent
         return size if self.space.is_exact_at(index, size, known) else self._unknown()
+
+    def _unnamed(self, size: Size) -> Size:
+        """What is equal to a size modulo 2**64, with what names stand for in their place."""
+        for _ in range(_MOST_NAMES):
+            terms = terms_of(size)
+            if not any(atom in self.space.wraps for product in terms for atom in product):
+                break
+            size = 0
+            for product, factor in terms.items():
+                size = size + factor * prod(self.space.wraps.get(atom, atom + 0) for atom in product)
+        return size
 
     def _most_bytes(self, buffer: Buffer) -> Size | None:
         is_known = not any(varies(self._extent(extent, buffer)) for extent in buffer.shape)

@@ -466,14 +466,15 @@ def _are_branches(one: Region, other: Region) -> bool:
     return isinstance(one.composite, IfThenElse) and (one.then is other or other.then is one)
 
 
-_Difference: TypeAlias = tuple[Size, Size, tuple[int, int]]
+# Two sizes, and between which ends their difference lies; None: they are equal modulo 2**64.
+_Difference: TypeAlias = tuple[Size, Size, tuple[int, int] | None]
 
 
 def _differences(addresses: Addresses, a: Address, b: Address) -> Iterator[_Difference]:
     """What must be equal for two elements to share a byte: the indices in one grid, or else the bytes."""
     if a.window.same_grid(b.window):
-        for mine, other in zip(a.indices, b.indices, strict=True):
-            yield mine, other, (0, 0)
+        for exact, mine, exact_other, other in zip(a.indices, a.wrapped, b.indices, b.wrapped, strict=True):
+            yield mine, other, (0, 0) if exact == mine and exact_other == other else None
         return
     mine_bytes, other_bytes = addresses.bytes(a), addresses.bytes(b)
     if mine_bytes is not None and other_bytes is not None:

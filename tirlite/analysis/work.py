@@ -5,6 +5,8 @@ That is asked before anything is loaded that could make use of it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tirlite.ir import (
     Add,
     Allocate,
@@ -132,12 +134,14 @@ def meets_itself(loop: For) -> bool:
     stores = [stmt for stmt in loop.body.stmts if isinstance(stmt, Store) and stmt.indices]
     stores = [store for store in stores if not store.buffer.volatile]
     written = {store.buffer: store.indices[-1] for store in stores}
+    named = _named_integers(loop) if written else {}
     for node in walk(loop.body) if written else ():
         if not isinstance(node, Load | Store) or node.buffer not in written:
             continue
         one, other = written[node.buffer], node.indices[-1]
         if one is other:
             continue
+        one, other = named.get(one, one), named.get(other, other)
         moves = moved_by(one, loop.var), moved_by(other, loop.var)
         if moves in ((1, -1), (-1, 1)):
             return True
@@ -147,6 +151,18 @@ def meets_itself(loop: For) -> bool:
             if not are_equal((parted(one)[0],), (parted(other)[0],)):
                 return True
     return False
+
+
+def _named_integers(loop: For) -> Mapping[Expr, Expr]:
+    """What the lets of an iteration say that integers are, over the loop's variable."""
+    lets = [stmt for stmt in loop.body.stmts if isinstance(stmt, Let) and stmt.var.dtype.is_integer]
+    named: dict[Var, Expr] = {}
+    if lets:
+        from tirlite.ir import substitute
+
+        for let in lets:
+            named[let.var] = substitute(let.value, named)
+    return dict(named.items())
 
 
 def follows_a_place(loop: For) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import field, replace
 from math import gcd
 from typing import Any
 
+from tirlite.analysis.integers.array_bounds import stays_exact
 from tirlite.analysis.integers.index_space import IndexSpace
 from tirlite.record import record
 from tirlite.sizes import Dim, Proof, Size, prove_divides, substitute
@@ -201,21 +202,29 @@ class Instances:
         self.distances[counter] = self.system.variable(low, high)
         self.directed.append(counter)
 
-    def equate(self, a: Size, b: Size, slack: tuple[int, int] = (0, 0)) -> None:
-        """Demand that `a` of the first instance - `b` of the second lies between the ends of `slack`."""
+    def equate(self, a: Size, b: Size, slack: tuple[int, int] | None = (0, 0)) -> None:
+        """Demand that `a` of the first instance - `b` of the second lies between the ends of `slack`.
+
+        With None that it is 0 modulo 2**64: it is 0 where it does not become as large.
+        """
         for mine in self.space.forms(a):
             for other in self.space.forms(b):
                 self._equate(mine, other, slack)
 
-    def _equate(self, a: Linear, b: Linear, slack: tuple[int, int]) -> None:
+    def _equate(self, a: Linear, b: Linear, slack: tuple[int, int] | None) -> None:
         terms: dict[Name, Size] = {}
         for atom in dict.fromkeys((*a.terms, *b.terms)):
             self.met[atom] = None
             for name, coefficient in self._terms(atom, a.terms.get(atom, 0), b.terms.get(atom, 0)):
                 terms[name] = terms.get(name, 0) + coefficient
-        if slack != (0, 0):
+        constant = a.constant - b.constant
+        if slack is None:
+            parts = [multiple(self.system.bounds[name], factor) for name, factor in terms.items() if factor != 0]
+            if not stays_exact(*_total(constant, parts)):
+                return
+        elif slack != (0, 0):
             terms[self.system.variable(*slack)] = -1
-        self.system.equate(a.constant - b.constant, terms)
+        self.system.equate(constant, terms)
 
     def relate(self) -> None:
         """Add what relates quotients and remainders to what is divided, for each that was met."""

@@ -112,6 +112,7 @@ class IndexSpace:
         self._forms: dict[Size, list[Linear]] = {}
         self._unknowns: dict[Atom, tuple[Unknown, ...]] = {}
         self.choices: dict[Atom, Choice] = {}  # what some unknowns are one of two of
+        self.wraps: dict[Atom, Size] = {}  # what some names stand for modulo 2**64
 
     def size(self, expr: Expr, lane: Unknown | None = None) -> Size:
         """The value of an integer expression. Of a vector it is the value in lane `lane`."""
@@ -305,8 +306,7 @@ class IndexSpace:
         if yes == no and self.is_exact(yes):
             return yes
         first, last = self._hull(condition, yes, no) if self.is_exact(yes) and self.is_exact(no) else (None, None)
-        loop = None if owner is None else owner.owner
-        chosen = self.unknown("a value", first, last, loop, steady=owner is not None and owner.is_statement)
+        chosen = self._between(first, last, owner)
         self.choices[chosen] = Choice(condition, yes, no)
         return chosen + 0
 
@@ -329,11 +329,11 @@ class IndexSpace:
 
     def opaque(self, expr: Expr, owner: Definition | None) -> Size:
         """A value of which no more is known: evaluated at each mention, or once where it is part of a definition."""
-        return self._between(*_type_ends(expr), owner)
+        return self._between(*_type_ends(expr), owner) + 0
 
-    def _between(self, low: Size | None, high: Size | None, owner: Definition | None) -> Size:
+    def _between(self, low: Size | None, high: Size | None, owner: Definition | None) -> Unknown:
         loop: Loop | None = None if owner is None else owner.owner
-        return self.unknown("a value", low, high, loop, steady=owner is not None and owner.is_statement) + 0
+        return self.unknown("a value", low, high, loop, steady=owner is not None and owner.is_statement)
 
     def _modular(self, expr: Binary, a: Size, b: Size) -> Size | None:
         """What is right modulo 2**64, whether or not operands have wrapped around; None where that is not enough."""
@@ -374,9 +374,7 @@ class IndexSpace:
             return a // (1 << low)
         if not isinstance(a, int) or a < 0:
             return self.opaque(expr, owner)
-        is_steady = owner is not None and owner.is_statement
-        loop = None if owner is None else owner.owner
-        return self.unknown("a value", a >> high, a >> low, loop, steady=is_steady) + 0
+        return self._between(a >> high, a >> low, owner) + 0
 
     def extremum(self, kind: type[Min | Max], a: Size, b: Size) -> Size:
         """The lesser or the greater of two values."""
@@ -394,7 +392,7 @@ class IndexSpace:
         source = expr.value.dtype.scalar
         if source.is_float and expr.dtype.is_integer:
             between: Ends = yield FloatEnds(self._exact_ends, self.definitions, self.extents.arrays).converted(expr)
-            return self._between(*between, owner)
+            return self._between(*between, owner) + 0
         if expr.dtype.scalar != i64 or not source.is_integer or source.bits >= 64:
             return self.opaque(expr, owner)
         inner = expr.value
@@ -440,6 +438,8 @@ class IndexSpace:
             value: Size = yield self._size(definition.value, None, definition)
             if self.is_exact(value):
                 return value
+            self.wraps[named := self._between(*_type_ends(var), definition)] = value
+            return named + 0
         return self.opaque(var, definition)
 
     def _loop_variable(self, loop: For, definition: Definition) -> Steps[Size]:
