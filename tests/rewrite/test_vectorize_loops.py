@@ -446,7 +446,7 @@ def test_results_that_nothing_reads_are_written_by_vectors_that_may_go_past_the_
     "loop",
     [
         pytest.param("for j in range(m):\n    y[i, j] = y[i, j] + 1", id="LLVM does as well"),
-        pytest.param("for j in range(1, m):\n    y[0, j] = tl.exp(y[0, j - 1])", id="the iteration before is read"),
+        pytest.param("for j in range(1, m):\n    y[0, j] = tl.exp(y[0, j // 2])", id="an iteration before is read"),
         pytest.param("for j in range(m):\n    y[0, 0] = tl.exp(x[0, j])", id="one element for all"),
         pytest.param(
             "for j in range(m):\n    for p in range(j):\n        y[0, j] = x[0, p]", id="loops of other lengths"

@@ -241,6 +241,11 @@ def _nest(chain: list[For], facts: Facts, rules: Rules) -> tuple[Stmt, ...] | No
 
         apart = at_distance(innermost, facts, rules.processor)
         made = None if apart is None else _within(chain[:-1], apart)
+    if made is None and len(chain) > 1 and not rules.called:
+        from tirlite.rewrite.staggered import staggered
+
+        rows = staggered(chain[-2], innermost, facts)
+        made = None if rows is None else _within(chain[:-2], rows)
     if made is None and (steady := with_steady_loads(innermost, facts)) is not None:
         made = _within(chain[:-1], (steady,))
     if made is None and (followed := with_followed_loads(innermost, facts)) is not None:
