@@ -97,3 +97,12 @@ def test_a_pair_may_be_taken_where_one_is_fixed():
     mine = solve(problem, lambda problem: Plan.of(problem, {"a": ("m", 0), "b": ("m", 0)}, in_place=[("b", "a")]))
     assert mine.proved_optimal
     assert not solve(problem, "share").proved_optimal
+
+
+def test_what_two_could_overwrite_is_saved_once():
+    """As the outputs of a recurrent layer, each of which may take the place of the state at the begin."""
+    n = Dim("n")
+    state, rows, last = Request("state", 8 * n, (0, 3)), Request("rows", 24 * n, (2, 5)), Request("last", 8 * n, (2, 4))
+    plan = solve(Problem((state, rows, last), in_place=(("rows", "state"), ("last", "state"))), "pack")
+    assert str(plan.total) == str(plan.open_bound) == "32*n"
+    assert plan.proved_optimal

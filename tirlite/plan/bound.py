@@ -70,18 +70,28 @@ def lower_bound(problem: Problem, in_place: Iterable[tuple[str, str]] = ()) -> S
 
 
 def open_bound(problem: Problem) -> Size:
-    """Bytes that every plan needs, whichever pairs it takes in place: each destination saves all that it ever could."""
-    savings: dict[str, tuple[int, int, list[Size]]] = {}
-    for each in possible(problem):
-        low, high, sizes = savings.get(each.destination.id, (*each.at, []))
-        sizes.append(minimum(each.destination.size, each.source.size))
-        savings[each.destination.id] = (low, max(high, each.at[1]), sizes)
-    saved = [
-        Stretch(((low, high),), -maximum(*sizes), problem.by_id[name].memories)
-        for name, (low, high, sizes) in savings.items()
-    ]
+    """Bytes that every plan needs, whichever pairs it takes in place: each request is in one pair at most at a time.
+
+    So each destination saves all that it ever could and no more, and so does each source.
+    """
+    pairs = possible(problem)
+    sides = [[(each.destination, each) for each in pairs]]
+    if len({each.source.id for each in pairs}) < len(pairs):
+        sides.append([(each.source, each) for each in pairs])
     # Of two in one place the padding counts once, or not at all.
-    return _bound(problem, [*stretches(problem, []), *saved], is_padded=False)
+    whole = stretches(problem, [])
+    return maximum(*(_bound(problem, [*whole, *_saved(side)], is_padded=False) for side in sides))
+
+
+def _saved(side: Iterable[tuple[Request, Handover]]) -> Iterator[Stretch]:
+    """What requests save at most, each in one of its pairs."""
+    pairs: dict[str, tuple[Request, list[Handover]]] = {}
+    for request, pair in side:
+        pairs.setdefault(request.id, (request, []))[1].append(pair)
+    for request, own in pairs.values():
+        live = (min(each.at[0] for each in own), max(each.at[1] for each in own))
+        size = maximum(*(minimum(each.destination.size, each.source.size) for each in own))
+        yield Stretch((live,), -size, request.memories)
 
 
 def stretches(problem: Problem, taken: Sequence[Handover]) -> list[Stretch]:
