@@ -5,7 +5,7 @@ The steps of a loop, and the segments that a graph is compiled in, are made so.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from tirlite.graph.expr import Call, Constant, Expr, If, Let, Tuple, Var, operands_first, rebuilt
 from tirlite.graph.run_dims import RunDim, mapped_run_dim, run_dims, with_limits
@@ -43,16 +43,23 @@ class Closed:
         return substitute(extent, back)
 
 
-def closed_over(params: Sequence[Var], results: Sequence[Expr], room: Sequence[Size]) -> Closed:
-    """The results as a body over these parameters: whatever does not depend on them is outside."""
-    return _Closing(params, results, room, depending(params, results)).closed(results)
+def closed_over(
+    params: Sequence[Var], results: Sequence[Expr], room: Sequence[Size], stops: Callable[[Expr], bool]
+) -> Closed:
+    """The results as a body over these parameters: whatever does not depend on them, and stops no run, is outside."""
+    return _Closing(params, results, room, depending(params, results, stops)).closed(results)
 
 
-def depending(params: Sequence[Var], results: Sequence[Expr]) -> set[Expr]:
-    """The parameters, and all that results are made of and that depends on one of them."""
-    inside: set[Expr] = set(params)
-    for expr in operands_first(Tuple(tuple(results))):
-        if any(each in inside for each in expr.operands):
+def depending(params: Sequence[Var], results: Sequence[Expr], stops: Callable[[Expr], bool]) -> set[Expr]:
+    """The parameters, and all that results are made of and that depends on one of them, or on what may stop a run.
+
+    Beside what `stops` tells these are extents that have to be at least something.
+    """
+    order = operands_first(Tuple(tuple(results)))
+    dims = run_dims(with_limits([size for expr in order for size in expr.sizes]))
+    inside: set[Expr] = {*params, *(dim.source for dim in dims if dim.least != 0)}
+    for expr in order:
+        if any(each in inside for each in expr.operands) or stops(expr):
             inside.add(expr)
     return inside
 

@@ -11,7 +11,6 @@ import pytest
 import tirlite as tl
 
 onnx = pytest.importorskip("onnx")
-ort = pytest.importorskip("onnxruntime")
 helper, TYPES = onnx.helper, onnx.TensorProto
 FLOAT, INT64, BOOL = TYPES.FLOAT, TYPES.INT64, TYPES.BOOL
 Feed = dict[str, np.ndarray[Any, Any]]
@@ -34,6 +33,7 @@ def model(nodes: list[Any], given: Values, made: list[str], **weights: Any) -> A
 
 
 def compare(made: Any, feeds: Iterable[Feed], *, compiled: bool = True) -> None:
+    ort = pytest.importorskip("onnxruntime")
     session = ort.InferenceSession(made.SerializeToString(), providers=["CPUExecutionProvider"])
     f = tl.from_onnx(made)
     net = tl.graph.compile(f) if compiled else None
@@ -249,3 +249,54 @@ def test_what_changes_its_number_of_axes_from_step_to_step_is_refused_with_its_n
     grows = helper.make_node("Loop", ["m", "", "h0"], ["h"], body=body(nodes, STATE, AFTER))
     with pytest.raises(tl.GraphError, match=r"node 1.*a step of it makes f32\[1, 3\] of f32\[3\]"):
         tl.from_onnx(model([grows], {"m": (INT64, []), "h0": (FLOAT, [3])}, ["h"], first=np.array([0])))
+
+
+@pytest.mark.parametrize("op", ["Loop", "Scan"])
+@pytest.mark.parametrize("demand", ["windows", "weights", "names"])
+def test_what_a_step_demands_stops_no_call_without_steps(op: str, demand: str) -> None:
+    """Windows of 5 that must fit, weights of 3 elements, and two inputs whose extents have different names."""
+    nodes = {
+        "windows": [
+            helper.make_node("AveragePool", ["h"], ["p"], kernel_shape=[5]),
+            helper.make_node("ReduceMax", ["p"], ["w"], keepdims=1),
+        ],
+        "weights": [helper.make_node("Neg", ["three"], ["w"])],
+        "names": [helper.make_node("Neg", ["v"], ["w"])],
+    }[demand]
+    nodes.append(helper.make_node("Add", ["h", "w"], ["h2"]))
+    state, row = (FLOAT, [1, 1, "k"]), (FLOAT, [])
+    given: Values = {"h0": (FLOAT, [1, 1, "n"]), "v": (FLOAT, [1, 1, "j"])}
+    if op == "Loop":
+        step = body(
+            [*nodes, helper.make_node("Identity", ["c"], ["c2"])], {**STATE, "h": state}, {**AFTER, "h2": state}
+        )
+        node = helper.make_node("Loop", ["m", "", "h0"], ["y"], body=step)
+        given["m"] = (INT64, [])
+    else:
+        step = body([*nodes, helper.make_node("Neg", ["a"], ["b"])], {"h": state, "a": row}, {"h2": state, "b": row})
+        node = helper.make_node("Scan", ["h0", "m"], ["y", "z"], body=step, num_scan_inputs=1)
+        given["m"] = (FLOAT, ["t"])
+    three = np.arange(3, dtype=np.float32).reshape(1, 1, 3)
+    made = model([node], given, ["y"], three=three)
+    fits, other = {"windows": (6, 2), "weights": (3, 5), "names": (3, 2)}[demand]
+
+    def feed(extent: int, steps: int) -> Feed:
+        count = np.array(steps) if op == "Loop" else np.zeros(steps, np.float32)
+        return {"h0": normal(1, 1, extent), "v": normal(1, 1, 3), "m": count}
+
+    def added(h: Any) -> Any:
+        means = np.lib.stride_tricks.sliding_window_view(h, 5, axis=2).mean(-1) if demand == "windows" else h
+        return {"windows": means.max(), "weights": -three, "names": -normal(1, 1, 3)}[demand]
+
+    f = tl.from_onnx(made)
+    assert not f.demands
+    names, net = [param.name for param in f.params], tl.graph.compile(f)
+    for call in (net, lambda *arrays: tl.graph.evaluate(f, *arrays)):
+        for extent, steps in ((fits, 2), (fits, 0), (other, 0)):
+            arrays = feed(extent, steps)
+            wanted = arrays["h0"]
+            for _ in range(steps):
+                wanted = wanted + added(wanted)
+            np.testing.assert_allclose(call(*(arrays[name] for name in names)), wanted, rtol=1e-5)
+        with pytest.raises(tl.KernelRunError):
+            call(*(feed(other, 1)[name] for name in names))

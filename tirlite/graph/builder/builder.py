@@ -119,12 +119,13 @@ class LoopBuilder(CallBuilder):
         for before, then, some in zip(carried, after, axes, strict=True):
             if not _may_become(before.type, then.type, some):
                 raise LoopSteps(name, f"makes {then.type} of {before.type}", span=span).error()
-        inside = depending((*head, *states, *chain(*numbers)), (goes, *after, *made))
+        inside = depending((*head, *states, *chain(*numbers)), (goes, *after, *made), self._stops)
         rows = [_found_in(inside, each) for each in made]
         numbers += [[Var(f"extent_of{place}_{axis}", _LENGTH) for axis in some] for place, some in enumerate(rows)]
         begin = [*self._lengths(carried, axes), *(self.constant(np.int64(0)) for _ in chain(*rows))]
         end = [*self._lengths(after, axes), *self._lengths(made, rows)]
-        inner = closed_over((*head, *states, *chain(*numbers)), (goes, *after, *end, *made), [size_of(most, span)])
+        given = (*head, *states, *chain(*numbers))
+        inner = closed_over(given, (goes, *after, *end, *made), [size_of(most, span)], self._stops)
         params, outside = inner.params, inner.outside
         if (extents := inner.untold()) and (told := tuple(inner.outer(each) for each in extents)):
             # A tensor of no elements: it tells a step the dims that nothing else tells it.
@@ -140,6 +141,13 @@ class LoopBuilder(CallBuilder):
         left = [self.found(*each, lengths) for each in zip(items, axes, strict=False)]
         results = [self.found(*each, lengths) for each in zip(items[count:], map(_one_on, rows), strict=True)]
         return steps, left, results
+
+    def _stops(self, expr: Expr) -> bool:
+        """Whether it stops runs in which its operand has other extents: a loop without steps asks nothing."""
+        if not isinstance(expr, Call) or expr.op is not OPS["assume"]:
+            return False
+        now = self.demands.now
+        return not all(is_equal(now(a), now(b)) for a, b in zip(expr.shape, expr.args[0].shape, strict=True))
 
     def _lengths(self, values: Sequence[Expr], axes: Sequence[Sequence[int]]) -> list[Expr]:
         return [self.length(value, axis) for value, some in zip(values, axes, strict=True) for axis in some]

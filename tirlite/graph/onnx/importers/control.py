@@ -14,8 +14,9 @@ from tirlite.graph.loop import LoopSteps
 from tirlite.graph.onnx.computed import scalar
 from tirlite.graph.onnx.contents import contents, operator
 from tirlite.graph.onnx.importers.selection import backwards, first_rows
-from tirlite.graph.onnx.node import Node, Unsupported
+from tirlite.graph.onnx.node import Body, Node, Unsupported
 from tirlite.graph.onnx.translation import Importer, Translation
+from tirlite.graph.op import Reshape
 from tirlite.graph.run_dims import greatest
 from tirlite.graph.types import TensorType, TupleType
 from tirlite.ir import i64
@@ -36,7 +37,9 @@ def _if(t: Translation, node: Node) -> Sequence[Expr]:
     if isinstance(condition, Constant):
         return t.inside(node.body("then_branch" if condition.value else "else_branch"), [], node, runs=True)
     before = t.mark()
-    (then, of_then), (other, of_other) = (_branch(t, name, node) for name in ("then_branch", "else_branch"))
+    (then, of_then), (other, of_other) = (
+        _apart(t, node, node.body(name), []) for name in ("then_branch", "else_branch")
+    )
     known = {**of_then, **of_other}
     if any(a.tensor.rank != b.tensor.rank for a, b in zip(then, other, strict=True)):
         t.back_to(before)
@@ -57,14 +60,17 @@ def _if(t: Translation, node: Node) -> Sequence[Expr]:
     return [t.b.found(value, axes, lengths) for value, axes in zip(values, opened, strict=False)]
 
 
-def _branch(t: Translation, name: str, node: Node) -> tuple[list[Expr], dict[Atom, Size]]:
-    """What one branch gives. What it alone demands is checked where it is taken, and not known outside of it.
+def _apart(
+    t: Translation, node: Node, body: Body, operands: Sequence[Expr], states: Sequence[Expr] = ()
+) -> tuple[list[Expr], dict[Atom, Size]]:
+    """What a branch or a step gives. What it alone demands is checked where it runs, and not known outside of it.
 
     A dim that must be at least a number is there an extent that the run finds, and that is as large: what is less has
-    no storage, as an extent below zero is none. Those are given too, with the dims that they are.
+    no storage, as an extent below zero is none. Those are given too, with the dims that they are. What a step makes of
+    `states` has their extents again where it has these by demand.
     """
     before, *_ = marked = t.mark()
-    values = t.inside(node.body(name), [], node)
+    values = t.inside(body, operands, node)
     if not t.b.demands.has_asked_since(before):
         return values, {}
     found: dict[Atom, Size] = {}
@@ -76,11 +82,22 @@ def _branch(t: Translation, name: str, node: Node) -> tuple[list[Expr], dict[Ato
     if limits:
         t.back_to(marked)
         t.b.demands.put({dim: size + 0 for size, dim in zip(found, limits, strict=True)})
-        values = t.inside(node.body(name), [], node)
+        values = t.inside(body, operands, node)
     if t.b.renewal is not None:
         values = [t.b.renewal.value(each) for each in values]
+    alike = [(place, state) for place, state in enumerate(states) if _are_alike(t, values[place], state)]
     t.b.demands.back_to(before)
-    return [_known_again(t, each, found) for each in values], found
+    values = [_known_again(t, each, found) for each in values]
+    for place, state in alike:
+        values[place] = t.b.call("assume", values[place], attrs=Reshape(state.shape))
+    return values, found
+
+
+def _are_alike(t: Translation, value: Expr, state: Expr) -> bool:
+    """Whether the two have the same extents by what is demanded so far, and not without."""
+    if value.shape == state.shape or value.tensor.rank != state.tensor.rank:
+        return False
+    return all(is_equal(*map(t.b.demands.now, pair)) for pair in zip(value.shape, state.shape, strict=True))
 
 
 def _known_again(t: Translation, value: Expr, found: Mapping[Atom, Size]) -> Expr:
@@ -188,7 +205,7 @@ def _looped(t: Translation, node: Node, count: Size | None) -> Sequence[Expr]:
 
     def step(number: Expr, going: Expr, states: list[Expr]) -> tuple[Expr, list[Expr], list[Expr]]:
         nonlocal is_whole
-        goes, *results = t.inside(node.body("body"), [number, going, *states], node)
+        (goes, *results), _ = _apart(t, node, node.body("body"), [number, going, *states], [going, *states])
         is_whole = is_whole and isinstance(goes, Constant) and bool(goes.value.all())
         return t.b.reshape(goes, ()), results[: len(carried)], results[len(carried) :]
 
@@ -300,7 +317,7 @@ def _scanned(
 
     def step(number: Expr, going: Expr, states: list[Expr]) -> tuple[Expr, list[Expr], list[Expr]]:
         now = [t.b.gather(each, t.b.subtract(last, number) if back else number, axis) for each, axis, back in sequences]
-        results = t.inside(node.body("body"), [*states, *now], node)
+        results, _ = _apart(t, node, node.body("body"), [*states, *now], states)
         return t.b.constant(np.array(True)), results[: len(states)], results[len(states) :]
 
     _, after, rows = _repeated(t, step, scalar(t, count), carried, t.b.constant(np.array(True)), count)
