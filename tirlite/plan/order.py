@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from random import Random
 
-from tirlite.sizes import Dim, Proof, Size, evaluate, prove_le
+from tirlite.sizes import Dim, Size, evaluate
+from tirlite.sizes.prove import at_most
 
 
 class Order:
@@ -36,7 +37,7 @@ class Order:
         if pair not in self._proofs:
             # A proof for all values cannot exist where a sample speaks against it.
             possible = all(a <= b for a, b in zip(self.values(small), self.values(large), strict=True))
-            self._proofs[pair] = possible and prove_le(small, large) is Proof.YES
+            self._proofs[pair] = possible and at_most(small, large)
         return self._proofs[pair]
 
 
