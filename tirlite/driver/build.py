@@ -40,6 +40,10 @@ if TYPE_CHECKING:
     Array: TypeAlias = npt.NDArray[Any]
 
 
+# What is needed when LLVM is done, and loaded while it works.
+_LINKING = ("tirlite.runtime.artifact.build", "tirlite.runtime.artifact.load", "tirlite.runtime.executable", "mmap")
+
+
 class ForeignTarget(Message):
     """A kernel is called that was compiled for another machine than this one.
 
@@ -248,11 +252,11 @@ class Version:
     def _compile(self) -> Executable:
         if not runs_here(self.options.target.name):
             raise ForeignTarget(self.func.name, self.options.target.name).error()
-        from tirlite.runtime import Executable
-
         signature = self.front.signature
         key, found = self._kept
         objects = () if found is not None else self._objects()
+        from tirlite.runtime import Executable
+
         start = perf_counter()
         artifact = found or self._linked(self.signature, objects)
         plans = self._shape_plans(self.signature) if artifact.plan_at >= 0 else None
@@ -314,7 +318,9 @@ class Version:
                 from tirlite.runtime.pool import load_beside
 
                 load_beside()
-            code = beside.finished(self.lowered.parts)
+            parts = self.lowered.parts
+            beside.load(_LINKING)
+            code = beside.finished(parts)
         self.stages += code.seconds.items()
         if not code.effort.vectorizes:
             extent = self.lowered.extent
