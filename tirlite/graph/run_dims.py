@@ -166,4 +166,8 @@ def check_extent(dim: RunDim, value: int, binding: Mapping[Dim, int], span: Span
     least, *rest = (evaluate(size, binding) for size in dim.limits)
     if value < least or any(value > each for each in rest):
         limits = f"from {least} to {rest[0]}" if rest else f"at least {least}"
+        if dim.least == dim.most:
+            limits = str(least)
+        elif rest and dim.least != 0:
+            limits = f"at least {least}" if value < least else f"at most {rest[0]}"
         raise ExtentOutside(dim.name, value, limits, span=span).error()

@@ -226,9 +226,19 @@ class _Lowering:
         # What nothing bounds stands in attributes alone here, as what has such an extent has no storage to plan.
         most = ADDRESSABLE if dim.most is None else dim.most
         least, greatest = (expr_of(size, self.variables) for size in (dim.least, most))
-        message = f"the extent {dim.name} is {{}}, and must be from {{}} to {{}}"
-        is_inside = And(LE(least, value), LE(value, greatest))
-        body.append(Assert(is_inside, message, (value, least, greatest), span=dim.source.span))
+        found = f"the extent {dim.name} is {{}}, and must be"
+        if dim.least == dim.most:
+            tests = [Assert(EQ(value, least), f"{found} {{}}", (value, least), span=dim.source.span)]
+        elif dim.least == 0:
+            is_inside = And(LE(least, value), LE(value, greatest))
+            limits = (value, least, greatest)
+            tests = [Assert(is_inside, f"{found} from {{}} to {{}}", limits, span=dim.source.span)]
+        else:
+            tests = [
+                Assert(LE(least, value), f"{found} at least {{}}", (value, least), span=dim.source.span),
+                Assert(LE(value, greatest), f"{found} at most {{}}", (value, greatest), span=dim.source.span),
+            ]
+        body += tests
         # What was just checked, said so that it is known of the variable.
         self.variables[dim] = Scalar(self.names.fresh(dim.name), i64)
         body.append(LetStmt(self.variables[dim], Max(least, Min(value, greatest)), span=dim.source.span))
