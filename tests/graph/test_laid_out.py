@@ -103,21 +103,30 @@ def test_columns_of_bytes_are_cut_into_panels_by_groups(
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(net))(x), net(x))
 
 
-def grouped(image: int, groups: int, outputs: int) -> Function:
-    weights = RNG.standard_normal((groups * outputs, 16, 3, 3), np.float32)
+def grouped(image: int, groups: int, outputs: int, size: int = 3) -> Function:
+    weights = RNG.standard_normal((groups * outputs, 16, size, size), np.float32)
     g = Builder("layer")
     x = g.input("x", tl.f32[1, 16 * groups, image, image])
-    return g.function(g.relu(g.conv(x, g.constant(weights, name="w"), stride=2, pad=1, groups=groups)))
+    return g.function(g.relu(g.conv(x, g.constant(weights, name="w"), stride=2, pad=size // 2, groups=groups)))
 
 
 @pytest.mark.parametrize(
-    ("image", "groups", "outputs", "is_cut"),
-    [(7, 4, 16, True), (14, 1, 64, True), (14, 5, 16, False), (7, 8, 8, False), (112, 4, 16, False)],
+    ("image", "groups", "outputs", "size", "is_cut"),
+    [
+        *(
+            (7, 4, 16, 3, True),
+            (14, 1, 64, 3, True),
+            (14, 5, 16, 3, False),
+            (7, 8, 8, 3, False),
+            (112, 4, 16, 3, False),
+        ),
+        *((14, 1, 64, 1, True), (14, 1, 208, 1, False), (14, 4, 16, 1, False)),
+    ],
 )
 def test_windows_on_small_images_go_by_panels_where_these_are_whole_and_even(
-    image: int, groups: int, outputs: int, is_cut: bool
+    image: int, groups: int, outputs: int, size: int, is_cut: bool
 ) -> None:
-    function = grouped(image, groups, outputs)
+    function = grouped(image, groups, outputs, size)
     net = compile(function)
     assert ("w_panels" in str(net.ir)) is is_cut
     assert not is_cut or "packed" not in "".join(map(str, callees(net.lowered)))

@@ -186,6 +186,8 @@ def conv_by_panels(call: Call) -> Conv | None:
         return attrs if attrs.groups == 1 and 1 < rows * columns < _PANELS[0] and _columns_of_panel(outputs) else None
     blocks, rest = divmod(outputs, _OUTPUTS)
     is_whole = rest == 0 and blocks % attrs.groups == 0 and (blocks % _EVEN == 0 or blocks >= _MANY)
+    if prod(size) == 1 and (attrs.groups > 1 or not _columns_of_panel(outputs)):
+        return None
     return attrs if is_whole and taken > 1 and taken * height * width * f32.bytes <= _COPIED else None
 
 
