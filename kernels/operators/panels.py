@@ -17,6 +17,10 @@ from tirlite.kernels.operators.multiplication import multiplication
 from tirlite.kernels.operators.shapes import Extent, extents, is_one, product as count_of
 from tirlite.kernels.operators.window import Window
 
+# Elements of a block of channels at all places, which the first cache holds beside the weights of a panel; and channels
+# that pay for the sums of the block.
+_ELEMENTS, _FEWEST = 6272, 48
+
 
 @factory
 def product(
@@ -107,27 +111,29 @@ def convolution(
     """The convolution of x, where w has the outputs by panels: `[panels, inputs of a group, *window, outputs]`.
 
     For small images: outputs fill the lanes of vectors, which elements would not. The sums of a panel are turned over
-    when they are stored. Where windows have more elements than one, each panel copies its image with the padding.
+    when they are stored. Where windows have more elements than one, each panel copies its image with the padding. Of
+    an image of which points are left out the others are copied together, once for all panels.
     """
-    batches, (blocks, taken, *taps, size), spots = extents(X)[0], extents(W), extents(Y)[2:]
-    window = Window(*map(tuple, (extents(X)[2:], spots, taps, strides, pads[: len(taps)], dilations)))
-    places, elements, kind = count_of(spots), count_of(extents(X)[2:]), computed_in(X.dtype)
-    add_up = _of_points(places, size, taken, kind) if window.is_point else _of_windows(window, size, taken, kind)
-
-    @tl.inline
-    def panel(images, w, results, biases, t, p):
-        sums = tl.alloc(kind[places, size])
-        add_up(sums, images, w, t if tl.static(groups == 1) else t * groups + p // (blocks // groups), p)
-        for j in range(size):
-            for i in range(places):
-                if tl.static(B is None):
-                    results[t, p, j, i] = results.dtype(sums[i, j])
-                else:
-                    results[t, p, j, i] = results.dtype(sums[i, j] + kind(biases[p, j]))
+    batches, (blocks, taken, *taps, size), image = extents(X)[0], extents(W), extents(Y)[2:]
+    window = Window(*map(tuple, (extents(X)[2:], image, taps, strides, pads[: len(taps)], dilations)))
+    places, elements, kind = count_of(image), count_of(extents(X)[2:]), computed_in(X.dtype)
+    is_point = count_of(taps) == 1
+    add_up = _of_points(places, size, taken, kind) if is_point else _of_windows(window, size, taken, kind)
+    is_picked, planes = is_point and not window.is_point, batches * groups
+    panel, pick = _panel(add_up, (places, size), kind, (groups, blocks), B is not None), _picking(window)
 
     @tl.inline
     def sweep(x, w, biases, y):
-        images = tl.view(x, x.dtype[batches * groups, taken, elements])
+        images = tl.view(x, x.dtype[planes, taken, elements])
+        if tl.static(is_picked):
+            picked = tl.alloc(x.dtype[planes, taken, places])
+            pick(picked, images)
+            panels(picked, w, biases, y)
+        else:
+            panels(images, w, biases, y)
+
+    @tl.inline
+    def panels(images, w, biases, y):
         results = tl.view(y, y.dtype[batches, blocks, size, places])
         with tl.allow("contract"):
             if tl.static(is_one(batches)):
@@ -151,6 +157,41 @@ def convolution(
             sweep(x, w, biases, y)
 
     return convolution.ir
+
+
+def _panel(add_up: Inline, held: tuple[Extent, int], kind: DType, of: tuple[int, int], has_bias: bool) -> Inline:
+    """`panel(images, w, results, biases, t, p)`: the results of a panel at all places, of so many groups and panels."""
+    (places, size), (groups, blocks) = held, of
+
+    @tl.inline
+    def panel(images, w, results, biases, t, p):
+        sums = tl.alloc(kind[places, size])
+        add_up(sums, images, w, t if tl.static(groups == 1) else t * groups + p // (blocks // groups), p)
+        for j in range(size):
+            for i in range(places):
+                if tl.static(has_bias):
+                    results[t, p, j, i] = results.dtype(sums[i, j] + kind(biases[p, j]))
+                else:
+                    results[t, p, j, i] = results.dtype(sums[i, j])
+
+    return panel
+
+
+def _picking(window: Window) -> Inline:
+    """`pick(picked, images)`: the elements that windows of a single one see, side by side."""
+    (height, width), (rows, columns), (row_step, step) = window.inputs, window.places, window.strides
+
+    @tl.inline
+    def pick(picked, images):
+        count = images.shape[0] * images.shape[1]
+        whole = tl.view(images, images.dtype[count, height, width])
+        spots = tl.view(picked, images.dtype[count, rows, columns])
+        for c in range(count):
+            for i in range(rows):
+                for j in range(columns):
+                    spots[c, i, j] = whole[c, i * row_step, j * step]
+
+    return pick
 
 
 @factory
@@ -233,19 +274,38 @@ def _beside(image: tuple[Extent, ...], wide: Extent, whole: Extent, before: tupl
 
 
 def _of_points(places: Extent, size: int, taken: Extent, kind: DType) -> Inline:
-    """`add_up(sums, images, w, t, p)`: the sums of a panel over the channels of plane t as they lie."""
+    """`add_up(sums, images, w, t, p)`: the sums of a panel over the channels of plane t as they lie.
+
+    These go by blocks of as many as the first cache holds of all places: each line is read by several tiles.
+    """
+    count = _blocks(taken, places)
+    each = taken // count
 
     @tl.inline
     def add_up(sums, images, w, t, p):
-        factors = tl.view(w, w.dtype[w.shape[0], taken, size])
+        blocks = tl.view(images, images.dtype[images.shape[0] * count, each, places])
+        factors = tl.view(w, w.dtype[w.shape[0] * count, each, size])
         for i in range(places):
             for j in range(size):
-                total = kind(0)
-                for k in tl.reduce(taken):
-                    total += kind(images[t, k, i]) * kind(factors[p, k, j])
-                sums[i, j] = total
+                sums[i, j] = kind(0)
+        for part in range(count):
+            own, other = t * count + part, p * count + part
+            for i in range(places):
+                for j in range(size):
+                    total = sums[i, j]
+                    for k in tl.reduce(each):
+                        total += kind(blocks[own, k, i]) * kind(factors[other, k, j])
+                    sums[i, j] = total
 
     return add_up
+
+
+def _blocks(taken: Extent, places: Extent) -> int:
+    """How many blocks of channels there are, of as many each, that hold no more elements than they should."""
+    if not isinstance(taken, int) or not isinstance(places, int):
+        return 1
+    most = max(_ELEMENTS // places, _FEWEST)
+    return next((n for n in range(1, taken + 1) if taken % n == 0 and taken // n <= most), 1)
 
 
 def _of_windows(window: Window, size: int, taken: Extent, kind: DType) -> Inline:

@@ -111,27 +111,30 @@ def grouped(image: int, groups: int, outputs: int, size: int = 3) -> Function:
 
 
 @pytest.mark.parametrize(
-    ("image", "groups", "outputs", "size", "is_cut"),
-    [
-        *(
-            (7, 4, 16, 3, True),
-            (14, 1, 64, 3, True),
-            (14, 5, 16, 3, False),
-            (7, 8, 8, 3, False),
-            (112, 4, 16, 3, False),
-        ),
-        *((14, 1, 64, 1, True), (14, 1, 208, 1, False), (14, 4, 16, 1, False)),
-    ],
+    ("image", "groups", "outputs", "is_cut"),
+    [(7, 4, 16, True), (14, 1, 64, True), (14, 5, 16, False), (7, 8, 8, False), (112, 4, 16, False)],
 )
 def test_windows_on_small_images_go_by_panels_where_these_are_whole_and_even(
-    image: int, groups: int, outputs: int, size: int, is_cut: bool
+    image: int, groups: int, outputs: int, is_cut: bool
 ) -> None:
-    function = grouped(image, groups, outputs, size)
+    function = grouped(image, groups, outputs)
     net = compile(function)
-    assert ("w_panels" in str(net.ir)) is is_cut
+    assert ("panels" in str(net.ir)) is is_cut
     assert not is_cut or "packed" not in "".join(map(str, callees(net.lowered)))
     x = RNG.standard_normal((1, 16 * groups, image, image), np.float32)
     np.testing.assert_allclose(net(x), evaluate(function, x), rtol=0, atol=1e-3)
+
+
+@pytest.mark.parametrize("target", ["x86-64-v3", "x86-64-v4"])
+@pytest.mark.parametrize(("groups", "outputs"), [(1, 64), (1, 208), (1, 72), (4, 16)])
+def test_points_of_which_some_are_left_out_go_by_the_panels_that_are_whole(
+    groups: int, outputs: int, target: str
+) -> None:
+    function = grouped(6, groups, outputs, size=1)
+    net, x = compile(function, target=tl.Target(target)), RNG.standard_normal((1, 16 * groups, 6, 6), np.float32)
+    is_whole = outputs % (32 if target == "x86-64-v4" else 16) == 0
+    assert ("panels" in str(net.ir)) is (groups == 1 and is_whole)
+    np.testing.assert_allclose(net.interpret(x), evaluate(function, x), rtol=0, atol=1e-3)
 
 
 @pytest.mark.parametrize(("target", "is_in_registers"), [("x86-64-v3", False), ("x86-64-v4", True)])

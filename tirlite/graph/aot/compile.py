@@ -178,12 +178,15 @@ class _Front:
         from tirlite.graph.aot.integers import in_integers
         from tirlite.graph.aot.laid_out import permitted
         from tirlite.graph.aot.lower import lower_program
-        from tirlite.graph.operators.laid_out import PERMUTES
+        from tirlite.graph.operators.laid_out import NARROW, PERMUTES, SHORT_ROWS
+        from tirlite.ir import f32
 
         how = self._how
         made = in_integers(made) if how.integers and not self.keep else made
         processor = self._options.target.processor
-        has = (*processor.dots, *([PERMUTES] if processor.permutes else []))
+        is_short = processor.tile[1] * processor.vector_bytes <= max(NARROW) * f32.bytes
+        others = {PERMUTES: processor.permutes, SHORT_ROWS: is_short}
+        has = (*processor.dots, *(name for name, holds in others.items() if holds))
         layouts = permitted(winograd=how.winograd, has=has)
         return lower_program(made, self.keep, fuse=how.fuse, layouts=layouts if how.fuse or how.winograd else {})
 

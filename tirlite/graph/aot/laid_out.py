@@ -19,9 +19,13 @@ from tirlite.graph.operators.laid_out import (
     CONVOLUTION_BYTES,
     DEPTHWISE,
     DOTS,
+    NARROW,
     PERMUTES,
     PRODUCT,
+    SHORT_ROWS,
+    WIDE,
     WINOGRAD,
+    Sizes,
     as_they_are,
     by_registers,
     by_winograd,
@@ -48,8 +52,9 @@ class Layout:
     """An operator, the number of its operand that is laid out, by which function, and its attributes for a call.
 
     These are None where the call is better computed as it is. Without an operator it is the call's own. With `needs`
-    it pays where processors have that: these dot products, or permutations of lanes. With `shape`, which tells what
-    shape the operand takes, it is laid out while others go on, which takes as long as it does to read it.
+    it pays where processors have that: these dot products, permutations of lanes, or tiles with short rows. With
+    `shape`, which tells what shape the operand takes, it is laid out while others go on, which takes as long as it does
+    to read it.
     """
 
     op: Op | None
@@ -60,11 +65,21 @@ class Layout:
     shape: Callable[[tuple[int, ...]], tuple[int, ...]] | None = None
 
 
+def _by_panels(sizes: Sizes = WIDE, needs: str = "") -> dict[str, Layout]:
+    """The layouts of matrices, and of weights of convolutions, by panels of so many columns."""
+    shape = partial(shape_of_outputs, sizes=sizes)
+    cut, turned, of_outputs = (partial(f, sizes=sizes) for f in (panels, panels_of_transpose, panels_of_outputs))
+    return {
+        "panels": Layout(PRODUCT, 1, cut, partial(product_by_panels, sizes=sizes, turned=False), needs),
+        "panels of transpose": Layout(PRODUCT, 1, turned, partial(product_by_panels, sizes=sizes, turned=True), needs),
+        "panels of outputs": Layout(CONVOLUTION, 1, of_outputs, partial(conv_by_panels, sizes=sizes), needs, shape),
+    }
+
+
 LAYOUTS: Mapping[str, Layout] = {
     WINOGRAD.name: Layout(WINOGRAD, 1, terms_of, by_winograd, shape=shape_of_terms),
-    "panels": Layout(PRODUCT, 1, panels, partial(product_by_panels, turned=False)),
-    "panels of transpose": Layout(PRODUCT, 1, panels_of_transpose, partial(product_by_panels, turned=True)),
-    "panels of outputs": Layout(CONVOLUTION, 1, panels_of_outputs, conv_by_panels, shape=shape_of_outputs),
+    **{f"narrow {name}": each for name, each in _by_panels(NARROW, SHORT_ROWS).items()},
+    **_by_panels(),
     "rows in registers": Layout(DEPTHWISE, 1, as_they_are, by_registers, PERMUTES),
     "panels of bytes": Layout(CONVOLUTION_BYTES, 2, panels_of_bytes, conv_bytes_by_panels, DOTS),
     "groups": Layout(BYTES, 1, groups, bytes_by_groups, DOTS),

@@ -24,15 +24,21 @@ from tirlite.sizes import Size
 
 # Columns that lie together in a panel: as many as the tiles of sums of most processors have, once or several times.
 # Panels go to workers one by one: they are narrower where fewer than so many would leave the last ones uneven.
-_PANELS = (64, 32)
+# Where a row of a tile has no more columns than the narrow ones, others of a wider panel would lie between them: they
+# then take as much of a cache as the whole.
+WIDE, NARROW = (64, 32), (16,)
 _MANY = 8
 # Outputs that lie together where windows have several elements, and what fewer such panels are a multiple of.
 # Each copies the image that it looks at, of so many bytes at most, so that it stays in the second cache.
 _OUTPUTS = 16
 _EVEN = 4
 _COPIED = 1 << 19
+# Points go by panels at fewer places than so many: more fill vectors as they lie, if they do.
+_SPOTS, _STRIDED = 64, 256
 # Where processors have it, lanes of any two vectors go into one by one instruction.
 PERMUTES = "permutations"
+# Processors whose tiles of sums are as narrow as that.
+SHORT_ROWS = "short rows"
 # The dot products of bytes, and how many of each column these take at once.
 DOTS = "u8 s8"
 _GROUP = 4
@@ -42,6 +48,8 @@ _PRODUCTS = 512
 _INPUTS = 16
 _PLACES = 1024
 _POINTS = 64
+
+Sizes = tuple[int, ...]
 
 
 @record
@@ -82,7 +90,7 @@ CONVOLUTION = Op("conv_panels", _convolution_type, 2, 3, Conv, lowering=Lowering
 DEPTHWISE = Op("conv_depthwise", _depthwise_type, 2, 3, Conv, lowering=Lowering("conv.conv_depthwise"))
 
 
-def product_by_panels(call: Call, *, turned: bool) -> Scales | None:
+def product_by_panels(call: Call, sizes: Sizes = WIDE, *, turned: bool) -> Scales | None:
     """The attributes of what computes a product of several rows and a matrix, or its transpose, by panels of that."""
     attrs = call.attrs if isinstance(call.attrs, Gemm) else Gemm()
     if call.op.name not in ("gemm", "matmul") or attrs.trans_a or attrs.trans_b != turned or call.dtype != f32:
@@ -92,37 +100,42 @@ def product_by_panels(call: Call, *, turned: bool) -> Scales | None:
         return None
     terms, columns = reversed(b.shape) if turned else b.shape
     is_known = isinstance(terms, int) and isinstance(columns, int) and terms > 0
-    return Scales(attrs.alpha, attrs.beta) if is_known and _columns_of_panel(columns) else None
+    return Scales(attrs.alpha, attrs.beta) if is_known and _columns_of_panel(columns, sizes) else None
 
 
-def _columns_of_panel(columns: Size) -> int:
+def _columns_of_panel(columns: Size, sizes: Sizes = WIDE) -> int:
+    """The columns of a panel, of these numbers; 0 where none makes whole panels."""
     if not isinstance(columns, int) or not columns:
         return 0
-    fits = [n for n in _PANELS if columns % n == 0]
+    fits = [n for n in sizes if columns % n == 0]
     return next((n for n in fits if columns >= _MANY * n), min(fits, default=0))
 
 
-def panels(weights: Array) -> Array:
+def panels(weights: Array, sizes: Sizes = WIDE) -> Array:
     """A matrix as panels of columns, one behind the other."""
-    size = _columns_of_panel(weights.shape[1])
+    size = _columns_of_panel(weights.shape[1], sizes)
     return np.ascontiguousarray(weights.reshape(len(weights), -1, size).swapaxes(0, 1))
 
 
-def panels_of_transpose(weights: Array) -> Array:
+def panels_of_transpose(weights: Array, sizes: Sizes = WIDE) -> Array:
     """The same of the transpose of a matrix."""
-    return panels_of_outputs(weights, _columns_of_panel(weights.shape[0]))
+    return _cut(weights, _columns_of_panel(weights.shape[0], sizes))
 
 
-def panels_of_outputs(weights: Array, size: int = 0) -> Array:
-    """The weights of a convolution as panels of so many outputs."""
-    size = size or shape_of_outputs(weights.shape)[-1]
+def panels_of_outputs(weights: Array, sizes: Sizes = WIDE) -> Array:
+    """The weights of a convolution as panels of outputs."""
+    return _cut(weights, shape_of_outputs(weights.shape, sizes)[-1])
+
+
+def _cut(weights: Array, size: int) -> Array:
+    """Weights as panels of so many along their first axis, which becomes the last one."""
     return np.ascontiguousarray(np.moveaxis(weights.reshape(-1, size, *weights.shape[1:]), 1, -1))
 
 
-def shape_of_outputs(weights: tuple[int, ...]) -> tuple[int, ...]:
+def shape_of_outputs(weights: tuple[int, ...], sizes: Sizes = WIDE) -> tuple[int, ...]:
     """The shape of these panels."""
     outputs, *others = weights
-    size = _columns_of_panel(outputs) if prod(others[1:]) == 1 else _OUTPUTS
+    size = _columns_of_panel(outputs, sizes) if prod(others[1:]) == 1 else _OUTPUTS
     return outputs // size, *others, size
 
 
@@ -133,7 +146,7 @@ def bytes_by_groups(call: Call) -> Attrs | None:
     a, b = (each.tensor for each in call.args[:2])
     terms, columns = b.shape
     is_whole = isinstance(terms, int) and terms > 0 and terms % _GROUP == 0
-    is_full = isinstance(columns, int) and (_columns_of_panel(columns) > 0 or 2 * columns > _PANELS[0])
+    is_full = isinstance(columns, int) and (_columns_of_panel(columns) > 0 or 2 * columns > WIDE[0])
     return Attrs() if is_whole and is_full and (a.dtype, b.dtype) == (u8, i8) else None
 
 
@@ -143,7 +156,7 @@ def groups(weights: Array) -> Array:
     The last panel is filled up with columns of 0.
     """
     terms, columns = weights.shape
-    size = _columns_of_panel(columns) or _PANELS[0]
+    size = _columns_of_panel(columns) or WIDE[0]
     whole = np.pad(weights, [(0, 0), (0, -columns % size)])
     return np.ascontiguousarray(np.moveaxis(whole.reshape(terms // _GROUP, _GROUP, -1, size), (2, 0, 3, 1), range(4)))
 
@@ -171,7 +184,7 @@ def panels_of_bytes(weights: Array) -> Array:
     return np.ascontiguousarray(np.moveaxis(made, 1, -2))
 
 
-def conv_by_panels(call: Call) -> Conv | None:
+def conv_by_panels(call: Call, sizes: Sizes = WIDE) -> Conv | None:
     """The attributes of what computes a convolution of two axes on a small image by panels, where that pays."""
     attrs = call.attrs
     if not isinstance(attrs, Conv) or call.op.name != "conv" or call.dtype != f32 or call.tensor.rank != 4:
@@ -182,13 +195,14 @@ def conv_by_panels(call: Call) -> Conv | None:
     if len(extents) < len(known) or not all(extents[:7]):
         return None
     _, height, width, outputs, taken, rows, columns, *pads = extents
-    if (*size, *attrs.strides, *pads) == (1, 1, 1, 1, 0, 0, 0, 0):
-        return attrs if attrs.groups == 1 and 1 < rows * columns < _PANELS[0] and _columns_of_panel(outputs) else None
+    if (*size, *pads) == (1, 1, 0, 0, 0, 0):
+        most = _SPOTS if attrs.strides == (1, 1) else _STRIDED
+        is_small = attrs.groups == 1 and 1 < rows * columns < most
+        return attrs if is_small and _columns_of_panel(outputs, sizes) else None
     blocks, rest = divmod(outputs, _OUTPUTS)
     is_whole = rest == 0 and blocks % attrs.groups == 0 and (blocks % _EVEN == 0 or blocks >= _MANY)
-    if prod(size) == 1 and (attrs.groups > 1 or not _columns_of_panel(outputs)):
-        return None
-    return attrs if is_whole and taken > 1 and taken * height * width * f32.bytes <= _COPIED else None
+    is_window = taken > 1 and prod(size) > 1
+    return attrs if is_whole and is_window and taken * height * width * f32.bytes <= _COPIED else None
 
 
 def by_registers(call: Call) -> Conv | None:
