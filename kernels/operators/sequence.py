@@ -85,9 +85,26 @@ def _adding(width: Extent) -> Inline:
     return add
 
 
+def _finishing(kind: DType, width: Extent) -> Inline:
+    """`finish(gates, last_cell, last_hidden, y, t, first, rows)`: states and outputs of some rows, of their gates."""
+
+    @tl.inline
+    def finish(gates, last_cell, last_hidden, y, t, first, rows):
+        for r in range(rows):
+            for j in range(width):
+                kept = tl.sigmoid(gates[r, 2, j], fast=True) * kind(last_cell[first + r, j])
+                state = kept + tl.sigmoid(gates[r, 0, j], fast=True) * tl.tanh(gates[r, 3, j], fast=True)
+                output = tl.sigmoid(gates[r, 1, j], fast=True) * tl.tanh(state, fast=True)
+                last_cell[first + r, j] = last_cell.dtype(state)
+                last_hidden[first + r, j] = last_hidden.dtype(output)
+                y[t, first + r, j] = y.dtype(output)
+
+    return finish
+
+
 def _lstm_cell(kind: DType, batches: Extent, width: Extent, over_gates: object) -> Inline:
     """A step of some rows of a batch, from row `at` on; `over_gates` is the loop that goes through the gates."""
-    add = _adding(width)
+    add, finish = _adding(width), _finishing(kind, width)
 
     @tl.inline
     def step(gates, of_gates, last_cell, last_hidden, weights, y, t, way, at, rows):
@@ -97,14 +114,7 @@ def _lstm_cell(kind: DType, batches: Extent, width: Extent, over_gates: object) 
                 for j in range(width):
                     gates[r, g, j] = kind(of_gates[t, at + r, way, g, j])
             add(gates, g, last_hidden, first, rows, weights, way, g)
-        for r in range(rows):
-            for j in range(width):
-                kept = tl.sigmoid(gates[r, 2, j], fast=True) * kind(last_cell[first + r, j])
-                state = kept + tl.sigmoid(gates[r, 0, j], fast=True) * tl.tanh(gates[r, 3, j], fast=True)
-                output = tl.sigmoid(gates[r, 1, j], fast=True) * tl.tanh(state, fast=True)
-                last_cell[first + r, j] = last_cell.dtype(state)
-                last_hidden[first + r, j] = last_hidden.dtype(output)
-                y[t, first + r, j] = y.dtype(output)
+        finish(gates, last_cell, last_hidden, y, t, first, rows)
 
     return step
 
@@ -152,6 +162,88 @@ def lstm(
                         alone(gates, of_gates, inner, last, weights, outputs, place(step, way), way, b, 1)
 
     return lstm.ir
+
+
+@factory
+def lstm_bytes(
+    G: TensorType,
+    R: TensorType,
+    S: TensorType,
+    H: TensorType,
+    C: TensorType,
+    Y: TensorType,
+    LH: TensorType,
+    LC: TensorType,
+    *,
+    reverse: bool = False,
+) -> PrimFunc:
+    """The same, where the outputs of all sequences of a batch are quantized before each step.
+
+    What they are multiplied with are integers, in units of `scale`, by panels of columns: those of two rows of a column
+    lie side by side, as dot products take them.
+    """
+    (time, batches, _), width = extents(G), extents(H)[2]
+    ways, panels, pairs, size, _ = extents(R)
+    place, finish, quantize = _place(time, reverse=reverse), _finishing(G.dtype, width), _quantizing(width)
+    over_ways, over_panels = _loops(ways, width, 4)
+
+    @tl.kernel
+    def lstm_bytes(
+        sums: G, weights: R, scale: S, hidden: H, cell: C, y: tl.out[Y], last_hidden: tl.out[LH], last_cell: tl.out[LC]
+    ):
+        of_gates = tl.view(sums, sums.dtype[time, batches, ways, 4 * width])
+        outputs = tl.view(y, y.dtype[time, ways * batches, width])
+        last = tl.view(last_hidden, last_hidden.dtype[ways * batches, width])
+        inner = tl.view(last_cell, last_cell.dtype[ways * batches, width])
+        begin(last_hidden, hidden)
+        begin(last_cell, cell)
+        for way in over_ways(ways):
+            gates = tl.alloc(sums.dtype[batches, 4, width])
+            columns = tl.view(gates, sums.dtype[batches, panels * size])
+            totals = tl.alloc(tl.i32[batches, panels * size])
+            steps = tl.alloc(tl.i16[batches, 2 * pairs])
+            for b in range(batches):
+                steps[b, 2 * pairs - 1] = tl.i16(0)  # of an odd width, there is no output there
+            for step in range(time):
+                t = place(step, way)
+                by = quantize(steps, last, way * batches, batches)
+                for u in over_panels(panels):
+                    for b in range(batches):
+                        for j in range(size):
+                            total = tl.i32(0)
+                            for p in tl.reduce(pairs):
+                                for r in tl.reduce(2):
+                                    total += tl.i32(steps[b, 2 * p + r]) * tl.i32(weights[way, u, p, j, r])
+                            totals[b, u * size + j] = total
+                for b in range(batches):
+                    for j in range(panels * size):
+                        columns[b, j] = of_gates[t, b, way, j] + sums.dtype(totals[b, j]) * (by * scale[way, j])
+                finish(gates, inner, last, outputs, t, way * batches, batches)
+
+    return lstm_bytes.ir
+
+
+def _quantizing(width: Extent) -> Inline:
+    """`quantize(steps, state, first, rows)`: rows of a state in 256 steps, from the one that is 0; the size of one."""
+
+    @tl.inline
+    def quantize(steps, state, first, rows):
+        least = state.dtype(0)
+        most = state.dtype(0)
+        for b in range(rows):
+            for k in tl.reduce(width):
+                least = min(least, state[first + b, k])
+            for k in tl.reduce(width):
+                most = max(most, state[first + b, k])
+        size = (most - least) / 255 if most > least else state.dtype(1)
+        zero = tl.round(max(min((0 - least) / size, 255), 0))
+        for b in range(rows):
+            for k in range(width):
+                place = max(min(tl.round(state[first + b, k] / size) + zero, 255), 0)
+                steps[b, k] = tl.i16(place - zero)
+        return size
+
+    return quantize
 
 
 def _gru_cell(kind: DType, batches: Extent, width: Extent, over_gates: object, *, linear_before_reset: bool) -> Inline:

@@ -58,6 +58,7 @@ def compared(
         tl.from_onnx(made)
     options = ort.SessionOptions()
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.intra_op_num_threads = 1
     session = ort.InferenceSession(made.SerializeToString(), options, providers=["CPUExecutionProvider"])
     found = tl.graph.evaluate(tl.from_onnx(made), *given.values())
     results = found if isinstance(found, tuple) else (found,)
@@ -242,7 +243,7 @@ def test_products_of_integers_that_become_floats() -> None:
 
 
 def test_a_layer_with_weights_of_8_bits() -> None:
-    """onnxruntime quantizes what it multiplies the weights with, too: some hundredths lie between the two."""
+    """What they are multiplied with is quantized as onnxruntime does it with one thread, which has all of a batch."""
     for ways, direction in ((1, "forward"), (2, "bidirectional")):
         scale, zero = np.full(ways, 0.01, np.float32), np.zeros(ways, np.int8)
         weights = {
@@ -254,7 +255,7 @@ def test_a_layer_with_weights_of_8_bits() -> None:
         how = {"hidden_size": 4, "direction": direction}
         given = {"x": normal(5, 2, 6)}
         found = compared("DynamicQuantizeLSTM", inputs, [*"yhc"], given, weights | {"s": scale, "z": zero}, **how)
-        assert_close(found, 3e-2)
+        assert_close(found)
 
 
 ROWS = np.array([[1, 1, 1, 1], [1, 1, 0, 0]], np.int32)

@@ -70,3 +70,24 @@ def test_both_ways_have_the_outputs_that_each_has_alone(cell: str, batches: int)
         np.testing.assert_array_equal(outputs[:, way : way + 1], own[0])
         for state, each in zip(states, own[1:], strict=True):
             np.testing.assert_array_equal(state[way : way + 1], each)
+
+
+def in_steps(batches: int, ways: int, width: int, *, reverse: bool) -> Function:
+    rng = np.random.default_rng(width)
+    pairs = rng.integers(-255, 256, (ways, width, (width + 1) // 2, 4, 2)).astype(np.int16)
+    if width % 2:
+        pairs[:, :, -1, :, 1] = 0
+    g = Builder("steps")
+    sums, state = g.input("sums", tl.f32[TIME, batches, ways * 4 * width]), tl.f32[ways, batches, width]
+    scale = rng.uniform(0, 1e-3, (ways, 4 * width)).astype(np.float32)
+    states = g.input("hidden", state), g.input("cell", state)
+    return g.function([*g.lstm_bytes(sums, pairs, scale, *states, reverse=reverse)])
+
+
+@pytest.mark.parametrize(("batches", "ways", "width"), [(1, 1, 16), (3, 2, 5), (4, 1, 8)])
+def test_a_layer_of_integers_quantizes_its_outputs_before_each_step(batches: int, ways: int, width: int) -> None:
+    function, rng = in_steps(batches, ways, width, reverse=ways == 1), np.random.default_rng(batches)
+    shapes = (TIME, batches, ways * 4 * width), (ways, batches, width), (ways, batches, width)
+    given = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
+    for found, wanted in zip(compile(function)(*given), evaluate(function, *given), strict=True):
+        np.testing.assert_allclose(found, wanted, 1e-5, 1e-5)

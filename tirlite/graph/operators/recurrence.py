@@ -17,6 +17,7 @@ from tirlite.graph.extents import Shape
 from tirlite.graph.op import Array, Attrs, Site
 from tirlite.graph.operators.operands import FLOATS
 from tirlite.graph.types import TensorType, TupleType
+from tirlite.ir import f32, i16
 from tirlite.record import record
 
 
@@ -59,6 +60,23 @@ def _lstm_type(site: Site, attrs: Steps) -> TupleType:
     return TupleType((outputs, state, state))
 
 
+def _lstm_bytes_type(site: Site, attrs: Steps) -> TupleType:
+    sums, pairs, hidden = (site.tensor(number) for number in (0, 1, 3))
+    if sums.rank != 3 or hidden.rank != 3 or sums.dtype != f32 or pairs.dtype != i16:
+        raise site.mismatch("operands 0 and 3 must have 3 axes, of f32, and operand 1 i16")
+    time, batch, _ = sums.shape
+    (ways, _, width), size = hidden.shape, pairs.shape[3] if pairs.rank == 5 else 1
+    if not isinstance(width, int) or not isinstance(size, int) or 4 * width % size:
+        raise site.mismatch("the width of operand 3 must be known, and whole panels")
+    state, of_pairs = (ways, batch, width), (ways, 4 * width // size, (width + 1) // 2, size, 2)
+    wanted = (time, batch, ways * 4 * width), of_pairs, (ways, 4 * width), state, state
+    for number, (given, shape) in enumerate(zip(site.tensors(), wanted, strict=True)):
+        if given.rank != len(shape) or not all(map(site.is_equal, given.shape, shape)):
+            raise site.mismatch(f"operand {number} must be {TensorType(shape, given.dtype)}")
+    made = TensorType(state, f32)
+    return TupleType((TensorType((time, *state), f32), made, made))
+
+
 def _gru_type(site: Site, attrs: GruSteps) -> TupleType:
     return TupleType(_cell(site, 3, (3,), 2))
 
@@ -96,8 +114,23 @@ def _stepped(step: Step, count: int) -> Callable[..., tuple[Array, ...]]:
 
 
 def _lstm(attrs: Attrs, sums: Array, weights: tuple[Array, ...], states: tuple[Array, ...]) -> tuple[Array, ...]:
-    hidden, cell = states
-    write, read, keep, candidate = np.split(sums + hidden @ weights[0], 4, 1)
+    return _cell_step(sums + states[0] @ weights[0], states[1])
+
+
+def _lstm_bytes(attrs: Attrs, sums: Array, weights: tuple[Array, ...], states: tuple[Array, ...]) -> tuple[Array, ...]:
+    (pairs, scale), (hidden, cell) = weights, states
+    least, most = min(hidden.min(initial=0), np.float32(0)), max(hidden.max(initial=0), np.float32(0))
+    size = (most - least) / np.float32(255) if most > least else np.float32(1)
+    zero = np.rint(np.clip(-least / size, 0, 255))
+    steps = np.clip(np.rint(hidden / size) + zero, 0, 255) - zero
+    recurrence = pairs.transpose(1, 3, 0, 2).reshape(2 * pairs.shape[1], -1)[: hidden.shape[1]]
+    total = steps.astype(np.int32) @ recurrence.astype(np.int32)
+    return _cell_step(sums + total.astype(np.float32) * (size * scale), cell)
+
+
+def _cell_step(gates: Array, cell: Array) -> tuple[Array, Array]:
+    """The output and the inner state behind a step, of the sums of its gates."""
+    write, read, keep, candidate = np.split(gates, 4, 1)
     cell = _sigmoid(keep) * cell + _sigmoid(write) * np.tanh(candidate)
     return _sigmoid(read) * np.tanh(cell), cell
 
@@ -131,6 +164,25 @@ class Recurrence(CallBuilder):
     ) -> tuple[TupleGetItem, TupleGetItem, TupleGetItem]:
         """The outputs of all steps `[time, ways, batch, hidden]`, and the last hidden and cell states."""
         call = self.call("lstm", sums, recurrence, hidden, cell, attrs=Steps(reverse))
+        return self.item(call, 0), self.item(call, 1), self.item(call, 2)
+
+    @operator(_lstm_bytes_type, _stepped(_lstm_bytes, 2), "sequence.lstm_bytes", least=5, attrs=Steps)
+    def lstm_bytes(
+        self,
+        sums: Operand,
+        recurrence: Operand,
+        scale: Operand,
+        hidden: Operand,
+        cell: Operand,
+        *,
+        reverse: bool = False,
+    ) -> tuple[TupleGetItem, TupleGetItem, TupleGetItem]:
+        """The same, where the output of a batch is quantized before it is multiplied with integers at each step.
+
+        `recurrence` is `[ways, panels of columns, pairs of rows, columns of a panel, 2]`, in units of `scale`
+        `[ways, gates * hidden]`.
+        """
+        call = self.call("lstm_bytes", sums, recurrence, scale, hidden, cell, attrs=Steps(reverse))
         return self.item(call, 0), self.item(call, 1), self.item(call, 2)
 
     @operator(_gru_type, _stepped(_gru, 1), "sequence.gru", least=4, attrs=GruSteps)

@@ -17,12 +17,24 @@ from tirlite.graph.onnx.importers.declared import declared
 from tirlite.graph.onnx.importers.indexing import INDEXING
 from tirlite.graph.onnx.importers.normalization import along, inverse_root, moments
 from tirlite.graph.onnx.importers.quantization import QUANTIZATION
-from tirlite.graph.onnx.importers.recurrence import RECURRENCE
+from tirlite.graph.onnx.importers.recurrence import (
+    RECURRENCE,
+    USUAL_LSTM,
+    is_plain,
+    lengths_of,
+    results,
+    state,
+    ways_of,
+)
 from tirlite.graph.onnx.importers.selection import SELECTION
 from tirlite.graph.onnx.node import Node, Unsupported
 from tirlite.graph.onnx.translation import Importer, Translation
 from tirlite.graph.op import OPS
-from tirlite.ir import f32, i32
+from tirlite.ir import f32, i16, i32
+from tirlite.sizes import Size
+
+# Columns of weights that lie together: as many as the tiles of sums of most processors have, once or several times.
+_PANELS = (64, 32, 16, 8)
 
 
 def _gelu(t: Translation, node: Node) -> Expr:
@@ -291,15 +303,67 @@ def scaled(
 
 
 def _dynamic_lstm(t: Translation, node: Node) -> Sequence[Expr | None]:
-    """An LSTM whose weights are small integers, turned; what it multiplies them with stays as it is."""
+    """An LSTM whose weights are small integers, turned: what they are multiplied with is quantized by its reach.
+
+    That of inputs is of a whole sequence, that of outputs of all sequences of a batch, before each step. Where steps
+    are of another kind than the usual one, weights become floats, and the others stay as they are.
+    """
     node.integer("hidden_size")  # the weights tell it
+    plain = replace(node, op="LSTM", domain="", version=14, operands=node.operands[:8])
+    if len(node.first.shape) == 3 and is_plain(plain, USUAL_LSTM, len(ways_of(plain))):
+        time = node.first.shape[1 if plain.integer("layout") else 0]
+        if lengths_of(plain, time) is None:
+            return _in_steps(t, plain, node)
     weights = [
         t.b.transpose(_of_directions(t, node, number, 8 + 2 * place), (0, 2, 1)) for place, number in enumerate((1, 2))
     ]
-    plain = replace(node, op="LSTM", domain="", version=14, operands=(node.first, *weights, *node.operands[3:8]))
-    made = RECURRENCE["LSTM"](t, plain)
+    made = RECURRENCE["LSTM"](t, replace(plain, operands=(node.first, *weights, *node.operands[3:8])))
     assert not isinstance(made, Expr)
     return list(made)  # type: ignore[arg-type]
+
+
+def _in_steps(t: Translation, plain: Node, node: Node) -> Sequence[Expr | None]:
+    """The same of the usual kind, in integers."""
+    x, recurrence, bias = plain.first, node.x(2), plain.maybe(3)
+    if plain.integer("layout"):
+        x = t.b.transpose(x, (1, 0, 2))
+    ways, hidden, gates = recurrence.shape
+    quantized = QUANTIZATION["DynamicQuantizeLinear"](t, replace(node, operands=(x,)))
+    assert isinstance(quantized, list)
+    small, size, zero = quantized
+    columns = t.b.reshape(t.b.transpose(node.x(1), (1, 0, 2)), (-1, ways * gates))
+    scales, zeros = _of_gates(t, node, 8, gates), _of_gates(t, node, 9, gates)
+    if bias is not None:
+        own, other = t.b.split(bias, 2, 1)
+        bias = t.b.reshape(t.b.add(own, other), (-1,))
+    flat = [None if each is None else t.b.reshape(each, (-1,)) for each in (scales, zeros)]
+    zero_w = t.b.constant(np.zeros((), columns.dtype.numpy)) if flat[1] is None else flat[1]
+    assert flat[0] is not None
+    sums = scaled(t, (small, columns), (zero, zero_w), (size, flat[0]), bias)
+    pairs, by = _pairs(t, node), _of_gates(t, node, 10, gates)
+    start = [state(t, plain, number, (ways, x.shape[1], hidden)) for number in (5, 6)]
+    assert by is not None
+    return results(t, plain, t.b.lstm_bytes(sums, pairs, by, start[0], start[1], reverse=ways_of(plain)[0]))
+
+
+def _of_gates(t: Translation, node: Node, number: int, gates: Size) -> Expr | None:
+    """A scale or a zero point of a direction, or one for each of its gates: for all gates."""
+    each = node.maybe(number)
+    return None if each is None else t.b.broadcast_to(t.b.reshape(each, (each.shape[0], -1)), (each.shape[0], gates))
+
+
+def _pairs(t: Translation, node: Node) -> Expr:
+    """The weights of the state as distances from their zero points, by panels of columns, rows by pairs."""
+    x = t.b.cast(node.x(2), i16)
+    ways, hidden, gates = x.shape
+    zero = _of_gates(t, node, 11, gates)
+    if zero is not None:
+        x = t.b.subtract(x, t.b.reshape(t.b.cast(zero, i16), (ways, 1, gates)))
+    if not isinstance(hidden, int):
+        raise Unsupported("the width of its state is not known")
+    x = t.b.pad(x, (0, 0, 0), (0, 1, 0)) if hidden % 2 else x
+    size = next(n for n in (*_PANELS, 4) if 4 * hidden % n == 0)
+    return t.b.transpose(t.b.reshape(x, (ways, (hidden + 1) // 2, 2, -1, size)), (0, 3, 1, 4, 2))
 
 
 def _of_directions(t: Translation, node: Node, number: int, at: int) -> Expr:

@@ -166,6 +166,9 @@ def _apply(t: Translation, name: str, x: Expr, alpha: float, beta: float) -> Exp
     return t.b.elu(x, alpha) if name == "elu" else t.b.leaky_relu(x, alpha)
 
 
+# The functions of the gates of an LSTM where the model names none.
+USUAL_LSTM = ("sigmoid", "tanh", "tanh")
+
 # Of all directions: sums over inputs, recurrence and its bias, initial states; outputs and last states.
 Step = Callable[[Translation, Node, Expr, Expr, "Expr | None", "list[Expr]", bool], "tuple[Expr, ...]"]
 
@@ -178,18 +181,17 @@ def _layer(states: int, defaults: tuple[str, ...], step: Step) -> Importer:
         if node.integer("layout"):
             x = t.b.transpose(x, (1, 0, 2))
         time, batch, inputs = x.shape
-        lengths = _lengths(node, time)
-        reverses = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}
-        ways = reverses[node.text("direction", "forward")]
+        lengths = lengths_of(node, time)
+        ways = ways_of(node)
         sums, other = t.b.matmul(x, t.b.transpose(t.b.reshape(weights, (-1, inputs)))), None
         if bias is not None:
             own, other = t.b.split(bias, 2, 1)
             sums = t.b.add(sums, t.b.reshape(own if node.op == "GRU" else t.b.add(own, other), (-1,)))
         shape = (len(ways), batch, recurrence.shape[2])
-        start = [_state(t, node, number, shape) for number in range(5, 5 + states)]
+        start = [state(t, node, number, shape) for number in range(5, 5 + states)]
         turned = t.b.transpose(recurrence, (0, 2, 1))
-        if _is_plain(node, defaults, len(ways)) and lengths is None:
-            return _results(t, node, step(t, node, sums, turned, other, start, ways[0]))
+        if is_plain(node, defaults, len(ways)) and lengths is None:
+            return results(t, node, step(t, node, sums, turned, other, start, ways[0]))
         functions, found = activations(t, node, defaults, len(ways)), []
         for place, (reverse, part) in enumerate(zip(ways, t.b.split(sums, len(ways), 2), strict=True)):
             mine = functions[place * len(defaults) : (place + 1) * len(defaults)]
@@ -201,12 +203,18 @@ def _layer(states: int, defaults: tuple[str, ...], step: Step) -> Importer:
             t.b.concat([t.b.unsqueeze(each, axis) for each in parts], axis)
             for axis, parts in zip((1, 0, 0), zip(*found, strict=True), strict=False)
         )
-        return _results(t, node, tuple(made))
+        return results(t, node, tuple(made))
 
     return importer
 
 
-def _results(t: Translation, node: Node, made: tuple[Expr, ...]) -> list[Expr | None]:
+def ways_of(node: Node) -> list[bool]:
+    """Whether each direction goes backwards."""
+    reverses = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}
+    return reverses[node.text("direction", "forward")]
+
+
+def results(t: Translation, node: Node, made: tuple[Expr, ...]) -> list[Expr | None]:
     """The outputs `[time, directions, batch, hidden]` and states `[directions, batch, hidden]`, or batch first."""
     if not node.integer("layout"):
         return [*made]
@@ -214,7 +222,7 @@ def _results(t: Translation, node: Node, made: tuple[Expr, ...]) -> list[Expr | 
     return [t.b.transpose(outputs, (2, 0, 1, 3)), *(t.b.transpose(each, (1, 0, 2)) for each in states)]
 
 
-def _is_plain(node: Node, defaults: tuple[str, ...], directions: int) -> bool:
+def is_plain(node: Node, defaults: tuple[str, ...], directions: int) -> bool:
     """Whether its steps are of the kind that has a kernel."""
     given = tuple(each.lower() for each in node.texts("activations") or ())
     if (given and given != defaults * directions) or "clip" in node.attributes or node.flag("input_forget"):
@@ -234,7 +242,7 @@ def _peepholes(t: Translation, node: Node, place: int) -> list[Expr] | None:
     return list(t.b.split(_part(t, node.x(7), place), 3)) if _has_peepholes(node) else None
 
 
-def _lengths(node: Node, time: Size) -> Expr | None:
+def lengths_of(node: Node, time: Size) -> Expr | None:
     """The lengths of the sequences of a batch; None where all are as long as the longest."""
     given = node.maybe(4)
     if given is None:
@@ -250,7 +258,7 @@ def _part(t: Translation, x: Expr, place: int) -> Expr:
     return t.b.reshape(t.b.slice(x, [place], [place + 1], [0]), x.shape[1:])
 
 
-def _state(t: Translation, node: Node, number: int, shape: tuple[Size, ...]) -> Expr:
+def state(t: Translation, node: Node, number: int, shape: tuple[Size, ...]) -> Expr:
     given = node.maybe(number)
     if given is None:
         zero = t.b.cast(t.b.constant(np.float32(0)), node.dtype)
@@ -281,7 +289,7 @@ def _rnn(
 
 
 RECURRENCE: Mapping[str, Importer] = {
-    "LSTM": _layer(2, ("sigmoid", "tanh", "tanh"), _lstm),
+    "LSTM": _layer(2, USUAL_LSTM, _lstm),
     "GRU": _layer(1, ("sigmoid", "tanh"), _gru),
     "RNN": _layer(1, ("tanh",), _rnn),
 }
