@@ -460,3 +460,35 @@ def f(x: tl.{left}[n], y: tl.{right}[n], z: tl.i32[1]):
         z = np.zeros(1, np.int32)
         kernel(x, y, z)
         assert z[0] == 3 + np.sum(x.astype(np.int32) * y.astype(np.int32), dtype=np.int32)
+
+
+@pytest.mark.parametrize(
+    ("operand", "is_left"),
+    [
+        ("tl.i32(x[i] == y[i])", True),
+        ("abs(tl.i32(x[i]) - tl.i32(y[i]))", True),
+        ("tl.i32(x[i])", False),  # only widened
+        ("tl.i32(x[i]) * tl.i32(y[i])", False),  # dots
+        ("tl.i32(x[i] // 3 == y[i])", False),
+        ("w[i] ^ 5", False),  # words
+    ],
+)
+def test_what_is_made_of_narrow_integers_is_left_to_llvm(operand: str, is_left: bool) -> None:
+    kernel = tl.compile(
+        tl.parse(f"""
+n = tl.dim("n")
+@tl.kernel
+def f(x: tl.u8[n], y: tl.u8[n], w: tl.i32[n], z: tl.i32[1]):
+    for i in tl.reduce(n):
+        z[0] += {operand}
+""")
+    )
+    assert ("partial" not in str(tl.passes.SplitReductions()(tl.passes.Normalize()(kernel.ir)))) is is_left
+    random = np.random.default_rng(0)
+    for size in (0, 1, 15, 100):
+        x, y = random.integers(0, 256, (2, size)).astype(np.uint8)
+        w = random.integers(-9, 9, size).astype(np.int32)
+        found, wanted = np.zeros((2, 1), np.int32)
+        kernel(x, y, w, found)
+        kernel.interpret(x, y, w, wanted)
+        np.testing.assert_array_equal(found, wanted)

@@ -118,11 +118,11 @@ class DotPartials(LanePartials):
 
 def lane_partials(update: AnyUpdate, lanes: int) -> LanePartials:
     """What so many iterations at a time keep."""
-    factors = _factors(update)
+    factors = factors_of(update)
     return LanePartials(update, lanes) if factors is None else DotPartials(update, lanes, factors)
 
 
-def _factors(update: AnyUpdate) -> tuple[Expr, Expr] | None:
+def factors_of(update: AnyUpdate) -> tuple[Expr, Expr] | None:
     """What is multiplied, in 16 bits, where an update adds a product of integers that fit into these to one of 32."""
     if not isinstance(update, Update) or update.operation is not Add or not isinstance(update.operand, Mul):
         return None

@@ -10,13 +10,16 @@ from tirlite.analysis.dependence import writes
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.reductions import AnyUpdate, PairUpdate, Update
 from tirlite.analysis.regrouping import updates_in
-from tirlite.analysis.work import mentions
+from tirlite.analysis.work import has_much_to_do, mentions
 from tirlite.ir import (
     GE,
     LT,
     Allocate,
     Buffer,
+    Cast,
     Expr,
+    FloorDiv,
+    FloorMod,
     For,
     ForKind,
     IfThenElse,
@@ -27,6 +30,8 @@ from tirlite.ir import (
     SeqStmt,
     Stmt,
     Store,
+    TruncDiv,
+    TruncMod,
     Var,
     While,
     const,
@@ -37,7 +42,7 @@ from tirlite.ir import (
 )
 from tirlite.ir.checked import has_check
 from tirlite.rewrite.affine_exprs import folded
-from tirlite.rewrite.lane_partials import LanePartials, lane_partials, ramp
+from tirlite.rewrite.lane_partials import LanePartials, factors_of, lane_partials, ramp
 from tirlite.rewrite.lanes import (
     Lanes,
     NotVector,
@@ -59,6 +64,8 @@ _PARTIAL_BYTES = 256
 _MOST_LANES = 64
 # A loop over vectors of a quarter of that goes over what is left.
 _PER_VECTOR = 4
+
+_WORD = 4
 
 _TAKEN = (Store, Let, IfThenElse, SeqStmt)
 
@@ -98,6 +105,8 @@ def splitting(facts: Facts) -> Callable[[For], Stmt | tuple[Stmt, ...]]:
 def _split(loop: For, facts: Facts) -> Stmt | tuple[Stmt, ...]:
     """A reduction as loops over vectors, and what is left. Raises NotVector."""
     updates = _updates(loop, facts)
+    if _is_left(loop, updates):
+        raise NotVector
     inside = partial(is_inside, facts.bounds)
     if len(updates) == 1 and isinstance(updates[0], PairUpdate):
         from tirlite.rewrite.first_place import search_in
@@ -105,6 +114,28 @@ def _split(loop: For, facts: Facts) -> Stmt | tuple[Stmt, ...]:
         if (search := search_in(loop, updates[0])) is not None:
             return (*_searched(search, inside),)
     return (*_Loops(loop, updates, inside, has_rest=not _follows_stores(loop, facts)).statements(),)
+
+
+def _is_left(loop: For, updates: tuple[AnyUpdate, ...]) -> bool:
+    """Whether a reduction combines what is made of integers that are not words: LLVM computes in the narrowest type.
+
+    It knows no better for what is only widened, nor for what makes dots, nor quotients.
+    """
+    if not all(isinstance(stmt, Store | Let) for stmt in loop.body.stmts) or has_much_to_do(loop):
+        return False
+    nodes = [*walk(loop.body)]
+    if any(isinstance(node, FloorDiv | FloorMod | TruncDiv | TruncMod) for node in nodes):
+        return False
+    own = {store.buffer for update in updates for store in update.stores}
+    sizes = {node.buffer.dtype.bytes for node in nodes if isinstance(node, Load) and node.buffer not in own}
+    return sizes - {_WORD} != set() and all(map(_combines_integers, updates))
+
+
+def _combines_integers(update: AnyUpdate) -> bool:
+    if not isinstance(update, Update) or not update.store.buffer.dtype.is_integer or factors_of(update) is not None:
+        return False
+    value = update.operand.value if isinstance(update.operand, Cast) else None
+    return not isinstance(value, Load | Var) or value.dtype.is_bool
 
 
 def _follows_stores(loop: For, facts: Facts) -> bool:

@@ -209,8 +209,9 @@ class SplitReductions(FactsPass):
     results, which are combined pairwise at its end; the last few iterations are a vector with lanes that are off, or
     follow in order where they have no such form. A nest of such loops combines them once, at its own end. Of a loop
     with nothing but an update by `tl.argmax` or `tl.argmin` with the iteration as its place, the value is found alone,
-    and then where it stands first. Loops with other statements than stores and lets, of other steps than 1, or with
-    what has no vector form go on in order as they are written. For functions in normal form (see `Normalize`) that
+    and then where it stands first. What is made of integers of other sizes than words, and combined, is left to LLVM:
+    flags, distances, counts of bits. Loops with other statements than stores and lets, of other steps than 1, or
+    with what has no vector form go on in order as they are written. For functions in normal form (see `Normalize`) that
     `CheckReductions` lets pass; the result is in it too.
     """
 
