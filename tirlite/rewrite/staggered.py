@@ -82,7 +82,9 @@ def _is_free(dependence: Dependence) -> bool:
 
 
 def _waits(dependence: Dependence) -> bool:
-    return dependence.kind is DependenceKind.FLOW and not _is_free(dependence)
+    """Whether an iteration waits for a float: integers are there soon."""
+    node = dependence.source.node
+    return dependence.kind is DependenceKind.FLOW and isinstance(node, Load | Store) and node.buffer.dtype.is_float
 
 
 def _behind(loop: For, facts: Facts) -> int | None:

@@ -74,7 +74,7 @@ class VectorizeLoops(FactsPass):
     A loop that stores where it loads goes by vectors where none of these holds two iterations that meet, as when an
     array is turned over in place; a number that decides that is looked at in front of it.
 
-    Four rows whose elements wait for the one before go together, each as many columns behind as it has to be.
+    Four rows whose floats wait for the one before go together, each as many columns behind as it has to be.
 
     A loop that does no more than add one row after the other to a row of results takes in four at once.
 
