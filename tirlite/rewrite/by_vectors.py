@@ -60,9 +60,10 @@ class ByVectors:
     """What becomes of a loop with this body.
 
     Where an iteration `is_repeatable`, the last vector may overlap the one before; else the last iterations are a
-    vector with lanes that are off, as are all of fewer than a vector, or follow one by one where `processor` has no
-    masks. `lanes` are those from an iteration on, of one of the `widths`, and `jam` makes of a body what is written in
-    its place, once its variable stands for vectors.
+    vector with lanes that are off, as are all of fewer than a vector. Where `processor` has no masks of elements as
+    narrow as the loop's, these go by narrower vectors, and what fills none follows one by one. `lanes` are those from
+    an iteration on, of one of the `widths`, and `jam` makes of a body what is written in its place, once its variable
+    stands for vectors.
     """
 
     def __init__(
@@ -81,7 +82,8 @@ class ByVectors:
         self.jam = jam
         self.lanes = lanes
         self.is_repeatable = is_repeatable
-        self.has_masks = processor is not None and processor.has_masks(_widest(loop))
+        self.has_masks = processor is not None and processor.has_masks(min(_widths(loop), default=1))
+        self.has_narrow = processor is not None and not self.has_masks
         self.most, self.few = widths
 
     def statements(self) -> Iterator[Stmt]:
@@ -129,7 +131,12 @@ class ByVectors:
         return whole, IfThenElse(is_much, much, SeqStmt((narrow,)), span=self.loop.span)
 
     def part(self, first: Expr, left: Expr) -> Stmt | None:
-        """The iterations from `first` on, if any are left, but fewer than a vector has lanes; None as for `masked`."""
+        """The iterations from `first` on, if any are left, but fewer than a vector has lanes.
+
+        None as for `masked`, or for `narrower` on processors without masks.
+        """
+        if self.has_narrow:
+            return self.narrower(first, left, self.few // _PER_VECTOR)
         masked = self.masked(first, left, self.few)
         if masked is None:
             return None
@@ -140,6 +147,20 @@ class ByVectors:
         is_little = LE(left, const(self.few // _PER_VECTOR, i64))
         little = IfThenElse(GE(left, const(1, i64)), narrow, span=self.loop.span)
         return IfThenElse(is_little, SeqStmt((little,)), masked, span=self.loop.span)
+
+    def narrower(self, first: Expr, left: Expr, lanes: int) -> Stmt | None:
+        """The iterations from `first` on by vectors of so many lanes, the last of which overlaps the one before.
+
+        What fills none goes by still narrower ones, or one by one; None where these lanes are too few.
+        """
+        if not self.is_repeatable or lanes < _FEWEST_LANES:
+            return None
+        end = folded(Add(first, left))
+        stop = Min(folded(Add(first, const(lanes, i64))), self.loop.stop)
+        one_by_one = self.loop.replaced(stop=stop, body=self.jam(self.inside), kind=ForKind.SERIAL)
+        rest = self.narrower(first, left, lanes // 2) or one_by_one
+        vectors = SeqStmt((self.overlapping(first, end, end, lanes),))
+        return IfThenElse(GE(left, const(lanes, i64)), vectors, SeqStmt((rest,)), span=self.loop.span)
 
     def masked(self, first: Expr, left: Expr, lanes: int) -> SeqStmt | None:
         """So many iterations from `first` on as a vector of which the other lanes are off.
@@ -163,7 +184,7 @@ class ByVectors:
         """Loops over vectors up to `end`; the last vector lies within, wherever `end` is."""
         if self.most == self.few and self.is_repeatable and self.loop.kind is not ForKind.PARALLEL:
             # One loop does for all.
-            yield self.overlapping(self.loop.start, end, end)
+            yield self.overlapping(self.loop.start, end, end, self.few)
             return
         middle = last_whole(self.loop, count, self.most)
         is_whole = isinstance(count, IntImm) and count.value % self.most == 0
@@ -172,7 +193,7 @@ class ByVectors:
             # The body is long, and need not stand there twice: the last block goes over the rest, too.
             following, block = folded(Add(at, const(self.most, i64))), const(2 * self.most, i64)
             stop = Select(LT(end, Add(at, block)), end, following)
-            blocks = SeqStmt((self.overlapping(at, stop, end),))
+            blocks = SeqStmt((self.overlapping(at, stop, end, self.few),))
             yield For(at, self.loop.start, middle, blocks, self.loop.kind, step=self.most)
             return
         if not isinstance(count, IntImm) or count.value >= self.most:
@@ -180,16 +201,16 @@ class ByVectors:
         if is_whole:
             return
         if self.is_repeatable:
-            yield self.overlapping(middle, end, end)
+            yield self.overlapping(middle, end, end, self.few)
         elif self.few < self.most:
             at = Var(self.loop.var.name)
             yield For(at, middle, end, self.body(at, self.few), step=self.few)
 
-    def overlapping(self, begin: Expr, stop: Expr, end: Expr) -> Stmt:
+    def overlapping(self, begin: Expr, stop: Expr, end: Expr, lanes: int) -> Stmt:
         """A loop over vectors that begin before `stop`, the last one early enough to end in time."""
         at, first = Var(self.loop.var.name), Var("first")
-        within = Let(first, Min(at, folded(Sub(end, const(self.few, i64)))))
-        return For(at, begin, stop, SeqStmt((within, *self.body(first, self.few).stmts)), step=self.few)
+        within = Let(first, Min(at, folded(Sub(end, const(lanes, i64)))))
+        return For(at, begin, stop, SeqStmt((within, *self.body(first, lanes).stmts)), step=lanes)
 
     def body(self, first: Expr, lanes: int) -> SeqStmt:
         """The body for so many iterations at once, from `first` on."""
@@ -284,8 +305,13 @@ def place_widths_of(loop: For, processor: Processor) -> tuple[int, int]:
 
 
 def _widest(loop: For) -> int:
-    """The bytes of the widest element that a loop's body stores or loads, but for places that are one for all lanes."""
-    found = [1]
+    """The bytes of the widest element that lanes of a loop store or load; 1 where there is none."""
+    return max(_widths(loop), default=1)
+
+
+def _widths(loop: For) -> list[int]:
+    """The bytes of the elements that a loop's body stores or loads, but for places that are one for all lanes."""
+    found: list[int] = []
     for stmt in statements(loop.body):
         if isinstance(stmt, Store):
             found.append(stmt.buffer.dtype.bytes)
@@ -294,4 +320,4 @@ def _widest(loop: For) -> int:
             loads = [node for node in walk(computed) if isinstance(node, Load)]
             places = {node for load in loads for index in load.indices for node in walk(index)}
             found += (load.buffer.dtype.bytes for load in loads if load not in places or mentions(load, loop.var))
-    return max(found)
+    return found
