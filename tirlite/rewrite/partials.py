@@ -57,6 +57,7 @@ from tirlite.rewrite.lanes import (
 if TYPE_CHECKING:
     from tirlite.analysis.access import Touch
     from tirlite.rewrite.first_place import Search
+    from tirlite.target import Processor
 
 # The partial results of one sum fill four vectors of 512 bits, or more that are narrower, on every machine alike: the
 # grouping, and so the last bit of a sum, is the same wherever the kernel runs.
@@ -75,10 +76,11 @@ def vector_lanes(element: int) -> int:
     return min(_MOST_LANES, _PARTIAL_BYTES // element)
 
 
-def splitting(facts: Facts) -> Callable[[For], Stmt | tuple[Stmt, ...]]:
+def splitting(facts: Facts, processor: Processor) -> Callable[[For], Stmt | tuple[Stmt, ...]]:
     """The rule that writes reductions as serial loops: those over vectors first where they have a vector form.
 
-    What a nest of reductions combines into the same elements throughout is kept in vectors for all of the nest.
+    What a nest of reductions combines into the same elements throughout is kept in vectors for all of the nest. The
+    last few integers follow one by one where `processor` has no masks of elements as narrow as theirs.
     """
     nests = _nests(facts)
     begun: dict[Var, _Loops] = {}
@@ -91,18 +93,18 @@ def splitting(facts: Facts) -> Callable[[For], Stmt | tuple[Stmt, ...]]:
             return (*begun[loop.var].around(serial),)
         try:
             if loop in nests:
-                vectors = _Loops(loop, *nests[loop][1:])
+                vectors = _Loops(loop, *nests[loop][1:], has_rest=_has_masks(loop, processor))
                 inside = (*vectors.inside(),)
                 begun[nests[loop][0].var] = vectors
                 return inside
-            return _split(loop, facts)
+            return _split(loop, facts, processor)
         except NotVector:
             return serial
 
     return rule
 
 
-def _split(loop: For, facts: Facts) -> Stmt | tuple[Stmt, ...]:
+def _split(loop: For, facts: Facts, processor: Processor) -> Stmt | tuple[Stmt, ...]:
     """A reduction as loops over vectors, and what is left. Raises NotVector."""
     updates = _updates(loop, facts)
     if _is_left(loop, updates):
@@ -113,7 +115,17 @@ def _split(loop: For, facts: Facts) -> Stmt | tuple[Stmt, ...]:
 
         if (search := search_in(loop, updates[0])) is not None:
             return (*_searched(search, inside),)
-    return (*_Loops(loop, updates, inside, has_rest=not _follows_stores(loop, facts)).statements(),)
+    has_rest = _has_masks(loop, processor) and not _follows_stores(loop, facts)
+    return (*_Loops(loop, updates, inside, has_rest=has_rest).statements(),)
+
+
+def _has_masks(loop: For, processor: Processor) -> bool:
+    """Whether lanes of a loop may be off: of floats always, as sums are grouped alike on every machine."""
+    inside = [*statements(loop.body)]
+    if any(stmt.buffer.dtype.is_float for stmt in inside if isinstance(stmt, Store)):
+        return True
+    loads = (node for stmt in inside for node in walk(stmt) if isinstance(node, Load) and mentions(node, loop.var))
+    return processor.has_masks(min((load.buffer.dtype.bytes for load in loads), default=processor.vector_bytes))
 
 
 def _is_left(loop: For, updates: tuple[AnyUpdate, ...]) -> bool:

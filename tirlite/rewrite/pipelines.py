@@ -92,6 +92,7 @@ def pipeline(options: Options, form: Form = Form.USUAL, auto: tuple[Pass, ...] =
     # Debug code tells the fault that comes first in written order.
     given = None if options.debug or in_order else _in_form(options.schedule, form)
     # Blocks take storage, which loops as they are written do not.
+    machine = options.target.name
     blocks = () if options.schedule is None else (BlockReductions(serial=options.debug),)
     # Loops that look at index arrays before others stay as they are: they are short work.
     shared_from = _MANY if options.target.workers > 1 else _NEVER
@@ -100,7 +101,7 @@ def pipeline(options: Options, form: Form = Form.USUAL, auto: tuple[Pass, ...] =
     found: tuple[Pass, ...] = (reductions, UnmarkLoops()) if isinstance(given, str) else ()
     if isinstance(given, tuple) and given and isinstance(given[0], FindReductions):
         found, given = (replace(given[0], shared_from=shared_from),), given[1:]
-    split = () if in_order else (*(() if found else (FindReductions(),)), *blocks, SplitReductions())
+    split = () if in_order else (*(() if found else (FindReductions(),)), *blocks, SplitReductions(machine))
     regroup = (*split, UsePermissions())
     # What differs by shape is planned by the outermost function, with the scratch of the others in it.
     within = "auto" if options.strategy == "per_shape" else options.strategy
@@ -114,7 +115,6 @@ def pipeline(options: Options, form: Form = Form.USUAL, auto: tuple[Pass, ...] =
     # A condition in front of a loop would stand between loops that the author's steps take together.
     chosen = (CheckBounds(at_entry=form is not Form.ALONE, at_loops=not by_author),) if first else ()
     loops = given if isinstance(given, tuple) else () if given is None else auto
-    machine = options.target.name
     loops = tuple(replace(e, form=form, target=machine) if isinstance(e, VectorizeLoops) else e for e in loops)
     return (Normalize(), *found, *chosen, *prepare, *loops, *regroup, callees, storage)
 

@@ -32,6 +32,7 @@ from tirlite.ir.walk import composites, conjuncts
 from tirlite.record import record
 from tirlite.rewrite.normalize import Normalize, exchanged
 from tirlite.rewrite.pipeline import FactsPass
+from tirlite.target.processor import HOST, processor_called
 
 if TYPE_CHECKING:
     from tirlite.analysis.reductions import AnyUpdate
@@ -215,6 +216,8 @@ class SplitReductions(FactsPass):
     `CheckReductions` lets pass; the result is in it too.
     """
 
+    target: str = HOST
+
     def rewritten(self, facts: Facts) -> PrimFunc:
         func = facts.func
         if not any(loop.kind is ForKind.REDUCE for loop in statements_of(func.body, For)):
@@ -222,6 +225,6 @@ class SplitReductions(FactsPass):
         from tirlite.ir import rewrite
         from tirlite.rewrite.partials import splitting
 
-        result = rewrite(func, {For: splitting(facts)})
+        result = rewrite(func, {For: splitting(facts, processor_called(self.target))})
         # The statements stand there once for each length of vectors.
         return Normalize()(result)
