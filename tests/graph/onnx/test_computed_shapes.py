@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from graph.onnx.test_loops import AFTER, BOOL, FLOAT, INT64, STATE, body, helper, model, ort
+from graph.onnx.test_loops import AFTER, BOOL, FLOAT, INT64, STATE, body, helper, model
 
 import tirlite as tl
 
 pytestmark = pytest.mark.usefixtures("without_effort")
 
+ort = pytest.importorskip("onnxruntime")
 node = helper.make_node
 X = np.random.default_rng(0).standard_normal((3, 4)).astype(np.float32)
 
