@@ -19,8 +19,12 @@ def constant_shape(buffer: Buffer) -> tuple[int, ...] | None:
 
 def constant_bytes(buffer: Buffer) -> int | None:
     """The bytes of a buffer whose extents are constants, else None. An extent below zero counts as zero."""
-    shape = constant_shape(buffer)
-    return None if shape is None else prod([max(extent, 0) for extent in shape], start=buffer.dtype.bytes)
+    found = buffer.dtype.bytes
+    for extent in buffer.shape:
+        if type(extent) is not IntImm:
+            return None
+        found *= extent.value if extent.value > 0 else 0
+    return found
 
 
 def has_one_element(buffer: Buffer) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable, Sequence
 from numbers import Integral
-from typing import TYPE_CHECKING, Protocol, SupportsIndex, TypeGuard
+from typing import TYPE_CHECKING, Protocol, SupportsIndex
 
 from tirlite.diag import PlanMessage
 from tirlite.record import record
@@ -150,15 +150,16 @@ class Request:
         if not (type(self.id) is type(self.scope) is type(self.kind) is str):
             _demand_texts(self)
         # Most are in normal form as they are given, and setting a field of what is frozen takes its time.
-        if not (type(self.size) is int and self.size >= 0):
-            object.__setattr__(self, "size", _size(self.id, self.size))
-        if not _is_plain(self.live):
-            object.__setattr__(self, "live", _lifetime(self.id, self.live))
-        if not _are_plain(self.pools):
-            object.__setattr__(self, "pools", _pools(self.id, self.pools))
-        if not is_alignment(self.align):
-            raise BadAlignment("request", self.id, shown(self.align)).error()
-        if type(self.align) is not int:
+        size, live, align, pools = self.size, self.live, self.align, self.pools
+        if not (type(size) is int and size >= 0):
+            object.__setattr__(self, "size", _size(self.id, size))
+        if not (type(live) is tuple and len(live) == 1 and _is_plain(live[0])):
+            object.__setattr__(self, "live", _lifetime(self.id, live))
+        if not (type(pools) is tuple and (not pools or (len(pools) == 1 and type(pools[0]) is str))):
+            object.__setattr__(self, "pools", _pools(self.id, pools))
+        if not (type(align) is int and align > 0 and align & (align - 1) == 0):
+            if not is_alignment(align):
+                raise BadAlignment("request", self.id, shown(align)).error()
             settle_integers(self, "align")
         if self.fixed is not None:
             if not self._may_be_fixed(self.fixed):
@@ -244,17 +245,12 @@ def _lifetime(name: str, live: Iterable[object]) -> tuple[Interval, ...]:
     return joined(spans)
 
 
-def _is_plain(live: object) -> TypeGuard[tuple[Interval]]:
-    """Whether this is one interval in normal form, which is the usual case."""
-    if type(live) is not tuple or len(live) != 1 or type(live[0]) is not tuple or len(live[0]) != 2:
+def _is_plain(span: object) -> bool:
+    """Whether this is an interval in normal form."""
+    if type(span) is not tuple or len(span) != 2:
         return False
-    low, high = live[0]
+    low, high = span
     return type(low) is type(high) is int and low < high
-
-
-def _are_plain(pools: object) -> TypeGuard[tuple[str, ...]]:
-    """Whether this is one name in normal form, or none, which are the usual cases."""
-    return type(pools) is tuple and (not pools or (len(pools) == 1 and type(pools[0]) is str))
 
 
 def _interval(item: object) -> Interval:

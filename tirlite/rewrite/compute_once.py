@@ -211,6 +211,8 @@ def _elementary(value: Expr) -> Iterator[Call]:
 
 def _with_quotients(func: PrimFunc, facts: Facts) -> PrimFunc:
     """The function with the quotients that rows of its nests have in common stored before these."""
+    if For not in func.body.kinds:
+        return func
     stmts: list[Stmt] = []
     for stmt in func.body.stmts:
         loops = [*statements_of(stmt.body, For)] if isinstance(stmt, For) else []

@@ -22,6 +22,7 @@ from tirlite.ir import (
 )
 from tirlite.ir.checked import has_check
 from tirlite.ir.shapes import constant_shape
+from tirlite.ir.walk import composites
 from tirlite.record import record
 from tirlite.rewrite.pipeline import FactsPass
 
@@ -31,7 +32,6 @@ _MOST_ELEMENTS = 16
 _DEEPEST = 3
 # Loops that are known to have so few iterations, with all inside of them, are done before a worker wakes up.
 _FEWEST = 128
-_COMPOSITES: frozenset[type[Stmt]] = frozenset((SeqStmt, For, IfThenElse, AttrStmt))
 
 
 @record
@@ -63,7 +63,7 @@ def _outermost(body: SeqStmt, facts: Facts) -> set[For]:
     while stack:
         stmt, depth = stack.pop()
         if isinstance(stmt, SeqStmt):
-            stack += ((each, depth) for each in stmt.stmts if type(each) in _COMPOSITES)
+            stack += ((each, depth) for each in composites(stmt) if type(each) is not While)
         elif not isinstance(stmt, For):
             stack += ((body, depth) for body in stmt.bodies)
         elif stmt.kind is ForKind.SERIAL:
