@@ -165,9 +165,10 @@ def check_extent(dim: RunDim, value: int, binding: Mapping[Dim, int], span: Span
     """Raises KernelRunError where a run found another extent than there can be at these values of the dims."""
     least, *rest = (evaluate(size, binding) for size in dim.limits)
     if value < least or any(value > each for each in rest):
-        limits = f"from {least} to {rest[0]}" if rest else f"at least {least}"
         if dim.least == dim.most:
             limits = str(least)
-        elif rest and dim.least != 0:
+        elif rest and dim.least == 0:
+            limits = f"from {least} to {rest[0]}"
+        else:
             limits = f"at least {least}" if value < least else f"at most {rest[0]}"
         raise ExtentOutside(dim.name, value, limits, span=span).error()

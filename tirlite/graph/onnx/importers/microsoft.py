@@ -30,11 +30,9 @@ from tirlite.graph.onnx.importers.selection import SELECTION
 from tirlite.graph.onnx.node import Node, Unsupported
 from tirlite.graph.onnx.translation import Importer, Translation
 from tirlite.graph.op import OPS
+from tirlite.graph.operators.laid_out import NARROW, WIDE
 from tirlite.ir import f32, i16, i32
 from tirlite.sizes import Size
-
-# Columns of weights that lie together: as many as the tiles of sums of most processors have, once or several times.
-_PANELS = (64, 32, 16, 8)
 
 
 def _gelu(t: Translation, node: Node) -> Expr:
@@ -362,7 +360,7 @@ def _pairs(t: Translation, node: Node) -> Expr:
     if not isinstance(hidden, int):
         raise Unsupported("the width of its state is not known")
     x = t.b.pad(x, (0, 0, 0), (0, 1, 0)) if hidden % 2 else x
-    size = next(n for n in (*_PANELS, 4) if 4 * hidden % n == 0)
+    size = next(n for n in (*WIDE, *NARROW, 8, 4) if 4 * hidden % n == 0)
     return t.b.transpose(t.b.reshape(x, (ways, (hidden + 1) // 2, 2, -1, size)), (0, 3, 1, 4, 2))
 
 
