@@ -6,13 +6,16 @@ import argparse
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from tirlite.cli.progress import gathered
 
 if TYPE_CHECKING:
     from tirlite.bench.onnx_cases import Outcome
+
+# Cases between two lines of a log: tens of seconds of native code.
+_TOLD_EVERY = 100
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -24,7 +27,10 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     parser.add_argument("--compiled", action="store_true", help="run native code, not `evaluate`: minutes")
     parser.add_argument("--only", metavar="TEXT", default="", help="the cases with this in their name")
-    parser.add_argument("--list", action="store_true", help="name each case that does not pass")
+    parser.add_argument("--list", action="store_true", help="name each case that does not pass, as soon as it has run")
+    parser.add_argument(
+        "--shard", metavar="K/N", type=_shard, default=(1, 1), help="the K-th of N parts, K from 1: as many processes"
+    )
     parser.set_defaults(run=run)
 
 
@@ -34,18 +40,38 @@ def run(arguments: argparse.Namespace) -> int:
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        cases = outcomes(KINDS, pattern=arguments.only, compiled=arguments.compiled)
-        found, code = gathered(cases, lambda case: case.name)
+        cases = outcomes(KINDS, pattern=arguments.only, compiled=arguments.compiled, shard=arguments.shard)
+        found, code = gathered(_told(cases, listed=arguments.list), lambda case: case.name)
     if not found and code:
         return code
     if not found:
         print(f"onnx-coverage: no case has `{arguments.only}` in its name", file=sys.stderr)
         return 2
-    print(_text(found, listed=arguments.list))
+    print(_text(found))
     return code or (1 if any(each.state in (WRONG, FAILED) for each in found) else 0)
 
 
-def _text(found: Sequence[Outcome], *, listed: bool) -> str:
+def _shard(text: str) -> tuple[int, int]:
+    """`K/N` as two numbers."""
+    part, _, parts = text.partition("/")
+    if not (part.isdecimal() and parts.isdecimal() and 1 <= int(part) <= int(parts)):
+        raise argparse.ArgumentTypeError(f"`{text}` is not K/N with 1 <= K <= N")
+    return int(part), int(parts)
+
+
+def _told(cases: Iterator[Outcome], *, listed: bool) -> Iterator[Outcome]:
+    """The same cases; a log, where no line can be written over, hears of every hundredth."""
+    from tirlite.bench.onnx_cases import PASS
+
+    for count, each in enumerate(cases, start=1):
+        if listed and each.state != PASS:
+            print(f"{each.state}: {each.name}: {each.why}", flush=True)
+        if count % _TOLD_EVERY == 0 and not sys.stderr.isatty():
+            print(f"{count} done, the last: {each.name}", file=sys.stderr, flush=True)
+        yield each
+
+
+def _text(found: Sequence[Outcome]) -> str:
     from tirlite.bench.onnx_cases import FAILED, KINDS, PASS, UNSUPPORTED, WRONG
     from tirlite.show import table
 
@@ -61,8 +87,6 @@ def _text(found: Sequence[Outcome], *, listed: bool) -> str:
     if reasons:
         parts.append(table(("cases", "unsupported because"), [(n, why) for why, n in reasons.most_common()]))
     parts.append(_by_operator(found))
-    if listed:
-        parts += [f"{each.state}: {each.name}: {each.why}" for each in found if each.state != PASS]
     return "\n\n".join(parts)
 
 
