@@ -10,10 +10,14 @@ from tirlite.sizes.prove import at_most
 
 
 class Order:
-    """Compares sizes by their values at sample bindings, which is a guess where they are symbolic, and by proof."""
+    """Compares sizes by their values at sample bindings, which is a guess where they are symbolic, and by proof.
 
-    def __init__(self, bindings: Sequence[Binding]) -> None:
+    With a `budget`, a search for a proof ends sooner.
+    """
+
+    def __init__(self, bindings: Sequence[Binding], budget: int | None = None) -> None:
         self._bindings = bindings
+        self._budget = budget
         self._values: dict[Size, tuple[int, ...]] = {}
         self._proofs: dict[tuple[Size, Size], bool] = {}
 
@@ -37,7 +41,7 @@ class Order:
         if pair not in self._proofs:
             # A proof for all values cannot exist where a sample speaks against it.
             possible = all(a <= b for a, b in zip(self.values(small), self.values(large), strict=True))
-            self._proofs[pair] = possible and at_most(small, large)
+            self._proofs[pair] = possible and at_most(small, large, self._budget)
         return self._proofs[pair]
 
 

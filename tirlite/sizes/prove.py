@@ -78,9 +78,9 @@ def upper_bound(size: SizeLike) -> int | None:
     return None if found is None else -found
 
 
-def at_most(a: SizeLike, b: SizeLike) -> bool:
-    """Whether `a <= b` is proved: `prove_le`, where only YES counts."""
-    return _at_least(add(terms_of(b), terms_of(a), -1), 0)
+def at_most(a: SizeLike, b: SizeLike, budget: int | None = None) -> bool:
+    """Whether `a <= b` is proved: `prove_le`, where only YES counts; by a search that ends sooner, with a `budget`."""
+    return _at_least(add(terms_of(b), terms_of(a), -1), 0, budget)
 
 
 def _prove_nonnegative(terms: Terms) -> Proof:
@@ -89,22 +89,22 @@ def _prove_nonnegative(terms: Terms) -> Proof:
     return Proof.NO if _at_least(scaled(terms, -1), 1) else Proof.UNKNOWN
 
 
-def _at_least(terms: Terms, target: int) -> bool:
-    found = _lowest(terms, target)
+def _at_least(terms: Terms, target: int, budget: int | None = None) -> bool:
+    found = _lowest(terms, target, budget)
     return found is not None and found >= target
 
 
-def _lowest(terms: Terms, target: int | None = None) -> int | None:
-    return _searched(tuple(terms.items()), target)
+def _lowest(terms: Terms, target: int | None = None, budget: int | None = None) -> int | None:
+    return _searched(tuple(terms.items()), target, budget)
 
 
 @lru_cache(_KEPT)
-def _searched(terms: tuple[tuple[Product, int], ...], target: int | None) -> int | None:
+def _searched(terms: tuple[tuple[Product, int], ...], target: int | None, budget: int | None) -> int | None:
     """What a search finds: the same few sizes are compared at each of many statements."""
-    from tirlite.sizes.search import best_lower_bound  # few programs need a search
+    from tirlite.sizes.search import BUDGET, best_lower_bound  # few programs need a search
 
     try:
-        return best_lower_bound(dict(terms), target)
+        return best_lower_bound(dict(terms), target, BUDGET if budget is None else budget)
     except KernelError:  # sums of too many terms on the way
         return None
 

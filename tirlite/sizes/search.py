@@ -168,7 +168,7 @@ def _digits(parts: list[_Part]) -> Iterator[tuple[Factor, Mapping[tuple[Factor, 
 
 # Sums that are looked into further. Proofs that matter take a handful; the limit keeps hopeless ones cheap.
 # It bounds the recursion as well. A sum counts once for each hundred terms.
-_BUDGET, _COUNTED = 50, 100
+BUDGET, _COUNTED = 50, 100
 # So many answers are kept: the same few sums are asked about again and again, access by access.
 _KEPT = 4096
 
@@ -179,27 +179,29 @@ F = TypeVar("F", bound=Factor)
 _MOST_PAIRS = 3
 
 
-def best_lower_bound(terms: Terms, target: int | None = None) -> int | None:
-    """A number that the sum never falls below, or None. Looks no further once it has reached `target`."""
+def best_lower_bound(terms: Terms, target: int | None = None, budget: int = BUDGET) -> int | None:
+    """A number that the sum never falls below, or None. Looks no further once it has reached `target`, nor into more
+    than `budget` sums of one search.
+    """
     # All values of the sum lie whole steps apart: a bound between two of them is as good as the upper one.
     step = divisor_of({product: coefficient for product, coefficient in terms.items() if product}) or 1
     constant = terms.get((), 0)
     wanted = None if target is None else target + (constant - target) % step - (step - 1)
-    found = _lower_bound(terms, wanted)
+    found = _lower_bound(terms, wanted, budget)
     return None if found is None else found + (constant - found) % step
 
 
-def _lower_bound(terms: Terms, target: int | None) -> int | None:
+def _lower_bound(terms: Terms, target: int | None, budget: int) -> int | None:
     found = minimum_in_box(terms)
     if _reached(found, target):
         return found
     if all(len(product) < 2 and not any(atom.operands for atom in product) for product in terms):
         return found  # where no two atoms meet, it is the least value itself
-    return _better(found, _looked_into(tuple(terms.items()), target))
+    return _better(found, _looked_into(tuple(terms.items()), target, budget))
 
 
 @lru_cache(_KEPT)
-def _looked_into(items: tuple[tuple[Product, int], ...], target: int | None) -> int | None:
+def _looked_into(items: tuple[tuple[Product, int], ...], target: int | None, budget: int) -> int | None:
     """A bound of a sum whose terms depend on each other, if any is found. They come in order, which may tell."""
     terms = dict(items)
     # Most of what is asked is not so, and a few samples tell at a fraction of what a proof takes.
@@ -212,10 +214,10 @@ def _looked_into(items: tuple[tuple[Product, int], ...], target: int | None) -> 
         return minimum_by_order(terms)
     found: int | None = None
     if target is not None and len(dims_of(of_terms(terms))) > MANY_DIMS:
-        found = covered_minimum(terms, lambda pair: _lower_bound(pair, 0))
+        found = covered_minimum(terms, lambda pair: _lower_bound(pair, 0, budget))
         if _reached(found, target):
             return found
-    return _better(found, _Search().lower(terms, target, frozenset()))
+    return _better(found, _Search(budget).lower(terms, target, frozenset()))
 
 
 def _falls_below(terms: Terms, target: int) -> bool:
@@ -234,8 +236,8 @@ def _falls_below(terms: Terms, target: int) -> bool:
 class _Search:
     """One search, and how far it may still go."""
 
-    def __init__(self) -> None:
-        self._left = _BUDGET
+    def __init__(self, budget: int) -> None:
+        self._left = budget
 
     def lower(self, terms: Terms, target: int | None, kept: _Kept) -> int | None:
         """`kept` names atoms that stay independent variables, by the sign of the terms that they are in."""

@@ -92,6 +92,9 @@ def _highest(sizes: Iterable[Size], compare: Order) -> Height:
 # Groups, and sections that they live in, beyond which only multiples of one size are packed.
 _MANY = 3000
 _CROWD = 300_000
+# Sums that a proof of one height below another may look into. Of sums of many products most proofs fail, and use up
+# what they have; what is proved there takes a few.
+_SEARCHED = 8
 # Orders that are worked out for all values of the dims.
 _TRIES = 3
 # Sizes of which an offset may be the maximum, for each time that orders are sought: again where those found may need
@@ -145,7 +148,7 @@ def pack_groups(
         return
     if len(groups) > _MANY:
         return
-    compare = Order(bindings)
+    compare = Order(bindings, _SEARCHED)
     sections = _sections(groups, compare)
     crowd = sum(high - low for rows in sections.spans for low, high, _ in rows)
     if crowd > _CROWD:
@@ -302,7 +305,8 @@ def _proved(
         worth = np.concatenate([worth, *(each[:, None] for each in columns)], axis=1)
     _, order, fronts = min(best or made, key=lambda each: each[0])
     # Offsets that are rounded up one by one are nowhere above those of sizes that are.
-    exact = None if padding is None else stack(shape.towers, len(shape.sections.load), order, Order(shape.bindings))
+    compare = Order(shape.bindings, _SEARCHED)
+    exact = None if padding is None else stack(shape.towers, len(shape.sections.load), order, compare)
     yield exact or _stack_of(fronts, products), bool(best)
 
 
