@@ -137,7 +137,7 @@ def test_what_is_no_operand_is_told(other: object) -> None:
 
 
 def test_an_expression_has_no_truth() -> None:
-    with pytest.raises(TypeError, match="known only when the kernel runs"):
+    with pytest.raises(TypeError, match="the value of `k < 3` is known only when the kernel runs"):
         bool(k < 3)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -262,6 +264,24 @@ def test_loops_that_descend_are_not_fused() -> None:
 
     with pytest.raises(tl.KernelError, match="the loop over `i` has step -1"):
         tl.schedule(backwards).fuse("i", "j")
+
+
+@pytest.mark.parametrize(
+    ("step", "reason"),
+    [
+        (lambda s: s.split("j", "8"), r"s.split\('j', '8'\)` does not fit: `by` takes numbers"),
+        (lambda s: s.split("j", 1 << 63), "`by` takes numbers of 64 bits"),
+        (lambda s: s.peel("j", first=0.5), "`first` takes numbers"),
+        (lambda s: s.specialize("j", {s.loop("j"): 3}), "`least` takes .*text"),
+        (lambda s: s.parallel(None), "`loop` takes loops"),
+    ],
+)
+def test_what_a_step_does_not_take_is_named(step: Callable[[tl.Schedule], None], reason: str) -> None:
+    s = tl.schedule(running)
+    with pytest.raises(tl.KernelError, match=reason):
+        step(s)
+    s.split("j", np.int64(8))
+    assert "range(0, m - 1, 8)" in str(s.func)
 
 
 @pytest.mark.parametrize("names", [("i", "i"), ("j", "i", "j")])

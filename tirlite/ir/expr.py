@@ -92,7 +92,7 @@ class Expr(Node):
         return import_module("tirlite.sizes.exchange").sympified(self, self.__size__())
 
     def __bool__(self) -> bool:
-        raise TypeError(f"the value of {type(self).__name__} is known only when the kernel runs")
+        raise TypeError(f"the value of `{self}` is known only when the kernel runs, so Python cannot ask for it here")
 
     def astype(self, dtype: DType) -> Expr:
         """This value converted to `dtype`; itself where it has that type."""

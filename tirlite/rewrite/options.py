@@ -171,7 +171,7 @@ class Options(StorageOptions):
         object.__setattr__(self, "passes", _callables("passes", self.passes))
         given = getattr(self.schedule, "steps", self.schedule)
         if given not in (None, "auto", "compact") and not callable(given):
-            object.__setattr__(self, "schedule", _callables("schedule", given))
+            object.__setattr__(self, "schedule", _callables("schedule", given, _SCHEDULE))
 
     @classmethod
     def of(cls, choices: Choices) -> Options:
@@ -184,6 +184,7 @@ class Options(StorageOptions):
         return cls(**choices)  # type: ignore[arg-type]
 
 
+_SCHEDULE = "'auto', 'compact', None, what `tl.schedule` makes, its steps, or a function that applies steps"
 _STRATEGY = "the name of a strategy, or a function from a Problem to a Plan"
 
 
@@ -192,10 +193,10 @@ def _demand(name: str, given: object, fits: bool, wanted: str) -> None:
         raise OptionType(name, wanted, f"{given!r:.60}").error()
 
 
-def _callables(name: str, given: object) -> tuple[Any, ...]:
-    """What is given, as a tuple."""
+def _callables(name: str, given: object, listed_as: str = "") -> tuple[Any, ...]:
+    """What is given, as a tuple; `listed_as` says what else the option takes beside a list."""
     listed = tuple(given) if isinstance(given, Iterable) else (given,)
     made = next((each.__name__ for each in listed if isinstance(each, type)), "")
-    wanted = f"a list of {name}" + (f", made by a call: {made}()" if made else "")
+    wanted = (listed_as or f"a list of {name}") + (f", made by a call: {made}()" if made else "")
     _demand(name, given, isinstance(given, Iterable) and not made and all(map(callable, listed)), wanted)
     return listed

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
+from numbers import Integral
 from typing import TYPE_CHECKING, ClassVar
 
 from tirlite.analysis.dependence import writes
@@ -52,7 +54,7 @@ from tirlite.ir.printing import prints_in
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.lanes import iterations
 from tirlite.rewrite.normalize import exchanged
-from tirlite.rewrite.pipeline import FactsPass
+from tirlite.rewrite.pipeline import FactsPass, Rewritten
 from tirlite.schedules.handle import BufferHandle, LoopHandle
 from tirlite.sizes import maximum
 
@@ -85,6 +87,45 @@ class Step(FactsPass):
             else:
                 given += map(_spelled, value if isinstance(value, tuple) else (value,))
         return f"s.{self.name.replace('-', '_')}({', '.join(given)})"
+
+    def on(self, facts: Facts) -> Rewritten:
+        """What the step makes of a function. Raises KernelError where it is given anything else than it takes."""
+        for each in fields(self):  # type: ignore[arg-type]
+            kinds = set(_WORD.findall(str(each.type)))
+            if kinds <= _TAKEN.keys() and not all(_is_taken(leaf, kinds) for leaf in _leaves(getattr(self, each.name))):
+                words = " or ".join(text for kind, (_, text) in _TAKEN.items() if kind in kinds and text)
+                raise does_not_fit(self, f"`{each.name}` takes {words}")
+        return FactsPass.on(self, facts)
+
+
+_WORD = re.compile(r"\w+")
+# What the fields of a step are made of, by the words of their types.
+_TAKEN: dict[str, tuple[tuple[type, ...], str]] = {
+    "int": ((Integral,), "numbers of 64 bits"),
+    "str": ((str,), "text"),
+    "bool": ((bool,), "True or False"),
+    "LoopName": ((str, LoopHandle), "loops"),
+    "BufferName": ((str, BufferHandle), "buffers"),
+    "None": ((type(None),), "None"),
+    "tuple": ((), ""),
+}
+
+
+def _leaves(value: object) -> Iterator[object]:
+    """What tuples are made of, at any depth."""
+    stack = [value]
+    while stack:
+        top = stack.pop()
+        if isinstance(top, tuple):
+            stack += top
+        else:
+            yield top
+
+
+def _is_taken(leaf: object, kinds: Iterable[str]) -> bool:
+    return any(isinstance(leaf, _TAKEN[each][0]) for each in kinds) and not (
+        isinstance(leaf, int) and not i64.min <= leaf <= i64.max
+    )
 
 
 def _spelled(value: object) -> str:
