@@ -1,6 +1,7 @@
 """What a target says of a machine."""
 
 import os
+from functools import partial
 
 import pytest
 
@@ -21,8 +22,9 @@ def test_memory_is_added_without_changing_the_workers() -> None:
 
 @pytest.mark.parametrize("workers", [0, -1, 1.5, True, 100_000])
 def test_impossible_numbers_of_workers_are_refused(workers: int) -> None:
-    with pytest.raises(tl.PlanError, match="cannot have"):
-        tl.Target.host(workers=workers)
+    for target in (tl.Target.host, partial(tl.Target, "x86-64-v3")):
+        with pytest.raises(tl.PlanError, match="cannot have"):
+            target(workers=workers)
 
 
 def test_a_memory_may_begin_at_a_multiple_of_its_alignment_alone() -> None:
@@ -39,6 +41,8 @@ def test_a_memory_may_begin_at_a_multiple_of_its_alignment_alone() -> None:
 def test_numbers_that_no_memory_has_are_refused(info: tuple[int, int, int]) -> None:
     with pytest.raises(tl.PlanError, match="bad-memory"):
         tl.Target.host().with_memory("local.UB", tl.MemoryInfo(*info))
+    with pytest.raises(tl.PlanError, match="bad-memory"):
+        tl.Target("x86-64-v3", {"local.UB": tl.MemoryInfo(*info)})
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,8 @@ class Target:
 
     The names are "host", "x86-64", "x86-64-v2", "-v3", "-v4" and "aarch64". Code for a named one uses the features that
     every such processor has, and can be inspected and exported on any machine. `workers` is how many threads run a
-    parallel loop, the calling one included. Raises PlanError for an unknown name.
+    parallel loop, the calling one included. Raises PlanError for an unknown name, a number of workers that there cannot
+    be, and memories as `with_memory` does.
     """
 
     name: str
@@ -105,6 +106,11 @@ class Target:
 
     def __post_init__(self) -> None:
         demand_known(self.name)
+        workers = self.workers
+        if not isinstance(workers, int) or isinstance(workers, bool) or not 1 <= workers <= MOST_WORKERS:
+            raise BadWorkers(shown(workers), MOST_WORKERS).error()
+        for scope, info in self.memories.items():
+            _demand_memory(scope, info)
         object.__setattr__(self, "memories", MappingProxyType(dict(self.memories)))
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -125,8 +131,6 @@ class Target:
 
     def with_workers(self, workers: int) -> Target:
         """This target with so many threads for a parallel loop. Raises PlanError for less than one."""
-        if not isinstance(workers, int) or isinstance(workers, bool) or not 1 <= workers <= MOST_WORKERS:
-            raise BadWorkers(shown(workers), MOST_WORKERS).error()
         return replace(self, workers=workers)
 
     @property
@@ -137,21 +141,6 @@ class Target:
     @public
     def with_memory(self, scope: str, info: MemoryInfo) -> Target:
         """This target with one more tagged memory. Raises PlanError for a scope without a tag or impossible numbers."""
-        if not StorageScope.parse(scope).is_special:
-            raise OrdinaryMemory(scope).error()
-        given: object = info
-        if not isinstance(given, MemoryInfo):
-            hint = "; info is a tl.MemoryInfo(unit_bits, max_simd_bits, max_num_bits, head_address)"
-            raise BadMemory(scope, "info", shown(given), hint).error()
-        for what, value in (("unit_bits", info.unit_bits), ("max_simd_bits", info.max_simd_bits)):
-            if not isinstance(value, int) or value < 8 or value & (value - 1):
-                raise BadMemory(scope, what, shown(value)).error()
-        if not isinstance(info.max_num_bits, int) or info.max_num_bits < 1:
-            raise BadMemory(scope, "max_num_bits", shown(info.max_num_bits)).error()
-        head = info.head_address
-        if head is not None and (not isinstance(head, int) or head < 0 or head % info.align):
-            hint = f"; it begins at a multiple of its alignment, here {info.align} bytes"
-            raise BadMemory(scope, "head_address", shown(head), hint).error()
         return replace(self, memories={**self.memories, scope: info})
 
     def memory(self, buffer: str, scope: str, span: Span | None = None) -> MemoryInfo:
@@ -171,3 +160,21 @@ class Target:
             return f"; did you mean {near}?"
         known = ", ".join(f"`{each}`" for each in sorted(self.memories))
         return f"; it describes {known}" if known else ""
+
+
+def _demand_memory(scope: str, info: object) -> None:
+    """Raises PlanError for a scope without a tag or impossible numbers."""
+    if not StorageScope.parse(scope).is_special:
+        raise OrdinaryMemory(scope).error()
+    if not isinstance(info, MemoryInfo):
+        hint = "; info is a tl.MemoryInfo(unit_bits, max_simd_bits, max_num_bits, head_address)"
+        raise BadMemory(scope, "info", shown(info), hint).error()
+    for what, value in (("unit_bits", info.unit_bits), ("max_simd_bits", info.max_simd_bits)):
+        if not isinstance(value, int) or value < 8 or value & (value - 1):
+            raise BadMemory(scope, what, shown(value)).error()
+    if not isinstance(info.max_num_bits, int) or info.max_num_bits < 1:
+        raise BadMemory(scope, "max_num_bits", shown(info.max_num_bits)).error()
+    head = info.head_address
+    if head is not None and (not isinstance(head, int) or head < 0 or head % info.align):
+        hint = f"; it begins at a multiple of its alignment, here {info.align} bytes"
+        raise BadMemory(scope, "head_address", shown(head), hint).error()
