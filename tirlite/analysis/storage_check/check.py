@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from tirlite.analysis.storage_check.places import Places
-from tirlite.analysis.storage_check.resident import Event, Handover, Region, Resident, Root, StorageFault, Wrong
+from tirlite.analysis.storage_check.resident import Handover, Region, Resident, Root, StorageFault, Wrong
 from tirlite.analysis.storage_check.walk import Walk
 from tirlite.ir import Buffer, PrimFunc
 from tirlite.ir.demand import demand_prim_func, of_prim_func
@@ -133,7 +133,7 @@ class _Check:
 
             touches, uses = within(destination, *run[:2]), within(source, *run[:2])
             holds = speaks_of_all(proof, touches, uses)
-            writes = [each for each in touches if each.event is Event.STORE]
+            writes = [each for each in touches if each.writes]
             if holds and not is_plain(destination, source, writes, uses):
                 # Few programs need trials, and these are loaded then.
                 from tirlite.analysis.storage_check.trials import Trials
@@ -150,4 +150,4 @@ def _refuse(one: Resident, other: Resident) -> NoReturn:
 
 
 def _is_written(resident: Resident) -> bool:
-    return any(each.event is Event.STORE for each in resident.happenings)
+    return any(each.writes for each in resident.happenings)

@@ -8,7 +8,7 @@ region is looked at once, however deep it lies.
 
 from __future__ import annotations
 
-from tirlite.analysis.storage_check.resident import Event, Flow, Happening, Region, Resident
+from tirlite.analysis.storage_check.resident import Flow, Happening, Region, Resident
 from tirlite.ir import Stmt
 from tirlite.record import record
 
@@ -65,10 +65,11 @@ class Spared:
 
 def misread(victim: Resident, rival: Resident, spared: Spared | None = None) -> Misread | None:
     """A read of `victim` that may see what was written to `rival`, or None."""
-    effects = [(each.position, each.region, _effect(each)) for each in victim.happenings]
+    effects = [(victim.position, victim.region, _DECLARED)]
+    effects += [(each.position, each.region, _effect(each)) for each in victim.happenings]
     late: Stmt | None = None
     for each in rival.happenings:
-        if each.event is not Event.STORE:
+        if not each.writes:
             continue
         if spared is not None and spared.first <= each.position <= spared.last:
             late = each.stmt
@@ -91,9 +92,7 @@ def _position(item: tuple[int, Region, _Effect]) -> int:
 
 
 def _effect(happening: Happening) -> _Effect:
-    if happening.event is Event.LOAD:
-        return _Effect(_SAME, misread=(None, None, Misread(None, happening.stmt)))
-    return _DECLARED if happening.event is Event.DECLARE else _WRITTEN
+    return _WRITTEN if happening.writes else _Effect(_SAME, misread=(None, None, Misread(None, happening.stmt)))
 
 
 def _clobbering(stmt: Stmt) -> _Effect:

@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
-from tirlite.analysis.storage_check.resident import Event, Flow, Handover, Happening, Region, Resident
+from tirlite.analysis.storage_check.resident import Flow, Handover, Happening, Region, Resident
 from tirlite.ir import Buffer, For, IntImm, KernelCall, Load, Node, Store
 
 _Access: TypeAlias = tuple[Buffer, Node, bool]
 
 
 def within(resident: Resident, first: int, last: int) -> list[Happening]:
-    """What happens to a resident from the one position to the other, besides its declaration."""
-    return [each for each in resident.happenings if first <= each.position <= last and each.event is not Event.DECLARE]
+    """What happens to a resident from the one position to the other."""
+    return [each for each in resident.happenings if first <= each.position <= last]
 
 
 def speaks_of_all(proof: Handover, destination: Sequence[Happening], source: Sequence[Happening]) -> bool:
@@ -26,7 +26,7 @@ def speaks_of_all(proof: Handover, destination: Sequence[Happening], source: Seq
     seen = [(each.position, proof.destination, each) for each in destination]
     seen += [(each.position, proof.source, each) for each in source]
     seen.sort(key=_position)
-    mine = _in_groups((buffer, each.node, each.event is Event.STORE) for _, buffer, each in seen)
+    mine = _in_groups((buffer, each.node, each.writes) for _, buffer, each in seen)
     return mine == _in_groups(proof.accesses)
 
 

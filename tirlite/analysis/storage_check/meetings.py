@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from tirlite.analysis.storage_check.resident import Bytes, Event, Flow, Happening, Region, Resident
+from tirlite.analysis.storage_check.resident import Bytes, Flow, Happening, Region, Resident
 from tirlite.sizes import Dim, Size, dims_of, evaluate, fails_at_a_sample
 
 AtMost = Callable[[Size, Size], bool]
@@ -146,7 +146,7 @@ def hull_of(resident: Resident, outermost: dict[tuple[Region, Region], Region | 
     loop of each region inside each body.
     """
     home = resident.region
-    touches = resident.happenings[1:]  # the declaration comes first
+    touches = resident.happenings
     if not touches:
         return None
     hull = (_begin(resident), home.end) if resident.opaque is not None else _touched(home, touches, outermost)
@@ -158,7 +158,7 @@ def hull_of(resident: Resident, outermost: dict[tuple[Region, Region], Region | 
 
 def _begin(resident: Resident) -> int:
     """From where on anything may happen to one whose address is handed on, at the level of its Allocate."""
-    home, touches = resident.region, resident.happenings[1:]
+    home, touches = resident.region, resident.happenings
     if resident.buffer.volatile or resident.is_seen_by_several or not touches:
         return resident.position
     region = touches[0].region
@@ -194,18 +194,19 @@ def is_elsewhere(one: Resident, other: Resident) -> bool:
     if not is_whole(one):
         return True
     low, high = _begin(one), one.region.end
-    return not one.is_seen_by_several and not any(low <= each.position <= high for each in other.happenings)
+    return not one.is_seen_by_several and not any(low <= each.position <= high for each in (other, *other.happenings))
 
 
 def used_all_along(resident: Resident) -> Resident:
     """One whose address is handed on, as if it was first written and last read: no more can happen to it there."""
     if resident.opaque is None:
         return resident
-    first, *rest = resident.happenings
-    last = max(each.position for each in resident.happenings)
-    begin = replace(first, event=Event.STORE, position=_begin(resident))
-    end = replace(first, event=Event.LOAD, position=last)
-    return replace(resident, happenings=[first, begin, *rest, end])
+    last = max(each.position for each in (resident, *resident.happenings))
+    begin, end = (
+        Happening(position, writes, resident.region, resident.stmt, resident.stmt)
+        for position, writes in ((_begin(resident), True), (last, False))
+    )
+    return replace(resident, happenings=[begin, *resident.happenings, end])
 
 
 def may_meet(one: Resident, other: Resident) -> bool:

@@ -43,24 +43,15 @@ class Region:
     is_else: bool = False
 
 
-class Event(Enum):
-    """What happens to a buffer: it begins anew, is read, or is written."""
-
-    DECLARE = "declare"
-    LOAD = "load"
-    STORE = "store"
-
-
 @record(guarded=False)
 class Happening:
-    """An event at one place of the program.
+    """What happens to a buffer at one place of the program: it is written, or else read.
 
-    `stmt` is the leaf, or the composite whose bound or condition it is in; `node` is the Load, Store, or call in it, or
-    the declaration.
+    `stmt` is the leaf, or the composite whose bound or condition it is in; `node` is the Load, Store, or call in it.
     """
 
     position: int
-    event: Event
+    writes: bool
     region: Region
     stmt: Stmt
     node: Node
@@ -103,7 +94,8 @@ class Window:
 class Resident:
     """One Allocate of the original program, where the rewritten one keeps it, and all that happens to it, in order.
 
-    `opaque` is where its address is first handed on, and the statement that first touches it if it is volatile.
+    At `position` it begins anew. `opaque` is where its address is first handed on, and the statement that first touches
+    it if it is volatile.
     `thread` is the innermost loop over threads around the Allocate, `block` that over blocks; `is_forked` says that
     loops over threads inside of that one touch it. If several threads use it, `stretches` are the positions at which
     they may do so.

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from tirlite.analysis.param_uses import ParamUses, Use
 from tirlite.analysis.shape_plan import ShapePlan, shape_plan
-from tirlite.analysis.storage_check.resident import Event, Flow, Happening, Region, Resident, Root, Window, Wrong
+from tirlite.analysis.storage_check.resident import Flow, Happening, Region, Resident, Root, Window, Wrong
 from tirlite.ir import (
     Allocate,
     AttrKey,
@@ -154,7 +154,7 @@ class Walk:
             buffer = stmt.buffer
             if buffer not in outside:
                 outside[buffer] = windows.get(buffer), residents.get(buffer)
-            self._touch(buffer.shape, region, stmt)
+            self._touch([*buffer.shape], region, stmt)
             if isinstance(stmt, Allocate):
                 residents[buffer] = self._begin(stmt, region)
             else:
@@ -198,8 +198,7 @@ class Walk:
         if root is None:
             raise Wrong(f"`{stmt.buffer.name}` lies in an array of the caller", [stmt.buffer], stmt)
         self._clock = position = self._clock + 1
-        declared = Happening(position, Event.DECLARE, region, stmt, stmt)
-        resident = Resident(stmt, region, position, window, [declared], thread=self._thread, block=self._block)
+        resident = Resident(stmt, region, position, window, [], thread=self._thread, block=self._block)
         root.residents.append(resident)
         return resident
 
@@ -212,41 +211,41 @@ class Walk:
             raise Wrong(f"`{stmt.buffer.name}` is a view of another `{stmt.source.name}`", [stmt.buffer], stmt)
         if stmt.source in self._residents:
             self._residents[stmt.buffer] = None if window is None else self._residents[stmt.source]
-        self._touch((stmt.byte_offset,), region, stmt)
+        self._touch([stmt.byte_offset], region, stmt)
 
     def _call(self, call: KernelCall, region: Region) -> None:
         """What the callee may do to the buffers that it is given, in the order that harms most if any two meet.
 
         What it leaves alone must be there as well.
         """
-        self._touch([value for _, value in call.scalars()], region, call)
+        self._touch([value for _, value in call.scalars()][::-1], region, call)
         uses = self._uses.of(call.callee)
         given = [(buffer, uses[param] or Use.READ) for param, buffer in call.buffers()]
         for buffer, use in given * 2:
             if use & Use.WRITE:
-                self._happens(buffer, Event.STORE, region, call, call)
+                self._happens(buffer, region, call, call, writes=True)
         for buffer, use in given:
             if use & Use.READ:
-                self._happens(buffer, Event.LOAD, region, call, call)
+                self._happens(buffer, region, call, call)
             if use & Use.OPAQUE:
                 self._opaque(buffer, region, call, call)
 
     def _store(self, stmt: Store, region: Region) -> None:
-        self._touch((*stmt.indices, stmt.value), region, stmt)
-        self._happens(stmt.buffer, Event.STORE, region, stmt, stmt)
+        self._touch([stmt.value, *stmt.indices[::-1]], region, stmt)
+        self._happens(stmt.buffer, region, stmt, stmt, writes=True)
 
     def _leaf(self, stmt: Stmt, region: Region) -> None:
         if isinstance(stmt, KernelCall):
             self._call(stmt, region)
             return
-        self._touch(stmt.children(), region, stmt)
+        self._touch([*stmt.children()[::-1]], region, stmt)
         if is_barrier(stmt):
             region.barriers.append(self._tick())
 
     def _composite(self, old: _Composite, new: Stmt, region: Region) -> Steps[None]:
         if isinstance(old, IfThenElse):
             assert isinstance(new, IfThenElse)
-            self._touch((old.condition,), region, old)
+            self._touch([old.condition], region, old)
             choice = self._open(Flow.CHOICE, region)
             yield self._inside(old.then_body, new.then_body, self._open(Flow.ONCE, choice, old))
             yield self._inside(old.else_body, new.else_body, self._open(Flow.ONCE, choice, old, is_else=True))
@@ -265,10 +264,10 @@ class Walk:
     def _loop(self, old: For | While, new: For | While, region: Region) -> Steps[None]:
         if isinstance(old, While):
             inner = self._open(Flow.LOOP, region, old)
-            self._touch((old.condition,), inner, old)
+            self._touch([old.condition], inner, old)
             yield self._inside(old.body, new.body, inner)
             return
-        self._touch((old.start, old.stop), region, old)
+        self._touch([old.stop, old.start], region, old)
         self._known.add(old.var)
         around, role = (self._thread, self._block), thread_role(old)
         if role is ThreadRole.BLOCK:
@@ -296,15 +295,14 @@ class Walk:
             flow, parent, parent.depth + 1, self._tick(), attach, attached, composite=composite, is_else=is_else
         )
 
-    def _touch(self, exprs: Sequence[Node], region: Region, stmt: Stmt) -> None:
-        """Note the loads and the opaque uses in expressions."""
-        stack = [each for each in exprs[::-1] if type(each) not in _ATOMS]
+    def _touch(self, stack: list[Node], region: Region, stmt: Stmt) -> None:
+        """Note the loads and the opaque uses in expressions, of which the first one is the last of the list."""
         while stack:
             each = stack.pop()
             if type(each) in _ATOMS:
                 continue
             if isinstance(each, Load):
-                self._happens(each.buffer, Event.LOAD, region, stmt, each)
+                self._happens(each.buffer, region, stmt, each)
                 stack += each.indices
                 continue
             if isinstance(each, Binary):
@@ -318,7 +316,9 @@ class Walk:
                     self._opaque(operand.buffer, region, stmt, each)
             stack += each.children()
 
-    def _happens(self, buffer: Buffer, event: Event, region: Region, stmt: Stmt, node: Node) -> Resident | None:
+    def _happens(
+        self, buffer: Buffer, region: Region, stmt: Stmt, node: Node, *, writes: bool = False
+    ) -> Resident | None:
         self._clock += 1
         resident = self._residents.get(buffer)
         if resident is None:
@@ -327,7 +327,7 @@ class Walk:
             if buffer in self._residents:
                 raise Wrong(f"`{buffer.name}` is not declared where it was", [buffer], stmt)
             return None
-        resident.happenings.append(Happening(self._clock, event, region, stmt, node))
+        resident.happenings.append(Happening(self._clock, writes, region, stmt, node))
         if self._thread is not resident.thread:
             resident.is_forked = True
         if resident.opaque is None and resident.stmt.buffer.volatile:
@@ -336,8 +336,8 @@ class Walk:
 
     def _opaque(self, buffer: Buffer, region: Region, stmt: Stmt, node: Node) -> None:
         """The address is handed on: from here to the end of the body, anything may happen to the buffer."""
-        self._happens(buffer, Event.LOAD, region, stmt, node)
-        resident = self._happens(buffer, Event.STORE, region, stmt, node)
+        self._happens(buffer, region, stmt, node)
+        resident = self._happens(buffer, region, stmt, node, writes=True)
         if resident is not None and resident.opaque is None:
             resident.opaque = stmt
 
