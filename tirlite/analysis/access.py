@@ -1,10 +1,10 @@
 """Makes the linear access sequence of a function: which allocated buffers are touched where, in program order.
 
-Source: the access-pattern finder of TVM's storage_rewrite (2017). A leaf statement that touches an allocated buffer is
-one entry. A composite (for, while, if, the outermost thread-bound loop, an extern scope) is two: one before its
-body and one after it. A touch is recorded at the level where its buffer was allocated: on the leaf itself where that
-stands beside the Allocate, else on the `after` of the composite, beside the Allocate, that holds it. Parameters
-are in no entry, and a view stands for the allocation at its root.
+Source: the access-pattern finder of TVM's storage_rewrite (2017). A leaf statement is one entry. A composite (for,
+while, if, the outermost thread-bound loop, an extern scope) is two: one before its body and one after it. A touch is
+printed at the level where its buffer was allocated: on the leaf itself where that stands beside the Allocate, else on
+the `after` of the composite, beside the Allocate, that holds it. Parameters are not printed, nor are leaves that touch
+nothing else, and a view stands for the allocation at its root.
 """
 
 from __future__ import annotations
@@ -56,36 +56,23 @@ if TYPE_CHECKING:
 class AccessKind(Enum):
     """How an entry touches a buffer. Opaque: its address is handed on, so that nothing is known of the use."""
 
-    ALLOC = "alloc"
     READ = "read"
     WRITE = "write"
     OPAQUE = "opaque"
-
-
-# One touch of an allocation.
-Access: TypeAlias = tuple[Buffer, AccessKind]
 
 
 @record(frozen=False, eq=False)
 class Entry:
     """One point of the sequence.
 
-    `position` counts the statements in program order, ends of composites included; those that touch nothing at
-    their own level have a number and no entry. `scope_pair_offset` leads, in entries, from a composite's `before` to
-    its `after` and back; it is 0 on a leaf.
+    `position` counts the statements in program order, ends of composites included. `scope_pair_offset` leads from a
+    composite's `before` to its `after` and back; it is 0 on a leaf.
     """
 
     stmt: Stmt
     position: int
     depth: int
     scope_pair_offset: int = 0
-    accesses: list[Access] = field(default_factory=list)
-
-    def __str__(self) -> str:
-        touched = dict.fromkeys(f"{kind.value} {buffer.name}" for buffer, kind in self.accesses)
-        end = "end " if self.scope_pair_offset < 0 else ""
-        line = f"{self.position:>3} {self.scope_pair_offset:>+3} {'  ' * self.depth}{end}{_label(self.stmt)}"
-        return line + (f": {', '.join(touched)}" if touched else "")
 
 
 @record(frozen=False, eq=False, repr=False)
@@ -163,12 +150,13 @@ class Touch:
 class Allocation:
     """One Allocate as it stands at one place: its buffer, the body that it stands in, and all touches in order.
 
-    A statement object that stands in the program twice makes two of them. `visibility` says who sees what is allocated
-    inside thread-bound loops.
+    A statement object that stands in the program twice makes two of them. `position` is that of the Allocate, -1 for a
+    parameter. `visibility` says who sees what is allocated inside thread-bound loops.
     """
 
     buffer: Buffer
     home: Region
+    position: int = -1
     touches: list[Touch] = field(default_factory=list)
     visibility: Visibility | None = None
 
@@ -185,7 +173,34 @@ class LinearSequence:
     params: tuple[Allocation, ...] = ()
 
     def __str__(self) -> str:
-        return "\n".join(str(entry) for entry in self.entries)
+        touched = self._touched()
+        shown = [each for each in self.entries if each.scope_pair_offset or each.position in touched]
+        numbers = {entry.position: number for number, entry in enumerate(shown)}
+        lines = []
+        for number, entry in enumerate(shown):
+            offset = numbers[entry.position + entry.scope_pair_offset] - number
+            end, told = "end " if offset < 0 else "", touched.get(entry.position)
+            line = f"{entry.position:>3} {offset:>+3} {'  ' * entry.depth}{end}{_label(entry.stmt)}"
+            lines.append(f"{line}: {', '.join(told)}" if told else line)
+        return "\n".join(lines)
+
+    def _touched(self) -> dict[int, dict[str, None]]:
+        """By position, what is told of the allocations that are touched there."""
+        found: list[tuple[int, int, bool, str]] = []
+        for allocation in self.allocations:
+            name, home = allocation.buffer.name, allocation.home
+            found.append((allocation.position, allocation.position, False, f"alloc {name}"))
+            for touch in allocation.touches:
+                at, region = touch.position, touch.region
+                while region is not home:
+                    assert region.parent is not None
+                    at, region = region.before, region.parent
+                at += max(self.entries[at].scope_pair_offset, 0)
+                found.append((at, touch.position, touch.kind is AccessKind.WRITE, f"{touch.kind.value} {name}"))
+        touched: dict[int, dict[str, None]] = {}
+        for at, *_, told in sorted(found, key=lambda each: each[:3]):
+            touched.setdefault(at, {})[told] = None
+        return touched
 
     def __iter__(self) -> Iterator[Entry]:
         return iter(self.entries)
@@ -251,16 +266,12 @@ class _Finder:
     def __init__(self, func: PrimFunc) -> None:
         self.func = func
         self.entries: list[Entry] = []
-        self.clock = 0
         self.allocations: list[Allocation] = []
         self.open: list[Region] = [Region(None, None, 0, -1)]
         self.stmt: Stmt = func.body  # the one whose expressions are looked at
         self.params = {param: Allocation(param, self.open[0]) for param in func.params if isinstance(param, Buffer)}
-        # By buffer or view: the allocation at its root, and the parameter.
-        self.roots: dict[Buffer, Allocation] = {}
-        self.given: dict[Buffer, Allocation] = {**self.params}
-        self.pending: list[list[Access]] = [[]]  # for each open region, what its composite's `after` will list
-        self.begun: list[int] = []  # for each open composite, the index of its `before`
+        # By buffer or view: the allocation at its root, or the parameter.
+        self.roots: dict[Buffer, Allocation] = {**self.params}
         self.uses = ParamUses()
         self.visible: dict[Allocate, Visibility] = {}  # in the launch that is open
 
@@ -310,12 +321,15 @@ class _Finder:
                 todo += reversed(stmt.body.stmts)
             else:
                 self.leaf(stmt)
-        self.open[0].after = self.clock
+        self.open[0].after = len(self.entries)
         return LinearSequence(tuple(self.entries), tuple(self.allocations), tuple(self.params.values()))
 
-    def tick(self) -> int:
-        self.clock += 1
-        return self.clock - 1
+    def add(self, stmt: Stmt) -> tuple[Region, int]:
+        """A new entry for a statement: the region that it stands in, and its position."""
+        self.stmt = stmt
+        region, position = self.open[-1], len(self.entries)
+        self.entries.append(Entry(stmt, position, region.depth))
+        return region, position
 
     def opens_scope(self, stmt: Stmt) -> bool:
         if isinstance(stmt, For):
@@ -329,24 +343,18 @@ class _Finder:
         return attach is not None and attach.is_thread
 
     def enter(self, stmt: Stmt) -> None:
-        outer = self.open[-1]
-        entry = Entry(stmt, self.tick(), outer.depth)
-        self.begun.append(len(self.entries))
-        self.entries.append(entry)
-        region = Region(stmt, outer, outer.depth + 1, entry.position)
+        outer, position = self.add(stmt)
+        region = Region(stmt, outer, outer.depth + 1, position)
         starts_attach = isinstance(stmt, For) and stmt.kind in (ForKind.PARALLEL, ForKind.THREAD)
         region.attach = region if starts_attach else outer.attach
         if region.is_thread:
             assert isinstance(stmt, For)
             self.visible = visibilities(stmt)
-        self.stmt = stmt
         # A bound or the condition of an if is evaluated outside the body, but is listed on the composite's `after`.
-        outside = _outside(stmt)
+        self.touch(_outside(stmt), outer, position)
         self.open.append(region)
-        self.pending.append([])
-        self.touch(outside, outer, entry.position)
         if isinstance(stmt, While):
-            self.touch((stmt.condition,), region, entry.position)
+            self.touch((stmt.condition,), region, position)
 
     def open_else(self, stmt: Stmt) -> None:
         then = self.open[-1]
@@ -354,49 +362,31 @@ class _Finder:
 
     def leave(self, stmt: Stmt) -> None:
         region = self.open.pop()
-        index = self.begun.pop()
-        distance = len(self.entries) - index
-        self.entries[index].scope_pair_offset = distance
-        after = Entry(stmt, self.tick(), region.depth - 1, -distance, self.pending.pop())
-        region.after = after.position
+        region.after = len(self.entries)
+        distance = region.after - region.before
+        self.entries[region.before].scope_pair_offset = distance
+        self.entries.append(Entry(stmt, region.after, region.depth - 1, -distance))
         if region.then is not None:
-            region.then.after = after.position
-        self.entries.append(after)
+            region.then.after = region.after
 
     def store(self, stmt: Store) -> None:
-        self.stmt = stmt
-        region, position = self.open[-1], self.tick()
-        accesses: list[Access] = []
-        self.pending.append(accesses)  # a leaf collects what stands at its own level
+        region, position = self.add(stmt)
         self.touch((*stmt.indices, stmt.value), region, position)
         self.record(stmt.buffer, AccessKind.WRITE, region, position, stmt)
-        self.pending.pop()
-        if accesses:
-            self.entries.append(Entry(stmt, position, region.depth, 0, accesses))
 
     def allocate(self, stmt: Allocate) -> None:
-        self.stmt = stmt
-        buffer, region, position = stmt.buffer, self.open[-1], self.tick()
-        accesses: list[Access] = []
-        self.pending.append(accesses)
-        self.touch(buffer.shape, region, position)
-        self.pending.pop()
+        region, position = self.add(stmt)
+        self.touch(stmt.buffer.shape, region, position)
         visibility = self.visible.get(stmt) if self.visible and self.in_thread() else None
-        allocation = self.roots[buffer] = Allocation(buffer, region, [], visibility)
+        allocation = self.roots[stmt.buffer] = Allocation(stmt.buffer, region, position, [], visibility)
         self.allocations.append(allocation)
-        accesses.append((buffer, AccessKind.ALLOC))
-        self.entries.append(Entry(stmt, position, region.depth, 0, accesses))
 
     def leaf(self, stmt: Stmt) -> None:
-        self.stmt = stmt
-        region, position = self.open[-1], self.tick()
-        accesses: list[Access] = []
-        self.pending.append(accesses)
+        region, position = self.add(stmt)
         if isinstance(stmt, View):
             self.touch(stmt.buffer.shape, region, position)
-            for known in (self.roots, self.given):
-                if stmt.source in known:
-                    known[stmt.buffer] = known[stmt.source]
+            if stmt.source in self.roots:
+                self.roots[stmt.buffer] = self.roots[stmt.source]
             self.touch(stmt.children(), region, position)
         elif isinstance(stmt, KernelCall):
             self.call(stmt, region, position)
@@ -404,9 +394,6 @@ class _Finder:
             if is_barrier(stmt):
                 region.barriers.append(position)
             self.touch(stmt.children(), region, position)
-        self.pending.pop()
-        if accesses:
-            self.entries.append(Entry(stmt, position, region.depth, 0, accesses))
 
     def call(self, call: KernelCall, region: Region, position: int) -> None:
         """Record what the callee does to the buffers that it is given: what it leaves alone must be there as well."""
@@ -455,13 +442,8 @@ class _Finder:
         param: Buffer | None = None,
     ) -> None:
         root = self.roots.get(buffer)
-        if root is None:
-            if buffer in self.given:
-                self.given[buffer].touches.append(Touch(kind, region, position, node, self.stmt, param))
-            return
-        root.touches.append(Touch(kind, region, position, node, self.stmt, param))
-        # pending[k] belongs to the composite of open[k]; the list of a leaf stands one above them all.
-        self.pending[root.home.depth + 1].append((root.buffer, kind))
+        if root is not None:
+            root.touches.append(Touch(kind, region, position, node, self.stmt, param))
 
 
 def _outside(stmt: Stmt) -> tuple[Node, ...]:

@@ -20,6 +20,7 @@ from tirlite.analysis.facts import Facts, of_facts
 from tirlite.analysis.lifetimes import Lifetime
 from tirlite.analysis.regions import regions_around
 from tirlite.ir import Allocate, Binary, Broadcast, Expr, For, IntImm, Load, Neg, Ramp, Stmt, Store, Var, View
+from tirlite.record import cached_property
 
 if TYPE_CHECKING:
     from tirlite.analysis.in_place.prover import InPlaceProof
@@ -101,14 +102,6 @@ class _Meetings:
         # The first write from a birth on, and the last use before a death.
         self.firsts: dict[tuple[Allocation, int], Touch | None] = {}
         self.plain = PlainMeetings()
-        # By position, the number of the entry of each leaf and each `before`; by the position behind it, of each that
-        # ends there.
-        self.begins: dict[int, int] = {}
-        self.closing: dict[int, int] = {}
-        # Of each entry the number of the one around it, and how many stand before it there.
-        self.bodies: list[int] = []
-        self.ranks: list[int] = []
-        self._rank()
         # How many pairs may still be looked at that live together for longer than a statement.
         self.left = _LATER_AT_LEAST + len(self.live) // _ALLOCATIONS_PER_LATER
         for allocation, live in self.live.items():
@@ -121,72 +114,64 @@ class _Meetings:
         for deaths in self.deaths.values():
             deaths.sort()
 
-    def _rank(self) -> None:
+    @cached_property
+    def places(self) -> list[tuple[int, int]]:
+        """Of each entry the position of the composite around it, and how many statements stand before it there."""
         around: list[tuple[int, int]] = []
-        bodies, ranks, begins, closing = self.bodies, self.ranks, self.begins, self.closing
+        places: list[tuple[int, int]] = []
         body, rank = -1, 0
-        for number, entry in enumerate(self.entries):
-            bodies.append(body)
-            ranks.append(rank)
-            length = entry.scope_pair_offset
-            if length < 0:
+        for entry in self.entries:
+            places.append((body, rank))
+            if entry.scope_pair_offset < 0:
                 body, rank = around.pop()
                 continue
             rank += 1
-            begins[entry.position] = number
-            if length == 0:
-                closing[entry.position + 1] = number
-            else:
-                closing[self._end(number)] = number
+            if entry.scope_pair_offset > 0:
                 around.append((body, rank))
-                body, rank = number, 0
+                body, rank = entry.position, 0
+        return places
 
     def pairs(self) -> Iterator[_Pair]:
         """Destination and source, the first and the last statement of those in which they meet, and their positions."""
         for destination, live in self.live.items():
             deaths = self.deaths[destination.home, destination.buffer.scope]
             for born, dies in live:
-                number = self.begins.get(born)
-                if number is None:
+                entry = self.entries[born]
+                if entry.scope_pair_offset < 0:
                     continue
-                at = self.entries[number].stmt
-                end = self._end(number)
+                end = born + entry.scope_pair_offset + 1
                 group: Sequence[tuple[int, Allocation]] | None = deaths.at.get(end)
                 if group is not None and len(group) > 2 * _NEAREST:
                     group = _near(group, destination, born)
                 for _, source in group or ():
                     if source is not destination and _is_overlap((born, end), live, self.live[source]):
-                        yield destination, source, (at, at), (born, end)
+                        yield destination, source, (entry.stmt, entry.stmt), (born, end)
                 first = bisect_right(deaths.ends, end)
                 # One of the ends from there on is its own.
                 if first + 1 < len(deaths.ends) and deaths.ends[first + 1] <= dies:
-                    for source, until, last in self._later_sources(destination, number, (born, dies), first):
-                        yield destination, source, (at, until), (born, last)
-
-    def _end(self, number: int) -> int:
-        """The position behind the statement that begins at an entry."""
-        return self.entries[number + self.entries[number].scope_pair_offset].position + 1
+                    for source, until, last in self._later_sources(destination, (born, dies), first):
+                        yield destination, source, (entry.stmt, until), (born, last)
 
     def _later_sources(
-        self, destination: Allocation, number: int, live: Interval, first: int
+        self, destination: Allocation, live: Interval, first: int
     ) -> Iterator[tuple[Allocation, Stmt, int]]:
         """What dies in one of the next statements while the destination lives, with that statement and its end.
 
         `first` is the number of the first death behind the statement.
         """
         # What the extents of declarations read is not part of what statements do: they are left out.
-        if isinstance(self.entries[number].stmt, (Allocate, View)):
-            return
-        deaths = self.deaths[destination.home, destination.buffer.scope]
         born, dies = live
+        if isinstance(self.entries[born].stmt, (Allocate, View)):
+            return
+        deaths, places = self.deaths[destination.home, destination.buffer.scope], self.places
         for after in dict.fromkeys(deaths.ends[first : first + _NEAREST]):
             if after > dies:
                 return
-            last = self.closing.get(after)
-            if last is None or self.bodies[last] != self.bodies[number]:
+            until, offset = self.entries[after - 1].stmt, self.entries[after - 1].scope_pair_offset
+            last = after - 1 + offset
+            if offset > 0 or places[last][0] != places[born][0]:
                 continue
-            until = self.entries[last].stmt
-            if self.ranks[last] - self.ranks[number] > _MOST_TOGETHER:
+            if places[last][1] - places[born][1] > _MOST_TOGETHER:
                 return
             if isinstance(until, (Allocate, View)):
                 continue

@@ -108,7 +108,7 @@ def _views(definitions: Definitions) -> dict[Buffer, dict[Buffer, Buffer]]:
 
 def _take_turns(buffer: Buffer, webs: Sequence[Web]) -> bool:
     """Whether no two webs live at the same time, so that no plan needs more for them than for the whole."""
-    parts = LinearSequence((), tuple(Allocation(buffer, web.home, web.touches) for web in webs))
+    parts = LinearSequence((), tuple(Allocation(buffer, web.home, touches=web.touches) for web in webs))
     spans = sorted(span for lifetime in lifetimes_of(parts) for span in lifetime.live)
     return all(before[1] <= after[0] for before, after in pairwise(spans))
 
