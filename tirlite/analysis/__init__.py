@@ -6,7 +6,6 @@ from tirlite.late import late_names
 
 if TYPE_CHECKING:
     from tirlite.analysis.access import (
-        Access as Access,
         AccessKind as AccessKind,
         Entry as Entry,
         LinearSequence as LinearSequence,

@@ -223,9 +223,8 @@ def _crowded(problem: Problem, plan: Layout) -> frozenset[str]:
     times: dict[str, list[Interval]] = {}
     for request in problem.requests:
         name, live = request.id, request.live
-        if name in handed_over:
-            live = tuple(without(live, (live[0][0], handed_over[name])))
-        times.setdefault(placements[name].pool, []).extend(live)
+        lives = times.setdefault(placements[name].pool, [])
+        lives += live if name not in handed_over else without(live, (live[0][0], handed_over[name]))
     return frozenset(pool for pool, lives in times.items() if _meet(lives))
 
 

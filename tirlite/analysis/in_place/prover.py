@@ -275,8 +275,8 @@ class Prover:
         if buffer in self.remarked:
             return Reason(_REMARKED, (buffer,))
         home = allocation.home
-        for touch in touches:
-            for region in regions_between(touch.region, home):
+        for inner in dict.fromkeys([touch.region for touch in touches]):
+            for region in regions_between(inner, home):
                 if isinstance(region.composite, AttrStmt) and region.composite.key is AttrKey.EXTERN_SCOPE:
                     return Reason("`{}` is touched inside an extern scope", (buffer,))
                 if region.is_thread and region.has_threads:

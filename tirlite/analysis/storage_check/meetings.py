@@ -194,14 +194,15 @@ def is_elsewhere(one: Resident, other: Resident) -> bool:
     if not is_whole(one):
         return True
     low, high = _begin(one), one.region.end
-    return not one.is_seen_by_several and not any(low <= each.position <= high for each in (other, *other.happenings))
+    positions = [other.position, *(each.position for each in other.happenings)]
+    return not one.is_seen_by_several and not any(low <= each <= high for each in positions)
 
 
 def used_all_along(resident: Resident) -> Resident:
     """One whose address is handed on, as if it was first written and last read: no more can happen to it there."""
     if resident.opaque is None:
         return resident
-    last = max(each.position for each in (resident, *resident.happenings))
+    last = resident.happenings[-1].position if resident.happenings else resident.position
     begin, end = (
         Happening(position, writes, resident.region, resident.stmt, resident.stmt)
         for position, writes in ((_begin(resident), True), (last, False))

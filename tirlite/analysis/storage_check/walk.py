@@ -118,6 +118,8 @@ class Walk:
             raise Wrong("a statement is lost", at=olds[before])
         if after < new_end:
             raise Wrong("a statement is new", at=rest[after])
+        if region.parent is None:
+            return
         self._known.difference_update(names)
         for buffer, (window, resident) in buffers.items():
             if window is None:
@@ -218,7 +220,7 @@ class Walk:
 
         What it leaves alone must be there as well.
         """
-        self._touch([value for _, value in call.scalars()][::-1], region, call)
+        self._touch(list[Node](value for _, value in call.scalars())[::-1], region, call)
         uses = self._uses.of(call.callee)
         given = [(buffer, uses[param] or Use.READ) for param, buffer in call.buffers()]
         for buffer, use in given * 2:

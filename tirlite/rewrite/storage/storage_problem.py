@@ -22,7 +22,7 @@ from tirlite.analysis.regions import regions_around
 from tirlite.analysis.threads import Visibility
 from tirlite.analysis.work import distributed_loops
 from tirlite.diag import KernelError, Message, PlanMessage, Span
-from tirlite.ir import Allocate, Buffer, DType, For, PrimFunc, TypeCode, Var, calls_in, statements_of
+from tirlite.ir import Buffer, DType, For, PrimFunc, TypeCode, Var, calls_in
 from tirlite.ir.shapes import least_alignment
 from tirlite.plan import Plan, Pool, Problem, Rank, Request, StorageScope
 from tirlite.plan.order import drawn, samples
@@ -107,7 +107,8 @@ def storage_problem(
     """
     func, most = facts.func, MostBytes(facts)
     requests: list[Request] = []
-    spans = {stmt.buffer: stmt.span for stmt in statements_of(func.body, Allocate)}
+    entries = facts.sequence.entries
+    spans = {each.buffer: entries[each.position].stmt.span for each in facts.sequence.allocations}
     memories = _Memories(spans, target, distributed_loops(func, target.workers), exact_dtype)
     lifetimes: dict[str, Lifetime] = {}
     kept: dict[Buffer, str] = {}
@@ -167,7 +168,7 @@ def _pairs(
 
 def _request(name: str, lifetime: Lifetime, size: Size | None, memories: _Memories, *, lines: bool) -> Request:
     buffer = lifetime.buffer
-    align = least_alignment(buffer)
+    align, pools, kind = memories.terms(lifetime)
     info = memories.info(buffer)
     if info is not None:
         bound = None if size is None else upper_bound(size)
@@ -178,8 +179,7 @@ def _request(name: str, lifetime: Lifetime, size: Size | None, memories: _Memori
     assert size is not None
     if info is None and lines and prove_le(LINE_BYTES, size) is Proof.YES:
         align = max(align, LINE_BYTES)
-    kind = buffer.dtype.scalar.name
-    return Request(name, size, lifetime.live, buffer.scope, align, pools=(memories.of(lifetime),), kind=kind)
+    return Request(name, size, lifetime.live, buffer.scope, align, None, pools, kind)
 
 
 def left_alone(buffer: Buffer, size: Size | None) -> str | None:
@@ -223,6 +223,8 @@ class _Memories:
         self.exact_dtype = exact_dtype
         self.met: dict[tuple[str, Var | None, DType | None], Pool] = {}
         self.special: dict[str, bool] = {}
+        # Of each scope, type, alignment and loop: most buffers are of one of a few.
+        self.known: dict[tuple[str, str, int, Region | None], tuple[int, tuple[str], str]] = {}
 
     def info(self, buffer: Buffer) -> MemoryInfo | None:
         """What the target says of the buffer's memory; None for ordinary memory."""
@@ -230,6 +232,15 @@ class _Memories:
         if scope not in self.special:
             self.special[scope] = StorageScope.parse(scope).is_special
         return self.target.memory(buffer.name, scope, self.spans[buffer]) if self.special[scope] else None
+
+    def terms(self, lifetime: Lifetime) -> tuple[int, tuple[str], str]:
+        """The alignment of a buffer, the names of the memories that it may live in, and that of its element type."""
+        buffer = lifetime.buffer
+        key = buffer.scope, buffer.dtype.name, buffer.alignment, lifetime.attach
+        found = self.known.get(key)
+        if found is None:
+            found = self.known[key] = least_alignment(buffer), (self.of(lifetime),), buffer.dtype.scalar.name
+        return found
 
     def of(self, lifetime: Lifetime) -> str:
         """The name of the memory that a buffer lives in."""
