@@ -52,7 +52,7 @@ def f(a: tl.f64[n, n], b: tl.f64[n, n]):
     [
         ("a[i, j] = a[i, j] - a[i, p] * a[p, j]", "range(n)"),  # it may be written
         ("a[i, j] = a[i, j] - a[i, p] * a[p, j]", "range(n - 1, p, -1)"),  # as upwards, but rare
-        ("a[i, j] = a[i, j] - b[i, p] * a[p, j]", "range(p + 1, n)"),  # LLVM sees that itself
+        ("a[i, j] = a[i, j] - b[i, p]", "range(p + 1, n)"),  # LLVM sees that itself
         ("a[i, j] = a[i, j] - (a[i, p] if b[i, j] > 0 else 0.0)", "range(p + 1, n)"),  # not all iterations load it
         ("a[i, j] = a[i, j] - tl.let(e, j, a[p, e])", "range(p + 1, n)"),  # it goes along under another name
     ],

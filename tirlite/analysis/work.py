@@ -153,6 +153,23 @@ def meets_itself(loop: For) -> bool:
     return False
 
 
+def meets_other_rows(loop: For) -> bool:
+    """Whether an iteration, of stores and lets alone, loads what lies in another row beside where it stores.
+
+    LLVM tells the rows apart only if all are that loops around go through.
+    """
+    if loop.step != 1 or not all(isinstance(stmt, Store | Let) for stmt in loop.body.stmts):
+        return False
+    stores = [stmt for stmt in loop.body.stmts if isinstance(stmt, Store)]
+    rows = {store.buffer: store.indices[:-1] for store in stores if store.indices and store.indices[-1] is loop.var}
+    if not rows or any(store.buffer.volatile for store in stores):
+        return False
+    from tirlite.ir.equal import are_equal
+
+    loads = (node for node in walk(loop.body) if isinstance(node, Load) and node.buffer in rows)
+    return any(load.indices[-1] is loop.var and not are_equal(load.indices[:-1], rows[load.buffer]) for load in loads)
+
+
 def _named_integers(loop: For) -> Mapping[Expr, Expr]:
     """What the lets of an iteration say that integers are, over the loop's variable."""
     lets = [stmt for stmt in loop.body.stmts if isinstance(stmt, Let) and stmt.var.dtype.is_integer]

@@ -330,7 +330,9 @@ class Expressions:
                 return memory.gather(self.out, place, [first, *others], expr.dtype)
         else:
             first = yield self.address(place, indices)
-        return memory.load(self.out, place, first, expr.dtype, self.environment.notes.get(place.buffer, ""))
+        found = memory.load(self.out, place, first, expr.dtype, self.environment.notes.get(place.buffer, ""))
+        # LLVM would store the lanes alone that differ from what is there.
+        return self.out.unary("freeze", found) if expr.buffer in self.environment.mixed else found
 
     def _from_lanes(self, place: Place, load: Load) -> Steps[Value]:
         """The elements at a vector of indices, which are not checked here, by one instruction where there is one."""

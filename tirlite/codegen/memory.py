@@ -25,18 +25,26 @@ from tirlite.codegen.refused import Refused
 from tirlite.ir import (
     Add,
     Buffer,
+    Call,
     Cast,
     DType,
     Expr,
     IntImm,
     Load,
+    Max,
+    Min,
     Mul,
+    Op,
     Ramp,
+    Select,
+    SeqStmt,
     Stmt,
+    Store,
     Sub,
     Var,
     bool_,
     handle,
+    statements_of,
     u8,
     u16,
     u32,
@@ -79,12 +87,23 @@ class Environment:
         self.places: dict[Buffer, Place] = {}
         self.notes: Mapping[Buffer, str] = {}  # what ends the accesses of a buffer in the loop nest that is open
         self.loops: tuple[Counted, ...] = ()  # around what is written
+        self.mixed: frozenset[Buffer] = frozenset()  # where elements are stored again that were loaded
         self.phases: dict[Load, tuple[int, Expr]] = {}  # of loads that share vectors, see `codegen.interleaved`
         self.costs: dict[Stmt, float] = {}  # of statements without others inside, see `codegen.work`
 
     def counted(self) -> list[tuple[str, Value]]:
         """The variables of the loops around, by the names that messages give them."""
         return [(author_name(var), self.variables[var]) for var in in_written_order(self.loops)]
+
+
+def mixed_in(body: SeqStmt) -> frozenset[Buffer]:
+    """The arrays of which elements are stored that are one of two values, as in `x[i] = min(x[i], y[i])`."""
+    return frozenset(store.buffer for store in statements_of(body, Store) if store.indices and _is_picked(store.value))
+
+
+def _is_picked(value: Expr) -> bool:
+    is_extremum = isinstance(value, Min | Max) and value.dtype.is_float
+    return is_extremum or isinstance(value, Select) or (isinstance(value, Call) and value.op is Op.IF_THEN_ELSE)
 
 
 def natural_alignment(dtype: DType) -> int:

@@ -128,6 +128,8 @@ class Statements:
     def write(self, body: SeqStmt) -> None:
         """The statements of a function, and its end."""
         self._sizing = _behind(body, self.storage.of(Home.HEAP))
+        if self.module.processor.masks_stores_slowly:
+            self.environment.mixed = memory.mixed_in(body)
         run(self.block(body))
         self.out.finish()
 

@@ -15,6 +15,7 @@ from tirlite.analysis.work import (
     is_done_at_once,
     is_written_out,
     meets_itself,
+    meets_other_rows,
     mentions,
     moved_by,
     reads_neighbours,
@@ -237,10 +238,7 @@ def _nest(chain: list[For], facts: Facts, rules: Rules) -> tuple[Stmt, ...] | No
     if made is None:
         made = _sums_together(chain, facts, rules)
     if made is None and not rules.called and meets_itself(innermost) and _is_in_order(innermost):
-        from tirlite.rewrite.at_distance import at_distance
-
-        apart = at_distance(innermost, facts, rules.processor)
-        made = None if apart is None else _within(chain[:-1], apart)
+        made = _at_distance(chain, facts, rules)
     if made is None and len(chain) > 1 and not rules.called:
         from tirlite.rewrite.staggered import staggered
 
@@ -248,9 +246,18 @@ def _nest(chain: list[For], facts: Facts, rules: Rules) -> tuple[Stmt, ...] | No
         made = None if rows is None else _within(chain[:-2], rows)
     if made is None and (steady := with_steady_loads(innermost, facts)) is not None:
         made = _within(chain[:-1], (steady,))
+    if made is None and not rules.called and meets_other_rows(innermost) and _is_in_order(innermost):
+        made = _at_distance(chain, facts, rules)
     if made is None and (followed := with_followed_loads(innermost, facts)) is not None:
         made = _within(chain[:-1], (followed,))
     return made
+
+
+def _at_distance(chain: list[For], facts: Facts, rules: Rules) -> tuple[Stmt, ...] | None:
+    from tirlite.rewrite.at_distance import at_distance
+
+    apart = at_distance(chain[-1], facts, rules.processor)
+    return None if apart is None else _within(chain[:-1], apart)
 
 
 def _has_group(loop: For, facts: Facts) -> bool:

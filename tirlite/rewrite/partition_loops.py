@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tirlite.analysis.facts import Facts
+from tirlite.analysis.work import mentions
 from tirlite.ir import (
     EQ,
     GE,
@@ -15,10 +16,14 @@ from tirlite.ir import (
     FloorMod,
     For,
     ForKind,
+    IfThenElse,
+    Let,
+    Load,
     Max,
     Min,
     PrimFunc,
     Stmt,
+    Store,
     TruncDiv,
     TruncMod,
     While,
@@ -47,16 +52,23 @@ class PartitionLoops(FactsPass):
     `x[max(j - 1, 0)]` is `x[j - 1]` from the second iteration on, so that it can go by vectors. That is done for loops
     whose iterations are independent and write no temporary that could lie in the place of one that they read, with no
     others inside than short ones of constant bounds, where at most 32 iterations at each end differ. Their order stays.
+
+    Two loops of one that loads from one place throughout, where it stores in one iteration: see `stored_once`.
+
     For functions in normal form (see `Normalize`).
 
     Source: TVM calls this loop partitioning (loop_partition.cc), and Halide too (PartitionLoops.cpp).
     """
 
     def rewritten(self, facts: Facts) -> PrimFunc:
-        loops = [loop for loop in statements_of(facts.func.body, For) if _may_have_edges(loop)]
         parts: dict[For, tuple[Stmt, ...]] = {}
-        for loop in loops:
-            if facts.replaces_nothing(loop) and facts.is_independent(loop):
+        for loop in statements_of(facts.func.body, For):
+            if _loads_where_it_stores(loop):
+                from tirlite.rewrite.stored_once import parted
+
+                if (found := parted(loop, facts)) is not None:
+                    parts[loop] = found
+            elif _may_have_edges(loop) and facts.replaces_nothing(loop) and facts.is_independent(loop):
                 from tirlite.rewrite.edges import Edges
 
                 edges = Edges(loop, facts)
@@ -68,6 +80,18 @@ class PartitionLoops(FactsPass):
         from tirlite.rewrite.simplify.simplify import Simplify
 
         return Simplify()(exchanged(facts.func, parts))
+
+
+def _loads_where_it_stores(loop: For) -> bool:
+    """Whether a loop without others inside loads from one place throughout, and stores to the same array."""
+    stmts = [*statements(loop.body)] if loop.kind is ForKind.SERIAL and loop.step == 1 else []
+    stores = [stmt for stmt in stmts if isinstance(stmt, Store)]
+    if not stores or not all(isinstance(stmt, Store | Let | IfThenElse) for stmt in stmts):
+        return False
+    buffer = stores[0].buffer
+    loads = [node for node in walk(loop.body) if isinstance(node, Load) and node.buffer is buffer and node.indices]
+    is_one = all(store.buffer is buffer for store in stores)
+    return is_one and any(not any(mentions(index, loop.var) for index in load.indices) for load in loads)
 
 
 def _may_have_edges(loop: For) -> bool:

@@ -17,10 +17,11 @@ from tirlite.analysis.work import (
     is_done_at_once,
     is_written_out,
     meets_itself,
+    meets_other_rows,
     reads_neighbours,
     resamples,
 )
-from tirlite.ir import For, ForKind, PrimFunc, Stmt, While, statements_of
+from tirlite.ir import For, ForKind, IfThenElse, Let, PrimFunc, Stmt, Store, While, statements, statements_of
 from tirlite.record import record
 from tirlite.rewrite.normalize import exchanged
 from tirlite.rewrite.options import Form
@@ -74,6 +75,10 @@ class VectorizeLoops(FactsPass):
     A loop that stores where it loads goes by vectors where none of these holds two iterations that meet, as when an
     array is turned over in place; a number that decides that is looked at in front of it.
 
+    So does one that loads what lies in another row beside where it stores, whatever rows the loops around go through.
+
+    Where `target` stores some lanes slowly, what iterations store on a condition, and load anyhow, they always store.
+
     Four rows whose floats wait for the one before go together, each as many columns behind as it has to be.
 
     A loop that does no more than add one row after the other to a row of results takes in four at once.
@@ -104,7 +109,13 @@ class VectorizeLoops(FactsPass):
         searches = next(statements_of(facts.func.body, While), None) is not None
         if searches and (counted := _without_counts(facts.func)) is not facts.func:
             facts = Facts(counted)
-        func, processor = facts.func, processor_called(self.target)
+        processor = processor_called(self.target)
+        if processor.masks_stores_slowly and not self.called and (loops := _storing_back(facts.func)):
+            from tirlite.rewrite.stored_back import stored_back
+
+            back = stored_back(facts, loops)
+            facts = facts if back is facts.func else Facts(back)
+        func = facts.func
         made: dict[For, tuple[Stmt, ...]] = {}
         short: list[Short] = []
         if searches or any(map(_may_serve, statements_of(func.body, For))):
@@ -145,10 +156,17 @@ def _without_counts(func: PrimFunc) -> PrimFunc:
     return exchanged(func, made) if made else func
 
 
+def _storing_back(func: PrimFunc) -> list[For]:
+    """The innermost loops that do no more than store, and that on a condition."""
+    loops = (loop for loop in statements_of(func.body, For) if loop.kind in (ForKind.SERIAL, ForKind.PARALLEL))
+    found = [loop for loop in loops if any(isinstance(stmt, IfThenElse) for stmt in loop.body.stmts)]
+    return [loop for loop in found if all(isinstance(each, Let | Store | IfThenElse) for each in statements(loop.body))]
+
+
 def _may_serve(loop: For) -> bool:
     """Whether vectors may serve a loop."""
     serves = has_much_to_do(loop) or asserts_alone(loop) or reads_neighbours(loop) or resamples(loop)
-    serves = serves or meets_itself(loop) or follows_a_place(loop) or is_written_out(loop)
+    serves = serves or meets_itself(loop) or meets_other_rows(loop) or follows_a_place(loop) or is_written_out(loop)
     return loop.kind is ForKind.VECTORIZED or serves
 
 

@@ -53,6 +53,11 @@ class Processor:
         return self.vector_bits >= 512 or (self.vector_bits >= 256 and width >= 4)
 
     @property
+    def masks_stores_slowly(self) -> bool:
+        """Whether a store of some lanes takes many times what one of all lanes does, as on common AVX2 processors."""
+        return self.family == "x86-64" and self.vector_bits == 256
+
+    @property
     def permutes(self) -> bool:
         """Whether an instruction picks lanes out of two vectors, as a third one says."""
         return self.family == "x86-64" and self.vector_bits >= 512
