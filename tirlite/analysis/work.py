@@ -21,6 +21,7 @@ from tirlite.ir import (
     IntImm,
     Let,
     Load,
+    Mul,
     Node,
     PrimFunc,
     SeqStmt,
@@ -300,3 +301,11 @@ def is_small(dtype: DType) -> bool:
 def widens_integers(loop: For) -> bool:
     """Whether small integers become wide ones in a loop, of more than 16 bits."""
     return any(isinstance(e, Cast) and is_wide(e.dtype) and is_small(e.value.dtype) for e in walk(loop.body))
+
+
+def factor_of(product: Mul, var: Var) -> int:
+    """What a variable is multiplied by in a product of it and a constant, else 1."""
+    a, b = product.a, product.b
+    if isinstance(a, IntImm):
+        a, b = b, a
+    return b.value if a is var and isinstance(b, IntImm) else 1

@@ -11,6 +11,7 @@ from tirlite.analysis.facts import Facts
 from tirlite.analysis.work import (
     GROUP,
     asserts_alone,
+    factor_of,
     has_much_to_do,
     is_done_at_once,
     is_written_out,
@@ -474,19 +475,11 @@ def _slides(loads: list[Touch], short: Mapping[Var, int], outer: For) -> bool:
     """
     for index in (each for load in loads if isinstance(load.node, Load) for each in load.node.indices):
         nodes = [*walk(index)]
-        steps = [abs(_factor(node, outer.var)) for node in nodes if isinstance(node, Mul)]
+        steps = [abs(factor_of(node, outer.var)) for node in nodes if isinstance(node, Mul)]
         taps = max((short.get(node, 0) for node in nodes if isinstance(node, Var)), default=0)
         if outer.var in nodes and taps > max(steps, default=1):
             return True
     return False
-
-
-def _factor(product: Mul, var: Var) -> int:
-    """What a variable is multiplied by in a product of it and a constant, else 1."""
-    a, b = product.a, product.b
-    if isinstance(a, IntImm):
-        a, b = b, a
-    return b.value if a is var and isinstance(b, IntImm) else 1
 
 
 def _mentions(touch: Touch, loop: For) -> bool:
