@@ -136,7 +136,7 @@ def convolution(
     window = window if len(window.size) > 1 else window.with_one_row()
     planes, taken = extents(X)[0] * groups, extents(W)[1]
     if goes_by_registers(window, taken, outputs, permutes=permutes):
-        sweep = by_registers(window, kind, planes, groups, store)
+        sweep = by_registers(window, kind, planes, groups, store, permutes=permutes)
     else:
         sweep = sweeping(window, kind, planes, (groups, outputs, taken), store)
 

@@ -47,8 +47,14 @@ def _held(window: Window, lanes: int) -> int:
     return 1 << (needed - 1).bit_length()
 
 
-def by_registers(window: Window, kind: DType, planes: Extent, groups: Extent, store: Inline) -> Inline:
-    """`sweep(x, beyond, w, bias, y)` stores all results by `store`; the padding adds nothing."""
+def by_registers(
+    window: Window, kind: DType, planes: Extent, groups: Extent, store: Inline, *, permutes: bool
+) -> Inline:
+    """`sweep(x, beyond, w, bias, y)` stores all results by `store`; the padding adds nothing.
+
+    Rows outside of the image are lanes that are off where processors have registers for such, as all that permute
+    lanes do. Elsewhere they are left out.
+    """
     (height, width), (rows, columns), (above, left) = window.inputs, window.places, window.before
     (down, across), (row_step, step), row_gap = window.size, window.strides, window.dilations[0]
     high, lanes = _together(rows), _lanes(columns)
@@ -57,8 +63,7 @@ def by_registers(window: Window, kind: DType, planes: Extent, groups: Extent, st
     add = _adding(window, kind, high, lanes)
 
     @tl.inline
-    def load(row, image, t, u, first):
-        inside = u >= 0 and u < height
+    def load(row, image, t, u, first, inside):
         near = min(max(u, 0), height - 1)
         for v in tl.vectorized(held):
             at = first + v
@@ -73,8 +78,12 @@ def by_registers(window: Window, kind: DType, planes: Extent, groups: Extent, st
             for v in tl.vectorized(lanes):
                 totals[k, v] = kind(0)
         for d in tl.static(range(under)):
-            if tl.static(bands > 1 or 0 <= d - above < height):
-                load(row, image, t, i * row_step + d - above, j * step - left)
+            u = i * row_step + d - above
+            if tl.static(bands > 1 and permutes):
+                load(row, image, t, u, j * step - left, u >= 0 and u < height)
+                add(totals, row, value, w, t % groups, d)
+            elif u >= 0 and u < height:
+                load(row, image, t, u, j * step - left, tl.static(True))
                 add(totals, row, value, w, t % groups, d)
         for k in tl.static(range(high)):
             if tl.static(rows % high == 0) or i + k < rows:
