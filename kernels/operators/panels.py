@@ -217,7 +217,8 @@ def conv_bytes(
     (row_step, step), (row_gap, gap) = strides, dilations
     high, wide = (rows - 1) * row_step + (down - 1) * row_gap + 1, (columns - 1) * step + (across - 1) * gap + 1
 
-    copy = _beside(extents(X)[1:], wide, parts * each, pads[:2])
+    kind = X.dtype if X.dtype.bits == W.dtype.bits else W.dtype
+    copy = _beside(extents(X)[1:], wide, parts * each, pads[:2], kind)
 
     @tl.inline
     def panel(results, held, w, biases, t, p):
@@ -244,7 +245,7 @@ def conv_bytes(
         beyond = tl.view(z, z.dtype[1])
         biases = tl.view(b, tl.i32[blocks, size])
         results = tl.view(y, tl.i32[batches, blocks, size, rows * columns])
-        held = tl.alloc(x.dtype[high, wide, parts * each])
+        held = tl.alloc(kind[high, wide, parts * each])
         for t in range(batches):
             for i in tl.parallel(high):
                 copy(held, x, beyond[0], t, i)
@@ -254,7 +255,7 @@ def conv_bytes(
     return conv_bytes.ir
 
 
-def _beside(image: tuple[Extent, ...], wide: Extent, whole: Extent, before: tuple[int, ...]) -> Inline:
+def _beside(image: tuple[Extent, ...], wide: Extent, whole: Extent, before: tuple[int, ...], kind: DType) -> Inline:
     """`copy(held, images, beyond, t, i)`: a row of an image with its padding, all channels of an element together."""
     (taken, height, width), (above, left) = image, before
 
@@ -263,12 +264,12 @@ def _beside(image: tuple[Extent, ...], wide: Extent, whole: Extent, before: tupl
         for j in range(wide):
             if above <= i and i < above + height and left <= j and j < left + width:
                 for c in range(taken):
-                    held[i, j, c] = images[t, c, i - above, j - left]
+                    held[i, j, c] = kind(images[t, c, i - above, j - left])
                 for c in range(taken, whole):
-                    held[i, j, c] = beyond
+                    held[i, j, c] = kind(beyond)
             else:
                 for c in range(whole):
-                    held[i, j, c] = beyond
+                    held[i, j, c] = kind(beyond)
 
     return copy
 

@@ -143,7 +143,8 @@ def test_products_of_matrices() -> None:
     assert "matmul_bytes" in str(compile(f).groups)
 
 
-@pytest.mark.skipif("u8 s8" not in tl.Target.host().processor.dots, reason="no dot products of bytes")
+@pytest.mark.skipif(tl.Target.host().processor.family != "x86-64", reason="no dot products of bytes or halves")
+@pytest.mark.parametrize("target", [*["host"] * ("u8 s8" in tl.Target.host().processor.dots), "x86-64-v3"])
 @pytest.mark.parametrize(
     ("shape", "of", "attrs", "is_cut"),
     [
@@ -156,10 +157,10 @@ def test_products_of_matrices() -> None:
     ],
 )
 def test_convolutions_of_many_products_go_by_panels(
-    shape: tuple[int, ...], of: tuple[int, ...], attrs: dict[str, Any], *, is_cut: bool
+    shape: tuple[int, ...], of: tuple[int, ...], attrs: dict[str, Any], *, is_cut: bool, target: str
 ) -> None:
     f = layer(tl.u8, tl.i8, shape, of, **attrs)
-    net, x = compile(f), extremes(np.random.default_rng(7), tl.u8, shape)
+    net, x = compile(f, target=tl.Target(target)), extremes(np.random.default_rng(7), tl.u8, shape)
     assert ("conv_bytes_panels" in str(net.ir)) is is_cut
     np.testing.assert_array_equal(net(x), by_definition(f, x))
 

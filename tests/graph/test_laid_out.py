@@ -82,20 +82,23 @@ def test_columns_by_the_dozen_are_cut_into_panels_that_are_not_copied(rows: obje
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(net))(x), net(x))
 
 
-@pytest.mark.skipif("u8 s8" not in tl.Target.host().processor.dots, reason="no dot products of bytes")
+@pytest.mark.skipif(tl.Target.host().processor.family != "x86-64", reason="no dot products of bytes or halves")
+@pytest.mark.parametrize(
+    ("target", "group"), [*[("host", 4)] * ("u8 s8" in tl.Target.host().processor.dots), ("x86-64-v3", 2)]
+)
 @pytest.mark.parametrize("rows", [1, 5, n])
 @pytest.mark.parametrize("dtype", [tl.u8, tl.i8])
-@pytest.mark.parametrize(("terms", "columns"), [(40, 96), (40, 100), (38, 64)])
+@pytest.mark.parametrize(("terms", "columns"), [(40, 96), (40, 100), (38, 64), (37, 64)])
 def test_columns_of_bytes_are_cut_into_panels_by_groups(
-    rows: object, dtype: tl.ir.DType, terms: int, columns: int
+    rows: object, dtype: tl.ir.DType, terms: int, columns: int, target: str, group: int
 ) -> None:
     weights = RNG.integers(-128, 127, (terms, columns), np.int8, endpoint=True)
     g = Builder("layer")
     x = g.input("x", dtype[2, rows, terms])
     zero, none = g.constant(np.array(7, dtype.numpy)), g.constant(np.zeros(columns, np.int8))
     function = g.function(g.matmul_integer(x, g.constant(weights, name="w"), zero, none))
-    net = compile(function)
-    assert ("product_bytes" in str(net.ir)) is (terms % 4 == 0)
+    net = compile(function, target=tl.Target(target))
+    assert ("product_bytes" in str(net.ir)) is (terms % group == 0)
     limits = np.iinfo(dtype.numpy)
     x = RNG.integers(limits.min, limits.max, (2, 7 if rows is n else rows, terms), dtype.numpy, endpoint=True)
     np.testing.assert_array_equal(net(x), evaluate(function, x))

@@ -19,6 +19,7 @@ from tirlite.graph.operators.laid_out import (
     CONVOLUTION_BYTES,
     DEPTHWISE,
     DOTS,
+    HALVES,
     NARROW,
     PERMUTES,
     PRODUCT,
@@ -31,10 +32,16 @@ from tirlite.graph.operators.laid_out import (
     by_winograd,
     bytes_by_groups,
     conv_by_panels,
+    conv_bytes_by_halves,
+    conv_bytes_by_pairs,
     conv_bytes_by_panels,
     groups,
+    halves,
+    pairs,
+    pairs_of_bytes,
     panels,
     panels_of_bytes,
+    panels_of_halves,
     panels_of_outputs,
     panels_of_transpose,
     product_by_panels,
@@ -44,6 +51,7 @@ from tirlite.graph.operators.laid_out import (
 )
 from tirlite.graph.operators.linear import as_it_lies, transposed
 from tirlite.graph.program import Program
+from tirlite.ir import DType, i16
 from tirlite.record import record
 
 
@@ -54,7 +62,7 @@ class Layout:
     These are None where the call is better computed as it is. Without an operator it is the call's own. With `needs`
     it pays where processors have that: these dot products, permutations of lanes, or tiles with short rows. With
     `shape`, which tells what shape the operand takes, it is laid out while others go on, which takes as long as it does
-    to read it.
+    to read it. With `dtype` it becomes of that type.
     """
 
     op: Op | None
@@ -63,6 +71,7 @@ class Layout:
     attrs: Callable[[Call], Attrs | None]
     needs: str = ""
     shape: Callable[[tuple[int, ...]], tuple[int, ...]] | None = None
+    dtype: DType | None = None
 
 
 def _by_panels(sizes: Sizes = WIDE, needs: str = "") -> dict[str, Layout]:
@@ -83,6 +92,9 @@ LAYOUTS: Mapping[str, Layout] = {
     "rows in registers": Layout(DEPTHWISE, 1, as_they_are, by_registers, PERMUTES),
     "panels of bytes": Layout(CONVOLUTION_BYTES, 2, panels_of_bytes, conv_bytes_by_panels, DOTS),
     "groups": Layout(BYTES, 1, groups, bytes_by_groups, DOTS),
+    "pairs": Layout(BYTES, 1, pairs, pairs_of_bytes, HALVES, dtype=i16),
+    "panels of halves": Layout(CONVOLUTION_BYTES, 2, panels_of_halves, conv_bytes_by_pairs, HALVES, dtype=i16),
+    "halves": Layout(None, 2, halves, conv_bytes_by_halves, HALVES, dtype=i16),
     "transposed": Layout(None, 1, transposed, as_it_lies),
 }
 
@@ -158,7 +170,9 @@ def lay_out(made: Program, folded: Mapping[Expr, Constant], layouts: Mapping[str
                 continue
             if (name, source) not in found:
                 called = f"{source.name}_{name.replace(' ', '_')}" if source.name else ""
-                found[name, source] = constant(filling.array(layout, source.value), source.dtype, name=called)
+                found[name, source] = constant(
+                    filling.array(layout, source.value), layout.dtype or source.dtype, name=called
+                )
             args = list(step.args)
             args[layout.operand] = found[name, source]
             calls[step] = Call(layout.op or step.op, tuple(args), attrs, name=step.name, span=step.span)

@@ -42,6 +42,9 @@ SHORT_ROWS = "short rows"
 # The dot products of bytes, and how many of each column these take at once.
 DOTS = "u8 s8"
 _GROUP = 4
+# Processors that multiply pairs of halves, and no bytes: weights are halves there, so that none are widened at calls.
+HALVES = "halves"
+_PAIR = 2
 # An image of bytes is copied with its inputs side by side, which so many products of each pay for, and so many inputs.
 # The sums of a panel are held meanwhile, at so many places. Of points so many places fill vectors as they lie.
 _PRODUCTS = 512
@@ -139,29 +142,48 @@ def shape_of_outputs(weights: tuple[int, ...], sizes: Sizes = WIDE) -> tuple[int
     return outputs // size, *others, size
 
 
-def bytes_by_groups(call: Call) -> Attrs | None:
+def bytes_by_groups(call: Call, group: int = _GROUP, sizes: Sizes = WIDE) -> Attrs | None:
     """The attributes of what computes a product of bytes and a matrix by panels of it, if terms are whole groups."""
     if call.op.name != "matmul_bytes":
         return None
     a, b = (each.tensor for each in call.args[:2])
     terms, columns = b.shape
-    is_whole = isinstance(terms, int) and terms > 0 and terms % _GROUP == 0
-    is_full = isinstance(columns, int) and (_columns_of_panel(columns) > 0 or 2 * columns > WIDE[0])
+    is_whole = isinstance(terms, int) and terms > 0 and terms % group == 0
+    is_full = isinstance(columns, int) and (_columns_of_panel(columns, sizes) > 0 or 2 * columns > sizes[0])
     return Attrs() if is_whole and is_full and (a.dtype, b.dtype) == (u8, i8) else None
 
 
-def groups(weights: Array) -> Array:
+def groups(weights: Array, group: int = _GROUP, sizes: Sizes = WIDE) -> Array:
     """A matrix of bytes as panels of columns, of each of which the terms that are multiplied together lie so.
 
     The last panel is filled up with columns of 0.
     """
     terms, columns = weights.shape
-    size = _columns_of_panel(columns) or WIDE[0]
+    size = _columns_of_panel(columns, sizes) or sizes[0]
     whole = np.pad(weights, [(0, 0), (0, -columns % size)])
-    return np.ascontiguousarray(np.moveaxis(whole.reshape(terms // _GROUP, _GROUP, -1, size), (2, 0, 3, 1), range(4)))
+    return np.ascontiguousarray(np.moveaxis(whole.reshape(terms // group, group, -1, size), (2, 0, 3, 1), range(4)))
 
 
-def conv_bytes_by_panels(call: Call) -> Conv | None:
+def pairs(weights: Array) -> Array:
+    """The same of halves."""
+    return groups(halves(weights), _PAIR, NARROW)
+
+
+def halves(weights: Array) -> Array:
+    return weights.astype(np.int16)
+
+
+def pairs_of_bytes(call: Call) -> Attrs | None:
+    """The attributes of what computes a product of bytes by panels of halves."""
+    return bytes_by_groups(call, _PAIR, NARROW)
+
+
+def conv_bytes_by_halves(call: Call) -> Attrs | None:
+    """The attributes of a convolution of bytes, if its weights are bytes too."""
+    return call.attrs if call.op.name == "conv_bytes" and call.args[2].dtype == i8 else None
+
+
+def conv_bytes_by_panels(call: Call, group: int = _GROUP, sizes: Sizes = WIDE) -> Conv | None:
     """The attributes of what computes a convolution of bytes by panels of outputs, where that pays."""
     attrs = call.attrs
     if not isinstance(attrs, Conv) or call.op.name != "conv_bytes" or attrs.groups != 1 or call.tensor.rank != 4:
@@ -174,14 +196,24 @@ def conv_bytes_by_panels(call: Call) -> Conv | None:
     taken, height, width, outputs, down, across, inputs, rows, columns = known
     is_small = taken * height * width <= _COPIED and rows * columns <= (_PLACES if down * across > 1 else _POINTS)
     pays = inputs >= _INPUTS and outputs * down * across >= _PRODUCTS
-    return attrs if is_small and pays and inputs % _GROUP == 0 and _columns_of_panel(outputs) else None
+    return attrs if is_small and pays and inputs % group == 0 and _columns_of_panel(outputs, sizes) else None
 
 
-def panels_of_bytes(weights: Array) -> Array:
+def panels_of_bytes(weights: Array, group: int = _GROUP, sizes: Sizes = WIDE) -> Array:
     """The weights of a convolution of bytes, inputs last, as panels of outputs, some inputs of each side by side."""
     outputs, *window, inputs = weights.shape
-    made = weights.reshape(-1, _columns_of_panel(outputs), *window, inputs // _GROUP, _GROUP)
+    made = weights.reshape(-1, _columns_of_panel(outputs, sizes), *window, inputs // group, group)
     return np.ascontiguousarray(np.moveaxis(made, 1, -2))
+
+
+def panels_of_halves(weights: Array) -> Array:
+    """The same of halves, two inputs side by side."""
+    return panels_of_bytes(halves(weights), _PAIR, NARROW)
+
+
+def conv_bytes_by_pairs(call: Call) -> Conv | None:
+    """The attributes of what computes a convolution of bytes by these, where that pays."""
+    return conv_bytes_by_panels(call, _PAIR, NARROW)
 
 
 def conv_by_panels(call: Call, sizes: Sizes = WIDE) -> Conv | None:
