@@ -351,10 +351,10 @@ class _Finder:
             assert isinstance(stmt, For)
             self.visible = visibilities(stmt)
         # A bound or the condition of an if is evaluated outside the body, but is listed on the composite's `after`.
-        self.touch(_outside(stmt), outer, position)
+        self.touch([*_outside(stmt)[::-1]], outer, position)
         self.open.append(region)
         if isinstance(stmt, While):
-            self.touch((stmt.condition,), region, position)
+            self.touch([stmt.condition], region, position)
 
     def open_else(self, stmt: Stmt) -> None:
         then = self.open[-1]
@@ -371,12 +371,12 @@ class _Finder:
 
     def store(self, stmt: Store) -> None:
         region, position = self.add(stmt)
-        self.touch((*stmt.indices, stmt.value), region, position)
+        self.touch([stmt.value, *stmt.indices[::-1]], region, position)
         self.record(stmt.buffer, AccessKind.WRITE, region, position, stmt)
 
     def allocate(self, stmt: Allocate) -> None:
         region, position = self.add(stmt)
-        self.touch(stmt.buffer.shape, region, position)
+        self.touch([*stmt.buffer.shape[::-1]], region, position)
         visibility = self.visible.get(stmt) if self.visible and self.in_thread() else None
         allocation = self.roots[stmt.buffer] = Allocation(stmt.buffer, region, position, [], visibility)
         self.allocations.append(allocation)
@@ -384,29 +384,28 @@ class _Finder:
     def leaf(self, stmt: Stmt) -> None:
         region, position = self.add(stmt)
         if isinstance(stmt, View):
-            self.touch(stmt.buffer.shape, region, position)
+            self.touch([*stmt.buffer.shape[::-1]], region, position)
             if stmt.source in self.roots:
                 self.roots[stmt.buffer] = self.roots[stmt.source]
-            self.touch(stmt.children(), region, position)
+            self.touch([*stmt.children()[::-1]], region, position)
         elif isinstance(stmt, KernelCall):
             self.call(stmt, region, position)
         else:
             if is_barrier(stmt):
                 region.barriers.append(position)
-            self.touch(stmt.children(), region, position)
+            self.touch([*stmt.children()[::-1]], region, position)
 
     def call(self, call: KernelCall, region: Region, position: int) -> None:
         """Record what the callee does to the buffers that it is given: what it leaves alone must be there as well."""
-        self.touch([value for _, value in call.scalars()], region, position)
+        self.touch(list[Node](value for _, value in call.scalars())[::-1], region, position)
         uses = self.uses.of(call.callee)
         for use, kind in _KINDS.items():
             for param, buffer in call.buffers():
                 if (uses[param] or Use.READ) & use:
                     self.record(buffer, kind, region, position, call, param)
 
-    def touch(self, exprs: Sequence[Node], region: Region, position: int) -> None:
-        """Record the reads and opaque uses in expressions, in order."""
-        stack = [each for each in exprs[::-1] if type(each) not in _ATOMS]
+    def touch(self, stack: list[Node], region: Region, position: int) -> None:
+        """Record the reads and opaque uses in expressions, of which the first one is the last of the list."""
         while stack:
             node = stack.pop()
             if type(node) in _ATOMS:

@@ -48,6 +48,8 @@ _Declaration: TypeAlias = Allocate | View
 _DECLARATIONS = (Allocate, View)
 # What is told apart by one look: nothing stands below it.
 _ATOMS: frozenset[type[Node]] = frozenset((IntImm, FloatImm, Var))
+# What names meant before a body.
+_Outside: TypeAlias = "dict[Buffer, tuple[Window | None, Resident | None]]"
 _Composite: TypeAlias = For | While | IfThenElse | AttrStmt
 
 
@@ -85,7 +87,8 @@ class Walk:
     def _body(self, old: SeqStmt, new: SeqStmt, region: Region) -> Steps[None]:
         """Two bodies; what they declare is forgotten at their end."""
         names: list[Var] = []
-        buffers: dict[Buffer, tuple[Window | None, Resident | None]] = {}
+        # What the function's own body declares is asked for by nothing behind its end.
+        buffers: _Outside | None = None if region.parent is None else {}
         after, rest, new_end = 0, new.stmts, len(new.stmts)
         before, olds, old_end = 0, old.stmts, len(old.stmts)
         while True:
@@ -118,10 +121,8 @@ class Walk:
             raise Wrong("a statement is lost", at=olds[before])
         if after < new_end:
             raise Wrong("a statement is new", at=rest[after])
-        if region.parent is None:
-            return
         self._known.difference_update(names)
-        for buffer, (window, resident) in buffers.items():
+        for buffer, (window, resident) in (buffers or {}).items():
             if window is None:
                 self._windows.pop(buffer, None)
             else:
@@ -136,7 +137,7 @@ class Walk:
         olds: Sequence[Any],
         news: Sequence[Any],
         region: Region,
-        outside: dict[Buffer, tuple[Window | None, Resident | None]],
+        outside: _Outside | None,
     ) -> None:
         """Declarations that stand between two statements. `outside` keeps what their names meant before."""
         stmt: _Declaration
@@ -149,12 +150,12 @@ class Walk:
                 self._demand_known(stmt, is_moved=before is None)
             if before is None and buffer in windows:
                 raise Wrong(f"`{buffer.name}` is declared again where it was not", [buffer], stmt)
-            if buffer not in outside:
+            if outside is not None and buffer not in outside:
                 outside[buffer] = windows.get(buffer), residents.get(buffer)
             windows[buffer] = self._window(stmt, region)
         for stmt in olds:
             buffer = stmt.buffer
-            if buffer not in outside:
+            if outside is not None and buffer not in outside:
                 outside[buffer] = windows.get(buffer), residents.get(buffer)
             self._touch([*buffer.shape], region, stmt)
             if isinstance(stmt, Allocate):
