@@ -250,10 +250,13 @@ def _way_to(loop: Stmt, body: SeqStmt) -> tuple[tuple[SeqStmt, Stmt], ...]:
     return ()
 
 
+# Python 3.11 finds a member through its enum in ten times the time that it takes to find a name of the module.
+READ, WRITE, OPAQUE = AccessKind
+
 # What most expressions are made of: told apart by one look.
 _ATOMS: frozenset[type[Node]] = frozenset((IntImm, FloatImm, Var))
 
-_KINDS = {Use.READ: AccessKind.READ, Use.WRITE: AccessKind.WRITE, Use.OPAQUE: AccessKind.OPAQUE}
+_KINDS = {Use.READ: READ, Use.WRITE: WRITE, Use.OPAQUE: OPAQUE}
 
 
 # What is to be done on the way out of a body, with the composite that it is of.
@@ -372,7 +375,7 @@ class _Finder:
     def store(self, stmt: Store) -> None:
         region, position = self.add(stmt)
         self.touch([stmt.value, *stmt.indices[::-1]], region, position)
-        self.record(stmt.buffer, AccessKind.WRITE, region, position, stmt)
+        self.record(stmt.buffer, WRITE, region, position, stmt)
 
     def allocate(self, stmt: Allocate) -> None:
         region, position = self.add(stmt)
@@ -412,7 +415,7 @@ class _Finder:
                 continue
             if isinstance(node, Load):
                 stack += node.indices[::-1]
-                self.record(node.buffer, AccessKind.READ, region, position, node)
+                self.record(node.buffer, READ, region, position, node)
                 continue
             if isinstance(node, Binary):
                 stack += (node.b, node.a)
@@ -422,14 +425,14 @@ class _Finder:
                 stack.pop()  # its buffer
                 self.record_address(node, region, position)
             elif isinstance(node, BufferRef):
-                self.record(node.buffer, AccessKind.OPAQUE, region, position, node)
+                self.record(node.buffer, OPAQUE, region, position, node)
             elif isinstance(node, Call) and node.op is Op.ADDRESS_OF:
                 self.record_address(node, region, position)
 
     def record_address(self, call: Call, region: Region, position: int) -> None:
         operand = call.args[0]
         if isinstance(operand, Load | BufferRef):
-            self.record(operand.buffer, AccessKind.OPAQUE, region, position, call)
+            self.record(operand.buffer, OPAQUE, region, position, call)
 
     def record(
         self,

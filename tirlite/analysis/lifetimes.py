@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tirlite.analysis.access import AccessKind, Allocation, LinearSequence, Region, Touch, linear_sequence
+from tirlite.analysis.access import OPAQUE, Allocation, LinearSequence, Region, Touch, linear_sequence
 from tirlite.analysis.regions import child_of
 from tirlite.analysis.threads import Visibility
 from tirlite.ir import Buffer, For, IfThenElse, PrimFunc, While
@@ -71,7 +71,7 @@ def _live(allocation: Allocation) -> tuple[Interval, ...]:
     if allocation.visibility is Visibility.NESTED:
         assert home.attach is not None
         return (_whole(home.attach),)
-    if allocation.buffer.volatile or AccessKind.OPAQUE in [touch.kind for touch in touches]:
+    if allocation.buffer.volatile or OPAQUE in [touch.kind for touch in touches]:
         first, last = _whole(home)
         if allocation.visibility is Visibility.BLOCK:
             return _between_barriers(home, (first, last))
@@ -97,7 +97,7 @@ def _live(allocation: Allocation) -> tuple[Interval, ...]:
 
 def _are_plain(touches: Sequence[Touch], home: Region) -> bool:
     """Whether these are all loads and stores in one body."""
-    return not [touch for touch in touches if touch.region is not home or touch.kind is AccessKind.OPAQUE]
+    return not [touch for touch in touches if touch.region is not home or touch.kind is OPAQUE]
 
 
 def _whole(region: Region) -> Interval:

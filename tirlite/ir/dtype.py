@@ -57,6 +57,8 @@ class TypeCode(Enum):
     HANDLE = "handle"
 
 
+# Python 3.11 finds a member through its enum in ten times the time that it takes to find a name of the module.
+_BOOL, _INT, _UINT, _FLOAT, _BFLOAT, _HANDLE = TypeCode
 _SHORT = {TypeCode.INT: "i", TypeCode.UINT: "u", TypeCode.FLOAT: "f", TypeCode.BFLOAT: "bf"}
 
 
@@ -88,25 +90,25 @@ class DType:
 
     @property
     def is_bool(self) -> bool:
-        return self.code is TypeCode.BOOL
+        return self.code is _BOOL
 
     @property
     def is_integer(self) -> bool:
         """Signed or unsigned, but not bool."""
-        return self.code is TypeCode.INT or self.code is TypeCode.UINT
+        return self.code is _INT or self.code is _UINT
 
     @property
     def is_signed(self) -> bool:
-        return self.code is TypeCode.INT
+        return self.code is _INT
 
     @property
     def is_float(self) -> bool:
-        return self.code is TypeCode.FLOAT or self.code is TypeCode.BFLOAT
+        return self.code is _FLOAT or self.code is _BFLOAT
 
     @property
     def is_handle(self) -> bool:
         """An address, opaque to the IR."""
-        return self.code is TypeCode.HANDLE
+        return self.code is _HANDLE
 
     @property
     def scalar(self) -> DType:

@@ -15,7 +15,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from tirlite.analysis.access import AccessKind, Allocation, LinearSequence, Region, Touch
+from tirlite.analysis.access import WRITE, Allocation, LinearSequence, Region, Touch
 from tirlite.analysis.facts import Facts, of_facts
 from tirlite.analysis.lifetimes import Lifetime
 from tirlite.analysis.regions import regions_around
@@ -193,7 +193,7 @@ class _Meetings:
         """
         low, high = during
         if (destination, low) not in self.firsts:
-            write = next((t for t in destination.touches if t.position >= low and t.kind is AccessKind.WRITE), None)
+            write = next((t for t in destination.touches if t.position >= low and t.kind is WRITE), None)
             self.firsts[destination, low] = write
         if (source, high) not in self.firsts:
             self.firsts[source, high] = next((t for t in reversed(source.touches) if t.position < high), None)
@@ -208,7 +208,7 @@ def _near(
 ) -> Sequence[tuple[int, Allocation]]:
     """Those of a group, each with its last use, whose last use is near to the first write."""
     touches = destination.touches
-    written = next((t.position for t in touches if t.position >= born and t.kind is AccessKind.WRITE), born)
+    written = next((t.position for t in touches if t.position >= born and t.kind is WRITE), born)
     place = bisect_right(group, written, key=_first)
     return group[max(0, place - _NEAREST) : place + _NEAREST]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from tirlite.analysis.access import AccessKind, Allocation, Region, Touch
+from tirlite.analysis.access import OPAQUE, WRITE, Allocation, Region, Touch
 from tirlite.analysis.call_demands import may_be_empty
 from tirlite.analysis.dependence import exclude_each_other, out_of_order, plainly_ordered, relation, shared_loops
 from tirlite.analysis.facts import Facts
@@ -95,7 +95,7 @@ class InPlaceProof:
     def accesses(self) -> tuple[tuple[Buffer, Node, bool], ...]:
         """The touches in program order: the buffer of the two, what touches it, and whether that writes."""
         found = [
-            (touch.position, isinstance(touch.node, KernelCall), touch.kind is AccessKind.WRITE, buffer, touch.node)
+            (touch.position, isinstance(touch.node, KernelCall), touch.kind is WRITE, buffer, touch.node)
             for buffer, touches in zip((self.destination, self.source), self.touches, strict=True)
             for touch in touches
         ]
@@ -200,7 +200,7 @@ class Prover:
     def _among(self, destination: Allocation, source: Allocation, uses: _Uses) -> Obstacle | None:
         """What loads and stores stand against it."""
         home, roots = destination.home, (source.buffer, destination.buffer)
-        writes, accesses = [t for t in uses[0] if t.kind is AccessKind.WRITE], list(uses[1])
+        writes, accesses = [t for t in uses[0] if t.kind is WRITE], list(uses[1])
         if self.has_calls:
             writes, accesses = ([t for t in each if not _is_call(t)] for each in (writes, accesses))
         if _are_plainly_ordered(accesses, writes, home, roots):
@@ -228,7 +228,7 @@ class Prover:
 
     def _in_calls(self, home: Region, uses: _Uses) -> Steps[Obstacle | None]:
         """The same for pairs of which one or both are calls."""
-        writes = [touch for touch in uses[0] if touch.kind is AccessKind.WRITE]
+        writes = [touch for touch in uses[0] if touch.kind is WRITE]
         pairs = [(a, w) for a in uses[1] for w in writes if _is_call(a) or _is_call(w)]
         if len(pairs) > _MOST_COMPARED:
             return _too_many(len(pairs))
@@ -268,14 +268,14 @@ class Prover:
     def _unfit_alone(self, allocation: Allocation, touches: Sequence[Touch]) -> Obstacle | None:
         buffer = allocation.buffer
         for touch in allocation.touches:
-            if touch.kind is AccessKind.OPAQUE:
+            if touch.kind is OPAQUE:
                 return Reason(_ADDRESS_TAKEN, (buffer,))
         if buffer.volatile or (self.has_views and any(touch.buffer.volatile for touch in touches)):
             return Reason("`{}` is volatile", (buffer,))
         if buffer in self.remarked:
             return Reason(_REMARKED, (buffer,))
         home = allocation.home
-        for inner in dict.fromkeys([touch.region for touch in touches]):
+        for inner in dict.fromkeys([touch.region for touch in touches if touch.region is not home]):
             for region in regions_between(inner, home):
                 if isinstance(region.composite, AttrStmt) and region.composite.key is AttrKey.EXTERN_SCOPE:
                     return Reason("`{}` is touched inside an extern scope", (buffer,))

@@ -22,7 +22,7 @@ from tirlite.analysis.regions import regions_around
 from tirlite.analysis.threads import Visibility
 from tirlite.analysis.work import distributed_loops
 from tirlite.diag import KernelError, Message, PlanMessage, Span
-from tirlite.ir import Buffer, DType, For, PrimFunc, TypeCode, Var, calls_in
+from tirlite.ir import Buffer, DType, For, PrimFunc, Var, calls_in
 from tirlite.ir.shapes import least_alignment
 from tirlite.plan import Plan, Pool, Problem, Rank, Request, StorageScope
 from tirlite.plan.order import drawn, samples
@@ -189,7 +189,7 @@ def left_alone(buffer: Buffer, size: Size | None) -> str | None:
         return None
     if scope.rank is Rank.LOCAL or scope.rank is Rank.WARP:
         return "local memory is left to the registers"
-    if buffer.dtype.code is TypeCode.HANDLE:
+    if buffer.dtype.is_handle:
         return "it holds handles"
     if size is None:
         return "its size is not known on entry to the function, nor a bound on it"
