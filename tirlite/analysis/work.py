@@ -165,9 +165,11 @@ def meets_other_rows(loop: For) -> bool:
     rows = {store.buffer: store.indices[:-1] for store in stores if store.indices and store.indices[-1] is loop.var}
     if not rows or any(store.buffer.volatile for store in stores):
         return False
+    loads = [node for node in walk(loop.body) if isinstance(node, Load) and node.buffer in rows]
+    if not loads:
+        return False
     from tirlite.ir.equal import are_equal
 
-    loads = (node for node in walk(loop.body) if isinstance(node, Load) and node.buffer in rows)
     return any(load.indices[-1] is loop.var and not are_equal(load.indices[:-1], rows[load.buffer]) for load in loads)
 
 
