@@ -95,10 +95,9 @@ class Resident:
     """One Allocate of the original program, where the rewritten one keeps it, and all that happens to it, in order.
 
     At `position` it begins anew. `opaque` is where its address is first handed on, and the statement that first touches
-    it if it is volatile.
-    `thread` is the innermost loop over threads around the Allocate, `block` that over blocks; `is_forked` says that
-    loops over threads inside of that one touch it. If several threads use it, `stretches` are the positions at which
-    they may do so.
+    it if it is volatile. `thread` is the innermost loop over threads around the Allocate, `block` that over blocks;
+    `is_forked` says that loops over threads inside of that one touch it. If several threads use it, `stretches` are the
+    positions at which they may do so.
     """
 
     stmt: Allocate

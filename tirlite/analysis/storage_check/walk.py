@@ -157,7 +157,7 @@ class Walk:
             buffer = stmt.buffer
             if outside is not None and buffer not in outside:
                 outside[buffer] = windows.get(buffer), residents.get(buffer)
-            self._touch([*buffer.shape], region, stmt)
+            self._touch([*buffer.shape[::-1]], region, stmt)
             if isinstance(stmt, Allocate):
                 residents[buffer] = self._begin(stmt, region)
             else:
