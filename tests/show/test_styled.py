@@ -8,8 +8,8 @@ from io import StringIO
 import pytest
 
 from tirlite.show import Piece, Role, block, coloured, escaped, folded, marked_text, plain, python_text, write
-from tirlite.show.carets import carets, framed, unframed
 from tirlite.show.html import COLOURS
+from tirlite.show.styled import carets, framed, unframed
 
 PIECES = (Piece("error", Role.ERROR), Piece(": a < b\n"), Piece("^^\n^", Role.MAIN_MARK))
 

@@ -160,8 +160,14 @@ def _of_table(arguments: argparse.Namespace, fitting: FirstFit) -> tuple[Problem
 
 
 def _of_model(arguments: argparse.Namespace, _: FirstFit) -> tuple[Problem, Plan]:
-    from tirlite.cli.model_options import by_identifier, dims_of_model, told_constants, told_dims
-    from tirlite.cli.plan_model import ToldOfModel, model_plan
+    from tirlite.cli.model_options import (
+        ToldOfModel,
+        by_identifier,
+        dims_of_model,
+        model_plan,
+        told_constants,
+        told_dims,
+    )
     from tirlite.cli.plan_report import failure_json
 
     for name in _OF_TABLES:

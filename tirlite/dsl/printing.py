@@ -1,8 +1,12 @@
-"""Translates `print(...)`: to one text, with a place for each value, see `ir.printing`."""
+"""Translates what kernels print, and the messages of asserts: to one text, with a place for each value.
+
+See `ir.printing` and `ir.assertion`.
+"""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 
 from tirlite.diag import Message
 from tirlite.dsl.convert import is_literal, number
@@ -10,6 +14,7 @@ from tirlite.dsl.expression import Expressions
 from tirlite.dsl.parameters import described
 from tirlite.dsl.refused import NotInKernels, refusal
 from tirlite.dsl.vocabulary import UnknownKeyword, WrongArgument
+from tirlite.ir.assertion import PLACE, places_in
 from tirlite.ir.dtype import i32
 from tirlite.ir.expr import Call, Expr, StringImm
 from tirlite.ir.op import Op
@@ -64,17 +69,28 @@ def _shown(node: ast.expr, expressions: Expressions) -> tuple[str, list[Expr]]:
 
 
 def _f_string(node: ast.JoinedStr, expressions: Expressions) -> tuple[str, list[Expr]]:
+    def shown(part: ast.FormattedValue) -> tuple[str, list[Expr]]:
+        spec = _spec(part, expressions)
+        text, values = _shown(part.value, expressions)
+        if spec and not values:
+            value = expressions.value(part.value)
+            text, values = ("{}", [number(value, expressions.span(part.value))]) if is_literal(value) else (text, [])
+        return (f"{{:{spec}}}" if spec and values else text), values
+
+    return _joined(node, shown)
+
+
+def _joined(
+    node: ast.JoinedStr, shown: Callable[[ast.FormattedValue], tuple[str, list[Expr]]]
+) -> tuple[str, list[Expr]]:
+    """The text of an f-string, of which each part in braces has the text and the values that `shown` gives."""
     texts: list[str] = []
     values: list[Expr] = []
     for part in node.values:
         if isinstance(part, ast.FormattedValue):
-            spec = _spec(part, expressions)
-            text, shown = _shown(part.value, expressions)
-            if spec and not shown:
-                value = expressions.value(part.value)
-                text, shown = ("{}", [number(value, expressions.span(part.value))]) if is_literal(value) else (text, [])
-            texts.append(f"{{:{spec}}}" if spec and shown else text)
-            values += shown
+            text, more = shown(part)
+            texts.append(text)
+            values += more
         elif isinstance(part, ast.Constant):
             texts.append(_escaped(str(part.value)))
     return "".join(texts), values
@@ -99,12 +115,40 @@ def _format(node: ast.Call, text: ast.expr, expressions: Expressions) -> tuple[s
     return written, values
 
 
-def _constant(node: ast.expr, expressions: Expressions) -> str:
+def _constant(node: ast.expr, expressions: Expressions, word: str = "print") -> str:
     value = expressions.value(node)
     if not isinstance(value, str):
-        raise WrongArgument("print", "a text", described(value), span=expressions.span(node)).error()
+        raise WrongArgument(word, "a text", described(value), span=expressions.span(node)).error()
     return value
 
 
 def _escaped(text: str) -> str:
     return text.replace("{", "{{").replace("}", "}}")
+
+
+def told(node: ast.expr, expressions: Expressions) -> tuple[str, tuple[Expr, ...]]:
+    """What an assert tells: a text, an f-string of plain values, or `"...{}...".format(...)`, which says the same."""
+    if isinstance(node, ast.JoinedStr):
+        text, values = _joined(node, lambda part: _told_value(node, part, expressions))
+        return (text, tuple(values)) if values else (text.replace("{{", "{").replace("}}", "}"), ())
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "format":
+        return _told_format(node, node.func.value, expressions)
+    return _constant(node, expressions, "assert"), ()
+
+
+def _told_value(node: ast.expr, part: ast.FormattedValue, expressions: Expressions) -> tuple[str, list[Expr]]:
+    if part.conversion != -1 or part.format_spec is not None:
+        instead = "write {value} alone: numbers are shown with as many digits as they need"
+        raise NotInKernels("a format in a message", instead, span=expressions.span(node)).error()
+    value = expressions.value(part.value, conditional=True)
+    return (_escaped(value), []) if isinstance(value, str) else (PLACE, [number(value, expressions.span(part.value))])
+
+
+def _told_format(node: ast.Call, text: ast.expr, expressions: Expressions) -> tuple[str, tuple[Expr, ...]]:
+    message = expressions.value(text)
+    if not isinstance(message, str) or node.keywords or places_in(message) != len(node.args) or not node.args:
+        instead = 'write as many places {} as values, as in "{} of {}".format(i, n)'
+        raise NotInKernels("a message of this form", instead, span=expressions.span(node)).error()
+    return message, tuple(
+        number(expressions.value(each, conditional=True), expressions.span(each)) for each in node.args
+    )

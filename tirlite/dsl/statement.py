@@ -174,7 +174,7 @@ class Statements:
         text: str = self.expressions.places.text(stmt.test)
         values: tuple[Expr, ...] = ()
         if stmt.msg is not None:
-            from tirlite.dsl.assert_message import told
+            from tirlite.dsl.printing import told
 
             text, values = told(stmt.msg, self.expressions)
         self.scope.add(Assert(test, text, values, span=self._span(stmt)))

@@ -58,7 +58,7 @@ from tirlite.ir.expr import (
 )
 from tirlite.ir.op import Op
 from tirlite.ir.printer_names import Names
-from tirlite.show.carets import BEGIN, END
+from tirlite.show.styled import BEGIN, END
 
 # How tightly Python binds; an operand that binds less tightly than its place demands is put in parentheses.
 TERNARY, OR, AND, NOT, COMPARE, BIT_OR, BIT_XOR, BIT_AND, SHIFT, SUM, PRODUCT, SIGN, ATOM = range(13)

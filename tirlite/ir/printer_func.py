@@ -12,7 +12,7 @@ from tirlite.ir.printer_expr import expr_text, number_text
 from tirlite.ir.printer_names import Names, is_name, legal
 from tirlite.ir.printer_stmt import Line, StatementPrinter, laid_out, promises, tensor_text
 from tirlite.ir.repeats import demand_few_repeats
-from tirlite.show.carets import unframed
+from tirlite.show.styled import unframed
 
 
 def function_text(func: Function, mark: Node | Buffer | None = None) -> str:

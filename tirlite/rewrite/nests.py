@@ -61,12 +61,11 @@ from tirlite.rewrite.by_vectors import (
     window_widths_of,
 )
 from tirlite.rewrite.columns import IN_ORDER, TURNED, Columns, Memory, lanes_of, takes_rows_of_lanes
-from tirlite.rewrite.groups import Grouped, declared, flat_views, of_one_element
+from tirlite.rewrite.groups import Grouped, declared, flat_views, of_one_element, uniform_scalars
 from tirlite.rewrite.jam import Jam, by_rows, is_repeatable, rows_together
 from tirlite.rewrite.lanes import Lanes, NotVector, is_inside, iterations
 from tirlite.rewrite.local_elements import with_followed_loads, with_local_elements, with_scalars, with_steady_loads
 from tirlite.rewrite.taps import by_window_rows, count_of
-from tirlite.rewrite.uniform import uniform_scalars
 from tirlite.sizes import Size, maximum
 from tirlite.target import Processor
 

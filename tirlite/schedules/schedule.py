@@ -23,17 +23,14 @@ if TYPE_CHECKING:
         annotate,
         cache_write,
         compute_at,
-        delinearise,
         distribute,
         dots,
         expand,
         fuse,
         inline,
-        inline_lets,
         join,
         pack,
         pack_padded,
-        peel,
         precompute,
         reorder,
         rescale,
@@ -52,9 +49,8 @@ if TYPE_CHECKING:
 else:  # a schedule takes few of the steps that there are
     simplify = LateModule("tirlite.rewrite.simplify.simplify")
     _steps = """
-        annotate cache_write compute_at delinearise distribute dots expand fuse inline inline_lets join pack pack_padded
-        peel precompute reorder rescale rfactor scan shrink skew specialize split store_at tensorize tile unroll_jam
-        vectorize
+        annotate cache_write compute_at distribute dots expand fuse inline join pack pack_padded precompute reorder
+        rescale rfactor scan shrink skew specialize split store_at tensorize tile unroll_jam vectorize
     """
     globals().update({each: LateModule(f"tirlite.schedules.{each}") for each in _steps.split()})
 
@@ -197,7 +193,7 @@ class Schedule:
 
     def inline_lets(self, loop: LoopName) -> None:
         """Writes what lets in the body of a loop name where their names stand, but for what reads memory."""
-        self.apply(inline_lets.InlineLets(loop))
+        self.apply(inline.InlineLets(loop))
 
     def pack(
         self,
@@ -261,7 +257,7 @@ class Schedule:
 
     def peel(self, loop: LoopName, *, first: int = 0, last: int = 0) -> None:
         """Takes iterations at the ends of a loop out of it: so many, or those that ask for the ends of arrays."""
-        self.apply(peel.Peel(loop, first, last))
+        self.apply(split.Peel(loop, first, last))
 
     def unroll(self, loop: LoopName, by: int = 0) -> None:
         """Writes out so many iterations of a loop, or all of them, one behind the other."""
@@ -269,7 +265,7 @@ class Schedule:
 
     def delinearise(self, loop: LoopName, by: int) -> None:
         """Makes two loops of one that goes over several axes at once: rows of so many, and what is in a row."""
-        self.apply(delinearise.Delinearise(loop, by))
+        self.apply(fuse.Delinearise(loop, by))
 
     def annotate(self, loop: LoopName, text: str) -> None:
         """Puts a remark around a loop."""

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from tirlite.late import late_names
 
 if TYPE_CHECKING:
-    from tirlite.show.carets import framed as framed, marked_text as marked_text, python_text as python_text
     from tirlite.show.chart import Chart as Chart, Rectangle as Rectangle, chart_text as chart_text
     from tirlite.show.environment import full_traceback as full_traceback
     from tirlite.show.html import (
@@ -22,7 +21,10 @@ if TYPE_CHECKING:
         Role as Role,
         Styled as Styled,
         coloured as coloured,
+        framed as framed,
+        marked_text as marked_text,
         plain as plain,
+        python_text as python_text,
         wants_colour as wants_colour,
         write as write,
     )

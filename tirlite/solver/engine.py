@@ -20,8 +20,8 @@ import numpy as np
 from tirlite import driver
 from tirlite.dsl import parse
 from tirlite.plan.search.cells import NAMES, Array, Cells
+from tirlite.plan.search.engine import LARGEST, SLICE
 from tirlite.plan.search.rules import advance
-from tirlite.solver.reach import LARGEST, SLICE
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

@@ -8,9 +8,8 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from tirlite.plan.search.cells import COUNT, Array, Cells
-from tirlite.plan.search.engine import PythonEngine
+from tirlite.plan.search.engine import LARGEST, SLICE, PythonEngine
 from tirlite.plan.search.rules import advance
-from tirlite.solver.reach import LARGEST, SLICE
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

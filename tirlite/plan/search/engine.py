@@ -14,6 +14,10 @@ from tirlite.record import record
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
+# What compiled code takes: nodes in a few milliseconds, and the largest sum of sizes; larger ones could wrap.
+SLICE = 1_000
+LARGEST = 1 << 60
+
 
 @record
 class Progress:

@@ -24,7 +24,7 @@ from tirlite.schedules.cache_write import CacheWrite
 from tirlite.schedules.dots import Dots, are_groups, moves_along
 from tirlite.schedules.fuse import Fuse
 from tirlite.schedules.handle import LoopHandle, LoopName, loops_around
-from tirlite.schedules.inline_lets import InlineLets
+from tirlite.schedules.inline import InlineLets
 from tirlite.schedules.pack import Pack
 from tirlite.schedules.reorder import Reorder
 from tirlite.schedules.specialize import Specialize
