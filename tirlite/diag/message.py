@@ -117,12 +117,16 @@ class WrongArgument(Message):
 
     code = "argument-kind"
     raises = CallTypeError
-    title = "{function}() takes {wanted}, and is given a {given}"
+    title = "{function}() takes {wanted}, and is given {given}"
 
 
 def demand_kind(function: str, given: object, kind: type) -> None:
     """Returns if `given` is of this class; raises CallTypeError, which names it, otherwise."""
     # By its type: a class may say anything of `__class__`.
     if not issubclass(type(given), kind):
-        wanted = f"{'an' if kind.__name__[0] in 'aeiouAEIO' else 'a'} {kind.__name__}"
-        raise WrongArgument(function, wanted, type(given).__name__).error()
+        raise WrongArgument(function, an(kind.__name__), an(type(given).__name__)).error()
+
+
+def an(name: str) -> str:
+    """A name behind its article, as in "a list" and "an int"."""
+    return f"{'an' if name[:1] in 'aeioAEIO' else 'a'} {name}"

@@ -11,6 +11,7 @@ from types import FunctionType
 from typing import NoReturn
 
 from tirlite.diag import CallTypeError, Message, Span, boundary, did_you_mean
+from tirlite.diag.message import an
 from tirlite.ir.dtype import SCALARS, OutsideKernel, bool_, dtype_of, f64, i64
 from tirlite.ir.op import Op
 from tirlite.ir.stmt import ForKind
@@ -44,7 +45,7 @@ class MisplacedGrant(Message):
     """
 
     raises = CallTypeError
-    title = "tl.allow decorates the function of a kernel, and is given a {kind}"
+    title = "tl.allow decorates the function of a kernel, and is given {kind}"
     help = "write it under @tl.kernel, next to the `def`"
 
 
@@ -59,7 +60,7 @@ class Grant(Word):
     def _decorated(self, function: FunctionType) -> FunctionType:
         with boundary:
             if not isinstance(function, FunctionType):
-                raise MisplacedGrant(type(function).__name__).error()
+                raise MisplacedGrant(an(type(function).__name__)).error()
         return function
 
 

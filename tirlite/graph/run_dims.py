@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
-from typing import Any
+from typing import Any, NamedTuple
 
 from tirlite.diag import GraphMessage, KernelRunError, Message, Span
 from tirlite.graph.extents import product
@@ -41,6 +41,14 @@ class ExtentOutside(Message):
 
     raises = KernelRunError
     title = "the extent {dim} is {value}, and must be {limits}"
+
+
+class Wanted(NamedTuple):
+    """What an extent that a run finds must be: in words, with a place for each limit, and the limits, both included."""
+
+    text: str
+    low: Size | None
+    high: Size | None
 
 
 @record(eq=False, repr=False)
@@ -81,6 +89,16 @@ def mapped_run_dim(dim: RunDim, source: object, function: Callable[[Size], Size]
     """The extent with the value of another source, and with what a function makes of its limits."""
     most = None if dim.most is None else function(dim.most)
     return run_dim(dim.name, source, most, dim.origin, function(dim.least))
+
+
+def wanted(least: Size, most: Size | None) -> tuple[Wanted, ...]:
+    """What an extent must be that lies between two limits, each asked for behind the one before."""
+    if least == most:
+        return (Wanted("{}", least, least),)
+    if least == 0 and most is not None:
+        return (Wanted("from {} to {}", least, most),)
+    low = Wanted("at least {}", least, None)
+    return (low,) if most is None else (low, Wanted("at most {}", None, most))
 
 
 def _restored(name: str, source: object, least: Size, most: Size | None, origin: Origin, serial: int) -> RunDim:
@@ -163,12 +181,7 @@ def _limit_of_atom(atom: Atom, *, is_upper: bool) -> Size | None:
 
 def check_extent(dim: RunDim, value: int, binding: Mapping[Dim, int], span: Span | None = None) -> None:
     """Raises KernelRunError where a run found another extent than there can be at these values of the dims."""
-    least, *rest = (evaluate(size, binding) for size in dim.limits)
-    if value < least or any(value > each for each in rest):
-        if dim.least == dim.most:
-            limits = str(least)
-        elif rest and dim.least == 0:
-            limits = f"from {least} to {rest[0]}"
-        else:
-            limits = f"at least {least}" if value < least else f"at most {rest[0]}"
-        raise ExtentOutside(dim.name, value, limits, span=span).error()
+    for text, low, high in wanted(dim.least, dim.most):
+        limits = {size: evaluate(size, binding) for size in (low, high) if size is not None}
+        if (low is not None and value < limits[low]) or (high is not None and value > limits[high]):
+            raise ExtentOutside(dim.name, value, text.format(*limits.values()), span=span).error()

@@ -7,6 +7,7 @@ from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar, cast
 
 from tirlite.diag import CallTypeError, Message, boundary
+from tirlite.diag.message import an
 from tirlite.ir.func import PrimFunc
 
 P = ParamSpec("P")
@@ -23,7 +24,7 @@ class NoPrimFunc(Message):
 
     code = "no-primfunc"
     raises = CallTypeError
-    title = "{name} takes a PrimFunc, and is given a {given}"
+    title = "{name} takes a PrimFunc, and is given {given}"
     help = "{advice}"
 
 
@@ -35,7 +36,7 @@ def demand_prim_func(given: object, name: str) -> None:
     advice = "a kernel has one in `.ir`; `tl.parse` makes one of text"
     if isinstance(getattr(given, "ir", None), PrimFunc):
         advice = "give its `.ir`, or `.lowered` for what the passes made of it"
-    raise NoPrimFunc(name, type(given).__name__, advice).error()
+    raise NoPrimFunc(name, an(type(given).__name__), advice).error()
 
 
 def of_prim_func(function: Callable[Concatenate[PrimFunc, P], R]) -> Callable[Concatenate[PrimFunc, P], R]:

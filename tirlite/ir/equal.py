@@ -14,6 +14,7 @@ from math import isnan
 from typing import Any, NamedTuple, TypeAlias
 
 from tirlite.diag import CallTypeError, Message, public
+from tirlite.diag.message import an
 from tirlite.ir.dtype import DType
 from tirlite.ir.expr import Buffer, Expr, FloatImm, IntImm, StringImm, Var
 from tirlite.ir.kernel_call import Function, closure_of
@@ -31,7 +32,7 @@ class NotComparable(Message):
     """
 
     raises = CallTypeError
-    title = "structural_equal() takes trees of the IR, and is given a {given}"
+    title = "structural_equal() takes trees of the IR, and is given {given}"
     help = "give PrimFuncs, as in `kernel.ir`, statements or expressions"
 
 
@@ -59,7 +60,7 @@ def structural_equal(a: Node, b: Node) -> Equality:
     """
     for each in (a, b):
         if not isinstance(each, (Node, Buffer)):
-            raise NotComparable(type(each).__name__).error()
+            raise NotComparable(an(type(each).__name__)).error()
     around: _Path = None
     found = _first_difference(a, b)
     while found is not None and isinstance(found[0].shown, Function) and isinstance(found[1].shown, Function):

@@ -6,6 +6,7 @@ from math import isfinite
 
 import numpy as np
 
+from tirlite.diag.message import an
 from tirlite.ir import DType, bf16, f16, f32, f64, rounded
 from tirlite.runtime.messages import ArgumentRange, ArgumentType
 from tirlite.show import shown
@@ -34,7 +35,7 @@ def scalar_value(name: str, dtype: DType, given: object) -> int | float:
     if isinstance(given, np.ndarray):
         hint = "of what is given by position, inputs take the first: give an output by its name"
     wanted = {True: "a number"}.get(dtype.is_float, "True or False" if dtype.is_bool else "an integer")
-    raise ArgumentType(name, f"{wanted} ({dtype})", f"a {kind.__name__}", hint).error()
+    raise ArgumentType(name, f"{wanted} ({dtype})", an(kind.__name__), hint).error()
 
 
 def _in_range(name: str, dtype: DType, given: int | float) -> int | float:

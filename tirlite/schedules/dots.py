@@ -96,8 +96,10 @@ class Dots(Step):
         if outside not in around:
             raise does_not_fit(self, f"the loop over `{outside.var.name}` is not around `{around[-1].var.name}`")
         demand_any_order(self, outside)
-        *terms, columns = (chain_to(facts.func, each)[-1] for each in self.axes)
-        return _Made(self, facts, outside, around, tuple(terms), columns).func()
+        loops = [chain_to(facts.func, each)[-1] for each in self.axes]
+        if len(loops) < 2:
+            raise does_not_fit(self, "its axes are loops over terms, and behind them the one over columns")
+        return _Made(self, facts, outside, around, tuple(loops[:-1]), loops[-1]).func()
 
 
 class _Made:

@@ -54,12 +54,13 @@ class Join(Step):
     behind: int | tuple[int, ...] = 0
 
     def rewritten(self, facts: Facts) -> PrimFunc:
-        first, *others = loops = [loop_named(facts.func, each) for each in self.loops]
+        loops = [loop_named(facts.func, each) for each in self.loops]
+        others = loops[1:]
         behind = self.behind if isinstance(self.behind, tuple) else (self.behind,) * len(others)
         if not others or len(behind) != len(others):
             raise does_not_fit(self, "there are two loops or more, with a distance for each behind the first")
         self._demand_neighbours(facts.func, loops)
-        joined = Joined.of(first)
+        joined = Joined.of(loops[0])
         for each, by in zip(others, behind, strict=True):
             joined = joined.with_loop(self, facts, each, by)
         return joined.placed(facts.func)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from tirlite.diag import boundary
-from tirlite.ir import PrimFunc
+from tirlite.diag.message import demand_kind
+from tirlite.ir import Buffer, PrimFunc
 from tirlite.ir.demand import demand_prim_func
 from tirlite.late import LateModule
 from tirlite.rewrite.normalize import Normalize
@@ -16,7 +17,6 @@ from tirlite.schedules.handle import BufferHandle, BufferName, LoopHandle, LoopN
 from tirlite.schedules.step import Step
 
 if TYPE_CHECKING:
-    from tirlite.ir import Buffer
     from tirlite.rewrite.pipeline import Pass
     from tirlite.rewrite.simplify import simplify
     from tirlite.schedules import (
@@ -53,6 +53,9 @@ else:  # a schedule takes few of the steps that there are
         rescale rfactor scan shrink skew specialize split store_at tensorize tile unroll_jam vectorize
     """
     globals().update({each: LateModule(f"tirlite.schedules.{each}") for each in _steps.split()})
+
+
+K = TypeVar("K")
 
 
 class HasIr(Protocol):
@@ -106,6 +109,7 @@ class Schedule:
     def apply(self, step: Pass) -> None:
         """Applies a step, or any other pass."""
         with boundary:
+            demand_kind("apply", step, Callable)  # type: ignore[arg-type]
             self._func = step(self._func)
         self.steps = (*self.steps, step)
 
@@ -117,6 +121,7 @@ class Schedule:
         """
         handle = LoopHandle(path, place)
         with boundary:
+            _demand_place("loop", path, place)
             loop_named(self._func, handle)
         return handle
 
@@ -127,6 +132,7 @@ class Schedule:
         a place, several.
         """
         with boundary:
+            _demand_place("buffer", name, place)
             return buffer_named(self._func, name if place is None else BufferHandle(name, place))
 
     def split(self, loop: LoopName, by: int, *, tail: str = "short") -> None:
@@ -154,11 +160,11 @@ class Schedule:
 
     def tile(self, sizes: Mapping[LoopName, int]) -> None:
         """Has loops that hold nothing but each other go by blocks of these sizes."""
-        self.apply(tile.Tile(tuple(sizes.items())))
+        self.apply(tile.Tile(_items("tile", sizes)))
 
     def specialize(self, loop: LoopName, least: Mapping[str, int]) -> None:
         """Makes a copy of a loop, `i.else`, for calls where loops, or products of them, run less often than that."""
-        self.apply(specialize.Specialize(loop, tuple(least.items())))
+        self.apply(specialize.Specialize(loop, _items("specialize", least)))
 
     def distribute(self, loop: LoopName, *, out_of: LoopName, behind: bool = False) -> None:
         """Puts what stands before `loop` into a nest of its own, out of the loops around it up to `out_of`.
@@ -206,11 +212,11 @@ class Schedule:
         cast: str = "",
     ) -> None:
         """Copies what the body of `at` reads of a buffer together, in the order in which the loops `axes` read it."""
-        self.apply(pack.Pack(self._name(buffer), at, tuple(axes), whole, masked, cast))
+        self.apply(pack.Pack(self._name(buffer), at, _loops("pack", axes), whole, masked, cast))
 
     def pack_padded(self, buffer: Buffer | str, *, at: LoopName, axes: Iterable[LoopName], whole: int) -> None:
         """Copies what the body of `at` reads under a condition together, with what stands for it elsewhere."""
-        self.apply(pack_padded.PackPadded(self._name(buffer), at, tuple(axes), whole))
+        self.apply(pack_padded.PackPadded(self._name(buffer), at, _loops("pack_padded", axes), whole))
 
     def dots(
         self,
@@ -224,7 +230,7 @@ class Schedule:
         masked: bool = False,
     ) -> None:
         """Sums up products of narrow integers by groups of terms, of copies made in `outside` and `at`."""
-        self.apply(dots.Dots(outside, at, tuple(axes), whole, types, once, masked))
+        self.apply(dots.Dots(outside, at, _loops("dots", axes), whole, types, once, masked))
 
     def tensorize(self, loop: LoopName, definition: PrimFunc | HasIr, implementation: PrimFunc | HasIr) -> None:
         """Does what a loop does, which is what the kernel `definition` says, as the kernel `implementation` says."""
@@ -286,10 +292,12 @@ class Schedule:
     def for_large(self, least: int, author: Callable[[Schedule], object]) -> None:
         """Takes the steps of `author` in the place of these in calls whose arrays have so many bytes or more in all."""
         with boundary:
+            demand_kind("for_large", least, int)
+            demand_kind("for_large", author, Callable)  # type: ignore[arg-type]
             self.apply(ForLarge(least, Schedule.by(author, self._written).steps))
 
     def _name(self, buffer: Buffer | str) -> BufferName:
-        return buffer if isinstance(buffer, str) else name_of(self._func, buffer)
+        return name_of(self._func, buffer) if isinstance(buffer, Buffer) else buffer
 
     def __str__(self) -> str:
         notes = (f"# {each}" for each in self.notes)
@@ -297,6 +305,24 @@ class Schedule:
 
     def __repr__(self) -> str:
         return f"<Schedule of {self._func.name}: {len(self.steps)} steps>"
+
+
+def _demand_place(method: str, name: object, place: object) -> None:
+    demand_kind(method, name, str)
+    if place is not None:
+        demand_kind(method, place, int)
+
+
+def _items(method: str, given: Mapping[K, int]) -> tuple[tuple[K, int], ...]:
+    with boundary:
+        demand_kind(method, given, Mapping)
+    return tuple(given.items())
+
+
+def _loops(method: str, given: Iterable[LoopName]) -> tuple[LoopName, ...]:
+    with boundary:
+        demand_kind(method, given, Iterable)
+    return tuple(given)
 
 
 def _text(step: Pass) -> str:

@@ -176,6 +176,7 @@ class Shrink(Step):
         return self.on(facts).func
 
     def on(self, facts: Facts) -> Rewritten:
+        self.demand_taken()
         named = [buffer_named(facts.func, each) for each in self.buffers]
         moved = Rewritten(sunk(self._chosen(facts, named), facts)).facts_after(facts)
         accesses = compacted(self._chosen(moved, named), moved)

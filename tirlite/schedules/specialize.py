@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial, reduce
+from numbers import Integral
 
 from tirlite.analysis.facts import Facts
 from tirlite.ir import (
@@ -43,6 +44,8 @@ class Specialize(Step):
     def rewritten(self, facts: Facts) -> PrimFunc:
         loop = chain_to(facts.func, self.loop)[-1]
         inside = [*statements_of(loop, For)]
+        if not all(isinstance(product, str) and isinstance(number, Integral) for product, number in self.least):
+            raise does_not_fit(self, "`least` takes numbers by names, or by products of these")
         conditions = [GE(self._count(product, inside, facts), const(number, i64)) for product, number in self.least]
         if not conditions:
             raise does_not_fit(self, "it takes at least one condition")

@@ -90,12 +90,16 @@ class Step(FactsPass):
 
     def on(self, facts: Facts) -> Rewritten:
         """What the step makes of a function. Raises KernelError where it is given anything else than it takes."""
+        self.demand_taken()
+        return FactsPass.on(self, facts)
+
+    def demand_taken(self) -> None:
+        """Raises KernelError where the step is given anything else than it takes."""
         for each in fields(self):  # type: ignore[arg-type]
             kinds = set(_WORD.findall(str(each.type)))
             if kinds <= _TAKEN.keys() and not all(_is_taken(leaf, kinds) for leaf in _leaves(getattr(self, each.name))):
                 words = " or ".join(text for kind, (_, text) in _TAKEN.items() if kind in kinds and text)
                 raise does_not_fit(self, f"`{each.name}` takes {words}")
-        return FactsPass.on(self, facts)
 
 
 _WORD = re.compile(r"\w+")

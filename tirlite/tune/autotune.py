@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from tirlite.diag import CallTypeError, CallValueError, Message, TirliteError, boundary
+from tirlite.diag.message import an
 from tirlite.driver import Kernel
 from tirlite.ir import PrimFunc
 from tirlite.rewrite.pipeline import Pass, versions
@@ -37,7 +38,7 @@ class NotTuned(Message):
     """
 
     raises = CallTypeError
-    title = "a {kind} cannot be tuned"
+    title = "{kind} cannot be tuned"
     help = "give a kernel, as `@tl.kernel` and `tl.compile` make them, and the arguments of a call"
 
 
@@ -122,7 +123,7 @@ def autotune(
     """
     with boundary:
         if not isinstance(kernel, Kernel):
-            raise NotTuned(type(kernel).__name__).error()
+            raise NotTuned(an(type(kernel).__name__)).error()
         if not isinstance(rounds, int) or rounds < 1:
             raise BadTuning("rounds", shown(rounds)).error()
         if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds >= 0:

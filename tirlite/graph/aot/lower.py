@@ -22,7 +22,7 @@ from tirlite.graph.fuse.groups import NO_GROUPS, Group, Grouping, grouping
 from tirlite.graph.loop import LoopFunction
 from tirlite.graph.op import Op, Sizes
 from tirlite.graph.program import Block, Part, Program, extents_found, program
-from tirlite.graph.run_dims import RunDim, most_of, run_dims
+from tirlite.graph.run_dims import RunDim, most_of, run_dims, wanted
 from tirlite.graph.types import TensorType, same_type, tensors
 from tirlite.ir import (
     EQ,
@@ -226,19 +226,13 @@ class _Lowering:
         # What nothing bounds stands in attributes alone here, as what has such an extent has no storage to plan.
         most = ADDRESSABLE if dim.most is None else dim.most
         least, greatest = (expr_of(size, self.variables) for size in (dim.least, most))
-        found = f"the extent {dim.name} is {{}}, and must be"
-        if dim.least == dim.most:
-            tests = [Assert(EQ(value, least), f"{found} {{}}", (value, least), span=dim.source.span)]
-        elif dim.least == 0:
-            is_inside = And(LE(least, value), LE(value, greatest))
-            limits = (value, least, greatest)
-            tests = [Assert(is_inside, f"{found} from {{}} to {{}}", limits, span=dim.source.span)]
-        else:
-            tests = [
-                Assert(LE(least, value), f"{found} at least {{}}", (value, least), span=dim.source.span),
-                Assert(LE(value, greatest), f"{found} at most {{}}", (value, greatest), span=dim.source.span),
-            ]
-        body += tests
+        for text, low, high in wanted(dim.least, most):
+            limits = {size: expr_of(size, self.variables) for size in (low, high) if size is not None}
+            above, below = LE(least, value), LE(value, greatest)
+            both = EQ(value, least) if low == high else And(above, below)
+            test = above if high is None else below if low is None else both
+            told = f"the extent {dim.name} is {{}}, and must be {text}"
+            body.append(Assert(test, told, (value, *limits.values()), span=dim.source.span))
         # What was just checked, said so that it is known of the variable.
         self.variables[dim] = Scalar(self.names.fresh(dim.name), i64)
         body.append(LetStmt(self.variables[dim], Max(least, Min(value, greatest)), span=dim.source.span))
