@@ -33,8 +33,7 @@ def test_a_sum_of_ten_thousand_terms() -> None:
 
 def test_ten_thousand_statements_in_a_row() -> None:
     b = Builder("rows")
-    n = tl.dim("n")
-    x, y = b.param("x", f32[n]), b.param("y", f32[n], out=True)
+    x, y = b.param("x", f32[10_000]), b.param("y", f32[10_000], out=True)
     for k in range(10_000):
         b.store(y, k, x[k] * 2)
     x = np.arange(10_000, dtype=np.float32)

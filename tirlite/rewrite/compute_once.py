@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
+from typing import TypeGuard
 
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.work import has_much_to_do
@@ -215,10 +216,12 @@ def _with_quotients(func: PrimFunc, facts: Facts) -> PrimFunc:
         return func
     stmts: list[Stmt] = []
     for stmt in func.body.stmts:
-        loops = [*statements_of(stmt.body, For)] if isinstance(stmt, For) else []
+        if not isinstance(stmt, For) or not any(map(_is_by_no_constant, walk(stmt))):
+            stmts.append(stmt)
+            continue
         stored: dict[Expr, Buffer] = {}
         loads: dict[Expr, Load] = {}
-        for loop in loops:
+        for loop in statements_of(stmt.body, For):
             for quotient in _quotients(loop, facts) if _is_of_rows(loop, facts) else ():
                 _store_once(quotient, loop, stored, loads, stmts)
         if loads:
@@ -251,12 +254,16 @@ def _is_short(loop: For | While) -> bool:
     return isinstance(loop, For) and loop.values is not None and len(loop.values) <= _FEW
 
 
+def _is_by_no_constant(node: Node) -> TypeGuard[FloorDiv | TruncDiv]:
+    return isinstance(node, FloorDiv | TruncDiv) and node.dtype == i64 and not isinstance(node.b, IntImm)
+
+
 def _quotients(loop: For, facts: Facts) -> Iterator[FloorDiv | TruncDiv]:
     """The quotients by no constants in a loop that its variable decides, with what is given to the function."""
     todo: list[Node] = [loop.body]
     while todo:
         node = todo.pop()
-        if isinstance(node, FloorDiv | TruncDiv) and node.dtype == i64 and not isinstance(node.b, IntImm):
+        if _is_by_no_constant(node):
             inside = [*walk(node)]
             names = {each for each in inside if isinstance(each, Var)}
             is_pure = all(isinstance(each, _PURE) for each in inside)

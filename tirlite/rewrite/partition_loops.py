@@ -84,9 +84,11 @@ class PartitionLoops(FactsPass):
 
 def _loads_where_it_stores(loop: For) -> bool:
     """Whether a loop without others inside loads from one place throughout, and stores to the same array."""
-    stmts = [*statements(loop.body)] if loop.kind is ForKind.SERIAL and loop.step == 1 else []
-    stores = [stmt for stmt in stmts if isinstance(stmt, Store)]
-    if not stores or not all(isinstance(stmt, Store | Let | IfThenElse) for stmt in stmts):
+    is_plain = loop.kind is ForKind.SERIAL and loop.step == 1
+    if not is_plain or not all(isinstance(stmt, Store | Let | IfThenElse) for stmt in statements(loop.body)):
+        return False
+    stores = [*statements_of(loop.body, Store)]
+    if not stores:
         return False
     buffer = stores[0].buffer
     loads = [node for node in walk(loop.body) if isinstance(node, Load) and node.buffer is buffer and node.indices]
