@@ -44,7 +44,7 @@ def planned(problem: Problem, strategy: Callable[[Problem], Plan]) -> Plan:
         other = _in_one_form(problem, loose, strategy)
     except TirliteError:  # a division that may be one by zero
         return plan
-    return other if check(problem, other) and _is_better(problem, other, plan) else plan
+    return other if _is_better(problem, other, plan) and check(problem, other) else plan
 
 
 def _is_better(problem: Problem, one: Plan, other: Plan) -> bool:

@@ -27,11 +27,9 @@ from tirlite.sizes import (
     evaluate,
     prove_divides,
     prove_eq,
-    prove_le,
     round_up,
 )
-from tirlite.sizes.box import from_zero
-from tirlite.sizes.poly import Atom, terms_of
+from tirlite.sizes.prove import at_most
 
 
 def pair_faults(problem: Problem, plan: Layout) -> Iterator[Counterexample]:
@@ -96,6 +94,8 @@ _Entry = tuple[tuple[int, int], int]
 
 # Pairs of parts that are compared for one proof about maxima.
 _PARTS = 128
+# Sums that a proof may look into: what holds of some part takes a few, and only then are all given more.
+_BUDGETS = (8, None)
 
 
 @record(guarded=False)
@@ -381,8 +381,7 @@ class _Proofs:
 
     def __init__(self) -> None:
         self._known: dict[tuple[Size, Size], bool] = {}
-        self._parts: dict[tuple[Size, Size], bool] = {}
-        self._moved: dict[Size, tuple[Mapping[tuple[Atom, ...], int] | None, ...]] = {}
+        self._parts: dict[tuple[Size, Size, int | None], bool] = {}
         self._left = 0
 
     def at_most(self, low: Size, high: Size) -> bool:
@@ -394,28 +393,20 @@ class _Proofs:
         return self._known[pair]
 
     def _proved(self, low: Size, high: Size) -> bool:
-        if self._is_plain(low, high) or prove_le(low, high) is Proof.YES:
-            return True
         from tirlite.sizes import prove_le_by_cases
-        from tirlite.sizes.cases import fails_at_a_sample
+        from tirlite.sizes.cases import fails_at_a_sample, is_plainly_at_most
 
+        if is_plainly_at_most(low, high):
+            return True
         if fails_at_a_sample(low, high):
             return False
-        self._left = _PARTS
-        return self._by_parts(low, high) or prove_le_by_cases(low, high) is Proof.YES
+        for budget in _BUDGETS:
+            self._left = _PARTS
+            if at_most(low, high, budget) or self._by_parts(low, high, budget):
+                return True
+        return prove_le_by_cases(low, high) is Proof.YES
 
-    def _is_plain(self, low: Size, high: Size) -> bool:
-        """Whether each size that `low` is the maximum of is below one of those of `high` in each of its terms."""
-        highs = self._parts_of(high)
-        return all(any(_is_within(one, other) for other in highs) for one in self._parts_of(low))
-
-    def _parts_of(self, size: Size) -> tuple[Mapping[tuple[Atom, ...], int] | None, ...]:
-        """The sums that a size is the maximum of, over factors that start at 0."""
-        if size not in self._moved:
-            self._moved[size] = tuple(from_zero(terms_of(part)) for part in alternatives(size))
-        return self._moved[size]
-
-    def _by_parts(self, low: Size, high: Size) -> bool:
+    def _by_parts(self, low: Size, high: Size, budget: int | None) -> bool:
         """Whether each of the sizes that `low` is the maximum of is at most one of those that `high` is one of.
 
         Maxima of many sizes have many parts, each with parts of its own: so many are tried, and the rest counts as not
@@ -424,28 +415,20 @@ class _Proofs:
         lows, highs = alternatives(low), alternatives(high)
         if len(lows) == len(highs) == 1:
             return False
-        return all(any(self._is_part(one, other) for other in highs) for one in lows)
+        return all(any(self._is_part(one, other, budget) for other in highs) for one in lows)
 
-    def _is_part(self, low: Size, high: Size) -> bool:
-        pair = (low, high)
-        if pair not in self._parts:
+    def _is_part(self, low: Size, high: Size, budget: int | None) -> bool:
+        key = (low, high, budget)
+        if key not in self._parts:
             if self._left <= 0:
                 return False
             self._left -= 1
-            self._parts[pair] = low == high or prove_le(low, high) is Proof.YES or self._by_parts(low, high)
-        return self._parts[pair]
+            self._parts[key] = low == high or at_most(low, high, budget) or self._by_parts(low, high, budget)
+        return self._parts[key]
 
     def below(self, lower: _Bytes, upper: _Bytes) -> bool:
         """Whether the one end where the other begin, or before."""
         return all(self.at_most(high, upper.low) for high in lower.highs)
-
-
-def _is_within(low: Mapping[tuple[Atom, ...], int] | None, high: Mapping[tuple[Atom, ...], int] | None) -> bool:
-    if low is None or high is None:
-        return False
-    return all(count <= high.get(product, 0) for product, count in low.items()) and all(
-        count >= 0 or product in low for product, count in high.items()
-    )
 
 
 def _end(offset: Size, size: Size) -> Size:

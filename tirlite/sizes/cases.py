@@ -9,19 +9,25 @@ part is a case of its own: there one of the operands stands for all.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import combinations, pairwise
 
 from tirlite.diag import KernelError
+from tirlite.sizes.box import from_zero
 from tirlite.sizes.dim import Dim
 from tirlite.sizes.evaluate import dims_of, evaluate, sample_bindings, substitute
 from tirlite.sizes.extrema import Maximum, Minimum, alternatives
-from tirlite.sizes.poly import Size, SizeLike, inside_out
-from tirlite.sizes.prove import Proof, prove_le
+from tirlite.sizes.poly import Product, Size, SizeLike, inside_out, terms_of
+from tirlite.sizes.prove import Proof, at_most
 
 # Dims of which cases are told apart, the first ones; the cuts of one dim; the cases in all.
 _DIMS, _CUTS, _CASES = 3, 8, 200
 # Operands are compared at steps of a dim up to the power of 2.
 _POWERS = 16
+# Sums that a proof may look into: what holds of some operand takes a few, and only then are all given more.
+_BUDGETS = (8, None)
+# Sizes of which the sums are kept: the same few are compared again and again.
+_KEPT = 1024
 
 
 def prove_le_by_cases(a: SizeLike, b: SizeLike) -> Proof:
@@ -30,23 +36,44 @@ def prove_le_by_cases(a: SizeLike, b: SizeLike) -> Proof:
     Maxima are taken apart, a few dozen operands at most; then a few dims are cut, at 0 and where operands cross. What
     fails at a sample of the dims costs little.
     """
-    if prove_le(a, b) is Proof.YES:
+    if is_plainly_at_most(a, b):
         return Proof.YES
     if fails_at_a_sample(a, b):
         return Proof.UNKNOWN
+    if _by_operands(a, b):
+        return Proof.YES
     dims = dict.fromkeys((*dims_of(a), *dims_of(b)))
     cut = [(dim, parts) for dim in dims if len(parts := _parts(dim, a, b)) > 1]
-    open_cases: list[tuple[SizeLike, SizeLike, int]] = [(a, b, 0)]
+    unproved: list[tuple[SizeLike, SizeLike, int]] = [(a, b, 0)]
     for _ in range(_CASES):
-        if not open_cases:
+        if not unproved:
             return Proof.YES
-        low, high, level = open_cases.pop()
-        if _by_operands(low, high):
-            continue
+        low, high, level = unproved.pop()
         if level == min(len(cut), _DIMS):
             return Proof.UNKNOWN
-        open_cases += [(*case, level + 1) for case in _cases(low, high, *cut[level])]
+        cases = _cases(low, high, *cut[level])
+        unproved += [(*case, level + 1) for case in cases if not _by_operands(*case)]
     return Proof.UNKNOWN
+
+
+def is_plainly_at_most(a: SizeLike, b: SizeLike) -> bool:
+    """Whether each size that `a` is the maximum of is below one of those of `b` in each of its terms."""
+    highs = _sums_from_zero(b)
+    return all(any(_is_within(one, other) for other in highs) for one in _sums_from_zero(a))
+
+
+@lru_cache(_KEPT)
+def _sums_from_zero(size: SizeLike) -> tuple[Mapping[Product, int] | None, ...]:
+    """The sums that a size is the maximum of, over factors that start at 0."""
+    return tuple(from_zero(terms_of(part)) for part in alternatives(size))
+
+
+def _is_within(low: Mapping[Product, int] | None, high: Mapping[Product, int] | None) -> bool:
+    if low is None or high is None:
+        return False
+    return all(count <= high.get(product, 0) for product, count in low.items()) and all(
+        count >= 0 or product in low for product, count in high.items()
+    )
 
 
 def _cases(a: SizeLike, b: SizeLike, dim: Dim, parts: Sequence[SizeLike]) -> Iterator[tuple[Size, Size]]:
@@ -61,9 +88,12 @@ def _cases(a: SizeLike, b: SizeLike, dim: Dim, parts: Sequence[SizeLike]) -> Ite
 def _by_operands(a: SizeLike, b: SizeLike) -> bool:
     """Whether `a`, or each operand of the maximum `a`, is at most some operand of the maximum `b`, or all of it."""
     tops = alternatives(b)
-    if any(prove_le(a, top) is Proof.YES for top in (b, *tops)):
-        return True
-    return all(any(prove_le(part, top) is Proof.YES for top in tops) for part in alternatives(a))
+    parts = alternatives(a)
+    return any(
+        any(at_most(a, top, budget) for top in (*tops, b))
+        or all(any(at_most(part, top, budget) for top in tops) for part in parts)
+        for budget in _BUDGETS
+    )
 
 
 def _parts(dim: Dim, a: SizeLike, b: SizeLike) -> list[SizeLike]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import combinations
+from itertools import chain, combinations
 from typing import TypeVar
 
 from tirlite.diag import KernelError
@@ -35,6 +35,8 @@ _FEWEST = 3
 # Covers that may turn out to be none, and negative terms of which the sum is sampled.
 _FAILURES, _SAMPLED = 64, 8
 _LARGE = 1000
+# Steps of dims just above a low end, where what is rounded up weighs most, and far from it.
+_NEAR, _FAR = 4, 1 << 20
 
 # A lower bound of a sum that reaches 0 if one is found that does.
 Bound = Callable[[Terms], "int | None"]
@@ -126,8 +128,10 @@ class _Part:
     by: int
 
 
-def minimum_by_digits(terms: Terms) -> int | None:
-    """A number that the sum never falls below, or None; None as well where no two atoms divide one size."""
+def minimum_by_digits(terms: Terms, target: int | None = None) -> int | None:
+    """A number that the sum never falls below, or None; None as well where no two atoms divide one size, and where it
+    is plain that no number reaches `target`.
+    """
     parts = list(dict.fromkeys(_part(atom) for product in terms for atom in product))
     digits = list(_digits(parts))
     if not digits:
@@ -139,7 +143,7 @@ def minimum_by_digits(terms: Terms) -> int | None:
             sum_of = replace(sum_of, {atom: written})
     except KernelError:  # of too many terms
         return None
-    return minimum_in_box(sum_of)
+    return minimum_in_box(sum_of, target)
 
 
 def _part(atom: Atom) -> _Part:
@@ -192,7 +196,7 @@ def best_lower_bound(terms: Terms, target: int | None = None, budget: int = BUDG
 
 
 def _lower_bound(terms: Terms, target: int | None, budget: int) -> int | None:
-    found = minimum_in_box(terms)
+    found = minimum_in_box(terms, target)
     if _reached(found, target):
         return found
     if all(len(product) < 2 and not any(atom.operands for atom in product) for product in terms):
@@ -207,7 +211,7 @@ def _looked_into(items: tuple[tuple[Product, int], ...], target: int | None, bud
     # Most of what is asked is not so, and a few samples tell at a fraction of what a proof takes.
     if target is not None and _falls_below(terms, target):
         return None
-    by_digits = minimum_by_digits(terms)
+    by_digits = minimum_by_digits(terms, target)
     if _reached(by_digits, target):
         return by_digits
     if not any(atom.operands for product in terms for atom in product):
@@ -228,9 +232,16 @@ def _falls_below(terms: Terms, target: int) -> bool:
     try:
         dims = dims_of(size)
         telling = telling_bindings(terms) if len(dims) > MANY_DIMS else ()
-        return any(evaluate(size, binding) < target for binding in (*sample_bindings(dims), *telling))
+        bindings = chain(sample_bindings(dims), _far_bindings(dims), telling)
+        return any(evaluate(size, binding) < target for binding in bindings)
     except KernelError:  # a division by zero
         return False
+
+
+def _far_bindings(dims: Sequence[Dim]) -> Iterator[Mapping[Dim, int]]:
+    """Bindings at which the products of most factors decide, and ones where those of every other dim do."""
+    for rows in ((_NEAR, _NEAR), (_FAR, _FAR), (_NEAR, _FAR), (_FAR, _NEAR)):
+        yield {dim: dim.nth(rows[place % 2] + place) for place, dim in enumerate(dims)}
 
 
 class _Search:
@@ -241,7 +252,7 @@ class _Search:
 
     def lower(self, terms: Terms, target: int | None, kept: _Kept) -> int | None:
         """`kept` names atoms that stay independent variables, by the sign of the terms that they are in."""
-        best = minimum_in_box(terms)
+        best = minimum_in_box(terms, target)
         composite = _composite_atoms(terms)
         if not composite or _reached(best, target) or self._left <= 0:
             return best
@@ -324,13 +335,17 @@ class _Search:
 def _composite_atoms(terms: Terms) -> list[Atom]:
     """The atoms that are functions of others, outer ones first: replacing those brings inner ones to light."""
     atoms = list(dict.fromkeys(atom for product in terms for atom in product if atom.operands))
-    if len(atoms) < 2:
-        return atoms
+    return sorted(atoms, key=lambda atom: (-_height(atom), atom.ident)) if len(atoms) > 1 else atoms
+
+
+@lru_cache(_KEPT)
+def _height(atom: Atom) -> int:
+    """How many functions stand in one another in an atom."""
     heights: dict[Atom, int] = {}
-    for atom in inside_out(of_terms(terms)):
-        inner = (each for operand in atom.operands for product in terms_of(operand) for each in product)
-        heights[atom] = 1 + max((heights[each] for each in inner), default=0)
-    return sorted(atoms, key=lambda atom: (-heights[atom], atom.ident))
+    for each in inside_out(atom):
+        inner = (heights[below] for operand in each.operands for product in terms_of(operand) for below in product)
+        heights[each] = 1 + max(inner, default=0)
+    return heights[atom]
 
 
 def _nonnegative(product: Product) -> bool:
