@@ -38,13 +38,20 @@ def _innermost(terms: int | tl.ir.Var, sums: int) -> For:
 
 @pytest.mark.parametrize(("terms", "at_once"), [(64, 4), (66, 3), (50, 2), (3, 3), (67, 4), (tl.dim("n"), 4)])
 def test_terms_of_several_sums_go_several_at_a_time(terms: int | tl.ir.Var, at_once: int) -> None:
-    assert f'!{{!"llvm.loop.unroll.count", i32 {at_once}}}' in hints_of(_innermost(terms, 4))
+    assert f'!{{!"llvm.loop.unroll.count", i32 {at_once}}}' in hints_of(_innermost(terms, 4), 32)
+
+
+def test_terms_of_few_vectors_of_sums_go_one_by_one() -> None:
+    """They wait for themselves meanwhile. As few terms as three are written out."""
+    for terms in (64, tl.dim("n")):
+        assert '!{!"llvm.loop.unroll.disable"}' in hints_of(_innermost(terms, 4), 64)
+    assert '!{!"llvm.loop.unroll.count", i32 3}' in hints_of(_innermost(3, 4), 64)
 
 
 def test_terms_of_many_sums_go_one_by_one() -> None:
     """Sixteen vectors of 64 bytes take longer than what counts their terms; eight go two terms at a time."""
-    assert '!{!"llvm.loop.unroll.disable"}' in hints_of(_innermost(64, 16))
-    assert '!{!"llvm.loop.unroll.count", i32 2}' in hints_of(_innermost(64, 8))
+    assert '!{!"llvm.loop.unroll.disable"}' in hints_of(_innermost(64, 16), 32)
+    assert '!{!"llvm.loop.unroll.count", i32 2}' in hints_of(_innermost(64, 8), 32)
 
 
 def test_copies_of_vectors_go_several_at_a_time() -> None:
@@ -56,12 +63,12 @@ def test_copies_of_vectors_go_several_at_a_time() -> None:
 
     s = tl.schedule(copied)
     s.vectorize("j", 16)
-    assert '!{!"llvm.loop.unroll.count", i32 4}' in hints_of(*statements_of(s.func.body, For))
+    assert '!{!"llvm.loop.unroll.count", i32 4}' in hints_of(*statements_of(s.func.body, For), 32)
 
 
 def test_one_sum_goes_one_by_one() -> None:
     """It waits for itself."""
-    assert '!{!"llvm.loop.unroll.disable"}' in hints_of(_innermost(64, 1))
+    assert '!{!"llvm.loop.unroll.disable"}' in hints_of(_innermost(64, 1), 32)
 
 
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="elsewhere LLVM leaves selections alone")
@@ -113,7 +120,7 @@ def test_short_rows_go_by_vectors_before_they_are_written_out(value: str, *, goe
         """
     )
     *_, inner = statements_of(func.body, For)
-    assert bool(hints_of(inner)) is goes
+    assert bool(hints_of(inner, 32)) is goes
 
 
 def test_the_options_of_llvm_are_those_of_a_version_that_was_looked_at() -> None:
@@ -195,7 +202,7 @@ def test_rows_whose_ends_are_in_memory_are_not_unrolled() -> None:
     """
     for ends, hints in (("starts[i], starts[i + 1]", ('!{!"llvm.loop.unroll.disable"}',)), ("k", ())):
         *_, loop = tl.ir.statements_of(tl.parse(source.format(ends)).body, tl.ir.For)
-        assert hints_of(loop) == hints
+        assert hints_of(loop, 32) == hints
 
 
 def test_lanes_that_lie_far_apart_are_not_gathered_for_a_few_operations() -> None:
@@ -218,4 +225,4 @@ def test_lanes_that_lie_far_apart_are_not_gathered_for_a_few_operations() -> Non
             y[i] = q[i, 0] + q[i, 3]
 
     one_by_one = ('!{!"llvm.loop.vectorize.width", i32 1}',)
-    assert [hints_of(*statements_of(each.ir.body, For)) for each in (turned, length, color)] == [one_by_one, (), ()]
+    assert [hints_of(*statements_of(each.ir.body, For), 32) for each in (turned, length, color)] == [one_by_one, (), ()]

@@ -52,23 +52,24 @@ _GATHERED, _SAVED, _SAVED_OF_SLOW = 1.7, 0.45, 0.8
 _UNROLLED = ('!{!"llvm.loop.unroll.full"}',)
 _ONE_BY_ONE = ('!{!"llvm.loop.vectorize.width", i32 1}',)
 # So many vectors are copied, or terms added to several sums, at a time: what counts them takes its share. Beside so
-# many bytes of sums it takes none.
+# many bytes of sums it takes none, nor where so few vectors of sums wait for themselves.
 _MOST_TERMS = 4
 _FEWEST_SUMS = 2
 _MANY_BYTES = 1024
+_WAITING = 8
 # So many fill half of a vector of words.
 _HALF = 8
 _NOT_UNROLLED = ('!{!"llvm.loop.unroll.disable"}',)
 _AS_WRITTEN = ('!{!"llvm.loop.unroll.disable"}', '!{!"llvm.loop.vectorize.width", i32 1}')
 
 
-def hints_of(stmt: For) -> tuple[str, ...]:
+def hints_of(stmt: For, vector_bytes: int) -> tuple[str, ...]:
     """The metadata of a loop, as LLVM spells it; none where LLVM decides."""
     if _can_be_unrolled(stmt):
         return _UNROLLED
     if _looks_up(stmt):
         return _ONE_BY_ONE
-    if (terms := _terms_at_once(stmt)) > 1:
+    if (terms := _terms_at_once(stmt, vector_bytes)) > 1:
         return (f'!{{!"llvm.loop.unroll.count", i32 {terms}}}', '!{!"llvm.loop.vectorize.width", i32 1}')
     if _goes_by_vectors(stmt) or _is_short(stmt):
         return _AS_WRITTEN
@@ -108,20 +109,22 @@ def _can_be_unrolled(stmt: For) -> bool:
     return stmt.kind is ForKind.UNROLLED and stmt.values is not None and len(stmt.values) <= _MOST_COPIES
 
 
-def _terms_at_once(stmt: For) -> int:
+def _terms_at_once(stmt: For, vector_bytes: int) -> int:
     """How many iterations are written out of a loop that copies a vector, or adds to several: if there is one, a part
-    of all of them, so that none is left over.
+    of all of them, so that none is left over. Of sums that wait for themselves that is all or one.
     """
     sums = stmt.body.stmts
     is_tile = len(sums) >= _FEWEST_SUMS and all(map(_is_sum_of_vectors, sums))
     if stmt.step != 1 or not (is_tile or (len(sums) == 1 and _is_copy(sums[0]))):
         return 1
-    most = min(_MOST_TERMS, -(-_MANY_BYTES // sum(each.value.dtype.bytes for each in sums if isinstance(each, Store))))
-    rest = most if is_tile else 1
+    held = sum(each.value.dtype.bytes for each in sums if isinstance(each, Store))
+    most = min(_MOST_TERMS, -(-_MANY_BYTES // held))
+    waits = is_tile and held < _WAITING * vector_bytes
+    rest = most if is_tile and not waits else 1
     if stmt.values is None:
         return rest
     count = len(stmt.values)
-    parts = (each for each in range(most, 1, -1) if count % each == 0)
+    parts = (each for each in range(most, 1, -1) if (count == each if waits else count % each == 0))
     return next(parts, min(rest, max(count, 1)))
 
 

@@ -426,7 +426,7 @@ class Statements:
         out.start(latch)
         flag, amount = step.split()
         out.define_later(following, f"add {flag} {counter.typed}, {amount}", counter)
-        hints = (*hints_of(stmt), *free)
+        hints = (*hints_of(stmt, self.module.processor.vector_bytes), *free)
         note = out.loop_metadata(*hints) if hints else ""
         out.branch_if(out.compare(f"icmp {compare}", following, stop), body, done, note)
         out.start(done)
