@@ -149,3 +149,40 @@ def test_two_kinds_of_pairs_are_named() -> None:
 
     with pytest.raises(tl.KernelError, match="`top` is combined over `i` by `tl.argmax`, and `tl.argmin` here"):
         _ = ends.lowered
+
+
+@tl.kernel
+def columns(x: tl.f32[n, m], y: tl.out[tl.i32[2, m]]):
+    for j in range(m):
+        top, low = tl.f32(-inf), tl.f32(inf)
+        at, low_at = tl.i32(0), tl.i32(0)
+        for i in tl.reduce(n):
+            top, at = tl.argmax((top, at), (x[i, j], tl.i32(i)))
+            low, low_at = tl.argmin((low, low_at), (x[i, j], tl.i32(i)))
+        y[0, j] = at
+        y[1, j] = low_at
+
+
+@tl.kernel
+def kept(x: tl.f32[n, m], y: tl.out[tl.i32[n]]):
+    top, at = tl.f32(-inf), tl.i32(0)
+    for i in range(n):
+        for j in tl.reduce(m):
+            top, at = tl.argmax((top, at), (x[i, j], tl.i32(j)))
+        y[i] = at
+
+
+@pytest.mark.parametrize("height", [1, 2, 9])
+def test_columns_in_order_keep_the_first_of_equal_values(height: int) -> None:
+    assert "==" not in str(columns.lowered)
+    x = np.random.default_rng(height).integers(-2, 3, (height, 45)).astype(np.float32)
+    x[:, 3], x[:, 40] = -inf, inf
+    x[-1, 5] = x[0, 6] = x[height // 2 :, 7] = nan
+    for run in (columns, columns.interpret, tl.compile(columns.lowered).interpret):
+        np.testing.assert_array_equal(run(x), np.stack([x.argmax(0), x.argmin(0)]))
+
+
+def test_a_place_that_rows_hand_on_may_be_a_higher_one() -> None:
+    x = np.float32([[0, 1, 3], [3, 0, 0], [0, 3, 3]])
+    np.testing.assert_array_equal(kept(x), [2, 0, 0])
+    np.testing.assert_array_equal(kept.interpret(x), [2, 0, 0])

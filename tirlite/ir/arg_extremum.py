@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tirlite.ir.dtype import bool_
-from tirlite.ir.expr import EQ, GT, LT, BitAnd, BitOr, Call, Expr, Max, Min, Not
+from tirlite.ir.expr import EQ, GE, GT, LE, LT, BitAnd, BitOr, Call, Expr, Max, Min, Not
 from tirlite.ir.op import Op
 
 
@@ -12,10 +12,18 @@ def comes_first(kind: type[Max] | type[Min], value: Expr, at: Expr, other: Expr,
 
     nan is beyond all else, and of equal values the one with the lower place is taken.
     """
-    is_beyond: Expr = GT(value, other) if kind is Max else LT(value, other)
+    comes: Expr = GT(value, other) if kind is Max else LT(value, other)
     if value.dtype.is_float:
-        is_beyond = BitOr(is_beyond, BitAnd(_isnan(value), Not(_isnan(other))))
-    return BitOr(is_beyond, BitAnd(is_same(value, other), LT(at, its)))
+        comes = BitOr(comes, BitAnd(_isnan(value), Not(_isnan(other))))
+    return BitOr(comes, BitAnd(is_same(value, other), LT(at, its)))
+
+
+def is_beyond(kind: type[Max] | type[Min], value: Expr, other: Expr) -> Expr:
+    """Whether a value is taken rather than another one, whose place is lower."""
+    if not value.dtype.is_float:
+        return GT(value, other) if kind is Max else LT(value, other)
+    # Two comparisons: what is not at most the other one is beyond it, or one of them is nan.
+    return BitAnd(Not(LE(value, other) if kind is Max else GE(value, other)), Not(_isnan(other)))
 
 
 def is_same(value: Expr, other: Expr) -> Expr:

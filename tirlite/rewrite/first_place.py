@@ -1,9 +1,12 @@
-"""Finds where a value that a reduction has found stands first, by vectors that end where it is met."""
+"""Finds where the value that a reduction keeps stands first: by vectors that end where it is met, or in order."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import cast
 
+from tirlite.analysis.dependence import writes
+from tirlite.analysis.facts import Facts
 from tirlite.analysis.reductions import PairUpdate, Update
 from tirlite.ir import (
     LE,
@@ -12,16 +15,21 @@ from tirlite.ir import (
     Allocate,
     And,
     BitOr,
+    Broadcast,
     Buffer,
     Call,
+    Cast,
     Expr,
     For,
+    ForKind,
+    IntImm,
     Let,
     Load,
     Node,
     Not,
     Op,
     Ramp,
+    Select,
     SeqStmt,
     Stmt,
     Store,
@@ -30,10 +38,13 @@ from tirlite.ir import (
     While,
     bool_,
     const,
+    i32,
     i64,
+    rewrite,
     substitute,
     walk,
 )
+from tirlite.ir.arg_extremum import is_beyond
 from tirlite.ir.expr import EQ
 from tirlite.record import record
 from tirlite.rewrite.lanes import Lanes, NotVector, may_fault
@@ -72,7 +83,7 @@ class Search:
         yield While(before, SeqStmt((Store(at, (), Add(place, one)),)), span=span)
         where = Var("where")
         yield Let(where, place, span=span)
-        pair = substitute(self.value, {self.loop.var: where}), where
+        pair = [substitute(each, {self.loop.var: where}) for each in (self.value, self.update.operands[1])]
         yield from self.update.combined(pair, self.update.elements)
 
     @property
@@ -90,7 +101,7 @@ def search_in(loop: For, update: PairUpdate) -> Search | None:
     moves = any(node in mine for store in update.stores for index in store.indices for node in walk(index))
     is_scalar = all(store.value.dtype.lanes == 1 for store in update.stores)
     is_all = all(isinstance(stmt, Let) or stmt in update.stores for stmt in stmts)
-    if update.operands[1] is not loop.var or not is_scalar or not is_all or moves:
+    if not is_place(update.operands[1], loop) or not is_scalar or not is_all or moves:
         return None
     value = update.operands[0]
     for let in reversed(lets):
@@ -99,6 +110,11 @@ def search_in(loop: For, update: PairUpdate) -> Search | None:
             return None
     search = Search(loop, update, value)
     return search if _is_cheap(search) else None
+
+
+def is_place(place: Expr, loop: For) -> bool:
+    """Whether it is the iteration, in as many bits as its number needs."""
+    return place is loop.var or (isinstance(place, Cast) and place.value is loop.var and place.dtype.bytes >= i32.bytes)
 
 
 def _is_cheap(search: Search) -> bool:
@@ -125,3 +141,41 @@ def _is_met(value: Expr, best: Expr) -> Expr:
     if not value.dtype.is_float:
         return is_equal
     return BitOr(is_equal, Call(bool_.with_lanes(value.dtype.lanes), Op.ISNAN, (value,)))
+
+
+def in_order(loop: For, pairs: Sequence[PairUpdate], facts: Facts) -> For:
+    """A reduction with these, whose iterations follow one another: of equal values the one that came first stays."""
+    found = [_without_ties(let, each) for each in pairs if _ascends(each, loop, facts) for let in each.values]
+    made = {let.var: let for let in found}
+    return rewrite(loop.replaced(kind=ForKind.SERIAL), {Let: lambda let: made.get(let.var, let)})
+
+
+def _without_ties(let: Let, update: PairUpdate) -> Let:
+    choice = cast(Select, let.value)
+    taken = is_beyond(update.operation, update.operands[0], update.elements[0])
+    return let.replaced(value=choice.replaced(condition=taken))
+
+
+def _ascends(update: PairUpdate, loop: For, facts: Facts) -> bool:
+    """Whether the place that is kept is never beyond the iteration: it is of an earlier one, or one to begin with."""
+    kept = update.stores[1]
+    if not is_place(_scalar(update.operands[1]), loop) or loop.step < 1 or not isinstance(loop.start, IntImm):
+        return False
+    for allocation, inside in facts.touches_in.get(loop, {}).items():
+        home = [touch.region for touch in inside if touch.node is kept]
+        while home and home[0].composite is not loop and home[0].parent is not None:
+            home = [home[0].parent]
+        # Allocated in the body that the loop stands in, it keeps nothing from one time to the next.
+        if home and home[0].parent is allocation.home:
+            stores = [touch.node for touch in allocation.touches if writes(touch) and touch.node is not kept]
+            return all(isinstance(each, Store) and _is_at_most(each.value, loop.start.value) for each in stores)
+    return False
+
+
+def _is_at_most(value: Expr, most: int) -> bool:
+    value = _scalar(value)
+    return isinstance(value, IntImm) and value.value <= most
+
+
+def _scalar(value: Expr) -> Expr:
+    return value.value if isinstance(value, Broadcast) else value

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from tirlite.analysis.dependence import writes
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.reductions import AnyUpdate, PairUpdate, Update
+from tirlite.analysis.reductions import AnyUpdate, PairUpdate, Update, pair_updates
 from tirlite.analysis.regrouping import updates_in
 from tirlite.analysis.work import has_much_to_do, mentions
 from tirlite.ir import (
@@ -86,11 +86,10 @@ def splitting(facts: Facts, processor: Processor) -> Callable[[For], Stmt | tupl
     begun: dict[Var, _Loops] = {}
 
     def rule(loop: For) -> Stmt | tuple[Stmt, ...]:
-        serial = loop.replaced(kind=ForKind.SERIAL)
         if loop.kind is not ForKind.REDUCE:
             return loop
         if loop.var in begun:
-            return (*begun[loop.var].around(serial),)
+            return (*begun[loop.var].around(loop.replaced(kind=ForKind.SERIAL)),)
         try:
             if loop in nests:
                 vectors = _Loops(loop, *nests[loop][1:], has_rest=_has_masks(loop, processor))
@@ -99,7 +98,11 @@ def splitting(facts: Facts, processor: Processor) -> Callable[[For], Stmt | tupl
                 return inside
             return _split(loop, facts, processor)
         except NotVector:
-            return serial
+            if not (pairs := [*pair_updates(loop)]):
+                return loop.replaced(kind=ForKind.SERIAL)
+            from tirlite.rewrite.first_place import in_order
+
+            return in_order(loop, pairs, facts)
 
     return rule
 
