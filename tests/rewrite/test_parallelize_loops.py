@@ -66,14 +66,47 @@ def test_searches_beside_each_other() -> None:
         pytest.param(
             "for j in range(m):\n    assert x[i, j] < 9\n    y[i, j] = tl.exp(x[i, j])", id="the first fault is told"
         ),
-        pytest.param(
-            "for j in range(m):\n    t = tl.alloc(tl.f32[n])\n    t[0] = x[i, j]\n    y[i, j] = tl.exp(t[0])",
-            id="storage for each worker",
+        *(
+            pytest.param(
+                f"for j in range(m):\n    t = tl.alloc({kind})\n    t[{at}] = x[i, j]\n    y[i, j] = tl.exp(t[{at}])",
+                id=f"{kind} for each worker",
+            )
+            for kind, at in (("tl.f32[n, m]", "0, 0"), ("tl.f32[8193]", "0"), ('tl.f32[n], scope="shared"', "0"))
         ),
     ],
 )
 def test_others_stay_as_they_are(loop: str) -> None:
     PASS.expect_unchanged("for i in tl.unroll(n):\n" + indent(loop, "    "))
+
+
+def test_each_worker_has_a_row_or_a_small_table_of_its_own() -> None:
+    def written(kind: str, shape: str) -> str:
+        return f"""
+        for i in {kind}(n):
+            t = tl.alloc(tl.f32[{shape}])
+            for j in range(m):
+                t[j, 0] = tl.exp(x[i, j])
+            for j in range(m):
+                y[i, j] = t[m - 1 - j, 0]
+        """
+
+    for shape in ("m, 2", "64, 64"):
+        PASS.expect(written("range", shape), written("tl.parallel", shape))
+
+
+def test_with_a_capacity_workers_share_what_they_need() -> None:
+    @tl.kernel
+    def rows(x: tl.f32[n, 64], y: tl.out[tl.f32[n, 64]]):
+        for i in range(n):
+            t = tl.alloc(tl.f32[64])
+            for j in range(64):
+                t[j] = tl.exp(x[i, j])
+            for j in range(64):
+                y[i, j] = t[63 - j]
+
+    two = tl.Target.host(workers=2)
+    assert tl.compile(rows, target=two).plan.total == 512
+    assert tl.compile(rows, target=two, capacity=256).plan.total == 256
 
 
 def test_workers_do_not_change_a_bit() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import prod
 
 from tirlite.analysis.facts import Facts
@@ -9,9 +10,11 @@ from tirlite.analysis.work import has_much_to_do
 from tirlite.ir import (
     Allocate,
     AttrStmt,
+    Buffer,
     For,
     ForKind,
     IfThenElse,
+    IntImm,
     Let,
     PrimFunc,
     SeqStmt,
@@ -21,12 +24,13 @@ from tirlite.ir import (
     statements,
 )
 from tirlite.ir.checked import has_check
-from tirlite.ir.shapes import constant_shape
 from tirlite.ir.walk import composites
 from tirlite.record import record
 from tirlite.rewrite.pipeline import FactsPass
 
-# What an iteration allocates exists once for each worker. Of so few elements, it stands in registers.
+# What an iteration allocates exists once for each worker. So many bytes in all stay in a cache of the worker's own, as
+# a row does, of so many elements for each step along it; so few elements stand in registers.
+_MOST_BYTES = 1 << 15
 _MOST_ELEMENTS = 16
 # So many loops around are looked at in turn.
 _DEEPEST = 3
@@ -39,12 +43,14 @@ class ParallelizeLoops(FactsPass):
     """Makes serial loops parallel: the outermost ones whose iterations are independent.
 
     That is done for loops that have loops inside or compute elementary functions, and where iterations allocate no
-    more than scalars, assert nothing and call nothing. When the kernel runs, loops with little to do run in the
-    calling thread. For functions in normal form (see `Normalize`).
+    more than a row or a small table, assert nothing and call nothing; with `sparing` no more than scalars. When the
+    kernel runs, loops with little to do run in the calling thread. For functions in normal form (see `Normalize`).
     """
 
+    sparing: bool = False
+
     def rewritten(self, facts: Facts) -> PrimFunc:
-        chosen = _outermost(facts.func.body, facts)
+        chosen = _outermost(facts.func.body, facts, self.sparing)
         if not chosen:
             return facts.func
 
@@ -56,7 +62,7 @@ class ParallelizeLoops(FactsPass):
         return rewrite(facts.func, {For: parallel})
 
 
-def _outermost(body: SeqStmt, facts: Facts) -> set[For]:
+def _outermost(body: SeqStmt, facts: Facts, sparing: bool) -> set[For]:
     """The loops to be made parallel, none inside of another one."""
     found: set[For] = set()
     stack: list[tuple[Stmt, int]] = [(body, 0)]
@@ -67,14 +73,14 @@ def _outermost(body: SeqStmt, facts: Facts) -> set[For]:
         elif not isinstance(stmt, For):
             stack += ((body, depth) for body in stmt.bodies)
         elif stmt.kind is ForKind.SERIAL:
-            if _is_independent(stmt, facts):
+            if _is_independent(stmt, facts, sparing):
                 found.add(stmt)
             elif depth < _DEEPEST:
                 stack.append((stmt.body, depth + 1))
     return found
 
 
-def _is_independent(loop: For, facts: Facts) -> bool:
+def _is_independent(loop: For, facts: Facts, sparing: bool) -> bool:
     inside = [*statements(loop.body)]
     is_worth_it = has_much_to_do(loop) and any(isinstance(stmt, Store) for stmt in inside)
     loops = (loop, *(stmt for stmt in inside if isinstance(stmt, For)))
@@ -83,14 +89,27 @@ def _is_independent(loop: For, facts: Facts) -> bool:
         return False
     # The stores before a fault are those that the loop makes in order.
     may_move = is_worth_it and all(map(_may_run_beside, inside)) and not has_check(loop)
-    return may_move and facts.is_independent(loop)
+    own = [stmt.buffer for stmt in inside if isinstance(stmt, Allocate)]
+    return may_move and _is_little(own, sparing) and facts.is_independent(loop)
 
 
 def _may_run_beside(stmt: Stmt) -> bool:
     """Whether iterations with this statement may run in any order: nobody sees which runs first."""
-    if isinstance(stmt, Allocate):
-        shape = constant_shape(stmt.buffer)
-        return shape is not None and prod(shape) <= _MOST_ELEMENTS
-    return isinstance(stmt, Store | Let | While) or (
+    return isinstance(stmt, Allocate | Store | Let | While) or (
         isinstance(stmt, For | IfThenElse | AttrStmt) and getattr(stmt, "kind", None) is not ForKind.THREAD
     )
+
+
+def _is_little(own: Iterable[Buffer], sparing: bool) -> bool:
+    """Whether each worker may have these."""
+    total = 0
+    for buffer in own:
+        known = [extent.value for extent in buffer.shape if isinstance(extent, IntImm)]
+        unknown = len(buffer.shape) - len(known)
+        if unknown == 0 and prod(known) <= _MOST_ELEMENTS:
+            continue
+        is_row = unknown == 1 and prod(known) <= _MOST_ELEMENTS
+        total += 0 if is_row else prod(known) * buffer.dtype.bytes
+        if sparing or unknown > 1 or buffer.scope != "global" or total > _MOST_BYTES:
+            return False
+    return True

@@ -116,6 +116,8 @@ def pipeline(options: Options, form: Form = Form.USUAL, auto: tuple[Pass, ...] =
     chosen = (CheckBounds(at_entry=form is not Form.ALONE, at_loops=not by_author),) if first else ()
     loops = given if isinstance(given, tuple) else () if given is None else auto
     loops = tuple(replace(e, form=form, target=machine) if isinstance(e, VectorizeLoops) else e for e in loops)
+    if options.capacity is not None and not by_author:
+        loops = tuple(replace(e, sparing=True) if isinstance(e, ParallelizeLoops) else e for e in loops)
     return (Normalize(), *found, *chosen, *prepare, *loops, *regroup, callees, storage)
 
 
