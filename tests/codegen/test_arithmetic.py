@@ -257,3 +257,26 @@ def test_a_constant_vector_is_a_splat() -> None:
     b.store(y, index, x[index] * Broadcast(tl.ir.const(0.5, f32), 8))
     x = np.arange(8, dtype=np.float32)
     np.testing.assert_array_equal(tl.compile(b.build())(x), x / 2)
+
+
+@pytest.mark.parametrize("dtype", [i8, u8, i16, u16, i32, u32], ids=str)
+def test_vectors_divide_exactly_beside_multiples(dtype: DType) -> None:
+    source = f"""
+n = tl.dim("n")
+
+@tl.kernel
+def divided(a: tl.{dtype}[n], b: tl.{dtype}[n], y: tl.out[tl.{dtype}[n]], z: tl.out[tl.{dtype}[n]]):
+    for i in range(n):
+        y[i] = a[i] // b[i] if b[i] != 1 else a[i]
+        z[i] = a[i] % b[i]
+"""
+    kernel, rng = tl.compile(tl.parse(source)), np.random.default_rng(0)
+    assert "tl.ramp" in str(kernel.lowered)
+    bits = rng.integers(1, dtype.bits, 4099)
+    b = rng.integers(0, 1 << bits) * rng.choice([1, -1], bits.size)
+    multiples = b * (rng.integers(0, 1 << 40, bits.size) >> (40 - dtype.bits + bits)) + rng.integers(-1, 2, bits.size)
+    a, b = multiples.astype(dtype.numpy), b.astype(dtype.numpy)
+    quotients, rests = kernel(a, b)
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(rests, a % b)
+        np.testing.assert_array_equal(quotients, np.where(b == 1, a, a // b))

@@ -15,6 +15,8 @@ from tirlite.ir import (
     Cast,
     DType,
     Expr,
+    FloorDiv,
+    FloorMod,
     For,
     ForKind,
     IfThenElse,
@@ -103,6 +105,23 @@ def reads_neighbours(loop: For) -> bool:
                 if len(met) > _MOST_LOADS:
                     return False
     return False
+
+
+def divides(loop: For) -> bool:
+    """Whether an iteration, without loops inside, divides integers of up to 32 bits by what is no constant.
+
+    Vectors of floats do that; LLVM takes one lane after the other.
+    """
+    is_met = False
+    for node in walk(loop.body):
+        if isinstance(node, For | While):
+            return False
+        is_met = is_met or (isinstance(node, FloorDiv | FloorMod) and _is_by_floats(node))
+    return is_met
+
+
+def _is_by_floats(node: FloorDiv | FloorMod) -> bool:
+    return node.dtype.is_integer and node.dtype.bits <= 32 and node.dtype.lanes == 1 and not isinstance(node.b, IntImm)
 
 
 def resamples(loop: For) -> bool:

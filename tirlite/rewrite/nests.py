@@ -11,6 +11,7 @@ from tirlite.analysis.facts import Facts
 from tirlite.analysis.work import (
     GROUP,
     asserts_alone,
+    divides,
     factor_of,
     has_much_to_do,
     is_done_at_once,
@@ -192,7 +193,7 @@ def _is_plain(loop: For) -> bool:
 
 def _may_pay(loop: For) -> bool:
     """Whether vectors may serve a loop more than LLVM does by itself: it does not look around loops."""
-    return _is_plain(loop) and (has_much_to_do(loop) or reads_neighbours(loop))
+    return _is_plain(loop) and (has_much_to_do(loop) or reads_neighbours(loop) or divides(loop))
 
 
 def _is_part_of_row(chain: list[For], facts: Facts) -> bool:

@@ -12,6 +12,7 @@ from tirlite.analysis.facts import Facts
 from tirlite.analysis.streams import large_from, results, stores_past
 from tirlite.analysis.work import (
     asserts_alone,
+    divides,
     follows_a_place,
     has_much_to_do,
     is_done_at_once,
@@ -70,7 +71,8 @@ class VectorizeLoops(FactsPass):
 
     Loops over many short rows, along which others reduce, have a row in each lane there: `short_rows.py`.
 
-    Loops that load where they round a float to go by vectors where `target` permutes these.
+    Loops that load where they round a float to go by vectors where `target` permutes these. So do those that divide
+    integers of up to 32 bits by what is no constant: vectors of floats divide them.
 
     A loop that stores where it loads goes by vectors where none of these holds two iterations that meet, as when an
     array is turned over in place; a number that decides that is looked at in front of it.
@@ -166,7 +168,14 @@ def _storing_back(func: PrimFunc) -> list[For]:
 def _may_serve(loop: For) -> bool:
     """Whether vectors may serve a loop."""
     serves = has_much_to_do(loop) or asserts_alone(loop) or reads_neighbours(loop) or resamples(loop)
-    serves = serves or meets_itself(loop) or meets_other_rows(loop) or follows_a_place(loop) or is_written_out(loop)
+    serves = (
+        serves
+        or meets_itself(loop)
+        or meets_other_rows(loop)
+        or follows_a_place(loop)
+        or is_written_out(loop)
+        or divides(loop)
+    )
     return loop.kind is ForKind.VECTORIZED or serves
 
 

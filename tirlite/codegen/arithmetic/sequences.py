@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from tirlite.codegen.llvm.text import FunctionText
 from tirlite.codegen.llvm.values import Value, constant, register_type
-from tirlite.ir import Expr, FloorDiv, FloorMod, Max, Min, ShiftLeft, ShiftRight, TruncDiv, TruncMod
+from tirlite.ir import Expr, FloorDiv, FloorMod, Max, Min, ShiftLeft, ShiftRight, TruncDiv, TruncMod, f32, f64, i32
 
 Rule = Callable[[FunctionText, Value, Value], Value]
 
@@ -24,9 +24,32 @@ def integer_operation(out: FunctionText, kind: type[Expr], a: Value, b: Value) -
     """A division or a shift."""
     if kind in _SHIFTS:
         return _SHIFTS[kind](out, a, b)
+    if a.dtype.lanes > 1 and a.dtype.bits <= i32.bits and b.number is None:
+        return _by_floats(out, kind, a, b)
     rule = _DIVISIONS[kind]
     by_function = out.conditions and b.number is None and a.dtype.lanes == 1
     return _by_function(out, kind.__name__, rule, a, b) if by_function else rule(out, a, b)
+
+
+def _by_floats(out: FunctionText, kind: type[Expr], a: Value, b: Value) -> Value:
+    """A division of each lane, by vectors of floats: no processor has one for integers.
+
+    It is exact: what is no integer is further below the next one than rounding goes, as floats have more than a bit
+    more than the numbers.
+    """
+    from tirlite.codegen.arithmetic.operators import convert
+
+    dtype = a.dtype
+    divisor = _harmless_divisor(out, a, b)
+    wide = (f32 if dtype.bits < i32.bits else f64).with_lanes(dtype.lanes)
+    quotient = out.op("fdiv", convert(out, a, wide), convert(out, divisor, wide))
+    if dtype.is_signed and kind in (FloorDiv, FloorMod):
+        quotient = out.intrinsic("floor", quotient)
+    whole = (i32 if dtype.bits < i32.bits else dtype.scalar).with_lanes(dtype.lanes)
+    number = convert(out, out.cast("fptosi" if whole.is_signed else "fptoui", quotient, whole), dtype)
+    if kind in (FloorDiv, TruncDiv):
+        return _zero_if_by_zero(out, b, number)
+    return out.op("sub", a, out.op("mul", number, divisor))
 
 
 def _by_function(out: FunctionText, name: str, rule: Rule, a: Value, b: Value) -> Value:
