@@ -127,3 +127,18 @@ def test_a_product_of_one_column_sums_along_rows(shape: tuple[int, int]) -> None
     x, z = small
     np.testing.assert_array_equal(small_product(x, z), x.astype(np.int32) @ z)
     assert "m == 1" in str(product.lowered)
+
+
+def test_bytes_that_become_colours_are_left_to_llvm() -> None:
+    @tl.kernel
+    def mosaic(x: tl.u8[2 * n, 2 * m], y: tl.out[tl.u8[n, m, 3]]):
+        for i in range(n):
+            for j in range(m):
+                y[i, j, 0] = x[2 * i, 2 * j]
+                y[i, j, 1] = tl.u8((tl.i32(x[2 * i, 2 * j + 1]) + tl.i32(x[2 * i + 1, 2 * j])) // 2)
+                y[i, j, 2] = x[2 * i + 1, 2 * j + 1]
+
+    assert "tl.ramp" not in str(mosaic.lowered)
+    x = np.random.default_rng(0).integers(0, 256, (6, 90), np.uint8)
+    green = (x[::2, 1::2].astype(np.int32) + x[1::2, ::2]) // 2
+    np.testing.assert_array_equal(mosaic(x), np.stack([x[::2, ::2], green, x[1::2, 1::2]], 2))

@@ -231,7 +231,7 @@ def _nest(chain: list[For], facts: Facts, rules: Rules) -> tuple[Stmt, ...] | No
         # Without arrays and loops inside, LLVM finds vectors also where lanes lie apart, as colours of an image do.
         return _within(chain[:-1], (innermost.replaced(body=plain),))
     found = (
-        _at(chain, place, facts, inside, rules, has_rows=True) for place in tried if not _has_group(chain[place], facts)
+        _at(chain, place, facts, inside, rules, has_rows=True) for place in tried if not _is_parted(chain[place], facts)
     )
     made = next((made for made in found if made is not None), None)
     if made is None and not rules.called:
@@ -261,9 +261,11 @@ def _at_distance(chain: list[For], facts: Facts, rules: Rules) -> tuple[Stmt, ..
     return None if apart is None else _within(chain[:-1], apart)
 
 
-def _has_group(loop: For, facts: Facts) -> bool:
-    """Whether LLVM takes what the one loop inside touches as a group of neighbours, and parts vectors of these."""
+def _is_parted(loop: For, facts: Facts) -> bool:
+    """Whether LLVM takes what iterations touch as groups of neighbours, and parts vectors of these."""
     inner = [*statements_of(loop.body, For)]
+    if not inner:
+        return reads_neighbours(loop) and not (has_much_to_do(loop) or divides(loop))
     count = iterations(inner[0]) if len(inner) == 1 and facts.is_independent(inner[0]) else None
     return isinstance(count, IntImm) and count.value < GROUP
 
