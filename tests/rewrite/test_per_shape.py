@@ -159,7 +159,7 @@ def test_sizes_may_depend_on_numbers_among_the_parameters():
 
 
 def test_a_size_that_differs_by_iteration_counts_as_the_most_that_it_can_be():
-    @tl.kernel(strategy="per_shape")
+    @tl.kernel(strategy="per_shape", target=tl.Target.host(workers=1))
     def triangle(x: tl.f32[n], y: tl.out[tl.f32[n]]):
         for i in range(n):
             row = tl.alloc(tl.f32[i + 1])
