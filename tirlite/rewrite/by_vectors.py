@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import reduce
 
 from tirlite.analysis.streams import held as held_by_caches
-from tirlite.analysis.work import GROUP, MOST_LANES, mentions, widest_computed
+from tirlite.analysis.work import GROUP, MOST_LANES, divides, mentions, widest_computed
 from tirlite.ir import (
     GE,
     GT,
@@ -291,8 +291,13 @@ def window_widths_of(loop: For, processor: Processor) -> tuple[int, int]:
 
 
 def stencil_widths_of(loop: For, processor: Processor) -> tuple[int, int]:
-    """The lanes where iterations load neighbours: two registers of the widest that is computed, be it on the way."""
-    lanes = min(MOST_LANES, 2 * processor.vector_bytes // widest_computed(loop))
+    """The lanes where iterations load neighbours: two registers of the widest that is computed, be it on the way.
+
+    One is enough where integers as wide are divided, which takes long.
+    """
+    computed = widest_computed(loop)
+    number = 1 if divides(loop) and computed == _widest(loop) else 2
+    lanes = min(MOST_LANES, number * processor.vector_bytes // computed)
     return lanes, lanes
 
 
