@@ -68,7 +68,7 @@ def large_from(func: PrimFunc, processor: Processor) -> int:
     if not past or not any(stores_past(loop, past) for loop in statements_of(func.body, For)):
         return 0
     is_known = all(constant_bytes(param) is not None for param in func.params if isinstance(param, Buffer))
-    has_vectors = any(loop.step > 1 for loop in statements_of(func.body, For))
+    has_vectors = any(store.value.dtype.lanes > 1 for store in statements_of(func.body, Store))
     return 0 if is_known or has_vectors or calls_in(func.body) else held(processor)
 
 
