@@ -102,6 +102,21 @@ def test_what_is_never_negative_takes_u16_where_i16_is_too_small_and_names_becom
     )
 
 
+def test_bytes_are_divided_by_bytes_in_16_bits() -> None:
+    @tl.kernel
+    def straight(x: tl.u8[n], alpha: tl.u8[n], y: tl.u8[n]):
+        for i in range(n):
+            y[i] = tl.u8(min((tl.i32(x[i]) * 255 + tl.i32(alpha[i]) // 2) // tl.i32(alpha[i]), 255))
+
+    assert "tl.u8(min((tl.u16(x[i]) * tl.u16(255) + " in narrowed(straight)
+    x, alpha = (each.ravel().astype(np.uint8) for each in np.meshgrid(np.arange(256), np.arange(256)))
+    y = np.empty_like(x)
+    straight(x, alpha, y)
+    a = alpha.astype(np.int32)
+    wanted = np.where(a == 0, 0, np.minimum((x.astype(np.int32) * 255 + a // 2) // np.maximum(a, 1), 255))
+    np.testing.assert_array_equal(y, wanted)
+
+
 def test_the_least_of_i16_has_no_absolute_value_there() -> None:
     @tl.kernel
     def size(x: tl.i16[n], y: tl.i32[n]):
@@ -133,6 +148,8 @@ def expression(draw: Random, depth: int, names: tuple[str, ...]) -> str:
         f"(-{one})",
         f"({one} // {number})",
         f"({one} % {number})",
+        f"({one} // max({other} & {number}, {{t}}(1)))",
+        f"({one} % max({other}, {{t}}({draw.randint(1, 3)})))",
         f"({one} >> {{t}}({draw.randint(0, 9)}))",
         f"({one} & {number})",
         f"({one} if {one} < {other} else {number})",

@@ -64,10 +64,11 @@ from tirlite.rewrite.taps import count_of
 
 _SUMS = (Add, Sub, Mul)
 _EXTREMES = (Min, Max)
-_BY_CONSTANTS = (FloorDiv, FloorMod, ShiftRight, BitAnd)
+_QUOTIENTS = (FloorDiv, FloorMod)
+_BY_CONSTANTS = (ShiftRight, BitAnd)
 _COMPARISONS = (EQ, NE, LT, LE, GT, GE)
 _OTHERS = (BitOr, BitXor, ShiftLeft, TruncDiv, TruncMod, Neg, Call, Select)
-_COMPUTING = (*_SUMS, *_EXTREMES, *_BY_CONSTANTS, *_COMPARISONS, *_OTHERS)
+_COMPUTING = (*_SUMS, *_EXTREMES, *_QUOTIENTS, *_BY_CONSTANTS, *_COMPARISONS, *_OTHERS)
 _STATEMENTS = (SeqStmt, For, Store, Let, Allocate, IfThenElse)
 _LOOPS = (ForKind.SERIAL, ForKind.PARALLEL, ForKind.REDUCE, ForKind.UNROLLED)
 
@@ -129,6 +130,7 @@ class _Values:
         self.rules: dict[type[Node], Rule] = {
             **dict.fromkeys(_SUMS, self.sum),
             **dict.fromkeys(_EXTREMES, self.extreme),
+            **dict.fromkeys(_QUOTIENTS, self.quotient),
             **dict.fromkeys(_BY_CONSTANTS, self.by_constant),
             **dict.fromkeys(_COMPARISONS, self.comparison),
             Neg: self.negative,
@@ -186,24 +188,30 @@ class _Values:
         narrow = type(expr)(a.of(dtype), b.of(dtype))
         return self.made(expr, narrow, take(a.low, b.low), take(a.high, b.high))
 
-    def by_constant(self, expr: FloorDiv | FloorMod | ShiftRight | BitAnd) -> Expr:
+    def quotient(self, expr: FloorDiv | FloorMod) -> Expr:
+        parts = self.parts(expr.a, expr.b) if is_wide(expr.dtype) else None
+        dtype = _type_for(*parts) if parts else None
+        if not parts or dtype is None or parts[1].low < 0:
+            return expr
+        a, by = parts
+        # By 0 both are 0.
+        low, high = (min(a.low, 0), max(a.high, 0)) if isinstance(expr, FloorDiv) else (0, max(by.high - 1, 0))
+        if isinstance(expr, FloorDiv) and by.low > 0:
+            low, high = min(a.low // by.low, a.low // by.high), max(a.high // by.low, a.high // by.high)
+        return self.made(expr, type(expr)(a.of(dtype), by.of(dtype)), low, high)
+
+    def by_constant(self, expr: ShiftRight | BitAnd) -> Expr:
         parts = self.parts(expr.a, expr.b) if is_wide(expr.dtype) else None
         dtype = _type_for(*parts) if parts else None
         if not parts or dtype is None or not isinstance(by := parts[1].value, IntImm) or by.value < 0:
             return expr
         a, number = parts[0], by.value
-        if isinstance(expr, ShiftRight):
-            if number > 15:
-                return expr
-            low, high = a.low >> number, a.high >> number
-        elif isinstance(expr, BitAnd):
+        if isinstance(expr, BitAnd):
             low, high = 0, number
-        elif number == 0:
+        elif number > 15:
             return expr
-        elif isinstance(expr, FloorDiv):
-            low, high = a.low // number, a.high // number
         else:
-            low, high = 0, number - 1
+            low, high = a.low >> number, a.high >> number
         return self.made(expr, type(expr)(a.of(dtype), parts[1].of(dtype)), low, high)
 
     def comparison(self, expr: Compare) -> Expr:
