@@ -143,11 +143,15 @@ def _is_met(value: Expr, best: Expr) -> Expr:
     return BitOr(is_equal, Call(bool_.with_lanes(value.dtype.lanes), Op.ISNAN, (value,)))
 
 
-def in_order(loop: For, pairs: Sequence[PairUpdate], facts: Facts) -> For:
+def in_order(loop: For, pairs: Sequence[PairUpdate], facts: Facts) -> Stmt:
     """A reduction with these, whose iterations follow one another: of equal values the one that came first stays."""
     found = [_without_ties(let, each) for each in pairs if _ascends(each, loop, facts) for let in each.values]
     made = {let.var: let for let in found}
-    return rewrite(loop.replaced(kind=ForKind.SERIAL), {Let: lambda let: made.get(let.var, let)})
+
+    def shorter(let: Let) -> Stmt:
+        return made.get(let.var, let)
+
+    return rewrite(loop.replaced(kind=ForKind.SERIAL), {Let: shorter})
 
 
 def _without_ties(let: Let, update: PairUpdate) -> Let:
