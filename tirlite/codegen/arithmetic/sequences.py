@@ -37,16 +37,17 @@ def _by_floats(out: FunctionText, kind: type[Expr], a: Value, b: Value) -> Value
     It is exact: what is no integer is further below the next one than rounding goes, as floats have more than a bit
     more than the numbers.
     """
-    from tirlite.codegen.arithmetic.operators import convert
-
     dtype = a.dtype
     divisor = _harmless_divisor(out, a, b)
     wide = (f32 if dtype.bits < i32.bits else f64).with_lanes(dtype.lanes)
-    quotient = out.op("fdiv", convert(out, a, wide), convert(out, divisor, wide))
+    quotient = out.op(
+        "fdiv", *(out.cast("sitofp" if dtype.is_signed else "uitofp", each, wide) for each in (a, divisor))
+    )
     if dtype.is_signed and kind in (FloorDiv, FloorMod):
         quotient = out.intrinsic("floor", quotient)
-    whole = (i32 if dtype.bits < i32.bits else dtype.scalar).with_lanes(dtype.lanes)
-    number = convert(out, out.cast("fptosi" if whole.is_signed else "fptoui", quotient, whole), dtype)
+    whole = i32.with_lanes(dtype.lanes) if dtype.bits < i32.bits else dtype
+    number = out.cast("fptosi" if whole.is_signed else "fptoui", quotient, whole)
+    number = number if whole is dtype else out.cast("trunc", number, dtype)
     if kind in (FloorDiv, TruncDiv):
         return _zero_if_by_zero(out, b, number)
     return out.op("sub", a, out.op("mul", number, divisor))
