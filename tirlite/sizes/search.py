@@ -4,7 +4,8 @@ Atoms are first taken as independent variables in their bounds (`box`). Where th
 at a time, by simpler sizes that bound them, or by each of the sizes that they may equal.
 
 Digits: `h//4` is `2*(h//8)` and a digit, which is 0 or 1. So `h//4 - 2*(h//8)` is that digit, and not below 0, which
-bounds of each quotient alone do not tell.
+bounds of each quotient alone do not tell. And twice `h//8` is `h//4` less the digit: so `h//4 - h//8`, of an `h` from 4
+on, is at least 1.
 
 Covers: where a sum has many unrelated dims, each negative term is covered by a positive one of its own. That is how a
 slot in a row of many ends where the row ends, or before. Each cover is a small proof about few dims, where a search
@@ -132,18 +133,26 @@ def minimum_by_digits(terms: Terms, target: int | None = None) -> int | None:
     """A number that the sum never falls below, or None; None as well where no two atoms divide one size, and where it
     is plain that no number reaches `target`.
     """
-    parts = list(dict.fromkeys(_part(atom) for product in terms for atom in product))
-    digits = list(_digits(parts))
-    if not digits:
+    links = list(_links(list(dict.fromkeys(_part(atom) for product in terms for atom in product))))
+    if not links:
         return None
     # Atoms and digits are factors alike to the box.
-    sum_of: Mapping[tuple[Factor, ...], int] = {(*product,): coefficient for product, coefficient in terms.items()}
+    coarse: Mapping[tuple[Factor, ...], int] = {(*product,): coefficient for product, coefficient in terms.items()}
+    fine, scale = coarse, 1
     try:
-        for atom, written in digits:
-            sum_of = replace(sum_of, {atom: written})
+        for link in links:
+            coarse = replace(coarse, {link.fine: link.of_coarse})
+        found = minimum_in_box(coarse, target)
+        if _reached(found, target):
+            return found
+        for link in reversed(links):
+            power = max((product.count(link.coarse) for product in fine), default=0)
+            whole = {product: c * link.times ** (power - product.count(link.coarse)) for product, c in fine.items()}
+            fine, scale = replace(whole, {link.coarse: link.of_fine}), scale * link.times**power
     except KernelError:  # of too many terms
         return None
-    return minimum_in_box(sum_of, target)
+    value = minimum_in_box(fine, None if target is None else target * scale)
+    return _better(found, None if value is None else -(-value // scale))
 
 
 def _part(atom: Atom) -> _Part:
@@ -154,8 +163,33 @@ def _part(atom: Atom) -> _Part:
     return _Part(atom, frozenset(size.items()), constant, atom.by)
 
 
-def _digits(parts: list[_Part]) -> Iterator[tuple[Factor, Mapping[tuple[Factor, ...], int]]]:
-    """What each atom is in terms of one that is divided by a multiple, those of the smallest divisors first."""
+@record
+class _Link:
+    """Two atoms of which one is `times` the other one, and a digit, less a number."""
+
+    fine: Factor
+    coarse: Factor
+    times: int
+    digit: _Digit
+    less: int
+
+    @property
+    def of_coarse(self) -> Mapping[tuple[Factor, ...], int]:
+        """What the one is."""
+        return _sum_of({(self.coarse,): self.times, (self.digit,): 1, (): -self.less})
+
+    @property
+    def of_fine(self) -> Mapping[tuple[Factor, ...], int]:
+        """What the other one is, times `times`."""
+        return _sum_of({(self.fine,): 1, (self.digit,): -1, (): self.less})
+
+
+def _sum_of(terms: Mapping[tuple[Factor, ...], int]) -> Mapping[tuple[Factor, ...], int]:
+    return {product: coefficient for product, coefficient in terms.items() if coefficient}
+
+
+def _links(parts: list[_Part]) -> Iterator[_Link]:
+    """Each atom with one that is divided by a multiple, those of the smallest divisors first."""
     ordered = sorted(parts, key=lambda part: (part.by, part.constant))
     for place, fine in enumerate(ordered):
         coarse = next(
@@ -166,8 +200,7 @@ def _digits(parts: list[_Part]) -> Iterator[tuple[Factor, Mapping[tuple[Factor, 
             # With other constants, the sizes that are divided are `whole` or one more of the smaller divisors apart.
             whole, rest = divmod(coarse.constant - fine.constant, fine.by)
             digit = _Digit(-1 - place, Bounds(0, times - 1 + (rest > 0)))
-            written = {(coarse.atom,): times, (digit,): 1, (): -whole - (rest > 0)}
-            yield fine.atom, {product: c for product, c in written.items() if c}
+            yield _Link(fine.atom, coarse.atom, times, digit, whole + (rest > 0))
 
 
 # Sums that are looked into further. Proofs that matter take a handful; the limit keeps hopeless ones cheap.
