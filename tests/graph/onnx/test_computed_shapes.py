@@ -281,3 +281,26 @@ def test_diagonals_of_dims() -> None:
         made,
         [{"x": rng.random((b, n, m), np.float32), "y": rng.random((b, m, n), np.float32)} for b, n, m in shapes],
     )
+
+
+def test_pads_that_are_computed_cut_where_they_are_below_zero() -> None:
+    given = {"x": (FLOAT, ["n", "m"]), "pads": (INT64, [4])}
+    made = typed(model([node("Pad", ["x", "pads"], ["y"])], given, ["y"]), FLOAT)
+    widths = [(0, 1, 2, 0), (0, -1, 0, 0), (-1, -2, 1, 1), (1, 0, -2, -1)]
+    compare(made, [{"x": X, "pads": ints(*each)} for each in widths])
+
+
+def test_a_picture_is_put_in_the_middle_of_a_larger_or_smaller_one() -> None:
+    nodes = [
+        node("Shape", ["x"], ["here"]),
+        node("Shape", ["y"], ["there"]),
+        node("Sub", ["there", "here"], ["more"]),
+        node("Div", ["more", "two"], ["before"]),
+        node("Sub", ["more", "before"], ["after"]),
+        node("Concat", ["before", "after"], ["pads"], axis=0),
+        node("Pad", ["x", "pads"], ["moved"]),
+        node("Add", ["moved", "y"], ["z"]),
+    ]
+    given = {"x": (FLOAT, ["n", "m"]), "y": (FLOAT, ["a", "b"])}
+    made = typed(model(nodes, given, ["z"], two=ints(2, 2)), FLOAT)
+    compare(made, [{"x": X, "y": np.ones(each, np.float32)} for each in [(3, 4), (6, 9), (6, 2), (1, 9)]])

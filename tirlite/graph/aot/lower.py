@@ -362,13 +362,14 @@ class _Lowering:
         before, after = product(source.shape), product(shown.shape)
         if is_equal(before, after):
             return
+        called = f"{view.name} = " if view.name else ""
+        message = f"`{called}reshape({source}, shape={shown})`: {{}} elements become {{}}"
         pairs = [pair for pair in zip(source.shape, shown.shape, strict=False) if not is_equal(*pair)]
         if source.rank == shown.rank and len(pairs) == 1:
             # Without elements there are as many, whatever the extent.
             ((before, after),) = pairs
+            message = f"`{view.name or shown}` demands that {before} == {after} ({{}} and {{}})"
         values = tuple(expr_of(size, self.variables) for size in (before, after))
-        called = f"{view.name} = " if view.name else ""
-        message = f"`{called}reshape({source}, shape={shown})`: {{}} elements become {{}}"
         body.append(Assert(EQ(*values), message, values, span=view.span))
 
     def _home(self, expr: Expr) -> tuple[Buffer, ...]:

@@ -20,7 +20,7 @@ from tirlite.graph.op import Reshape
 from tirlite.graph.operators.arrangement import Slice
 from tirlite.graph.run_dims import run_dims
 from tirlite.ir import f64, i64
-from tirlite.sizes import Proof, Size, as_size, ceildiv, maximum, prove_eq
+from tirlite.sizes import Proof, Size, as_size, ceildiv, maximum, prove_eq, prove_le
 
 
 def _shape(t: Translation, node: Node) -> Expr:
@@ -215,12 +215,11 @@ def _stop(stop: Size, step: int) -> Size | None:
 
 def _pad(t: Translation, node: Node) -> Expr:
     x, rank = node.first, node.rank
-    given: Sequence[Size] | None = node.integers("pads") if node.version < 11 else sizes_of(t, node, 1)
+    given: Sequence[Size | Expr] | None = node.integers("pads") if node.version < 11 else elements_of(t, node.x(1))
     if given is None:
         raise Unsupported("its pads are left out")
     axes = [axis_of(axis, rank) for axis in node.known(3)] if node.has(3) else list(range(rank))
-    before, after = [0] * rank, [0] * rank
-    widths: list[list[Size]] = [list(before), list(after)]
+    widths: list[list[Size | Expr]] = [[0] * rank, [0] * rank]
     for place, axis in enumerate(axes):
         widths[0][axis], widths[1][axis] = given[place], given[place + len(axes)]
     fill = node.number("value") if node.version < 11 else _fill(t, node)
@@ -236,26 +235,50 @@ def _pad(t: Translation, node: Node) -> Expr:
     mode = node.text("mode", "constant")
     if mode == "constant":
         x = _joined_with_borders(t, x, widths, fill)
-    elif run_dims([*widths[0], *widths[1]]):
+    sizes = [[each for each in side if not isinstance(each, Expr)] for side in widths]
+    if sizes != widths or run_dims([*sizes[0], *sizes[1]]):
         raise Unsupported("its pads are computed from data, and what is beyond the edge is not constant")
-    return t.b.pad(x, *widths, mode=mode, value=0 if isinstance(fill, Expr) else fill)
+    return t.b.pad(x, *sizes, mode=mode, value=0 if isinstance(fill, Expr) else fill)
 
 
-def _joined_with_borders(t: Translation, x: Expr, widths: list[list[Size]], fill: float | Expr) -> Expr:
+def _joined_with_borders(t: Translation, x: Expr, widths: list[list[Size | Expr]], fill: float | Expr) -> Expr:
     """The operand with its borders along axes where two widths that are no numbers stand: those are 0 from then on.
 
     The extents of operand and result do not tell such widths apart. What a run fills in goes along all axes.
     """
     for axis, (before, after) in enumerate(zip(*widths, strict=True)):
-        is_open = run_dims([before, after]) or not (isinstance(before, int) or isinstance(after, int))
-        if is_open or isinstance(fill, Expr):
+        is_open = not (isinstance(before, int) or isinstance(after, int))
+        if (
+            is_open
+            or any(isinstance(each, Expr) or run_dims([each]) for each in (before, after))
+            or isinstance(fill, Expr)
+        ):
             value = t.b.cast(fill if isinstance(fill, Expr) else t.b.constant(fill), x.dtype)
-            borders = [
-                t.b.broadcast_to(value, (*x.shape[:axis], each, *x.shape[axis + 1 :])) for each in (before, after)
-            ]
+            shape = list(x.shape)
+            x, left = _cut(t, x, axis, (before, after))
+            borders = [t.b.broadcast_to(value, (*shape[:axis], each, *shape[axis + 1 :])) for each in left]
             x = t.b.concat([borders[0], x, borders[1]], axis)
+            if not isinstance(before, Expr) and not isinstance(after, Expr) and left != [before, after]:
+                shape[axis] += before + after
+                x = t.b.assume(x, shape)
             widths[0][axis], widths[1][axis] = 0, 0
     return x
+
+
+def _cut(t: Translation, x: Expr, axis: int, widths: Sequence[Size | Expr]) -> tuple[Expr, list[Size]]:
+    """The operand without what widths below zero cut off, and how wide its borders are then."""
+    sizes = [each for each in widths if not isinstance(each, Expr)]
+    if len(sizes) == len(widths):
+        if all(prove_le(0, each) is Proof.YES for each in sizes):
+            return x, sizes
+        first, last = (maximum(0, -each) for each in sizes)
+        kept = t.b.slice(x, [first], [x.shape[axis] - last], [axis])
+        return _told(t, x, kept), [maximum(0, each) for each in sizes]
+    numbers = [scalar(t, each) for each in widths]
+    start, less = (t.b.maximum(t.b.subtract(0, each), 0) for each in numbers)
+    stop = t.b.maximum(t.b.subtract(scalar(t, x.shape[axis]), less), 0)
+    left = [t.extent(t.b.maximum(each, 0), None, "border") for each in numbers]
+    return sliced(t, x, axis, start, stop, 1), left
 
 
 def _fill(t: Translation, node: Node) -> float | Expr:
