@@ -7,10 +7,11 @@ import pytest
 from fuzz.arena import WrittenBeside, watched
 from fuzz.slip_trial import trial
 from fuzz.trial import Failure, apart
+from random_cases import groups
 
 import tirlite as tl
 
-KERNELS = 16
+KERNELS = len(groups(48))
 
 
 def test_slips_are_told_as_the_interpreter_tells_them() -> None:

@@ -127,8 +127,8 @@ def _check(code: Code, trap: Trap, a: int, b: int) -> None:
 
     def step(values: Values, marks: Marks) -> None:
         mark = merged(marks[a], marks[b])
-        left, right = np.ravel(values[a]), np.ravel(values[b])
-        for lane, (x, y) in enumerate(zip(left.tolist(), right.tolist(), strict=True)):
+        left, right = values[a].tolist(), values[b].tolist()
+        for lane, (x, y) in enumerate(zip(left, right, strict=True) if values[a].ndim else ((left, right),)):
             fault = None if mark is not None and mark.lanes[lane] else trap(x, y, span)
             if fault is not None:
                 raise fault.error()

@@ -32,7 +32,7 @@ def element(window: Window, indices: tuple[int, ...], values: Values, marks: Mar
 
     A vector without lanes touches nothing: then nothing is asked of the other indices.
     """
-    if indices and not np.size(values[indices[-1]]):
+    if indices and not values[indices[-1]].size:
         return values[indices[-1]].astype(np.int64)
     flat: Any = 0
     for axis, register in enumerate(indices):

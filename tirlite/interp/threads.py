@@ -113,7 +113,8 @@ class Iterations:
     """The iterations of one run of a parallel loop, of which `current` runs.
 
     `writers` and `readers` go by address; of several readers two are kept. `held` keeps what was touched, so that no
-    address is given to other memory while the loop runs.
+    address is given to other memory while the loop runs. `read` are the elements that the current one has read, by
+    address and size: to read them again tells nothing.
     """
 
     loop: str
@@ -121,6 +122,11 @@ class Iterations:
     writers: dict[int, Visit] = field(default_factory=dict)
     readers: dict[int, tuple[Visit, ...]] = field(default_factory=dict)
     held: dict[Window, None] = field(default_factory=dict)
+    read: set[tuple[int, int]] = field(default_factory=set)
+
+    def begin(self, current: int) -> None:
+        self.current = current
+        self.read.clear()
 
     def touch(self, window: Window, flat: Any, *, writes: bool, span: Span | None) -> None:
         """Note an access of the elements at flat indices. Raises KernelRunError for a conflict."""
@@ -130,6 +136,10 @@ class Iterations:
         me: Visit = self.current, span
         for index in flat.tolist() if isinstance(flat, np.ndarray) else (flat,):
             start = base + int(index) * size
+            if not writes:
+                if (start, size) in self.read:
+                    continue
+                self.read.add((start, size))
             for byte in range(start, start + size):
                 writer, readers = self.writers.get(byte), self.readers.get(byte, ())
                 if writer is not None and writer[0] != me[0]:
@@ -166,7 +176,7 @@ def begin_iteration(code: Code, loop: For) -> None:
     register, variable = code.parallel_loops[-1], code.program.register_of(loop.var)
 
     def step(values: Values, _marks: Marks) -> None:
-        values[register].current = int(values[variable])
+        values[register].begin(int(values[variable]))
 
     code.emit(step)
 
