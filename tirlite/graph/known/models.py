@@ -13,7 +13,7 @@ import os
 import pickle
 import stat
 from _blake2 import blake2b
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import field
 from importlib.machinery import PathFinder
@@ -28,43 +28,10 @@ from tirlite.diag import TirliteError
 from tirlite.graph.function import Function
 from tirlite.graph.known.pickled import read, written
 from tirlite.graph.known.places import Finder, Place, Unkept, arrays_at
+from tirlite.graph.known.told import FileUsed, Told, state_of
 from tirlite.record import parts_of, record
 from tirlite.runtime.cache.entries import compiler_stamp, find, folder, keep
 from tirlite.target.processor import cpu_text
-
-
-@record
-class Told:
-    """What `from_onnx` is told besides the model."""
-
-    outputs: Sequence[str] | None
-    shapes: Mapping[str, Any]
-    constants: Mapping[str, Any]
-    dims: Mapping[str, Any]
-
-    @property
-    def spelled(self) -> bytes:
-        """Raises TypeError, AttributeError or PicklingError for what has no spelling."""
-        outputs = None if self.outputs is None else tuple(self.outputs)
-        shapes = {name: tuple(extents) for name, extents in self.shapes.items()}
-        constants = {name: np.asarray(each) for name, each in self.constants.items()}
-        arrays = {name: (each.dtype.str, each.shape, each.tolist()) for name, each in constants.items()}
-        return pickle.dumps((outputs, shapes, arrays, dict(self.dims)), protocol=5)
-
-
-@record
-class FileUsed:
-    """A file that a model has data in; `state` is what the system said of it before it was read."""
-
-    path: Path
-    state: tuple[int, int]
-
-
-def state_of(path: Path) -> tuple[int, int]:
-    """What the system says of a file: another one after it was written to. Raises OSError."""
-    state = path.stat()
-    return state.st_size, state.st_mtime_ns
-
 
 # So many bytes are read and digested at a time, and by threads where there are more.
 _PIECE = 1 << 23

@@ -7,7 +7,7 @@ from time import thread_time
 from typing import Any
 
 from tirlite.diag import GraphMessage, Span
-from tirlite.graph.known.models import FileUsed, state_of
+from tirlite.graph.known.told import FileUsed, state_of
 from tirlite.record import record
 
 

@@ -7,7 +7,7 @@ from os import PathLike
 from typing import TYPE_CHECKING
 
 from tirlite.diag import public
-from tirlite.graph.known.models import Told
+from tirlite.graph.known.told import Told
 
 if TYPE_CHECKING:
     import numpy.typing as npt

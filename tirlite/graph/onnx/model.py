@@ -17,7 +17,7 @@ from tirlite.graph.builder.builder import Builder
 from tirlite.graph.demands import Demands
 from tirlite.graph.expr import Expr, Var
 from tirlite.graph.function import Function
-from tirlite.graph.known.models import FileUsed, Told
+from tirlite.graph.known.told import FileUsed, Told
 from tirlite.graph.onnx.budget import Budget, Spent
 from tirlite.graph.onnx.importers.table import IMPORTERS
 from tirlite.graph.onnx.narrow import DTYPES, NARROW, NarrowValue, dtype_name
