@@ -10,7 +10,7 @@ from parsed import parsed
 
 import tirlite as tl
 from tirlite.analysis.facts import Facts
-from tirlite.interp import interpret
+from tirlite.interp import interpreter
 from tirlite.ir import validate
 from tirlite.rewrite import Normalize, Pass, run_pipeline
 
@@ -28,8 +28,10 @@ def kernel(body: str) -> tl.PrimFunc:
     return Normalize()(parsed(HEADER, body))
 
 
-def run_native(func: tl.PrimFunc, values: dict[object, object]) -> None:
-    tl.compile(func)(*(values[param] for param in func.params))
+def native(func: tl.PrimFunc) -> Callable[[dict[object, object]], object]:
+    """The function, compiled once for all that it is called with."""
+    compiled = tl.compile(func)
+    return lambda values: compiled(*(values[param] for param in func.params))
 
 
 @dataclass(frozen=True)
@@ -53,10 +55,11 @@ class BeforeAfter:
         after = run_pipeline(func, self.passes)
         validate(after)
         if after is not func:
+            before, runs = interpreter(func), (interpreter(after), native(after))
             for n, m in ((0, 3), (1, 1), (2, 5), (7, 4)):
-                wanted = _result(func, interpret, n, m)
-                np.testing.assert_array_equal(_result(after, interpret, n, m), wanted)
-                np.testing.assert_array_equal(_result(after, run_native, n, m), wanted)
+                wanted = _result(func, before, n, m)
+                for run in runs:
+                    np.testing.assert_array_equal(_result(after, run, n, m), wanted)
         return after
 
     def expect(self, before: str, after: str) -> None:
@@ -69,7 +72,7 @@ class BeforeAfter:
         assert self.rewritten(func) is func
 
 
-def _result(func: tl.PrimFunc, run: Callable[..., object], n: int, m: int) -> np.ndarray:
+def _result(func: tl.PrimFunc, run: Callable[[dict[object, object]], object], n: int, m: int) -> np.ndarray:
     x, y = (np.random.default_rng(seed).standard_normal((n, m), np.float32) for seed in (1, 2))
-    run(func, {**dict(zip(func.params, (x, y), strict=True)), **dict(zip(func.dims, (n, m), strict=True))})
+    run({**dict(zip(func.params, (x, y), strict=True)), **dict(zip(func.dims, (n, m), strict=True))})
     return y
