@@ -1,6 +1,11 @@
 """Facts about a machine that plans depend on."""
 
-from tirlite.target.processor import Processor
-from tirlite.target.target import MemoryInfo, Target
+from typing import TYPE_CHECKING
 
-__all__ = ["MemoryInfo", "Processor", "Target"]
+from tirlite.late import late_names
+
+if TYPE_CHECKING:
+    from tirlite.target.processor import Processor as Processor
+    from tirlite.target.target import MemoryInfo as MemoryInfo, Target as Target
+else:
+    __getattr__, __all__ = late_names(__name__)
