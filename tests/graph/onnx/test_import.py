@@ -226,6 +226,7 @@ def test_the_branch_without_an_axis_is_taken_by_demand() -> None:
         tl.graph.evaluate(f, np.zeros((2, 2, 5), np.float32))
 
 
+@pytest.mark.usefixtures("without_effort")
 @pytest.mark.parametrize(
     "ways",
     [
@@ -247,6 +248,7 @@ def test_cubic_resizing_of_symbolic_extents_is_that_of_numbers(ways: dict[str, A
     np.testing.assert_allclose(tl.graph.compile(f)(x), wanted, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.usefixtures("without_effort")
 @pytest.mark.parametrize("length", [None, 5, 12])
 def test_fourier_transforms_along_an_extent_that_a_call_tells(length: int | None) -> None:
     rng = np.random.default_rng(0)
