@@ -16,7 +16,7 @@ def source(body: str) -> str:
 n = tl.dim("n")
 
 @tl.kernel
-def f(x: tl.f32[n], y: tl.f32[n], at: tl.i64[n], k: tl.i32[n]):
+def f(x: tl.f32[n], y: tl.f32[n], at: tl.i64[n]):
     for i in range(n):
         {body}
 """
@@ -47,7 +47,7 @@ def test_others_store_some_lanes(target: str) -> None:
     [
         "if y[i] > 0: x[i] = y[i]",  # what is there is not loaded
         "if x[i] > 0: x[i] = y[at[i]]",  # it may lie nowhere
-        "if k[i] > 0: k[i] = 7 // k[i]",  # it may have no value
+        "if at[i] > 0: at[i] = 7 // at[i]",  # it may have no value
         "if i > 0 and x[i] > x[i - 1]: x[i] = x[i - 1]",  # the order counts
     ],
 )
