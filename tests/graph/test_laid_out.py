@@ -14,6 +14,9 @@ from tirlite.graph.aot.lower import lower
 from tirlite.graph.operators.laid_out import panels as cut
 from tirlite.ir import callees
 
+# Values are compared, and how weights lie: how hard LLVM tries is of no matter.
+pytestmark = pytest.mark.usefixtures("without_effort")
+
 RNG = np.random.default_rng(0)
 n = tl.dim("n")
 WEIGHTS, BIAS = RNG.standard_normal((150, 70), np.float32), RNG.standard_normal(150, np.float32)
