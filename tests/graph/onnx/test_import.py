@@ -12,6 +12,9 @@ import pytest
 
 import tirlite as tl
 
+# What models mean is compared: how hard LLVM tries is of no matter.
+pytestmark = pytest.mark.usefixtures("without_effort")
+
 onnx = pytest.importorskip("onnx")
 helper, FLOAT = onnx.helper, onnx.TensorProto.FLOAT
 
@@ -226,7 +229,6 @@ def test_the_branch_without_an_axis_is_taken_by_demand() -> None:
         tl.graph.evaluate(f, np.zeros((2, 2, 5), np.float32))
 
 
-@pytest.mark.usefixtures("without_effort")
 @pytest.mark.parametrize(
     "ways",
     [
@@ -248,7 +250,6 @@ def test_cubic_resizing_of_symbolic_extents_is_that_of_numbers(ways: dict[str, A
     np.testing.assert_allclose(tl.graph.compile(f)(x), wanted, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.usefixtures("without_effort")
 @pytest.mark.parametrize("length", [None, 5, 12])
 def test_fourier_transforms_along_an_extent_that_a_call_tells(length: int | None) -> None:
     rng = np.random.default_rng(0)
