@@ -11,7 +11,7 @@ from tirlite.show.environment import cache_folder
 
 ROOT = Path(__file__).resolve().parents[2]
 # They pass the environment on to the processes that they start, or read how many threads a peer is told to take.
-MEASURE = {f"tirlite/bench/{name}.py" for name in ("compile", "kernels", "scheduled_peers")}
+MEASURE = {f"tirlite/bench/{name}.py" for name in ("compile", "kernels", "peers")}
 
 
 def test_one_file_reads_the_environment() -> None:

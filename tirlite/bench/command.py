@@ -8,8 +8,7 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 
-from tirlite.cli.model_options import add_constant, add_facts
-from tirlite.cli.numbers import seconds, whole
+from tirlite.cli.model_options import add_constant, add_facts, seconds, whole
 from tirlite.cli.progress import printed
 from tirlite.show.environment import without_cache
 
@@ -31,7 +30,7 @@ _FIGURES = {
         "the price of safety: how much slower each kernel of the gallery is than with unchecked=True",
         "Calls each kernel of the gallery as it is and unchecked in turn; counts accesses, and code.",
         "small arrays and few runs, without bars on time",
-        "safety:safety_figures",
+        "gallery:safety_figures",
     ),
     "compact": (
         '`schedule="compact"`: bytes and times of the gallery with loops joined and temporaries shrunk, and without',

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tirlite.cli.command_error import CommandMessage, input_at_fault
-from tirlite.cli.model_options import add_constant
-from tirlite.cli.numbers import byte_count, decimal, integer
+from tirlite.cli.model_options import add_constant, byte_count, decimal, integer
 from tirlite.cli.output_file import real_path, refuse_unwritable, write_file
 from tirlite.cli.progress import FirstFit, hearing, working
 from tirlite.diag import CapacityError

@@ -218,8 +218,7 @@ def _received(dtype: DType, value: Value, out: FunctionText) -> Value:
 
 
 def _write_size_function(func: PrimFunc, name: str, workspace: Workspace, line: int, module: ModuleText) -> None:
-    from tirlite.codegen.exact import ExactExpressions
-    from tirlite.codegen.workspace_layout import write_size_function
+    from tirlite.codegen.workspace_layout import ExactExpressions, write_size_function
 
     out = FunctionText(module)
     values = ExactExpressions(out, Environment())

@@ -245,7 +245,7 @@ class Statements:
 
     def _checked(self, exprs: Sequence[Expr]) -> tuple[list[Value], list[Value]]:
         """Values, and the flags of what wraps around on the way to them, in lets too."""
-        from tirlite.codegen.exact import ExactExpressions
+        from tirlite.codegen.workspace_layout import ExactExpressions
 
         values = ExactExpressions(self.out, self.environment)
         found = [values.value(expr) for expr in exprs]

@@ -20,8 +20,7 @@ from tirlite.dsl.surroundings import Surroundings, surroundings_of
 from tirlite.dsl.syntax import Places, function_syntax, text_syntax, trimmed
 from tirlite.dsl.vocabulary import TL, Word
 from tirlite.ir.expr import Buffer, Var
-from tirlite.ir.func import PrimFunc
-from tirlite.ir.one_dim import with_one_dim_each
+from tirlite.ir.func import PrimFunc, with_one_dim_each
 from tirlite.ir.stmt import AttrKey, AttrStmt, Permission, SeqStmt, Stmt
 from tirlite.ir.trampoline import run
 from tirlite.ir.validate import validate

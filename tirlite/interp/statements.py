@@ -12,10 +12,9 @@ from dataclasses import replace
 import numpy as np
 
 from tirlite.analysis import GIVEN, Demand, Extents, ParamUses, Use, demands_of
-from tirlite.interp.code import Code, Rule, Subroutine
+from tirlite.interp.code import Code, Rule, Subroutine, element, extents
 from tirlite.interp.expressions import expression, indices_of, only
 from tirlite.interp.memory import fresh, owner_of, refuse, size_of, view
-from tirlite.interp.place import element, extents
 from tirlite.interp.program import Block, Marks, Values
 from tirlite.interp.threads import (
     begin_iteration,

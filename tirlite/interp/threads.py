@@ -12,9 +12,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tirlite.diag import Span
-from tirlite.interp.code import Code
+from tirlite.interp.code import Code, element
 from tirlite.interp.memory import Window, refuse
-from tirlite.interp.place import element
 from tirlite.interp.program import THREAD, Fork, Marks, Meeting, Step, Values
 from tirlite.ir import Buffer, For
 from tirlite.ir.faults import IterationConflict

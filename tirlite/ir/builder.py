@@ -18,8 +18,7 @@ from typing import Generic, TypeVar, overload
 from tirlite.diag import Message, Source, Span, TirliteError
 from tirlite.ir.dtype import DType, TensorType, TypeExtent, i64
 from tirlite.ir.expr import Buffer, Expr, ExprLike, Load, Var, as_expr, widened
-from tirlite.ir.func import PrimFunc
-from tirlite.ir.one_dim import with_one_dim_each
+from tirlite.ir.func import PrimFunc, with_one_dim_each
 from tirlite.ir.size import expr_over_dims
 from tirlite.ir.stmt import (
     Allocate,

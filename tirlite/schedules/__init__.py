@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from tirlite.schedules.distribute import Distribute as Distribute
     from tirlite.schedules.dots import Dots as Dots
     from tirlite.schedules.expand import Expand as Expand
-    from tirlite.schedules.fuse import Delinearise as Delinearise, Fuse as Fuse
     from tirlite.schedules.handle import LoopHandle as LoopHandle
     from tirlite.schedules.inline import Inline as Inline, InlineLets as InlineLets
     from tirlite.schedules.join import Join as Join
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from tirlite.schedules.shrink import Shrink as Shrink
     from tirlite.schedules.skew import Skew as Skew
     from tirlite.schedules.specialize import Specialize as Specialize
-    from tirlite.schedules.split import Peel as Peel, Split as Split
+    from tirlite.schedules.split import Delinearise as Delinearise, Fuse as Fuse, Peel as Peel, Split as Split
     from tirlite.schedules.store_at import StoreAt as StoreAt
     from tirlite.schedules.tensorize import Tensorize as Tensorize
     from tirlite.schedules.tile import Tile as Tile

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
         distribute,
         dots,
         expand,
-        fuse,
         inline,
         join,
         pack,
@@ -49,8 +48,8 @@ if TYPE_CHECKING:
 else:  # a schedule takes few of the steps that there are
     simplify = LateModule("tirlite.rewrite.simplify.simplify")
     _steps = """
-        annotate cache_write compute_at distribute dots expand fuse inline join pack pack_padded precompute reorder
-        rescale rfactor scan shrink skew specialize split store_at tensorize tile unroll_jam vectorize
+        annotate cache_write compute_at distribute dots expand inline join pack pack_padded precompute reorder rescale
+        rfactor scan shrink skew specialize split store_at tensorize tile unroll_jam vectorize
     """
     globals().update({each: LateModule(f"tirlite.schedules.{each}") for each in _steps.split()})
 
@@ -148,7 +147,7 @@ class Schedule:
 
     def fuse(self, outer: LoopName, inner: LoopName) -> None:
         """Makes one loop, `i.j`, of two that are one inside of the other."""
-        self.apply(fuse.Fuse(outer, inner))
+        self.apply(split.Fuse(outer, inner))
 
     def join(self, *loops: LoopName, behind: int | tuple[int, ...] = 0) -> None:
         """Makes one loop of several in a row, of which the others run so many iterations behind the first."""
@@ -271,7 +270,7 @@ class Schedule:
 
     def delinearise(self, loop: LoopName, by: int) -> None:
         """Makes two loops of one that goes over several axes at once: rows of so many, and what is in a row."""
-        self.apply(fuse.Delinearise(loop, by))
+        self.apply(split.Delinearise(loop, by))
 
     def annotate(self, loop: LoopName, text: str) -> None:
         """Puts a remark around a loop."""

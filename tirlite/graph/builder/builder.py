@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from tirlite.diag import GraphError, GraphMessage
-from tirlite.graph.builder.calls import CallBuilder, Operand, user_line
-from tirlite.graph.builder.renewal import Renewal
+from tirlite.graph.builder.calls import CallBuilder, Operand, Renewal, user_line
 from tirlite.graph.closing import Closed, closed_over, depending
 from tirlite.graph.demands import Demands
 from tirlite.graph.expr import Call, Expr, If, Let, Tuple, Var
