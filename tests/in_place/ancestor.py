@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from tirlite.analysis import Extents
-from tirlite.analysis.in_place.candidates import in_place_candidates
-from tirlite.analysis.in_place.tvm import taken_by_tvm
+from tirlite.analysis.in_place.candidates import in_place_candidates, taken_by_tvm
 from tirlite.ir import Buffer, PrimFunc
 
 

@@ -220,7 +220,7 @@ def _found(chosen: StorageOptions, facts: Facts) -> StorageProblem:
     found = storage_problem(facts, chosen.target, lines=lines, in_place=in_place, exact_dtype=chosen.exact_dtype)
     if chosen.strategy != "tvm" or not found.problem.in_place:
         return found
-    from tirlite.analysis.in_place.tvm import taken_by_tvm
+    from tirlite.analysis.in_place.candidates import taken_by_tvm
 
     return found.with_pairs(taken_by_tvm(facts.func, found.in_place))
 
