@@ -165,7 +165,7 @@ def test_a_call_loads_neither_searches_nor_proofs_nor_tables(tmp_path: Path) -> 
         "tirlite.ir.rewrite",
         "tirlite.ir.equal",
         "_queue",
-        "tirlite.driver.halves",
+        "tirlite.driver.branches",
         "tirlite.codegen.carried",
         "tirlite.codegen.doubtful",
         "tirlite.dsl.host_functions",

@@ -60,8 +60,8 @@ class Version:
     """One function on its way to native code; each stage runs once, when it is first asked for, in one thread.
 
     `stages` are the seconds of those that have run, in order, and `note` says where LLVM was held back. `calls` counts
-    those that went well, as far as anyone wants to know. A version may be a part of a `whole` one: the first half of it
-    or the second, see `halves.py`. `served` is what ran the last call, itself or one of its halves.
+    those that went well, as far as anyone wants to know. A version may be a part of a `whole` one: the first or the
+    second branch of it, see `branches.py`. `served` is what ran the last call, itself or one of its branches.
     """
 
     def __init__(
@@ -78,8 +78,8 @@ class Version:
         self._rewritten: Rewritten | None = None
         self._lowered: Lowered | None = None
         self._executable: Executable | None = None
-        self._halves: tuple[Version, Version] | None = None
-        self._are_halves_known = False
+        self._branches: tuple[Version, Version] | None = None
+        self._are_branches_known = False
 
     @property
     def func(self) -> PrimFunc:
@@ -102,12 +102,12 @@ class Version:
     def _rewrite(self, ahead: Callees | None = None) -> Rewritten:
         """Runs the passes; `ahead` writes the functions that are called as they are lowered."""
         if self._part is not None:
-            from tirlite.driver.halves import halves_of
+            from tirlite.driver.branches import branches_of
 
             whole, number = self._part
-            halves = halves_of(whole.final)
-            assert halves is not None
-            return replace(whole.rewritten, func=halves[number], facts=None)
+            branches = branches_of(whole.final)
+            assert branches is not None
+            return replace(whole.rewritten, func=branches[number], facts=None)
         from tirlite.rewrite.pipeline import Rewritten, run_pipeline
         from tirlite.rewrite.pipelines import LowerCallees, pipeline
         from tirlite.schedules.auto import auto
@@ -187,34 +187,34 @@ class Version:
 
         self.served = version = self._serving(binding)
         found = version.executable.run(binding, version)
-        if found is Outcome.ELSEWHERE and version._part is not None and self.halves is not None:
-            self.served = version = self.halves[1 - version._part[1]]
+        if found is Outcome.ELSEWHERE and version._part is not None and self.branches is not None:
+            self.served = version = self.branches[1 - version._part[1]]
             found = version.executable.run(binding, version)
         return found is Outcome.DONE
 
     def _serving(self, binding: Binding) -> Version:
-        """The version itself, or one of its halves: the one of the last call, or else what the sizes ask for."""
-        if self._executable is not None or self.halves is None:
+        """The version itself, or one of its branches: the one of the last call, or else what the sizes ask for."""
+        if self._executable is not None or self.branches is None:
             return self
         if (served := self.served) is not self:
             return served
         if self._rewritten is None:
-            return next(each for each in self.halves if each._kept[1] is not None)
-        from tirlite.driver.halves import is_met
+            return next(each for each in self.branches if each._kept[1] is not None)
+        from tirlite.driver.branches import is_met
 
-        return self.halves[not is_met(self.final, dict(zip(self.final.dims, binding.dims, strict=True)))]
+        return self.branches[not is_met(self.final, dict(zip(self.final.dims, binding.dims, strict=True)))]
 
     @property
-    def halves(self) -> tuple[Version, Version] | None:
+    def branches(self) -> tuple[Version, Version] | None:
         """The versions for calls that meet a condition on dims and for the others; None where one serves all."""
-        if not self._are_halves_known:
+        if not self._are_branches_known:
             with GATE.inside(self):
-                if not self._are_halves_known:
-                    self._halves = self._find_halves()
-                    self._are_halves_known = True
-        return self._halves
+                if not self._are_branches_known:
+                    self._branches = self._find_branches()
+                    self._are_branches_known = True
+        return self._branches
 
-    def _find_halves(self) -> tuple[Version, Version] | None:
+    def _find_branches(self) -> tuple[Version, Version] | None:
         options = self.options
         is_usual = self.form is Form.USUAL and self._part is None and not (options.debug or options.observers)
         if not is_usual or options.strategy == "per_shape" or lines_are_wanted() or self._kept[1] is not None:
@@ -227,13 +227,13 @@ class Version:
         # Passes over what calls others run where LLVM begins meanwhile, see `_objects`.
         if calls_in(self.func.body):
             return None
-        # What has halves ends by choosing between them.
+        # What has branches ends by choosing between them.
         last = self.final.body.stmts[-1:]
         if not (last and isinstance(last[0], IfThenElse)):
             return None
-        from tirlite.driver.halves import halves_of
+        from tirlite.driver.branches import branches_of
 
-        return (made[0], made[1]) if halves_of(self.final) is not None else None
+        return (made[0], made[1]) if branches_of(self.final) is not None else None
 
     def quick(self, large_from: int, strides: int) -> QuickCall | None:
         """What runs calls of the sizes that are for this version in a hundredth of the time, see `Executable.quick`."""
@@ -242,7 +242,7 @@ class Version:
         return self.executable.quick(strides, most=large_from - 1) if large_from else self.executable.quick(strides)
 
     def is_elsewhere(self, fault: int) -> bool:
-        """Whether a fault of this number says that a call is for the other half."""
+        """Whether a fault of this number says that a call is for the other branch."""
         return self.executable.is_elsewhere(fault)
 
     def message(self, fault: int) -> Message:
@@ -298,7 +298,7 @@ class Version:
         from tirlite.ir import calls_in
 
         with collection_paused():
-            for each in (self, *(self.halves or ())):
+            for each in (self, *(self.branches or ())):
                 if (artifact := each._kept[1]) is not None:
                     return int(artifact.large_from)
             return 0 if calls_in(self.func.body) else self.rewritten.large_from

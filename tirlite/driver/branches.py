@@ -1,4 +1,4 @@
-"""Halves are the two parts of a function between which the sizes of a call choose: each is compiled when one needs it.
+"""Branches are the two parts of a function between which sizes of a call choose: each is compiled when one needs it.
 
 A product of matrices is one loop nest for large operands and another one for small ones, `if n >= 6 and m >= 32`, and
 most programs call it with either. The function stays whole for all who look at it.
@@ -63,7 +63,7 @@ _TRUTHS: Mapping[type[Node], _Computed] = MappingProxyType(
 )
 
 
-def halves_of(func: PrimFunc) -> tuple[PrimFunc, PrimFunc] | None:
+def branches_of(func: PrimFunc) -> tuple[PrimFunc, PrimFunc] | None:
     """The function for calls that meet its condition, and for those that do not; None where it has no such parts.
 
     Each begins with an assert that the other one does not ask for.
@@ -86,7 +86,7 @@ def halves_of(func: PrimFunc) -> tuple[PrimFunc, PrimFunc] | None:
 
 
 def is_met(func: PrimFunc, dims: Mapping[Var, int]) -> bool:
-    """Whether a call with these dims meets the condition of a function that has halves."""
+    """Whether a call with these dims meets the condition of a function that has branches."""
     choice = func.body.stmts[-1]
     assert isinstance(choice, IfThenElse)
     return bool(_value(choice.condition, dims))

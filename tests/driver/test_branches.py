@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pytest
 
 import tirlite as tl
-from tirlite.driver.halves import halves_of, is_met
+from tirlite.driver.branches import branches_of, is_met
 from tirlite.interp import interpret
 from tirlite.ir import IfThenElse
 
@@ -45,12 +45,12 @@ def operands(sizes: tuple[int, int, int]) -> tuple[npt.NDArray[np.float32], npt.
 
 
 def are_compiled(kernel: tl.Kernel) -> tuple[bool, bool]:
-    halves = kernel._version.halves
-    assert halves is not None
-    return halves[0]._executable is not None, halves[1]._executable is not None
+    branches = kernel._version.branches
+    assert branches is not None
+    return branches[0]._executable is not None, branches[1]._executable is not None
 
 
-def test_each_half_is_compiled_at_the_first_call_for_it() -> None:
+def test_each_branch_is_compiled_at_the_first_call_for_it() -> None:
     kernel = product()
     for sizes, known in ((SMALL, (False, True)), (LARGE, (True, True))):
         a, b = operands(sizes)
@@ -58,8 +58,8 @@ def test_each_half_is_compiled_at_the_first_call_for_it() -> None:
         assert are_compiled(kernel) == known
 
 
-def test_calls_find_their_half_however_often_they_come() -> None:
-    """After some calls a compiled function looks at the arguments; it asks one half, and then the other."""
+def test_calls_find_their_branch_however_often_they_come() -> None:
+    """After some calls a compiled function looks at the arguments; it asks one branch, and then the other."""
     kernel = product()
     given = [operands(sizes) for sizes in (SMALL, LARGE)]
     for _ in range(12):
@@ -94,7 +94,7 @@ def test_what_is_compiled_ahead_serves_all_calls() -> None:
     assert are_compiled(kernel) == (False, False)
 
 
-def test_threads_that_need_different_halves() -> None:
+def test_threads_that_need_different_branches() -> None:
     kernel = product()
     given = [operands(sizes) for sizes in (SMALL, LARGE)] * 20
     with ThreadPoolExecutor(4) as pool:
@@ -103,14 +103,14 @@ def test_threads_that_need_different_halves() -> None:
         np.testing.assert_array_equal(y, a @ b)
 
 
-def test_threads_that_come_first_together_see_the_same_halves() -> None:
-    """Each saw halves of its own: a call that another thread's half sent away then ran in order."""
+def test_threads_that_come_first_together_see_the_same_branches() -> None:
+    """Each saw branches of its own: a call that another thread's branch sent away then ran in order."""
     kernel = product()
     ready = Barrier(4)
 
     def look(_: int) -> object:
         ready.wait()
-        return kernel._version.halves
+        return kernel._version.branches
 
     with ThreadPoolExecutor(4) as pool:
         assert len(set(pool.map(look, range(4)))) == 1
@@ -120,7 +120,7 @@ def test_a_network_of_rows_chooses_once_for_all_heads() -> None:
     """What decides stands around the loop over heads, in which nothing else stands."""
     from tirlite.bench.definitions import attention
 
-    assert halves_of(attention.lowered) is not None
+    assert branches_of(attention.lowered) is not None
 
 
 def test_the_condition_is_that_of_the_function() -> None:
@@ -145,8 +145,8 @@ def f(x: tl.i64[n], y: tl.i64[m], large: tl.i64):
 {loops}
 """
     )
-    assert halves_of(func) is None
-    assert halves_of(tl.parse(str(func).replace(condition, "n > 4 or m > 9"))) is not None
+    assert branches_of(func) is None
+    assert branches_of(tl.parse(str(func).replace(condition, "n > 4 or m > 9"))) is not None
 
 
 def run(source: str, settings: Mapping[str, str]) -> str:
@@ -155,8 +155,8 @@ def run(source: str, settings: Mapping[str, str]) -> str:
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
 
 
-def test_another_process_finds_the_half_that_one_has_compiled(tmp_path: Path) -> None:
-    """Without a pass being run for it; for the other half it compiles that one."""
+def test_another_process_finds_the_branch_that_one_has_compiled(tmp_path: Path) -> None:
+    """Without a pass being run for it; for the other branch it compiles that one."""
     file = tmp_path / "products.py"
     file.write_text(f"import tirlite as tl\n{PRODUCT}")
     source = """
@@ -165,7 +165,7 @@ def test_another_process_finds_the_half_that_one_has_compiled(tmp_path: Path) ->
         for n in map(int, sys.argv[1:] or {sizes}):
             a = np.ones((n, n), np.float32)
             assert (product(a, a) == n).all()
-            print([each._rewritten is not None for each in (product._version, *product._version.halves)])
+            print([each._rewritten is not None for each in (product._version, *product._version.branches)])
     """
     settings = {
         "TIRLITE_CACHE": str(tmp_path / "cache"),
