@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tirlite as tl
-from tirlite.graph.aot.operators import PlainDims
+from tirlite.graph.aot.plain_dims import PlainDims
 from tirlite.sizes import Dim, Size, dims_of, evaluate
 
 n, m = Dim("n"), Dim("m")

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from tirlite.graph.aot.operators import PlainDims
+from tirlite.graph.aot.plain_dims import PlainDims
 from tirlite.graph.expr import Call, Constant, Expr
 from tirlite.graph.extents import product
 from tirlite.graph.onnx.computed import elements_of, extent_of, scalar, sizes_of
