@@ -8,7 +8,8 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 
-from tirlite.cli.model_options import add_constant, add_facts, seconds, whole
+from tirlite.cli.model_options import add_constant, add_facts
+from tirlite.cli.numbers import seconds, whole
 from tirlite.cli.progress import printed
 from tirlite.show.environment import without_cache
 

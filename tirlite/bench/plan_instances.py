@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 
 from tirlite.cli.command_error import CommandMessage
-from tirlite.cli.model_options import model_problem
+from tirlite.cli.plan_model import model_problem
 from tirlite.plan import Problem, Request, read_csv
 from tirlite.record import record
 from tirlite.sizes import Dim, Size

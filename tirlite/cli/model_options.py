@@ -1,92 +1,22 @@
-"""Reads numbers, dims and arrays for the inputs of models from the command line, and plans the storage of a model."""
+"""Reads numbers for a model's dims and arrays for its inputs from what the command line says of it."""
 
 from __future__ import annotations
 
 import argparse
 import re
-import sys
-from argparse import ArgumentTypeError
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from keyword import iskeyword
-from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tirlite.cli.command_error import CommandMessage
+from tirlite.cli.numbers import decimal, integer, is_integer
 from tirlite.diag import TirliteError
-from tirlite.record import record
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from tirlite.graph import CompiledGraph
-    from tirlite.plan import Plan, Problem
-    from tirlite.rewrite.options import Choices
     from tirlite.sizes import SizeLike
-
-
-_WHOLE = re.compile(r"[+-]?\d{1,4000}", re.ASCII)
-_BYTES = re.compile(r"(?P<number>-?\d{1,4000})\s*(?P<unit>[A-Za-z]*)", re.ASCII)
-UNITS: Mapping[str, int] = {
-    "": 1,
-    "B": 1,
-    "kB": 1000,
-    **{f"{letter}B": 1000**power for power, letter in enumerate("KMGT", 1)},
-    **{f"{letter}iB": 1024**power for power, letter in enumerate("KMGT", 1)},
-}
-
-
-def whole(least: int, most: int | None = None) -> Callable[[str], int]:
-    """A type of whole numbers from `least` to `most`, both included."""
-    wanted = f"a whole number from {least} on" if most is None else f"a whole number from {least} to {most}"
-
-    def number(text: str) -> int:
-        value = int(text) if _WHOLE.fullmatch(text) else least - 1
-        if value < least or (most is not None and value > most):
-            raise ArgumentTypeError(f"`{text}` is not {wanted}")
-        return value
-
-    return number
-
-
-def is_integer(text: str) -> bool:
-    """Whether `text` is an integer in the digits 0 to 9."""
-    return _WHOLE.fullmatch(text) is not None
-
-
-def integer(text: str) -> int:
-    """An integer in the digits 0 to 9."""
-    if not is_integer(text):
-        raise ArgumentTypeError(f"`{text}` is not an integer")
-    return int(text)
-
-
-def byte_count(text: str) -> int:
-    """A number of bytes: `65536`, `64KiB` of 1024 bytes each, `1MB` of a million."""
-    match = _BYTES.fullmatch(text.strip())
-    if match is None or match["unit"] not in UNITS:
-        raise ArgumentTypeError(f"`{text}` is not a number of bytes, as in 65536, 64KiB or 1MB")
-    return int(match["number"]) * UNITS[match["unit"]]
-
-
-def decimal(text: str) -> float:
-    """A number as Python writes it, in the digits 0 to 9, without `_` between them."""
-    try:
-        return float(text if text.isascii() and "_" not in text else "")
-    except ValueError:
-        raise ArgumentTypeError(f"`{text}` is not a number") from None
-
-
-def seconds(text: str) -> float:
-    """A type of times, zero or more."""
-    try:
-        value = decimal(text)
-    except ArgumentTypeError:
-        value = -1.0
-    if not 0 <= value < inf:
-        raise ArgumentTypeError(f"`{text}` is not a number of seconds, zero or more")
-    return value
-
 
 V = TypeVar("V")
 
@@ -216,68 +146,3 @@ def _count(option: str, name: str, text: str) -> int:
     if not (text.isascii() and text.isdecimal()):
         raise bad_option(f"{option} {name}={text}", "the value is not a whole number")
     return int(text)
-
-
-@record
-class ToldOfModel:
-    """Dims that are numbers, or known better, before the model is planned, sizes that the plan is shown at, inputs that
-    are known.
-    """
-
-    dims: Mapping[str, SizeLike]
-    sizes: Mapping[str, int]
-    constants: Mapping[str, npt.NDArray[Any]]
-
-
-def model_problem(path: Path) -> Problem:
-    """The storage problem of a model's tensors. Raises TirliteError for what is not a model, or cannot be imported."""
-    from tirlite.graph import compile, from_onnx  # noqa: A004
-
-    return compile(from_onnx(path), strategy="none").plan.problem
-
-
-def _largest(graph: CompiledGraph, sizes: Mapping[str, int]) -> Plan:
-    """The plan of the largest part of a graph in parts, in a call with random inputs: that finds the sizes of some."""
-    import numpy as np
-
-    from tirlite.graph.sample_arguments import sample_arguments, sample_sizes
-    from tirlite.sizes import evaluate
-
-    arguments = sample_arguments(graph.function, sample_sizes(graph.function, sizes), np.random.default_rng(0), {})
-    plans = graph.plans(*arguments)
-    parts = "1 part" if len(plans) == 1 else f"{len(plans)} parts"
-    print(f"in {parts}; below is the largest of a call with random inputs", file=sys.stderr)
-    return max(plans, key=lambda each: evaluate(each.total, {}))
-
-
-def model_plan(path: Path, told: ToldOfModel, choices: Choices) -> Plan:
-    """The plan that `tl.graph.compile` makes, with what the operators need for themselves; no native code is made.
-
-    Where sizes are told, the plan for all values of the dims is shown at these, as `plan_at` does. Raises TirliteError
-    for what is not a model, or cannot be imported, for names that it does not have, and for dims without a value;
-    CapacityError where the plan does not fit.
-    """
-    from tirlite.driver.shapes import MissingSize
-    from tirlite.graph import compile, from_onnx  # noqa: A004
-    from tirlite.graph.sample_arguments import sizes_by_name
-    from tirlite.sizes import dims_of
-    from tirlite.solver import LateEngine
-
-    function = from_onnx(path, dims=told.dims, constants=told.constants)
-    with_engine: Choices = {"engine": LateEngine, **choices}
-    graph = compile(function, **with_engine)
-    if graph.parts != (graph,):
-        return _largest(graph, told.sizes)
-    by_shape = choices.get("strategy") == "per_shape"
-    named = sizes_by_name(function)
-    sizes = {str(named.get(name, name)): value for name, value in told.sizes.items()}
-    try:
-        return graph.plan_at(**sizes) if sizes or by_shape else graph.plan
-    except TirliteError as error:
-        if not isinstance(error.messages[0], MissingSize):
-            raise
-    names = dict.fromkeys(dim.name for param in function.params for extent in param.shape for dim in dims_of(extent))
-    missing = [name for name in names if name not in sizes]
-    example = " ".join(f"--dim {name}=4" for name in missing)
-    why = f"the plan depends on {' and '.join(f'`{name}`' for name in missing)} too; add {example}"
-    raise bad_option("--dim", why)

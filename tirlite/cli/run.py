@@ -20,8 +20,8 @@ from tirlite.cli.model_options import (
     pairs,
     told_constants,
     told_dims,
-    whole,
 )
+from tirlite.cli.numbers import whole
 from tirlite.cli.progress import hearing, working
 
 if TYPE_CHECKING:

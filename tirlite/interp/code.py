@@ -1,7 +1,4 @@
-"""A program while it is being made: where the next step goes, and what the statements around it have declared.
-
-Its accesses make checked integers of registers of indices and extents.
-"""
+"""A program while it is being made: where the next step goes, and what the statements around it have declared."""
 
 from __future__ import annotations
 
@@ -9,80 +6,13 @@ from collections.abc import Callable
 from dataclasses import field
 from typing import Any, TypeAlias
 
-import numpy as np
-
 from tirlite.diag import KernelRunError, Message, Span
-from tirlite.interp.memory import Window, owner_of, refuse
+from tirlite.interp.memory import owner_of, refuse
+from tirlite.interp.place import Site
 from tirlite.interp.program import Block, Marks, Program, Step, Values
 from tirlite.ir import Buffer, Function, Steps, Var
-from tirlite.ir.faults import IndexOutOfBounds, NegativeExtent
-from tirlite.ir.loop_values import Counted, author_name, in_written_order, told_at
+from tirlite.ir.loop_values import Counted, author_name, in_written_order
 from tirlite.record import record
-
-
-@record(eq=False)
-class Site:
-    """Where an access stands: its place in the source, and the names and registers of the loops around."""
-
-    span: Span | None
-    loops: tuple[tuple[str, int], ...]
-
-    def told(self, values: Values) -> str:
-        """What a message says of the loops."""
-        return told_at([(name, int(values[register])) for name, register in self.loops])
-
-
-def element(window: Window, indices: tuple[int, ...], values: Values, marks: Marks, site: Site) -> Any:
-    """The flat index of an access in elements of `window`; an array of them if the last index is a vector.
-
-    A vector without lanes touches nothing: then nothing is asked of the other indices.
-    """
-    if indices and not values[indices[-1]].size:
-        return values[indices[-1]].astype(np.int64)
-    flat: Any = 0
-    for axis, register in enumerate(indices):
-        mark = marks[register]
-        if mark is not None:
-            raise refuse(mark, f"index {axis} of `{window.buffer.name}`", site.span).error()
-        index, extent = values[register], window.shape[axis]
-        if index.ndim:
-            outside = (index < 0) | (index >= extent)
-            if outside.any():
-                raise _outside(window, axis, int(index[outside][0]), values, site)
-            index = index.astype(np.int64)
-        else:
-            index = int(index)
-            if not 0 <= index < extent:
-                raise _outside(window, axis, index, values, site)
-        flat = flat * extent + index
-    return flat
-
-
-def _outside(window: Window, axis: int, index: int, values: Values, site: Site) -> Exception:
-    told, extent = site.told(values), window.shape[axis]
-    return IndexOutOfBounds(window.buffer.name, axis, index, extent, told, span=site.span).error()
-
-
-def position(indices: tuple[int, ...], values: Values) -> tuple[int, ...]:
-    """The indices of an access, for messages; of a vector access, those of its first lane."""
-    return tuple(int(np.ravel(values[register])[0]) for register in indices)
-
-
-def extents(
-    buffer: Buffer, registers: tuple[int, ...], values: Values, marks: Marks, span: Span | None
-) -> tuple[int, ...]:
-    """The shape of `buffer`, none of its extents negative."""
-    shape = []
-    for axis, register in enumerate(registers):
-        mark = marks[register]
-        if mark is not None:
-            raise refuse(mark, f"extent {axis} of `{buffer.name}`", span).error()
-        extent = int(values[register])
-        if extent < 0:
-            raise NegativeExtent(buffer.name, axis, extent, span=span).error()
-        shape.append(extent)
-    return tuple(shape)
-
 
 # What translates one type of node. An expression's rule returns the register of its value.
 Rule: TypeAlias = "Callable[[Code, Any], Steps[Any]]"

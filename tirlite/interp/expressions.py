@@ -8,11 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from tirlite.interp.code import Code, Rule, element, position
+from tirlite.interp.bfloat import in_bfloat, is_bfloat, item_type, lanewise, to_bfloat
+from tirlite.interp.code import Code, Rule
+from tirlite.interp.iterations import watch_iterations
 from tirlite.interp.math_functions import math_function
-from tirlite.interp.memory import Poison, in_bfloat, is_bfloat, item_type, lanewise, merged, refuse, to_bfloat
+from tirlite.interp.memory import Poison, merged, refuse
+from tirlite.interp.place import element, position
 from tirlite.interp.program import Block, Marks, Values
-from tirlite.interp.threads import barrier, watch, watch_iterations
+from tirlite.interp.threads import barrier, watch
 from tirlite.ir import (
     And,
     Binary,

@@ -14,8 +14,10 @@ from tirlite.analysis.array_overlap import meets_itself, share_elements
 from tirlite.analysis.integers.extents import known_values
 from tirlite.analysis.threads import check_thread_nesting
 from tirlite.diag import CallValueError, Message, Span, public
-from tirlite.interp.code import Code, extents
-from tirlite.interp.memory import Window, is_bfloat, on_array, to_bfloat
+from tirlite.interp.bfloat import is_bfloat, to_bfloat
+from tirlite.interp.code import Code
+from tirlite.interp.memory import Window, on_array
+from tirlite.interp.place import extents
 from tirlite.interp.program import Marks, Program, Values
 from tirlite.interp.statements import shape_of, statement
 from tirlite.interp.team import execute

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tirlite.interp.memory import in_bfloat, is_bfloat, lanewise, nearest
+from tirlite.interp.bfloat import in_bfloat, is_bfloat, lanewise, nearest
 from tirlite.ir import DType, Op, bf16, f16, f32
 from tirlite.ir.arithmetic import FUNCTIONS, Function
 from tirlite.ir.formula import Kind, Term

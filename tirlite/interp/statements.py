@@ -12,21 +12,13 @@ from dataclasses import replace
 import numpy as np
 
 from tirlite.analysis import GIVEN, Demand, Extents, ParamUses, Use, demands_of
-from tirlite.interp.code import Code, Rule, Subroutine, element, extents
+from tirlite.interp.code import Code, Rule, Subroutine
 from tirlite.interp.expressions import expression, indices_of, only
+from tirlite.interp.iterations import begin_iteration, close_iterations, open_iterations, watch_iterations
 from tirlite.interp.memory import fresh, owner_of, refuse, size_of, view
+from tirlite.interp.place import element, extents
 from tirlite.interp.program import Block, Marks, Values
-from tirlite.interp.threads import (
-    begin_iteration,
-    close_iterations,
-    close_threads,
-    once_a_block,
-    open_iterations,
-    open_threads,
-    passes_of,
-    watch,
-    watch_iterations,
-)
+from tirlite.interp.threads import close_threads, once_a_block, open_threads, passes_of, watch
 from tirlite.ir import (
     Allocate,
     Assert,

@@ -2,7 +2,7 @@
 
 `z[p, j, 1]`, for neighbouring j, lie as many elements apart as `z` has along its last axis. So they are loaded from a
 view of `z` whose last two axes are one: `z_flat[p, tl.ramp(2 * j + 1, 2, 16)]`. Where the last axis has one element, a
-view without it has neighbours where the array has columns. Scalars that are alike in all iterations stay scalars.
+view without it has neighbours where the array has columns.
 """
 
 from __future__ import annotations
@@ -14,12 +14,10 @@ from tirlite.analysis.work import mentions
 from tirlite.ir import (
     EQ,
     Add,
-    Allocate,
     Buffer,
     Call,
     Expr,
     For,
-    IfThenElse,
     IntImm,
     Let,
     Load,
@@ -32,12 +30,9 @@ from tirlite.ir import (
     Store,
     Var,
     View,
-    While,
     const,
     i64,
     rewrite,
-    statements,
-    statements_of,
     substitute,
     walk,
 )
@@ -45,56 +40,6 @@ from tirlite.ir.equal import are_equal
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.lanes import MOST_APART, Lanes
 from tirlite.rewrite.local_elements import with_scalars
-
-
-def uniform_scalars(body: SeqStmt, lane: Var) -> frozenset[Buffer]:
-    """The scalars that a body allocates and that are the same in all iterations, where a `while` may ask for them.
-
-    `bit` is one in `for i in range(n): bit = 1 << 30; while bit != 0: ...; bit = bit >> 2`. Lanes share such a scalar,
-    and run a `while` that it decides, without masks.
-    """
-    if next(statements_of(body, While), None) is None:
-        return frozenset()
-    allocated = {stmt.buffer for stmt in statements_of(body, Allocate)}
-    written = {stmt.buffer for stmt in statements(body) if isinstance(stmt, Store)}
-    uniform = {each for each in allocated if not each.shape and each.dtype.lanes == 1 and not each.volatile}
-    while differing := _differing(body, {lane}, uniform, written):
-        uniform -= differing
-    return frozenset(uniform)
-
-
-def _differing(
-    body: SeqStmt, varying: set[Node], uniform: Container[Buffer], written: Container[Buffer]
-) -> set[Buffer]:
-    """Those of the scalars that some store makes differ, if the others are the same."""
-
-    def is_uniform(expr: Expr) -> bool:
-        nodes = [*walk(expr)]
-        loaded = {node.buffer for node in nodes if isinstance(node, Load)}
-        is_steady = all(each in uniform or not (each in written or each.volatile) for each in loaded)
-        return is_steady and varying.isdisjoint(nodes)
-
-    found: set[Buffer] = set()
-    todo: list[tuple[Stmt, bool]] = [(body, True)]
-    while todo:
-        stmt, is_certain = todo.pop()
-        if isinstance(stmt, SeqStmt):
-            todo += ((each, is_certain) for each in reversed(stmt.stmts))
-        elif isinstance(stmt, Let):
-            if not is_uniform(stmt.value):
-                varying.add(stmt.var)
-        elif isinstance(stmt, Store):
-            if stmt.buffer in uniform and not (is_certain and is_uniform(stmt.value)):
-                found.add(stmt.buffer)
-        elif isinstance(stmt, IfThenElse | While):
-            together = is_certain and is_uniform(stmt.condition)
-            todo += ((each, together) for each in stmt.bodies[::-1])
-        elif isinstance(stmt, For):
-            together = is_certain and is_uniform(stmt.start) and is_uniform(stmt.stop)
-            todo.append((stmt.body, together))
-        elif not isinstance(stmt, Allocate):
-            return {each.buffer for each in statements_of(body, Allocate) if each.buffer in uniform}
-    return found
 
 
 def flat_views(loop: For, buffers: Iterable[Buffer]) -> dict[Buffer, Buffer]:

@@ -86,7 +86,7 @@ class Lanes:
     With `neighbours`, what lanes access in memory lies side by side. `wide` are the buffers with an element for each
     lane, in the place of those that each iteration has for itself. `is_inside` says of a load that it lies in its
     buffer in every iteration, whatever the branches around it ask for. `uniform` are scalars that all iterations may
-    share, see `groups.py`. `on` are the lanes for which these hold, `some`
+    share, see `uniform.py`. `on` are the lanes for which these hold, `some`
     a mask that is never without a lane: what is the same in all lanes may be loaded under it.
     """
 

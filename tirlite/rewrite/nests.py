@@ -62,11 +62,12 @@ from tirlite.rewrite.by_vectors import (
     window_widths_of,
 )
 from tirlite.rewrite.columns import IN_ORDER, TURNED, Columns, Memory, lanes_of, takes_rows_of_lanes
-from tirlite.rewrite.groups import Grouped, declared, flat_views, of_one_element, uniform_scalars
+from tirlite.rewrite.groups import Grouped, declared, flat_views, of_one_element
 from tirlite.rewrite.jam import Jam, by_rows, is_repeatable, rows_together
 from tirlite.rewrite.lanes import Lanes, NotVector, is_inside, iterations
 from tirlite.rewrite.local_elements import with_followed_loads, with_local_elements, with_scalars, with_steady_loads
 from tirlite.rewrite.taps import by_window_rows, count_of
+from tirlite.rewrite.uniform import uniform_scalars
 from tirlite.sizes import Size, maximum
 from tirlite.target import Processor
 
@@ -263,8 +264,7 @@ def _at_distance(chain: list[For], facts: Facts, rules: Rules) -> tuple[Stmt, ..
 
 def _is_parted(loop: For, facts: Facts) -> bool:
     """Whether LLVM takes what iterations touch as groups of neighbours, and parts vectors of these."""
-    inner = [*statements_of(loop.body, For)]
-    if not inner:
+    if not (inner := [*statements_of(loop.body, For)]):
         return reads_neighbours(loop) and not (has_much_to_do(loop) or divides(loop))
     count = iterations(inner[0]) if len(inner) == 1 and facts.is_independent(inner[0]) else None
     return isinstance(count, IntImm) and count.value < GROUP

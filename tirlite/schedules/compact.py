@@ -1,59 +1,21 @@
-"""Cuts temporaries down to the part that is touched under their allocation, with the indices of their accesses."""
+"""Cuts temporaries down to the part that is touched under their allocation."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TypeAlias
 
 from tirlite.analysis.access import Allocation, Touch
 from tirlite.analysis.addresses import Addresses
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.regions import regions_between
-from tirlite.ir import Allocate, Broadcast, Buffer, Expr, Load, Node, PrimFunc, Ramp, Rule, Stmt, Store, Sub, rewrite
+from tirlite.ir import Broadcast, Expr, Load, Ramp, Store, Sub
 from tirlite.record import record
+from tirlite.rewrite.access_rewrite import Accesses, Reindex
 from tirlite.rewrite.affine_exprs import index_expr
 from tirlite.sizes import Proof, Size, maximum, minimum, prove_le, prove_lt
 from tirlite.sizes.poly import Atom
 from tirlite.sizes.unknown import ends_of, is_nonnegative, linear, multiple, unknowns_in
-
-# From an index, rewritten already, to the one that takes its place.
-Reindex: TypeAlias = Callable[[Expr], Expr]
-
-
-class Accesses:
-    """Buffers that get another shape, and the indices that change with it."""
-
-    def __init__(self) -> None:
-        self.buffers: dict[Buffer, Buffer] = {}
-        self.indices: dict[Load | Store, Mapping[int, Reindex]] = {}
-        self.pending: list[Load | Store] = []  # for each Load and Store on the way down, what it was
-
-    def reshape(self, old: Buffer, new: Buffer, indices: Mapping[Load | Store, Mapping[int, Reindex]]) -> None:
-        """Put `new` in the place of `old`, with other indices, by access and axis."""
-        self.buffers[old] = new
-        self.indices |= indices
-
-    def apply(self, func: PrimFunc) -> PrimFunc:
-        if not self.buffers:
-            return func
-        note = self.pending.append
-        rules: dict[type[Node], Rule] = {Allocate: self.allocate, Load: self.access, Store: self.access}
-        return rewrite(func, rules, enter={Load: note, Store: note})
-
-    def allocate(self, node: Allocate) -> Stmt:
-        new = self.buffers.get(node.buffer)
-        return node if new is None else node.replaced(buffer=new)
-
-    def access(self, node: Load | Store) -> Node:
-        original = self.pending.pop()
-        new = self.buffers.get(node.buffer)
-        if new is None:
-            return node
-        changed = self.indices.get(original, {})
-        indices = tuple(changed[axis](index) if axis in changed else index for axis, index in enumerate(node.indices))
-        return node.replaced(buffer=new, indices=indices)
-
 
 # So many elements less gain nothing for a symbolic extent.
 _LITTLE = 64

@@ -1,8 +1,8 @@
-"""Inline writes what is stored in a temporary where it is read, and InlineLets what lets name."""
+"""Inline writes what is stored in a temporary where it is read."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
 
 from tirlite.analysis.access import Allocation
@@ -11,10 +11,8 @@ from tirlite.analysis.facts import Facts
 from tirlite.ir import (
     Allocate,
     Buffer,
-    Expr,
     For,
     ForKind,
-    Let,
     Load,
     Node,
     PrimFunc,
@@ -28,16 +26,8 @@ from tirlite.ir import (
 )
 from tirlite.record import record
 from tirlite.rewrite.normalize import Normalize
-from tirlite.schedules.handle import BufferName, LoopName, buffer_named, chain_to, loops_around
-from tirlite.schedules.step import (
-    Step,
-    demand_any_order,
-    demand_steady,
-    demand_temporaries,
-    does_not_fit,
-    is_steady,
-    with_loop,
-)
+from tirlite.schedules.handle import BufferName, buffer_named, loops_around
+from tirlite.schedules.step import Step, demand_any_order, demand_steady, demand_temporaries, does_not_fit
 
 _PLAIN = (ForKind.SERIAL, ForKind.PARALLEL)
 
@@ -125,29 +115,3 @@ def _block(func: PrimFunc, buffer: Buffer) -> SeqStmt:
     """The block that a buffer is allocated in."""
     blocks = (node for node in walk(func.body) if isinstance(node, SeqStmt))
     return next(each for each in blocks if any(isinstance(s, Allocate) and s.buffer is buffer for s in each.stmts))
-
-
-@record
-class InlineLets(Step):
-    """Lets that stand right in the body of a loop, each written where its name stood, but for those that read memory.
-
-    A window's places are often named, as in `u = i + p - 1`; `pack` and `pack_padded` ask which loops an index is of.
-    """
-
-    loop: LoopName
-
-    def rewritten(self, facts: Facts) -> PrimFunc:
-        loop = chain_to(facts.func, self.loop)[-1]
-        made = loop.replaced(body=SeqStmt((*without_lets(loop.body.stmts),)))
-        return with_loop(facts, loop, (made,))
-
-
-def without_lets(stmts: Iterable[Stmt]) -> Iterator[Stmt]:
-    """The statements of a block with the values of its lets in their uses' place."""
-    values: dict[Var, Expr] = {}
-    for stmt in stmts:
-        own = substitute(stmt, values) if values else stmt
-        if isinstance(own, Let) and is_steady(own.value):
-            values[own.var] = own.value
-        else:
-            yield own

@@ -23,13 +23,17 @@ if TYPE_CHECKING:
         annotate,
         cache_write,
         compute_at,
+        delinearise,
         distribute,
         dots,
         expand,
+        fuse,
         inline,
+        inline_lets,
         join,
         pack,
         pack_padded,
+        peel,
         precompute,
         reorder,
         rescale,
@@ -48,8 +52,9 @@ if TYPE_CHECKING:
 else:  # a schedule takes few of the steps that there are
     simplify = LateModule("tirlite.rewrite.simplify.simplify")
     _steps = """
-        annotate cache_write compute_at distribute dots expand inline join pack pack_padded precompute reorder rescale
-        rfactor scan shrink skew specialize split store_at tensorize tile unroll_jam vectorize
+        annotate cache_write compute_at delinearise distribute dots expand fuse inline inline_lets join pack pack_padded
+        peel precompute reorder rescale rfactor scan shrink skew specialize split store_at tensorize tile unroll_jam
+        vectorize
     """
     globals().update({each: LateModule(f"tirlite.schedules.{each}") for each in _steps.split()})
 
@@ -147,7 +152,7 @@ class Schedule:
 
     def fuse(self, outer: LoopName, inner: LoopName) -> None:
         """Makes one loop, `i.j`, of two that are one inside of the other."""
-        self.apply(split.Fuse(outer, inner))
+        self.apply(fuse.Fuse(outer, inner))
 
     def join(self, *loops: LoopName, behind: int | tuple[int, ...] = 0) -> None:
         """Makes one loop of several in a row, of which the others run so many iterations behind the first."""
@@ -198,7 +203,7 @@ class Schedule:
 
     def inline_lets(self, loop: LoopName) -> None:
         """Writes what lets in the body of a loop name where their names stand, but for what reads memory."""
-        self.apply(inline.InlineLets(loop))
+        self.apply(inline_lets.InlineLets(loop))
 
     def pack(
         self,
@@ -262,7 +267,7 @@ class Schedule:
 
     def peel(self, loop: LoopName, *, first: int = 0, last: int = 0) -> None:
         """Takes iterations at the ends of a loop out of it: so many, or those that ask for the ends of arrays."""
-        self.apply(split.Peel(loop, first, last))
+        self.apply(peel.Peel(loop, first, last))
 
     def unroll(self, loop: LoopName, by: int = 0) -> None:
         """Writes out so many iterations of a loop, or all of them, one behind the other."""
@@ -270,7 +275,7 @@ class Schedule:
 
     def delinearise(self, loop: LoopName, by: int) -> None:
         """Makes two loops of one that goes over several axes at once: rows of so many, and what is in a row."""
-        self.apply(split.Delinearise(loop, by))
+        self.apply(delinearise.Delinearise(loop, by))
 
     def annotate(self, loop: LoopName, text: str) -> None:
         """Puts a remark around a loop."""

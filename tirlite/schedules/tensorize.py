@@ -273,7 +273,7 @@ def _difference(definition: PrimFunc, implementation: PrimFunc) -> str:
 
 def _arrays(definition: PrimFunc, is_regrouped: bool) -> Iterator[list[_Array]]:
     """Arguments to try: numbers that are drawn, the least and the most."""
-    from tirlite.interp.memory import is_bfloat, to_bfloat
+    from tirlite.interp.bfloat import is_bfloat, to_bfloat
 
     draw = np.random.default_rng(0)
     for number in range(_TRIALS + 2):

@@ -14,8 +14,8 @@ from itertools import accumulate
 
 from tirlite.plan.pack.blocks import Block, Piece, Sections, top_of
 from tirlite.plan.pack.heuristics import sweep
+from tirlite.plan.pack.many.brief import Brief
 from tirlite.plan.pack.many.fill import filled
-from tirlite.plan.pack.many.mend import Brief
 from tirlite.plan.pack.many.terrain import Times
 from tirlite.plan.search.engine import Engine
 from tirlite.plan.search.instance import Instance, overlaps, whole

@@ -1,0 +1,85 @@
+"""Plans the storage of the tensors between an ONNX model's operators: what `tirlite plan MODEL.onnx` shows."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tirlite.cli.model_options import bad_option
+from tirlite.diag import TirliteError
+from tirlite.record import record
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from tirlite.graph import CompiledGraph
+    from tirlite.plan import Plan, Problem
+    from tirlite.rewrite.options import Choices
+    from tirlite.sizes import SizeLike
+
+
+@record
+class ToldOfModel:
+    """Dims that are numbers, or known better, before the model is planned, sizes that the plan is shown at, inputs that
+    are known.
+    """
+
+    dims: Mapping[str, SizeLike]
+    sizes: Mapping[str, int]
+    constants: Mapping[str, npt.NDArray[Any]]
+
+
+def model_problem(path: Path) -> Problem:
+    """The storage problem of a model's tensors. Raises TirliteError for what is not a model, or cannot be imported."""
+    from tirlite.graph import compile, from_onnx  # noqa: A004
+
+    return compile(from_onnx(path), strategy="none").plan.problem
+
+
+def _largest(graph: CompiledGraph, sizes: Mapping[str, int]) -> Plan:
+    """The plan of the largest part of a graph in parts, in a call with random inputs: that finds the sizes of some."""
+    import numpy as np
+
+    from tirlite.graph.sample_arguments import sample_arguments, sample_sizes
+    from tirlite.sizes import evaluate
+
+    arguments = sample_arguments(graph.function, sample_sizes(graph.function, sizes), np.random.default_rng(0), {})
+    plans = graph.plans(*arguments)
+    parts = "1 part" if len(plans) == 1 else f"{len(plans)} parts"
+    print(f"in {parts}; below is the largest of a call with random inputs", file=sys.stderr)
+    return max(plans, key=lambda each: evaluate(each.total, {}))
+
+
+def model_plan(path: Path, told: ToldOfModel, choices: Choices) -> Plan:
+    """The plan that `tl.graph.compile` makes, with what the operators need for themselves; no native code is made.
+
+    Where sizes are told, the plan for all values of the dims is shown at these, as `plan_at` does. Raises TirliteError
+    for what is not a model, or cannot be imported, for names that it does not have, and for dims without a value;
+    CapacityError where the plan does not fit.
+    """
+    from tirlite.driver.shapes import MissingSize
+    from tirlite.graph import compile, from_onnx  # noqa: A004
+    from tirlite.graph.sample_arguments import sizes_by_name
+    from tirlite.sizes import dims_of
+    from tirlite.solver import LateEngine
+
+    function = from_onnx(path, dims=told.dims, constants=told.constants)
+    with_engine: Choices = {"engine": LateEngine, **choices}
+    graph = compile(function, **with_engine)
+    if graph.parts != (graph,):
+        return _largest(graph, told.sizes)
+    by_shape = choices.get("strategy") == "per_shape"
+    named = sizes_by_name(function)
+    sizes = {str(named.get(name, name)): value for name, value in told.sizes.items()}
+    try:
+        return graph.plan_at(**sizes) if sizes or by_shape else graph.plan
+    except TirliteError as error:
+        if not isinstance(error.messages[0], MissingSize):
+            raise
+    names = dict.fromkeys(dim.name for param in function.params for extent in param.shape for dim in dims_of(extent))
+    missing = [name for name in names if name not in sizes]
+    example = " ".join(f"--dim {name}=4" for name in missing)
+    why = f"the plan depends on {' and '.join(f'`{name}`' for name in missing)} too; add {example}"
+    raise bad_option("--dim", why)
