@@ -31,7 +31,7 @@ _FIGURES = {
         "the price of safety: how much slower each kernel of the gallery is than with unchecked=True",
         "Calls each kernel of the gallery as it is and unchecked in turn; counts accesses, and code.",
         "small arrays and few runs, without bars on time",
-        "gallery:safety_figures",
+        "safety:safety_figures",
     ),
     "compact": (
         '`schedule="compact"`: bytes and times of the gallery with loops joined and temporaries shrunk, and without',
