@@ -8,7 +8,7 @@ import pytest
 import tirlite as tl
 from tirlite.driver.build import Version, version_of
 from tirlite.driver.front import Front
-from tirlite.rewrite.options import Form
+from tirlite.rewrite.forms import Form
 from tirlite.runtime import Binder
 from tirlite.target.processor import runs_here
 
@@ -81,7 +81,7 @@ def test_longer_rows_go_past_the_caches_where_short_ones_have_a_lane_each() -> N
     usual = tl.compile(centred, target=TARGET)
     assert "if n >= 16 and m <= " in str(usual.lowered)
     assert "!nontemporal" not in usual.llvm
-    assert usual._version.rewritten.large_from > 0
+    assert usual._version.rewritten.limits.large_from > 0
     assert "!nontemporal" in version_past_caches(centred)
 
 

@@ -89,7 +89,7 @@ REFUSALS = (
     "several-buffers",
 )
 # Tiles so small that arrays of some dozens of elements have several.
-SMALL_TILES = {"_ROWS": 2, "_FEWEST": 4, "_MOST": 4, "_MUCH": 4}
+SMALL_TILES = {"_ROWS": 2, "_FEWEST": 4, "_MOST": 4, "_MUCH": 4, "_SMALL": 0}
 
 
 class Steps:

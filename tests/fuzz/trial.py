@@ -19,7 +19,8 @@ from tirlite.diag import KernelAssertionError, TirliteError
 from tirlite.ir import PrimFunc, structural_equal
 from tirlite.ir.checked import asks_for_order
 from tirlite.rewrite import run_pipeline
-from tirlite.rewrite.options import Form, Options
+from tirlite.rewrite.forms import Form
+from tirlite.rewrite.options import Options
 from tirlite.rewrite.pipelines import pipeline
 from tirlite.schedules.auto import auto
 

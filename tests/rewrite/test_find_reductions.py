@@ -10,7 +10,8 @@ from tirlite.analysis.facts import Facts
 from tirlite.driver.build import version_of
 from tirlite.driver.front import Front
 from tirlite.rewrite import FindReductions, Normalize
-from tirlite.rewrite.options import Form, Options
+from tirlite.rewrite.forms import Form
+from tirlite.rewrite.options import Options
 
 HEADER = """
 n = tl.dim("n")
@@ -124,8 +125,8 @@ def test_a_function_that_goes_over_arrays_waits_for_large_ones() -> None:
     def waits(*lines: str) -> int:
         func = Normalize()(tl.parse(INTEGERS + "".join(f"    {line}\n" for line in lines)))
         found = FindReductions(integers=True, shared_from=1000).on(Facts(func))
-        assert (found.func is func) is bool(found.large_from)
-        return found.large_from
+        assert (found.func is func) is bool(found.limits.large_from)
+        return found.limits.large_from
 
     assert waits("for i in range(n):", "    y[0] += x[i, 0]") == 4000
     assert waits("for i in range(n):", "    z[i] = 0", "for i in range(n):", "    y[x[i, 0] & 1] += 1") == 4000
@@ -167,5 +168,5 @@ def test_a_count_is_shared_by_workers_unless_loops_run_as_written() -> None:
 
     assert "tl.parallel" in lowered(Form.LARGE)
     assert "tl.parallel" not in lowered(Form.USUAL)
-    assert version_of(Front(above.ir), Options(target=target), is_empty=False, form=Form.USUAL).large_from > 0
+    assert version_of(Front(above.ir), Options(target=target), is_empty=False, form=Form.USUAL).limits.large_from > 0
     assert "tl.parallel" not in str(as_written.lowered)

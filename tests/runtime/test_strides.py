@@ -13,7 +13,7 @@ from tirlite.analysis.array_overlap import meets_itself, share_elements
 from tirlite.interp import interpret
 from tirlite.ir import f32, i64
 from tirlite.ir.builder import Builder
-from tirlite.rewrite.options import Form
+from tirlite.rewrite.forms import Form
 
 n, m = tl.dims("n m")
 

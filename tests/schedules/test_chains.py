@@ -14,15 +14,15 @@ import tirlite as tl
 from tirlite.codegen import Effort
 from tirlite.ir import Allocate, walk
 from tirlite.rewrite import Normalize
-from tirlite.rewrite.options import Form
+from tirlite.rewrite.forms import Form
 from tirlite.rewrite.pipelines import LOOPS
 from tirlite.schedules import ComputeAt
 from tirlite.schedules.auto import chains
 from tirlite.schedules.auto.rules import ScheduleChains
 
 n, m, k = tl.dims("n m k")
-# Tiles so small that arrays of some elements have several.
-SMALL = {"_ROWS": 2, "_FEWEST": 4, "_MOST": 4, "_LINES": 0, "_MUCH": 4}
+# Tiles so small that arrays of some elements have several, and no arrays that are too small for tiles.
+SMALL = {"_ROWS": 2, "_FEWEST": 4, "_MOST": 4, "_LINES": 0, "_MUCH": 4, "_SMALL": 0}
 
 
 @pytest.fixture(autouse=True)
@@ -278,3 +278,31 @@ def test_tiles_of_large_arrays_are_twice_as_high() -> None:
     forms = {form: str(ScheduleChains(form=form)(Normalize()(blur.ir))) for form in (Form.USUAL, Form.LARGE)}
     assert "min(i_outer + 2, n)" in forms[Form.USUAL]
     assert "min(i_outer + 4, n)" in forms[Form.LARGE]
+
+
+def test_small_arrays_have_no_tiles_where_temporaries_are_small_as_well() -> None:
+    @tl.kernel
+    def outer(x: tl.f32[n + 2], y: tl.out[tl.f32[n]]):
+        all_pairs = tl.alloc(tl.f32[n + 2, n])
+        for i in range(n + 2):
+            for j in range(n):
+                all_pairs[i, j] = x[i] * x[j]
+        for i in range(n):
+            y[i] = 0
+            for j in range(n):
+                y[i] += all_pairs[i, j] * all_pairs[i + 2, j]
+
+    with patch.object(chains, "_SMALL", 2):
+        kernel = tl.compile(blur.ir, target=tl.Target.host(workers=1))
+        assert "s.for_small(" in str(kernel.schedule)
+        assert "s.for_small(" not in str(tl.compile(outer.ir).schedule)
+        assert "s.for_small(" not in str(tl.compile(blur.ir, schedule="compact").schedule)
+        assert tl.compile(blur.ir, capacity=1 << 20)._version.limits.form(8) is Form.USUAL
+        limit = kernel._version.limits.small_below
+        small, tiled = (64, 64), (limit // 8 // 64, 64)
+        forms = [kernel._version.limits.form(8 * rows * columns) for rows, columns in (small, tiled)]
+        assert forms == [Form.SMALL, Form.USUAL]
+        for rows, columns in (small, tiled, (0, 3)):
+            x = np.random.default_rng(0).random((rows + 2, columns + 2), np.float32)
+            for _ in range(3):
+                np.testing.assert_array_equal(kernel(x), tl.compile(blur.ir, schedule=None)(x))

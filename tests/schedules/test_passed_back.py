@@ -8,7 +8,7 @@ from random_cases import some
 import tirlite as tl
 from tirlite.bench import definitions
 from tirlite.kernels.gallery import CASES
-from tirlite.rewrite.options import Form
+from tirlite.rewrite.forms import Form
 
 n, m = tl.dims("n m")
 
@@ -43,9 +43,10 @@ def test_the_same_code(kernel: tl.Kernel, given: str) -> None:
     target = tl.Target.host(workers=2)
     chosen = tl.compile(kernel, target=target, schedule=given)
     again = tl.compile(kernel, target=target, schedule=read(chosen.schedule, kernel))
-    least = chosen._version.rewritten.large_from
-    assert again._version.rewritten.large_from == least
-    for form in (Form.USUAL, Form.LARGE) if least else (Form.USUAL,):
+    limits = chosen._version.rewritten.limits
+    assert again._version.rewritten.limits == limits
+    apart = [Form.SMALL] * bool(limits.small_below) + [Form.LARGE] * bool(limits.large_from)
+    for form in (Form.USUAL, *apart):
         ours, theirs = (each._in_form(False, form, None).rewritten.func for each in (chosen, again))
         assert str(ours) == str(theirs)
 
@@ -55,3 +56,5 @@ def test_steps_for_large_arrays_print_as_a_function() -> None:
     assert "def large(s):\n    s.split(s.loop('i', 1), 32)\n" in told
     assert "\n    s.vectorize('j.inner', 64, 16)\n" in told
     assert "\ns.for_large(12582912, large)" in told
+    assert "def small(s):\n    s.apply(" in told
+    assert "\ns.for_small(2097152, small)" in told

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import reduce
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -16,7 +17,7 @@ from tirlite.driver.front import Front
 from tirlite.gate import GATE
 from tirlite.plan.collection import collection_paused
 from tirlite.record import cached_property
-from tirlite.rewrite.options import Form
+from tirlite.rewrite.forms import Form, Limits
 from tirlite.show.environment import cache_folder, lines_are_wanted
 from tirlite.target.processor import runs_here
 
@@ -127,8 +128,11 @@ class Version:
             written = ahead.seconds if ahead is not None and step.name == LowerCallees.name else 0.0
             self.stages.append((step.name, step.seconds - written))
         plan = next((step.plan for step in reversed(steps) if step.plan is not None), None)
-        large = [step.large_from for step in steps if step.large_from]
-        return Rewritten(func, plan, large_from=min(large, default=0))
+        limits = reduce(Limits.beside, (step.limits for step in steps), Limits())
+        # What a version for small arrays leaves in place is more than the most that others need.
+        if options.capacity is not None or options.schedule == "compact":
+            limits = replace(limits, small_below=0)
+        return Rewritten(func, plan, limits=limits)
 
     @cached_property
     def plan(self) -> Plan | ByShape:
@@ -235,11 +239,9 @@ class Version:
 
         return (made[0], made[1]) if branches_of(self.final) is not None else None
 
-    def quick(self, large_from: int, strides: int) -> QuickCall | None:
+    def quick(self, limits: Limits, strides: int) -> QuickCall | None:
         """What runs calls of the sizes that are for this version in a hundredth of the time, see `Executable.quick`."""
-        if self.form is Form.LARGE:
-            return self.executable.quick(strides, least=large_from)
-        return self.executable.quick(strides, most=large_from - 1) if large_from else self.executable.quick(strides)
+        return self.executable.quick(strides, *limits.sizes(self.form))
 
     def is_elsewhere(self, fault: int) -> bool:
         """Whether a fault of this number says that a call is for the other branch."""
@@ -290,18 +292,18 @@ class Version:
         return key, found
 
     @cached_property
-    def large_from(self) -> int:
-        """The bytes of all arrays from which on calls are for the version `LARGE`; 0 where all are for this one.
+    def limits(self) -> Limits:
+        """Which calls are for versions of their own, by the bytes of all arrays.
 
-        Functions that call others have no such version, and are rewritten when they are compiled.
+        Functions that call others have no such versions, and are rewritten when they are compiled.
         """
         from tirlite.ir import calls_in
 
         with collection_paused():
             for each in (self, *(self.branches or ())):
                 if (artifact := each._kept[1]) is not None:
-                    return int(artifact.large_from)
-            return 0 if calls_in(self.func.body) else self.rewritten.large_from
+                    return Limits(artifact.small_below, artifact.large_from)
+            return Limits() if calls_in(self.func.body) else self.rewritten.limits
 
     def _objects(self) -> tuple[bytes, ...]:
         """The object files that the function is compiled to; of functions that it calls, while others are lowered."""
@@ -350,7 +352,8 @@ class Version:
     def _linked(self, signature: Signature, objects: tuple[bytes, ...]) -> Artifact:
         from tirlite.runtime.artifact.build import artifact_of
 
-        return artifact_of(self.final, signature, self.lowered, objects, large_from=self.rewritten.large_from)
+        limits = self.rewritten.limits
+        return artifact_of(self.final, signature, self.lowered, objects, limits.small_below, limits.large_from)
 
     def _shape_plans(self, signature: Signature) -> ShapePlans | None:
         """Who makes a plan for each shape that the function is called with, if it takes one."""

@@ -18,7 +18,7 @@ from tirlite.gate import GATE
 from tirlite.ir.checked import asks_for_order
 from tirlite.ir.demand import demand_prim_func
 from tirlite.record import cached_property, parts_of
-from tirlite.rewrite.options import Form
+from tirlite.rewrite.forms import Form
 from tirlite.runtime import Binder
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ class Kernel:
             served.calls += 1
             if served.calls == _OFTEN:
                 with GATE.inside():
-                    made = served.quick(usual.large_from, form.count if form is not None else 0)
+                    made = served.quick(usual.limits, form.count if form is not None else 0)
                 if made is not None:
                     self._quick = self._quick or (made if self.fixed is None else None)
                     self._quick_versions += ((made, served),)
@@ -160,11 +160,9 @@ class Kernel:
         return form.called(binding), form
 
     def _serving(self, usual: Version, binding: Binding, form: StridedForm | None) -> Version:
-        """The usual version, or the one for large arrays where a call has these."""
-        large_from = usual.large_from
-        if not large_from or binding.bytes < large_from:
-            return usual
-        return self._in_form(binding.is_empty, Form.LARGE, form)
+        """The usual version, or the one for small or for large arrays where a call has these."""
+        of_sizes = usual.limits.form(binding.bytes)
+        return usual if of_sizes is Form.USUAL else self._in_form(binding.is_empty, of_sizes, form)
 
     def _called_quickly(self, fault: object, args: Sequence[object]) -> bool:
         """Whether another quick call has served a call that gave the first of them `fault`. Raises what stopped it."""

@@ -23,6 +23,7 @@ from tirlite.ir import (
 )
 from tirlite.ir.walk import composites
 from tirlite.record import record
+from tirlite.rewrite.forms import Limits
 from tirlite.rewrite.pipeline import FactsPass, Rewritten
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class FindReductions(FactsPass):
         chosen = {loop.var for stmt in granted for loop in _reductions(stmt.body, facts)}
         integers = set(_nests_of_integers(body, facts)) if self.integers else set()
         if self.shared_from and integers and not chosen and (size := _size_of_elements(facts.func, integers)):
-            return Rewritten(facts.func, facts=facts, large_from=self.shared_from * size)
+            return Rewritten(facts.func, facts=facts, limits=Limits(large_from=self.shared_from * size))
         chosen |= {loop.var for loop in integers}
         if not chosen:
             return Rewritten(facts.func, facts=facts)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import field
-from enum import Enum
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
@@ -49,20 +48,6 @@ if TYPE_CHECKING:
 _SEARCHED = ("exact", "per_shape")
 # What the pass alone can be told: a kernel is always checked.
 _OF_THE_PASS = ("webs", "check")
-
-
-class Form(Enum):
-    """Which version of a function is made.
-
-    The usual one leaves calls that break its conditions on accesses to the one that runs `IN_ORDER`, as it is written,
-    and may leave those with large arrays to the `LARGE` one, for which more is done. One that stands `ALONE`, in a
-    program in C, checks all that is not proved in its place, and serves arrays of all sizes.
-    """
-
-    USUAL = "usual"
-    ALONE = "alone"
-    IN_ORDER = "in order"
-    LARGE = "large arrays"
 
 
 class UnknownOption(Message):

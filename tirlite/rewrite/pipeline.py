@@ -13,6 +13,7 @@ from tirlite.ir import PrimFunc
 from tirlite.ir.demand import of_prim_func, pass_call
 from tirlite.plan.collection import collection_paused
 from tirlite.record import dashed, record
+from tirlite.rewrite.forms import Form, Limits
 
 if TYPE_CHECKING:
     from tirlite.plan import Plan
@@ -33,13 +34,13 @@ class Rewritten:
     """What a pass has made of a function, and the storage plan that it followed, or what makes one for each call.
 
     `plan` is None where nothing was planned. `facts` are those of the function, where the pass has asked for some.
-    Calls whose arrays take `large_from` bytes or more in all are for the version `LARGE`; 0 where all are for this one.
+    `limits` say which calls are for versions of their own.
     """
 
     func: PrimFunc
     plan: Plan | ByShape | None = None
     facts: Facts | None = None
-    large_from: int = 0
+    limits: Limits = Limits()
 
     def facts_after(self, given: Facts) -> Facts:
         """The facts of the function, where the pass was given these."""
@@ -81,7 +82,7 @@ class FactsPass(ABC):
 class Step:
     """One pass that has run. `number` counts from 1; `plan` is the storage plan that the pass followed, if any.
 
-    For `large_from` see `Rewritten`.
+    For `limits` see `Rewritten`.
     """
 
     number: int
@@ -90,7 +91,7 @@ class Step:
     after: PrimFunc
     seconds: float
     plan: Plan | ByShape | None = None
-    large_from: int = 0
+    limits: Limits = Limits()
 
     @property
     def changed(self) -> bool:
@@ -110,7 +111,7 @@ def run_pipeline(func: PrimFunc, passes: Iterable[Pass], observers: Iterable[Obs
         with collection_paused():
             made = _made(each, facts)
             seconds = perf_counter() - start
-            step = Step(number, each.name, facts.func, made.func, seconds, made.plan, made.large_from)
+            step = Step(number, each.name, facts.func, made.func, seconds, made.plan, made.limits)
             # What was known of the function before is freed here, not walked over by the collector first.
             facts = made.facts_after(facts)
         with GATE.outside():
@@ -129,23 +130,28 @@ def _made(each: Pass, facts: Facts) -> Rewritten:
 
 
 @record
-class ForLarge(FactsPass):
-    """Leaves calls whose arrays take `least` bytes or more in all to a version that takes `steps` instead.
+class ForSizes(FactsPass):
+    """Leaves calls to a version that takes `steps` instead, where all arrays together are so small, or so large.
 
     It changes nothing by itself. In a version that serves all sizes it does not count.
     """
 
-    least: int
+    limits: Limits
     steps: tuple[Pass, ...]
+
+    @property
+    def form(self) -> Form:
+        return Form.LARGE if self.limits.large_from else Form.SMALL
 
     def rewritten(self, facts: Facts) -> PrimFunc:
         return facts.func
 
     def on(self, facts: Facts) -> Rewritten:
-        return Rewritten(facts.func, facts=facts, large_from=self.least)
+        return Rewritten(facts.func, facts=facts, limits=self.limits)
 
 
-def versions(steps: tuple[Pass, ...]) -> list[tuple[Pass, ...]]:
-    """The steps for usual calls, and those in their place for large arrays if there are such."""
-    large = [each for each in steps if isinstance(each, ForLarge)]
-    return [tuple(each for each in steps if each not in large), *(each.steps for each in large)]
+def versions(steps: tuple[Pass, ...]) -> dict[Form, tuple[Pass, ...]]:
+    """The steps for usual calls, and those in their place for small or large arrays if there are such."""
+    apart = [each for each in steps if isinstance(each, ForSizes)]
+    usual = tuple(each for each in steps if each not in apart)
+    return {Form.USUAL: usual, **{each.form: each.steps for each in apart}}

@@ -14,9 +14,10 @@ from tirlite.rewrite.checks.check_races import CheckRaces
 from tirlite.rewrite.compute_once import ComputeOnce
 from tirlite.rewrite.divide_loops import DivideLoops
 from tirlite.rewrite.find_reductions import FindReductions
+from tirlite.rewrite.forms import Form
 from tirlite.rewrite.narrow_integers import NarrowIntegers
 from tirlite.rewrite.normalize import Normalize
-from tirlite.rewrite.options import Form, Options
+from tirlite.rewrite.options import Options
 from tirlite.rewrite.parallelize_loops import ParallelizeLoops
 from tirlite.rewrite.partition_loops import PartitionLoops
 from tirlite.rewrite.pipeline import Pass, versions
@@ -96,7 +97,7 @@ def pipeline(options: Options, form: Form = Form.USUAL, auto: tuple[Pass, ...] =
     blocks = () if options.schedule is None else (BlockReductions(serial=options.debug),)
     # Loops that look at index arrays before others stay as they are: they are short work.
     shared_from = _MANY if options.target.workers > 1 else _NEVER
-    shared_from = shared_from if form is Form.USUAL else 0
+    shared_from = shared_from if form in (Form.USUAL, Form.SMALL) else 0
     reductions = FindReductions(integers=True, shared_from=shared_from)
     found: tuple[Pass, ...] = (reductions, UnmarkLoops()) if isinstance(given, str) else ()
     if isinstance(given, tuple) and given and isinstance(given[0], FindReductions):
@@ -122,10 +123,11 @@ def pipeline(options: Options, form: Form = Form.USUAL, auto: tuple[Pass, ...] =
 
 
 def _in_form(schedule: object, form: Form) -> object:
-    """The steps of a schedule for a version; where it has none of its own for large arrays, those for all others."""
+    """The steps of a schedule for a version; where it has none of its own for these sizes, those for all others."""
     if not isinstance(schedule, tuple):
         return schedule
-    return schedule if form is Form.USUAL else versions(schedule)[-1 if form is Form.LARGE else 0]
+    made = versions(schedule)
+    return schedule if form is Form.USUAL else made.get(form, made[Form.USUAL])
 
 
 def _of_callees(each: Pass) -> Pass:

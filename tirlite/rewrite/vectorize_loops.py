@@ -24,8 +24,8 @@ from tirlite.analysis.work import (
 )
 from tirlite.ir import For, ForKind, IfThenElse, Let, PrimFunc, Stmt, Store, While, statements, statements_of
 from tirlite.record import record
+from tirlite.rewrite.forms import Form, Limits
 from tirlite.rewrite.normalize import exchanged
-from tirlite.rewrite.options import Form
 from tirlite.rewrite.pipeline import FactsPass, Rewritten
 from tirlite.target.processor import HOST, Processor, processor_called
 
@@ -125,16 +125,16 @@ class VectorizeLoops(FactsPass):
 
             made, short = by_vectors(facts, Rules(self.called, processor))
         ahead = _ahead(func, (*made, *(each.loop for each in short))) if searches else {}
-        is_large_apart = self.form is Form.USUAL and not (made or ahead or self.called)
+        is_large_apart = self.form in (Form.USUAL, Form.SMALL) and not (made or ahead or self.called)
         large = large_from(func, processor) if is_large_apart else 0
         if not (self.called or large):
             made |= _past_caches(func, made, processor)
         for each in short:
             made[each.loop] = each.beside(made)
         if not made and not ahead:
-            return Rewritten(func, facts=facts, large_from=large)
+            return Rewritten(func, facts=facts, limits=Limits(large_from=large))
         led = {loop: (before, loop) for loop, before in ahead.items()}
-        return Rewritten(exchanged(func, {**made, **led}), large_from=large)
+        return Rewritten(exchanged(func, {**made, **led}), limits=Limits(large_from=large))
 
 
 def _past_caches(func: PrimFunc, made: Iterable[For], processor: Processor) -> dict[For, tuple[Stmt, ...]]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tirlite.runtime.workspace import Workspaces
 
 
-LARGEST = (1 << 63) - 1  # more bytes than there are
+_LARGEST = (1 << 63) - 1  # more bytes than there are
 
 
 class Outcome(Enum):
@@ -77,7 +77,7 @@ class Executable:
         """How many calls found a plan for their shape, and how many had to make one."""
         return (0, 0) if self._plans is None else self._plans.kept
 
-    def quick(self, strides: int = 0, least: int = 0, most: int = LARGEST) -> QuickCall | None:
+    def quick(self, strides: int = 0, least: int = 0, most: int | None = None) -> QuickCall | None:
         """What calls the kernel on plain arrays that fit, in a hundredth of the time; None where it needs more.
 
         So many `strides` of the arrays go before them. Arrays that take less or more bytes in all do not fit. See
@@ -92,7 +92,7 @@ class Executable:
             size = self._library.address(artifact.size_entry) if artifact.size_entry else 0
             temporaries = Temporaries(size, artifact.workspace_bytes, artifact.alignment)
         entry = self._library.address(artifact.entry)
-        return quick_call(self._signature, entry, strides, temporaries, (least, most))
+        return quick_call(self._signature, entry, strides, temporaries, (least, _LARGEST if most is None else most))
 
     def run(self, binding: Binding, made: Made) -> Outcome:
         """Runs a call that has passed all checks.

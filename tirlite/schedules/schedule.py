@@ -11,8 +11,9 @@ from tirlite.diag.message import demand_kind
 from tirlite.ir import Buffer, PrimFunc
 from tirlite.ir.demand import demand_prim_func
 from tirlite.late import LateModule
+from tirlite.rewrite.forms import Limits
 from tirlite.rewrite.normalize import Normalize
-from tirlite.rewrite.pipeline import ForLarge
+from tirlite.rewrite.pipeline import ForSizes
 from tirlite.schedules.handle import BufferHandle, BufferName, LoopHandle, LoopName, buffer_named, loop_named, name_of
 from tirlite.schedules.step import Step
 
@@ -295,10 +296,17 @@ class Schedule:
 
     def for_large(self, least: int, author: Callable[[Schedule], object]) -> None:
         """Takes the steps of `author` in the place of these in calls whose arrays have so many bytes or more in all."""
+        self._for_sizes("for_large", least, author, Limits(large_from=least))
+
+    def for_small(self, below: int, author: Callable[[Schedule], object]) -> None:
+        """Takes the steps of `author` in the place of these in calls whose arrays have fewer bytes in all."""
+        self._for_sizes("for_small", below, author, Limits(small_below=below))
+
+    def _for_sizes(self, method: str, given: int, author: Callable[[Schedule], object], limits: Limits) -> None:
         with boundary:
-            demand_kind("for_large", least, int)
-            demand_kind("for_large", author, Callable)  # type: ignore[arg-type]
-            self.apply(ForLarge(least, Schedule.by(author, self._written).steps))
+            demand_kind(method, given, int)
+            demand_kind(method, author, Callable)  # type: ignore[arg-type]
+            self.apply(ForSizes(limits, Schedule.by(author, self._written).steps))
 
     def _name(self, buffer: Buffer | str) -> BufferName:
         return name_of(self._func, buffer) if isinstance(buffer, Buffer) else buffer
@@ -331,9 +339,11 @@ def _loops(method: str, given: Iterable[LoopName]) -> tuple[LoopName, ...]:
 
 def _text(step: Pass) -> str:
     """The Python that applies a step."""
-    if isinstance(step, ForLarge):
+    if isinstance(step, ForSizes):
+        size = "large" if step.limits.large_from else "small"
         steps = [f"    {line}" for each in step.steps for line in _text(each).split("\n")]
-        return "\n".join(("def large(s):", *steps, f"s.for_large({step.least}, large)"))
+        limit = step.limits.large_from or step.limits.small_below
+        return "\n".join((f"def {size}(s):", *steps, f"s.for_{size}({limit}, {size})"))
     if isinstance(step, Step):
         return str(step)
     # What the option `target` says, and the version that a call asks for, are no choices of a schedule.

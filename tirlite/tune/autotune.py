@@ -179,13 +179,13 @@ class Tuning:
 
     def _own(self) -> list[Candidate]:
         func, options = self._kernel.ir, self._kernel.options
-        own, *large = versions(schedule_of(func, options.schedule, options.target).steps)
+        own, *others = versions(schedule_of(func, options.schedule, options.target).steps).items()
         told = "as tirlite chooses" if options.schedule == "auto" else "as the kernel has it"
-        found = [Candidate(told, own), *(Candidate(f"{told} for large arrays", steps) for steps in large)]
+        found = [Candidate(told, own[1]), *(Candidate(f"{told} for {form.value}", steps) for form, steps in others)]
         if options.schedule != "auto":
             found.append(Candidate("as tirlite chooses", schedule_of(func, "auto", options.target).steps))
         # What is farthest from the answer comes last: loops as written may take most of the time.
-        return _distinct([*found, *around(own), *beside(Schedule(func).func, own)])
+        return _distinct([*found, *around(own[1]), *beside(Schedule(func).func, own[1])])
 
     def _listed(self, space: Iterable[Given]) -> Iterator[Candidate]:
         for number, given in enumerate(space):

@@ -22,9 +22,10 @@ class Artifact:
     `parameters` are the types of the entry's parameters by the letters of `struct`: those of the function, its dims,
     and the workspace if it has one. The function `size_entry`, if there is one, computes the bytes of the workspace
     from the numbers among the parameters, as `codegen.Workspace` says; else they are `workspace_bytes`. `plan_at` is
-    the position of the plan among the parameters, or -1. Calls whose arrays take `large_from` bytes or more in all are
-    for the version `LARGE`; where it is 0, all are for this one. The fault `elsewhere`, if it is not 0, says that the
-    sizes of a call are for the other part of the function. `addresses` are those of externs without a name.
+    the position of the plan among the parameters, or -1. Calls whose arrays take less than `small_below` bytes in all
+    are for the version `SMALL`, and from `large_from` bytes on for `LARGE`, if these are not 0. The fault `elsewhere`,
+    if it is not 0, says that the sizes of a call are for the other part of the function. `addresses` are those of
+    externs without a name.
     """
 
     code: Code
@@ -36,6 +37,7 @@ class Artifact:
     workspace_bytes: int
     alignment: int
     plan_at: int
+    small_below: int
     large_from: int
     elsewhere: int = 0
     addresses: tuple[tuple[str, int], ...] = ()
@@ -54,6 +56,7 @@ class Artifact:
             self.workspace_bytes,
             self.alignment,
             self.plan_at,
+            self.small_below,
             self.large_from,
             self.elsewhere,
         )
@@ -76,7 +79,7 @@ class Artifact:
         fits = fits and not (set(self.parameters) | set(self.size_parameters)) - set("PbhiqBHIQfd")
         fits = fits and self.has_workspace == (self.workspace_bytes > 0 or self.size_entry != "")
         fits = fits and 0 <= self.workspace_bytes < 1 << 62 and -1 <= self.plan_at < len(self.parameters)
-        fits = fits and self.large_from >= 0 and self.elsewhere >= 0
+        fits = fits and min(self.small_below, self.large_from) >= 0 and self.elsewhere >= 0
         if not fits or self.alignment <= 0 or self.alignment & (self.alignment - 1):
             raise Damaged
 

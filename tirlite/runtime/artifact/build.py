@@ -257,7 +257,7 @@ class _Linker:
 
 
 def artifact_of(
-    func: PrimFunc, signature: Signature, lowered: Lowered, objects: Sequence[bytes], *, large_from: int = 0
+    func: PrimFunc, signature: Signature, lowered: Lowered, objects: Sequence[bytes], small_below: int, large_from: int
 ) -> Artifact:
     """What `func` was compiled to; `signature` is that of its callers, who know nothing of a plan."""
     has_plan = shape_plan(func) is not None
@@ -275,6 +275,7 @@ def artifact_of(
         workspace_bytes=lowered.workspace.bytes,
         alignment=lowered.alignment,
         plan_at=len(func.params) - 1 if has_plan else -1,
+        small_below=small_below,
         large_from=large_from,
         elsewhere=next((k for k, each in enumerate(lowered.faults, 1) if asks_for_the_other(each)), 0),
         addresses=lowered.addresses,

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tirlite.rewrite.find_reductions import FindReductions
-from tirlite.rewrite.options import Form
+from tirlite.rewrite.forms import Form
 from tirlite.rewrite.pipeline import Pass
 from tirlite.rewrite.pipelines import LOOPS
 from tirlite.rewrite.vectorize_loops import UnmarkLoops, VectorizeLoops
@@ -64,7 +64,7 @@ def schedule_of(func: PrimFunc, given: object, target: Target) -> Schedule:
         return Schedule(func, given or ())
     from tirlite.analysis.facts import Facts
     from tirlite.rewrite.normalize import Normalize
-    from tirlite.rewrite.pipeline import ForLarge, after
+    from tirlite.rewrite.pipeline import ForSizes, after
     from tirlite.rewrite.threads.passes import InjectVirtualThreads, SplitThreads
     from tirlite.schedules.auto.orders import orders
 
@@ -75,12 +75,13 @@ def schedule_of(func: PrimFunc, given: object, target: Target) -> Schedule:
         facts = found
     usual = _chosen(facts, _rules(target, Form.USUAL, given))
     steps += (*usual.taken, *_loops(target))
-    figures = usual.figures
-    if usual.large_from:
-        large = _chosen(facts, _rules(target, Form.LARGE, given))
-        figures = [*figures, *large.figures]
-        before = steps[: len(steps) - len(usual.taken) - len(LOOPS)]
-        steps.append(ForLarge(usual.large_from, (*before, *large.taken, *_loops(target))))
+    figures = [*usual.figures]
+    before = steps[: len(steps) - len(usual.taken) - len(LOOPS)]
+    for limits in usual.limits.each():
+        of_size = ForSizes(limits, ())
+        other = _chosen(facts, _rules(target, of_size.form, given))
+        figures += other.figures
+        steps.append(ForSizes(limits, (*before, *other.taken, *_loops(target))))
     made = Schedule(func, steps)
     made.notes = tuple(dict.fromkeys((*figures, *orders(made.func))))
     return made
@@ -97,7 +98,7 @@ def _chosen(facts: Facts, rules: Iterable[Rules]) -> Trace:
             chosen.facts = trace.facts
             chosen.taken += trace.taken
             chosen.figures += trace.figures
-            chosen.large_from = chosen.large_from or trace.large_from
+            chosen.limits = chosen.limits.beside(trace.limits)
     return chosen
 
 

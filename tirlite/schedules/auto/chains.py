@@ -48,7 +48,7 @@ from tirlite.ir import (
 )
 from tirlite.ir.shapes import constant_bytes
 from tirlite.record import record
-from tirlite.rewrite.options import Form
+from tirlite.rewrite.forms import Form, Limits
 from tirlite.schedules.annotate import Parallel
 from tirlite.schedules.auto.candidates import large_temporaries
 from tirlite.schedules.auto.trace import Trace
@@ -58,6 +58,7 @@ from tirlite.schedules.inline import Inline
 from tirlite.schedules.reorder import Reorder
 from tirlite.schedules.unroll_jam import UnrollJam
 from tirlite.schedules.vectorize import Vectorize
+from tirlite.sizes import Proof, prove_le
 from tirlite.target import Processor
 
 # The rows of a tile. All temporaries of it take a part of the last cache at most: what is read and written beside them
@@ -73,6 +74,8 @@ _LINES = 1
 _WIDEST = 4
 # Elements that are computed more often than that, on average, are left where they are.
 _MUCH = 1.2
+# Arrays that take so many times the second cache at most are small, if temporaries take so many times that at most.
+_SMALL, _TIMES = 2, 2
 # So many nests before one are looked at.
 _MOST_FILLS = 16
 _PLAIN = (ForKind.SERIAL, ForKind.PARALLEL)
@@ -91,13 +94,30 @@ def scheduled(facts: Facts, processor: Processor, form: Form) -> Trace:
     trace = Trace(facts)
     while any(_inlined(trace, chain) for chain in [*chains(trace.facts)]):
         pass
-    done: set[Var] = set()
+    done, has_tiles = set[Var](), False
     # The last nest first: it takes in those before it.
     while left := [chain for chain in chains(trace.facts) if chain.nest not in done]:
         done.add(left[-1].nest)
-        if not trace.attempt(partial(_join, trace, left[-1], processor)):
-            _tile(trace, left[-1], processor, form)
+        if not trace.attempt(partial(_join, trace, left[-1], processor)) and form is not Form.SMALL:
+            has_tiles |= _tile(trace, left[-1], processor, form)
+    if form is Form.USUAL and has_tiles:
+        trace.limits = trace.limits.beside(Limits(small_below=_small_below(facts, processor)))
     return trace
+
+
+def _small_below(facts: Facts, processor: Processor) -> int:
+    """The bytes of all arrays below which tiles are not worth what they compute twice, or hand to workers; else 0.
+
+    Temporaries that may be large where arrays are small keep to tiles.
+    """
+    arrays = [param for param in facts.func.params if isinstance(param, Buffer)]
+    sizes = [facts.extents.bytes(each) for each in arrays]
+    own = [facts.extents.bytes(stmt.buffer) for stmt in large_temporaries(facts.func)]
+    if calls_in(facts.func.body) or all(isinstance(each, int) for each in sizes):
+        return 0
+    known = [each for each in sizes if each is not None]
+    is_little = None not in own and prove_le(sum(filter(None, own)), _TIMES * sum(known)) is Proof.YES
+    return _SMALL * processor.caches[1] if is_little else 0
 
 
 def chains(facts: Facts) -> Iterator[Chain]:
@@ -165,12 +185,11 @@ def _join(trace: Trace, chain: Chain, processor: Processor) -> bool:
     return join_rows(trace, loops, fill, processor, _ROWS)
 
 
-def _tile(trace: Trace, chain: Chain, processor: Processor, form: Form) -> None:
-    """The nest by tiles, each after what it reads: higher ones, where too much lies around these."""
+def _tile(trace: Trace, chain: Chain, processor: Processor, form: Form) -> bool:
+    """The nest by tiles, each after what it reads: higher ones, where too much lies around these; whether it can."""
     least = _rows(trace, chain, processor, form)
-    for rows in (least, 2 * least):
-        if trace.attempt(partial(_in_tiles, trace, chain, _sizes(trace, chain, rows, processor), processor, form)):
-            return
+    sizes = (_sizes(trace, chain, rows, processor) for rows in (least, 2 * least))
+    return any(trace.attempt(partial(_in_tiles, trace, chain, each, processor, form)) for each in sizes)
 
 
 def _in_tiles(trace: Trace, chain: Chain, sizes: tuple[int, int], processor: Processor, form: Form) -> bool:
@@ -215,7 +234,7 @@ def _by_vectors(trace: Trace, step: Vectorize, processor: Processor, form: Form)
     func = trace.facts.func
     is_known = all(constant_bytes(param) is not None for param in func.params if isinstance(param, Buffer))
     if form is Form.USUAL and not is_known and not calls_in(func.body):
-        trace.large_from = held(processor)
+        trace.limits = Limits(large_from=held(processor))
         return
     with suppress(KernelError):
         trace.apply(step)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tirlite.analysis.facts import Facts
 from tirlite.ir import Allocate, For, PrimFunc, Store, statements_of
 from tirlite.record import record
-from tirlite.rewrite.options import Form
+from tirlite.rewrite.forms import Form
 from tirlite.rewrite.pipeline import FactsPass, Rewritten
 from tirlite.schedules.auto.candidates import has_chains, has_rows, has_stencils
 from tirlite.target import Target
@@ -37,7 +37,7 @@ class Rules(FactsPass):
         trace = self.scheduled(facts)
         if trace is None:
             return Rewritten(facts.func)
-        return Rewritten(trace.facts.func, facts=trace.facts, large_from=trace.large_from)
+        return Rewritten(trace.facts.func, facts=trace.facts, limits=trace.limits)
 
 
 @record

@@ -8,6 +8,7 @@ from tirlite.analysis.facts import Facts
 from tirlite.diag import KernelError
 from tirlite.ir import For, PrimFunc, Var, statements_of
 from tirlite.ir.printer_names import identifier
+from tirlite.rewrite.forms import Limits
 from tirlite.rewrite.pipeline import Pass, after
 from tirlite.schedules.handle import LoopHandle, LoopName
 from tirlite.schedules.split import Split
@@ -16,14 +17,14 @@ from tirlite.schedules.split import Split
 class Trace:
     """The facts of a function after the steps that were `taken`, and `figures` for its author that decided them.
 
-    With `large_from`, calls whose arrays take so many bytes or more in all are for a version that takes more steps.
+    `limits` say which calls are for versions that take other steps.
     """
 
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
         self.taken: list[Pass] = []
         self.figures: list[str] = []
-        self.large_from = 0
+        self.limits = Limits()
 
     def apply(self, step: Pass) -> None:
         """Applies a step. Raises KernelError, and changes nothing, where it is refused."""
@@ -44,13 +45,13 @@ class Trace:
 
     def attempt(self, change: Callable[[], bool]) -> bool:
         """Whether `change` took its steps, and says that they are worth it; else all is as it was before."""
-        known = self.facts, [*self.taken], [*self.figures], self.large_from
+        known = self.facts, [*self.taken], [*self.figures], self.limits
         try:
             is_kept = change()
         except KernelError:
             is_kept = False
         if not is_kept:
-            self.facts, self.taken, self.figures, self.large_from = known
+            self.facts, self.taken, self.figures, self.limits = known
         return is_kept
 
     def loop(self, var: Var) -> For:
