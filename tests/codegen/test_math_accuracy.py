@@ -220,9 +220,12 @@ def test_fused_products_of_f32_are_rounded_once() -> None:
     operands = np.concatenate([np.stack([a, b, c]), grid], axis=1)
     with np.errstate(all="ignore"):
         got = fused_singles(*operands)
+        one_by_one = np.array([fused_singles(*each) for each in operands.T])
         wanted = np.array([fused(*map(float, each), narrow=True) for each in operands.T]).astype(np.float32)
     np.testing.assert_array_equal(got, wanted)
     np.testing.assert_array_equal(np.signbit(got[~np.isnan(got)]), np.signbit(wanted[~np.isnan(got)]))
+    np.testing.assert_array_equal(one_by_one, got)
+    np.testing.assert_array_equal(np.signbit(one_by_one), np.signbit(got))
 
 
 def test_a_function_with_very_many_formulas_calls_the_last_of_them() -> None:

@@ -11,15 +11,16 @@ import numpy as np
 from tirlite.interp.bfloat import in_bfloat, is_bfloat, item_type, lanewise, to_bfloat
 from tirlite.interp.code import Code, Rule
 from tirlite.interp.iterations import watch_iterations
-from tirlite.interp.math_functions import math_function
+from tirlite.interp.math_functions import converted, math_function
 from tirlite.interp.memory import Poison, merged, refuse
-from tirlite.interp.place import element, position
+from tirlite.interp.place import Locate, located, position
 from tirlite.interp.program import Block, Marks, Values
 from tirlite.interp.threads import barrier, watch
 from tirlite.ir import (
     And,
     Binary,
     Broadcast,
+    Buffer,
     BufferRef,
     Call,
     Cast,
@@ -43,7 +44,7 @@ from tirlite.ir import (
 )
 from tirlite.ir.arithmetic import FUNCTIONS, Function
 from tirlite.ir.checked import mask_of, unmasked
-from tirlite.ir.faults import Trap, trap_of
+from tirlite.ir.faults import SHIFTS, Trap, trap_of
 from tirlite.ir.op import INTERLEAVES
 
 
@@ -112,9 +113,14 @@ def _binary(code: Code, node: Binary | Compare) -> Steps[int]:
     b = yield expression(code, node.b)
     if isinstance(node, Binary):
         trap = trap_of(type(node), node.dtype)
-        if trap is not None:
+        if trap is not None and not (isinstance(node.b, IntImm) and _never_fails(type(node), node.b)):
             _check(code, trap, a, b)
     return _apply(code, _operation(type(node), node.a.dtype), a, b)
+
+
+def _never_fails(kind: type[Binary], b: IntImm) -> bool:
+    """Whether an integer operation is right on any first operand where `b` is the second one."""
+    return 0 <= b.value < b.dtype.bits if kind in SHIFTS else b.value not in (0, -1)
 
 
 def _operation(kind: type[Unary] | type[Binary] | type[Compare], dtype: DType) -> Function:
@@ -210,6 +216,12 @@ def indices_of(code: Code, node: Load | Store) -> Steps[tuple[tuple[int, ...], i
     return (*registers[:-1], only(code, registers[-1], on, node.buffer.name)), on
 
 
+def accessed(code: Code, buffer: Buffer, indices: tuple[int, ...], *, writes: bool) -> Locate:
+    """What gives the flat index of an access, and sees whether it conflicts with others."""
+    locate = watch(code, located(indices, code.site), writes=writes)
+    return watch_iterations(code, buffer, locate, writes=writes)
+
+
 def only(code: Code, vector: int, on: int, name: str) -> int:
     """Emit what keeps of a vector the lanes that are on."""
     result, span = code.program.new_register(), code.span
@@ -232,18 +244,26 @@ def _load(code: Code, node: Load) -> Steps[int]:
 
 
 def _emit_load(code: Code, node: Load, indices: tuple[int, ...], on: int | None) -> int:
-    source, result, site = code.program.register_of(node.buffer), code.program.new_register(), code.site
-    if on is not None and node.buffer.dtype.lanes > 1:
+    source, result, dtype = code.program.register_of(node.buffer), code.program.new_register(), node.buffer.dtype
+    if on is not None and dtype.lanes > 1:
         raise code.cannot("a masked access of vector elements")
-    watch(code, node.buffer, indices, writes=False)
-    watch_iterations(code, node.buffer, indices, writes=False)
+    locate = accessed(code, node.buffer, indices, writes=False)
 
     def step(values: Values, marks: Marks) -> None:
         window = values[source]
-        values[result], bad = window.load(element(window, indices, values, marks, site))
+        values[result], bad = window.load(locate(window, values, marks))
         marks[result] = None if bad is None else Poison(bad, node.buffer.name, position(indices, values))
 
-    code.emit(step)
+    def plain(values: Values, marks: Marks) -> None:
+        window = values[source]
+        flat = locate(window, values, marks)
+        values[result] = window.data[flat]
+        marks[result] = None
+        if window.shadow is not None and window.shadow[flat] != window.owner:
+            marks[result] = Poison(np.ones(1, np.bool_), node.buffer.name, position(indices, values))
+
+    is_plain = dtype.lanes == node.dtype.lanes == 1 and not dtype.is_bool and not is_bfloat(dtype)
+    code.emit(plain if is_plain else step)
     return result if on is None else _spread_out(code, result, on)
 
 
@@ -420,12 +440,7 @@ def conversion(source: DType, target: DType) -> Function:
         return lanewise(lambda value: saturated(value, target), target)
     if is_bfloat(target):
         return to_bfloat
-    item = target.numpy
-
-    def convert(value: Any) -> Any:
-        return value.astype(item)
-
-    return convert
+    return converted(target.numpy)
 
 
 def saturated(value: float, target: DType) -> int:

@@ -8,14 +8,15 @@ one after the other.
 from __future__ import annotations
 
 from dataclasses import field
+from math import gcd
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from tirlite.diag import Span
 from tirlite.interp.code import Code
-from tirlite.interp.memory import Window
-from tirlite.interp.place import element
+from tirlite.interp.memory import Window, divided
+from tirlite.interp.place import Locate
 from tirlite.interp.program import Marks, Values
 from tirlite.ir import Buffer, For
 from tirlite.ir.faults import IterationConflict
@@ -29,13 +30,15 @@ Visit: TypeAlias = "tuple[int, Span | None]"
 class Iterations:
     """The iterations of one run of a parallel loop, of which `current` runs.
 
-    `writers` and `readers` go by address; of several readers two are kept. `held` keeps what was touched, so that no
-    address is given to other memory while the loop runs. `read` are the elements that the current one has read, by
-    address and size: to read them again tells nothing.
+    `writers` and `readers` go by address, one for each `unit` of bytes, all of which each access so far has touched; of
+    several readers two are kept. `held` keeps what was touched, so that no address is given to other memory while the
+    loop runs. `read` are the elements that the current one has read, by address and size: to read them again tells
+    nothing.
     """
 
     loop: str
     current: int = 0
+    unit: int = 0
     writers: dict[int, Visit] = field(default_factory=dict)
     readers: dict[int, tuple[Visit, ...]] = field(default_factory=dict)
     held: dict[Window, None] = field(default_factory=dict)
@@ -48,27 +51,30 @@ class Iterations:
     def touch(self, window: Window, flat: Any, *, writes: bool, span: Span | None) -> None:
         """Note an access of the elements at flat indices. Raises KernelRunError for a conflict."""
         self.held[window] = None
-        size = window.buffer.dtype.bytes
-        base = window.raw.__array_interface__["data"][0]
+        base, size = window.address, window.size
+        unit = gcd(self.unit, base, size)
+        if unit != self.unit:
+            self.writers, self.readers = (divided(each, self.unit, unit) for each in (self.writers, self.readers))
+            self.unit = unit
         me: Visit = self.current, span
         for index in flat.tolist() if isinstance(flat, np.ndarray) else (flat,):
-            start = base + int(index) * size
+            start = base + index * size
             if not writes:
                 if (start, size) in self.read:
                     continue
                 self.read.add((start, size))
-            for byte in range(start, start + size):
-                writer, readers = self.writers.get(byte), self.readers.get(byte, ())
+            for part in range(start, start + size, unit):
+                writer, readers = self.writers.get(part), self.readers.get(part, ())
                 if writer is not None and writer[0] != me[0]:
-                    raise self._conflict(window, int(index), me, "written" if writes else "read", writer, "written")
+                    raise self._conflict(window, index, me, "written" if writes else "read", writer, "written")
                 if not writes:
-                    if len(readers) < 2 and all(reader[0] != me[0] for reader in readers):
-                        self.readers[byte] = (*readers, me)
+                    if len(readers) < 2 and not any(reader[0] == me[0] for reader in readers):
+                        self.readers[part] = (*readers, me)
                     continue
                 for reader in readers:
                     if reader[0] != me[0]:
-                        raise self._conflict(window, int(index), me, "written", reader, "read")
-                self.writers[byte] = me
+                        raise self._conflict(window, index, me, "written", reader, "read")
+                self.writers[part] = me
 
     def _conflict(self, window: Window, flat: int, me: Visit, use: str, other: Visit, other_use: str) -> Exception:
         related = None if other[1] == me[1] else other[1]
@@ -103,17 +109,17 @@ def close_iterations(code: Code) -> None:
     code.parallel_loops.pop()
 
 
-def watch_iterations(code: Code, buffer: Buffer, indices: tuple[int, ...], *, writes: bool) -> None:
-    """Emit what notes an access in each parallel loop around it that the memory comes from outside of."""
+def watch_iterations(code: Code, buffer: Buffer, locate: Locate, *, writes: bool) -> Locate:
+    """`locate`, which notes the access in each parallel loop around it that the memory comes from outside of."""
     loops = tuple(code.parallel_loops[code.homes.get(code.root(buffer), 0) :])
     if not loops:
-        return
-    register, site = code.program.register_of(buffer), code.site
+        return locate
+    span = code.span
 
-    def step(values: Values, marks: Marks) -> None:
-        window = values[register]
-        flat = element(window, indices, values, marks, site)
+    def watched(window: Window, values: Values, marks: Marks) -> Any:
+        flat = locate(window, values, marks)
         for loop in loops:
-            values[loop].touch(window, flat, writes=writes, span=site.span)
+            values[loop].touch(window, flat, writes=writes, span=span)
+        return flat
 
-    code.emit(step)
+    return watched

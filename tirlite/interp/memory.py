@@ -9,7 +9,7 @@ A value is poison in the lanes that come from memory that was never written, and
 from __future__ import annotations
 
 from math import prod
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,9 +18,10 @@ from tirlite.diag import Span
 from tirlite.interp.bfloat import from_bits, is_bfloat, to_bits
 from tirlite.ir import Buffer, DType
 from tirlite.ir.faults import UninitialisedRead
-from tirlite.record import record
+from tirlite.record import cached_property, record
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
+T = TypeVar("T")
 
 # What fresh memory holds. It is poison, so no right program can see it; not zero, so that a wrong one shows.
 _FILL = 0xCD
@@ -28,7 +29,7 @@ _FILL = 0xCD
 _OWNERS = 255
 
 
-@record(eq=False)
+@record(eq=False, slots=False)
 class Window:
     """A buffer that exists.
 
@@ -44,6 +45,17 @@ class Window:
     data: npt.NDArray[Any]
     shadow: npt.NDArray[Any] | None
     owner: Any
+
+    @cached_property
+    def address(self) -> int:
+        """Where its first byte lies."""
+        found: int = self.raw.__array_interface__["data"][0]
+        return found
+
+    @cached_property
+    def size(self) -> int:
+        """Bytes of an element."""
+        return self.buffer.dtype.bytes
 
     def named(self, flat: int) -> str:
         """The element at a flat index as messages tell of it, like `a[2, 3]`."""
@@ -152,6 +164,11 @@ class Poison:
     def spread(self, lanes: int) -> Poison:
         """The mark of a scalar, on each of so many lanes."""
         return Poison(np.ones(lanes, np.bool_), self.buffer, self.index)
+
+
+def divided(table: dict[int, T], old: int, new: int) -> dict[int, T]:
+    """What is known of units of `old` bytes by their addresses, told of units of `new` bytes, which divide them."""
+    return {part: known for start, known in table.items() for part in range(start, start + old, new)}
 
 
 def merged(*marks: Poison | None) -> Poison | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -13,6 +14,9 @@ from tirlite.ir import Buffer
 from tirlite.ir.faults import IndexOutOfBounds, NegativeExtent
 from tirlite.ir.loop_values import told_at
 from tirlite.record import record
+
+# What gives the flat index of an access: a number, or an array of them for a vector.
+Locate: TypeAlias = Callable[[Window, Values, Marks], Any]
 
 
 @record(eq=False)
@@ -25,6 +29,26 @@ class Site:
     def told(self, values: Values) -> str:
         """What a message says of the loops."""
         return told_at([(name, int(values[register])) for name, register in self.loops])
+
+
+def located(indices: tuple[int, ...], site: Site) -> Locate:
+    """What gives the flat index that `element` gives, soon where nothing is special: in bounds, good, no vector."""
+
+    axes = tuple(enumerate(indices))
+
+    def locate(window: Window, values: Values, marks: Marks) -> Any:
+        flat, shape = 0, window.shape
+        for axis, register in axes:
+            index, extent = values[register], shape[axis]
+            if marks[register] is not None or index.ndim:
+                return element(window, indices, values, marks, site)
+            at = int(index)
+            if not 0 <= at < extent:
+                return element(window, indices, values, marks, site)
+            flat = flat * extent + at
+        return flat
+
+    return locate
 
 
 def element(window: Window, indices: tuple[int, ...], values: Values, marks: Marks, site: Site) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import field
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from tirlite.diag import Span
 from tirlite.interp.memory import Poison
@@ -32,6 +32,7 @@ class Block:
 
     steps: list[Step] = field(default_factory=list)
     exit: Exit = finish
+    pauses: ClassVar[bool] = False
 
     def goto(self, target: Block) -> None:
         self.exit = lambda _values, _marks: target
@@ -44,6 +45,7 @@ class Fork(Block):
     `is_virtual` tells virtual threads from others. The thread goes on at `after` when all of them have ended.
     """
 
+    pauses = True
     extent: int = 0
     variable: int = 0
     is_virtual: bool = False
@@ -56,6 +58,7 @@ class Fork(Block):
 class Meeting(Block):
     """Where each thread of a block waits for all others, and then goes on at `after`."""
 
+    pauses = True
     after: Block = field(default_factory=Block)
     span: Span | None = None
 
@@ -94,7 +97,8 @@ def advance(block: Block | None, values: Values, marks: Marks) -> Fork | Meeting
     while block is not None:
         for step in block.steps:
             step(values, marks)
-        if isinstance(block, (Fork, Meeting)):
+        if block.pauses:
+            assert isinstance(block, Fork | Meeting)
             return block
         block = block.exit(values, marks)
     return None

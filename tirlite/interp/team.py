@@ -8,12 +8,13 @@ order in which the threads run.
 from __future__ import annotations
 
 from dataclasses import field
+from math import gcd
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from tirlite.diag import KernelRunError, Message, Span
-from tirlite.interp.memory import Window
+from tirlite.interp.memory import Window, divided
 from tirlite.interp.program import THREAD, Block, Fork, Marks, Meeting, Program, Values, advance
 from tirlite.record import record
 
@@ -86,12 +87,13 @@ def execute(program: Program, values: Values) -> None:
 class Team:
     """The threads of one block while they run.
 
-    `writers` and `readers` say who touched which byte, by its address, since the last barrier; `held` keeps what was
-    touched, so that no address is given to another buffer meanwhile. `shared` is the memory of the block, by the
-    declaration and how often it was passed.
+    `writers` and `readers` say who touched what since the last barrier, by address, one for each `unit` of bytes, all
+    of which each access so far has touched; `held` keeps what was touched, so that no address is given to another
+    buffer meanwhile. `shared` is the memory of the block, by the declaration and how often it was passed.
     """
 
     program: Program
+    unit: int = 0
     writers: dict[int, Path] = field(default_factory=dict)
     readers: dict[int, Path] = field(default_factory=dict)
     held: set[Window] = field(default_factory=set)
@@ -160,23 +162,26 @@ class Team:
     def touch(self, thread: Thread, window: Window, flat: Any, *, writes: bool, span: Span | None) -> None:
         """Note an access of the elements at flat indices. Raises KernelRunError for a conflict."""
         self.held.add(window)
-        size = window.buffer.dtype.bytes
-        base = window.raw.__array_interface__["data"][0]
+        base, size = window.address, window.size
+        unit = gcd(self.unit, base, size)
+        if unit != self.unit:
+            self.writers, self.readers = (divided(each, self.unit, unit) for each in (self.writers, self.readers))
+            self.unit = unit
         path, writers, readers = thread.path, self.writers, self.readers
         for index in flat.tolist() if isinstance(flat, np.ndarray) else (flat,):
-            start = base + int(index) * size
-            for byte in range(start, start + size):
-                other = writers.get(byte, path)
+            start = base + index * size
+            for part in range(start, start + size, unit):
+                other = writers.get(part, path)
                 if other is not path and not ordered(other, path):
-                    self._conflict(thread, other, window, int(index), span)
+                    self._conflict(thread, other, window, index, span)
                 if writes:
-                    other = readers.get(byte, path)
+                    other = readers.get(part, path)
                     if other is not path and not ordered(other, path):
-                        self._conflict(thread, other, window, int(index), span)
-                    writers[byte] = path
+                        self._conflict(thread, other, window, index, span)
+                    writers[part] = path
                 else:
-                    other = readers.get(byte, path)
-                    readers[byte] = path if ordered(other, path) else joined(other, path)
+                    other = readers.get(part, path)
+                    readers[part] = path if ordered(other, path) else joined(other, path)
 
     def _conflict(self, thread: Thread, other: Path, window: Window, flat: int, span: Span | None) -> None:
         text = "others" if other[-1][1] < 0 else "(" + ", ".join(str(number) for _, number in other) + ")"

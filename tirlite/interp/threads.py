@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tirlite.interp.code import Code
-from tirlite.interp.memory import refuse
-from tirlite.interp.place import element
+from tirlite.interp.memory import Window, refuse
+from tirlite.interp.place import Locate
 from tirlite.interp.program import THREAD, Fork, Marks, Meeting, Step, Values
 from tirlite.ir import Buffer, For
 from tirlite.ir.thread_tag import ThreadRole, thread_role
@@ -49,18 +51,18 @@ def barrier(code: Code) -> int:
     return code.program.new_register()
 
 
-def watch(code: Code, buffer: Buffer, indices: tuple[int, ...], *, writes: bool) -> None:
-    """Emit what sees whether an access inside a loop over threads conflicts with that of another thread."""
+def watch(code: Code, locate: Locate, *, writes: bool) -> Locate:
+    """`locate`, which sees whether an access inside a loop over threads conflicts with that of another thread."""
     if not code.thread_loops:
-        return
-    register, site = code.program.register_of(buffer), code.site
+        return locate
+    span = code.span
 
-    def step(values: Values, marks: Marks) -> None:
-        window, thread = values[register], values[THREAD]
-        flat = element(window, indices, values, marks, site)
-        thread.team.touch(thread, window, flat, writes=writes, span=site.span)
+    def watched(window: Window, values: Values, marks: Marks) -> Any:
+        flat, thread = locate(window, values, marks), values[THREAD]
+        thread.team.touch(thread, window, flat, writes=writes, span=span)
+        return flat
 
-    code.emit(step)
+    return watched
 
 
 def passes_of(code: Code, buffer: Buffer) -> int | None:

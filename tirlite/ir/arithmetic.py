@@ -5,6 +5,7 @@ Values are NumPy scalars, or arrays of lanes, of exactly the node's type. NumPy'
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
@@ -53,7 +54,7 @@ def greatest(a: Any, b: Any) -> Any:
 
 
 def _truncated_quotient(a: Any, b: Any) -> Any:
-    floor = np.floor_divide(a, b)
+    floor = a // b
     rounded_up = (floor * b != a) & ((a < 0) != (b < 0))
     return floor + rounded_up.astype(a.dtype)
 
@@ -62,30 +63,31 @@ def _truncated_remainder(a: Any, b: Any) -> Any:
     return a - b * _truncated_quotient(a, b)
 
 
-# What each type of node does to its operands; but for those of bfloat16.
+# What each type of node does to its operands; but for those of bfloat16. On scalars Python's operators take a tenth of
+# the time of NumPy's functions.
 FUNCTIONS: Mapping[type[Expr], Function] = {
-    Neg: np.negative,
-    BitNot: np.invert,
-    Not: np.logical_not,
-    Add: np.add,
-    Sub: np.subtract,
-    Mul: np.multiply,
-    Div: np.true_divide,
-    FloorDiv: np.floor_divide,
-    FloorMod: np.remainder,
+    Neg: operator.neg,
+    BitNot: operator.invert,
+    Not: operator.invert,
+    Add: operator.add,
+    Sub: operator.sub,
+    Mul: operator.mul,
+    Div: operator.truediv,
+    FloorDiv: operator.floordiv,
+    FloorMod: operator.mod,
     TruncDiv: _truncated_quotient,
     TruncMod: _truncated_remainder,
     Min: least,
     Max: greatest,
-    BitAnd: np.bitwise_and,
-    BitOr: np.bitwise_or,
-    BitXor: np.bitwise_xor,
-    ShiftLeft: np.left_shift,
-    ShiftRight: np.right_shift,
-    EQ: np.equal,
-    NE: np.not_equal,
-    LT: np.less,
-    LE: np.less_equal,
-    GT: np.greater,
-    GE: np.greater_equal,
+    BitAnd: operator.and_,
+    BitOr: operator.or_,
+    BitXor: operator.xor,
+    ShiftLeft: operator.lshift,
+    ShiftRight: operator.rshift,
+    EQ: operator.eq,
+    NE: operator.ne,
+    LT: operator.lt,
+    LE: operator.le,
+    GT: operator.gt,
+    GE: operator.ge,
 }
