@@ -437,16 +437,17 @@ def conversion(source: DType, target: DType) -> Function:
     if target.is_bool:
         return lambda value: value != 0
     if source.is_float and target.is_integer:
-        return lanewise(lambda value: saturated(value, target), target)
+        least, most = target.min, target.max
+        return lanewise(lambda value: saturated(value, least, most), target)
     if is_bfloat(target):
         return to_bfloat
     return converted(target.numpy)
 
 
-def saturated(value: float, target: DType) -> int:
-    """The integer next to `value` towards zero, within the range of `target`; 0 for nan."""
+def saturated(value: float, least: int, most: int) -> int:
+    """The integer next to `value` towards zero, of those from `least` to `most`; 0 for nan."""
     if isnan(value):
         return 0
     if isinf(value):
-        return target.max if value > 0 else target.min
-    return min(max(int(value), target.min), target.max)
+        return most if value > 0 else least
+    return min(max(int(value), least), most)
