@@ -11,7 +11,7 @@ import tirlite as tl
 from tirlite.graph.builder.builder import Builder
 from tirlite.graph.demands import Demands
 from tirlite.graph.expr import Expr
-from tirlite.sizes import maximum
+from tirlite.sizes import maximum, minimum
 
 n, m, k = tl.dims("n m k")
 
@@ -36,6 +36,22 @@ def test_of_two_dims_the_later_gives_way() -> None:
     f = made(lambda g, x, y: g.add(x, y), tl.f32[n, 4], tl.f32[m, k])
     assert [str(param.type) for param in f.params] == ["f32[n, 4]", "f32[n, 4]"]
     assert [(str(each), each.is_told) for each in f.demands] == [("n == m", True), ("4 == k", True)]
+
+
+def test_what_are_parts_of_a_sum_tell_the_sum() -> None:
+    """As a mask over past and new positions does: there is no difference of extents, which might be below zero."""
+    g = Builder("cached", demands=Demands())
+    new, mask, past = g.input("new", tl.f32[n]), g.input("mask", tl.f32[m]), g.input("past", tl.f32[k])
+    new = g.add(new, g.slice(mask, [minimum(m, k)], [m]))
+    f = g.function(g.add(g.concat([past, new], 0), mask))
+    assert [str(param.type) for param in f.params] == ["f32[n]", "f32[k + n]", "f32[k]"]
+    assert all(each.is_told for each in f.demands)
+    net = tl.graph.compile(f)
+    for count in (0, 3):
+        cached, whole = np.ones(count, np.float32), np.arange(count + 2, dtype=np.float32)
+        assert np.array_equal(net(whole[count:], whole, cached), whole * (1 + 2 * (whole >= count)) + (whole < count))
+    with pytest.raises(tl.KernelAssertionError, match="k = 3, m = 4"):
+        net(np.ones(2, np.float32), np.ones(4, np.float32), np.ones(3, np.float32))
 
 
 def test_facts_of_both_are_kept() -> None:

@@ -171,6 +171,7 @@ class Demands:
             self._asked.append(Demand(left, right, str(asked_by), is_most, span=span))
         for atom, size in solution.items():
             self._put(atom, size, asked_by, span)
+        self._turn(asked_by, span)
         return True
 
     def assume(self, a: Size, b: Size, asked_by: object, span: Span | None, *, is_most: bool = False) -> None:
@@ -229,6 +230,23 @@ class Demands:
             renamed = substitute(as_size(each), {atom: size})
             self.ask(renamed, self._stands[each], asked_by, span)
 
+    def _turn(self, asked_by: object, span: Span | None) -> None:
+        """Tells a sum by its parts where a part was told by the sum: `s = t - p` becomes `t = s + p`.
+
+        Sums are never below zero: no maximum with 0 is left, and sizes can be compared.
+        """
+        for dim in [each for each in self._stands if isinstance(each, Dim)]:
+            size = self.now(self._stands[dim])
+            if prove_le(0, size) is Proof.YES or any(each.name == dim.name for each in dims_of(size)):
+                continue
+            for other, parts in self._by_a_dim(dim - size).items():
+                limits = _limits(other, parts) if isinstance(other, Dim) else []
+                if other == dim or any(_is_refuted(*each) for each in limits):
+                    continue
+                del self._stands[dim]
+                self._asked += [Demand(*each[:2], str(asked_by), each[2], span=span) for each in limits]
+                self._put(other, parts, asked_by, span)
+
     def _solution(self, a: Size, b: Size) -> dict[Atom, Size]:
         """Atoms with the sizes that they must be for the two to be equal; empty where none are found."""
         pair = (*atom_of(a, Dim), *atom_of(b, Dim))
@@ -242,9 +260,11 @@ class Demands:
         return self._dims.get(dim.name, -1)
 
     def _by_a_dim(self, difference: Size) -> dict[Atom, Size]:
-        """Of several dims that can, the last one gives way."""
+        """Of several dims that can, the last one gives way: to what is never below zero, if one of them can to that."""
         known = sorted((dim for dim in dims_of(difference) if dim.name in self._dims), key=self._place)
-        return _first_solved(difference, known[::-1])
+        found = [solution for dim in known[::-1] if (solution := _first_solved(difference, [dim]))]
+        sums = (each for each in found if all(prove_le(0, size) is Proof.YES for size in each.values()))
+        return next(sums, found[0] if found else {})
 
 
 def _is_fact(atom: Atom, size: Size) -> bool:
