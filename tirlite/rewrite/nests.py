@@ -50,7 +50,7 @@ from tirlite.ir import (
     walk,
 )
 from tirlite.ir.checked import has_check
-from tirlite.ir.equal import are_equal
+from tirlite.ir.equal import are_equal, structural_hash
 from tirlite.record import record
 from tirlite.rewrite.by_vectors import (
     ByVectors,
@@ -495,6 +495,12 @@ def _may_be_in_place(touches: Mapping[Allocation, Sequence[Touch]]) -> bool:
     before it writes it.
     """
     nodes = [touch.node for found in touches.values() for touch in found]
-    stores = [node for node in nodes if isinstance(node, Store)]
     loads = [node for node in nodes if isinstance(node, Load)]
-    return any(are_equal(load.indices, store.indices) for store in stores for load in loads)
+    stored = dict[tuple[int, ...], list[Store]]()
+    for store in (node for node in nodes if isinstance(node, Store)):
+        stored.setdefault(_hashes(store.indices), []).append(store)
+    return any(are_equal(load.indices, store.indices) for load in loads for store in stored.get(_hashes(load.indices), ()))
+
+
+def _hashes(exprs: Sequence[Expr]) -> tuple[int, ...]:
+    return tuple(map(structural_hash, exprs))
