@@ -57,6 +57,15 @@ def test_what_does_not_hold_is_not_proved(less: Size, more: Size) -> None:
     assert prove_le_by_cases(less, more) is Proof.UNKNOWN
 
 
+below = Dim("below", min=-3)
+
+
+@pytest.mark.parametrize(("less", "more"), [(-5 * below, 0), (0, 5 * below), (below + n, 2 * below + n)])
+def test_more_of_what_may_be_negative_is_not_more(less: Size, more: Size) -> None:
+    assert evaluate(less, {below: -2, n: 1}) > evaluate(more, {below: -2, n: 1})
+    assert prove_le_by_cases(less, more) is Proof.UNKNOWN
+
+
 def test_a_maximum_may_stand_in_what_it_is_at_most() -> None:
     frames, batch = maximum(Dim("d") - 7, 0), Dim("b") + 0
     assert prove_le_by_cases(frames, maximum(2 * batch * frames + 4 * frames, 5 * batch * frames)) is Proof.YES

@@ -499,7 +499,9 @@ def _may_be_in_place(touches: Mapping[Allocation, Sequence[Touch]]) -> bool:
     stored = dict[tuple[int, ...], list[Store]]()
     for store in (node for node in nodes if isinstance(node, Store)):
         stored.setdefault(_hashes(store.indices), []).append(store)
-    return any(are_equal(load.indices, store.indices) for load in loads for store in stored.get(_hashes(load.indices), ()))
+    return any(
+        are_equal(load.indices, store.indices) for load in loads for store in stored.get(_hashes(load.indices), ())
+    )
 
 
 def _hashes(exprs: Sequence[Expr]) -> tuple[int, ...]:

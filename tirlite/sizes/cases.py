@@ -17,7 +17,7 @@ from tirlite.sizes.box import from_zero
 from tirlite.sizes.dim import Dim
 from tirlite.sizes.evaluate import dims_of, evaluate, sample_bindings, substitute
 from tirlite.sizes.extrema import Maximum, Minimum, alternatives
-from tirlite.sizes.poly import Product, Size, SizeLike, inside_out, terms_of
+from tirlite.sizes.poly import Product, Size, SizeLike, Terms, inside_out, terms_of
 from tirlite.sizes.prove import Proof, at_most
 
 # Dims of which cases are told apart, the first ones; the cuts of one dim; the cases in all.
@@ -58,8 +58,19 @@ def prove_le_by_cases(a: SizeLike, b: SizeLike) -> Proof:
 
 def is_plainly_at_most(a: SizeLike, b: SizeLike) -> bool:
     """Whether each size that `a` is the maximum of is below one of those of `b` in each of its terms."""
+    if _is_termwise(terms_of(a), terms_of(b)):
+        return True
     highs = _sums_from_zero(b)
     return all(any(_is_within(one, other) for other in highs) for one in _sums_from_zero(a))
+
+
+def _is_termwise(low: Terms, high: Terms) -> bool:
+    """Whether no product is there more often in `low`, and none that is there less often is ever negative."""
+    more = {product: high.get(product, 0) - low.get(product, 0) for product in (*low, *high)}
+    return all(
+        count == 0 or (count > 0 and all(atom.bounds.nonnegative for atom in product))
+        for product, count in more.items()
+    )
 
 
 @lru_cache(_KEPT)
