@@ -50,7 +50,7 @@ from tirlite.ir import (
     walk,
 )
 from tirlite.ir.checked import has_check
-from tirlite.ir.equal import are_equal, structural_hash
+from tirlite.ir.equal import structural_hash
 from tirlite.record import record
 from tirlite.rewrite.by_vectors import (
     ByVectors,
@@ -495,14 +495,6 @@ def _may_be_in_place(touches: Mapping[Allocation, Sequence[Touch]]) -> bool:
     before it writes it.
     """
     nodes = [touch.node for found in touches.values() for touch in found]
-    loads = [node for node in nodes if isinstance(node, Load)]
-    stored = dict[tuple[int, ...], list[Store]]()
-    for store in (node for node in nodes if isinstance(node, Store)):
-        stored.setdefault(_hashes(store.indices), []).append(store)
-    return any(
-        are_equal(load.indices, store.indices) for load in loads for store in stored.get(_hashes(load.indices), ())
-    )
-
-
-def _hashes(exprs: Sequence[Expr]) -> tuple[int, ...]:
-    return tuple(map(structural_hash, exprs))
+    stored = {tuple(map(structural_hash, each.indices)) for each in nodes if isinstance(each, Store)}
+    loaded = {tuple(map(structural_hash, each.indices)) for each in nodes if isinstance(each, Load)}
+    return not stored.isdisjoint(loaded)
