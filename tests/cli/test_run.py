@@ -74,7 +74,7 @@ def test_dims_are_numbers_before_or_after_the_model_is_compiled(
 def test_a_dim_that_differs_from_an_input_s_is_told(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     np.save(model.with_name("x.npy"), np.zeros((4, 3), np.float32))
     assert main(["run", str(model), "--input", f"x={model.with_name('x.npy')}", "--dim", "n=2"]) == 2
-    assert "`--dim n=2`: the inputs have n = 4" in capsys.readouterr().err
+    assert "`--dim n=2`: the inputs have n = 4\n" in capsys.readouterr().err
 
 
 def test_an_input_may_be_a_constant(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -160,6 +160,30 @@ def test_indices_are_in_range_that_are_gathered_themselves(tmp_path: Path) -> No
     path = tmp_path / "edges.onnx"
     path.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString())
     assert main(["run", str(path), "--dim", "e=20"]) == 0
+
+
+def test_indices_fit_an_extent_that_another_input_gives(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Rows are added up by segments, and how many of these there are is an input too."""
+    helper, types = onnx.helper, onnx.TensorProto
+    shapes = {"x": (types.FLOAT, ["n", 2]), "ids": (types.INT64, ["n", 1]), "count": (types.INT64, [1])}
+    inputs = [helper.make_tensor_value_info(name, *each) for name, each in shapes.items()]
+    two = onnx.numpy_helper.from_array(np.array([2], np.int64), "two")
+    nodes = [
+        helper.make_node("Concat", ["count", "two"], ["shape"], axis=0),
+        helper.make_node("ConstantOfShape", ["shape"], ["zeros"]),
+        helper.make_node("ScatterND", ["zeros", "ids", "x"], ["y"], reduction="add"),
+    ]
+    graph = helper.make_graph(nodes, "segments", inputs, [onnx.ValueInfoProto(name="y")], [two])
+    path = tmp_path / "segments.onnx"
+    path.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]).SerializeToString())
+    assert main(["run", str(path), "--dim", "n=9", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["outputs"]["y"]["shape"] == [4, 2]
+    np.save(tmp_path / "count.npy", np.array([6]))
+    assert main(["run", str(path), "--input", f"count={tmp_path / 'count.npy'}", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["outputs"]["y"]["shape"] == [6, 2]
+    np.save(tmp_path / "count.npy", np.array([0]))
+    assert main(["run", str(path), "--input", f"count={tmp_path / 'count.npy'}"]) == 2
+    assert "`--input ids=...`: it is not given" in capsys.readouterr().err
 
 
 def test_dims_have_the_names_of_the_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from tirlite.cli.command_error import input_at_fault
+from tirlite.cli.command_error import CommandError, input_at_fault
 from tirlite.cli.model_options import (
     add_constant,
     add_facts,
@@ -23,6 +23,7 @@ from tirlite.cli.model_options import (
 )
 from tirlite.cli.numbers import whole
 from tirlite.cli.progress import hearing, working
+from tirlite.diag import KernelRunError, TirliteError
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -96,7 +97,10 @@ def run(arguments: argparse.Namespace) -> int:
         _refuse_other(function, told, binding)
         with working(f"compiling {model}, and running it for the first time"):
             graph: CompiledGraph = compile(function, strategy=arguments.planner, threads=arguments.threads)
-            found = graph(*arrays)
+            try:
+                found = graph(*arrays)
+            except TirliteError as error:
+                raise _of_random(function, dict(pairs("--input", arguments.input)), error) from None
     first, seconds = perf_counter(), None
     with hearing() as heard, suppress(KeyboardInterrupt), working(f"running {model}"):
         graph(*arrays)
@@ -111,6 +115,15 @@ def run(arguments: argparse.Namespace) -> int:
     return heard.code
 
 
+def _of_random(function: Function, given: Mapping[str, str], error: TirliteError) -> TirliteError:
+    """The error of a run, with what to give where it may come of an input that was not given."""
+    names = [param.name for param in function.params if param.name not in given and param.tensor.dtype.is_integer]
+    if not names or not isinstance(error, KernelRunError):
+        return error
+    told = bad_option(f"--input {names[0]}=...", "it is not given, and the model may not take what was made up for it")
+    return CommandError(*error.messages, *told.messages)
+
+
 def _refuse_other(function: Function, told: Mapping[str, int], binding: Mapping[Dim, int]) -> None:
     from tirlite.graph.sample_arguments import sizes_by_name
     from tirlite.sizes import evaluate
@@ -118,7 +131,9 @@ def _refuse_other(function: Function, told: Mapping[str, int], binding: Mapping[
     named = sizes_by_name(function)
     for name, value in told.items():
         if (found := evaluate(named[name], binding)) != value:
-            raise bad_option(f"--dim {name}={value}", f"the inputs have {name} = {found}")
+            asked = next((each for each in function.demands if name in {dim.name for dim in each.dims}), None)
+            why = f", as {asked.message}" if asked else ""
+            raise bad_option(f"--dim {name}={value}", f"the inputs have {name} = {found}{why}")
 
 
 def _arrays(function: Function, files: Mapping[str, str], told: Mapping[str, int], seed: int) -> list[npt.NDArray[Any]]:

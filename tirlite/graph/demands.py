@@ -54,6 +54,11 @@ class Demand:
             return ()
 
     @property
+    def dims(self) -> tuple[Dim, ...]:
+        """Those in it."""
+        return tuple(dict.fromkeys((*dims_of(self.left), *dims_of(self.right))))
+
+    @property
     def limit(self) -> tuple[Size, int] | None:
         """A size, and the number that it must be at least, where it says so: of `n <= 9` these are -n and -9."""
         if self.is_most and isinstance(self.left, int):

@@ -14,6 +14,7 @@ from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Let, Tupl
 from tirlite.graph.extents import values
 from tirlite.graph.op import Op
 from tirlite.graph.program import program
+from tirlite.graph.run_dims import run_dims
 from tirlite.graph.types import TensorType, extents_in, tensors
 from tirlite.sizes import Dim, Size, dims_of, evaluate
 from tirlite.sizes.poly import as_size, atom_of
@@ -27,6 +28,8 @@ _FIRST, _LARGER = 64, (80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512,
 _INDEXED = ("gather", "gather_elements", "scatter_elements")
 _MOVERS = ("reshape", "assume", "transpose", "broadcast_to", "slice", "tile", "concat", "cast", "identity", "split")
 
+# What an extent is that a run takes from an input, if it may be so much: the axes that have it are not empty.
+_EXTENT = 4
 _OF_FIRST = ("gather", "gather_elements", "gather_nd", "pad", "reduce_max", "reduce_min", "topk", "sort_rows")
 
 
@@ -73,9 +76,8 @@ def _asked(function: FunctionNode) -> Iterator[tuple[tuple[Dim, ...], Any]]:
     """What sizes are to obey: the dims in it, and whether it holds at given values."""
     known = frozenset(dims_in(function))
     for demand in function.demands:
-        dims = tuple(dict.fromkeys((*dims_of(demand.left), *dims_of(demand.right))))
-        if not demand.is_told and known.issuperset(dims):
-            yield dims, demand.holds
+        if not demand.is_told and known.issuperset(demand.dims):
+            yield demand.dims, demand.holds
     extents = (e for step in program(function).steps() for of in tensors(step.type) for e in of.shape)
     for extent in dict.fromkeys(extent for extent in extents if not isinstance(extent, int)):
         dims = dims_of(extent)
@@ -102,15 +104,47 @@ def sample_arguments(
 ) -> list[Array]:
     """An array for each parameter, which must be a tensor: that of `given` by its name, else random.
 
-    Floats are normal; integers that are used as indices are such as the axis has, others 0 or 1.
+    Floats are normal; integers that are used as indices are such as the axis has, those that an extent is taken from
+    are a few, others 0 or 1.
     """
-    limits = _limits(function, binding)
-    return [
-        given[param.name]
-        if param.name in given
-        else _drawn(rng, param.tensor, values(param.shape, binding), limits.get(param, 2))
-        for param in function.params
-    ]
+    extents = _taken_extents(function, binding, given)
+    few = {param: value for _, param, value in extents}
+    limits = _limits(function, {**binding, **{dim: few[param] for dim, param, _ in extents}})
+    made = []
+    for param in function.params:
+        shape = values(param.shape, binding)
+        if param.name in given:
+            made.append(given[param.name])
+        elif param in few:
+            made.append(np.full(shape, few[param], param.tensor.dtype.stored))
+        else:
+            made.append(_drawn(rng, param.tensor, shape, limits.get(param, 2)))
+    return made
+
+
+def _taken_extents(
+    function: FunctionNode, binding: Mapping[Dim, int], given: Mapping[str, Array]
+) -> list[tuple[Dim, Expr, int]]:
+    """The extents that a run takes from an element of a parameter, with that one, and what the extent may be."""
+    made = program(function)
+    sizes = [size for step in made.steps() for of in tensors(step.type) for size in of.shape]
+    found: list[tuple[Dim, Expr, int]] = []
+    for dim in run_dims(sizes):
+        source = made.resolved(dim.source)
+        while isinstance(source, Call) and isinstance(source.op, Op) and source.op.name in (*_MOVERS, "gather"):
+            source = made.resolved(source.args[0])
+        if source not in function.params or not source.tensor.dtype.is_integer:
+            continue
+        array = given.get(source.name, np.array(_EXTENT))
+        least, most = (_evaluated(size, binding) for size in (dim.least, dim.most))
+        value = min(int(array.max(initial=0)), _EXTENT if most is None else most)
+        found.append((dim, source, max(value, 0 if least is None else least)))
+    return sorted(found, key=lambda each: -each[2])
+
+
+def _evaluated(size: Size | None, binding: Mapping[Dim, int]) -> int | None:
+    """The size, if there is one and the dims in it are known."""
+    return evaluate(size, binding) if size is not None and frozenset(binding).issuperset(dims_of(size)) else None
 
 
 def _drawn(rng: np.random.Generator, of: TensorType, shape: tuple[int, ...], below: int) -> Array:

@@ -225,8 +225,22 @@ def test_the_branch_without_an_axis_is_taken_by_demand() -> None:
     assert [str(each) for each in f.demands] == ["1 <= s", "(s + 3)//4 == 1"]
     x = np.arange(12, dtype=np.float32).reshape(2, 2, 3)
     np.testing.assert_array_equal(tl.graph.evaluate(f, x), x.max(2))
-    with pytest.raises(tl.KernelAssertionError, match="demands that"):
+    with pytest.raises(tl.KernelAssertionError, match="`y = If, of 2 axes where that holds, else of 3` demands that"):
         tl.graph.evaluate(f, np.zeros((2, 2, 5), np.float32))
+
+
+def test_facts_take_the_branch_with_all_axes() -> None:
+    weights = [integers("axis", [-1]), integers("one", [1])]
+    f = tl.from_onnx(model(squeezed(), {"x": ["n", "s"]}, ["y"], *weights), dims={"s": tl.dim("s", min=2)})
+    assert str(f.result) == "f32[n, s]"
+    assert not f.demands
+
+
+def test_numbers_of_axes_that_data_decide_are_told() -> None:
+    made = model([squeezed()[-1]], {"x": ["n", 1]}, ["y"], integers("axis", [-1]))
+    made.graph.input.append(helper.make_tensor_value_info("is_one", onnx.TensorProto.BOOL, []))
+    with pytest.raises(tl.GraphError, match=r"`then_branch` gives f32\[n\], its `else_branch` f32\[n, 1\]"):
+        tl.from_onnx(made)
 
 
 @pytest.mark.parametrize(

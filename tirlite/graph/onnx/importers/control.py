@@ -41,9 +41,10 @@ def _if(t: Translation, node: Node) -> Sequence[Expr]:
         _apart(t, node, node.body(name), []) for name in ("then_branch", "else_branch")
     )
     known = {**of_then, **of_other}
-    if any(a.tensor.rank != b.tensor.rank for a, b in zip(then, other, strict=True)):
-        t.back_to(before)
-        return t.inside(node.body(_demanded_branch(t, condition, node)), [], node)
+    for a, b in zip(then, other, strict=True):
+        if a.tensor.rank != b.tensor.rank:
+            t.back_to(before)
+            return t.inside(node.body(_demanded_branch(t, condition, node, a.tensor, b.tensor)), [], node)
     for a, b in zip(then, other, strict=True):
         _join_dims(t, node, a.tensor, b.tensor)
     if (renewal := t.b.renewal) is not None:
@@ -107,11 +108,12 @@ def _known_again(t: Translation, value: Expr, found: Mapping[Atom, Size]) -> Exp
     return t.b.assume(value, shape) if is_known else value
 
 
-def _demanded_branch(t: Translation, condition: Expr, node: Node) -> str:
+def _demanded_branch(t: Translation, condition: Expr, node: Node, then: TensorType, other: TensorType) -> str:
     """The branch that is taken where two extents are equal: exporters write so what `squeeze` of an extent of 1 gives.
 
     The two have other numbers of axes, so that each call must take the same one: that they are equal is demanded.
     """
+    why = f"its `then_branch` gives {then}, its `else_branch` {other}: which number of axes it has is decided by data"
     branches = ["then_branch", "else_branch"]
     while operator(condition) in ("reshape", "cast", "identity", "logical_not", "assume"):
         if operator(condition) == "logical_not":
@@ -120,11 +122,13 @@ def _demanded_branch(t: Translation, condition: Expr, node: Node) -> str:
     if operator(condition) == "not_equal":
         branches.reverse()
     elif operator(condition) != "equal":
-        raise Unsupported("its branches give results of other numbers of axes, as data decide")
+        raise Unsupported(why)
     found = [contents(each) for each in condition.operands]
     sizes = [each.reshape(-1)[0] for each in found if each is not None and each.size == 1]
-    if len(sizes) != 2 or not t.b.demands.ask(sizes[0], sizes[1], f"{node.outputs[0]} = {node.op}", node.span):
-        raise Unsupported("its branches give results of other numbers of axes, as data decide")
+    ranks = [then.rank, other.rank] if branches[0] == "then_branch" else [other.rank, then.rank]
+    asked_by = f"{node.outputs[0]} = {node.op}, of {ranks[0]} axes where that holds, else of {ranks[1]}"
+    if len(sizes) != 2 or not t.b.demands.ask(sizes[0], sizes[1], asked_by, node.span):
+        raise Unsupported(why)
     return branches[0]
 
 
