@@ -3,13 +3,17 @@
 import gc
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from effort import effort
+from effort import effort, effort_at_most
 from hypothesis import settings
 
 from tirlite.codegen import Effort
+
+_TESTS = Path(__file__).parent
+_OF_PASSES = ("analysis", "driver", "rewrite", "schedules")
 
 # The same examples in every run and no clock: a test fails for what the code does, not for the draw or a busy machine.
 settings.register_profile("tirlite", deadline=None, derandomize=True)
@@ -33,6 +37,16 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_finish(session: pytest.Session) -> None:
     """What is there before the first test stays to the end, so that no collection need go through it."""
     gc.freeze()
+
+
+@pytest.fixture(autouse=True)
+def little_effort(request: pytest.FixtureRequest) -> Iterator[None]:
+    """In tests of tirlite's own passes, LLVM's simplify, but neither vectorize nor unroll: that is half of the time."""
+    if request.path.relative_to(_TESTS).parts[0] not in _OF_PASSES:
+        yield
+        return
+    with effort_at_most(Effort.LITTLE):
+        yield
 
 
 @pytest.fixture

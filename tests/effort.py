@@ -19,6 +19,14 @@ def effort(wanted: Effort) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def effort_at_most(wanted: Effort) -> Iterator[None]:
+    """Whatever is compiled meanwhile is compiled so, or with less effort where it would be."""
+    order, chosen = [*Effort], machine.effort_for
+    with patch.object(machine, "effort_for", lambda extent: max(chosen(extent), wanted, key=order.index)):
+        yield
+
+
 def at_effort(wanted: Effort, kernel: Callable[P, T]) -> Callable[P, T]:
     """The kernel, compiled so where a call has to compile it."""
 
