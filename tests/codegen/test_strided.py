@@ -9,6 +9,7 @@ from fuzz.guard import guarded
 import tirlite as tl
 from tirlite.codegen.interleaved import phases_of
 from tirlite.ir import For, statements_of
+from tirlite.target.processor import runs_here
 
 n, k = tl.dims("n k")
 NAMES = {"u8": "u1", "i16": "i2", "f32": "f4", "f64": "f8"}
@@ -102,3 +103,23 @@ def f(x: tl.f32[64], y: tl.f32[4, 16], c: tl.i64):
     y[3, tl.ramp(0, 1, 16)] = x[tl.ramp(c + 4, 2, 16)]
 """)
     assert not phases_of(func.body.stmts)
+
+
+@pytest.mark.parametrize("lanes", [2, 4, 8, 12, 32])
+def test_all_four_of_groups_of_four(lanes: int) -> None:
+    stores = "\n".join(
+        f"        y[{each}, tl.ramp(i, 1, {lanes})] = x[tl.ramp(4 * i + {each}, 4, {lanes})]" for each in range(4)
+    )
+    source = f"""
+@tl.kernel
+def f(x: tl.i32[{12 * lanes}], y: tl.i32[4, {3 * lanes}]):
+    for i in range(0, {3 * lanes}, {lanes}):
+{stores}
+"""
+    x = np.arange(12 * lanes, dtype=np.int32)
+    for name in [each for each in ("x86-64-v4", "x86-64-v3", "x86-64") if runs_here(each)]:
+        y = np.zeros((4, 3 * lanes), np.int32)
+        kernel = tl.compile(tl.parse(source), schedule=None, target=tl.Target(name, workers=1))
+        kernel(guarded(x, at_end=True), y)
+        np.testing.assert_array_equal(y, x.reshape(-1, 4).T)
+        assert len(phases_of(next(statements_of(kernel.lowered.body, For)).body.stmts)) == 4

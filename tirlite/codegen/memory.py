@@ -7,7 +7,7 @@ where no lane is on, they may lie anywhere.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import gcd
 
 from tirlite.codegen.llvm.text import FunctionText
@@ -60,6 +60,8 @@ _FAR = 1 << 40
 
 # Lanes further apart are loaded one by one.
 _MOST_APART = 4
+# Elements of 32 bits that lie so far apart are turned by blocks of as many groups.
+_FOUR = 4
 
 _LARGEST_DIVISOR = 1 << 12
 _BUDGET = 64
@@ -220,8 +222,7 @@ def _end(out: FunctionText, place: Place, first: Value, dtype: DType) -> Value:
 def _turned(out: FunctionText, vector: Value) -> Value:
     """The lanes of a vector from the last one on."""
     lanes = vector.dtype.lanes
-    mask = ", ".join(f"i32 {lane}" for lane in reversed(range(lanes)))
-    return out.value(vector.dtype, f"shufflevector {vector.typed}, {vector.typed}, <{lanes} x i32> <{mask}>", vector)
+    return _shuffled(out, vector, vector, range(lanes)[::-1])
 
 
 def load_strided(
@@ -234,6 +235,9 @@ def load_strided(
     Every second byte is also half of a word, which takes less where it is to become one.
     """
     lanes = dtype.lanes
+    is_turned_by_blocks = stride == _FOUR <= lanes and dtype.scalar.bits == 32 and lanes & (lanes - 1) == 0
+    if phase is not None and is_turned_by_blocks and not out.module.processor.permutes:
+        return _one_of_four(out, place, first, dtype, note, phase)
     last = (stride - 1) * (lanes - (phase is None))
     begins = [*range(0, last, lanes), last]
     kind = element_type(place.buffer.dtype)
@@ -241,11 +245,39 @@ def load_strided(
     for number, begin in enumerate(begins[1:], start=1):
         vector = load(out, place, out.move(first, integer(begin), kind), dtype, note)
         picked = [_picked((phase or 0) + stride * lane, lane, lanes, begins, number) for lane in range(lanes)]
-        mask = ", ".join(f"i32 {each}" for each in picked)
-        shuffled = f"shufflevector {found.typed}, {vector.typed}, <{lanes} x i32> <{mask}>"
-        found = out.value(dtype, shuffled, found, vector)
+        found = _shuffled(out, found, vector, picked)
     is_half = dtype.scalar == u8 and stride == 2 and lanes % 4 == 0
     return Value(dtype, found.text, found.home, words=_words(out, start, vector)) if is_half else found
+
+
+def _one_of_four(out: FunctionText, place: Place, first: Value, dtype: DType, note: str, phase: int) -> Value:
+    """Each fourth element from a pointer on, where the others are loaded as well: LLVM computes once what all begin by.
+
+    Blocks of four groups are turned by themselves, as no instruction moves elements farther for less.
+    """
+    lanes, kind, four = dtype.lanes, element_type(place.buffer.dtype), dtype.with_lanes(_FOUR)
+    groups = [load(out, place, out.move(first, integer(_FOUR * at), kind), four, note) for at in range(lanes)]
+    rows = [_joined(out, groups[row::_FOUR]) for row in range(_FOUR)]
+    blocks = range(0, lanes, _FOUR)
+    half, odd = 2 * (phase // 2), 2 * (phase % 2)
+    paired = [each + at for each in blocks for at in (half, lanes + half, half + 1, lanes + half + 1)]
+    left, right = (_shuffled(out, rows[at], rows[at + 1], paired) for at in (0, 2))
+    return _shuffled(out, left, right, [each + odd + at for each in blocks for at in (0, 1, lanes, lanes + 1)])
+
+
+def _joined(out: FunctionText, parts: list[Value]) -> Value:
+    """Vectors of one type, one behind the other: a power of two of them."""
+    while len(parts) > 1:
+        both = range(2 * parts[0].dtype.lanes)
+        parts = [_shuffled(out, *pair, both) for pair in zip(parts[::2], parts[1::2], strict=True)]
+    return parts[0]
+
+
+def _shuffled(out: FunctionText, a: Value, b: Value, places: Sequence[int]) -> Value:
+    """The lanes at these places of two vectors, one behind the other."""
+    mask = ", ".join(f"i32 {each}" for each in places)
+    shuffled = f"shufflevector {a.typed}, {b.typed}, <{len(places)} x i32> <{mask}>"
+    return out.value(a.dtype.with_lanes(len(places)), shuffled, a, b)
 
 
 def _words(out: FunctionText, start: Value, end: Value) -> Value:
@@ -254,9 +286,7 @@ def _words(out: FunctionText, start: Value, end: Value) -> Value:
     pairs = u16.with_lanes(lanes // 2)
     low = out.op("and", out.cast("bitcast", start, pairs), constant(255, pairs))
     high = out.op("lshr", out.cast("bitcast", end, pairs), constant(8, pairs))
-    mask = ", ".join(f"i32 {lane}" for lane in range(lanes))
-    joined = f"shufflevector {low.typed}, {high.typed}, <{lanes} x i32> <{mask}>"
-    return out.value(u16.with_lanes(lanes), joined, low, high)
+    return _joined(out, [low, high])
 
 
 def _picked(element: int, lane: int, lanes: int, begins: list[int], number: int) -> int:
