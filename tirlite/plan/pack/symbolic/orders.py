@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from itertools import accumulate, chain
 from random import Random
 from typing import TYPE_CHECKING
 
 from tirlite.plan.pack.blocks import Block, Piece, Sections
 from tirlite.plan.pack.portfolio import pack_blocks
-from tirlite.record import record
+from tirlite.record import cached_property, record
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,7 +25,7 @@ _BEYOND = 10.0
 _STEEP = 4.0
 
 
-@record
+@record(slots=False)
 class Trials:
     """Blocks over sections with their sizes in several columns: `values` of a block are those of its spans.
 
@@ -39,6 +40,29 @@ class Trials:
     count: int
     sections: int
     floors: Values
+
+    @cached_property
+    def firsts(self) -> list[int]:
+        """The numbers of the first pieces of all blocks; 0 is the ground."""
+        return [*accumulate(map(len, self.spans), initial=1)]
+
+    @cached_property
+    def pieces(self) -> list[list[tuple[int, int, int, Values]]]:
+        """Of each block the pieces: where they begin and end, their numbers and their sizes."""
+        return [
+            [(low, high, first + place, sizes[place]) for place, (low, high, _) in enumerate(rows)]
+            for first, rows, sizes in zip(self.firsts, self.spans, self.values, strict=False)
+        ]
+
+    @cached_property
+    def steps(self) -> list[Values | None]:
+        """What offsets of each block are multiples of: in columns that are no bindings of so little that all are."""
+        import numpy as np
+
+        made = {align: np.full(len(self.limits), 2.0**-600) for align in {*self.aligns} if align > 1}
+        for align, step in made.items():
+            step[: self.count] = align
+        return [made.get(align) for align in self.aligns]
 
     @classmethod
     def of(
@@ -56,38 +80,41 @@ class Trials:
 
     def tops(self, order: Iterable[int]) -> Values:
         """What is needed in each column where blocks are stacked in that order."""
-        return self.top_of(self.levels(tuple(order)))
+        return self.stacked(tuple(order)).tops
 
     @property
     def births(self) -> Order:
         """The blocks in the order in which they begin to live."""
         return tuple(sorted(range(len(self.spans)), key=lambda number: self.spans[number][0].low))
 
-    def top_of(self, levels: Sequence[Values]) -> Values:
-        """What is needed in each column, of the `levels` of an order."""
-        tops: Values = levels[-1].max(axis=0)
-        return tops
+    def stacked(self, order: Order, known: Stacked | None = None) -> Stacked:
+        """The blocks in that order, each as low as the ones before let it lie.
 
-    def levels(self, order: Order, known: Sequence[Values] = ()) -> list[Values]:
-        """The heights of all sections before each block of the order and after the last; the first ones as `known`."""
+        Only blocks that rest on others than in `known`, or on ones that moved, are placed anew.
+        """
         import numpy as np
 
-        levels = [*known] or [np.zeros((self.sections, len(self.limits)))]
-        highest = np.maximum.reduce
-        heights = levels[-1]
-        for number in order[len(levels) - 1 :]:
-            rows, sizes, align = self.spans[number], self.values[number], self.aligns[number]
-            low, high, _ = rows[0]
-            offset = highest(heights[low:high])
-            for low, high, _ in rows[1:]:
-                offset = np.maximum(offset, highest(heights[low:high]))
-            if align > 1:
-                offset[: self.count] = np.ceil(offset[: self.count] / align) * align
-            heights = heights.copy()
-            for (low, high, _), size in zip(rows, sizes, strict=True):
-                heights[low:high] = offset + size
-            levels.append(heights)
-        return levels
+        ground = np.zeros(len(self.limits))
+        heights = [ground] * (sum(map(len, self.spans)) + 1) if known is None else [*known.heights]
+        last, under, moved = [0] * self.sections, list[list[int]]([[]] * len(self.spans)), set[int]()
+        maximum, multiply, ceil = np.maximum, np.multiply, np.ceil
+        for number in order:
+            pieces, rests = self.pieces[number], list[int]()
+            for low, high, _, _ in pieces:
+                rests += last[low:high]
+            under[number] = rests
+            if known is None or rests != known.under[number] or not moved.isdisjoint(rests):
+                offset = ground
+                for each in {*rests}:
+                    offset = maximum(offset, heights[each])
+                if (step := self.steps[number]) is not None:
+                    offset = multiply(ceil(offset / step), step)
+                for _, _, piece, size in pieces:
+                    heights[piece] = offset + size
+                    moved.add(piece)
+            for low, high, piece, _ in pieces:
+                last[low:high] = [piece] * (high - low)
+        return Stacked(order, heights, under, last)
 
     def pressure(self, tops: Values) -> Values:
         """How bad each column is: at bindings what is needed over what must be, elsewhere what exceeds the limit."""
@@ -116,15 +143,12 @@ class Trials:
         found: list[int] = np.flatnonzero(is_worse).tolist()
         return found
 
-    def pile(self, order: Order, levels: Sequence[Values], column: int) -> list[int]:
+    def pile(self, stacked: Stacked, column: int) -> list[int]:
         """The blocks that make up what is needed in a column: the highest one, what that rests on, and so on."""
-        found, at = list[int](), int(levels[-1][:, column].argmax())
-        for place in range(len(order) - 1, -1, -1):
-            rows = self.spans[order[place]]
-            if any(low <= at < high for low, high, _ in rows):
-                found.append(order[place])
-                heights = levels[place][:, column].tolist()
-                at = max((each for low, high, _ in rows for each in range(low, high)), key=heights.__getitem__)
+        found, rests = list[int](), stacked.last
+        while piece := max(rests, key=lambda each: stacked.heights[each][column]):
+            found.append(bisect_right(self.firsts, piece) - 1)
+            rests = stacked.under[found[-1]]
         return found
 
     def beside(self, block: int) -> list[int]:
@@ -138,6 +162,28 @@ class Trials:
 
 
 Order = tuple[int, ...]
+
+
+@record(eq=False)
+class Stacked:
+    """Blocks stacked in an order: how high each piece reaches in each column, and what is `under` each block.
+
+    That are the pieces, by number, on top in the sections of the block when it was placed; `last` are those in the end.
+    """
+
+    order: Order
+    heights: Sequence[Values]
+    under: Sequence[list[int]]
+    last: Sequence[int]
+
+    @property
+    def tops(self) -> Values:
+        """What is needed in each column."""
+        import numpy as np
+
+        tops: Values = np.maximum.reduce([self.heights[each] for each in {*self.last}])
+        return tops
+
 
 # Looks at blocks for each packing; packings for weighted sums of bindings, and after that for some by themselves: the
 # fewest, the most, and between them as many as come to so many blocks.
@@ -236,17 +282,17 @@ def _moved(trials: Trials, order: Order, moves: int, enough: float = ENOUGH) -> 
     """
     count = len(order)
     random = Random(count)
-    levels = trials.levels(order)
-    cost = trials.cost(trials.top_of(levels))
+    stacked = trials.stacked(order)
+    cost = trials.cost(stacked.tops)
     worse: list[int] = []
     piles: dict[int, list[int]] = {}
     for _ in range(moves):
         if not worse:
-            tops = trials.top_of(levels)
+            tops = stacked.tops
             worse, piles = trials.worse(tops) or [int((tops / trials.floors).argmax())], {}
         column = random.choice(worse)
         if column not in piles:
-            piles[column] = trials.pile(order, levels, column)
+            piles[column] = trials.pile(stacked, column)
         block = random.choice(piles[column])
         moved, kind = list(order), random.random()
         place = random.randrange(count)
@@ -255,14 +301,13 @@ def _moved(trials: Trials, order: Order, moves: int, enough: float = ENOUGH) -> 
             moved[at], moved[place] = moved[place], moved[at]
         else:
             other = block if kind < _APART else random.choice(trials.beside(block))
-            at = moved.index(other)
             moved.remove(other)
             place = place if other == block else moved.index(block) + random.randrange(2)
             moved.insert(place, other)
-        heights = trials.levels(tuple(moved), levels[: min(at, place) + 1])
-        found = trials.cost(trials.top_of(heights))
+        other_stack = trials.stacked(tuple(moved), stacked)
+        found = trials.cost(other_stack.tops)
         if found <= cost:
-            order, cost, levels, worse = tuple(moved), found, heights, []
+            order, cost, stacked, worse = other_stack.order, found, other_stack, []
             if cost <= enough:
                 break
     return order, cost
