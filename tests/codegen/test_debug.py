@@ -8,6 +8,8 @@ import pytest
 import tirlite as tl
 from tirlite.diag import TirliteError
 
+pytestmark = pytest.mark.usefixtures("without_effort")
+
 STRATEGIES = ("none", "tvm", "share", "pack")
 HEADER = """
 n = tl.dim("n", min=0)

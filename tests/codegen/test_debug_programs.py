@@ -13,6 +13,8 @@ import tirlite as tl
 from tirlite.diag import KernelIndexError, KernelRunError
 from tirlite.ir import Builder, f32, i32, i64, u8
 
+pytestmark = pytest.mark.usefixtures("without_effort")
+
 n = tl.dim("n")
 
 
