@@ -13,7 +13,7 @@ from hypothesis import settings
 from tirlite.codegen import Effort
 
 _TESTS = Path(__file__).parent
-_OF_PASSES = ("analysis", "driver", "rewrite", "schedules")
+_OF_PASSES = ("analysis", "driver", "graph", "rewrite", "schedules")
 
 # The same examples in every run and no clock: a test fails for what the code does, not for the draw or a busy machine.
 settings.register_profile("tirlite", deadline=None, derandomize=True)
