@@ -3,6 +3,7 @@ import pytest
 
 from tirlite.diag import KernelError
 from tirlite.sizes import Dim, Size, dims_of, evaluate, maximum, minimum, substitute
+from tirlite.sizes.evaluate import Evaluated
 
 n, m = Dim("n"), Dim("m")
 
@@ -52,3 +53,15 @@ def test_deep_nests_need_no_recursion() -> None:
     for step in range(1200):
         again = (again + m) // (m + step % 2)
     assert size == again
+
+
+def test_sizes_at_several_bindings_are_those_at_each() -> None:
+    a, b = Dim("a"), Dim("b", min=0)
+    cut = maximum(a // 3 - b, 0)
+    sizes: list[Size] = [7, a + 0, 4 * a * b - cut, cut * cut + minimum(a, 2 * b) % (a + 1), 1 << 70]
+    bindings = [{a: 1, b: 0}, {a: 97, b: 3}, {a: 1 << 40, b: 1 << 41}]
+    evaluated = Evaluated(bindings)
+    for size in (*sizes, *sizes):
+        assert evaluated.values(size) == tuple(evaluate(size, binding) for binding in bindings)
+    with pytest.raises(KernelError):
+        evaluated.values(a // b)

@@ -16,7 +16,8 @@ from tirlite.plan.order import drawn, samples
 from tirlite.plan.problem import Problem, pairs_in_place
 from tirlite.plan.request import Interval, Request
 from tirlite.record import record
-from tirlite.sizes import Dim, Size, evaluate, maximum, minimum
+from tirlite.sizes import Dim, Size, maximum, minimum
+from tirlite.sizes.evaluate import Evaluated
 
 _SAMPLES = 8
 _FEW = 16
@@ -167,7 +168,8 @@ def _peak(dims: Sequence[Dim], parts: Sequence[Stretch]) -> Peak:
     bindings = samples(dims, _SAMPLES)
     if len(parts) <= _SEVERAL:
         bindings = (*bindings, *drawn(dims, _DRAWN))
-    value = {size: [evaluate(size, each) for each in bindings] for size in dict.fromkeys(part.size for part in parts)}
+    evaluated = Evaluated(bindings)
+    value = {size: evaluated.values(size) for size in dict.fromkeys(part.size for part in parts)}
     points = list(maximal_points(lives, [value[part.size] for part in parts]))
     if len(points) > _FEW:
         best = [max(points, key=lambda point: (point[1][i], -point[0])) for i in range(len(bindings))]

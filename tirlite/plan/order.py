@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from random import Random
 
-from tirlite.sizes import Dim, Size, evaluate
+from tirlite.sizes import Dim, Size
+from tirlite.sizes.evaluate import Evaluated
 from tirlite.sizes.prove import at_most
 
 
@@ -19,6 +20,7 @@ class Order:
         self._bindings = bindings
         self._budget = budget
         self._values: dict[Size, tuple[int, ...]] = {}
+        self._evaluated = Evaluated(bindings)
         self._proofs: dict[tuple[Size, Size], bool] = {}
 
     def value(self, size: Size) -> int:
@@ -30,7 +32,7 @@ class Order:
         if isinstance(size, int):
             return (size,) * len(self._bindings)
         if size not in self._values:
-            self._values[size] = tuple(evaluate(size, binding) for binding in self._bindings)
+            self._values[size] = self._evaluated.values(size)
         return self._values[size]
 
     def fits(self, small: Size, large: Size) -> bool:

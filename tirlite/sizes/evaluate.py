@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from operator import add, mul
 from typing import TypeVar
 
 from tirlite.diag import Message
@@ -55,6 +56,38 @@ def evaluate(size: SizeLike, binding: Mapping[Dim, int]) -> int:
         else:
             raise DimWithoutValue(str(atom), str(size)).error()
     return _value(terms_of(size), values)
+
+
+class Evaluated:
+    """The values of sizes at several bindings: what `evaluate` gives at each, an atom of many sizes looked at once."""
+
+    def __init__(self, bindings: Sequence[Mapping[Dim, int]]) -> None:
+        self._bindings = bindings
+        self._atoms: dict[Atom, list[int]] = {}
+
+    def values(self, size: SizeLike) -> tuple[int, ...]:
+        """The value at each binding. Raises KernelError as `evaluate` does."""
+        if isinstance(size, int):
+            return (size,) * len(self._bindings)
+        for atom in inside_out(size):
+            if atom not in self._atoms:
+                self._atoms[atom] = self._column(atom)
+        return tuple(self._sums(terms_of(size)))
+
+    def _column(self, atom: Atom) -> list[int]:
+        if not isinstance(atom, Composite):
+            return [evaluate(atom, binding) for binding in self._bindings]
+        operands = [self._sums(terms_of(operand)) for operand in atom.operands]
+        return [atom.value(row) for row in zip(*operands, strict=True)]
+
+    def _sums(self, terms: Terms) -> list[int]:
+        sums = [0] * len(self._bindings)
+        for product, coefficient in terms.items():
+            column = [coefficient] * len(sums)
+            for atom in product:
+                column = list(map(mul, column, self._atoms[atom]))
+            sums = list(map(add, sums, column))
+        return sums
 
 
 def sample_bindings(dims: Iterable[Dim]) -> tuple[dict[Dim, int], ...]:
