@@ -49,15 +49,21 @@ def test_loops_run_in_order_with_i64_variables() -> None:
     assert array.tolist() == [0, 11111, 22222, 33333]
 
 
-@pytest.mark.parametrize(("start", "stop", "step"), [(0, 7, 3), (7, 0, -2), (3, 3, 1), (5, 2, 1), (2, 5, -1)])
+RANGES = [(0, 7, 3), (7, 0, -2), (3, 3, 1), (5, 2, 1), (2, 5, -1), (3, -4, -3), (-200, 200, 1), (260, 250, -3)]
+FAR = [(250, 300, 7), ((1 << 63) - 8, (1 << 63) - 1, 3), (-(1 << 63), 1 << 61, 1 << 61)]
+
+
+@pytest.mark.parametrize(("start", "stop", "step"), RANGES + FAR)
 def test_a_loop_counts_as_pythons_range(start: int, stop: int, step: int) -> None:
     b = Builder("count")
     out = b.param("out", i64[1])
     with b.for_("i", start, stop, step) as i:
-        b.store(out, 0, out[0] * 10 + i)
-    array = np.zeros(1, np.int64)
+        b.store(out, 0, out[0] * 11 + i)
+    array, wanted = np.zeros(1, np.int64), 0
     interpret(b.build(), {out: array})
-    assert array[0] == int("".join(map(str, range(start, stop, step))) or "0")
+    for number in range(start, stop, step):
+        wanted = wanted * 11 + number
+    assert (int(array[0]) - wanted) % (1 << 64) == 0
 
 
 def test_bounds_are_evaluated_once() -> None:

@@ -34,7 +34,13 @@ class Site:
 def located(indices: tuple[int, ...], site: Site) -> Locate:
     """What gives the flat index that `element` gives, soon where nothing is special: in bounds, good, no vector."""
 
-    axes = tuple(enumerate(indices))
+    axes, only = tuple(enumerate(indices)), indices[-1] if indices else 0
+
+    def along_one(window: Window, values: Values, marks: Marks) -> Any:
+        index = values[only]
+        if marks[only] is None and not index.ndim and 0 <= (at := int(index)) < window.shape[0]:
+            return at
+        return element(window, indices, values, marks, site)
 
     def locate(window: Window, values: Values, marks: Marks) -> Any:
         flat, shape = 0, window.shape
@@ -48,7 +54,7 @@ def located(indices: tuple[int, ...], site: Site) -> Locate:
             flat = flat * extent + at
         return flat
 
-    return locate
+    return along_one if len(indices) == 1 else locate
 
 
 def element(window: Window, indices: tuple[int, ...], values: Values, marks: Marks, site: Site) -> Any:

@@ -49,8 +49,8 @@ from tirlite.ir.loop_values import counted_by
 from tirlite.ir.printing import PRINTED, is_print, printed, put, text_and_values
 from tirlite.ir.thread_tag import ThreadRole, thread_role
 
-# As many numbers are made at once for the iterations of a loop.
-_AT_ONCE = 64
+# What most loops count, and how many numbers are made at once for the others.
+_SMALL, _AT_ONCE = tuple(np.arange(256)), 64
 
 
 def enter(code: Code, call: KernelCall) -> Steps[Subroutine | None]:
@@ -307,7 +307,13 @@ def _for(code: Code, node: For) -> Steps[None]:
 
 
 def _counted(start: int, stop: int, step: int) -> Iterator[np.int64]:
-    """The numbers that a loop counts, made by many at a time: it takes a tenth of making each."""
+    """The numbers that a loop counts."""
+    is_short = 0 <= start < len(_SMALL) and 0 <= stop <= len(_SMALL)
+    return iter(_SMALL[start:stop:step]) if is_short else _many(start, stop, step)
+
+
+def _many(start: int, stop: int, step: int) -> Iterator[np.int64]:
+    """Numbers that are made by many at a time: it takes a tenth of making each."""
     numbers = iter(range(start, stop, step))
     while some := tuple(islice(numbers, _AT_ONCE)):
         yield from np.array(some, np.int64)
