@@ -189,7 +189,7 @@ def _loaded(source: object) -> tuple[Any, str, Path | None, Weights | None]:
         raise BadOnnxModel(name, error.strerror or str(error)).error() from None
     except Exception:
         # What the protobuf library raises, and says, depends on how it was built.
-        raise BadOnnxModel(name, "it is not an ONNX model").error() from None
+        raise BadOnnxModel(name, "it is not an ONNX model, or only a part of one").error() from None
     return model, name, None if path is None else path.parent, weights
 
 
