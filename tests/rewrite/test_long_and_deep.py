@@ -1,5 +1,6 @@
 """The passes beside the storage rewrite take long and deep programs: no recursion, no work that grows squared."""
 
+from collections.abc import Callable
 from contextlib import ExitStack
 
 import pytest
@@ -39,7 +40,8 @@ def deep(count: int) -> tl.PrimFunc:
 
 
 @pytest.mark.parametrize("each", PASSES, ids=lambda each: each.name)
-@pytest.mark.parametrize("func", [long(2000), deep(2000)], ids=["long", "deep"])
-def test_passes_end(func: tl.PrimFunc, each: Pass) -> None:
+@pytest.mark.parametrize("make", [long, deep])
+def test_passes_end(make: Callable[[int], tl.PrimFunc], each: Pass) -> None:
+    func = make(2000)
     after = each(Normalize()(func))
     assert after.params == func.params
