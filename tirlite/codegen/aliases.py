@@ -8,9 +8,9 @@ the time in which a buffer lives.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from tirlite.analysis.facts import Facts
 from tirlite.codegen.llvm.text import ModuleText
 from tirlite.ir import Buffer, For, Load, Store, View, While, walk
 from tirlite.ir.shapes import least_alignment
@@ -25,9 +25,9 @@ MOST = 64
 class Aliases:
     """The notes for the accesses of loop nests, in one module."""
 
-    def __init__(self, facts: Facts, tracked: tuple[Buffer, ...], module: ModuleText) -> None:
-        """`tracked` are the allocations that share a pointer."""
-        self.ranges = _ranges_in(facts, tracked) if tracked else {}
+    def __init__(self, ranges: Mapping[Buffer, ByteRange], module: ModuleText) -> None:
+        """`ranges` are those in allocations that share a pointer."""
+        self.ranges = ranges
         self.module = module
         self.domain = ""
         self.scopes: dict[ByteRange, str] = {}
@@ -67,9 +67,3 @@ class Aliases:
         if scopes not in self.lists:
             self.lists[scopes] = self.module.node(*scopes)
         return self.lists[scopes]
-
-
-def _ranges_in(facts: Facts, roots: tuple[Buffer, ...]) -> dict[Buffer, ByteRange]:
-    from tirlite.analysis import byte_ranges
-
-    return {buffer: found for buffer, found in byte_ranges(facts).items() if found.root in roots}

@@ -68,7 +68,7 @@ class Callees:
     def statements(self, func: PrimFunc, name: str, storage: Storage) -> Statements:
         """Who writes the statements of a function."""
         out, facts = KernelFunction(self.module, storage.line), self.versions.facts_of(func)
-        aliases = Aliases(facts, storage.of(Home.WORKSPACE), self.module)
+        aliases = Aliases(self.versions.ranges_in(func, storage.of(Home.WORKSPACE)), self.module)
         values = Expressions(out, Environment(), facts=facts)
         return Statements(out, values, name, storage, Weights(func.body), aliases, Calls(func, self.versions))
 

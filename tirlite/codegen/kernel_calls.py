@@ -18,7 +18,7 @@ from tirlite.codegen.llvm.text import FunctionText
 from tirlite.codegen.llvm.values import Value
 from tirlite.codegen.memory import Environment, alignment_of
 from tirlite.ir import Buffer, DimSource, Function, KernelCall, PrimFunc, Var, callees, calls_in, i64
-from tirlite.record import cached_property, record
+from tirlite.record import record
 
 if TYPE_CHECKING:
     from tirlite.analysis import ByteRange
@@ -61,6 +61,7 @@ class Versions:
         self.general: dict[Function, Version] = {}
         self._kernel: Facts | None = None
         self._facts: dict[Function, Facts] = {}
+        self._ranges: dict[PrimFunc, dict[Buffer, ByteRange]] = {}
         self._uses = ParamUses()
         self._changed: dict[PrimFunc, frozenset[Buffer]] = {}
         self._names: dict[Version, str] = {}
@@ -76,6 +77,18 @@ class Versions:
         if func not in self._facts:
             self._facts[func] = Facts(func) if self._kernel is None else self._kernel.of(func)
         return self._facts[func]
+
+    def ranges_of(self, func: PrimFunc) -> dict[Buffer, ByteRange]:
+        """The byte ranges of a function, found once."""
+        if func not in self._ranges:
+            from tirlite.analysis import byte_ranges
+
+            self._ranges[func] = byte_ranges(self.facts_of(func))
+        return self._ranges[func]
+
+    def ranges_in(self, func: PrimFunc, roots: tuple[Buffer, ...]) -> dict[Buffer, ByteRange]:
+        """Those of its byte ranges that lie in some of its allocations."""
+        return {each: found for each, found in self.ranges_of(func).items() if found.root in roots} if roots else {}
 
     def name(self, version: Version) -> str:
         if version not in self._names:
@@ -101,12 +114,6 @@ class Calls:
         self.facts = versions.facts_of(func)
         self.versions = versions
         self._apart: dict[tuple[ByteRange, ByteRange], bool] = {}
-
-    @cached_property
-    def _ranges(self) -> dict[Buffer, ByteRange]:
-        from tirlite.analysis import byte_ranges
-
-        return byte_ranges(self.facts)
 
     def write(self, call: KernelCall, values: Expressions, out: KernelFunction) -> None:
         """Raises KernelError for an extent that surely does not fit."""
@@ -185,7 +192,8 @@ class Calls:
             return True
         from tirlite.analysis import are_disjoint
 
-        pair = a, b = self._ranges[one], self._ranges[other]
+        ranges = self.versions.ranges_of(self.facts.func)
+        pair = a, b = ranges[one], ranges[other]
         if pair not in self._apart:
             # In a long program the same few places of its arena meet again and again.
             self._apart[pair] = a.root is b.root and are_disjoint(a, b)

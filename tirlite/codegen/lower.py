@@ -162,8 +162,8 @@ def _checked_statements(kernel: PrimFunc, versions: Versions, module: ModuleText
     def statements(func: PrimFunc, name: str, storage: Storage) -> Statements:
         out = KernelFunction(module, storage.line)
         heap = storage.of(Home.HEAP) if func is kernel else ()
-        facts = versions.facts_of(func)
-        aliases = (Aliases(facts, heap, module), Aliases(facts, heap, module))
+        ranges = versions.ranges_in(func, heap)
+        aliases = (Aliases(ranges, module), Aliases(ranges, module))
         calls = CheckedCalls(func, versions)
         return CheckedStatements(out, shadows, name, storage, Weights(func.body), aliases, calls)
 
