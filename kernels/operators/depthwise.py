@@ -16,6 +16,7 @@ _WHOLE = 10  # rows of a plane that go together
 _ROWS = 8  # of a higher one, at most
 _LEAST = 3  # fewer rows share too little
 _WRITTEN_OUT = 512  # products that are written out, at most
+_MOST_APART = 4  # elements between columns that vectors pick out of a row
 
 
 def goes_by_registers(window: Window, taken: Extent, outputs: Extent, *, permutes: bool = False) -> bool:
@@ -29,11 +30,13 @@ def goes_by_registers(window: Window, taken: Extent, outputs: Extent, *, permute
     (rows, columns), (down, across) = window.places, window.size
     if rows < _LEAST or columns < 1 or (window.strides[-1] == 1 and columns > _SHORT and not permutes):
         return False
-    return _held(window, _lanes(columns)) <= _HELD and _together(rows) * down * across <= _WRITTEN_OUT
+    return _held(window, _lanes(columns, permutes)) <= _HELD and _together(rows) * down * across <= _WRITTEN_OUT
 
 
-def _lanes(columns: int) -> int:
-    return _SHORT if columns <= _SHORT else 2 * _SHORT
+def _lanes(columns: int, permutes: bool) -> int:
+    """The columns that are computed together: such that none are left, where that is so with fewer."""
+    is_even = not permutes and columns % (2 * _SHORT) == _SHORT
+    return _SHORT if columns <= _SHORT or is_even else 2 * _SHORT
 
 
 def _together(rows: int) -> int:
@@ -47,6 +50,24 @@ def _held(window: Window, lanes: int) -> int:
     return 1 << (needed - 1).bit_length()
 
 
+def _sees_no_padding(window: Window, first: int, lanes: int) -> bool:
+    """Whether so many columns of results look at none, and steps lie between them: then a vector is read for each tap.
+
+    Such vectors take fewer shuffles than lanes that lie apart in registers do.
+    """
+    step, last = window.strides[-1], (window.size[-1] - 1) * window.dilations[-1]
+    begin, end = first * step - window.before[-1], (first + lanes - 1) * step - window.before[-1] + last
+    return 1 < step <= _MOST_APART and 0 <= begin and end < window.inputs[-1]
+
+
+def _blocks(window: Window, full: int, lanes: int, permutes: bool) -> tuple[list[int], list[int]]:
+    """Of so many blocks of columns those that padding may be near, and the others."""
+    inside = [] if permutes else [q for q in range(full) if _sees_no_padding(window, q * lanes, lanes)]
+    # One loop goes over the first and the last, or over all.
+    inside = inside if full - len(inside) <= 2 else []
+    return [q for q in range(full) if q not in inside], inside
+
+
 def by_registers(
     window: Window, kind: DType, planes: Extent, groups: Extent, store: Inline, *, permutes: bool
 ) -> Inline:
@@ -57,20 +78,15 @@ def by_registers(
     """
     (height, width), (rows, columns), (above, left) = window.inputs, window.places, window.before
     (down, across), (row_step, step), row_gap = window.size, window.strides, window.dilations[0]
-    high, lanes = _together(rows), _lanes(columns)
+    high, lanes = _together(rows), _lanes(columns, permutes)
     bands, full, rest = -(-rows // high), columns // lanes, columns % lanes
     held, under = _held(window, lanes), (high - 1) * row_step + (down - 1) * row_gap + 1
-    add = _adding(window, kind, high, lanes)
+    load, pick, look = _taking(window, kind, high, lanes)
+    edges, inside = _blocks(window, full, lanes, permutes)
+    between = edges[-1] - edges[0] if len(edges) == 2 else 1
 
     @tl.inline
-    def load(row, image, t, u, first, inside):
-        near = min(max(u, 0), height - 1)
-        for v in tl.vectorized(held):
-            at = first + v
-            row[v] = kind(image[t, near, at]) if at >= 0 and at < width and inside else kind(0)
-
-    @tl.inline
-    def some(image, w, bias, y, t, i, j, count):
+    def some(image, w, bias, y, t, i, j, count, is_inside):
         totals = tl.alloc(kind[high, lanes], scope="local")
         row = tl.alloc(kind[held], scope="local")
         value = tl.alloc(kind[lanes], scope="local")
@@ -81,10 +97,13 @@ def by_registers(
             u = i * row_step + d - above
             if tl.static(bands > 1 and permutes):
                 load(row, image, t, u, j * step - left, u >= 0 and u < height)
-                add(totals, row, value, w, t % groups, d)
+                pick(totals, row, value, w, t % groups, d)
             elif u >= 0 and u < height:
-                load(row, image, t, u, j * step - left, tl.static(True))
-                add(totals, row, value, w, t % groups, d)
+                if tl.static(is_inside):
+                    look(totals, image, value, w, t % groups, t, u, j * step - left, d)
+                else:
+                    load(row, image, t, u, j * step - left, tl.static(True))
+                    pick(totals, row, value, w, t % groups, d)
         for k in tl.static(range(high)):
             if tl.static(rows % high == 0) or i + k < rows:
                 for v in tl.vectorized(count):
@@ -99,28 +118,58 @@ def by_registers(
             for piece in tl.parallel(planes * bands):
                 t = piece // bands
                 i = piece % bands * high
-                if tl.static(full > 0):
-                    for q in range(full):
-                        some(images, factors, bias, results, t, i, q * lanes, lanes)
+                if tl.static(len(edges) > 0):
+                    for q in range(tl.static(edges[0]), tl.static(edges[-1] + 1), between):
+                        some(images, factors, bias, results, t, i, q * lanes, lanes, tl.static(False))
+                if tl.static(len(inside) > 0):
+                    for q in range(tl.static(inside[0]), tl.static(inside[-1] + 1)):
+                        some(images, factors, bias, results, t, i, q * lanes, lanes, tl.static(True))
                 if tl.static(rest > 0):
-                    some(images, factors, bias, results, t, i, full * lanes, rest)
+                    some(images, factors, bias, results, t, i, full * lanes, rest, tl.static(False))
 
     return sweep
 
 
-def _adding(window: Window, kind: DType, high: int, lanes: int) -> Inline:
-    """`add(totals, row, value, w, g, d)`: the products of the d-th row under so many rows of results."""
-    (down, across), (row_step, step), (row_gap, gap) = window.size, window.strides, window.dilations
+def _taking(window: Window, kind: DType, high: int, lanes: int) -> tuple[Inline, Inline, Inline]:
+    """`load(row, image, ...)` with the padding, `pick(totals, row, ...)` of a row, `look(totals, image, ...)`."""
+    across, step, gap = window.size[-1], window.strides[-1], window.dilations[-1]
+    (height, width), held = window.inputs, _held(window, lanes)
+    add = _adding(window, kind, high, lanes)
 
     @tl.inline
-    def add(totals, row, value, w, g, d):
+    def load(row, image, t, u, first, inside):
+        near = min(max(u, 0), height - 1)
+        for v in tl.vectorized(held):
+            at = first + v
+            row[v] = kind(image[t, near, at]) if at >= 0 and at < width and inside else kind(0)
+
+    @tl.inline
+    def pick(totals, row, value, w, g, d):
         for p in tl.static(range(across)):
             for v in tl.vectorized(lanes):
                 value[v] = row[v * step + p * gap]
-            for k in tl.static(range(high)):
-                r = tl.static((d - k * row_step) // row_gap)
-                if tl.static(0 <= r < down and k * row_step + r * row_gap == d):
-                    for v in tl.vectorized(lanes):
-                        totals[k, v] += kind(w[g, r, p]) * value[v]
+            add(totals, value, w, g, d, p)
+
+    @tl.inline
+    def look(totals, image, value, w, g, t, u, first, d):
+        for p in tl.static(range(across)):
+            for v in tl.vectorized(lanes):
+                value[v] = kind(image[t, u, first + p * gap + v * step])
+            add(totals, value, w, g, d, p)
+
+    return load, pick, look
+
+
+def _adding(window: Window, kind: DType, high: int, lanes: int) -> Inline:
+    """`add(totals, value, w, g, d, p)`: the products of a tap in the d-th row under so many rows of results."""
+    down, row_step, row_gap = window.size[0], window.strides[0], window.dilations[0]
+
+    @tl.inline
+    def add(totals, value, w, g, d, p):
+        for k in tl.static(range(high)):
+            r = tl.static((d - k * row_step) // row_gap)
+            if tl.static(0 <= r < down and k * row_step + r * row_gap == d):
+                for v in tl.vectorized(lanes):
+                    totals[k, v] += kind(w[g, r, p]) * value[v]
 
     return add

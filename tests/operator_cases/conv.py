@@ -103,6 +103,7 @@ CASES = (
     case("depthwise", (2, 3, 5, 6), (3, 1, 3, 3), groups=3, pads=(1, 1, 1, 1)),
     case("depthwise by two", (1, 3, 9, 9), (6, 1, 3, 3), groups=3, strides=(2, 2)),
     case("depthwise by two in vectors", (1, 2, 40, 40), (2, 1, 3, 3), groups=2, strides=(2, 2), pads=(1, 1, 1, 1)),
+    case("depthwise by two beside padding", (1, 2, 5, 47), (2, 1, 3, 3), groups=2, strides=(2, 2), pads=(1, 1, 1, 1)),
     case("depthwise by three", (1, 2, 30, 40), (2, 1, 5, 5), groups=2, strides=(1, 3), pads=(2, 2, 2, 2)),
     case("depthwise short rows", (2, 3, 7, 7), (3, 1, 5, 5), groups=3, pads=(2, 2, 2, 2)),
     case("depthwise bands", (1, 2, 13, 8), (2, 1, 3, 5), groups=2, dilations=(2, 1), pads=(2, 2, 2, 2)),
