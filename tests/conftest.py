@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from effort import effort, effort_at_most
 from hypothesis import settings
+from random_cases import IS_THOROUGH
 
 from tirlite.codegen import Effort
 
@@ -41,8 +42,11 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 @pytest.fixture(autouse=True)
 def little_effort(request: pytest.FixtureRequest) -> Iterator[None]:
-    """In tests of tirlite's own passes, LLVM's simplify, but neither vectorize nor unroll: that is half of the time."""
-    if request.path.relative_to(_TESTS).parts[0] not in _OF_PASSES:
+    """In tests of tirlite's own passes, LLVM's simplify, but neither vectorize nor unroll: that is half of the time.
+
+    Thorough tests leave LLVM all that it does for users.
+    """
+    if IS_THOROUGH or request.path.relative_to(_TESTS).parts[0] not in _OF_PASSES:
         yield
         return
     with effort_at_most(Effort.LITTLE):
