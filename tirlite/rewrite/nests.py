@@ -492,7 +492,7 @@ def _may_be_in_place(touches: Mapping[Allocation, Sequence[Touch]]) -> bool:
     """Whether an iteration reads an element by the indices by which it writes one of another buffer.
 
     The two buffers may be one array then, as far as this loop goes, if no iteration runs again, and none reads a tile
-    before it writes it.
+    before it writes it. Other indices with the same hash count as well, which errs on the safe side.
     """
     nodes = [touch.node for found in touches.values() for touch in found]
     stored = {tuple(map(structural_hash, each.indices)) for each in nodes if isinstance(each, Store)}
