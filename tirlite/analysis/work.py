@@ -32,6 +32,7 @@ from tirlite.ir import (
     Sub,
     Var,
     While,
+    i64,
     walk,
 )
 
@@ -45,6 +46,8 @@ GROUP = 8
 _WRITTEN_OUT = 64
 # The most lanes of a vector.
 MOST_LANES = 64
+# Loops that may run over some of their iterations alone.
+_COUNTED = (ForKind.SERIAL, ForKind.PARALLEL, ForKind.REDUCE)
 
 # What most programs are made of, and what is not a loop.
 _LEAVES: frozenset[type[Stmt]] = frozenset((Allocate, Store))
@@ -282,6 +285,14 @@ def _is_elementary(node: Node) -> bool:
 
 def _rounds(node: Node) -> bool:
     return isinstance(node, Cast) and node.value.dtype.is_float and node.dtype.is_integer
+
+
+def only_branch(loop: For) -> IfThenElse | None:
+    """The branch without an else that is all of a loop's body, but for names of integers that it may come after."""
+    *names, last = loop.body.stmts or (loop,)
+    if loop.kind not in _COUNTED or not isinstance(last, IfThenElse) or last.else_body.stmts:
+        return None
+    return last if all(isinstance(each, Let) and each.var.dtype == i64 for each in names) else None
 
 
 def distributed_loops(func: PrimFunc, workers: int) -> dict[For, int]:

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         InjectVirtualThreads as InjectVirtualThreads,
         SplitThreads as SplitThreads,
     )
+    from tirlite.rewrite.tighten_loops import TightenLoops as TightenLoops
     from tirlite.rewrite.unroll_loops import UnrollLoops as UnrollLoops
     from tirlite.rewrite.use_permissions import UsePermissions as UsePermissions
     from tirlite.rewrite.vectorize_loops import UnmarkLoops as UnmarkLoops, VectorizeLoops as VectorizeLoops

@@ -24,6 +24,7 @@ from tirlite.rewrite.pipeline import Pass, versions
 from tirlite.rewrite.reductions import BlockReductions, CheckReductions, SplitReductions
 from tirlite.rewrite.storage.storage_rewrite import StorageRewrite
 from tirlite.rewrite.threads.passes import InjectVirtualThreads, SplitThreads
+from tirlite.rewrite.tighten_loops import TightenLoops
 from tirlite.rewrite.use_permissions import UsePermissions
 from tirlite.rewrite.vectorize_loops import UnmarkLoops, VectorizeLoops
 
@@ -99,17 +100,23 @@ def pipeline(options: Options, form: Form = Form.USUAL, auto: tuple[Pass, ...] =
     shared_from = _MANY if options.target.workers > 1 else _NEVER
     shared_from = shared_from if form in (Form.USUAL, Form.SMALL) else 0
     reductions = FindReductions(integers=True, shared_from=shared_from)
-    found: tuple[Pass, ...] = (reductions, UnmarkLoops()) if isinstance(given, str) else ()
-    if isinstance(given, tuple) and given and isinstance(given[0], FindReductions):
-        found, given = (replace(given[0], shared_from=shared_from),), given[1:]
-    split = () if in_order else (*(() if found else (FindReductions(),)), *blocks, SplitReductions(machine))
+    found: tuple[Pass, ...] = (TightenLoops(), reductions, UnmarkLoops()) if isinstance(given, str) else ()
+    if isinstance(given, tuple):
+        found, given = _found_by(given)
+    found = tuple(
+        replace(each, shared_from=shared_from) if isinstance(each, FindReductions) else each for each in found
+    )
+    looks = () if any(isinstance(each, FindReductions) for each in found) else (FindReductions(),)
+    split = () if in_order else (*looks, *blocks, SplitReductions(machine))
     regroup = (*split, UsePermissions())
     # What differs by shape is planned by the outermost function, with the scratch of the others in it.
     within = "auto" if options.strategy == "per_shape" else options.strategy
     storage = StorageRewrite.of(options)
     of_callees = StorageRewrite.of(options, strategy=within, capacity=None)
     in_callees = () if given is None else tuple(map(_of_callees, auto))
-    callees = LowerCallees((Normalize(), *found, *first, *prepare, *in_callees, *regroup, of_callees, *last))
+    callees = LowerCallees(
+        (Normalize(), *map(_of_callees, found), *first, *prepare, *in_callees, *regroup, of_callees, *last)
+    )
     if options.debug or in_order:
         return (Normalize(), *first, *prepare, *regroup, callees, storage, *last)
     by_author = isinstance(given, tuple)
@@ -130,9 +137,17 @@ def _in_form(schedule: object, form: Form) -> object:
     return schedule if form is Form.USUAL else made.get(form, made[Form.USUAL])
 
 
+def _found_by(steps: tuple[Pass, ...]) -> tuple[tuple[Pass, ...], tuple[Pass, ...]]:
+    """The steps in front that say which loops there are, which the checks of accesses follow, and the others."""
+    many = next(
+        (at for at, each in enumerate(steps) if not isinstance(each, TightenLoops | FindReductions)), len(steps)
+    )
+    return steps[:many], steps[many:]
+
+
 def _of_callees(each: Pass) -> Pass:
     """A pass as it runs on functions that are called, which may be given one array as two parameters, in place."""
-    return replace(each, called=True) if isinstance(each, ComputeOnce | VectorizeLoops) else each
+    return replace(each, called=True) if isinstance(each, ComputeOnce | TightenLoops | VectorizeLoops) else each
 
 
 def _checks(options: Options, in_order: bool) -> tuple[tuple[Pass, ...], tuple[Pass, ...]]:

@@ -10,6 +10,7 @@ from tirlite.rewrite.find_reductions import FindReductions
 from tirlite.rewrite.forms import Form
 from tirlite.rewrite.pipeline import Pass
 from tirlite.rewrite.pipelines import LOOPS
+from tirlite.rewrite.tighten_loops import TightenLoops
 from tirlite.rewrite.vectorize_loops import UnmarkLoops, VectorizeLoops
 from tirlite.schedules.auto.rules import (
     Rules,
@@ -69,7 +70,8 @@ def schedule_of(func: PrimFunc, given: object, target: Target) -> Schedule:
     from tirlite.schedules.auto.orders import orders
 
     facts, steps = Facts(Normalize()(func)), list[Pass]()
-    for each in (FindReductions(integers=True), UnmarkLoops(), InjectVirtualThreads(), SplitThreads()):
+    first = (TightenLoops(), FindReductions(integers=True), UnmarkLoops(), InjectVirtualThreads(), SplitThreads())
+    for each in first:
         found = after(each, facts)
         steps += [] if found.func is facts.func else [each]
         facts = found
