@@ -59,7 +59,7 @@ def test_each_branch_is_compiled_at_the_first_call_for_it() -> None:
 
 
 def test_calls_find_their_branch_however_often_they_come() -> None:
-    """After some calls a compiled function looks at the arguments; it asks one branch, and then the other."""
+    """After some calls a compiled function looks at the arguments, for one branch and then for the other."""
     kernel = product()
     given = [operands(sizes) for sizes in (SMALL, LARGE)]
     for _ in range(12):
@@ -69,6 +69,11 @@ def test_calls_find_their_branch_however_often_they_come() -> None:
             np.testing.assert_array_equal(y, a @ b)
             np.testing.assert_array_equal(kernel(a, b=b), a @ b)
     assert len(kernel._quick_versions) == 2
+    for a, b in given:
+        y = np.empty((len(a), b.shape[1]), np.float32)
+        assert kernel._quick is not None
+        assert kernel._quick(a, b, y) is None
+        np.testing.assert_array_equal(y, a @ b)
 
 
 def test_the_function_is_whole_for_all_who_look() -> None:

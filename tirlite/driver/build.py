@@ -239,13 +239,16 @@ class Version:
 
         return (made[0], made[1]) if branches_of(self.final) is not None else None
 
-    def quick(self, limits: Limits, strides: int) -> QuickCall | None:
-        """What runs calls of the sizes that are for this version in a hundredth of the time, see `Executable.quick`."""
-        return self.executable.quick(strides, *limits.sizes(self.form))
+    def quick(self, limits: Limits, strides: int, others: tuple[QuickCall, ...]) -> QuickCall | None:
+        """What runs calls of the sizes that are for this version in a hundredth of the time, see `Executable.quick`.
 
-    def is_elsewhere(self, fault: int) -> bool:
-        """Whether a fault of this number says that a call is for the other branch."""
-        return self.executable.is_elsewhere(fault)
+        The last of the `others` is asked for what it is not for.
+        """
+        from tirlite.runtime.quick import Serves
+
+        least, most = limits.sizes(self.form)
+        to = others[-1] if others else None
+        return self.executable.quick(strides, Serves(least, most, self.executable.elsewhere, len(others), to))
 
     def message(self, fault: int) -> Message:
         """What a fault of this number, which the code has returned, is about."""

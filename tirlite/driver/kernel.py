@@ -20,6 +20,7 @@ from tirlite.ir.demand import demand_prim_func
 from tirlite.record import cached_property, parts_of
 from tirlite.rewrite.forms import Form
 from tirlite.runtime import Binder
+from tirlite.target.convention import VERSIONS
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -121,7 +122,7 @@ class Kernel:
         if self._quick is not None and not named:
             if (fault := self._quick(*args)) is None:
                 return None
-            if self._called_quickly(fault, args) or self._called_with_others(args):
+            if self._is_done(fault) or self._called_with_others(args):
                 return None
         if not named and (results := self.called_on_inputs(args)) is not None:
             return _one_or_all(results)
@@ -139,17 +140,22 @@ class Kernel:
         if served.calls < _OFTEN and not binding.is_empty:
             served.calls += 1
             if served.calls == _OFTEN:
-                with GATE.inside():
-                    made = served.quick(usual.limits, form.count if form is not None else 0)
-                if made is not None:
-                    self._quick = self._quick or (made if self.fixed is None else None)
-                    self._quick_versions += ((made, served),)
+                self._call_quickly(served, usual, form)
         return _one_or_all(binding.results)
+
+    def _call_quickly(self, served: Version, usual: Version, form: StridedForm | None) -> None:
+        """Has quick calls look at arguments for a version from now on, before they look at them for others."""
+        with GATE.inside(self):
+            others = tuple(quick for quick, _ in self._quick_versions)
+            made = served.quick(usual.limits, form.count if form is not None else 0, others)
+            if made is not None and len(others) < VERSIONS:
+                self._quick_versions += ((made, served),)
+                self._quick = made if self.fixed is None else None
 
     def called_on_inputs(self, args: Sequence[object]) -> tuple[Array, ...] | None:
         """The results of a call with the inputs alone, if a quick call serves it; else nothing has been done."""
         whole, results = (self._quick_versions and self._binder.completed(args)) or ((), ())
-        return results if results and self._called_quickly(self._quick_versions[0][0](*whole), whole) else None
+        return results if results and self._is_done(self._quick_versions[-1][0](*whole)) else None
 
     def _bound(self, args: Sequence[object], named: Mapping[str, object]) -> tuple[Binding, StridedForm | None]:
         """A call that has passed all checks, as the function for arrays of these strides takes it."""
@@ -164,26 +170,22 @@ class Kernel:
         of_sizes = usual.limits.form(binding.bytes)
         return usual if of_sizes is Form.USUAL else self._in_form(binding.is_empty, of_sizes, form)
 
-    def _called_quickly(self, fault: object, args: Sequence[object]) -> bool:
-        """Whether another quick call has served a call that gave the first of them `fault`. Raises what stopped it."""
-        for number, (quick, version) in enumerate(self._quick_versions):
-            fault = quick(*args) if number else fault
-            if fault is None:
-                return True
-            if type(fault) is int and not version.is_elsewhere(fault):
-                message = version.message(fault)
-                if asks_for_order(message):
-                    return False
+    def _is_done(self, outcome: object) -> bool:
+        """Whether a quick call with this outcome has served what it was given. Raises what stopped it."""
+        if type(outcome) is int:
+            version = self._quick_versions[outcome % VERSIONS][1]
+            message = version.message(outcome // VERSIONS)
+            if not asks_for_order(message):
                 with boundary:
                     raise message.error()
-        return False
+        return outcome is None
 
     def _called_with_others(self, args: tuple[object, ...]) -> bool:
         """Whether a quick call has served arguments of which some are arrays of other libraries than NumPy."""
         from tirlite.runtime.foreign import seen_by_dlpack
 
         seen = seen_by_dlpack(args)
-        return seen is not None and self._quick is not None and self._called_quickly(self._quick(*seen), tuple(seen))
+        return seen is not None and self._quick is not None and self._is_done(self._quick(*seen))
 
     @overload
     def compile(self, *, background: Literal[False] = False) -> Kernel: ...

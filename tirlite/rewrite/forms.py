@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
+from tirlite.ir import i64
 from tirlite.record import record
 
 
@@ -49,10 +50,10 @@ class Limits:
         found = [Limits(small_below=self.small_below)] if self.small_below else []
         return [*found, Limits(large_from=self.large_from)] if self.large_from else found
 
-    def sizes(self, form: Form) -> tuple[int, int | None]:
-        """The least and the most bytes of all arrays that a version is for; None where there is no most."""
+    def sizes(self, form: Form) -> tuple[int, int]:
+        """The least and the most bytes of all arrays that a version is for."""
         if form is Form.SMALL:
             return 0, self.small_below - 1
         if form is Form.LARGE:
-            return self.large_from, None
-        return self.small_below, self.large_from - 1 if self.large_from else None
+            return self.large_from, i64.max
+        return self.small_below, self.large_from - 1 if self.large_from else i64.max

@@ -14,13 +14,10 @@ if TYPE_CHECKING:
     from tirlite.ir import PrimFunc
     from tirlite.runtime.artifact.artifact import Artifact
     from tirlite.runtime.bind import Binding
-    from tirlite.runtime.quick import QuickCall
+    from tirlite.runtime.quick import QuickCall, Serves
     from tirlite.runtime.shape_plans import ShapePlans
     from tirlite.runtime.signature import Signature
     from tirlite.runtime.workspace import Workspaces
-
-
-_LARGEST = (1 << 63) - 1  # more bytes than there are
 
 
 class Outcome(Enum):
@@ -77,11 +74,10 @@ class Executable:
         """How many calls found a plan for their shape, and how many had to make one."""
         return (0, 0) if self._plans is None else self._plans.kept
 
-    def quick(self, strides: int = 0, least: int = 0, most: int | None = None) -> QuickCall | None:
+    def quick(self, strides: int = 0, serves: Serves | None = None) -> QuickCall | None:
         """What calls the kernel on plain arrays that fit, in a hundredth of the time; None where it needs more.
 
-        So many `strides` of the arrays go before them. Arrays that take less or more bytes in all do not fit. See
-        `quick_call`.
+        So many `strides` of the arrays go before them. See `quick_call`.
         """
         if self._artifact.plan_at >= 0:
             return None
@@ -92,7 +88,7 @@ class Executable:
             size = self._library.address(artifact.size_entry) if artifact.size_entry else 0
             temporaries = Temporaries(size, artifact.workspace_bytes, artifact.alignment)
         entry = self._library.address(artifact.entry)
-        return quick_call(self._signature, entry, strides, temporaries, (least, _LARGEST if most is None else most))
+        return quick_call(self._signature, entry, strides, temporaries, serves)
 
     def run(self, binding: Binding, made: Made) -> Outcome:
         """Runs a call that has passed all checks.
@@ -111,16 +107,17 @@ class Executable:
             fault = self._run_with_workspace(binding, operands, made)
         if not fault:
             return Outcome.DONE
-        if self.is_elsewhere(fault):
+        if fault == self.elsewhere:
             return Outcome.ELSEWHERE
         message = self.message(fault, made)
         if asks_for_order(message):
             return Outcome.IN_ORDER
         raise message.error()
 
-    def is_elsewhere(self, fault: int) -> bool:
-        """Whether a fault of this number says that the sizes are for the other part of the function."""
-        return fault == self._artifact.elsewhere != 0
+    @property
+    def elsewhere(self) -> int:
+        """The fault that says that the sizes are for the other part of the function; 0 where there is none."""
+        return self._artifact.elsewhere
 
     def message(self, fault: int, made: Made) -> Message:
         """What a fault of this number, which the kernel has returned, is about.

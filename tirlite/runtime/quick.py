@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Callable
 from functools import cache
 from struct import pack
+from types import BuiltinFunctionType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -28,13 +28,13 @@ from tirlite.runtime.workspace import QUICK_ALIGNMENT, QUICK_BYTES, quick_block
 if TYPE_CHECKING:
     from tirlite.runtime.artifact.artifact import Code
 
-# Gives None, the number of a fault, or NotImplemented where the arguments have to be looked at otherwise.
-QuickCall: TypeAlias = Callable[..., object]
+# Gives None, the number of a fault, or NotImplemented where the arguments have to be looked at otherwise. Its `__self__`
+# is the description.
+QuickCall: TypeAlias = BuiltinFunctionType
 
 _METH_FASTCALL = 0x80
 _C_CONTIGUOUS, _ALIGNED, _WRITEABLE = 0x1, 0x100, 0x400
 _LARGEST = (1 << 63) - 1
-_ANY = (0, _LARGEST)
 # On 64 bits, in builds of CPython with a lock and without debugging.
 _OFFSETS = ArrayOffsets(
     words=bytes.__basicsize__ - 1, type=8, data=16, rank=24, shape=32, strides=40, dtype=56, flags=64
@@ -64,20 +64,35 @@ class Temporaries:
     alignment: int
 
 
+@record
+class Serves:
+    """Which calls are for a version: those whose arrays take at least and at most so many bytes in all.
+
+    The fault `elsewhere`, if it is not 0, says that a call is for another version. All that it is not for is handed on
+    `to` one that has been made before, if there is one. `number` says which version a fault is of.
+    """
+
+    least: int = 0
+    most: int = _LARGEST
+    elsewhere: int = 0
+    number: int = 0
+    to: QuickCall | None = None
+
+
 def quick_call(
     signature: Signature,
     kernel: int,
     strides: int,
     temporaries: Temporaries | None = None,
-    sizes: tuple[int, int] = _ANY,
+    serves: Serves | None = None,
 ) -> QuickCall | None:
     """What calls the kernel at the address `kernel`, which takes the arrays and the dims of `signature` and no more.
 
     With `strides` the kernel takes so many parameters before these: those that `rewrite.strided` puts there, which
-    callers do not give. With `temporaries` it takes their address behind these. Arrays are refused that take less or
-    more bytes in all than `sizes` say. None where a parameter is not an array or has an extent other than a number or a
-    dim, times a number and plus another; where there are too many; and where Python or NumPy lay out their objects in
-    unknown ways. The code at `kernel` must stay as long as the result is used.
+    callers do not give. With `temporaries` it takes their address behind these. None where a parameter is not an
+    array or has an extent other than a number or a dim, times a number and plus another; where there are too many;
+    and where Python or NumPy lay out their objects in unknown ways. The code at `kernel`, and what calls are handed
+    on to, must stay as long as the result is used.
     """
     count = strides + len(signature.arrays) + len(signature.dims) + (temporaries is not None)
     if temporaries is not None and (temporaries.alignment > QUICK_ALIGNMENT or (temporaries.size and strides)):
@@ -101,7 +116,7 @@ def quick_call(
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype = ctypes.py_object
     make.argtypes = (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
-    words = _description(signature, kernel, strides, temporaries, sizes)
+    words = _description(signature, kernel, strides, temporaries, serves or Serves())
     for array, axes in zip(signature.arrays, shapes, strict=True):
         words += [*_array(array), *(number for part in zip(*(axes or ()), strict=True) for number in part)]
     made: QuickCall = make(ctypes.addressof(method), pack(f"={len(words)}q", *words), None)
@@ -109,13 +124,14 @@ def quick_call(
 
 
 def _description(
-    signature: Signature, kernel: int, strides: int, temporaries: Temporaries | None, sizes: tuple[int, int]
+    signature: Signature, kernel: int, strides: int, temporaries: Temporaries | None, serves: Serves
 ) -> list[int]:
     """The words that `codegen.llvm.quick_call` tells of."""
     words = [len(signature.arrays), len(signature.dims), kernel, id(np.ndarray), id(NotImplemented), id(None)]
     words.append(strides)
     words += [0, 0, 0] if temporaries is None else [quick_block().address, temporaries.size, temporaries.bytes]
-    words += sizes
+    words += [serves.least, serves.most, id(serves.to.__self__) if serves.to is not None else 0]
+    words += [serves.elsewhere, serves.number]
     for var in signature.dims:
         # An empty array is for the version of the kernel for those.
         low, high, multiple = (1, None, 1) if var.dim is None else (var.dim.min, var.dim.max, var.dim.multiple_of)

@@ -19,7 +19,10 @@ GIVE = "tirlite.give"
 POLL = "tirlite.poll"
 STOP = "tirlite.stop"
 RAISE = "tirlite.raise_kept"
-INTERRUPTED = 1 << 62
+INTERRUPTED = 1 << 48
+
+# A quick call may look for as many versions, and tells a fault times that, plus the number of the version.
+VERSIONS = 256
 
 # What kernels print by, see `codegen.llvm.signals`, and what tells it the function of Python that does so.
 PRINT = "tirlite.print"

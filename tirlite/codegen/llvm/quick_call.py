@@ -3,20 +3,22 @@
 `tirlite_quick(self, args, count)` is what Python calls (METH_FASTCALL): `self` is a bytes object that describes the
 parameters of one kernel, see `runtime.quick`, and `args` are array objects. It looks at their types, flags and shapes
 where NumPy keeps them. What fits is handed to the kernel, with other Python threads let run meanwhile: the result is
-None, or the number of a fault as an int. For all else it is NotImplemented, before anything is called: the caller then
-looks again, in Python, and says what is wrong.
+None, or the number of a fault as an int, times `VERSIONS`, plus the number of the version. What does not fit, or is for
+the other part of a function, is handed on to the description of another version, if there is one. Else the result is
+NotImplemented, with nothing done: the caller then looks again, in Python, and says what is wrong.
 
 Temporaries that the kernel asks its caller for lie in one block for all kernels, which a word says is taken while one
 uses it: calls that come meanwhile, or ask for more, are for Python to serve.
 
 The words of the description: the number of arrays, that of dims, the addresses of the kernel, of the type ndarray, of
-NotImplemented and of None, and the number of strides that the kernel takes; the address of the record of that block,
-or 0, that of the function that says from the dims how many bytes the kernel asks for, or 0, and else how many these
-are; the least and the most bytes of all arrays together; for each dim its least and its largest value and what divides
-it; for each array the address of its dtype object, the flags that it needs, the bits of its address that are 0, the
-bytes of an element, whether it is written, its rank, how many of its axes have a stride that the kernel takes, for each
-axis its extent, or the number of its dim with all bits turned over, and then for each axis what that dim is multiplied
-by there, and what is added.
+NotImplemented and of None, and the number of strides that the kernel takes; the address of the record of that block, or
+0, that of the function that says from the dims how many bytes the kernel asks for, or 0, and else how many these are;
+the least and the most bytes of all arrays together; the address of the next version's description, or 0; the fault that
+says that a call is for the other part, or 0; the number of the version; for each dim its least and its largest value
+and what divides it; for each array the address of its dtype object, the flags that it needs, the bits of its address
+that are 0, the bytes of an element, whether it is written, its rank, how many of its axes have a stride that the kernel
+takes, for each axis its extent, or the number of its dim with all bits turned over, and then for each axis what that
+dim is multiplied by there, and what is added.
 
 A kernel that takes strides takes them first, in elements. An axis behind those with a stride has stride 1, and not all
 arrays are dense: those are for another version. What is written has each axis outside of those behind it; whether other
@@ -28,6 +30,7 @@ from __future__ import annotations
 import re
 
 from tirlite.record import record
+from tirlite.target.convention import VERSIONS
 
 QUICK_CALL = "tirlite_quick"
 MOST_OPERANDS = 16  # strides, arrays and dims of a kernel together
@@ -63,6 +66,7 @@ def quick_text(at: ArrayOffsets) -> str:
         strides=at.strides,
         dtype=at.dtype,
         flags=at.flags,
+        versions=VERSIONS,
         call_cases=_cases("call"),
         calls=_calls("call", "%kernel", "%operands", "ran"),
         faults=_results("call"),
@@ -114,7 +118,11 @@ entry:
   %begins = alloca [{most} x i64], align 16
   %ends = alloca [{most} x i64], align 16
   %writes = alloca [{most} x i64], align 16
-  %spec = getelementptr i8, ptr %self, i64 {words}
+  br label %version
+
+version:
+  %this = phi ptr [%self, %entry], [%next, %pass.on]
+  %spec = getelementptr i8, ptr %this, i64 {words}
   %arrays = load i64, ptr %spec
   %dims = load i64, word 1 of %spec
   %kernel = load ptr, word 2 of %spec
@@ -125,7 +133,7 @@ entry:
   %needs.block = icmp ne ptr %record, null
   %least.bytes = load i64, word 10 of %spec
   %most.bytes = load i64, word 11 of %spec
-  %facts = getelementptr i64, ptr %spec, i64 12
+  %facts = getelementptr i64, ptr %spec, i64 15
   %fact.words = mul i64 %dims, 3
   %first = getelementptr i64, ptr %facts, i64 %fact.words
   %pointers = getelementptr i64, ptr %operands, i64 %strides
@@ -134,7 +142,7 @@ entry:
   br i1 %counted, label %clear, label %refuse
 
 clear:
-  %c = phi i64 [0, %entry], [%c.next, %clear.one]
+  %c = phi i64 [0, %version], [%c.next, %clear.one]
   %c.done = icmp eq i64 %c, %dims
   br i1 %c.done, label %array, label %clear.one
 
@@ -426,8 +434,16 @@ back:
   br i1 %is.fine, label %fine, label %stopped
 
 stopped:
-  %number = call ptr @PyLong_FromLongLong(i64 %fault)
-  ret ptr %number
+  %elsewhere = load i64, word 13 of %spec
+  %is.elsewhere = icmp eq i64 %fault, %elsewhere
+  br i1 %is.elsewhere, label %refuse, label %tell
+
+tell:
+  %number = load i64, word 14 of %spec
+  %faults = mul i64 %fault, {versions}
+  %told.number = add i64 %faults, %number
+  %told = call ptr @PyLong_FromLongLong(i64 %told.number)
+  ret ptr %told
 
 fine:
   %none = load ptr, word 5 of %spec
@@ -435,6 +451,14 @@ fine:
   ret ptr %none
 
 refuse:
+  %next = load ptr, word 12 of %spec
+  %is.last = icmp eq ptr %next, null
+  br i1 %is.last, label %leave, label %pass.on
+
+pass.on:
+  br label %version
+
+leave:
   %no = load ptr, word 4 of %spec
   call void @Py_IncRef(ptr %no)
   ret ptr %no
