@@ -61,7 +61,8 @@ class ByVectors:
 
     Where an iteration `is_repeatable`, the last vector may overlap the one before; else the last iterations are a
     vector with lanes that are off, as are all of fewer than a vector. Where `processor` has no masks of elements as
-    narrow as the loop's, these go by narrower vectors, and what fills none follows one by one. `lanes` are those from
+    narrow as the loop's, these go by narrower vectors, and what fills none follows one by one. All do where a number of
+    iterations that is not known does not meet the condition `pays`. `lanes` are those from
     an iteration on, of one of the `widths`, and `jam` makes of a body what is written in its place, once its variable
     stands for vectors.
     """
@@ -76,12 +77,14 @@ class ByVectors:
         *,
         is_repeatable: bool,
         processor: Processor | None = None,
+        pays: Expr | None = None,
     ) -> None:
         self.loop = loop
         self.inside = body
         self.jam = jam
         self.lanes = lanes
         self.is_repeatable = is_repeatable
+        self.pays = pays
         self.has_masks = processor is not None and processor.has_masks(min(_widths(loop), default=1))
         self.has_narrow = processor is not None and not self.has_masks
         self.most, self.few = widths
@@ -104,8 +107,11 @@ class ByVectors:
             yield from self.vectors(count, self.loop.stop)
         else:
             by_vectors = SeqStmt((*self.vectors(count, folded(Add(self.loop.start, count))),))
-            # That there are few is said so that code generation sees it: vectors of them would take LLVM's time alone.
             start, few = self.loop.start, const(self.few, i64)
+            if self.pays is not None:
+                yield IfThenElse(And(GE(count, few), self.pays), by_vectors, SeqStmt((one_by_one,)))
+                return
+            # That there are few is said so that code generation sees it: vectors of them would take LLVM's time alone.
             stop = Min(folded(Add(start, few)), self.loop.stop)
             part = self.part(start, count) or one_by_one.replaced(stop=stop)
             yield IfThenElse(GE(count, few), by_vectors, SeqStmt((part,)))

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Generator, Iterator
 
+from tirlite.analysis.work import has_much_to_do
 from tirlite.ir import (
+    GE,
     LE,
     LT,
     Add,
     Allocate,
     And,
+    Binary,
     Buffer,
     Call,
     DType,
@@ -60,6 +63,8 @@ from tirlite.target import Processor
 
 # What tiles hold: where lanes serve loops in order, floats alone, as LLVM sums integers by itself.
 IN_ORDER = (f32, f64)
+# A processor has some rows of fewer columns under way at once, and so does not wait for the sums in them.
+_FEWEST_COLUMNS = 32
 # The bytes of elements that every processor with masks loads as a vector under one.
 _MASKED = (4, 8)
 TURNED = (f32, f64, i8, u8, i16, u16, i32, u32, i64, u64)
@@ -90,7 +95,7 @@ class Columns(Lanes):
     """Lanes of a loop over `var`, from its value `first` on, of which some load along rows.
 
     `is_steady` says of a buffer that nothing writes it while the loop runs. Tiles are of these `dtypes`. Where
-    `stores_rows`, loops inside may store along rows, too.
+    `stores_rows`, loops inside may store along rows, too, in the way that `processor` does best.
     """
 
     def __init__(
@@ -101,6 +106,7 @@ class Columns(Lanes):
         is_inside: Callable[[Load], bool],
         is_steady: Callable[[Buffer], bool],
         dtypes: tuple[DType, ...],
+        processor: Processor,
         *,
         stores_rows: bool,
     ) -> None:
@@ -109,6 +115,7 @@ class Columns(Lanes):
         self.first = first
         self.is_steady = is_steady
         self.dtypes = dtypes
+        self.processor = processor
         self.stores_rows = stores_rows
         self.tiles: list[_Tile] = []
         self.outgoing: list[_Tile] = []
@@ -310,35 +317,74 @@ class Columns(Lanes):
         del self.outgoing[outer[1] :]
 
     def _loaded(self, tile: _Tile, on: Expr | None) -> Iterator[Stmt]:
-        rows: list[Expr] = [Load(tile.load.buffer, indices) for indices in self._rows(tile, on)]
+        rows: list[Expr] = [Load(tile.load.buffer, indices) for indices in self._rows(tile, 0, 0, self.lanes, on)]
         columns = yield from turned_over(rows)
         for number, column in enumerate(columns):
             yield Store(tile.buffer, (const(number, i64), self._lane_numbers(const(0, i64))), column)
 
     def _stored_back(self, tile: _Tile, stop: Expr, on: Expr | None) -> Iterator[Stmt]:
-        every = self._lane_numbers(const(0, i64))
-        columns: list[Expr] = [Load(tile.buffer, (const(number, i64), every)) for number in range(self.lanes)]
-        rows = yield from turned_over(columns)
-        whole, part = (
-            SeqStmt(
-                tuple(Store(tile.load.buffer, at, row) for row, at in zip(rows, self._rows(tile, lanes), strict=True))
-            )
-            for lanes in (None, on)
-        )
         if on is None:
-            yield from whole.stmts
+            yield from self._by_blocks(tile, None)
+            return
+        if self.processor.masks_stores_slowly:
+            part = SeqStmt((self._one_by_one(tile, stop),))
         else:
-            # With a mask a store takes some processors several times as long.
-            is_whole = LE(Add(tile.begin, const(self.lanes, i64)), stop)
-            yield IfThenElse(is_whole, whole, part)
+            part = SeqStmt((*self._by_blocks(tile, on),))
+        is_whole = LE(Add(tile.begin, const(self.lanes, i64)), stop)
+        yield IfThenElse(is_whole, SeqStmt((*self._by_blocks(tile, None),)), part)
 
-    def _rows(self, tile: _Tile, on: Expr | None) -> Iterator[tuple[Expr, ...]]:
-        """The indices of the part of each lane's row that is in a tile."""
-        for lane in range(self.lanes):
-            places = {self.var: folded(Add(self.first, const(lane, i64))), tile.along: tile.begin}
+    def side_of(self, element: Load) -> int:
+        """The rows and the columns of blocks that are turned before they are stored."""
+        return min(self.lanes, self.processor.interleaved_bytes // element.dtype.bytes)
+
+    def _by_blocks(self, tile: _Tile, on: Expr | None) -> Iterator[Stmt]:
+        """Stores all rows of a tile, or what is `on` of them: some processors interleave narrow vectors alone at once.
+
+        What is loaded is turned as a whole: the loop inside would wait for vectors that have been stored in parts.
+        """
+        side = self.side_of(tile.load)
+        for row in range(0, self.lanes, side):
+            lanes = Ramp(const(row, i64), const(1, i64), side)
+            for column in range(0, self.lanes, side):
+                columns = (Load(tile.buffer, (const(column + each, i64), lanes)) for each in range(side))
+                rows = yield from turned_over([*columns])
+                places = self._rows(tile, row, column, side, on)
+                yield from (Store(tile.load.buffer, at, value) for at, value in zip(places, rows, strict=True))
+
+    def _one_by_one(self, tile: _Tile, stop: Expr) -> Stmt:
+        """Stores what there is of the rows of a tile without masks."""
+        lane, at = Var("lane"), Var(tile.along.name)
+        place = {self.var: folded(Add(self.first, lane)), tile.along: at}
+        indices = tuple(folded(substitute(index, place)) for index in tile.load.indices)
+        store = Store(tile.load.buffer, indices, Load(tile.buffer, (folded(Sub(at, tile.begin)), lane)))
+        lanes = For(lane, const(0, i64), const(self.lanes, i64), SeqStmt((store,)))
+        return For(at, tile.begin, stop, SeqStmt((lanes,)))
+
+    def _rows(self, tile: _Tile, first: int, column: int, side: int, on: Expr | None) -> Iterator[tuple[Expr, ...]]:
+        """The indices of the parts of so many rows, from a first one and a column of a tile on."""
+        begin = folded(Add(tile.begin, const(column, i64)))
+        for lane in range(first, first + side):
+            places = {self.var: folded(Add(self.first, const(lane, i64))), tile.along: begin}
             *row, last = (folded(substitute(index, places)) for index in tile.load.indices)
-            part = self._lane_numbers(last)
+            part = Ramp(last, const(1, i64), side)
             yield (*row, part if on is None else masked(part, on))
+
+
+def by_columns(
+    loop: For, inside: Callable[[Load], bool], memory: Memory, processor: Processor, *, in_order: bool
+) -> tuple[Callable[[Expr, int], Columns], int, Expr | None]:
+    """Lanes of a loop from an iteration on, how many these are, and when they serve; None where that is always.
+
+    Those of loops `in_order` inside are floats alone. What each iteration stores by itself is faster along rows; but
+    not what only lanes take from being in order, nor what they find side by side.
+    """
+    dtypes = IN_ORDER if in_order else TURNED
+    stores_rows = in_order or takes_rows_of_lanes(loop)
+
+    def lanes(first: Expr, count: int) -> Columns:
+        return Columns(loop.var, first, count, inside, memory.is_steady, dtypes, processor, stores_rows=stores_rows)
+
+    return lanes, _lanes_of(loop, dtypes, processor), _many_columns(loop) if in_order else None
 
 
 def turned_over(vectors: list[Expr]) -> Generator[Stmt, None, list[Expr]]:
@@ -373,7 +419,7 @@ def defined_in(stmt: For | IfThenElse | While) -> set[Var]:
     return found or {Var("none")}
 
 
-def lanes_of(loop: For, dtypes: tuple[DType, ...], processor: Processor) -> int:
+def _lanes_of(loop: For, dtypes: tuple[DType, ...], processor: Processor) -> int:
     """How many columns go together: as many as a register has of the widest of these dtypes that are loaded.
 
     So a tile that is turned over takes as many registers, which are no more than there are.
@@ -381,6 +427,16 @@ def lanes_of(loop: For, dtypes: tuple[DType, ...], processor: Processor) -> int:
     loads = (load for stmt in statements(loop.body) for load, _ in loads_of(SeqStmt((stmt,))))
     loaded = (load.dtype.bytes for load in loads if load.dtype in dtypes)
     return processor.vector_bytes // max([4, *loaded])
+
+
+def _many_columns(loop: For) -> Expr | None:
+    """When the one loop inside, which goes in order, has so much to wait for that lanes serve; None where always."""
+    inner = [*statements_of(loop.body, For)]
+    count = iterations(inner[0])
+    is_told = all(isinstance(node, IntImm | Binary) or (isinstance(node, Var) and node.dim) for node in walk(count))
+    if len(inner) != 1 or isinstance(count, IntImm) or not is_told or has_much_to_do(inner[0]):
+        return None
+    return GE(count, const(_FEWEST_COLUMNS, i64))
 
 
 def takes_rows_of_lanes(loop: For) -> bool:

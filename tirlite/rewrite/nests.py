@@ -26,7 +26,6 @@ from tirlite.analysis.work import (
 from tirlite.ir import (
     LE,
     Buffer,
-    DType,
     Expr,
     For,
     ForKind,
@@ -61,7 +60,7 @@ from tirlite.rewrite.by_vectors import (
     widths_of,
     window_widths_of,
 )
-from tirlite.rewrite.columns import IN_ORDER, TURNED, Columns, Memory, lanes_of, takes_rows_of_lanes
+from tirlite.rewrite.columns import Memory, by_columns
 from tirlite.rewrite.groups import Grouped, declared, flat_views, of_one_element
 from tirlite.rewrite.jam import Jam, by_rows, is_repeatable, rows_together
 from tirlite.rewrite.lanes import Lanes, NotVector, is_inside, iterations
@@ -352,18 +351,15 @@ def _at(
     body = with_local_elements(loop, touches)
     flat = {} if rules.called or has_rows else flat_views(loop, facts.params)
     lanes: Callable[[Expr, int], Lanes]
+    pays: Expr | None = None
     in_place = rules.called and _may_be_in_place(touches)
     repeats = is_repeatable(loop, touches) and not in_place
     if has_rows and in_place:
         return None
     if has_rows:
-        # What each iteration stores by itself is faster along rows; but not what only lanes take from being in order,
-        # nor what they find side by side.
         in_order = any(not facts.is_independent(each) for each in statements_of(loop.body, For))
-        stores_rows = in_order or takes_rows_of_lanes(loop)
-        dtypes = IN_ORDER if in_order else TURNED
-        lanes = partial(_columns, loop, inside, _memory(facts, touches).is_steady, dtypes, stores_rows)
-        widths = (lanes_of(loop, dtypes, rules.processor),) * 2
+        lanes, count, pays = by_columns(loop, inside, _memory(facts, touches), rules.processor, in_order=in_order)
+        widths = count, count
     else:
         uniform = uniform_scalars(body, loop.var)
         lanes, widths = partial(Grouped, loop, flat, inside, uniform), widths_of(loop, rules.processor)
@@ -379,7 +375,9 @@ def _at(
         elif not has_much_to_do(loop):
             widths = stencil_widths_of(loop, rules.processor)
     widths = few_widths_of(loop, widths) if _is_part_of_row(chain, facts) else widths
-    made = partial(ByVectors, loop, body, lanes=lanes, widths=widths, is_repeatable=repeats, processor=rules.processor)
+    made = partial(
+        ByVectors, loop, body, lanes=lanes, widths=widths, is_repeatable=repeats, processor=rules.processor, pays=pays
+    )
     try:
         plain = (*made(lambda each: each).statements(),)
     except NotVector:
@@ -399,18 +397,6 @@ def _at(
     between = chain[level + 1 : place]
     rows, single = _within(between, together), _within(between, plain)
     return (*declared(flat, _within(chain[:level], (*by_rows(outer, _ROWS, rows, single),))),)
-
-
-def _columns(
-    loop: For,
-    inside: Callable[[Load], bool],
-    is_steady: Callable[[Buffer], bool],
-    dtypes: tuple[DType, ...],
-    stores_rows: bool,
-    first: Expr,
-    lanes: int,
-) -> Lanes:
-    return Columns(loop.var, first, lanes, inside, is_steady, dtypes, stores_rows=stores_rows)
 
 
 def _repeats_but_for(loop: For, facts: Facts, buffers: Container[Buffer]) -> bool:

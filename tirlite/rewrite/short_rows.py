@@ -20,6 +20,7 @@ from tirlite.ir import (
     Broadcast,
     Buffer,
     Expr,
+    FloorMod,
     For,
     ForKind,
     IfThenElse,
@@ -46,7 +47,7 @@ from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.by_vectors import ByVectors
 from tirlite.rewrite.columns import TURNED, Columns, Memory, defined_in, turned_over
-from tirlite.rewrite.lanes import NotVector, is_at, iterations
+from tirlite.rewrite.lanes import NotVector, held, is_at, iterations
 from tirlite.rewrite.partials import is_short
 from tirlite.target import Processor
 
@@ -88,9 +89,12 @@ class ShortRows(Columns):
         lanes: int,
         is_inside: Callable[[Load], bool],
         memory: Memory,
+        processor: Processor,
     ) -> None:
-        super().__init__(loop.var, first, lanes, is_inside, memory.is_steady, TURNED, stores_rows=True)
+        steady = memory.is_steady
+        super().__init__(loop.var, first, lanes, is_inside, steady, TURNED, processor, stores_rows=True)
         self.memory = memory
+        self.loop = loop
         self.most = most
         self.own = defined_in(loop)
         self.open: list[For | IfThenElse | While] = []
@@ -110,7 +114,7 @@ class ShortRows(Columns):
         rows = {self.memory.root(row.first.buffer) for row in self.rows}
         if not rows or not rows.isdisjoint(self.loose):
             raise NotVector
-        return SeqStmt((*made.stmts, *(stmt for row in self.stored for stmt in self._tiles(row, self._put_back))))
+        return SeqStmt((*made.stmts, *(stmt for row in self.stored for stmt in self._put_back(row))))
 
     @property
     def set_anew(self) -> set[Buffer]:
@@ -176,41 +180,59 @@ class ShortRows(Columns):
         if row is None:
             if isinstance(count, IntImm) and count.value > self.most:
                 raise NotVector
-            tile = min(_TILE, self.lanes)
-            shape = (const(-(-self.most // tile) * tile, i64), const(self.lanes, i64))
+            shape = (const(-(-self.most // _TILE) * _TILE, i64), const(self.lanes, i64))
             row = _Row(first, count, Buffer(f"{first.buffer.name}.columns", first.dtype, shape, "local"))
             self.before.append(Allocate(row.buffer))
             if not is_stored:
                 if not self.is_inside(element):
                     raise NotVector
-                self.before += self._tiles(row, self._taken)
+                self.before += self._tiles(row, self._taken, row.count, min(_TILE, self.lanes))
                 self.begun.add(self.memory.root(first.buffer))
             self.rows.append(row)
         if is_stored and row not in self.stored:
             self.stored.append(row)
         return row
 
-    def _tiles(self, row: _Row, turned: _Turned) -> Iterator[Stmt]:
+    def _tiles(self, row: _Row, turned: _Turned, stop: Expr, tile: int, *, is_part: bool = True) -> Iterator[Stmt]:
         """Loops over tiles of rows, as many rows as columns; the last tiles of rows may have columns that are off."""
-        at, group, tile = Var("tile"), Var("group"), min(_TILE, self.lanes)
+        at, group = Var("tile"), Var("group")
         column = Ramp(at, const(1, i64), tile)
-        left = LT(column, Broadcast(row.count, tile))
+        left = LT(column, Broadcast(stop, tile))
         on = Var("left", left.dtype)
         parts: list[tuple[Expr, ...]] = []
         for lane in range(tile):
-            place = {self.var: folded(Add(Add(self.first, group), const(lane, i64)))}
-            *before, last = (folded(substitute(index, place)) for index in row.first.indices)
-            parts.append((*before, masked(Ramp(folded(Add(last, at)), const(1, i64), tile), on)))
+            *before, last = self._index(row, folded(Add(group, const(lane, i64))))
+            part = Ramp(folded(Add(last, at)), const(1, i64), tile)
+            parts.append((*before, masked(part, on) if is_part else part))
         columns = [(folded(Add(at, const(each, i64))), Ramp(group, const(1, i64), tile)) for each in range(tile)]
         rows = SeqStmt((*turned(row, parts, columns),))
         groups = For(group, const(0, i64), const(self.lanes, i64), rows, step=tile)
-        yield For(at, const(0, i64), row.count, SeqStmt((Let(on, left), groups)), step=tile)
+        yield For(at, const(0, i64), stop, SeqStmt((Let(on, left), groups) if is_part else (groups,)), step=tile)
+
+    def _index(self, row: _Row, lane: Expr) -> Iterator[Expr]:
+        """Where the row of a lane begins."""
+        place = {self.var: folded(Add(self.first, lane))}
+        return (folded(substitute(index, place)) for index in row.first.indices)
 
     def _taken(self, row: _Row, parts: _Places, columns: _Places) -> Iterator[Stmt]:
         vectors = yield from turned_over([Load(row.first.buffer, part) for part in parts])
         yield from (Store(row.buffer, column, vector) for column, vector in zip(columns, vectors, strict=True))
 
-    def _put_back(self, row: _Row, parts: _Places, columns: _Places) -> Iterator[Stmt]:
+    def _put_back(self, row: _Row) -> Iterator[Stmt]:
+        """Stores rows as a whole: what fills no tile element by element, where masks take longer."""
+        tile = min(_TILE, self.side_of(row.first))
+        if not self.processor.masks_stores_slowly:
+            yield from self._tiles(row, self._stored_rows, row.count, tile)
+            return
+        whole = yield from held(folded(Sub(row.count, FloorMod(row.count, const(tile, i64)))), "whole", self.loop)
+        yield from self._tiles(row, self._stored_rows, whole, tile, is_part=False)
+        at, lane = Var("at"), Var("lane")
+        *before, last = self._index(row, lane)
+        store = Store(row.first.buffer, (*before, folded(Add(last, at))), Load(row.buffer, (at, lane)))
+        lanes = For(lane, const(0, i64), const(self.lanes, i64), SeqStmt((store,)))
+        yield For(at, whole, row.count, SeqStmt((lanes,)))
+
+    def _stored_rows(self, row: _Row, parts: _Places, columns: _Places) -> Iterator[Stmt]:
         vectors = yield from turned_over([Load(row.buffer, column) for column in columns])
         yield from (Store(row.first.buffer, part, vector) for part, vector in zip(parts, vectors, strict=True))
 
@@ -237,7 +259,7 @@ def with_short_rows(
     most, lanes = min(_MOST_BYTES // processor.vector_bytes, int(_PER_SUM * vector * sums)), _REGISTERS * vector
 
     def rows_from(first: Expr, lanes: int) -> ShortRows:
-        return ShortRows(loop, most, first, lanes, is_inside, memory)
+        return ShortRows(loop, most, first, lanes, is_inside, memory, processor)
 
     trial, rows = rows_from(loop.var, lanes), iterations(loop)
     if isinstance(rows, IntImm) and rows.value < lanes:

@@ -28,8 +28,7 @@ from tirlite.runtime.workspace import QUICK_ALIGNMENT, QUICK_BYTES, quick_block
 if TYPE_CHECKING:
     from tirlite.runtime.artifact.artifact import Code
 
-# Gives None, the number of a fault, or NotImplemented where the arguments have to be looked at otherwise. Its `__self__`
-# is the description.
+# Gives None, the number of a fault, or NotImplemented where the arguments have to be looked at otherwise.
 QuickCall: TypeAlias = BuiltinFunctionType
 
 _METH_FASTCALL = 0x80

@@ -58,6 +58,11 @@ class Processor:
         return self.family == "x86-64" and self.vector_bits == 256
 
     @property
+    def interleaved_bytes(self) -> int:
+        """The bytes of vectors that one instruction interleaves: on AVX2 lanes move no farther than that."""
+        return self.vector_bytes if self.permutes else min(16, self.vector_bytes)
+
+    @property
     def permutes(self) -> bool:
         """Whether an instruction picks lanes out of two vectors, as a third one says."""
         return self.family == "x86-64" and self.vector_bits >= 512
