@@ -10,29 +10,26 @@ import math
 from collections.abc import Callable
 from math import inf
 
-from tirlite.ir import (
+from tirlite.ir.dtype import DType, bool_, f32, i32
+from tirlite.ir.expr import (
     EQ,
     And,
     BitAnd,
     Call,
-    DType,
     Expr,
     FloorMod,
     LetExpr,
     Max,
     Min,
-    Op,
     Select,
     ShiftLeft,
     ShiftRight,
     TruncDiv,
     TruncMod,
     Var,
-    bool_,
     const,
-    f32,
-    i32,
 )
+from tirlite.ir.op import Op
 
 Formula = Callable[..., Expr]
 

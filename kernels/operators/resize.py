@@ -12,23 +12,11 @@ from collections.abc import Callable
 from itertools import product
 from typing import TypeAlias
 
-from tirlite.ir import (
-    Buffer,
-    Builder,
-    Call,
-    Cast,
-    DType,
-    Expr,
-    Max,
-    Min,
-    Op,
-    PrimFunc,
-    TensorType,
-    as_expr,
-    f32,
-    f64,
-    i64,
-)
+from tirlite.ir.builder import Builder
+from tirlite.ir.dtype import DType, TensorType, f32, f64, i64
+from tirlite.ir.expr import Buffer, Call, Cast, Expr, Max, Min, as_expr
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.op import Op
 from tirlite.kernels.operators.elementwise import computed_in
 from tirlite.kernels.operators.factory import factory
 from tirlite.kernels.operators.shapes import Extent, extents, nest

@@ -16,36 +16,15 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from tirlite.analysis.param_uses import ParamUses, Use
 from tirlite.analysis.threads import Visibility, visibilities
-from tirlite.ir import (
-    Allocate,
-    AttrKey,
-    AttrStmt,
-    Binary,
-    Buffer,
-    BufferRef,
-    Call,
-    FloatImm,
-    For,
-    ForKind,
-    IfThenElse,
-    IntImm,
-    KernelCall,
-    Load,
-    Node,
-    Op,
-    PrimFunc,
-    SeqStmt,
-    Stmt,
-    Store,
-    Var,
-    View,
-    While,
-    statements,
-    statements_of,
-)
 from tirlite.ir.demand import of_prim_func
+from tirlite.ir.expr import Binary, Buffer, BufferRef, Call, FloatImm, IntImm, Load, Var
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.kernel_call import KernelCall
+from tirlite.ir.node import Node
+from tirlite.ir.op import Op
+from tirlite.ir.stmt import Allocate, AttrKey, AttrStmt, For, ForKind, IfThenElse, SeqStmt, Stmt, Store, View, While
 from tirlite.ir.thread_tag import is_barrier
-from tirlite.ir.walk import composites
+from tirlite.ir.walk import composites, statements, statements_of
 from tirlite.record import record
 
 if TYPE_CHECKING:

@@ -5,23 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from tirlite.analysis.integers.extents import Extents
-from tirlite.ir import (
-    EQ,
-    GE,
-    LE,
-    Buffer,
-    DimSource,
-    Expr,
-    FloorMod,
-    Function,
-    IntImm,
-    KernelCall,
-    Load,
-    Var,
-    i64,
-    substitute,
-    walk,
-)
+from tirlite.ir.dtype import i64
+from tirlite.ir.expr import EQ, GE, LE, Buffer, Expr, FloorMod, IntImm, Load, Var
+from tirlite.ir.kernel_call import DimSource, Function, KernelCall
+from tirlite.ir.rewrite import substitute
+from tirlite.ir.walk import walk
 from tirlite.record import record
 from tirlite.sizes import Dim, Proof, Size, prove_divides, prove_eq, prove_le
 

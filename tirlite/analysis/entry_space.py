@@ -17,29 +17,12 @@ from tirlite.analysis.integers.cells import Known, cells_of, follow
 from tirlite.analysis.integers.definitions import Definition, Definitions
 from tirlite.analysis.integers.extents import Extents
 from tirlite.analysis.integers.index_space import IndexSpace
-from tirlite.ir import (
-    GE,
-    GT,
-    LE,
-    LT,
-    Assert,
-    Buffer,
-    Cast,
-    Expr,
-    For,
-    IntImm,
-    Load,
-    PrimFunc,
-    Stmt,
-    Var,
-    View,
-    While,
-    conjuncts,
-    i64,
-    statements_of,
-    walk,
-)
 from tirlite.ir.checked import bare
+from tirlite.ir.dtype import i64
+from tirlite.ir.expr import GE, GT, LE, LT, Buffer, Cast, Expr, IntImm, Load, Var
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.stmt import Assert, For, Stmt, View, While
+from tirlite.ir.walk import conjuncts, statements_of, walk
 from tirlite.record import record
 from tirlite.sizes import Dim, Scalar, Size, maximum, minimum
 from tirlite.sizes.poly import Atom, varies

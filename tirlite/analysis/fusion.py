@@ -7,22 +7,11 @@ from collections.abc import Iterator
 from tirlite.analysis.dependence import Alignment, Dependence, Pair, distinct, writes
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.regions import regions_around
-from tirlite.ir import (
-    Allocate,
-    Assert,
-    AttrKey,
-    AttrStmt,
-    Evaluate,
-    For,
-    ForKind,
-    KernelCall,
-    Load,
-    Stmt,
-    Store,
-    View,
-    walk,
-)
+from tirlite.ir.expr import Load
+from tirlite.ir.kernel_call import KernelCall
 from tirlite.ir.shapes import is_sized_by_load
+from tirlite.ir.stmt import Allocate, Assert, AttrKey, AttrStmt, Evaluate, For, ForKind, Stmt, Store, View
+from tirlite.ir.walk import walk
 
 # Pairs of accesses that are compared for one pair of loops.
 _MOST_PAIRS = 1024

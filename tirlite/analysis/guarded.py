@@ -7,29 +7,11 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from tirlite.analysis.integers.index_space import IndexSpace
-from tirlite.ir import (
-    Allocate,
-    And,
-    Assert,
-    AttrKey,
-    AttrStmt,
-    Call,
-    Expr,
-    For,
-    IfThenElse,
-    Load,
-    Max,
-    Min,
-    Node,
-    Op,
-    Or,
-    PrimFunc,
-    SeqStmt,
-    Stmt,
-    Store,
-    View,
-    While,
-)
+from tirlite.ir.expr import And, Call, Expr, Load, Max, Min, Or
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.node import Node
+from tirlite.ir.op import Op
+from tirlite.ir.stmt import Allocate, Assert, AttrKey, AttrStmt, For, IfThenElse, SeqStmt, Stmt, Store, View, While
 from tirlite.record import record
 from tirlite.sizes import Size, substitute
 

@@ -9,11 +9,11 @@ from tirlite.analysis.bounds import Bounds
 from tirlite.analysis.guarded import Access
 from tirlite.analysis.integers.array_bounds import is_exact_size
 from tirlite.analysis.integers.index_space import IndexSpace
-from tirlite.ir import (
+from tirlite.ir.dtype import i64
+from tirlite.ir.expr import (
     LE,
     LT,
     Add,
-    Allocate,
     And,
     Buffer,
     BufferRef,
@@ -21,31 +21,22 @@ from tirlite.ir import (
     Expr,
     FloorDiv,
     FloorMod,
-    For,
-    ForKind,
     IntImm,
-    Let,
     LetExpr,
     Load,
     Max,
     Min,
     Mul,
     Neg,
-    Node,
-    PrimFunc,
-    Stmt,
-    Store,
     Sub,
     Var,
-    View,
-    While,
     const,
-    i64,
-    statements,
-    statements_of,
-    substitute,
-    walk,
 )
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.node import Node
+from tirlite.ir.rewrite import substitute
+from tirlite.ir.stmt import Allocate, For, ForKind, Let, Stmt, Store, View, While
+from tirlite.ir.walk import statements, statements_of, walk
 from tirlite.record import record
 from tirlite.sizes import Proof, Size
 from tirlite.sizes.unknown import ends

@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from math import frexp, prod
 
 from tirlite.analysis.param_uses import ParamUses, Use
-from tirlite.ir import (
+from tirlite.ir.expr import (
     Add,
-    Allocate,
     Broadcast,
     Buffer,
     Call,
@@ -19,28 +18,20 @@ from tirlite.ir import (
     FloatImm,
     FloorDiv,
     FloorMod,
-    For,
-    IfThenElse,
     IntImm,
-    KernelCall,
-    Let,
     Load,
     Max,
     Min,
     Mul,
-    Node,
-    Op,
     Ramp,
-    SeqStmt,
-    Stmt,
-    Store,
     Sub,
     Var,
-    View,
-    While,
-    statements,
-    walk,
 )
+from tirlite.ir.kernel_call import KernelCall
+from tirlite.ir.node import Node
+from tirlite.ir.op import Op
+from tirlite.ir.stmt import Allocate, For, IfThenElse, Let, SeqStmt, Stmt, Store, View, While
+from tirlite.ir.walk import statements, walk
 from tirlite.record import record
 
 _ARITHMETIC = (Add, Sub, Mul)

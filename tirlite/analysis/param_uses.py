@@ -9,30 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from enum import Flag
 
-from tirlite.ir import (
-    Binary,
-    Buffer,
-    BufferRef,
-    Call,
-    Cast,
-    Expr,
-    FloatImm,
-    Function,
-    IntImm,
-    KernelCall,
-    Load,
-    Node,
-    Op,
-    PrimFunc,
-    Store,
-    StringImm,
-    Unary,
-    Var,
-    View,
-    statements_of,
-    walk,
-)
-from tirlite.ir.kernel_call import closure_of
+from tirlite.ir.expr import Binary, Buffer, BufferRef, Call, Cast, Expr, FloatImm, IntImm, Load, StringImm, Unary, Var
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.kernel_call import Function, KernelCall, closure_of
+from tirlite.ir.node import Node
+from tirlite.ir.op import Op
+from tirlite.ir.stmt import Store, View
+from tirlite.ir.walk import statements_of, walk
 
 
 class Use(Flag):

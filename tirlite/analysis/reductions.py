@@ -10,35 +10,30 @@ from itertools import pairwise
 from math import inf
 from typing import TypeAlias, cast
 
-from tirlite.ir import (
+from tirlite.ir.arg_extremum import comes_first
+from tirlite.ir.dtype import DType
+from tirlite.ir.equal import are_equal, structural_equal
+from tirlite.ir.expr import (
     Add,
     Binary,
     BitAnd,
     BitOr,
     BitXor,
     Cast,
-    DType,
     Expr,
     FloatImm,
-    For,
     IntImm,
-    Let,
     Load,
     Max,
     Min,
     Mul,
     Neg,
     Select,
-    SeqStmt,
-    Stmt,
-    Store,
     Sub,
     Var,
-    structural_equal,
-    walk,
 )
-from tirlite.ir.arg_extremum import comes_first
-from tirlite.ir.equal import are_equal
+from tirlite.ir.stmt import For, Let, SeqStmt, Stmt, Store
+from tirlite.ir.walk import walk
 from tirlite.record import record
 
 Operation: TypeAlias = type[Binary]

@@ -9,20 +9,10 @@ from tirlite.analysis.access import AccessKind
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.guarded import Access, guarded_accesses
 from tirlite.analysis.param_uses import only_updated, used
-from tirlite.ir import (
-    Assert,
-    Buffer,
-    Evaluate,
-    Expr,
-    For,
-    ForKind,
-    KernelCall,
-    Stmt,
-    Store,
-    View,
-    While,
-    statements,
-)
+from tirlite.ir.expr import Buffer, Expr
+from tirlite.ir.kernel_call import KernelCall
+from tirlite.ir.stmt import Assert, Evaluate, For, ForKind, Stmt, Store, View, While
+from tirlite.ir.walk import statements
 from tirlite.record import record
 from tirlite.sizes import Size, dims_of, evaluate
 from tirlite.sizes.poly import varies

@@ -26,28 +26,12 @@ from tirlite.analysis.guarded import Access, guarded_accesses
 from tirlite.analysis.hoisted import Hoisted, Hoisting
 from tirlite.analysis.integers.array_bounds import is_exact_size, may_be_anything
 from tirlite.analysis.integers.cells import cells_of
-from tirlite.ir import (
-    Allocate,
-    Assert,
-    Buffer,
-    Expr,
-    For,
-    IfThenElse,
-    IntImm,
-    Let,
-    Load,
-    Mul,
-    Node,
-    Store,
-    Var,
-    View,
-    While,
-    i64,
-    statements,
-    statements_of,
-    walk,
-)
+from tirlite.ir.dtype import i64
+from tirlite.ir.expr import Buffer, Expr, IntImm, Load, Mul, Var
+from tirlite.ir.node import Node
 from tirlite.ir.size import expr_of
+from tirlite.ir.stmt import Allocate, Assert, For, IfThenElse, Let, Store, View, While
+from tirlite.ir.walk import statements, statements_of, walk
 from tirlite.record import cached_property, record
 from tirlite.sizes import Dim, Proof, Scalar, Size, dims_of
 from tirlite.sizes.poly import terms_of, varies

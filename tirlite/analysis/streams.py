@@ -11,25 +11,13 @@ from __future__ import annotations
 from collections.abc import Container
 
 from tirlite.analysis.work import mentions, widest_computed
-from tirlite.ir import (
-    Add,
-    Buffer,
-    Expr,
-    FloorDiv,
-    For,
-    ForKind,
-    Let,
-    Load,
-    PrimFunc,
-    Store,
-    Sub,
-    Var,
-    calls_in,
-    statements_of,
-    walk,
-)
 from tirlite.ir.checked import has_check
+from tirlite.ir.expr import Add, Buffer, Expr, FloorDiv, Load, Sub, Var
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.kernel_call import calls_in
 from tirlite.ir.shapes import constant_bytes
+from tirlite.ir.stmt import For, ForKind, Let, Store
+from tirlite.ir.walk import statements_of, walk
 from tirlite.target import Processor
 
 # The part of all arrays that a result is at least.

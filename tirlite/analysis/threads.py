@@ -8,24 +8,12 @@ from __future__ import annotations
 from enum import Enum
 
 from tirlite.diag import Message
-from tirlite.ir import (
-    Allocate,
-    Buffer,
-    Call,
-    Expr,
-    For,
-    Let,
-    Load,
-    Op,
-    PrimFunc,
-    SeqStmt,
-    Stmt,
-    Var,
-    View,
-    statements,
-    walk,
-)
+from tirlite.ir.expr import Buffer, Call, Expr, Load, Var
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.op import Op
+from tirlite.ir.stmt import Allocate, For, Let, SeqStmt, Stmt, View
 from tirlite.ir.thread_tag import ThreadRole, thread_role
+from tirlite.ir.walk import statements, walk
 from tirlite.plan import Rank, StorageScope
 
 

@@ -7,34 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tirlite.ir import (
-    Add,
-    Allocate,
-    Assert,
-    Call,
-    Cast,
-    DType,
-    Expr,
-    FloorDiv,
-    FloorMod,
-    For,
-    ForKind,
-    IfThenElse,
-    IntImm,
-    Let,
-    Load,
-    Mul,
-    Node,
-    PrimFunc,
-    SeqStmt,
-    Stmt,
-    Store,
-    Sub,
-    Var,
-    While,
-    i64,
-    walk,
-)
+from tirlite.ir.dtype import DType, i64
+from tirlite.ir.expr import Add, Call, Cast, Expr, FloorDiv, FloorMod, IntImm, Load, Mul, Sub, Var
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.node import Node
+from tirlite.ir.stmt import Allocate, Assert, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, While
+from tirlite.ir.walk import walk
 
 # Of so many loads at most it is asked which are neighbours.
 _MOST_LOADS = 32

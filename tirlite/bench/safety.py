@@ -19,31 +19,14 @@ from tirlite.analysis.safety import Verdict, safety_of
 from tirlite.bench.figures import Figure
 from tirlite.bench.gallery import SMALL, in_turn
 from tirlite.cli.kernel_file import kernels_in
-from tirlite.ir import (
-    Add,
-    Allocate,
-    Buffer,
-    Call,
-    Evaluate,
-    For,
-    ForKind,
-    IfThenElse,
-    Load,
-    Node,
-    Op,
-    PrimFunc,
-    SeqStmt,
-    Stmt,
-    Store,
-    Var,
-    View,
-    While,
-    const,
-    i64,
-    rewrite,
-)
-from tirlite.ir.rewrite import Rule
+from tirlite.ir.dtype import i64
+from tirlite.ir.expr import Add, Buffer, Call, Load, Var, const
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.node import Node
+from tirlite.ir.op import Op
+from tirlite.ir.rewrite import Rule, rewrite
 from tirlite.ir.size import value_of
+from tirlite.ir.stmt import Allocate, Evaluate, For, ForKind, IfThenElse, SeqStmt, Stmt, Store, View, While
 from tirlite.kernels.gallery import CASES
 from tirlite.rewrite.normalize import Normalize
 

@@ -9,23 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 
-from tirlite.ir import (
-    Allocate,
-    Binary,
-    Expr,
-    For,
-    Load,
-    Max,
-    Min,
-    Node,
-    Store,
-    While,
-    statements,
-    walk,
-)
 from tirlite.ir.checked import has_check
 from tirlite.ir.equal import are_equal
+from tirlite.ir.expr import Binary, Expr, Load, Max, Min
 from tirlite.ir.faults import trap_of
+from tirlite.ir.node import Node
+from tirlite.ir.stmt import Allocate, For, Store, While
+from tirlite.ir.walk import statements, walk
 
 
 def carried_last(value: Expr, loop: For | While) -> Expr:

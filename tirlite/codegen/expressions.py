@@ -12,7 +12,9 @@ from tirlite.codegen.llvm.text import FunctionText
 from tirlite.codegen.llvm.values import FALSE, TRUE, Value, constant, is_half, register_type
 from tirlite.codegen.memory import Environment, Place
 from tirlite.codegen.refused import Refused
-from tirlite.ir import (
+from tirlite.ir.checked import bare, checked, has_check, is_checked, mask_of, masked as masked_index, unmasked
+from tirlite.ir.dtype import DType, i64
+from tirlite.ir.expr import (
     And,
     Binary,
     Broadcast,
@@ -21,28 +23,23 @@ from tirlite.ir import (
     Call,
     Cast,
     Compare,
-    DType,
     Expr,
     FloatImm,
-    For,
     IntImm,
     LetExpr,
     Load,
     Max,
     Min,
-    Op,
     Or,
     Ramp,
     Select,
-    Steps,
     StringImm,
     Unary,
     Var,
-    While,
-    i64,
-    run,
 )
-from tirlite.ir.checked import bare, checked, has_check, is_checked, mask_of, masked as masked_index, unmasked
+from tirlite.ir.op import Op
+from tirlite.ir.stmt import For, While
+from tirlite.ir.trampoline import Steps, run
 from tirlite.late import LateModule
 from tirlite.record import record
 

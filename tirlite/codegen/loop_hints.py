@@ -7,31 +7,11 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from tirlite.analysis.work import moved_by
-from tirlite.ir import (
-    Add,
-    Allocate,
-    Binary,
-    Buffer,
-    Call,
-    Div,
-    Expr,
-    FloorDiv,
-    For,
-    ForKind,
-    IntImm,
-    Let,
-    Load,
-    Min,
-    Mul,
-    Node,
-    Op,
-    Stmt,
-    Store,
-    Sub,
-    Var,
-    statements_of,
-    walk,
-)
+from tirlite.ir.expr import Add, Binary, Buffer, Call, Div, Expr, FloorDiv, IntImm, Load, Min, Mul, Sub, Var
+from tirlite.ir.node import Node
+from tirlite.ir.op import Op
+from tirlite.ir.stmt import Allocate, For, ForKind, Let, Stmt, Store
+from tirlite.ir.walk import statements_of, walk
 
 if TYPE_CHECKING:
     from tirlite.codegen.llvm.text import ModuleText

@@ -22,37 +22,13 @@ from tirlite.codegen.llvm.values import (
     zero,
 )
 from tirlite.codegen.refused import Refused
-from tirlite.ir import (
-    Add,
-    Buffer,
-    Call,
-    Cast,
-    DType,
-    Expr,
-    IntImm,
-    Load,
-    Max,
-    Min,
-    Mul,
-    Op,
-    Ramp,
-    Select,
-    SeqStmt,
-    Stmt,
-    Store,
-    Sub,
-    Var,
-    bool_,
-    handle,
-    statements_of,
-    u8,
-    u16,
-    u32,
-    u64,
-    walk,
-)
 from tirlite.ir.checked import bare, is_checked
+from tirlite.ir.dtype import DType, bool_, handle, u8, u16, u32, u64
+from tirlite.ir.expr import Add, Buffer, Call, Cast, Expr, IntImm, Load, Max, Min, Mul, Ramp, Select, Sub, Var
 from tirlite.ir.loop_values import Counted, author_name, in_written_order
+from tirlite.ir.op import Op
+from tirlite.ir.stmt import SeqStmt, Stmt, Store
+from tirlite.ir.walk import statements_of, walk
 from tirlite.record import record
 
 # Offsets up to this are added up before code is written; an access beyond is out of bounds, or as rare.

@@ -9,25 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from tirlite.codegen.storage import Home, Storage
-from tirlite.ir import (
-    Allocate,
-    AttrStmt,
-    Buffer,
-    Call,
-    Expr,
-    For,
-    IfThenElse,
-    KernelCall,
-    Let,
-    Load,
-    SeqStmt,
-    Stmt,
-    Var,
-    View,
-    While,
-    statements,
-    walk,
-)
+from tirlite.ir.expr import Buffer, Call, Expr, Load, Var
+from tirlite.ir.kernel_call import KernelCall
+from tirlite.ir.stmt import Allocate, AttrStmt, For, IfThenElse, Let, SeqStmt, Stmt, View, While
+from tirlite.ir.walk import statements, walk
 from tirlite.record import record
 
 LOOP_WEIGHT = 20  # what a loop costs LLVM, in statements

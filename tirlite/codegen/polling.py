@@ -4,30 +4,12 @@ from __future__ import annotations
 
 from tirlite.codegen.faults import KernelFunction
 from tirlite.codegen.llvm.values import Value, integer
-from tirlite.ir import (
-    GE,
-    GT,
-    LE,
-    LT,
-    Add,
-    Expr,
-    For,
-    IntImm,
-    KernelCall,
-    Let,
-    Load,
-    Node,
-    Ramp,
-    Store,
-    Sub,
-    Var,
-    While,
-    conjuncts,
-    i64,
-    statements,
-    statements_of,
-    walk,
-)
+from tirlite.ir.dtype import i64
+from tirlite.ir.expr import GE, GT, LE, LT, Add, Expr, IntImm, Load, Ramp, Sub, Var
+from tirlite.ir.kernel_call import KernelCall
+from tirlite.ir.node import Node
+from tirlite.ir.stmt import For, Let, Store, While
+from tirlite.ir.walk import conjuncts, statements, statements_of, walk
 from tirlite.record import record
 from tirlite.target.convention import POLL
 

@@ -20,37 +20,29 @@ from tirlite.codegen.refused import Refused
 from tirlite.codegen.storage import Home, Storage
 from tirlite.codegen.whole_rows import as_one_row
 from tirlite.codegen.work import Work, is_unbound, iterations_between, polls_between, work_of
-from tirlite.ir import (
+from tirlite.ir.checked import has_check, is_checked, mask_of
+from tirlite.ir.dtype import f64, handle, i64
+from tirlite.ir.expr import Buffer, Call, Expr, Ramp, Var
+from tirlite.ir.kernel_call import KernelCall
+from tirlite.ir.loop_values import counted_by
+from tirlite.ir.node import Node
+from tirlite.ir.op import Op
+from tirlite.ir.stmt import (
     Allocate,
     Assert,
     AttrStmt,
-    Buffer,
-    Call,
     Evaluate,
-    Expr,
     For,
     IfThenElse,
-    KernelCall,
     Let,
-    Node,
-    Op,
-    Ramp,
     SeqStmt,
-    Steps,
     Stmt,
     Store,
-    Var,
     View,
     While,
-    f64,
-    handle,
-    i64,
-    run,
-    statements_of,
-    walk,
 )
-from tirlite.ir.checked import has_check, is_checked, mask_of
-from tirlite.ir.loop_values import counted_by
+from tirlite.ir.trampoline import Steps, run
+from tirlite.ir.walk import statements_of, walk
 from tirlite.late import LateModule
 
 if TYPE_CHECKING:

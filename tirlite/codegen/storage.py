@@ -17,23 +17,12 @@ from typing import TYPE_CHECKING
 from tirlite.analysis import ShapePlan, shape_plan
 from tirlite.analysis.work import distributed_loops
 from tirlite.codegen.refused import BufferTooLarge
-from tirlite.ir import (
-    Allocate,
-    Buffer,
-    Call,
-    Expr,
-    For,
-    Function,
-    LetExpr,
-    Load,
-    PrimFunc,
-    Var,
-    callees,
-    calls_in,
-    statements,
-    walk,
-)
+from tirlite.ir.expr import Buffer, Call, Expr, LetExpr, Load, Var
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.kernel_call import Function, callees, calls_in
 from tirlite.ir.shapes import constant_bytes
+from tirlite.ir.stmt import Allocate, For
+from tirlite.ir.walk import statements, walk
 from tirlite.record import record
 
 if TYPE_CHECKING:

@@ -22,22 +22,13 @@ from tirlite.codegen.llvm.text import FunctionText
 from tirlite.codegen.llvm.values import Value, integer
 from tirlite.codegen.memory import Place
 from tirlite.codegen.work import goes_over_the_rest
-from tirlite.ir import (
-    Allocate,
-    AttrKey,
-    AttrStmt,
-    Buffer,
-    For,
-    Let,
-    PrimFunc,
-    Ramp,
-    Store,
-    i64,
-    run,
-    statements_of,
-    walk,
-)
 from tirlite.ir.checked import mask_of
+from tirlite.ir.dtype import i64
+from tirlite.ir.expr import Buffer, Ramp
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.stmt import Allocate, AttrKey, AttrStmt, For, Let, Store
+from tirlite.ir.trampoline import run
+from tirlite.ir.walk import statements_of, walk
 
 # The bytes that such an instruction writes at once, at addresses that are multiples of these.
 _ALIGNMENT = 16

@@ -10,20 +10,10 @@ from __future__ import annotations
 from tirlite.analysis.work import moved_by
 from tirlite.codegen.expressions import Expressions
 from tirlite.codegen.llvm.values import Value, integer
-from tirlite.ir import (
-    Allocate,
-    For,
-    ForKind,
-    IfThenElse,
-    Let,
-    Load,
-    Node,
-    SeqStmt,
-    Store,
-    Var,
-    statements,
-    walk,
-)
+from tirlite.ir.expr import Load, Var
+from tirlite.ir.node import Node
+from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Store
+from tirlite.ir.walk import statements, walk
 
 _IN_ORDER = (ForKind.SERIAL, ForKind.PARALLEL)
 _TAKEN = (Store, Let, IfThenElse, Allocate, SeqStmt)

@@ -7,40 +7,26 @@ from collections.abc import Iterator
 from tirlite.codegen.expressions import Expressions
 from tirlite.codegen.llvm.text import FunctionText
 from tirlite.codegen.llvm.values import Value, decimal, integer
-from tirlite.ir import (
-    Add,
+from tirlite.ir.dtype import f64, i64
+from tirlite.ir.expr import Add, Call, Expr, FloorDiv, IntImm, LetExpr, Load, Min, Mul, Ramp, Sub, Var
+from tirlite.ir.kernel_call import KernelCall
+from tirlite.ir.stmt import (
     Allocate,
     Assert,
     AttrStmt,
-    Call,
     Evaluate,
-    Expr,
-    FloorDiv,
     For,
     ForKind,
     IfThenElse,
-    IntImm,
-    KernelCall,
     Let,
-    LetExpr,
-    Load,
-    Min,
-    Mul,
-    Ramp,
     SeqStmt,
-    Steps,
     Stmt,
     Store,
-    Sub,
-    Var,
     View,
     While,
-    f64,
-    i64,
-    run,
-    statements,
-    walk,
 )
+from tirlite.ir.trampoline import Steps, run
+from tirlite.ir.walk import statements, walk
 from tirlite.record import record
 
 # What stands in for the iterations of a loop whose bounds are known inside alone.

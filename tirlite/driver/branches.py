@@ -11,7 +11,9 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from tirlite.ir import (
+from tirlite.ir.checked import ELSE_IN_THE_OTHER
+from tirlite.ir.dtype import i64
+from tirlite.ir.expr import (
     EQ,
     GE,
     GT,
@@ -19,34 +21,24 @@ from tirlite.ir import (
     LT,
     NE,
     Add,
-    Allocate,
     And,
-    Assert,
     Binary,
     Compare,
     Expr,
     FloorDiv,
-    For,
-    IfThenElse,
     IntImm,
-    Let,
     Max,
     Min,
     Mul,
-    Node,
     Not,
     Or,
-    PrimFunc,
-    SeqStmt,
     Sub,
     Var,
-    View,
-    i64,
-    statements,
-    statements_of,
-    walk,
 )
-from tirlite.ir.checked import ELSE_IN_THE_OTHER
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.node import Node
+from tirlite.ir.stmt import Allocate, Assert, For, IfThenElse, Let, SeqStmt, View
+from tirlite.ir.walk import statements, statements_of, walk
 
 # A part of fewer statements takes LLVM less time than a module of its own.
 _FEWEST = 32

@@ -21,33 +21,31 @@ from tirlite.interp.memory import fresh, owner_of, refuse, size_of, view
 from tirlite.interp.place import extents
 from tirlite.interp.program import Block, Marks, Values
 from tirlite.interp.threads import close_threads, once_a_block, open_threads, passes_of
-from tirlite.ir import (
+from tirlite.ir.assertion import failure, shown
+from tirlite.ir.expr import Buffer, Var
+from tirlite.ir.faults import CallExtent, OutOfMemory, ViewOutOfBounds
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.kernel_call import KernelCall
+from tirlite.ir.loop_values import counted_by
+from tirlite.ir.printing import PRINTED, is_print, printed, put, text_and_values
+from tirlite.ir.stmt import (
     Allocate,
     Assert,
     AttrStmt,
-    Buffer,
     Evaluate,
     For,
     ForKind,
     IfThenElse,
-    KernelCall,
     Let,
-    PrimFunc,
     SeqStmt,
-    Steps,
     Stmt,
     Store,
-    Var,
     View,
     While,
-    failure,
-    shown,
-    statements,
 )
-from tirlite.ir.faults import CallExtent, OutOfMemory, ViewOutOfBounds
-from tirlite.ir.loop_values import counted_by
-from tirlite.ir.printing import PRINTED, is_print, printed, put, text_and_values
 from tirlite.ir.thread_tag import ThreadRole, thread_role
+from tirlite.ir.trampoline import Steps
+from tirlite.ir.walk import statements
 
 # What most loops count, and how many numbers are made at once for the others.
 _SMALL, _AT_ONCE = tuple(np.arange(256)), 64

@@ -11,34 +11,12 @@ from functools import reduce
 
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.work import moved_by
-from tirlite.ir import (
-    GE,
-    LE,
-    Add,
-    And,
-    Expr,
-    FloorDiv,
-    For,
-    IfThenElse,
-    Let,
-    Load,
-    Max,
-    Min,
-    Mul,
-    Or,
-    Ramp,
-    SeqStmt,
-    Stmt,
-    Store,
-    Sub,
-    Var,
-    const,
-    i64,
-    statements,
-    substitute,
-    walk,
-)
+from tirlite.ir.dtype import i64
 from tirlite.ir.equal import are_equal
+from tirlite.ir.expr import GE, LE, Add, And, Expr, FloorDiv, Load, Max, Min, Mul, Or, Ramp, Sub, Var, const
+from tirlite.ir.rewrite import substitute
+from tirlite.ir.stmt import For, IfThenElse, Let, SeqStmt, Stmt, Store
+from tirlite.ir.walk import statements, walk
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.by_vectors import widths_of
 from tirlite.rewrite.lanes import Lanes, NotVector, held

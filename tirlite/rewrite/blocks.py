@@ -9,37 +9,13 @@ from tirlite.analysis.integers.definitions import Definitions
 from tirlite.analysis.reductions import AnyUpdate, PairUpdate, Update
 from tirlite.analysis.regrouping import updates_in
 from tirlite.analysis.work import has_much_to_do
-from tirlite.ir import (
-    GT,
-    Add,
-    Allocate,
-    Buffer,
-    Expr,
-    FloorDiv,
-    For,
-    ForKind,
-    IfThenElse,
-    IntImm,
-    Let,
-    Load,
-    Max,
-    Min,
-    Mul,
-    Node,
-    Ramp,
-    Rule,
-    SeqStmt,
-    Stmt,
-    Store,
-    Sub,
-    Var,
-    const,
-    i64,
-    rewrite,
-    statements,
-    walk,
-)
+from tirlite.ir.dtype import i64
+from tirlite.ir.expr import GT, Add, Buffer, Expr, FloorDiv, IntImm, Load, Max, Min, Mul, Ramp, Sub, Var, const
+from tirlite.ir.node import Node
+from tirlite.ir.rewrite import Rule, rewrite
 from tirlite.ir.shapes import constant_bytes
+from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store
+from tirlite.ir.walk import statements, walk
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.first_place import Search, search_in
 from tirlite.rewrite.lane_partials import Partials

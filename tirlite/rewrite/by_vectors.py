@@ -7,7 +7,8 @@ from functools import reduce
 
 from tirlite.analysis.streams import held as held_by_caches
 from tirlite.analysis.work import GROUP, MOST_LANES, divides, mentions, widest_computed
-from tirlite.ir import (
+from tirlite.ir.dtype import i64
+from tirlite.ir.expr import (
     GE,
     GT,
     LE,
@@ -17,29 +18,19 @@ from tirlite.ir import (
     Buffer,
     Expr,
     FloorMod,
-    For,
-    ForKind,
-    IfThenElse,
     IntImm,
-    Let,
     Load,
     Min,
     Mul,
-    PrimFunc,
     Ramp,
     Select,
-    SeqStmt,
-    Stmt,
-    Store,
     Sub,
     Var,
-    While,
     const,
-    i64,
-    statements,
-    statements_of,
-    walk,
 )
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.stmt import For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, While
+from tirlite.ir.walk import statements, statements_of, walk
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.lanes import Lanes, NotVector, first_lanes, held, iterations, last_whole
 from tirlite.rewrite.taps import written_out

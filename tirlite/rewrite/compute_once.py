@@ -8,37 +8,12 @@ from typing import TypeGuard
 
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.work import has_much_to_do
-from tirlite.ir import (
-    Add,
-    Allocate,
-    Buffer,
-    Call,
-    Expr,
-    FloorDiv,
-    FloorMod,
-    For,
-    ForKind,
-    IfThenElse,
-    IntImm,
-    Let,
-    Load,
-    Max,
-    Min,
-    Mul,
-    Node,
-    PrimFunc,
-    SeqStmt,
-    Stmt,
-    Store,
-    Sub,
-    TruncDiv,
-    Var,
-    While,
-    i64,
-    statements,
-    statements_of,
-    walk,
-)
+from tirlite.ir.dtype import i64
+from tirlite.ir.expr import Add, Buffer, Call, Expr, FloorDiv, FloorMod, IntImm, Load, Max, Min, Mul, Sub, TruncDiv, Var
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.node import Node
+from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, While
+from tirlite.ir.walk import statements, statements_of, walk
 from tirlite.record import record
 from tirlite.rewrite.pipeline import FactsPass
 

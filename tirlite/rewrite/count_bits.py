@@ -4,35 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 
-from tirlite.ir import (
-    GT,
-    NE,
-    Add,
-    BitAnd,
-    Cast,
-    DType,
-    Expr,
-    IntImm,
-    Let,
-    Load,
-    Mul,
-    Node,
-    ShiftRight,
-    Stmt,
-    Store,
-    Sub,
-    Var,
-    While,
-    const,
-    i8,
-    i16,
-    i32,
-    i64,
-    u8,
-    u16,
-    u32,
-    u64,
-)
+from tirlite.ir.dtype import DType, i8, i16, i32, i64, u8, u16, u32, u64
+from tirlite.ir.expr import GT, NE, Add, BitAnd, Cast, Expr, IntImm, Load, Mul, ShiftRight, Sub, Var, const
+from tirlite.ir.node import Node
+from tirlite.ir.stmt import Let, Stmt, Store, While
 
 # What has no sign, as shifts are to bring in zeros.
 _UNSIGNED = {i8: u8, i16: u16, i32: u32, i64: u64, u8: u8, u16: u16, u32: u32, u64: u64}

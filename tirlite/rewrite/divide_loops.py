@@ -5,30 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tirlite.analysis.facts import Facts
-from tirlite.ir import (
-    Add,
-    Assert,
-    Expr,
-    FloorDiv,
-    FloorMod,
-    For,
-    ForKind,
-    IntImm,
-    Let,
-    Mul,
-    PrimFunc,
-    SeqStmt,
-    Stmt,
-    Store,
-    Var,
-    While,
-    const,
-    i64,
-    statements,
-    statements_of,
-    walk,
-)
 from tirlite.ir.checked import has_check
+from tirlite.ir.dtype import i64
+from tirlite.ir.expr import Add, Expr, FloorDiv, FloorMod, IntImm, Mul, Var, const
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.stmt import Assert, For, ForKind, Let, SeqStmt, Stmt, Store, While
+from tirlite.ir.walk import statements, statements_of, walk
 from tirlite.record import record
 from tirlite.rewrite.pipeline import FactsPass
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tirlite.analysis.facts import Facts
-from tirlite.ir import (
+from tirlite.ir.dtype import i64
+from tirlite.ir.equal import structural_equal
+from tirlite.ir.expr import (
     EQ,
     GE,
     GT,
@@ -18,27 +20,22 @@ from tirlite.ir import (
     Expr,
     FloorDiv,
     FloorMod,
-    For,
-    ForKind,
     IntImm,
-    Let,
     LetExpr,
     Max,
     Min,
     Mul,
     Neg,
-    Node,
     Sub,
     TruncDiv,
     TruncMod,
     Var,
     const,
-    i64,
-    statements,
-    structural_equal,
-    walk,
 )
+from tirlite.ir.node import Node
 from tirlite.ir.rewrite import Rule
+from tirlite.ir.stmt import For, ForKind, Let
+from tirlite.ir.walk import statements, walk
 from tirlite.sizes.unknown import ends
 
 # So many iterations at either end are told apart.

@@ -5,23 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from tirlite.ir import (
-    AttrKey,
-    AttrStmt,
-    For,
-    ForKind,
-    IfThenElse,
-    Load,
-    Permission,
-    PrimFunc,
-    SeqStmt,
-    Store,
-    calls_in,
-    statements,
-    statements_of,
-    walk,
-)
-from tirlite.ir.walk import composites
+from tirlite.ir.expr import Load
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.kernel_call import calls_in
+from tirlite.ir.stmt import AttrKey, AttrStmt, For, ForKind, IfThenElse, Permission, SeqStmt, Store
+from tirlite.ir.walk import composites, statements, statements_of, walk
 from tirlite.record import record
 from tirlite.rewrite.forms import Limits
 from tirlite.rewrite.pipeline import FactsPass, Rewritten

@@ -8,11 +8,13 @@ from typing import cast
 from tirlite.analysis.dependence import writes
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.reductions import PairUpdate, Update
-from tirlite.ir import (
+from tirlite.ir.arg_extremum import is_beyond
+from tirlite.ir.dtype import bool_, i32, i64
+from tirlite.ir.expr import (
+    EQ,
     LE,
     LT,
     Add,
-    Allocate,
     And,
     BitOr,
     Broadcast,
@@ -20,32 +22,20 @@ from tirlite.ir import (
     Call,
     Cast,
     Expr,
-    For,
-    ForKind,
     IntImm,
-    Let,
     Load,
-    Node,
     Not,
-    Op,
     Ramp,
     Select,
-    SeqStmt,
-    Stmt,
-    Store,
     Sub,
     Var,
-    While,
-    bool_,
     const,
-    i32,
-    i64,
-    rewrite,
-    substitute,
-    walk,
 )
-from tirlite.ir.arg_extremum import is_beyond
-from tirlite.ir.expr import EQ
+from tirlite.ir.node import Node
+from tirlite.ir.op import Op
+from tirlite.ir.rewrite import rewrite, substitute
+from tirlite.ir.stmt import Allocate, For, ForKind, Let, SeqStmt, Stmt, Store, While
+from tirlite.ir.walk import walk
 from tirlite.record import record
 from tirlite.rewrite.lanes import Lanes, NotVector, may_fault
 

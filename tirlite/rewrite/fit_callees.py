@@ -10,20 +10,12 @@ from dataclasses import replace
 
 from tirlite.analysis import Extents
 from tirlite.analysis.call_demands import may_be_empty
-from tirlite.ir import (
-    Buffer,
-    Expr,
-    Function,
-    KernelCall,
-    Node,
-    PrimFunc,
-    Steps,
-    Var,
-    calls_in,
-    rewrite,
-    run,
-    substitute,
-)
+from tirlite.ir.expr import Buffer, Expr, Var
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.kernel_call import Function, KernelCall, calls_in
+from tirlite.ir.node import Node
+from tirlite.ir.rewrite import rewrite, substitute
+from tirlite.ir.trampoline import Steps, run
 from tirlite.sizes import Dim
 
 

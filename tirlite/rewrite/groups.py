@@ -11,32 +11,14 @@ from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import replace
 
 from tirlite.analysis.work import mentions
-from tirlite.ir import (
-    EQ,
-    Add,
-    Buffer,
-    Call,
-    Expr,
-    For,
-    IntImm,
-    Let,
-    Load,
-    Mul,
-    Node,
-    Op,
-    Ramp,
-    SeqStmt,
-    Stmt,
-    Store,
-    Var,
-    View,
-    const,
-    i64,
-    rewrite,
-    substitute,
-    walk,
-)
+from tirlite.ir.dtype import i64
 from tirlite.ir.equal import are_equal
+from tirlite.ir.expr import EQ, Add, Buffer, Call, Expr, IntImm, Load, Mul, Ramp, Var, const
+from tirlite.ir.node import Node
+from tirlite.ir.op import Op
+from tirlite.ir.rewrite import rewrite, substitute
+from tirlite.ir.stmt import For, Let, SeqStmt, Stmt, Store, View
+from tirlite.ir.walk import walk
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.lanes import MOST_APART, Lanes
 from tirlite.rewrite.local_elements import with_scalars

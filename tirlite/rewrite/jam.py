@@ -14,31 +14,13 @@ from itertools import groupby
 from tirlite.analysis.access import Allocation, Touch
 from tirlite.analysis.dependence import writes
 from tirlite.analysis.facts import Facts
-from tirlite.ir import (
-    Add,
-    Allocate,
-    Buffer,
-    Expr,
-    For,
-    ForKind,
-    IfThenElse,
-    IntImm,
-    Let,
-    Load,
-    Min,
-    Node,
-    SeqStmt,
-    Stmt,
-    Store,
-    Substitution,
-    Var,
-    const,
-    i64,
-    rewrite,
-    statements,
-    walk,
-)
 from tirlite.ir.checked import has_check
+from tirlite.ir.dtype import i64
+from tirlite.ir.expr import Add, Buffer, Expr, IntImm, Load, Min, Var, const
+from tirlite.ir.node import Node
+from tirlite.ir.rewrite import Substitution, rewrite
+from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store
+from tirlite.ir.walk import statements, walk
 from tirlite.rewrite.lanes import NotVector, held, is_at, is_same_element, iterations, last_whole, may_fault
 
 # Rows of fewer elements than this are known to take too little.

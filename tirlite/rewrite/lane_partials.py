@@ -8,27 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tirlite.analysis.reductions import AnyUpdate, Update
-from tirlite.ir import (
-    Add,
-    Allocate,
-    Broadcast,
-    Buffer,
-    Cast,
-    Expr,
-    Let,
-    Load,
-    Mul,
-    Ramp,
-    Select,
-    Stmt,
-    Store,
-    Var,
-    const,
-    i16,
-    i32,
-    i64,
-)
 from tirlite.ir.dot import dot
+from tirlite.ir.dtype import i16, i32, i64
+from tirlite.ir.expr import Add, Broadcast, Buffer, Cast, Expr, Load, Mul, Ramp, Select, Var, const
+from tirlite.ir.stmt import Allocate, Let, Stmt, Store
 from tirlite.rewrite.lanes import Lanes
 
 _PAIR = 2

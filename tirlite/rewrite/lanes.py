@@ -11,10 +11,13 @@ from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING
 
-from tirlite.ir import (
+from tirlite.ir.checked import masked
+from tirlite.ir.dot import dot
+from tirlite.ir.dtype import bool_, i8, i16, i32, i64
+from tirlite.ir.equal import are_equal
+from tirlite.ir.expr import (
     LT,
     Add,
-    Allocate,
     And,
     Binary,
     BitAnd,
@@ -25,42 +28,26 @@ from tirlite.ir import (
     Compare,
     Expr,
     FloorDiv,
-    For,
-    ForKind,
-    IfThenElse,
     IntImm,
-    Let,
     Load,
     Max,
     Mul,
-    Node,
     Not,
-    Op,
     Or,
     Ramp,
     Select,
-    SeqStmt,
-    Steps,
-    Stmt,
-    Store,
     Sub,
     Unary,
     Var,
-    While,
-    bool_,
     const,
-    i8,
-    i16,
-    i32,
-    i64,
-    run,
-    walk,
 )
-from tirlite.ir.checked import masked
-from tirlite.ir.dot import dot
-from tirlite.ir.equal import are_equal
 from tirlite.ir.faults import SHIFTS, trap_of
+from tirlite.ir.node import Node
+from tirlite.ir.op import Op
 from tirlite.ir.shapes import constant_shape
+from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, While
+from tirlite.ir.trampoline import Steps, run
+from tirlite.ir.walk import walk
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.sizes import Proof
 

@@ -15,33 +15,14 @@ from tirlite.analysis.access import Allocation, Touch
 from tirlite.analysis.dependence import writes
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.work import follows_a_place, place_of
-from tirlite.ir import (
-    LT,
-    Allocate,
-    Buffer,
-    Expr,
-    For,
-    ForKind,
-    IfThenElse,
-    IntImm,
-    Let,
-    LetExpr,
-    Load,
-    Node,
-    Rule,
-    SeqStmt,
-    Stmt,
-    Store,
-    Var,
-    While,
-    rewrite,
-    statements,
-    statements_of,
-    walk,
-)
 from tirlite.ir.checked import has_check
 from tirlite.ir.equal import are_equal
+from tirlite.ir.expr import LT, Buffer, Expr, IntImm, LetExpr, Load, Var
+from tirlite.ir.node import Node
+from tirlite.ir.rewrite import Rule, rewrite
 from tirlite.ir.shapes import constant_shape
+from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, While
+from tirlite.ir.walk import statements, statements_of, walk
 from tirlite.rewrite.lanes import MOST_APART, is_inside, is_same_element
 
 # Registers hold so many elements.

@@ -8,7 +8,8 @@ from math import prod
 from typing import NamedTuple
 
 from tirlite.analysis.work import is_small, is_wide
-from tirlite.ir import (
+from tirlite.ir.dtype import DType, i16, u16
+from tirlite.ir.expr import (
     EQ,
     GE,
     GT,
@@ -16,7 +17,6 @@ from tirlite.ir import (
     LT,
     NE,
     Add,
-    Allocate,
     BitAnd,
     BitOr,
     BitXor,
@@ -25,41 +25,30 @@ from tirlite.ir import (
     Call,
     Cast,
     Compare,
-    DType,
     Expr,
     FloorDiv,
     FloorMod,
-    For,
-    ForKind,
-    IfThenElse,
     IntImm,
-    Let,
     LetExpr,
     Load,
     Max,
     Min,
     Mul,
     Neg,
-    Node,
-    Op,
-    Rule,
     Select,
-    SeqStmt,
     ShiftLeft,
     ShiftRight,
-    Stmt,
-    Store,
     Sub,
     TruncDiv,
     TruncMod,
     Var,
     const,
-    i16,
-    rewrite,
-    statements,
-    u16,
-    walk,
 )
+from tirlite.ir.node import Node
+from tirlite.ir.op import Op
+from tirlite.ir.rewrite import Rule, rewrite
+from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store
+from tirlite.ir.walk import statements, walk
 from tirlite.rewrite.taps import count_of
 
 _SUMS = (Add, Sub, Mul)

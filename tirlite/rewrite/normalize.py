@@ -10,27 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tirlite.ir import (
-    Allocate,
-    AttrKey,
-    AttrStmt,
-    Binary,
-    Buffer,
-    FloatImm,
-    For,
-    IntImm,
-    Let,
-    LetExpr,
-    Load,
-    Node,
-    PrimFunc,
-    SeqStmt,
-    Stmt,
-    Var,
-    View,
-    statements_of,
-)
 from tirlite.ir.demand import pass_call
+from tirlite.ir.expr import Binary, Buffer, FloatImm, IntImm, LetExpr, Load, Var
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.node import Node
+from tirlite.ir.stmt import Allocate, AttrKey, AttrStmt, For, Let, SeqStmt, Stmt, View
+from tirlite.ir.walk import statements_of
 from tirlite.record import record
 
 _MOVED = (AttrKey.STORAGE_SCOPE, AttrKey.VOLATILE_SCOPE)

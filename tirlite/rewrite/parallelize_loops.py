@@ -7,24 +7,11 @@ from math import prod
 
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.work import has_much_to_do
-from tirlite.ir import (
-    Allocate,
-    AttrStmt,
-    Buffer,
-    For,
-    ForKind,
-    IfThenElse,
-    IntImm,
-    Let,
-    PrimFunc,
-    SeqStmt,
-    Stmt,
-    Store,
-    While,
-    statements,
-)
 from tirlite.ir.checked import has_check
-from tirlite.ir.walk import composites
+from tirlite.ir.expr import Buffer, IntImm
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.stmt import Allocate, AttrStmt, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, While
+from tirlite.ir.walk import composites, statements
 from tirlite.record import record
 from tirlite.rewrite.pipeline import FactsPass
 

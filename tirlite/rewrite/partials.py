@@ -11,36 +11,26 @@ from tirlite.analysis.facts import Facts
 from tirlite.analysis.reductions import AnyUpdate, PairUpdate, Update, pair_updates
 from tirlite.analysis.regrouping import updates_in
 from tirlite.analysis.work import has_much_to_do, mentions
-from tirlite.ir import (
+from tirlite.ir.checked import has_check
+from tirlite.ir.dtype import i64
+from tirlite.ir.expr import (
     GE,
     LT,
-    Allocate,
     Buffer,
     Cast,
     Expr,
     FloorDiv,
     FloorMod,
-    For,
-    ForKind,
-    IfThenElse,
     IntImm,
-    Let,
     Load,
     Ramp,
-    SeqStmt,
-    Stmt,
-    Store,
     TruncDiv,
     TruncMod,
     Var,
-    While,
     const,
-    i64,
-    statements,
-    statements_of,
-    walk,
 )
-from tirlite.ir.checked import has_check
+from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, While
+from tirlite.ir.walk import statements, statements_of, walk
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.lane_partials import LanePartials, factors_of, lane_partials, ramp
 from tirlite.rewrite.lanes import (

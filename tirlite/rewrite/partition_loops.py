@@ -4,35 +4,12 @@ from __future__ import annotations
 
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.work import mentions
-from tirlite.ir import (
-    EQ,
-    GE,
-    GT,
-    LE,
-    LT,
-    NE,
-    Assert,
-    FloorDiv,
-    FloorMod,
-    For,
-    ForKind,
-    IfThenElse,
-    Let,
-    Load,
-    Max,
-    Min,
-    PrimFunc,
-    Stmt,
-    Store,
-    TruncDiv,
-    TruncMod,
-    While,
-    i64,
-    statements,
-    statements_of,
-    walk,
-)
 from tirlite.ir.checked import has_check
+from tirlite.ir.dtype import i64
+from tirlite.ir.expr import EQ, GE, GT, LE, LT, NE, FloorDiv, FloorMod, Load, Max, Min, TruncDiv, TruncMod
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.stmt import Assert, For, ForKind, IfThenElse, Let, Stmt, Store, While
+from tirlite.ir.walk import statements, statements_of, walk
 from tirlite.record import record
 from tirlite.rewrite.pipeline import FactsPass
 

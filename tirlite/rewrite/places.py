@@ -9,25 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tirlite.analysis.integers.index_space import IndexSpace
-from tirlite.ir import (
-    Add,
-    Broadcast,
-    Cast,
-    Expr,
-    For,
-    IntImm,
-    Let,
-    Load,
-    Max,
-    Min,
-    Ramp,
-    Stmt,
-    Sub,
-    Var,
-    const,
-    i32,
-    i64,
-)
+from tirlite.ir.dtype import i32, i64
+from tirlite.ir.expr import Add, Broadcast, Cast, Expr, IntImm, Load, Max, Min, Ramp, Sub, Var, const
+from tirlite.ir.stmt import For, Let, Stmt
 from tirlite.rewrite.lanes import Lanes
 from tirlite.sizes import Size
 from tirlite.sizes.unknown import ends, is_nonnegative

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from tirlite.ir import (
+from tirlite.ir.dtype import DType, f32, f64
+from tirlite.ir.equal import structural_equal
+from tirlite.ir.expr import (
     GT,
     LT,
     Broadcast,
@@ -13,28 +15,19 @@ from tirlite.ir import (
     Call,
     Cast,
     Div,
-    DType,
     Expr,
     FloatImm,
-    For,
     IntImm,
-    Let,
     Load,
     Mul,
-    Op,
     Select,
-    Stmt,
-    Store,
     Var,
-    While,
     const,
-    f32,
-    f64,
-    rewrite,
-    statements,
-    structural_equal,
-    walk,
 )
+from tirlite.ir.op import Op
+from tirlite.ir.rewrite import rewrite
+from tirlite.ir.stmt import For, Let, Stmt, Store, While
+from tirlite.ir.walk import statements, walk
 
 # What a divisor is multiplied by where it is smaller or larger than that, so that its reciprocal has all of its digits.
 _SHIFTS = {f32: (100, 24), f64: (900, 60)}

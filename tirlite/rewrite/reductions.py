@@ -10,25 +10,11 @@ from typing import TYPE_CHECKING
 
 from tirlite.analysis.facts import Facts
 from tirlite.diag import Message
-from tirlite.ir import (
-    GE,
-    Expr,
-    For,
-    ForKind,
-    IfThenElse,
-    IntImm,
-    Load,
-    PrimFunc,
-    SeqStmt,
-    Stmt,
-    Store,
-    Var,
-    While,
-    statements_of,
-    walk,
-)
 from tirlite.ir.checked import has_check
-from tirlite.ir.walk import composites, conjuncts
+from tirlite.ir.expr import GE, Expr, IntImm, Load, Var
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.stmt import For, ForKind, IfThenElse, SeqStmt, Stmt, Store, While
+from tirlite.ir.walk import composites, conjuncts, statements_of, walk
 from tirlite.record import record
 from tirlite.rewrite.normalize import Normalize, exchanged
 from tirlite.rewrite.pipeline import FactsPass

@@ -5,30 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tirlite.analysis.facts import Facts
-from tirlite.ir import (
-    Allocate,
-    AttrStmt,
-    Buffer,
-    BufferRef,
-    Call,
-    Expr,
-    For,
-    ForKind,
-    IfThenElse,
-    Let,
-    Load,
-    Node,
-    Op,
-    PrimFunc,
-    Rule,
-    Stmt,
-    Store,
-    Var,
-    View,
-    rewrite,
-    statements,
-    walk,
-)
+from tirlite.ir.expr import Buffer, BufferRef, Call, Expr, Load, Var
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.node import Node
+from tirlite.ir.op import Op
+from tirlite.ir.rewrite import Rule, rewrite
+from tirlite.ir.stmt import Allocate, AttrStmt, For, ForKind, IfThenElse, Let, Stmt, Store, View
+from tirlite.ir.walk import statements, walk
 from tirlite.record import record
 from tirlite.rewrite.pipeline import FactsPass
 

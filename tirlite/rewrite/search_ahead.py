@@ -5,39 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tirlite.analysis.work import asserts_alone
-from tirlite.ir import (
-    LE,
-    LT,
-    Add,
-    And,
-    Assert,
-    Buffer,
-    Call,
-    Expr,
-    For,
-    IfThenElse,
-    IntImm,
-    Let,
-    Load,
-    Node,
-    Not,
-    Op,
-    Ramp,
-    SeqStmt,
-    Stmt,
-    Store,
-    Sub,
-    Var,
-    While,
-    bool_,
-    conjuncts,
-    const,
-    i64,
-    rewrite,
-    structural_equal,
-    walk,
-)
 from tirlite.ir.checked import has_check
+from tirlite.ir.dtype import bool_, i64
+from tirlite.ir.equal import structural_equal
+from tirlite.ir.expr import LE, LT, Add, And, Buffer, Call, Expr, IntImm, Load, Not, Ramp, Sub, Var, const
+from tirlite.ir.node import Node
+from tirlite.ir.op import Op
+from tirlite.ir.rewrite import rewrite
+from tirlite.ir.stmt import Assert, For, IfThenElse, Let, SeqStmt, Stmt, Store, While
+from tirlite.ir.walk import conjuncts, walk
 from tirlite.record import record
 from tirlite.rewrite.lanes import Lanes, NotVector, iterations, last_whole, may_fault
 

@@ -10,31 +10,13 @@ from collections.abc import Iterator
 
 from tirlite.analysis.dependence import Dependence, DependenceKind
 from tirlite.analysis.facts import Facts
-from tirlite.ir import (
-    GE,
-    Add,
-    Expr,
-    For,
-    ForKind,
-    IfThenElse,
-    IntImm,
-    Let,
-    Load,
-    Mul,
-    Node,
-    Select,
-    SeqStmt,
-    Stmt,
-    Store,
-    Sub,
-    Var,
-    const,
-    i64,
-    statements,
-    substitute,
-    walk,
-)
 from tirlite.ir.checked import has_check
+from tirlite.ir.dtype import i64
+from tirlite.ir.expr import GE, Add, Expr, IntImm, Load, Mul, Select, Sub, Var, const
+from tirlite.ir.node import Node
+from tirlite.ir.rewrite import substitute
+from tirlite.ir.stmt import For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store
+from tirlite.ir.walk import statements, walk
 from tirlite.rewrite.affine_exprs import folded, shifted
 from tirlite.rewrite.lanes import held, iterations, last_whole, may_fault
 

@@ -8,23 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tirlite.analysis.facts import Facts
-from tirlite.ir import (
-    Call,
-    Expr,
-    For,
-    IfThenElse,
-    KernelCall,
-    Let,
-    Load,
-    PrimFunc,
-    Select,
-    SeqStmt,
-    Stmt,
-    Store,
-    Var,
-    walk,
-)
 from tirlite.ir.checked import has_check
+from tirlite.ir.expr import Call, Expr, Load, Select, Var
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.kernel_call import KernelCall
+from tirlite.ir.stmt import For, IfThenElse, Let, SeqStmt, Stmt, Store
+from tirlite.ir.walk import walk
 from tirlite.rewrite.lanes import is_at, is_inside, may_fault
 
 # A branch around so much more is worth taking.

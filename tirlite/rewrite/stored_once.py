@@ -10,32 +10,14 @@ from collections.abc import Iterator, Sequence
 
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.work import moved_by
-from tirlite.ir import (
-    LT,
-    Add,
-    Expr,
-    For,
-    IfThenElse,
-    Let,
-    LetExpr,
-    Load,
-    Max,
-    Min,
-    Node,
-    SeqStmt,
-    Stmt,
-    Store,
-    Sub,
-    Var,
-    const,
-    i64,
-    rewrite,
-    statements,
-    substitute,
-    walk,
-)
 from tirlite.ir.checked import has_check
+from tirlite.ir.dtype import i64
 from tirlite.ir.equal import are_equal
+from tirlite.ir.expr import LT, Add, Expr, LetExpr, Load, Max, Min, Sub, Var, const
+from tirlite.ir.node import Node
+from tirlite.ir.rewrite import rewrite, substitute
+from tirlite.ir.stmt import For, IfThenElse, Let, SeqStmt, Stmt, Store
+from tirlite.ir.walk import statements, walk
 from tirlite.rewrite.affine_exprs import folded
 
 

@@ -8,34 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tirlite.ir import (
-    GE,
-    Add,
-    Allocate,
-    Buffer,
-    Expr,
-    For,
-    ForKind,
-    IfThenElse,
-    IntImm,
-    Let,
-    Load,
-    Min,
-    Node,
-    Rule,
-    SeqStmt,
-    Stmt,
-    Store,
-    Sub,
-    Var,
-    const,
-    i64,
-    rewrite,
-    statements,
-    substitute,
-    walk,
-)
 from tirlite.ir.checked import has_check
+from tirlite.ir.dtype import i64
+from tirlite.ir.expr import GE, Add, Buffer, Expr, IntImm, Load, Min, Sub, Var, const
+from tirlite.ir.node import Node
+from tirlite.ir.rewrite import Rule, rewrite, substitute
+from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store
+from tirlite.ir.walk import statements, walk
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.columns import takes_rows_of_lanes
 from tirlite.rewrite.jam import Jam, by_rows

@@ -11,31 +11,12 @@ from collections.abc import Container, Iterator
 from functools import reduce
 
 from tirlite.analysis.work import moved_by
-from tirlite.ir import (
-    Add,
-    Allocate,
-    Buffer,
-    Expr,
-    For,
-    ForKind,
-    IntImm,
-    Let,
-    Load,
-    Max,
-    Min,
-    Neg,
-    Node,
-    Ramp,
-    SeqStmt,
-    Stmt,
-    Store,
-    Sub,
-    Var,
-    const,
-    i64,
-    substitute,
-    walk,
-)
+from tirlite.ir.dtype import i64
+from tirlite.ir.expr import Add, Buffer, Expr, IntImm, Load, Max, Min, Neg, Ramp, Sub, Var, const
+from tirlite.ir.node import Node
+from tirlite.ir.rewrite import substitute
+from tirlite.ir.stmt import Allocate, For, ForKind, Let, SeqStmt, Stmt, Store
+from tirlite.ir.walk import walk
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.jam import by_rows
 from tirlite.rewrite.lanes import MOST_APART

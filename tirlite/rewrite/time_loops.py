@@ -6,32 +6,12 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import TypeAlias
 
-from tirlite.ir import (
-    Add,
-    AttrStmt,
-    Buffer,
-    Call,
-    Evaluate,
-    Expr,
-    For,
-    IfThenElse,
-    IntImm,
-    KernelCall,
-    Let,
-    Load,
-    Op,
-    PrimFunc,
-    SeqStmt,
-    Stmt,
-    Store,
-    Sub,
-    Var,
-    While,
-    const,
-    handle,
-    i32,
-    i64,
-)
+from tirlite.ir.dtype import handle, i32, i64
+from tirlite.ir.expr import Add, Buffer, Call, Expr, IntImm, Load, Sub, Var, const
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.kernel_call import KernelCall
+from tirlite.ir.op import Op
+from tirlite.ir.stmt import AttrStmt, Evaluate, For, IfThenElse, Let, SeqStmt, Stmt, Store, While
 from tirlite.record import record
 
 Timed: TypeAlias = For | While | KernelCall

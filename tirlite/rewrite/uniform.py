@@ -8,24 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Container
 
-from tirlite.ir import (
-    Allocate,
-    Buffer,
-    Expr,
-    For,
-    IfThenElse,
-    Let,
-    Load,
-    Node,
-    SeqStmt,
-    Stmt,
-    Store,
-    Var,
-    While,
-    statements,
-    statements_of,
-    walk,
-)
+from tirlite.ir.expr import Buffer, Expr, Load, Var
+from tirlite.ir.node import Node
+from tirlite.ir.stmt import Allocate, For, IfThenElse, Let, SeqStmt, Stmt, Store, While
+from tirlite.ir.walk import statements, statements_of, walk
 
 
 def uniform_scalars(body: SeqStmt, lane: Var) -> frozenset[Buffer]:

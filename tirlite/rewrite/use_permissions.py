@@ -5,26 +5,14 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tirlite.ir import (
-    Add,
-    AttrKey,
-    AttrStmt,
-    Call,
-    Expr,
-    For,
-    Mul,
-    Neg,
-    Node,
-    Op,
-    Permission,
-    PrimFunc,
-    Stmt,
-    Sub,
-    f32,
-    f64,
-    statements_of,
-)
 from tirlite.ir.demand import pass_call
+from tirlite.ir.dtype import f32, f64
+from tirlite.ir.expr import Add, Call, Expr, Mul, Neg, Sub
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.node import Node
+from tirlite.ir.op import Op
+from tirlite.ir.stmt import AttrKey, AttrStmt, For, Permission, Stmt
+from tirlite.ir.walk import statements_of
 from tirlite.record import record
 
 if TYPE_CHECKING:

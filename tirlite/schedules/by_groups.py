@@ -6,35 +6,12 @@ from collections.abc import Generator, Iterator
 from contextlib import suppress
 from functools import reduce
 
-from tirlite.ir import (
-    LE,
-    LT,
-    Add,
-    And,
-    BitXor,
-    Buffer,
-    Call,
-    DType,
-    Expr,
-    For,
-    IfThenElse,
-    Let,
-    Load,
-    Min,
-    Mul,
-    Ramp,
-    Select,
-    SeqStmt,
-    Stmt,
-    Store,
-    Sub,
-    Var,
-    const,
-    i64,
-    structural_equal,
-    substitute,
-)
+from tirlite.ir.dtype import DType, i64
+from tirlite.ir.equal import structural_equal
+from tirlite.ir.expr import LE, LT, Add, And, BitXor, Buffer, Call, Expr, Load, Min, Mul, Ramp, Select, Sub, Var, const
 from tirlite.ir.op import INTERLEAVES
+from tirlite.ir.rewrite import substitute
+from tirlite.ir.stmt import For, IfThenElse, Let, SeqStmt, Stmt, Store
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.lanes import Lanes, NotVector, first_lanes

@@ -8,22 +8,13 @@ from typing import TYPE_CHECKING
 from tirlite.analysis.access import Touch
 from tirlite.analysis.dependence import writes
 from tirlite.analysis.facts import Facts
-from tirlite.ir import (
-    Allocate,
-    Buffer,
-    For,
-    ForKind,
-    Load,
-    Node,
-    PrimFunc,
-    Rule,
-    SeqStmt,
-    Store,
-    Var,
-    rewrite,
-    structural_equal,
-    walk,
-)
+from tirlite.ir.equal import structural_equal
+from tirlite.ir.expr import Buffer, Load, Var
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.node import Node
+from tirlite.ir.rewrite import Rule, rewrite
+from tirlite.ir.stmt import Allocate, For, ForKind, SeqStmt, Store
+from tirlite.ir.walk import walk
 from tirlite.record import record
 from tirlite.rewrite.local_elements import in_scalars
 from tirlite.schedules.handle import BufferName, LoopName, buffer_named, chain_to

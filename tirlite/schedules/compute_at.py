@@ -9,34 +9,14 @@ from tirlite.analysis.access import Allocation, Touch
 from tirlite.analysis.dependence import writes
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.fusion import can_be_reordered
-from tirlite.ir import (
-    Allocate,
-    Buffer,
-    Expr,
-    For,
-    ForKind,
-    IntImm,
-    Load,
-    Max,
-    Min,
-    Node,
-    PrimFunc,
-    Rule,
-    SeqStmt,
-    Stmt,
-    Store,
-    Sub,
-    Var,
-    View,
-    const,
-    i64,
-    rewrite,
-    statements,
-    statements_of,
-    structural_equal,
-    substitute,
-    walk,
-)
+from tirlite.ir.dtype import i64
+from tirlite.ir.equal import structural_equal
+from tirlite.ir.expr import Buffer, Expr, IntImm, Load, Max, Min, Sub, Var, const
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.node import Node
+from tirlite.ir.rewrite import Rule, rewrite, substitute
+from tirlite.ir.stmt import Allocate, For, ForKind, SeqStmt, Stmt, Store, View
+from tirlite.ir.walk import statements, statements_of, walk
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.normalize import Normalize

@@ -7,42 +7,13 @@ from collections.abc import Collection, Iterator, Sequence
 from tirlite.analysis.dependence import writes
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.reductions import update_of
-from tirlite.ir import (
-    Add,
-    Allocate,
-    Buffer,
-    Cast,
-    DType,
-    Expr,
-    FloorDiv,
-    For,
-    ForKind,
-    IntImm,
-    Let,
-    Load,
-    Min,
-    Mul,
-    PrimFunc,
-    Ramp,
-    SeqStmt,
-    Stmt,
-    Store,
-    Sub,
-    Var,
-    View,
-    const,
-    i8,
-    i16,
-    i32,
-    i64,
-    rewrite,
-    statements_of,
-    substitute,
-    u8,
-    walk,
-)
 from tirlite.ir.dot import dot, dot_name
-from tirlite.ir.dtype import dtype_of
+from tirlite.ir.dtype import DType, dtype_of, i8, i16, i32, i64, u8
+from tirlite.ir.expr import Add, Buffer, Cast, Expr, FloorDiv, IntImm, Load, Min, Mul, Ramp, Sub, Var, const
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.rewrite import rewrite, substitute
+from tirlite.ir.stmt import Allocate, For, ForKind, Let, SeqStmt, Stmt, Store, View
+from tirlite.ir.walk import statements_of, walk
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.schedules.handle import LoopName, chain_to

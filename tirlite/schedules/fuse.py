@@ -3,23 +3,11 @@
 from __future__ import annotations
 
 from tirlite.analysis.facts import Facts
-from tirlite.ir import (
-    Add,
-    Expr,
-    FloorDiv,
-    FloorMod,
-    For,
-    ForKind,
-    IntImm,
-    Let,
-    Mul,
-    PrimFunc,
-    SeqStmt,
-    Var,
-    const,
-    i64,
-    statements_of,
-)
+from tirlite.ir.dtype import i64
+from tirlite.ir.expr import Add, Expr, FloorDiv, FloorMod, IntImm, Mul, Var, const
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.stmt import For, ForKind, Let, SeqStmt
+from tirlite.ir.walk import statements_of
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.lanes import iterations

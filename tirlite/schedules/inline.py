@@ -8,22 +8,12 @@ from itertools import pairwise
 from tirlite.analysis.access import Allocation
 from tirlite.analysis.dependence import writes
 from tirlite.analysis.facts import Facts
-from tirlite.ir import (
-    Allocate,
-    Buffer,
-    For,
-    ForKind,
-    Load,
-    Node,
-    PrimFunc,
-    SeqStmt,
-    Stmt,
-    Store,
-    Var,
-    rewrite,
-    substitute,
-    walk,
-)
+from tirlite.ir.expr import Buffer, Load, Var
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.node import Node
+from tirlite.ir.rewrite import rewrite, substitute
+from tirlite.ir.stmt import Allocate, For, ForKind, SeqStmt, Stmt, Store
+from tirlite.ir.walk import walk
 from tirlite.record import record
 from tirlite.rewrite.normalize import Normalize
 from tirlite.schedules.handle import BufferName, buffer_named, loops_around

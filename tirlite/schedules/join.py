@@ -8,29 +8,13 @@ from tirlite.analysis.facts import Facts
 from tirlite.analysis.fusion import can_be_reordered
 from tirlite.analysis.integers.array_bounds import stays_exact
 from tirlite.analysis.integers.index_space import IndexSpace
-from tirlite.ir import (
-    LE,
-    LT,
-    Allocate,
-    And,
-    Call,
-    Expr,
-    For,
-    ForKind,
-    IfThenElse,
-    Let,
-    Load,
-    Max,
-    Min,
-    PrimFunc,
-    SeqStmt,
-    Stmt,
-    Var,
-    structural_equal,
-    substitute,
-    walk,
-)
+from tirlite.ir.equal import structural_equal
+from tirlite.ir.expr import LE, LT, And, Call, Expr, Load, Max, Min, Var
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.rewrite import substitute
 from tirlite.ir.shapes import is_sized_by_load
+from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt
+from tirlite.ir.walk import walk
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import shifted
 from tirlite.rewrite.normalize import exchanged

@@ -6,36 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from tirlite.analysis.dependence import writes
 from tirlite.analysis.facts import Facts
-from tirlite.ir import (
-    LT,
-    Add,
-    Allocate,
-    Buffer,
-    Cast,
-    Expr,
-    FloorDiv,
-    For,
-    IfThenElse,
-    IntImm,
-    Let,
-    Load,
-    PrimFunc,
-    Ramp,
-    SeqStmt,
-    Stmt,
-    Store,
-    Sub,
-    Var,
-    bool_,
-    const,
-    i64,
-    rewrite,
-    statements,
-    structural_equal,
-    substitute,
-    walk,
-)
-from tirlite.ir.dtype import dtype_of
+from tirlite.ir.dtype import bool_, dtype_of, i64
+from tirlite.ir.equal import structural_equal
+from tirlite.ir.expr import LT, Add, Buffer, Cast, Expr, FloorDiv, IntImm, Load, Ramp, Sub, Var, const
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.rewrite import rewrite, substitute
+from tirlite.ir.stmt import Allocate, For, IfThenElse, Let, SeqStmt, Stmt, Store
+from tirlite.ir.walk import statements, walk
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.lanes import Lanes, NotVector

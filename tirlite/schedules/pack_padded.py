@@ -11,13 +11,15 @@ from collections.abc import Iterator, Sequence
 from math import copysign
 
 from tirlite.analysis.facts import Facts
-from tirlite.ir import (
+from tirlite.ir.checked import masked
+from tirlite.ir.dtype import bool_, i64
+from tirlite.ir.equal import structural_equal
+from tirlite.ir.expr import (
     GE,
     GT,
     LE,
     LT,
     Add,
-    Allocate,
     And,
     BitAnd,
     Broadcast,
@@ -28,32 +30,21 @@ from tirlite.ir import (
     FloatImm,
     FloorDiv,
     FloorMod,
-    For,
-    IfThenElse,
     IntImm,
-    Let,
     Load,
     Min,
     Mul,
-    Op,
-    PrimFunc,
     Ramp,
     Select,
-    SeqStmt,
-    Stmt,
-    Store,
     Sub,
     Var,
-    View,
-    bool_,
     const,
-    i64,
-    rewrite,
-    structural_equal,
-    substitute,
-    walk,
 )
-from tirlite.ir.checked import masked
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.op import Op
+from tirlite.ir.rewrite import rewrite, substitute
+from tirlite.ir.stmt import Allocate, For, IfThenElse, Let, SeqStmt, Stmt, Store, View
+from tirlite.ir.walk import walk
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.lanes import Lanes, NotVector, iterations

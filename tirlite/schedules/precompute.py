@@ -5,30 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tirlite.analysis.facts import Facts
-from tirlite.ir import (
-    Allocate,
-    And,
-    Buffer,
-    Call,
-    For,
-    ForKind,
-    LetExpr,
-    Load,
-    Node,
-    Op,
-    Or,
-    PrimFunc,
-    SeqStmt,
-    Stmt,
-    Store,
-    Sub,
-    Var,
-    rewrite,
-    statements,
-    structural_equal,
-    substitute,
-    walk,
-)
+from tirlite.ir.equal import structural_equal
+from tirlite.ir.expr import And, Buffer, Call, LetExpr, Load, Or, Sub, Var
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.node import Node
+from tirlite.ir.op import Op
+from tirlite.ir.rewrite import rewrite, substitute
+from tirlite.ir.stmt import Allocate, For, ForKind, SeqStmt, Stmt, Store
+from tirlite.ir.walk import statements, walk
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.normalize import Normalize

@@ -9,45 +9,27 @@ from tirlite.analysis.facts import Facts
 from tirlite.analysis.fusion import can_be_reordered
 from tirlite.analysis.reductions import Update, neutral
 from tirlite.analysis.regrouping import updates_in
-from tirlite.ir import (
-    EQ,
-    LT,
-    NE,
-    Add,
+from tirlite.ir.equal import structural_equal
+from tirlite.ir.expr import EQ, LT, NE, Add, Buffer, Call, Div, Expr, Load, Max, Mul, Neg, Select, Sub, Var, const
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.node import Node
+from tirlite.ir.op import Op
+from tirlite.ir.rewrite import rewrite, substitute
+from tirlite.ir.stmt import (
     Allocate,
     AttrKey,
     AttrStmt,
-    Buffer,
-    Call,
-    Div,
-    Expr,
     For,
     ForKind,
     IfThenElse,
     Let,
-    Load,
-    Max,
-    Mul,
-    Neg,
-    Node,
-    Op,
     Permission,
-    PrimFunc,
-    Select,
     SeqStmt,
     Stmt,
     Store,
-    Sub,
-    Var,
     While,
-    const,
-    rewrite,
-    statements,
-    statements_of,
-    structural_equal,
-    substitute,
-    walk,
 )
+from tirlite.ir.walk import statements, statements_of, walk
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.normalize import exchanged

@@ -7,24 +7,12 @@ from collections.abc import Callable, Iterator
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.reductions import AnyUpdate, Update
 from tirlite.analysis.regrouping import updates_in
-from tirlite.ir import (
-    Expr,
-    For,
-    ForKind,
-    IfThenElse,
-    Let,
-    PrimFunc,
-    SeqStmt,
-    Stmt,
-    Store,
-    Sub,
-    Var,
-    While,
-    const,
-    i64,
-    rewrite,
-    statements,
-)
+from tirlite.ir.dtype import i64
+from tirlite.ir.expr import Expr, Sub, Var, const
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.rewrite import rewrite
+from tirlite.ir.stmt import For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, While
+from tirlite.ir.walk import statements
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.lane_partials import Partials

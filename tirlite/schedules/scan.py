@@ -5,38 +5,14 @@ from __future__ import annotations
 from tirlite.analysis.dependence import writes
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.reductions import SPELLING, Update, neutral, update_of
-from tirlite.ir import (
-    LT,
-    Add,
-    Allocate,
-    AttrStmt,
-    Binary,
-    Buffer,
-    Expr,
-    FloorDiv,
-    For,
-    ForKind,
-    IfThenElse,
-    Let,
-    Load,
-    Max,
-    Min,
-    Node,
-    PrimFunc,
-    Rule,
-    SeqStmt,
-    Stmt,
-    Store,
-    Sub,
-    Var,
-    const,
-    i64,
-    rewrite,
-    statements_of,
-    structural_equal,
-    substitute,
-    walk,
-)
+from tirlite.ir.dtype import i64
+from tirlite.ir.equal import structural_equal
+from tirlite.ir.expr import LT, Add, Binary, Buffer, Expr, FloorDiv, Load, Max, Min, Sub, Var, const
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.node import Node
+from tirlite.ir.rewrite import Rule, rewrite, substitute
+from tirlite.ir.stmt import Allocate, AttrStmt, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store
+from tirlite.ir.walk import statements_of, walk
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.find_reductions import may_regroup

@@ -11,28 +11,13 @@ from tirlite.analysis.dependence import may_carry
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.regions import is_within
 from tirlite.analysis.temporaries import common_regions, temporaries
-from tirlite.ir import (
-    Allocate,
-    AttrStmt,
-    Buffer,
-    For,
-    ForKind,
-    IfThenElse,
-    Let,
-    Load,
-    Node,
-    PrimFunc,
-    Rule,
-    SeqStmt,
-    Stmt,
-    Store,
-    Var,
-    While,
-    rewrite,
-    statements,
-    statements_of,
-)
+from tirlite.ir.expr import Buffer, Load, Var
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.node import Node
+from tirlite.ir.rewrite import Rule, rewrite
 from tirlite.ir.shapes import has_one_element, is_sized_by_load
+from tirlite.ir.stmt import Allocate, AttrStmt, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, While
+from tirlite.ir.walk import statements, statements_of
 from tirlite.record import record
 from tirlite.rewrite.pipeline import Rewritten
 from tirlite.schedules.compact import compacted

@@ -6,21 +6,12 @@ from functools import partial, reduce
 from numbers import Integral
 
 from tirlite.analysis.facts import Facts
-from tirlite.ir import (
-    GE,
-    And,
-    Expr,
-    For,
-    IfThenElse,
-    Mul,
-    PrimFunc,
-    SeqStmt,
-    Stmt,
-    const,
-    i64,
-    rewrite,
-    statements_of,
-)
+from tirlite.ir.dtype import i64
+from tirlite.ir.expr import GE, And, Expr, Mul, const
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.rewrite import rewrite
+from tirlite.ir.stmt import For, IfThenElse, SeqStmt, Stmt
+from tirlite.ir.walk import statements_of
 from tirlite.record import record
 from tirlite.rewrite.lanes import iterations
 from tirlite.schedules.handle import LoopName, chain_to, handle_of

@@ -6,26 +6,11 @@ from collections.abc import Iterator
 
 from tirlite.analysis.dependence import writes
 from tirlite.analysis.facts import Facts
-from tirlite.ir import (
-    GE,
-    LT,
-    Add,
-    Expr,
-    For,
-    ForKind,
-    IfThenElse,
-    IntImm,
-    Let,
-    Min,
-    PrimFunc,
-    SeqStmt,
-    Stmt,
-    Sub,
-    Var,
-    const,
-    i64,
-    substitute,
-)
+from tirlite.ir.dtype import i64
+from tirlite.ir.expr import GE, LT, Add, Expr, IntImm, Min, Sub, Var, const
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.rewrite import substitute
+from tirlite.ir.stmt import For, ForKind, IfThenElse, Let, SeqStmt, Stmt
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.lanes import iterations, last_whole

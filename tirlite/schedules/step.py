@@ -11,46 +11,35 @@ from typing import TYPE_CHECKING, ClassVar
 from tirlite.analysis.dependence import writes
 from tirlite.analysis.facts import Facts
 from tirlite.diag import KernelError, Message
-from tirlite.ir import (
+from tirlite.ir.checked import has_check
+from tirlite.ir.dtype import i32, i64
+from tirlite.ir.equal import are_equal
+from tirlite.ir.expr import (
     GE,
     LT,
     Add,
-    Allocate,
     And,
-    Assert,
     Broadcast,
     Buffer,
     Cast,
     Expr,
     FloorDiv,
     FloorMod,
-    For,
-    ForKind,
-    IfThenElse,
     IntImm,
     Load,
     Min,
     Mul,
-    Node,
-    PrimFunc,
     Ramp,
-    SeqStmt,
-    Stmt,
-    Store,
     Sub,
     Var,
-    conjuncts,
     const,
-    i32,
-    i64,
-    rewrite,
-    statements_of,
-    substitute,
-    walk,
 )
-from tirlite.ir.checked import has_check
-from tirlite.ir.equal import are_equal
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.node import Node
 from tirlite.ir.printing import prints_in
+from tirlite.ir.rewrite import rewrite, substitute
+from tirlite.ir.stmt import Allocate, Assert, For, ForKind, IfThenElse, SeqStmt, Stmt, Store
+from tirlite.ir.walk import conjuncts, statements_of, walk
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.lanes import iterations
 from tirlite.rewrite.normalize import exchanged

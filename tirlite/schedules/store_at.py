@@ -7,19 +7,10 @@ from dataclasses import replace
 from tirlite.analysis.access import Allocation
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.temporaries import common_regions
-from tirlite.ir import (
-    Expr,
-    FloorMod,
-    For,
-    ForKind,
-    IfThenElse,
-    IntImm,
-    Load,
-    PrimFunc,
-    Store,
-    const,
-    i64,
-)
+from tirlite.ir.dtype import i64
+from tirlite.ir.expr import Expr, FloorMod, IntImm, Load, const
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.stmt import For, ForKind, IfThenElse, Store
 from tirlite.record import record
 from tirlite.rewrite.access_rewrite import Accesses, Reindex
 from tirlite.schedules.compact import MUCH

@@ -11,29 +11,14 @@ import numpy.typing as npt
 from tirlite.analysis.dependence import writes
 from tirlite.analysis.facts import Facts
 from tirlite.diag import KernelRunError
-from tirlite.ir import (
-    Add,
-    Allocate,
-    Buffer,
-    Expr,
-    For,
-    ForKind,
-    Load,
-    Node,
-    PrimFunc,
-    Ramp,
-    Rule,
-    SeqStmt,
-    Store,
-    Sub,
-    Var,
-    rewrite,
-    statements_of,
-    structural_equal,
-    substitute,
-    walk,
-)
+from tirlite.ir.equal import structural_equal
+from tirlite.ir.expr import Add, Buffer, Expr, Load, Ramp, Sub, Var
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.node import Node
+from tirlite.ir.rewrite import Rule, rewrite, substitute
 from tirlite.ir.shapes import constant_shape
+from tirlite.ir.stmt import Allocate, For, ForKind, SeqStmt, Store
+from tirlite.ir.walk import statements_of, walk
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded, index_expr
 from tirlite.rewrite.normalize import Normalize

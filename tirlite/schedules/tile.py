@@ -7,27 +7,11 @@ from itertools import pairwise
 
 from tirlite.analysis.dependence import Dependence
 from tirlite.analysis.facts import Facts
-from tirlite.ir import (
-    GE,
-    LT,
-    Add,
-    And,
-    Expr,
-    For,
-    ForKind,
-    IfThenElse,
-    IntImm,
-    Max,
-    Min,
-    Mul,
-    PrimFunc,
-    SeqStmt,
-    Sub,
-    Var,
-    const,
-    i64,
-    substitute,
-)
+from tirlite.ir.dtype import i64
+from tirlite.ir.expr import GE, LT, Add, And, Expr, IntImm, Max, Min, Mul, Sub, Var, const
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.rewrite import substitute
+from tirlite.ir.stmt import For, ForKind, IfThenElse, SeqStmt
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.schedules.handle import LoopName, chain_to, handle_of

@@ -7,24 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from tirlite.analysis.access import Allocation, Touch
 from tirlite.analysis.dependence import writes
 from tirlite.analysis.facts import Facts
-from tirlite.ir import (
-    Add,
-    For,
-    ForKind,
-    IntImm,
-    Let,
-    PrimFunc,
-    SeqStmt,
-    Stmt,
-    Store,
-    Sub,
-    Var,
-    const,
-    i64,
-    statements,
-    statements_of,
-    substitute,
-)
+from tirlite.ir.dtype import i64
+from tirlite.ir.expr import Add, IntImm, Sub, Var, const
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.rewrite import substitute
+from tirlite.ir.stmt import For, ForKind, Let, SeqStmt, Stmt, Store
+from tirlite.ir.walk import statements, statements_of
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.jam import Jam

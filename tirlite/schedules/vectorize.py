@@ -6,40 +6,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
 from tirlite.analysis.facts import Facts
-from tirlite.ir import (
-    LE,
-    LT,
-    Add,
-    Allocate,
-    Broadcast,
-    Buffer,
-    DType,
-    Expr,
-    For,
-    ForKind,
-    IfThenElse,
-    IntImm,
-    Let,
-    Load,
-    Min,
-    Mul,
-    Node,
-    PrimFunc,
-    Ramp,
-    SeqStmt,
-    Stmt,
-    Store,
-    Sub,
-    Var,
-    bool_,
-    const,
-    i64,
-    rewrite,
-    statements_of,
-    structural_equal,
-    substitute,
-    walk,
-)
+from tirlite.ir.dtype import DType, bool_, i64
+from tirlite.ir.equal import structural_equal
+from tirlite.ir.expr import LE, LT, Add, Broadcast, Buffer, Expr, IntImm, Load, Min, Mul, Ramp, Sub, Var, const
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.node import Node
+from tirlite.ir.rewrite import rewrite, substitute
+from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store
+from tirlite.ir.walk import statements_of, walk
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.lanes import Lanes, NotVector, iterations, last_whole

@@ -19,27 +19,11 @@ from tirlite.analysis.access import WRITE, Allocation, LinearSequence, Region, T
 from tirlite.analysis.facts import Facts, of_facts
 from tirlite.analysis.lifetimes import Lifetime
 from tirlite.analysis.regions import regions_around
-from tirlite.ir import (
-    Allocate,
-    Binary,
-    Broadcast,
-    Buffer,
-    BufferRef,
-    Expr,
-    For,
-    IfThenElse,
-    IntImm,
-    Load,
-    Neg,
-    PrimFunc,
-    Ramp,
-    Stmt,
-    Store,
-    Var,
-    View,
-    statements,
-)
 from tirlite.ir.equal import are_equal
+from tirlite.ir.expr import Binary, Broadcast, Buffer, BufferRef, Expr, IntImm, Load, Neg, Ramp, Var
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.stmt import Allocate, For, IfThenElse, Stmt, Store, View
+from tirlite.ir.walk import statements
 from tirlite.record import cached_property
 
 if TYPE_CHECKING:

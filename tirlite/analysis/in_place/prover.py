@@ -13,24 +13,13 @@ from tirlite.analysis.call_demands import may_be_empty
 from tirlite.analysis.dependence import exclude_each_other, out_of_order, plainly_ordered, relation, shared_loops
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.regions import regions_between
-from tirlite.ir import (
-    AttrKey,
-    AttrStmt,
-    Buffer,
-    For,
-    ForKind,
-    Function,
-    KernelCall,
-    Load,
-    Node,
-    Steps,
-    Stmt,
-    Store,
-    While,
-    run,
-    statements_of,
-    text,
-)
+from tirlite.ir.expr import Buffer, Load
+from tirlite.ir.kernel_call import Function, KernelCall
+from tirlite.ir.node import Node
+from tirlite.ir.printer import text
+from tirlite.ir.stmt import AttrKey, AttrStmt, For, ForKind, Stmt, Store, While
+from tirlite.ir.trampoline import Steps, run
+from tirlite.ir.walk import statements_of
 from tirlite.record import record
 
 Interval = tuple[int, int]

@@ -12,33 +12,13 @@ from typing import Protocol, TypeAlias
 
 from tirlite.analysis.integers.definitions import Loop
 from tirlite.analysis.integers.extents import Extents
-from tirlite.ir import (
-    Add,
-    Allocate,
-    AttrStmt,
-    Buffer,
-    BufferRef,
-    Call,
-    Expr,
-    For,
-    ForKind,
-    IfThenElse,
-    IntImm,
-    Load,
-    Op,
-    PrimFunc,
-    SeqStmt,
-    Steps,
-    Stmt,
-    Store,
-    Sub,
-    View,
-    While,
-    i64,
-    run,
-    statements,
-    walk,
-)
+from tirlite.ir.dtype import i64
+from tirlite.ir.expr import Add, Buffer, BufferRef, Call, Expr, IntImm, Load, Sub
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.op import Op
+from tirlite.ir.stmt import Allocate, AttrStmt, For, ForKind, IfThenElse, SeqStmt, Stmt, Store, View, While
+from tirlite.ir.trampoline import Steps, run
+from tirlite.ir.walk import statements, walk
 from tirlite.record import record
 from tirlite.sizes import Size, ceildiv, maximum, minimum, substitute
 from tirlite.sizes.poly import Atom

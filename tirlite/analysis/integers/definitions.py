@@ -4,23 +4,10 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from tirlite.ir import (
-    Allocate,
-    AttrStmt,
-    Buffer,
-    Expr,
-    For,
-    Let,
-    LetExpr,
-    PrimFunc,
-    SeqStmt,
-    Stmt,
-    Store,
-    Var,
-    View,
-    While,
-    walk,
-)
+from tirlite.ir.expr import Buffer, Expr, LetExpr, Var
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.stmt import Allocate, AttrStmt, For, Let, SeqStmt, Stmt, Store, View, While
+from tirlite.ir.walk import walk
 from tirlite.record import record
 
 Loop: TypeAlias = For | While

@@ -8,27 +8,10 @@ from typing import TypeAlias
 
 from tirlite.analysis.integers.array_bounds import NO_ARRAYS, ArrayBounds, magnitude
 from tirlite.analysis.integers.definitions import Definitions
-from tirlite.ir import (
-    Add,
-    Binary,
-    Broadcast,
-    Call,
-    Cast,
-    Div,
-    DType,
-    Expr,
-    FloatImm,
-    IntImm,
-    Max,
-    Min,
-    Mul,
-    Op,
-    Steps,
-    Sub,
-    Var,
-    f32,
-    f64,
-)
+from tirlite.ir.dtype import DType, f32, f64
+from tirlite.ir.expr import Add, Binary, Broadcast, Call, Cast, Div, Expr, FloatImm, IntImm, Max, Min, Mul, Sub, Var
+from tirlite.ir.op import Op
+from tirlite.ir.trampoline import Steps
 from tirlite.sizes import Size, maximum, minimum
 from tirlite.sizes.unknown import Ends, is_nonnegative, is_positive
 

@@ -8,7 +8,8 @@ from tirlite.analysis.integers.array_bounds import is_exact_index, is_exact_size
 from tirlite.analysis.integers.definitions import Definition, Definitions, Loop
 from tirlite.analysis.integers.extents import Extents
 from tirlite.analysis.integers.float_ends import FloatEnds
-from tirlite.ir import (
+from tirlite.ir.dtype import i64
+from tirlite.ir.expr import (
     EQ,
     GE,
     GT,
@@ -27,30 +28,26 @@ from tirlite.ir import (
     Expr,
     FloorDiv,
     FloorMod,
-    For,
     IntImm,
     Max,
     Min,
     Mul,
     Neg,
     Not,
-    Op,
     Or,
-    PrimFunc,
     Ramp,
     Select,
     ShiftLeft,
     ShiftRight,
-    Steps,
-    Stmt,
     Sub,
     TruncDiv,
     TruncMod,
     Var,
-    While,
-    i64,
-    run,
 )
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.op import Op
+from tirlite.ir.stmt import For, Stmt, While
+from tirlite.ir.trampoline import Steps, run
 from tirlite.record import record
 from tirlite.sizes import Size, maximum, minimum
 from tirlite.sizes.poly import Atom, Composite, bare, terms_of, varies

@@ -15,24 +15,11 @@ import numpy as np
 from tirlite.analysis.param_uses import ParamUses, Use
 from tirlite.analysis.storage_check.resident import Flow, Happening, Region
 from tirlite.analysis.trials.points import Array, Cell, Points, access_at, constant, one_point, sizes_from, trial_value
-from tirlite.ir import (
-    Buffer,
-    Expr,
-    For,
-    ForKind,
-    IfThenElse,
-    Let,
-    Load,
-    PrimFunc,
-    Stmt,
-    Store,
-    TypeCode,
-    Var,
-    View,
-    While,
-    statements,
-    walk,
-)
+from tirlite.ir.dtype import TypeCode
+from tirlite.ir.expr import Buffer, Expr, Load, Var
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.stmt import For, ForKind, IfThenElse, Let, Stmt, Store, View, While
+from tirlite.ir.walk import statements, walk
 from tirlite.record import cached_property, record
 
 _UNORDERED = (ForKind.PARALLEL, ForKind.THREAD, ForKind.VECTORIZED)

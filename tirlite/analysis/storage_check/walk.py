@@ -12,37 +12,27 @@ from typing import Any, TypeAlias
 from tirlite.analysis.param_uses import ParamUses, Use
 from tirlite.analysis.shape_plan import ShapePlan, shape_plan
 from tirlite.analysis.storage_check.resident import Flow, Happening, Region, Resident, Root, Window, Wrong
-from tirlite.ir import (
+from tirlite.ir.expr import Binary, Buffer, BufferRef, Call, Expr, FloatImm, IntImm, LetExpr, Load, Var
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.kernel_call import KernelCall
+from tirlite.ir.node import Node
+from tirlite.ir.op import Op
+from tirlite.ir.stmt import (
     Allocate,
     AttrKey,
     AttrStmt,
-    Binary,
-    Buffer,
-    BufferRef,
-    Call,
-    Expr,
-    FloatImm,
     For,
     ForKind,
     IfThenElse,
-    IntImm,
-    KernelCall,
     Let,
-    LetExpr,
-    Load,
-    Node,
-    Op,
-    PrimFunc,
     SeqStmt,
-    Steps,
     Stmt,
     Store,
-    Var,
     View,
     While,
-    run,
 )
 from tirlite.ir.thread_tag import ThreadRole, is_barrier, thread_role
+from tirlite.ir.trampoline import Steps, run
 
 _Declaration: TypeAlias = Allocate | View
 _DECLARATIONS = (Allocate, View)

@@ -27,35 +27,14 @@ from tirlite.analysis.trials.points import (
     trial_value,
 )
 from tirlite.diag import Span
-from tirlite.ir import (
-    Allocate,
-    And,
-    Assert,
-    AttrStmt,
-    Buffer,
-    BufferRef,
-    Call,
-    Expr,
-    For,
-    Function,
-    IfThenElse,
-    KernelCall,
-    Let,
-    Load,
-    Node,
-    Op,
-    Or,
-    PrimFunc,
-    SeqStmt,
-    Stmt,
-    Store,
-    Var,
-    View,
-    While,
-    statements,
-    walk,
-)
+from tirlite.ir.expr import And, Buffer, BufferRef, Call, Expr, Load, Or, Var
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.kernel_call import Function, KernelCall
+from tirlite.ir.node import Node
+from tirlite.ir.op import Op
 from tirlite.ir.shapes import has_one_element
+from tirlite.ir.stmt import Allocate, Assert, AttrStmt, For, IfThenElse, Let, SeqStmt, Stmt, Store, View, While
+from tirlite.ir.walk import statements, walk
 from tirlite.record import record
 from tirlite.sizes import Dim
 

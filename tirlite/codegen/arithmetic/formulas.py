@@ -7,7 +7,8 @@ from typing import TypeAlias
 
 from tirlite.codegen.llvm.text import FunctionText
 from tirlite.codegen.llvm.values import Value, constant, register_type, undefined
-from tirlite.ir import (
+from tirlite.ir.dtype import DType, f64, handle
+from tirlite.ir.expr import (
     EQ,
     GE,
     GT,
@@ -20,17 +21,14 @@ from tirlite.ir import (
     BitXor,
     Compare,
     Div,
-    DType,
     Mul,
     Neg,
-    Op,
     ShiftLeft,
     ShiftRight,
     Sub,
-    f64,
-    handle,
 )
 from tirlite.ir.formula import Kind, Term
+from tirlite.ir.op import Op
 from tirlite.record import record
 
 Formula: TypeAlias = Callable[..., Term]

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from tirlite.codegen.llvm.text import FunctionText
 from tirlite.codegen.llvm.values import Value, constant, is_half, suffix
-from tirlite.ir import (
+from tirlite.ir.dtype import DType, TypeCode, f32, f64, i32, i64, u16
+from tirlite.ir.expr import (
     EQ,
     GE,
     GT,
@@ -22,7 +23,6 @@ from tirlite.ir import (
     BitOr,
     BitXor,
     Div,
-    DType,
     Expr,
     FloorDiv,
     FloorMod,
@@ -37,12 +37,6 @@ from tirlite.ir import (
     Sub,
     TruncDiv,
     TruncMod,
-    TypeCode,
-    f32,
-    f64,
-    i32,
-    i64,
-    u16,
 )
 
 _PLAIN: dict[type[Expr], tuple[str, str, str]] = {  # on integers, on floats, on bools

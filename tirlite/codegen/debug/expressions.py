@@ -20,26 +20,13 @@ from tirlite.codegen.expressions import Expressions, Side, are_neighbours
 from tirlite.codegen.faults import require_inside
 from tirlite.codegen.llvm.values import FALSE, Value, flags_of, integer, undefined, zero
 from tirlite.codegen.memory import demand_plain
-from tirlite.ir import (
-    Binary,
-    Buffer,
-    Call,
-    DType,
-    Expr,
-    FloorDiv,
-    FloorMod,
-    Load,
-    Op,
-    Steps,
-    Store,
-    TruncDiv,
-    TruncMod,
-    Var,
-    bool_,
-    i64,
-)
 from tirlite.ir.checked import bare, is_checked, mask_of, unmasked
+from tirlite.ir.dtype import DType, bool_, i64
+from tirlite.ir.expr import Binary, Buffer, Call, Expr, FloorDiv, FloorMod, Load, TruncDiv, TruncMod, Var
 from tirlite.ir.faults import SHIFTS
+from tirlite.ir.op import Op
+from tirlite.ir.stmt import Store
+from tirlite.ir.trampoline import Steps
 
 
 class CheckedAccesses(Expressions):

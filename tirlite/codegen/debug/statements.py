@@ -26,24 +26,12 @@ from tirlite.codegen.pieces import Weights
 from tirlite.codegen.reports import AssertReport, ExtentReport, MemoryReport
 from tirlite.codegen.statements import Statements
 from tirlite.codegen.storage import Home, Storage, padded_bytes
-from tirlite.ir import (
-    Allocate,
-    Assert,
-    Buffer,
-    For,
-    KernelCall,
-    Let,
-    Steps,
-    Store,
-    Var,
-    View,
-    While,
-    bool_,
-    handle,
-    i8,
-    i64,
-    walk,
-)
+from tirlite.ir.dtype import bool_, handle, i8, i64
+from tirlite.ir.expr import Buffer, Var
+from tirlite.ir.kernel_call import KernelCall
+from tirlite.ir.stmt import Allocate, Assert, For, Let, Store, View, While
+from tirlite.ir.trampoline import Steps
+from tirlite.ir.walk import walk
 from tirlite.record import record
 
 

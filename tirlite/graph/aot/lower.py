@@ -24,36 +24,14 @@ from tirlite.graph.op import Op, Sizes
 from tirlite.graph.program import Block, Part, Program, extents_found, program
 from tirlite.graph.run_dims import RunDim, most_of, run_dims, wanted
 from tirlite.graph.types import TensorType, same_type, tensors
-from tirlite.ir import (
-    EQ,
-    LE,
-    Allocate,
-    And,
-    Assert,
-    Buffer,
-    BufferRef,
-    IfThenElse,
-    IntImm,
-    KernelCall,
-    Let as LetStmt,
-    Load,
-    Max,
-    Min,
-    PrimFunc,
-    SeqStmt,
-    Steps,
-    Stmt,
-    Store,
-    Var as Scalar,
-    View,
-    While,
-    bool_,
-    const,
-    i64,
-    run,
-    validate,
-)
+from tirlite.ir.dtype import bool_, i64
+from tirlite.ir.expr import EQ, LE, And, Buffer, BufferRef, IntImm, Load, Max, Min, Var as Scalar, const
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.kernel_call import KernelCall
 from tirlite.ir.size import expr_of
+from tirlite.ir.stmt import Allocate, Assert, IfThenElse, Let as LetStmt, SeqStmt, Stmt, Store, View, While
+from tirlite.ir.trampoline import Steps, run
+from tirlite.ir.validate import validate
 from tirlite.record import record
 from tirlite.sizes import Dim, Size
 from tirlite.sizes.poly import inside_out

@@ -18,32 +18,12 @@ from tirlite.graph.expr import Call
 from tirlite.graph.extents import is_equal
 from tirlite.graph.op import Op
 from tirlite.graph.types import TensorType
-from tirlite.ir import (
-    Add,
-    AttrKey,
-    AttrStmt,
-    Buffer,
-    Cast,
-    DType,
-    Expr,
-    Let as LetStmt,
-    LetExpr,
-    Load,
-    Mul,
-    Neg,
-    Permission,
-    PrimFunc,
-    SeqStmt,
-    Stmt,
-    Store,
-    Sub,
-    Var,
-    View,
-    const,
-    i64,
-)
+from tirlite.ir.dtype import DType, i64
+from tirlite.ir.expr import Add, Buffer, Cast, Expr, LetExpr, Load, Mul, Neg, Sub, Var, const
+from tirlite.ir.func import PrimFunc
 from tirlite.ir.node import Node
 from tirlite.ir.rewrite import rewrite
+from tirlite.ir.stmt import AttrKey, AttrStmt, Let as LetStmt, Permission, SeqStmt, Stmt, Store, View
 from tirlite.ir.walk import walk
 from tirlite.kernels.operators.elementwise import computed_in, converted
 from tirlite.kernels.operators.shapes import Axis, Extent, broadcast, is_one, is_same, product

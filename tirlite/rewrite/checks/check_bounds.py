@@ -5,24 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from tirlite.analysis.facts import Facts
-from tirlite.ir import (
-    Allocate,
-    AttrKey,
-    AttrStmt,
-    Binary,
-    Buffer,
-    Expr,
-    FloatImm,
-    For,
-    IntImm,
-    Load,
-    Node,
-    PrimFunc,
-    Store,
-    Var,
-    View,
-    calls_in,
-)
+from tirlite.ir.expr import Binary, Buffer, Expr, FloatImm, IntImm, Load, Var
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.kernel_call import calls_in
+from tirlite.ir.node import Node
+from tirlite.ir.stmt import Allocate, AttrKey, AttrStmt, For, Store, View
 from tirlite.record import record
 from tirlite.rewrite.pipeline import FactsPass
 

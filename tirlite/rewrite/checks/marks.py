@@ -11,45 +11,16 @@ from tirlite.analysis.facts import Facts
 from tirlite.analysis.refuted import find_outside, find_unwritten
 from tirlite.analysis.safety import Demand, Judged, Safety, Verdict, apart, plain_safety_of, safety_of
 from tirlite.diag import Message
-from tirlite.ir import (
-    GT,
-    LE,
-    Allocate,
-    And,
-    Assert,
-    AttrKey,
-    AttrStmt,
-    Buffer,
-    BufferRef,
-    Call,
-    Cast,
-    Expr,
-    For,
-    Function,
-    IfThenElse,
-    KernelCall,
-    Let,
-    Load,
-    Max,
-    Min,
-    Node,
-    Op,
-    Or,
-    PrimFunc,
-    SeqStmt,
-    Stmt,
-    Store,
-    Substitution,
-    Var,
-    View,
-    calls_in,
-    const,
-    i64,
-    rewrite,
-    statements_of,
-)
 from tirlite.ir.checked import ELSE_IN_ORDER, bare, checked, is_checked
-from tirlite.ir.rewrite import Rule
+from tirlite.ir.dtype import i64
+from tirlite.ir.expr import GT, LE, And, Buffer, BufferRef, Call, Cast, Expr, Load, Max, Min, Or, Var, const
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.kernel_call import Function, KernelCall, calls_in
+from tirlite.ir.node import Node
+from tirlite.ir.op import Op
+from tirlite.ir.rewrite import Rule, Substitution, rewrite
+from tirlite.ir.stmt import Allocate, Assert, AttrKey, AttrStmt, For, IfThenElse, Let, SeqStmt, Stmt, Store, View
+from tirlite.ir.walk import statements_of
 from tirlite.rewrite.renamer import Renamer
 from tirlite.sizes import Size
 from tirlite.sizes.poly import of_terms, terms_of

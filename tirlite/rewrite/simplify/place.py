@@ -7,29 +7,15 @@ from contextlib import contextmanager
 
 from tirlite.analysis.integers.definitions import Definition
 from tirlite.analysis.integers.index_space import IndexSpace
-from tirlite.ir import (
-    Binary,
-    Buffer,
-    Call,
-    Expr,
-    For,
-    IntImm,
-    LetExpr,
-    Load,
-    Max,
-    Min,
-    Node,
-    Op,
-    PrimFunc,
-    ShiftLeft,
-    ShiftRight,
-    Steps,
-    Var,
-    i64,
-    run,
-    walk,
-)
+from tirlite.ir.dtype import i64
+from tirlite.ir.expr import Binary, Buffer, Call, Expr, IntImm, LetExpr, Load, Max, Min, ShiftLeft, ShiftRight, Var
 from tirlite.ir.faults import trap_of
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.node import Node
+from tirlite.ir.op import Op
+from tirlite.ir.stmt import For
+from tirlite.ir.trampoline import Steps, run
+from tirlite.ir.walk import walk
 from tirlite.record import record
 from tirlite.sizes import Size, maximum, minimum, substitute
 from tirlite.sizes.division import divisor_of

@@ -6,32 +6,15 @@ from collections.abc import Callable, Mapping
 from operator import is_
 from typing import Any, overload
 
-from tirlite.ir import (
-    And,
-    Assert,
-    Call,
-    Expr,
-    For,
-    ForKind,
-    IfThenElse,
-    IntImm,
-    Let,
-    LetExpr,
-    Node,
-    Op,
-    Or,
-    PrimFunc,
-    SeqStmt,
-    Steps,
-    Stmt,
-    Var,
-    While,
-    rebuild,
-    run,
-    substitute,
-    walk,
-)
 from tirlite.ir.demand import pass_call
+from tirlite.ir.expr import And, Call, Expr, IntImm, LetExpr, Or, Var
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.node import Node
+from tirlite.ir.op import Op
+from tirlite.ir.rewrite import rebuild, substitute
+from tirlite.ir.stmt import Assert, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, While
+from tirlite.ir.trampoline import Steps, run
+from tirlite.ir.walk import walk
 from tirlite.record import record
 from tirlite.rewrite.simplify.place import Place
 from tirlite.rewrite.simplify.rules import RULES

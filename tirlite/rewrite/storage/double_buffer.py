@@ -19,41 +19,15 @@ from tirlite.analysis.fusion import can_be_reordered
 from tirlite.analysis.integers.definitions import Definitions
 from tirlite.analysis.regions import is_within, regions_around
 from tirlite.diag import Message
-from tirlite.ir import (
-    GT,
-    LT,
-    Add,
-    Allocate,
-    AttrKey,
-    AttrStmt,
-    Buffer,
-    Expr,
-    FloorDiv,
-    FloorMod,
-    For,
-    ForKind,
-    IfThenElse,
-    Let,
-    Load,
-    Node,
-    PrimFunc,
-    Rule,
-    SeqStmt,
-    Stmt,
-    Store,
-    Sub,
-    Var,
-    View,
-    const,
-    i64,
-    rewrite,
-    statements,
-    statements_of,
-    substitute,
-    text,
-    walk,
-)
 from tirlite.ir.demand import pass_call
+from tirlite.ir.dtype import i64
+from tirlite.ir.expr import GT, LT, Add, Buffer, Expr, FloorDiv, FloorMod, Load, Sub, Var, const
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.node import Node
+from tirlite.ir.printer import text
+from tirlite.ir.rewrite import Rule, rewrite, substitute
+from tirlite.ir.stmt import Allocate, AttrKey, AttrStmt, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, View
+from tirlite.ir.walk import statements, statements_of, walk
 from tirlite.record import record
 from tirlite.rewrite.normalize import Normalize
 from tirlite.rewrite.simplify.simplify import simplified

@@ -11,28 +11,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from tirlite.analysis.facts import Facts
-from tirlite.ir import (
-    Allocate,
-    Buffer,
-    BufferRef,
-    Call,
-    Expr,
-    Function,
-    KernelCall,
-    LetExpr,
-    Load,
-    PrimFunc,
-    SeqStmt,
-    Stmt,
-    TypeCode,
-    Var,
-    callees,
-    calls_in,
-    rewrite,
-    substitute,
-    walk,
-)
+from tirlite.ir.dtype import TypeCode
+from tirlite.ir.expr import Buffer, BufferRef, Call, Expr, LetExpr, Load, Var
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.kernel_call import Function, KernelCall, callees, calls_in
+from tirlite.ir.rewrite import rewrite, substitute
 from tirlite.ir.shapes import constant_bytes
+from tirlite.ir.stmt import Allocate, SeqStmt, Stmt
+from tirlite.ir.walk import walk
 from tirlite.plan import Rank, StorageScope
 from tirlite.record import record
 from tirlite.rewrite.fit_callees import fit_callees

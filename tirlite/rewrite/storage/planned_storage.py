@@ -14,29 +14,14 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from tirlite.analysis.facts import Facts
 from tirlite.diag import CapacityError, InternalError, Message
-from tirlite.ir import (
-    Allocate,
-    Buffer,
-    DType,
-    Expr,
-    For,
-    ForKind,
-    IntImm,
-    Let,
-    Node,
-    PrimFunc,
-    Rule,
-    SeqStmt,
-    Stmt,
-    Store,
-    Var,
-    View,
-    While,
-    calls_in,
-    rewrite,
-    statements_of,
-    walk,
-)
+from tirlite.ir.dtype import DType
+from tirlite.ir.expr import Buffer, Expr, IntImm, Var
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.kernel_call import calls_in
+from tirlite.ir.node import Node
+from tirlite.ir.rewrite import Rule, rewrite
+from tirlite.ir.stmt import Allocate, For, ForKind, Let, SeqStmt, Stmt, Store, View, While
+from tirlite.ir.walk import statements_of, walk
 from tirlite.plan import Plan, StorageScope, solve
 from tirlite.plan.solve import Doubt, without_doubt
 from tirlite.plan.strategy import Strategy

@@ -10,24 +10,12 @@ from typing import TYPE_CHECKING
 from tirlite.analysis import lifetimes_of
 from tirlite.analysis.access import AccessKind, Allocation, LinearSequence
 from tirlite.analysis.facts import Facts
-from tirlite.ir import (
-    Allocate,
-    Buffer,
-    BufferRef,
-    Expr,
-    For,
-    IfThenElse,
-    KernelCall,
-    Load,
-    Node,
-    PrimFunc,
-    SeqStmt,
-    Stmt,
-    Store,
-    View,
-    While,
-    rewrite,
-)
+from tirlite.ir.expr import Buffer, BufferRef, Expr, Load
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.kernel_call import KernelCall
+from tirlite.ir.node import Node
+from tirlite.ir.rewrite import rewrite
+from tirlite.ir.stmt import Allocate, For, IfThenElse, SeqStmt, Stmt, Store, View, While
 from tirlite.record import record
 from tirlite.rewrite.pipeline import FactsPass
 from tirlite.rewrite.storage.storage_problem import left_alone

@@ -8,38 +8,14 @@ from math import gcd
 from typing import TypeAlias
 
 from tirlite.diag import Message
-from tirlite.ir import (
-    Add,
-    Allocate,
-    AttrStmt,
-    Buffer,
-    BufferRef,
-    Expr,
-    FloorDiv,
-    For,
-    ForKind,
-    IfThenElse,
-    IntImm,
-    Let,
-    Load,
-    Mul,
-    Node,
-    Rule,
-    SeqStmt,
-    Steps,
-    Stmt,
-    Store,
-    Substitution,
-    Var,
-    View,
-    const,
-    i64,
-    rewrite,
-    run,
-    statements,
-    walk,
-)
+from tirlite.ir.dtype import i64
+from tirlite.ir.expr import Add, Buffer, BufferRef, Expr, FloorDiv, IntImm, Load, Mul, Var, const
+from tirlite.ir.node import Node
+from tirlite.ir.rewrite import Rule, Substitution, rewrite
+from tirlite.ir.stmt import Allocate, AttrStmt, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, View
 from tirlite.ir.thread_tag import ThreadRole, thread_role
+from tirlite.ir.trampoline import Steps, run
+from tirlite.ir.walk import statements, walk
 from tirlite.plan import Rank, StorageScope
 from tirlite.record import record
 from tirlite.rewrite.threads.phases import Around, Item, Phase, Phases, is_plain, items_in_order

@@ -12,39 +12,16 @@ from typing import TypeAlias
 
 from tirlite.analysis.threads import Uniformity
 from tirlite.diag import Message
-from tirlite.ir import (
-    LT,
-    Allocate,
-    AttrStmt,
-    Buffer,
-    Call,
-    Expr,
-    For,
-    ForKind,
-    Function,
-    IfThenElse,
-    IntImm,
-    KernelCall,
-    Let,
-    LetExpr,
-    Load,
-    Node,
-    Op,
-    SeqStmt,
-    Steps,
-    Stmt,
-    Var,
-    View,
-    While,
-    const,
-    i64,
-    run,
-    statements,
-    walk,
-)
 from tirlite.ir.checked import bare, checked, is_checked
-from tirlite.ir.kernel_call import closure_of
+from tirlite.ir.dtype import i64
+from tirlite.ir.expr import LT, Buffer, Call, Expr, IntImm, LetExpr, Load, Var, const
+from tirlite.ir.kernel_call import Function, KernelCall, closure_of
+from tirlite.ir.node import Node
+from tirlite.ir.op import Op
+from tirlite.ir.stmt import Allocate, AttrStmt, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, View, While
 from tirlite.ir.thread_tag import ThreadRole, is_barrier, thread_role
+from tirlite.ir.trampoline import Steps, run
+from tirlite.ir.walk import statements, walk
 from tirlite.record import record
 
 

@@ -20,7 +20,7 @@ from tirlite.analysis.facts import Facts
 from tirlite.analysis.streams import held, results
 from tirlite.analysis.work import MOST_LANES, mentions
 from tirlite.diag import KernelError
-from tirlite.ir import (
+from tirlite.ir.expr import (
     Add,
     Binary,
     Buffer,
@@ -28,25 +28,19 @@ from tirlite.ir import (
     Cast,
     Compare,
     Expr,
-    For,
-    ForKind,
     IntImm,
-    Let,
     Load,
     Max,
     Min,
     Select,
-    SeqStmt,
-    Stmt,
-    Store,
     Sub,
     Unary,
     Var,
-    calls_in,
-    statements,
-    walk,
 )
+from tirlite.ir.kernel_call import calls_in
 from tirlite.ir.shapes import constant_bytes
+from tirlite.ir.stmt import For, ForKind, Let, SeqStmt, Stmt, Store
+from tirlite.ir.walk import statements, walk
 from tirlite.record import record
 from tirlite.rewrite.forms import Form, Limits
 from tirlite.schedules.annotate import Parallel

@@ -7,25 +7,11 @@ from math import prod
 
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.reductions import Update, update_of
-from tirlite.ir import (
-    Add,
-    Allocate,
-    Buffer,
-    Call,
-    Cast,
-    DType,
-    Expr,
-    For,
-    ForKind,
-    IntImm,
-    Let,
-    Load,
-    Stmt,
-    Store,
-    Var,
-    structural_equal,
-    walk,
-)
+from tirlite.ir.dtype import DType
+from tirlite.ir.equal import structural_equal
+from tirlite.ir.expr import Add, Buffer, Call, Cast, Expr, IntImm, Load, Var
+from tirlite.ir.stmt import Allocate, For, ForKind, Let, Stmt, Store
+from tirlite.ir.walk import walk
 from tirlite.record import record
 from tirlite.schedules.auto.tiling import WIDE_ROWS, Tiling, count_of, is_known
 from tirlite.schedules.dots import are_groups, operands, types_of
