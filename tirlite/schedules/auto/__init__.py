@@ -15,6 +15,7 @@ from tirlite.rewrite.vectorize_loops import UnmarkLoops, VectorizeLoops
 from tirlite.schedules.auto.rules import (
     Rules,
     ScheduleChains,
+    ScheduleColumns,
     ScheduleContractions,
     ScheduleRows,
     ScheduleStencils,
@@ -45,6 +46,7 @@ def _rules(target: Target, form: Form, given: object) -> tuple[Rules, ...]:
         ScheduleChains(target, form),
         ScheduleRows(target),
         ScheduleContractions(target),
+        ScheduleColumns(target),
     )
 
 

@@ -43,6 +43,18 @@ def is_row(loop: For) -> bool:
     return sum(isinstance(stmt, For) for stmt in loop.body.stmts) > 1
 
 
+def is_down_columns(loop: For) -> bool:
+    """Whether an iteration of a loop carries numbers of its own through a serial loop, which does nothing but that."""
+    inside = [stmt for stmt in loop.body.stmts if isinstance(stmt, For)]
+    if loop.kind not in _PLAIN or loop.step != 1 or len(inside) != 1 or inside[0].kind is not ForKind.SERIAL:
+        return False
+    if not isinstance(loop.body.stmts[0], Allocate) or not all(
+        isinstance(e, Store | Let) for e in inside[0].body.stmts
+    ):
+        return False
+    return all(isinstance(stmt, Allocate | Store | For) for stmt in loop.body.stmts)
+
+
 def has_stencils(func: PrimFunc) -> bool:
     """Whether a loop iterates nests over the same arrays."""
     loops = [*statements_of(func.body, For)]

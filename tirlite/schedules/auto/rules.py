@@ -11,7 +11,7 @@ from tirlite.ir import Allocate, For, PrimFunc, Store, statements_of
 from tirlite.record import record
 from tirlite.rewrite.forms import Form
 from tirlite.rewrite.pipeline import FactsPass, Rewritten
-from tirlite.schedules.auto.candidates import has_chains, has_rows, has_stencils
+from tirlite.schedules.auto.candidates import has_chains, has_rows, has_stencils, is_down_columns
 from tirlite.target import Target
 
 if TYPE_CHECKING:
@@ -101,6 +101,20 @@ class ScheduleRows(Rules):
         from tirlite.schedules.auto.tiling import Tiling
 
         return scheduled(facts, Tiling.of(self.target))
+
+
+@record
+class ScheduleColumns(Rules):
+    """Loops over columns that go down one each, carrying numbers along: row by row, all columns of a block together."""
+
+    target: Target = field(default_factory=Target.host)
+
+    def scheduled(self, facts: Facts) -> Trace | None:
+        if not any(map(is_down_columns, statements_of(facts.func.body, For))):
+            return None
+        from tirlite.schedules.auto.columns import scheduled
+
+        return scheduled(facts, self.target.workers)
 
 
 @record
