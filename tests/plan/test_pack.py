@@ -7,7 +7,7 @@ import pytest
 from every import every
 from random_cases import groups
 
-from tirlite.plan import Choice, Pool, Problem, Request, lower_bound, solve
+from tirlite.plan import Choice, Pool, Problem, Request, check, lower_bound, solve
 from tirlite.plan.pack import heuristics
 from tirlite.plan.pack.blocks import Block, Piece, sections_of, top_of
 from tirlite.plan.pack.heuristics import Skyline, Work
@@ -218,3 +218,14 @@ def test_pairs_of_share_that_pack_would_not_take_are_no_reason_to_need_more():
     pairs = (("b", "a"), ("f", "d"), ("d", "c"), ("f", "e"), ("e", "c"), ("e", "d"), ("c", "a"), ("f", "c"))
     problem = Problem(requests, in_place=pairs)
     assert solve(problem, "pack").total <= solve(problem, "share").total == 14
+
+
+def test_very_many_pairs_in_place_that_reach_what_any_plan_needs_are_proved_to():
+    n = Dim("n")
+    for size in (8, 8 * n):
+        requests = tuple(Request(f"r{i}", size, (i, i + 2)) for i in range(200))
+        pairs = tuple((f"r{i + 1}", f"r{i}") for i in range(199))
+        plan = pack(Problem(requests, in_place=pairs))
+        assert (plan.total, plan.proved_open, plan.proved_optimal) == (size, size, True)
+        assert check(plan.problem, plan)
+        assert solve(plan.problem, "share").total == size

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from typing import ClassVar
 
 from tirlite.diag import Span
 from tirlite.ir.expr import Buffer, Expr, Var
-from tirlite.ir.kernel_call import Function
+from tirlite.ir.kernel_call import DimSource, Function
 from tirlite.ir.node import Node, node
 from tirlite.ir.stmt import Allocate, SeqStmt, View
 from tirlite.ir.walk import distinct
@@ -35,6 +35,7 @@ class PrimFunc(Function):
     defaults: tuple[bool | int | float | None, ...] = ()
     span: Span | None = field(default=None, kw_only=True)
     is_normal: bool = field(default=False, init=False)
+    known_sources: Mapping[Var, DimSource] | None = field(default=None, init=False)
 
     def __str__(self) -> str:
         from tirlite.ir.printer_func import function_text

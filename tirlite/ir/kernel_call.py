@@ -50,6 +50,7 @@ class Function(Node):
     outputs: tuple[Buffer, ...]
     defaults: tuple[bool | int | float | None, ...]
     span: Span | None
+    known_sources: Mapping[Var, DimSource] | None
 
     def default_of(self, param: Var | Buffer) -> bool | int | float | None:
         """What `param` is where a caller leaves it out; None where it is to be given."""
@@ -69,8 +70,15 @@ class Function(Node):
         return tuple(var for var in found if var not in self.params)
 
     @property
-    def sources(self) -> dict[Var, DimSource]:
+    def sources(self) -> Mapping[Var, DimSource]:
         """For each dim the axis that binds it: the first that is the dim alone, or else the first that tells it."""
+        # Worked out once: each call of the function asks for them.
+        if self.known_sources is None:
+            object.__setattr__(self, "known_sources", self._sources())
+        assert self.known_sources is not None
+        return self.known_sources
+
+    def _sources(self) -> dict[Var, DimSource]:
         dims, found = dict.fromkeys(self.dims), dict[Var, DimSource]()
         axes = [(p, axis, extent) for p in self.params if isinstance(p, Buffer) for axis, extent in enumerate(p.shape)]
         for param, axis, extent in axes:

@@ -75,7 +75,8 @@ class Plan(Layout):
     @cached_property
     def proved_optimal(self) -> bool:
         """Whether no plan needs fewer bytes, proved for all values of the dims."""
-        return prove_le(self.total, self.open_bound) is Proof.YES
+        is_shown = bool(self.proved_open) and self.total == self.proved_open
+        return is_shown or prove_le(self.total, self.open_bound) is Proof.YES
 
     @public
     def at(self, binding: Mapping[K, SupportsIndex] | None = None, /, **named: SupportsIndex) -> Plan:

@@ -96,9 +96,12 @@ class Packer:
             offsets = pack_blocks(blocks, self.budget, self.engine, self.limits)
             yield Arena(_named(groups, offsets), top_of(blocks, offsets), in_place)
         elif all(request.fixed is None for request in requests):
-            given = slots()
-            ranks = [given.numbers[group.members[0].id] for group in groups]
-            whole = Slots(ranks, given.sizes, given.has_pairs, given.beside)
+
+            def whole() -> Slots:
+                given = slots()
+                ranks = [given.numbers[group.members[0].id] for group in groups]
+                return Slots(ranks, given.sizes, given.has_pairs, given.beside)
+
             for each, is_known in pack_groups(groups, aligns, whole, self.bindings, self.budget):
                 yield Arena(_named(groups, each.offsets), each.total, in_place, is_known)
 
@@ -145,33 +148,41 @@ def pack(problem: Problem, budget: int = BUDGET, engine: Engine | None = None, l
     slots = _Slots(settled)
     bare = _Slots(replace(settled, in_place=())) if pairs else slots
     plan = _Parts()
+    are_least = settled is problem
     for name, requests in _by_memory(settled).items():
         # Asking what slots need would take longest where there are very many requests.
         is_asked = len(requests) <= _MANY and budget >= BUDGET
         memory = _Memory(settled, settled.memories[name], requests, packer, is_asked)
         way = memory.way(among(pairs, requests), slots, bare)
+        are_least = are_least and way.is_least
         if way.arena is None:
             plan.add_slots(way.slots.regions(name), way.slots.shared, requests)
         else:
             plan.add_arena(_unused(name, settled), settled.memories[name], requests, way.arena)
     made = plan.plan(problem)
+    if are_least:
+        made = replace(made, proved_open=made.total)
     return made if limits is None or not limits.ended_by_clock else replace(made, deterministic=False)
 
 
 @record
 class _Way:
-    """The bytes that one memory needs, in an arena if there is one, else in slots."""
+    """The bytes that one memory needs, in an arena if there is one, else in slots.
+
+    `is_least` says that it is known that no way needs less, whichever pairs it takes.
+    """
 
     size: Size
     slots: _Slots
     arena: Arena | None = None
+    is_least: bool = False
 
     def maxima(self, memory: str) -> Sequence[Sequence[Size]]:
         """Sizes, the sum of the greatest of each of which is that of the way."""
         return self.slots.held(memory) if self.arena is None else [alternatives(self.arena.size)]
 
 
-@record(guarded=False)
+@record(slots=False, guarded=False)
 class _Memory:
     """The requests of one memory, and who packs them. `is_asked` says that the plan may need no more than slots do."""
 
@@ -191,12 +202,15 @@ class _Memory:
         taken = chosen(pairs, order.value)
         if not pairs:
             return self._arena((), bare) or self._whole(bare)
+        if (least := self._least(taken, slots)) is not None:
+            return least
         if not self.is_asked or all(isinstance(request.size, int) for request in self.requests):
             found = [way for each in ((), taken) if (way := self._arena(each, slots)) is not None]
             return min(found, key=lambda way: sum(order.values(way.size)), default=None) or self._whole(slots)
         alone, whole = self._arena((), bare) or self._whole(bare), self._whole(slots)
         alike = [each for each in taken if order.fits(each.destination.size, each.source.size)]
-        held = [each for each in pairs if each.pair in slots.shared.in_place]
+        in_slots = set(slots.shared.in_place)
+        held = [each for each in pairs if each.pair in in_slots]
         choices = {frozenset(each.pair for each in some): some for some in (held, alike, taken) if some}
         joint = (way for some in reversed(choices.values()) if (way := self._arena(some, slots, alone)) is not None)
         if (way := next(joint, None)) is not None:
@@ -206,17 +220,30 @@ class _Memory:
                 return way
         return self._unhindered(self._arena(held, slots) or whole, taken, slots)
 
+    @cached_property
+    def floor(self) -> Size:
+        """Bytes that the memory needs, whichever pairs are in place."""
+        here = {request.id for request in self.requests}
+        pairs = tuple(pair for pair in self.problem.in_place if here.issuperset(pair))
+        return open_bound(replace(self.problem, requests=tuple(self.requests), in_place=pairs))
+
+    def _least(self, taken: Sequence[Handover], slots: _Slots) -> _Way | None:
+        """An arena of many requests with these pairs that nothing can beat, nor match without pairs, if it is one."""
+        if len(self.requests) <= _FEW or self.floor == peak(self.problem, self.requests).size:
+            return None
+        way = self._arena(taken, slots, least=self.floor)
+        return None if way is None else replace(way, is_least=True)
+
     def _unhindered(self, way: _Way, taken: Sequence[Handover], slots: _Slots, beside: _Way | None = None) -> _Way:
         """The way, or a better one without the pairs that keep those near them from lying well, at some bindings.
 
         Where a large request is born beside a small one that is in place of another large one, one of the pairs before
         it has to go: else the small one lies where it splits what is free.
         """
+        if len(self.requests) > _FEW:
+            return way
         bindings = (*self.packer.bindings, *drawn(self.problem.dims, _DRAWN))
-        here = {request.id for request in self.requests}
-        pairs = tuple(pair for pair in self.problem.in_place if here.issuperset(pair))
-        floor = open_bound(replace(self.problem, requests=tuple(self.requests), in_place=pairs))
-        values = Order(bindings).values
+        floor, values = self.floor, Order(bindings).values
 
         def beyond(size: Size) -> float:
             both = zip(values(size), values(floor), strict=True)
@@ -225,7 +252,7 @@ class _Memory:
         def cost(near: Sequence[Request], some: Sequence[Handover]) -> float:
             return layout_cost(grouped(near, some), self.pool.align, bindings, floor, _MOVES, 1 + _NEAR)
 
-        if len(self.requests) > _FEW or beyond(way.size) < _NEAR:
+        if beyond(way.size) < _NEAR:
             return way
         best = list(taken)
         for each in taken:
@@ -249,8 +276,13 @@ class _Memory:
     def _whole(self, slots: _Slots) -> _Way:
         return _Way(slots.size(self.pool.name), slots)
 
-    def _arena(self, taken: Sequence[Handover], slots: _Slots, beside: _Way | None = None) -> _Way | None:
-        """An arena that needs no more than the slots, nor than the other way; None where none is found."""
+    def _arena(
+        self, taken: Sequence[Handover], slots: _Slots, beside: _Way | None = None, least: Size | None = None
+    ) -> _Way | None:
+        """An arena that needs no more than the slots, nor than the other way; None where none is found.
+
+        With a `least` it needs that.
+        """
         name = self.pool.name
         align = max(self.pool.align, *(request.align for request in self.requests))
 
@@ -259,6 +291,8 @@ class _Memory:
             return shared if beside is None or beside.arena is None else replace(shared, beside=beside.maxima(name))
 
         def fits(size: Size) -> bool:
+            if least is not None:
+                return size == least
             # Where nothing can need less, what slots need is not asked.
             is_least = not taken and not slots.has_pairs and size == peak(self.problem, self.requests).size
             if not self.is_asked or is_least:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, NamedTuple
@@ -134,9 +134,11 @@ class Slots:
 
 
 def pack_groups(
-    groups: Sequence[Group], aligns: Sequence[int], slots: Slots, bindings: Sequence[Binding], budget: int
+    groups: Sequence[Group], aligns: Sequence[int], whole: Callable[[], Slots], bindings: Sequence[Binding], budget: int
 ) -> Iterator[tuple[Stack, bool]]:
     """Ways to pack groups of symbolic sizes, the one that seems best first; none where there are too many groups.
+
+    Storage shared whole is asked for unless all sizes are multiples of one.
 
     With each comes whether it is known to need no more than the slots, at any binding. The groups are stacked in
     orders that are good at many bindings. The order of the slots comes last: a group then rests on nothing that
@@ -159,7 +161,7 @@ def pack_groups(
         )
         for rows, group, align in zip(sections.spans, groups, aligns, strict=True)
     ]
-    dims = _dims(towers)
+    slots, dims = whole(), _dims(towers)
     bindings = (*bindings, *drawn(dims, _DRAWN), *drawn(dims, _DRAWN // 2, _SMALL))
     shape = _Shape(towers, sections, bindings, _larger(groups))
     if sum(len(group.pieces) for group in groups) <= _SEVERAL and crowd <= _LOOSE:
