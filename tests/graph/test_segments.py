@@ -47,7 +47,7 @@ def test_what_stands_behind_such_an_extent_is_planned_when_it_is_found() -> None
     assert len(net.parts) == 2
     for count in (4, 0, -1):
         same(f, net, X, np.int64(count))
-    before, behind = net.plans(X, np.int64(99))
+    before, behind = net.plans(x=X, k=np.int64(99))
     assert behind.total == behind.lower_bound >= 3 * 100 * 4
     with pytest.raises(tl.KernelRunError, match="the extent k is -1, and must be at least 0"):
         net(X, np.int64(-2))

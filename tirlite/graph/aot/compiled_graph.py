@@ -303,9 +303,11 @@ class CompiledGraph:
         """The graph itself; of a graph in segments, its parts."""
         return (self,)
 
-    def plans(self, *arrays: Argument) -> tuple[Plan, ...]:
+    def plans(self, *arrays: Argument, **named: Argument) -> tuple[Plan, ...]:
         """The plans of all parts that a call with these arrays runs, in order, at the sizes that it finds."""
-        sizes = {dim.name: value for dim, value in bind(self.function, arrays)[1].items()}
+        with boundary:
+            given = in_order(self.function, arrays, named)
+        sizes = {dim.name: value for dim, value in bind(self.function, given)[1].items()}
         return (self.plan_at(**sizes) if sizes else self.plan,)
 
     def _inputs(self, arrays: Sequence[Argument], named: Mapping[str, Argument] = NOTHING) -> list[Array]:

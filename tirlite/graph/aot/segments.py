@@ -291,7 +291,7 @@ class SegmentedGraph(CompiledGraph):
         values = self._run(arrays, {}, lambda graph, values: graph(*values))
         return {**{each: values[each] for each in self._kept}, self.function.body: self._result(values)}
 
-    def plans(self, *arrays: Argument) -> tuple[Plan, ...]:
+    def plans(self, *arrays: Argument, **named: Argument) -> tuple[Plan, ...]:
         """The plans of all parts that a call with these arrays runs, in order, at the sizes that it finds."""
         found: list[Plan] = []
 
@@ -299,7 +299,7 @@ class SegmentedGraph(CompiledGraph):
             found.extend(graph.plans(*values))
             return graph(*values)
 
-        self._run(arrays, {}, run)
+        self._run(arrays, named, run)
         return tuple(found)
 
     @property
