@@ -23,6 +23,7 @@ from tirlite.kernels.operators.softmax import softmax
 
 # Their sums are written in vectors, each way to lay out operands in another one.
 PRODUCTS = ("conv", "conv_transpose", "gemm", "matmul")
+HIGH = Effort.FULL if IS_THOROUGH else Effort.LITTLE
 FIRST = {case.name.split("-")[0]: case for case in reversed(CASES)}
 # Each operator is interpreted, and every second of its cases: that takes most of the time.
 INTERPRETED = CASES if IS_THOROUGH else (*CASES[::2], *FIRST.values())
@@ -37,7 +38,7 @@ def kernel(case: Case) -> tl.Kernel:
 def compiled(case: Case) -> tl.Kernel:
     """The kernel, ready to be called. LLVM tries hard for products, and for one case of each other operator."""
     operator = case.name.split("-")[0]
-    with effort(Effort.FULL if operator in PRODUCTS or FIRST[operator] is case else Effort.NONE):
+    with effort(HIGH if operator in PRODUCTS or FIRST[operator] is case else Effort.NONE):
         kernel(case)(*inputs(case))
     return kernel(case)
 
