@@ -45,7 +45,7 @@ def has_much_to_do(loop: For) -> bool:
         if isinstance(stmt, IfThenElse):
             todo += (each for body in stmt.bodies for each in body.stmts)
         elif isinstance(stmt, Store | Let) and any(
-            _is_elementary(node) or (is_few and _rounds(node)) for node in walk(stmt.value)
+            (isinstance(node, Call) and node.op.takes_fast) or (is_few and _rounds(node)) for node in walk(stmt.value)
         ):
             return True
     return False
@@ -255,10 +255,6 @@ def _are_in_a_row(one: Load, base: Expr, other: Load, of: Expr) -> bool:
 def asserts_alone(loop: For) -> bool:
     """Whether a loop has an assertion in its body, and nothing else."""
     return len(loop.body.stmts) == 1 and isinstance(loop.body.stmts[0], Assert)
-
-
-def _is_elementary(node: Node) -> bool:
-    return isinstance(node, Call) and node.op.takes_fast
 
 
 def _rounds(node: Node) -> bool:

@@ -83,7 +83,7 @@ def _text(found: Sequence[Outcome]) -> str:
         rows.append((kind, len(of), counts[PASS], bound, counts[UNSUPPORTED], counts[WRONG], counts[FAILED]))
     heading = ("cases", "run", "pass", "with shapes given", "unsupported", "wrong", "failed")
     parts = [table(heading, rows)]
-    reasons = Counter(_reason(each) for each in found if each.state == UNSUPPORTED)
+    reasons = Counter(each.why.rpartition("`: ")[2] for each in found if each.state == UNSUPPORTED)
     if reasons:
         parts.append(table(("cases", "unsupported because"), [(n, why) for why, n in reasons.most_common()]))
     parts.append(_by_operator(found))
@@ -102,8 +102,3 @@ def _by_operator(found: Sequence[Outcome]) -> str:
     some = sum(1 for op in cases if passed[op])
     head += f", {some} some"
     return f"{head}\n\n{table(('operator', 'cases', 'pass'), open_)}" if open_ else head
-
-
-def _reason(each: Outcome) -> str:
-    """Why, without the node that it was met at."""
-    return each.why.rpartition("`: ")[2]

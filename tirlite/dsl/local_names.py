@@ -138,7 +138,7 @@ def _settle(name: str, mentions: Sequence[Mention], found: LocalNames) -> None:
         groups = {_common(list(groups)): list(mentions)}
     for top, group in groups.items():
         changes = [mention for mention in group if mention.use is not Use.READ]
-        home = Home(top, is_let=len(changes) == 1 and _assigns(changes[0], top))
+        home = Home(top, is_let=len(changes) == 1 and changes[0].use is Use.SCALAR and changes[0].block is top)
         for mention in changes:
             if mention.node is not None:
                 found.homes[name, mention.node] = home
@@ -158,10 +158,6 @@ def _stands_alone(mentions: Sequence[Mention], top: Block) -> bool:
             goes_on = block is not top and (block.passes or block.other in sure)
             block = block.parent if goes_on else None
     return True
-
-
-def _assigns(mention: Mention, block: Block) -> bool:
-    return mention.use is Use.SCALAR and mention.block is block
 
 
 def _common(blocks: Sequence[Block]) -> Block:

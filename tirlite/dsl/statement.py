@@ -21,17 +21,7 @@ from tirlite.dsl.surroundings import meaning
 from tirlite.dsl.vocabulary import CallSite, Word, misplaced
 from tirlite.ir.dtype import i64
 from tirlite.ir.expr import Buffer, Expr, Var
-from tirlite.ir.stmt import (
-    Assert,
-    AttrKey,
-    AttrStmt,
-    AttrValue,
-    Evaluate,
-    ForKind,
-    IfThenElse,
-    SeqStmt,
-    While,
-)
+from tirlite.ir.stmt import Assert, AttrKey, AttrStmt, AttrValue, Evaluate, ForKind, IfThenElse, SeqStmt, While
 from tirlite.ir.trampoline import Steps
 
 T = TypeVar("T")

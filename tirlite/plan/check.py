@@ -19,16 +19,7 @@ from tirlite.plan.problem import Problem
 from tirlite.plan.request import Interval, Pool, Request
 from tirlite.plan.verdict import Counterexample, Fault, Ok
 from tirlite.record import record
-from tirlite.sizes import (
-    Dim,
-    Proof,
-    Size,
-    alternatives,
-    evaluate,
-    prove_divides,
-    prove_eq,
-    round_up,
-)
+from tirlite.sizes import Dim, Proof, Size, alternatives, evaluate, prove_divides, prove_eq, round_up
 from tirlite.sizes.prove import at_most
 
 

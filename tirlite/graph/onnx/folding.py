@@ -22,7 +22,6 @@ from tirlite.graph.op import Op, Reshape
 from tirlite.graph.operators.elementwise import Cast
 from tirlite.graph.operators.reduction import Reduce
 from tirlite.graph.types import TensorType, tensors
-from tirlite.ir import DType
 from tirlite.sizes import Proof, Size, maximum, minimum, prove_eq, prove_le, prove_lt
 
 # Constants of more elements are not compared by their values.
@@ -240,11 +239,7 @@ def _cast(call: Call, given: Sequence[Any]) -> tuple[Contents, ...] | None:
     attrs = call.attrs
     assert isinstance(attrs, Cast)
     (values,) = given
-    return (values,) if values is not None and _holds_sizes(attrs.dtype) else None
-
-
-def _holds_sizes(dtype: DType) -> bool:
-    return dtype.is_integer and dtype.bits >= 32
+    return (values,) if values is not None and attrs.dtype.is_integer and attrs.dtype.bits >= 32 else None
 
 
 def _where(call: Call, given: Sequence[Any]) -> tuple[Contents, ...] | None:

@@ -8,16 +8,7 @@ from tirlite.ir.dtype import f64, i64
 from tirlite.ir.formula import Term, clamped
 from tirlite.ir.functions import coefficients
 from tirlite.ir.functions.constants import ln2, parts
-from tirlite.ir.functions.pairs import (
-    Pair,
-    add,
-    choose,
-    divide,
-    product_of,
-    scale,
-    sum_of,
-    sum_of_larger,
-)
+from tirlite.ir.functions.pairs import Pair, add, choose, divide, product_of, scale, sum_of, sum_of_larger
 from tirlite.ir.functions.series import polynomial
 
 # Added to a number below 2^51, it leaves the nearest integer in the last digits.

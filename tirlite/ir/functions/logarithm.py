@@ -11,17 +11,7 @@ from tirlite.ir.formula import Term, clamped
 from tirlite.ir.functions import coefficients
 from tirlite.ir.functions.constants import ln2, ln10, parts
 from tirlite.ir.functions.exponential import exp_of, reduced
-from tirlite.ir.functions.pairs import (
-    Pair,
-    add,
-    constant,
-    divide,
-    multiply,
-    product_of,
-    scale,
-    sum_of,
-    sum_of_larger,
-)
+from tirlite.ir.functions.pairs import Pair, add, constant, divide, multiply, product_of, scale, sum_of, sum_of_larger
 from tirlite.ir.functions.series import polynomial
 
 _ROOT_OF_HALF = 0x3FE6A09E667F3BCD  # the bits of the square root of 1/2

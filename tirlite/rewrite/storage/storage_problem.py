@@ -10,12 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tirlite.analysis import (
-    Extents,
-    Lifetime,
-    Region,
-    in_place_candidates,
-)
+from tirlite.analysis import Extents, Lifetime, Region, in_place_candidates
 from tirlite.analysis.facts import Facts, of_facts
 from tirlite.analysis.most_bytes import MostBytes
 from tirlite.analysis.regions import regions_around

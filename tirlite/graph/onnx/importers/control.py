@@ -297,7 +297,7 @@ def _scan(t: Translation, node: Node) -> Sequence[Expr]:
     steps = []
     for number in range(count):
         now = [
-            _taken(t, each, axis, count - 1 - number if back else number)
+            t.b.gather(each, t.b.constant(np.int64(count - 1 - number if back else number), i64), axis)
             for each, axis, back in zip(sequences, axes, turned, strict=True)
         ]
         results = t.inside(node.body("body"), [*carried, *now], node, runs=True)
@@ -335,10 +335,6 @@ def _scanned(
         turned = backwards(t, each) if flip else each
         made.append(turned if order == list(range(rank)) else t.b.transpose(turned, order))
     return [*after, *made]
-
-
-def _taken(t: Translation, x: Expr, axis: int, place: int) -> Expr:
-    return t.b.gather(x, t.b.constant(np.int64(place), i64), axis)
 
 
 CONTROL: Mapping[str, Importer] = {"If": _if, "Loop": _loop, "Scan": _scan}
