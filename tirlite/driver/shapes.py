@@ -78,6 +78,10 @@ def _example(signature: Signature, values: Mapping[str, int]) -> str:
     return ", ".join(f"{name}={values[name]}" for name in _names(signature) if name in values)
 
 
+def _is_integer(given: object) -> bool:
+    return isinstance(given, Integral)
+
+
 def is_empty_at(signature: Signature, sizes: Mapping[str, int]) -> bool:
     """Whether a dim that was declared to be at least 1 is 0, as in a call with an empty array.
 
@@ -86,7 +90,7 @@ def is_empty_at(signature: Signature, sizes: Mapping[str, int]) -> bool:
     """
     known = _names(signature)
     for name, value in sizes.items():
-        if not isinstance(value, Integral):
+        if not _is_integer(value):
             raise SizeType(name, signature.name, f"{value!r:.60}").error()
         if name not in known:
             names = f"it has {', '.join(f'`{each}`' for each in known) or 'none'}"

@@ -7,7 +7,8 @@ from tirlite.analysis.facts import Facts
 from tirlite.ir import AttrKey, AttrStmt, ForKind, PrimFunc, SeqStmt
 from tirlite.record import record
 from tirlite.schedules.handle import BufferName, LoopName, buffer_named, loop_named
-from tirlite.schedules.step import Step, demand_any_order, demand_independent, does_not_fit, with_loop
+from tirlite.schedules.order import demand_any_order, demand_independent
+from tirlite.schedules.step import Step, does_not_fit, with_loop
 
 
 @record

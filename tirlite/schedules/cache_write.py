@@ -18,17 +18,9 @@ from tirlite.ir.walk import walk
 from tirlite.record import record
 from tirlite.rewrite.local_elements import in_scalars
 from tirlite.schedules.handle import BufferName, LoopName, buffer_named, chain_to
-from tirlite.schedules.step import (
-    Step,
-    defined_in,
-    demand_any_order,
-    does_not_fit,
-    is_in_bounds,
-    is_steady,
-    mentions,
-    settled,
-    with_loop,
-)
+from tirlite.schedules.loop_facts import defined_in, is_in_bounds, is_steady, mentions
+from tirlite.schedules.order import demand_any_order, settled
+from tirlite.schedules.step import Step, does_not_fit, with_loop
 
 if TYPE_CHECKING:
     from tirlite.schedules.windows import Tile

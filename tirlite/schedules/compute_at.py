@@ -21,7 +21,8 @@ from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.normalize import Normalize
 from tirlite.schedules.handle import LoopName, block_of, chain_to
-from tirlite.schedules.step import Step, demand_any_order, demand_plain, demand_steady, does_not_fit
+from tirlite.schedules.order import demand_any_order, demand_steady
+from tirlite.schedules.step import Step, demand_plain, does_not_fit
 from tirlite.schedules.windows import MOST_ELEMENTS, Window, window
 from tirlite.sizes.unknown import ends, is_nonnegative
 

@@ -8,16 +8,8 @@ from tirlite.analysis.facts import Facts
 from tirlite.ir import Allocate, For, Let, PrimFunc, SeqStmt, Stmt, View, statements
 from tirlite.record import record
 from tirlite.schedules.handle import LoopName, chain_to
-from tirlite.schedules.step import (
-    Step,
-    breaks_order,
-    carried,
-    demand_any_order,
-    demand_plain,
-    does_not_fit,
-    named,
-    with_loop,
-)
+from tirlite.schedules.order import breaks_order, carried, demand_any_order
+from tirlite.schedules.step import Step, demand_plain, does_not_fit, named, with_loop
 
 
 @record

@@ -17,13 +17,8 @@ from tirlite.ir.walk import statements_of, walk
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.schedules.handle import LoopName, chain_to
-from tirlite.schedules.pack import demand_axes, loads_of_one
-from tirlite.schedules.step import (
-    Step,
+from tirlite.schedules.loop_facts import (
     defined_in,
-    demand_any_order,
-    demand_plain,
-    does_not_fit,
     has_whole_blocks,
     is_block_of,
     is_dense,
@@ -31,8 +26,10 @@ from tirlite.schedules.step import (
     is_steady,
     mentions,
     trips,
-    with_loop,
 )
+from tirlite.schedules.order import demand_any_order
+from tirlite.schedules.pack import demand_axes, loads_of_one
+from tirlite.schedules.step import Step, demand_plain, does_not_fit, with_loop
 
 
 @record

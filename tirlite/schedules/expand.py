@@ -9,7 +9,8 @@ from tirlite.ir import Allocate, Buffer, Expr, Load, Node, PrimFunc, Rule, SeqSt
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.schedules.handle import BufferName, LoopName, buffer_named, chain_to
-from tirlite.schedules.step import Step, defined_in, demand_plain, does_not_fit, mentions, trips, with_loop
+from tirlite.schedules.loop_facts import defined_in, mentions, trips
+from tirlite.schedules.step import Step, demand_plain, does_not_fit, with_loop
 
 
 @record

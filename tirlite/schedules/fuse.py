@@ -12,7 +12,8 @@ from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.lanes import iterations
 from tirlite.schedules.handle import LoopName, chain_to
-from tirlite.schedules.step import Step, demand_plain, does_not_fit, is_block_of, is_steady, mentions, with_loop
+from tirlite.schedules.loop_facts import is_block_of, is_steady, mentions
+from tirlite.schedules.step import Step, demand_plain, does_not_fit, with_loop
 
 # No loop of such steps comes to an end where a number of iterations and one of them together wrap around.
 _SHORT = 1 << 16

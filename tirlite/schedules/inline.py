@@ -17,7 +17,8 @@ from tirlite.ir.walk import walk
 from tirlite.record import record
 from tirlite.rewrite.normalize import Normalize
 from tirlite.schedules.handle import BufferName, buffer_named, loops_around
-from tirlite.schedules.step import Step, demand_any_order, demand_steady, demand_temporaries, does_not_fit
+from tirlite.schedules.order import demand_any_order, demand_steady, demand_temporaries
+from tirlite.schedules.step import Step, does_not_fit
 
 _PLAIN = (ForKind.SERIAL, ForKind.PARALLEL)
 

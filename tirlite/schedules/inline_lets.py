@@ -8,7 +8,8 @@ from tirlite.analysis.facts import Facts
 from tirlite.ir import Expr, Let, PrimFunc, SeqStmt, Stmt, Var, substitute
 from tirlite.record import record
 from tirlite.schedules.handle import LoopName, chain_to
-from tirlite.schedules.step import Step, is_steady, with_loop
+from tirlite.schedules.loop_facts import is_steady
+from tirlite.schedules.step import Step, with_loop
 
 
 @record

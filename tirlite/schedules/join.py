@@ -20,7 +20,9 @@ from tirlite.rewrite.affine_exprs import shifted
 from tirlite.rewrite.normalize import exchanged
 from tirlite.rewrite.simplify.simplify import simplified
 from tirlite.schedules.handle import LoopName, block_of, loop_named
-from tirlite.schedules.step import Step, demand_any_order, demand_order, demand_plain, does_not_fit, is_steady
+from tirlite.schedules.loop_facts import is_steady
+from tirlite.schedules.order import demand_any_order, demand_order
+from tirlite.schedules.step import Step, demand_plain, does_not_fit
 from tirlite.sizes import Size
 from tirlite.sizes.unknown import ends as ends_of, is_nonnegative
 

@@ -17,12 +17,8 @@ from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.lanes import Lanes, NotVector
 from tirlite.schedules.handle import BufferName, LoopName, buffer_named, chain_to
-from tirlite.schedules.step import (
-    Step,
+from tirlite.schedules.loop_facts import (
     defined_in,
-    demand_any_order,
-    demand_plain,
-    does_not_fit,
     is_block_of,
     is_in_bounds,
     is_steady,
@@ -30,8 +26,9 @@ from tirlite.schedules.step import (
     lanes_before,
     mentions,
     trips,
-    with_loop,
 )
+from tirlite.schedules.order import demand_any_order
+from tirlite.schedules.step import Step, demand_plain, does_not_fit, with_loop
 
 
 @record

@@ -49,18 +49,10 @@ from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.lanes import Lanes, NotVector, iterations
 from tirlite.schedules.handle import BufferName, LoopName, buffer_named, chain_to
+from tirlite.schedules.loop_facts import defined_in, is_in_bounds, is_steady, lanes_before, mentions
+from tirlite.schedules.order import demand_any_order
 from tirlite.schedules.pack import demand_axes, extents_of, loads_of_one
-from tirlite.schedules.step import (
-    Step,
-    defined_in,
-    demand_any_order,
-    does_not_fit,
-    is_in_bounds,
-    is_steady,
-    lanes_before,
-    mentions,
-    with_loop,
-)
+from tirlite.schedules.step import Step, does_not_fit, with_loop
 from tirlite.sizes import substitute as with_sizes
 from tirlite.sizes.poly import Remainder, inside_out
 from tirlite.sizes.unknown import unknowns_in

@@ -17,7 +17,9 @@ from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.normalize import Normalize
 from tirlite.schedules.handle import LoopName, block_of, chain_to
-from tirlite.schedules.step import Step, defined_in, demand_any_order, demand_plain, demand_steady, does_not_fit, trips
+from tirlite.schedules.loop_facts import defined_in, trips
+from tirlite.schedules.order import demand_any_order, demand_steady
+from tirlite.schedules.step import Step, demand_plain, does_not_fit
 
 _KINDS = (ForKind.SERIAL, ForKind.REDUCE)
 

@@ -9,17 +9,9 @@ from tirlite.analysis.facts import Facts
 from tirlite.ir import For, ForKind, PrimFunc, SeqStmt
 from tirlite.record import record
 from tirlite.schedules.handle import LoopName, chain_to
-from tirlite.schedules.step import (
-    Step,
-    breaks_order,
-    carried,
-    demand_any_order,
-    does_not_fit,
-    is_steady,
-    mentions,
-    moved_out,
-    with_loop,
-)
+from tirlite.schedules.loop_facts import is_steady, mentions
+from tirlite.schedules.order import breaks_order, carried, demand_any_order, moved_out
+from tirlite.schedules.step import Step, does_not_fit, with_loop
 
 
 @record

@@ -35,17 +35,9 @@ from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.normalize import exchanged
 from tirlite.rewrite.reductions import message_of
 from tirlite.schedules.handle import LoopName, block_of, chain_to
-from tirlite.schedules.step import (
-    Step,
-    defined_in,
-    demand_any_order,
-    demand_order,
-    does_not_fit,
-    is_in_bounds,
-    is_steady,
-    mentions,
-    trips,
-)
+from tirlite.schedules.loop_facts import defined_in, is_in_bounds, is_steady, mentions, trips
+from tirlite.schedules.order import demand_any_order, demand_order
+from tirlite.schedules.step import Step, does_not_fit
 
 _EXP = (Op.EXP, Op.FAST_EXP, Op.EXP2, Op.FAST_EXP2)
 

@@ -18,18 +18,9 @@ from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.lane_partials import Partials
 from tirlite.rewrite.reductions import message_of
 from tirlite.schedules.handle import LoopName, chain_to
-from tirlite.schedules.step import (
-    Step,
-    defined_in,
-    demand_any_order,
-    demand_plain,
-    does_not_fit,
-    is_in_bounds,
-    is_steady,
-    mentions,
-    trips,
-    with_loop,
-)
+from tirlite.schedules.loop_facts import defined_in, is_in_bounds, is_steady, mentions, trips
+from tirlite.schedules.order import demand_any_order
+from tirlite.schedules.step import Step, demand_plain, does_not_fit, with_loop
 
 
 @record

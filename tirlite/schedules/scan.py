@@ -17,18 +17,9 @@ from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.find_reductions import may_regroup
 from tirlite.schedules.handle import LoopName, chain_to
-from tirlite.schedules.step import (
-    Step,
-    breaks_order,
-    defined_in,
-    demand_any_order,
-    demand_plain,
-    does_not_fit,
-    is_steady,
-    mentions,
-    trips,
-    with_loop,
-)
+from tirlite.schedules.loop_facts import defined_in, is_steady, mentions, trips
+from tirlite.schedules.order import breaks_order, demand_any_order
+from tirlite.schedules.step import Step, demand_plain, does_not_fit, with_loop
 
 
 @record

@@ -22,7 +22,8 @@ from tirlite.record import record
 from tirlite.rewrite.pipeline import Rewritten
 from tirlite.schedules.compact import compacted
 from tirlite.schedules.handle import BufferName, buffer_named
-from tirlite.schedules.step import Step, demand_temporaries, does_not_fit
+from tirlite.schedules.order import demand_temporaries
+from tirlite.schedules.step import Step, does_not_fit
 from tirlite.sizes.unknown import terms_in
 
 # Pairs of a store and a load that are compared for one allocation and one loop.

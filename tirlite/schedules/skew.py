@@ -9,7 +9,8 @@ from tirlite.ir import Add, Expr, For, ForKind, IntImm, Min, Mul, PrimFunc, Sub,
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.schedules.handle import LoopName, chain_to
-from tirlite.schedules.step import Step, demand_plain, does_not_fit, is_block_of, with_loop
+from tirlite.schedules.loop_facts import is_block_of
+from tirlite.schedules.step import Step, demand_plain, does_not_fit, with_loop
 from tirlite.sizes import Size
 from tirlite.sizes.unknown import ends
 

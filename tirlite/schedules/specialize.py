@@ -15,7 +15,8 @@ from tirlite.ir.walk import statements_of
 from tirlite.record import record
 from tirlite.rewrite.lanes import iterations
 from tirlite.schedules.handle import LoopName, chain_to, handle_of
-from tirlite.schedules.step import Step, defined_in, demand_plain, does_not_fit, mentions, named, with_loop
+from tirlite.schedules.loop_facts import defined_in, mentions
+from tirlite.schedules.step import Step, demand_plain, does_not_fit, named, with_loop
 
 
 @record

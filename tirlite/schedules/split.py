@@ -15,15 +15,8 @@ from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.lanes import iterations, last_whole
 from tirlite.schedules.handle import LoopName, loop_named
-from tirlite.schedules.step import (
-    Step,
-    demand_any_order,
-    demand_independent,
-    demand_plain,
-    does_not_fit,
-    named,
-    with_loop,
-)
+from tirlite.schedules.order import demand_any_order, demand_independent
+from tirlite.schedules.step import Step, demand_plain, does_not_fit, named, with_loop
 
 _TAILS = ("short", "guarded", "masked", "peeled", "overlapped")
 

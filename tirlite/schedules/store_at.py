@@ -15,7 +15,8 @@ from tirlite.record import record
 from tirlite.rewrite.access_rewrite import Accesses, Reindex
 from tirlite.schedules.compact import MUCH
 from tirlite.schedules.handle import BufferName, LoopName, buffer_named, loop_named
-from tirlite.schedules.step import Step, demand_temporaries, does_not_fit
+from tirlite.schedules.order import demand_temporaries
+from tirlite.schedules.step import Step, does_not_fit
 from tirlite.schedules.windows import window
 
 

@@ -23,16 +23,9 @@ from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded, index_expr
 from tirlite.rewrite.normalize import Normalize
 from tirlite.schedules.handle import LoopName, chain_to
-from tirlite.schedules.step import (
-    Step,
-    defined_in,
-    demand_any_order,
-    does_not_fit,
-    is_in_bounds,
-    mentions,
-    settled,
-    with_loop,
-)
+from tirlite.schedules.loop_facts import defined_in, is_in_bounds, mentions
+from tirlite.schedules.order import demand_any_order, settled
+from tirlite.schedules.step import Step, does_not_fit, with_loop
 from tirlite.sizes import Size
 
 _Array = npt.NDArray[Any]

@@ -15,17 +15,9 @@ from tirlite.ir.stmt import For, ForKind, IfThenElse, SeqStmt
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.schedules.handle import LoopName, chain_to, handle_of
-from tirlite.schedules.step import (
-    Step,
-    breaks_order,
-    carried,
-    demand_any_order,
-    demand_plain,
-    does_not_fit,
-    mentions,
-    moved_out,
-    with_loop,
-)
+from tirlite.schedules.loop_facts import mentions
+from tirlite.schedules.order import breaks_order, carried, demand_any_order, moved_out
+from tirlite.schedules.step import Step, demand_plain, does_not_fit, with_loop
 from tirlite.sizes import Proof, prove_divides
 from tirlite.sizes.unknown import ends
 

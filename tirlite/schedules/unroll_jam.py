@@ -19,15 +19,8 @@ from tirlite.rewrite.jam import Jam
 from tirlite.rewrite.lanes import NotVector, iterations, last_whole
 from tirlite.rewrite.unroll_loops import MOST_STATEMENTS, unrolled
 from tirlite.schedules.handle import LoopName, loop_named
-from tirlite.schedules.step import (
-    Step,
-    demand_any_order,
-    demand_independent,
-    demand_plain,
-    does_not_fit,
-    named,
-    with_loop,
-)
+from tirlite.schedules.order import demand_any_order, demand_independent
+from tirlite.schedules.step import Step, demand_plain, does_not_fit, named, with_loop
 
 _KINDS = (ForKind.SERIAL, ForKind.PARALLEL, ForKind.REDUCE, ForKind.UNROLLED)
 

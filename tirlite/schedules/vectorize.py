@@ -18,20 +18,9 @@ from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.lanes import Lanes, NotVector, iterations, last_whole
 from tirlite.schedules.handle import LoopName, loop_named
-from tirlite.schedules.step import (
-    Step,
-    demand_any_order,
-    demand_independent,
-    demand_plain,
-    does_not_fit,
-    has_whole_blocks,
-    is_block_of,
-    is_whole,
-    lanes_before,
-    mentions,
-    trips,
-    with_loop,
-)
+from tirlite.schedules.loop_facts import has_whole_blocks, is_block_of, is_whole, lanes_before, mentions, trips
+from tirlite.schedules.order import demand_any_order, demand_independent
+from tirlite.schedules.step import Step, demand_plain, does_not_fit, with_loop
 
 
 @record

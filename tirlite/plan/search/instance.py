@@ -126,7 +126,7 @@ def _instance(items: Sequence[Item], near: Near, found: Sequence[Section], steps
     neighbours = tuple(tuple(sorted(place[other] for other in near[number])) for number in part)
     members = tuple(tuple([place[number] for number in section.members]) for section in found)
     nets = tuple(items[number].size // unit for number in part)
-    fixed = tuple(None if items[number].fixed is None else items[number].fixed // unit for number in part)
+    fixed = tuple(_divided(items[number].fixed, unit) for number in part)
     tops = [offset + net for offset, net in zip(fixed, nets, strict=True) if offset is not None]
     fills = tuple(tuple([fill // unit for fill in section.fills]) for section in found)
     slacks = tuple(section.slack // unit for section in found)
@@ -167,6 +167,10 @@ def _unit(items: Sequence[Item], rounded: Sequence[int], steps: Sequence[int]) -
     unit = gcd(*rounded, *(item.size for item in items), *(item.fixed or 0 for item in items))
     unit = gcd(unit, *(size for size, _ in pieces), *(up(size, step) for size, step in pieces))
     return gcd(unit, *(item.align for item in items if unit % item.align))
+
+
+def _divided(offset: int | None, unit: int) -> int | None:
+    return None if offset is None else offset // unit
 
 
 def _spans(count: int, sections: Sequence[tuple[int, ...]]) -> tuple[Interval, ...]:

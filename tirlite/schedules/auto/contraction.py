@@ -17,7 +17,7 @@ from tirlite.schedules.auto.tiling import WIDE_ROWS, Tiling, count_of, is_known
 from tirlite.schedules.dots import are_groups, operands, types_of
 from tirlite.schedules.handle import loops_around
 from tirlite.schedules.inline_lets import without_lets
-from tirlite.schedules.step import is_dense
+from tirlite.schedules.loop_facts import is_dense
 
 _KINDS = (ForKind.SERIAL, ForKind.PARALLEL, ForKind.REDUCE)
 # Nests of more loops than that are left alone: no product has as many axes.

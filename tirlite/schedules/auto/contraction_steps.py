@@ -25,11 +25,11 @@ from tirlite.schedules.dots import Dots, are_groups, moves_along
 from tirlite.schedules.fuse import Fuse
 from tirlite.schedules.handle import LoopHandle, LoopName, loops_around
 from tirlite.schedules.inline_lets import InlineLets
+from tirlite.schedules.loop_facts import is_dense, mentions
 from tirlite.schedules.pack import Pack
 from tirlite.schedules.reorder import Reorder
 from tirlite.schedules.specialize import Specialize
 from tirlite.schedules.split import Split
-from tirlite.schedules.step import is_dense, mentions
 from tirlite.schedules.unroll_jam import UnrollJam
 from tirlite.schedules.vectorize import Vectorize
 

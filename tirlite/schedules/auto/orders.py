@@ -11,7 +11,7 @@ from tirlite.ir import For, ForKind, Load, PrimFunc, Store, statements_of, walk
 from tirlite.ir.checked import has_check
 from tirlite.ir.printing import prints_in
 from tirlite.schedules.handle import loops_around
-from tirlite.schedules.step import carried
+from tirlite.schedules.order import carried
 
 
 def orders(func: PrimFunc) -> Iterator[str]:

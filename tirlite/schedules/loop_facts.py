@@ -1,0 +1,171 @@
+"""Answers what steps ask about loops and indices: whole blocks, bounds, numbers of iterations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from tirlite.analysis.facts import Facts
+from tirlite.ir.dtype import i32, i64
+from tirlite.ir.equal import are_equal
+from tirlite.ir.expr import GE, LT, Add, And, Broadcast, Cast, Expr, IntImm, Load, Min, Ramp, Sub, Var, const
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.stmt import Assert, For, IfThenElse, SeqStmt, Store
+from tirlite.ir.walk import conjuncts, statements_of, walk
+from tirlite.rewrite.affine_exprs import folded
+from tirlite.rewrite.lanes import iterations
+from tirlite.sizes import maximum
+
+if TYPE_CHECKING:
+    pass
+
+
+def is_block_of(inner: For, outer: For) -> bool:
+    """Whether a loop goes from the variable of another one up to its next value, or to the end of that loop."""
+    stop = inner.stop
+    return (
+        inner.start is outer.var
+        and inner.step >= 1
+        and isinstance(stop, Min)
+        and isinstance(stop.a, Add)
+        and stop.a.a is outer.var
+        and isinstance(stop.a.b, IntImm)
+        and stop.a.b.value == outer.step
+        and stop.b is outer.stop
+    )
+
+
+def is_whole(loops: Sequence[For], last: For, lanes: int) -> bool:
+    """Whether a loop goes through whole blocks, of multiples of so many iterations, of one of these loops."""
+    outer = next((each for each in loops if is_block_of(last, each)), None)
+    if outer is None:
+        count = iterations(last)
+        return isinstance(count, IntImm) and count.value % lanes == 0
+    return outer.step % lanes == 0 and is_whole(loops, outer, lanes)
+
+
+def has_whole_blocks(loops: Sequence[For], last: For, extent: Expr, lanes: int) -> bool:
+    """Whether an axis that a loop goes along, by blocks of one of these, has all of the last block, beyond its end."""
+    outer = next((each for each in loops if is_block_of(last, each)), None)
+    return (
+        outer is not None
+        and isinstance(outer.start, IntImm)
+        and isinstance(extent, IntImm)
+        and not any(each % lanes for each in (outer.start.value, outer.step, extent.value))
+    )
+
+
+def mentions(expr: Expr, variables: Iterable[object]) -> bool:
+    """Whether an expression depends on one of these variables."""
+    wanted = {*variables}
+    return any(node in wanted for node in walk(expr))
+
+
+def defined_in(body: SeqStmt) -> set[object]:
+    """The variables and buffers that a body defines."""
+    return {getattr(node, name) for node in walk(body) for name in node.DEFINES}
+
+
+def is_dense(indices: tuple[Expr, ...], var: Var) -> bool:
+    """Whether neighbouring values of a variable are neighbouring elements."""
+    last, others = indices[-1], indices[:-1]
+    while isinstance(last, Add | Sub):
+        a, b = (any(node is var for node in walk(each)) for each in (last.a, last.b))
+        if a is b or (b and isinstance(last, Sub)):
+            return False
+        last = last.a if a else last.b
+    return last is var and not any(node is var for index in others for node in walk(index))
+
+
+def is_steady(expr: Expr) -> bool:
+    """Whether an expression has one value wherever its variables have theirs: no memory decides."""
+    return not any(isinstance(node, Load) for node in walk(expr))
+
+
+def is_in_bounds(func: PrimFunc, around: Sequence[For], access: Load | Store, where: Expr | None = None) -> bool:
+    """Whether all indices of an access are proved to be in bounds inside of these loops, wherever it stands there.
+
+    With `where` it stands only where that holds.
+    """
+    pairs = [*zip(access.indices, access.buffer.shape, strict=True)]
+    known = {loop.var: loop for loop in around}
+    given = () if where is None else tuple(conjuncts(where))
+    open_pairs = [pair for pair in pairs if not (_is_range_of(*pair, known) or _is_said(*pair, given))]
+    if not open_pairs:
+        return True
+    from tirlite.rewrite.simplify.simplify import Simplify
+
+    conditions = [And(GE(index, const(0, i64)), LT(index, extent)) for index, extent in open_pairs]
+    body = SeqStmt(tuple(Assert(condition, "") for condition in conditions))
+    if where is not None:
+        body = SeqStmt((IfThenElse(where, body),))
+    for loop in reversed(around):
+        body = SeqStmt((loop.replaced(body=body),))
+    return next(statements_of(Simplify()(func.replaced(body=body)).body, Assert), None) is None
+
+
+def _is_range_of(index: Expr, extent: Expr, known: Mapping[Var, For]) -> bool:
+    """Whether an index is the variable of a loop over an axis, or over a block of it: that is quickly seen."""
+    loop = known.get(index) if isinstance(index, Var) else None
+    if loop is None or loop.step < 1:
+        return False
+    ends = any(_is_less(each, extent) for each in _least_of(loop.stop))
+    start = loop.start
+    while isinstance(start, Var) and start in known and known[start].step > 0:
+        start = known[start].start
+    return ends and isinstance(start, IntImm) and start.value >= 0
+
+
+def _is_said(index: Expr, extent: Expr, given: Sequence[Expr]) -> bool:
+    """Whether it is among what is given that an index is in bounds: a convolution asks that of what it pads."""
+    about = [
+        each for each in given if is_steady(index) and isinstance(each, GE | LT) and are_equal((each.a,), (index,))
+    ]
+    starts = any(isinstance(each, GE) and _is_less(const(0, i64), each.b) for each in about)
+    return starts and any(isinstance(each, LT) and _is_less(each.b, extent) for each in about)
+
+
+def _least_of(expr: Expr) -> Iterator[Expr]:
+    """What an expression is the least of, at any depth."""
+    stack = [expr]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, Min):
+            stack += (node.b, node.a)
+        else:
+            yield node
+
+
+def _is_less(one: Expr, other: Expr) -> bool:
+    """Whether one is seen to be no more than the other: numbers, or the same."""
+    if isinstance(one, IntImm) and isinstance(other, IntImm):
+        return one.value <= other.value
+    return are_equal((one,), (other,))
+
+
+def trips(facts: Facts, loop: For) -> Expr | None:
+    """The most iterations that a loop has, as an expression that no loop decides; None where it is not known."""
+    from tirlite.sizes.poly import varies
+
+    space = facts.space
+    start = space.size(loop.start)
+    known = [
+        count
+        for stop in space.operands(loop.stop, Min)
+        if not varies(count := space.size(stop) - start) and space.is_exact(count)
+    ]
+    exact = [count for count in known if isinstance(count, int)]
+    if not known:
+        return None
+    # Of a loop that never runs the bounds may have crossed.
+    most = space.extents.expr(maximum(0, min(exact) if exact else known[0]))
+    return most if isinstance(most, IntImm) or is_steady(most) else None
+
+
+def lanes_before(start: Expr, stop: Expr, lanes: int) -> Expr:
+    """Which of so many lanes from `start` on lie before `stop`.
+
+    They are compared as numbers of 32 bits, of which as many fit into a vector as of most elements.
+    """
+    left = Cast(i32, Min(folded(Sub(stop, start)), const(lanes, i64)))
+    return LT(Ramp(const(0, i32), const(1, i32), lanes), Broadcast(left, lanes))

@@ -1,0 +1,190 @@
+"""Checks whether a step may change the order in which things happen: the demands that several steps make."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from tirlite.analysis.dependence import writes
+from tirlite.analysis.facts import Facts
+from tirlite.diag import KernelError, Message
+from tirlite.ir.checked import has_check
+from tirlite.ir.expr import Add, Buffer, Expr, FloorDiv, FloorMod, IntImm, Load, Mul, Sub, Var
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.node import Node
+from tirlite.ir.printing import prints_in
+from tirlite.ir.rewrite import rewrite
+from tirlite.ir.stmt import Allocate, For, ForKind, Stmt, Store
+from tirlite.ir.walk import statements_of, walk
+from tirlite.schedules.loop_facts import defined_in, is_block_of
+from tirlite.schedules.step import does_not_fit
+
+if TYPE_CHECKING:
+    from tirlite.analysis.access import Allocation, Touch
+    from tirlite.analysis.dependence import Dependence
+
+
+class StepBreaksOrder(Message):
+    """A step of a schedule would run two accesses to one element in another order, or at once.
+
+    Example: `s.parallel("i")` of a loop with `y[i] = y[i - 1] + x[i]`.
+    Fix: Leave the loops in their order, or write the kernel so that iterations do not depend on each other; where they
+    combine values, say it by `tl.reduce`.
+    """
+
+    title = "`{step}` would change results: {later} must come after {earlier}{distance}"
+    label = "this one comes later"
+    related_label = "this one comes first"
+
+
+def breaks_order(step: object, dependence: Dependence) -> KernelError:
+    """The error that names the accesses which forbid a step."""
+    steps = ", ".join(map(str, dependence.steps))
+    earlier, later = dependence.source, dependence.sink
+    error = StepBreaksOrder(
+        str(step),
+        str(later),
+        str(earlier),
+        f" ({steps})" if steps else "",
+        span=later.stmt.span,
+        related=earlier.stmt.span,
+    ).error()
+    assert isinstance(error, KernelError)
+    return error
+
+
+def demand_temporaries(step: object, facts: Facts, buffers: Iterable[Buffer]) -> list[Allocation]:
+    """The allocations of buffers. Raises KernelError for one that is none, or may not be moved and reshaped."""
+    from tirlite.analysis.temporaries import temporaries
+
+    known = {each.buffer: each for each in temporaries(facts)}
+    for each in (wanted := [*buffers]):
+        if each not in known:
+            raise does_not_fit(step, f"`{each.name}` is no temporary that is used element by element")
+    return [known[each] for each in wanted]
+
+
+def demand_steady(step: object, facts: Facts, of: Node, stmts: Iterable[Stmt], but: Iterable[Buffer] = ()) -> None:
+    """Raises KernelError where statements may write what a node loads, other than from some buffers."""
+    from tirlite.analysis.fusion import can_be_reordered
+
+    root = facts.definitions.root
+    read = {root(node.buffer) for node in walk(of) if isinstance(node, Load)}.difference(but)
+    for stmt in stmts:
+        if not isinstance(stmt, Allocate) and not can_be_reordered(stmt):
+            raise does_not_fit(step, "what stands in between does more than load and store")
+        for store in statements_of(stmt, Store):
+            if root(store.buffer) in read:
+                raise does_not_fit(step, f"`{store}` writes what is computed from, before all is computed")
+
+
+def demand_order(
+    step: object, facts: Facts, first: For, second: For, behind: int = 0, *, but: Buffer | None = None
+) -> None:
+    """Raises KernelError where one loop, in which the second runs behind the first, has accesses out of order.
+
+    Those of the first to `but` may be.
+    """
+    from tirlite.analysis.fusion import against
+
+    for each in against(facts, first, second, behind):
+        if each is None:
+            raise does_not_fit(step, "how the loops lie to each other is not known, or they access too much")
+        if but is None or facts.definitions.root(each.source.buffer) is not but:
+            raise breaks_order(step, each)
+
+
+def carried(facts: Facts, loop: For) -> Iterator[Dependence]:
+    """The dependences that a loop carries; none, without a proof, where accesses have its variable along one axis."""
+    touched = facts.touched_in(loop).values()
+    if not all(_has_own_axis(each, loop) for each in touched if any(map(writes, each))):
+        yield from facts.carried_by(loop)
+
+
+def moved_out(facts: Facts, loop: For, of: Iterable[For]) -> For:
+    """The loop as it runs outside of loops that were around it: in order where its iterations are independent in one
+    iteration of these, but not across them.
+    """
+    if loop.kind not in (ForKind.PARALLEL, ForKind.VECTORIZED):
+        return loop
+    for around in of:
+        for each in carried(facts, around):
+            if dict(zip(each.loops, each.steps, strict=True))[loop].direction != "=":
+                return loop.replaced(kind=ForKind.SERIAL)
+    return loop
+
+
+def demand_independent(step: object, facts: Facts, loop: For) -> None:
+    """Raises KernelError, with the accesses, where an iteration of a loop may touch what another one writes."""
+    for each in carried(facts, loop):
+        raise breaks_order(step, each)
+
+
+def settled(step: object, made: PrimFunc, around: Sequence[For]) -> PrimFunc:
+    """What a step has made, in which reductions that are none any more run in order.
+
+    `around` are the loops around it, whose variables are those of the function that it has made, too. Raises
+    KernelError, with the accesses, where workers touch there what others write.
+    """
+    asked = {loop.var for loop in around if loop.kind in (ForKind.PARALLEL, ForKind.REDUCE)}
+    if not asked:
+        return made
+    from tirlite.analysis.regrouping import updates_in
+
+    facts, in_order = Facts(made), set[Var]()
+    for loop in statements_of(made.body, For):
+        if loop.var in asked and loop.kind is ForKind.PARALLEL:
+            demand_independent(step, facts, loop)
+        elif loop.var in asked and not isinstance(updates_in(loop, facts), tuple):
+            in_order.add(loop.var)
+    return rewrite(made, {For: lambda loop: loop.replaced(kind=ForKind.SERIAL) if loop.var in in_order else loop})
+
+
+def _has_own_axis(touches: Iterable[Touch], loop: For) -> bool:
+    """Whether all accesses have the loop's variable as their index along one axis: that is quickly seen.
+
+    So have those with the variable of a loop inside that goes through blocks of this one's, as `split` makes them, and
+    those with the sum of one of these and what is the same in all iterations, and for all accesses.
+    """
+    own = {loop.var, *(each.var for each in statements_of(loop.body, For) if is_block_of(each, loop))}
+    axes: set[tuple[Buffer, int, tuple[object, ...]]] | None = None
+    for touch in touches:
+        node = touch.node
+        if not isinstance(node, Load | Store):
+            return False
+        behind = ((axis, _behind(index, own, loop)) for axis, index in enumerate(node.indices))
+        mine = {(node.buffer, axis, start) for axis, start in behind if start is not None}
+        axes = mine if axes is None else axes & mine
+    return bool(axes)
+
+
+def _behind(index: Expr, own: Container[object], loop: For) -> tuple[object, ...] | None:
+    """What one of a loop's own variables is added to in an index, equal for what is equal; None for other indices."""
+    if index in own:
+        return ()
+    if not isinstance(index, Add):
+        return None
+    rest = index.a if index.b in own else index.b if index.a in own else None
+    if rest is None:
+        return None
+    nodes = [*walk(rest)]
+    if not all(isinstance(node, Var | IntImm | Add | Sub | Mul | FloorDiv | FloorMod) for node in nodes):
+        return None
+    if not {loop.var, *defined_in(loop.body)}.isdisjoint(nodes):
+        return None
+    return tuple(
+        [node.value if isinstance(node, IntImm) else node if isinstance(node, Var) else type(node) for node in nodes]
+    )
+
+
+def demand_any_order(step: object, loop: For) -> None:
+    """Raises KernelError for a loop that prints, or has an index that is checked where it stands: iterations run in
+    order, so that what comes before a fault, or another line, stays before it.
+    """
+    if next(prints_in(loop), None) is not None:
+        raise does_not_fit(step, f"the loop over `{loop.var.name}` prints, so that iterations run in order")
+    if has_check(loop):
+        reason = (
+            f"an index in the loop over `{loop.var.name}` is checked where it stands, so that iterations run in order"
+        )
+        raise does_not_fit(step, f"{reason}; clamp the index, or promise that it is in bounds by tl.unchecked()")
