@@ -33,9 +33,6 @@ class FindReductions(FactsPass):
     integers: bool = False
     shared_from: int = 0
 
-    def rewritten(self, facts: Facts) -> PrimFunc:
-        return self.on(facts).func
-
     def on(self, facts: Facts) -> Rewritten:
         body = facts.func.body
         granted = [stmt for stmt in statements_of(body, AttrStmt) if may_regroup(stmt)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from time import perf_counter
 from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias
@@ -47,10 +46,11 @@ class Rewritten:
         return self.facts or (given if self.func is given.func else Facts(self.func))
 
 
-class FactsPass(ABC):
+class FactsPass:
     """A pass that asks for facts. In a pipeline it gets those that are known of the function as it is.
 
-    Its name is that of its class, `check-races`, unless it has another one.
+    A pass defines `rewritten`, or `on` where it has more to return than the function. Its name is that of its class,
+    `check-races`, unless it has another one.
     """
 
     __slots__ = ()
@@ -73,9 +73,9 @@ class FactsPass(ABC):
         """The same for a function of which these are the facts."""
         return Rewritten(self.rewritten(facts))
 
-    @abstractmethod
     def rewritten(self, facts: Facts) -> PrimFunc:
         """The function of which these are the facts, as the pass leaves it."""
+        return facts.func
 
 
 @record
@@ -142,9 +142,6 @@ class ForSizes(FactsPass):
     @property
     def form(self) -> Form:
         return Form.LARGE if self.limits.large_from else Form.SMALL
-
-    def rewritten(self, facts: Facts) -> PrimFunc:
-        return facts.func
 
     def on(self, facts: Facts) -> Rewritten:
         return Rewritten(facts.func, facts=facts, limits=self.limits)

@@ -104,9 +104,6 @@ class VectorizeLoops(FactsPass):
     target: str = HOST
     form: Form = Form.ALONE
 
-    def rewritten(self, facts: Facts) -> PrimFunc:
-        return self.on(facts).func
-
     def on(self, facts: Facts) -> Rewritten:
         searches = next(statements_of(facts.func.body, While), None) is not None
         if searches and (counted := _without_counts(facts.func)) is not facts.func:

@@ -158,9 +158,6 @@ class Shrink(Step):
 
     buffers: tuple[BufferName, ...] = ()
 
-    def rewritten(self, facts: Facts) -> PrimFunc:
-        return self.on(facts).func
-
     def on(self, facts: Facts) -> Rewritten:
         self.demand_taken()
         named = [buffer_named(facts.func, each) for each in self.buffers]

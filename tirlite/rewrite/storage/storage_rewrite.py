@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from tirlite.analysis.facts import Facts
-from tirlite.ir import Allocate, PrimFunc, statements_of
+from tirlite.ir import Allocate, statements_of
 from tirlite.record import parts_of, record
 from tirlite.rewrite.normalize import Normalize
 from tirlite.rewrite.options import StorageOptions
@@ -36,9 +36,6 @@ class StorageRewrite(StorageOptions, FactsPass):
     def of(cls, options: StorageOptions, **changes: Any) -> StorageRewrite:
         """The pass with these options, some of them changed."""
         return cls(**{name: getattr(options, name) for name in parts_of(StorageOptions)} | changes)
-
-    def rewritten(self, facts: Facts) -> PrimFunc:
-        return self.on(facts).func
 
     def on(self, facts: Facts) -> Rewritten:
         self.demand_strategy()

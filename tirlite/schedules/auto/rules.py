@@ -7,7 +7,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING
 
 from tirlite.analysis.facts import Facts
-from tirlite.ir import Allocate, For, PrimFunc, Store, statements_of
+from tirlite.ir import Allocate, For, Store, statements_of
 from tirlite.record import record
 from tirlite.rewrite.forms import Form
 from tirlite.rewrite.pipeline import FactsPass, Rewritten
@@ -29,9 +29,6 @@ class Rules(FactsPass):
     @abstractmethod
     def scheduled(self, facts: Facts) -> Trace | None:
         """The steps that are taken; None where there is no loop for them."""
-
-    def rewritten(self, facts: Facts) -> PrimFunc:
-        return self.on(facts).func
 
     def on(self, facts: Facts) -> Rewritten:
         trace = self.scheduled(facts)
