@@ -198,13 +198,13 @@ def run_graphs(arguments: argparse.Namespace) -> int:
     from tirlite.bench.graphs import graph_rows, graphs_json, graphs_text
     from tirlite.bench.models import ModelSizes, model_rows
     from tirlite.bench.networks import LARGE, SMALL
-    from tirlite.cli.model_options import dims_of_model, told_constants, told_dims, told_values
+    from tirlite.cli.model_options import dims_of_model, parsed_constants, parsed_dims, parsed_values
 
     networks = SMALL if arguments.quick else {**SMALL, **LARGE}
     runs = 1 if arguments.quick else 11
-    constants = told_constants(arguments.constant)
-    dims = dims_of_model(arguments.models, told_dims(arguments.bind, "--bind"), arguments.facts)
-    sizes = ModelSizes(told_values(arguments.dim), dims, constants)
+    constants = parsed_constants(arguments.constant)
+    dims = dims_of_model(arguments.models, parsed_dims(arguments.bind, "--bind"), arguments.facts)
+    sizes = ModelSizes(parsed_values(arguments.dim), dims, constants)
     if arguments.models or sizes.values:  # a dim without a model is refused there
         measured = model_rows(arguments.models, sizes, runs)
     else:
@@ -239,8 +239,8 @@ def run_plans(arguments: argparse.Namespace) -> int:
 def run_storage(arguments: argparse.Namespace) -> int:
     """Measures and prints."""
     from tirlite.bench.storage import storage_json, storage_rows, storage_text
-    from tirlite.cli.model_options import told_dims
+    from tirlite.cli.model_options import parsed_dims
 
     limit = min(arguments.time_limit, 1.0) if arguments.quick else arguments.time_limit
-    rows = storage_rows(arguments.paths, told_dims(arguments.bind, "--bind"), limit)
+    rows = storage_rows(arguments.paths, parsed_dims(arguments.bind, "--bind"), limit)
     return printed(rows, lambda result: result.name, storage_json if arguments.json else storage_text)

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from tirlite.cli.command_error import input_at_fault
-from tirlite.cli.model_options import add_constant, told_constants, told_dims
+from tirlite.cli.model_options import add_constant, parsed_constants, parsed_dims
 from tirlite.cli.progress import working
 
 _DESCRIPTION = """\
@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.source.endswith(".onnx"):
             from tirlite.graph import compile, from_onnx  # noqa: A004
 
-            bound, constants = told_dims(arguments.bind, "--bind"), told_constants(arguments.constant)
+            bound, constants = parsed_dims(arguments.bind, "--bind"), parsed_constants(arguments.constant)
             with working(f"compiling {arguments.source}"):
                 graph = compile(from_onnx(arguments.source, dims=bound, constants=constants))
                 paths = graph.export(arguments.out, **told)

@@ -88,12 +88,12 @@ def by_identifier(model: Path, told: Mapping[str, V]) -> dict[str, V]:
     return {names.get(name, name): value for name, value in told.items()}
 
 
-def told_dims(given: list[str], option: str = "--dim") -> dict[str, int]:
+def parsed_dims(given: list[str], option: str = "--dim") -> dict[str, int]:
     """The values of `--dim NAME=N`, by name. Raises CommandError for what is not written so."""
     return {name: _count(option, name, count) for name, count in pairs(option, given)}
 
 
-def told_values(given: list[str]) -> dict[str, tuple[int, ...]]:
+def parsed_values(given: list[str]) -> dict[str, tuple[int, ...]]:
     """The values of `--dim NAME=N,M`, by name. Raises CommandError for what is not written so."""
     return {
         name: tuple(_count("--dim", name, count) for count in counts.split(","))
@@ -101,7 +101,7 @@ def told_values(given: list[str]) -> dict[str, tuple[int, ...]]:
     }
 
 
-def told_constants(given: list[str]) -> dict[str, npt.NDArray[Any]]:
+def parsed_constants(given: list[str]) -> dict[str, npt.NDArray[Any]]:
     """The values of `--constant NAME=VALUE`, by name. Raises CommandError for what is neither a number nor an array."""
     import numpy as np
 

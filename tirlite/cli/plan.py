@@ -160,8 +160,8 @@ def _of_table(arguments: argparse.Namespace, fitting: FirstFit) -> tuple[Problem
 
 
 def _of_model(arguments: argparse.Namespace, _: FirstFit) -> tuple[Problem, Plan]:
-    from tirlite.cli.model_options import by_identifier, dims_of_model, told_constants, told_dims
-    from tirlite.cli.plan_model import ToldOfModel, model_plan
+    from tirlite.cli.model_options import by_identifier, dims_of_model, parsed_constants, parsed_dims
+    from tirlite.cli.plan_model import ModelFacts, model_plan
     from tirlite.cli.plan_report import failure_json
 
     for name in _OF_TABLES:
@@ -172,10 +172,10 @@ def _of_model(arguments: argparse.Namespace, _: FirstFit) -> tuple[Problem, Plan
     if arguments.align != 1:
         raise BadPlanOption("--align", str(arguments.align), "the tensors of a model have their alignment").error()
     with input_at_fault():
-        bound = told_dims([part for each in arguments.bind for part in each.split(",")], "--bind")
+        bound = parsed_dims([part for each in arguments.bind for part in each.split(",")], "--bind")
         dims = dims_of_model([arguments.file], bound, arguments.facts)
-        sizes = by_identifier(arguments.file, told_dims(arguments.dim))
-        constants = told_constants(arguments.constant)
+        sizes = by_identifier(arguments.file, parsed_dims(arguments.dim))
+        constants = parsed_constants(arguments.constant)
         choices: Choices = {
             "strategy": arguments.strategy,
             "capacity": arguments.capacity,
@@ -185,7 +185,7 @@ def _of_model(arguments: argparse.Namespace, _: FirstFit) -> tuple[Problem, Plan
         }
         try:
             with working(f"planning {arguments.file}"):
-                plan = model_plan(arguments.file, ToldOfModel(dims, sizes, constants), choices)
+                plan = model_plan(arguments.file, ModelFacts(dims, sizes, constants), choices)
         except CapacityError as error:
             if arguments.json:
                 print(failure_json(arguments.strategy, arguments.capacity, error))

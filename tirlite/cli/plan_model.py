@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @record
-class ToldOfModel:
+class ModelFacts:
     """Dims that are numbers, or known better, before the model is planned, sizes that the plan is shown at, inputs that
     are known.
     """
@@ -52,7 +52,7 @@ def _largest(graph: CompiledGraph, sizes: Mapping[str, int]) -> Plan:
     return max(plans, key=lambda each: evaluate(each.total, {}))
 
 
-def model_plan(path: Path, told: ToldOfModel, choices: Choices) -> Plan:
+def model_plan(path: Path, told: ModelFacts, choices: Choices) -> Plan:
     """The plan that `tl.graph.compile` makes, with what the operators need for themselves; no native code is made.
 
     Where sizes are told, the plan for all values of the dims is shown at these, as `plan_at` does. Raises TirliteError

@@ -18,8 +18,8 @@ from tirlite.cli.model_options import (
     dims_of_model,
     loaded,
     pairs,
-    told_constants,
-    told_dims,
+    parsed_constants,
+    parsed_dims,
 )
 from tirlite.cli.numbers import whole
 from tirlite.cli.progress import hearing, working
@@ -86,11 +86,11 @@ def run(arguments: argparse.Namespace) -> int:
     started = perf_counter()
     with input_at_fault():
         model = Path(arguments.model)
-        bound = told_dims(arguments.bind, "--bind")
-        told = by_identifier(model, told_dims(arguments.dim))
+        bound = parsed_dims(arguments.bind, "--bind")
+        told = by_identifier(model, parsed_dims(arguments.dim))
         dims = dims_of_model([model], bound, arguments.facts)
         with working(f"reading {model}"):
-            function = from_onnx(model, dims=dims, constants=told_constants(arguments.constant))
+            function = from_onnx(model, dims=dims, constants=parsed_constants(arguments.constant))
             arrays = _arrays(function, dict(pairs("--input", arguments.input)), told, arguments.seed)
         _, binding = bind(function, arrays)
         sizes = {dim.name: value for dim, value in binding.items()}

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     )
     from tirlite.codegen.llvm.signals import signals_text as signals_text
     from tirlite.codegen.lower import Lowered as Lowered, lower as lower
-    from tirlite.codegen.reports import Told as Told
+    from tirlite.codegen.reports import FaultReport as FaultReport
     from tirlite.codegen.storage import Workspace as Workspace
 else:
     __getattr__, __all__ = late_names(__name__)

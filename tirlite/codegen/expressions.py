@@ -55,7 +55,7 @@ class Side:
     """A value that is computed in a block of its own, what else is to be known of it behind that, and the block."""
 
     value: Value
-    told: object
+    fact: object
     block: str
 
 
@@ -180,12 +180,12 @@ class Expressions:
         """What is computed in a block of its own, which ends at `done`."""
         self.out.conditions += 1
         value = self._leaf(expr) or (yield self.steps(expr))
-        side = Side(value, self.told(value), self.out.block)
+        side = Side(value, self.fact_of(value), self.out.block)
         self.out.conditions -= 1
         self.out.branch(done)
         return side
 
-    def told(self, _value: Value) -> object:
+    def fact_of(self, _value: Value) -> object:
         """What is to be known of a value behind the block that it is computed in."""
         return None
 
@@ -317,11 +317,11 @@ class Expressions:
                 first = yield self.address(place, (*indices[:-1], begin))
                 note = self.environment.notes.get(place.buffer, "")
                 return memory.load_strided(self.out, place, first, stride, expr.dtype, note, phase)
-            if memory.is_turned(place, indices[-1]):
+            if memory.is_reversed(place, indices[-1]):
                 assert isinstance(indices[-1], Ramp)
                 first = yield self.address(place, (*indices[:-1], indices[-1].base))
                 note = self.environment.notes.get(place.buffer, "")
-                return memory.load_turned(self.out, place, first, expr.dtype, note)
+                return memory.load_reversed(self.out, place, first, expr.dtype, note)
             first, *others = yield self.pointers(place, indices)
             if others:
                 return memory.gather(self.out, place, [first, *others], expr.dtype)

@@ -16,7 +16,7 @@ from tirlite.ir import Assert, Buffer, View, f64, handle, i64
 from tirlite.target.convention import GIVE, TAKE
 
 if TYPE_CHECKING:
-    from tirlite.codegen.reports import Told
+    from tirlite.codegen.reports import FaultReport
 
 
 class NoMemory(Message):
@@ -54,26 +54,26 @@ class KernelFunction(FunctionText):
 
         return self._stop(failure(stmt, ()))
 
-    def tell(self, told: Told, values: list[Value]) -> None:
+    def tell(self, report: FaultReport, values: list[Value]) -> None:
         """Ends the function here with a fault that has values to tell, as bits in i64.
 
         They and the number of the fault are put into a record on the heap, which the caller frees; the function returns
         its address, negated.
         """
         module = self.module
-        module.messages.append(told.bare())
+        module.messages.append(report.bare())
         number = len(module.messages)
-        module.told[number] = told
+        module.reports[number] = report
         name = self._recorder(len(values) + 1)
         self.branch(self._leave(self.invoke(i64, name, (integer(number), *values))))
 
-    def stop_if(self, wrong: Value, told: Told, values: Callable[[], list[Value]]) -> None:
+    def stop_if(self, wrong: Value, report: FaultReport, values: Callable[[], list[Value]]) -> None:
         """Ends the function where a bool is true; `values` writes what it takes to tell, which runs only then."""
         failed, passed = self.label("failed"), self.label("passed")
         self.branch_if(wrong, failed, passed)
         around = self.fork()
         self.start(failed)
-        self.tell(told, values())
+        self.tell(report, values())
         self.start(passed)
         self.join(around)
 
@@ -134,9 +134,9 @@ class KernelFunction(FunctionText):
         impossible, sized, got = self.label("impossible"), self.label("sized"), self.label("got")
         self.branch_if(any_of(self, [bad, wrapped]), impossible, sized)
         self.start(impossible)
-        from tirlite.codegen.reports import ExtentsTold
+        from tirlite.codegen.reports import WrongExtents
 
-        self.tell(ExtentsTold(buffer, span), [self.cast("zext", wrapped, i64), *extents])
+        self.tell(WrongExtents(buffer, span), [self.cast("zext", wrapped, i64), *extents])
         self.start(sized)
         pointer = self.fresh(self.padded(size))
         self.branch_if(self.compare("icmp eq", pointer, NULL), self._stop(NoMemory(buffer.name, span=span)), got)

@@ -27,7 +27,7 @@ from tirlite.target.processor import HOST, processor_called
 
 if TYPE_CHECKING:
     from tirlite.codegen.doubtful import OnEntry
-    from tirlite.codegen.reports import Told
+    from tirlite.codegen.reports import FaultReport
 
 _Maker: TypeAlias = Callable[[PrimFunc, str, Storage], Statements]
 
@@ -51,7 +51,8 @@ class Lowered:
     workspace: Workspace
     alignment: int  # of the workspace, in bytes
     faults: tuple[Message, ...]
-    told: Mapping[int, Told]  # the faults whose numbers come in a record of i64, before the values that they tell
+    # The faults whose numbers come in a record of i64, before the values that they report.
+    reports: Mapping[int, FaultReport]
     externs: tuple[str, ...]  # the extern functions that must exist in the process
     addresses: tuple[tuple[str, int], ...]  # symbols of extern functions that are known by their addresses
     extent: Extent
@@ -142,7 +143,7 @@ def _told(func: PrimFunc, name: str, size_name: str, workspace: Workspace, line:
         workspace=workspace,
         alignment=line,
         faults=tuple(module.messages),
-        told=module.told,
+        reports=module.reports,
         externs=tuple(module.externs),
         addresses=tuple(module.addresses.items()),
         extent=module.extent,

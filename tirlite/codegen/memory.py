@@ -36,7 +36,7 @@ _FAR = 1 << 40
 
 # Lanes further apart are loaded one by one.
 _MOST_APART = 4
-# Elements of 32 bits that lie so far apart are turned by blocks of as many groups.
+# Elements of 32 bits that lie so far apart are transposed in blocks of as many groups.
 _FOUR = 4
 
 _LARGEST_DIVISOR = 1 << 12
@@ -174,20 +174,20 @@ def stride_between(place: Place, index: Expr) -> int | None:
     return index.stride.value if is_plain and 2 <= index.stride.value <= _MOST_APART and index.lanes > 1 else None
 
 
-def is_turned(place: Place, index: Expr) -> bool:
+def is_reversed(place: Place, index: Expr) -> bool:
     """Whether lanes lie side by side, the last one first."""
     is_back = isinstance(index, Ramp) and isinstance(index.stride, IntImm) and index.stride.value == -1
     is_plain = place.buffer.dtype.lanes == 1 and not place.buffer.volatile
     return is_back and is_plain and place.strides[-1].number == 1
 
 
-def load_turned(out: FunctionText, place: Place, first: Value, dtype: DType, note: str = "") -> Value:
+def load_reversed(out: FunctionText, place: Place, first: Value, dtype: DType, note: str = "") -> Value:
     """The elements from a pointer back."""
-    return _turned(out, load(out, place, _end(out, place, first, dtype), dtype, note))
+    return _reversed(out, load(out, place, _end(out, place, first, dtype), dtype, note))
 
 
-def store_turned(out: FunctionText, place: Place, first: Value, value: Value, note: str = "") -> None:
-    store(out, place, _end(out, place, first, value.dtype), _turned(out, value), note)
+def store_reversed(out: FunctionText, place: Place, first: Value, value: Value, note: str = "") -> None:
+    store(out, place, _end(out, place, first, value.dtype), _reversed(out, value), note)
 
 
 def _end(out: FunctionText, place: Place, first: Value, dtype: DType) -> Value:
@@ -195,7 +195,7 @@ def _end(out: FunctionText, place: Place, first: Value, dtype: DType) -> Value:
     return out.move(first, integer(1 - dtype.lanes), element_type(place.buffer.dtype))
 
 
-def _turned(out: FunctionText, vector: Value) -> Value:
+def _reversed(out: FunctionText, vector: Value) -> Value:
     """The lanes of a vector from the last one on."""
     lanes = vector.dtype.lanes
     return _shuffled(out, vector, vector, range(lanes)[::-1])
@@ -211,8 +211,8 @@ def load_strided(
     Every second byte is also half of a word, which takes less where it is to become one.
     """
     lanes = dtype.lanes
-    is_turned_by_blocks = stride == _FOUR <= lanes and dtype.scalar.bits == 32 and lanes & (lanes - 1) == 0
-    if phase is not None and is_turned_by_blocks and not out.module.processor.permutes:
+    goes_by_blocks = stride == _FOUR <= lanes and dtype.scalar.bits == 32 and lanes & (lanes - 1) == 0
+    if phase is not None and goes_by_blocks and not out.module.processor.permutes:
         return _one_of_four(out, place, first, dtype, note, phase)
     last = (stride - 1) * (lanes - (phase is None))
     begins = [*range(0, last, lanes), last]
@@ -229,7 +229,7 @@ def load_strided(
 def _one_of_four(out: FunctionText, place: Place, first: Value, dtype: DType, note: str, phase: int) -> Value:
     """Each fourth element from a pointer on, where the others are loaded as well: LLVM computes once what all begin by.
 
-    Blocks of four groups are turned by themselves, as no instruction moves elements farther for less.
+    Blocks of four groups are transposed by themselves, as no instruction moves elements farther for less.
     """
     lanes, kind, four = dtype.lanes, element_type(place.buffer.dtype), dtype.with_lanes(_FOUR)
     groups = [load(out, place, out.move(first, integer(_FOUR * at), kind), four, note) for at in range(lanes)]

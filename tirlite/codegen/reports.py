@@ -12,13 +12,13 @@ from typing import Protocol, TypeAlias
 from tirlite.diag import KernelRunError, Message, Span
 from tirlite.ir import Assert, Binary, Buffer, DType, failure, i64, shown
 from tirlite.ir.faults import IndexOutOfBounds, NegativeExtent, OutOfMemory, UninitialisedRead, ViewOutOfBounds, trap_of
-from tirlite.ir.loop_values import told_at
+from tirlite.ir.loop_values import at_loops
 from tirlite.record import record
 
 Number: TypeAlias = bool | int | float
 
 
-class Told(Protocol):
+class FaultReport(Protocol):
     """A fault that comes with values, each of which the kernel leaves as 64 bits."""
 
     @property
@@ -48,7 +48,7 @@ class ExtentOutOfRange(Message):
 
 
 @record
-class AssertTold:
+class FailedAssert:
     """An assert that did not hold, with what its message tells and what its condition compared."""
 
     stmt: Assert
@@ -65,7 +65,7 @@ class AssertTold:
 
 
 @record
-class ExtentsTold:
+class WrongExtents:
     """A buffer of an impossible size; its values are whether an extent wrapped around, and the extents."""
 
     buffer: Buffer
@@ -121,7 +121,7 @@ class IndexReport(Report):
         cut = 2 * len(self.axes)
         pairs = [(int(values[k]), int(values[k + 1])) for k in range(0, cut, 2)]
         axis, pair = next((a, p) for a, p in zip(self.axes, pairs, strict=True) if not 0 <= p[0] < p[1])
-        return IndexOutOfBounds(self.buffer, axis, *pair, _told_at(self.loops, values[cut:]), span=self.span)
+        return IndexOutOfBounds(self.buffer, axis, *pair, _at_loops(self.loops, values[cut:]), span=self.span)
 
 
 @record
@@ -211,7 +211,7 @@ class ViewReport(Report):
         first, cut = int(values[0]), 1 + len(self.buffer.shape)
         last = first + _bytes(self.buffer, values[1:cut])
         end = cut + len(self.source.shape)
-        available, at = _bytes(self.source, values[cut:end]), _told_at(self.loops, values[end:])
+        available, at = _bytes(self.source, values[cut:end]), _at_loops(self.loops, values[end:])
         return ViewOutOfBounds(self.buffer.name, self.source.name, first, last, available, at, span=self.span)
 
 
@@ -233,5 +233,5 @@ def _bytes(buffer: Buffer, extents: Sequence[Number]) -> int:
     return prod(int(extent) for extent in extents) * buffer.dtype.bytes
 
 
-def _told_at(names: Sequence[str], values: Sequence[Number]) -> str:
-    return told_at([(name, int(value)) for name, value in zip(names, values, strict=True)])
+def _at_loops(names: Sequence[str], values: Sequence[Number]) -> str:
+    return at_loops([(name, int(value)) for name, value in zip(names, values, strict=True)])

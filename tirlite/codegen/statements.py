@@ -178,10 +178,10 @@ class Statements:
             pointer, on = run(values.masked_pointer(place, indices))
             memory.store_lanes(self.out, place, pointer, on, value, self.environment.notes.get(stmt.buffer, ""))
             return
-        if indices and memory.is_turned(place, indices[-1]):
+        if indices and memory.is_reversed(place, indices[-1]):
             assert isinstance(indices[-1], Ramp)
             last = run(values.address(place, (*indices[:-1], indices[-1].base)))
-            memory.store_turned(self.out, place, last, value, self.environment.notes.get(stmt.buffer, ""))
+            memory.store_reversed(self.out, place, last, value, self.environment.notes.get(stmt.buffer, ""))
             return
         first, *others = run(values.pointers(place, indices))
         values.is_alone = False
@@ -278,9 +278,9 @@ class Statements:
 
     def tell(self, stmt: Assert, values: list[Value]) -> None:
         """Ends the function with what an assert tells."""
-        from tirlite.codegen.reports import AssertTold
+        from tirlite.codegen.reports import FailedAssert
 
-        self.out.tell(AssertTold(stmt), [as_bits(self.out, value) for value in values])
+        self.out.tell(FailedAssert(stmt), [as_bits(self.out, value) for value in values])
 
     def attribute(self, stmt: AttrStmt) -> Steps[None]:
         return self.block(stmt.body)

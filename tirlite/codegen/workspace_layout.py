@@ -47,13 +47,13 @@ class ExactExpressions(Expressions):
         self.overflows = around
         return side
 
-    def told(self, _value: Value) -> Value | None:
+    def fact_of(self, _value: Value) -> Value | None:
         """One flag in the place of those of a block."""
         return any_of(self.out, self.overflows) if self.overflows else None
 
     def merged(self, dtype: DType, *sides: Side) -> Value:
-        if any(side.told is not None for side in sides):
-            flags = ((side.told if isinstance(side.told, Value) else FALSE, side.block) for side in sides)
+        if any(side.fact is not None for side in sides):
+            flags = ((side.fact if isinstance(side.fact, Value) else FALSE, side.block) for side in sides)
             self.overflows.append(self.out.phi(bool_, *flags))
         return super().merged(dtype, *sides)
 

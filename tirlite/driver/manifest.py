@@ -47,7 +47,7 @@ def manifest_key(function: FunctionType, granted: Sequence[Permission]) -> bytes
         return None
     try:
         told = repr((source_token(function), [each.value for each in granted]))
-    except Untold:
+    except NotComparable:
         return None
     return blake2b(told.encode("utf-8", "surrogatepass"), key=compiler_stamp(language=True), digest_size=20).digest()
 
@@ -77,7 +77,7 @@ def keep_known(
         tokens = _tokens(Tokens(asked_by(lookups)), function, frame_locals, _members(lookups))
         told = made()  # takes a good part of a translation's time
         plain = told.head.plain()
-    except (Untold, RecursionError):
+    except (NotComparable, RecursionError):
         return
     if plain is None:
         return
@@ -117,7 +117,7 @@ def _holds(kept: Token, function: FunctionType, frame_locals: Mapping[str, objec
 
     try:
         return bool(_tokens(Tokens(asked_of), function, frame_locals, members) == kept)
-    except Untold:
+    except NotComparable:
         return False
 
 
@@ -136,21 +136,21 @@ def _inline_names(tokens: list[Any]) -> Iterator[tuple[Token, Sequence[tuple[str
 Token: TypeAlias = Any
 
 
-class Untold(Exception):
-    """A value of which nobody can tell whether it is the same in another process."""
+class NotComparable(Exception):
+    """A value that cannot be compared with one of another process."""
 
 
 def source_token(function: FunctionType) -> Token:
     """Which function of which text this is."""
     code = function.__code__
     if hasattr(function, "__wrapped__"):
-        raise Untold
+        raise NotComparable
     text = blake2b(_text(code.co_filename, function.__globals__), digest_size=20).digest()
     return text, code.co_firstlineno, function.__name__, code.co_names, code.co_freevars, code.co_code
 
 
 def _text(name: str, names: dict[str, Any]) -> bytes:
-    """A file's content, or that of what has a file's name, like a cell of a notebook. Raises Untold."""
+    """A file's content, or that of what has a file's name, like a cell of a notebook. Raises NotComparable."""
     try:
         with open(name, "rb") as file:  # noqa: PTH123
             return file.read()
@@ -160,7 +160,7 @@ def _text(name: str, names: dict[str, Any]) -> bytes:
         linecache.checkcache(name)
         lines = linecache.getlines(name, names)
     if not lines:
-        raise Untold
+        raise NotComparable
     return "".join(lines).encode("utf-8", "surrogatepass")
 
 
@@ -172,7 +172,7 @@ class Tokens:
         self._inside: list[FunctionType] = []
 
     def of(self, value: object) -> Token:
-        """Raises Untold."""
+        """Raises NotComparable."""
         if value is ABSENT:
             return ("absent",)
         kind = type(value)
@@ -189,7 +189,7 @@ class Tokens:
             return rule(self, value)
         if kind.__module__ == "numpy" and isinstance(value, sys.modules["numpy"].generic):
             if value.dtype.kind not in "biuf":
-                raise Untold
+                raise NotComparable
             return "numpy", value.dtype.str, value.tobytes()
         return self._found(value)
 
@@ -197,13 +197,13 @@ class Tokens:
         """A type or a function by the module that has it."""
         is_function = isinstance(value, (type, BuiltinFunctionType, FunctionType))
         if not is_function and type(value).__name__ != "ufunc":
-            raise Untold
+            raise NotComparable
         module, name = getattr(value, "__module__", None) or "numpy", value.__name__
         home = sys.modules.get(module)
         # A function of the user's may be another one tomorrow, and means nothing in a kernel.
         is_ours = module.split(".", 1)[0] in ("builtins", "math", "numpy", "tirlite", "_operator")
         if not is_ours or getattr(home, name, None) is not value:
-            raise Untold
+            raise NotComparable
         return "found", module, name
 
     def asked(self, value: object, asked: Asked) -> Token:
@@ -249,7 +249,7 @@ class Tokens:
     def var(self, value: Any) -> Token:
         """A dim. Other variables are told apart by identity."""
         if value.dim is None:
-            raise Untold
+            raise NotComparable
         return "var", value.name, self.of(value.dtype), self.of(value.dim)
 
     def operation(self, value: Any) -> Token:

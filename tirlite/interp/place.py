@@ -12,7 +12,7 @@ from tirlite.interp.memory import Window, refuse
 from tirlite.interp.program import Marks, Values
 from tirlite.ir import Buffer
 from tirlite.ir.faults import IndexOutOfBounds, NegativeExtent
-from tirlite.ir.loop_values import told_at
+from tirlite.ir.loop_values import at_loops
 from tirlite.record import record
 
 # What gives the flat index of an access: a number, or an array of them for a vector.
@@ -28,7 +28,7 @@ class Site:
 
     def told(self, values: Values) -> str:
         """What a message says of the loops."""
-        return told_at([(name, int(values[register])) for name, register in self.loops])
+        return at_loops([(name, int(values[register])) for name, register in self.loops])
 
 
 def located(indices: tuple[int, ...], site: Site) -> Locate:

@@ -98,7 +98,7 @@ def in_written_order(counted: Iterable[Counted]) -> list[Var]:
     return [found[number][0] for number in sorted(range(len(found)), key=keys.__getitem__)]
 
 
-def told_at(loops: Iterable[tuple[str, int]]) -> str:
+def at_loops(loops: Iterable[tuple[str, int]]) -> str:
     """What a message says of the loops around, by name and value, behind what is wrong; nothing where none are."""
-    told = ", ".join(f"{name} = {value}" for name, value in loops)
-    return f", at {told}" if told else ""
+    values = ", ".join(f"{name} = {value}" for name, value in loops)
+    return f", at {values}" if values else ""

@@ -130,9 +130,9 @@ class Executable:
             raise_kept()
         if fault > 0:
             return made.lowered.faults[fault - 1]
-        from tirlite.runtime.signals import told_by
+        from tirlite.runtime.signals import message_at
 
-        return told_by(-fault, made.lowered.told)
+        return message_at(-fault, made.lowered.reports)
 
     def _run_with_workspace(self, binding: Binding, operands: list[int | float], made: Made) -> int:
         assert self._workspaces is not None

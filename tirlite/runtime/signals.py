@@ -22,7 +22,7 @@ from tirlite.runtime.cache.entries import code_called
 from tirlite.target.convention import POLL, PRINT, PRINTER, RAISE, STOP
 
 if TYPE_CHECKING:
-    from tirlite.codegen import Told
+    from tirlite.codegen import FaultReport
     from tirlite.diag import Message
     from tirlite.ir import DType
     from tirlite.runtime.artifact.artifact import Code
@@ -118,7 +118,7 @@ def _compiled() -> Code:
     return code_of([compile_text(signals_text(), Effort.NONE)], (POLL, RAISE, STOP, PRINT, PRINTER), _API)
 
 
-def told_by(address: int, faults: Mapping[int, Told]) -> Message:
+def message_at(address: int, faults: Mapping[int, FaultReport]) -> Message:
     """The message of the fault whose number, and whose values as bits, stand at `address`."""
     told = faults[ctypes.c_int64.from_address(address).value]
     types = told.types

@@ -179,10 +179,10 @@ def watch(
 
 
 # What a function is told of a loop that calls it: its parameters by which iterations may share elements.
-Told: TypeAlias = "tuple[For, tuple[tuple[Buffer, Shared], ...]]"
+SentLoop: TypeAlias = "tuple[For, tuple[tuple[Buffer, Shared], ...]]"
 
 
-def told(watched: Watched, call: KernelCall, variables: Mapping[Var, Value]) -> tuple[Told, list[Value]]:
+def sent(watched: Watched, call: KernelCall, variables: Mapping[Var, Value]) -> tuple[SentLoop, list[Value]]:
     """What a function is told that is called, and what it is given for that: nothing where it shares nothing."""
     given = [(param, each) for param, each in call.buffers() if each in watched.shared and not each.strides]
     shared = tuple((param, watched.shared[each]) for param, each in given)
@@ -191,9 +191,9 @@ def told(watched: Watched, call: KernelCall, variables: Mapping[Var, Value]) -> 
     return (watched.loop, shared), [watched.iteration(variables), *pointers] if shared else []
 
 
-def received(out: KernelFunction, number: int, told: Told, facts: Facts) -> Watched:
+def received(out: KernelFunction, number: int, loop_sent: SentLoop, facts: Facts) -> Watched:
     """The loop that a function is told of, with its own parameters and views of them."""
-    loop, given = told[0], dict(told[1])
+    loop, given = loop_sent[0], dict(loop_sent[1])
     current = out.parameter(i64, f"%i{number}")
     words, roots = dict[Buffer, Place](), dict[Buffer, Place]()
     for place, root in enumerate(dict.fromkeys(each.root for each in given.values())):

@@ -263,7 +263,7 @@ class CheckedExpressions(CheckedAccesses):
 
     def bind(self, var: Var, value: Value) -> None:
         """A variable for a value, whose mark outlives the statement as the value does."""
-        super().bind(var, self.marked(value, self.told(value)))
+        super().bind(var, self.marked(value, self.fact_of(value)))
 
     def exposed(self, buffer: Buffer) -> None:
         """Nothing is known of its bytes from here on, and all count as good."""
@@ -288,23 +288,23 @@ class CheckedExpressions(CheckedAccesses):
             self.checks.trap(type(expr), a, b, mark)
         return self.marked(binary(self.out, type(expr), a, b), mark)
 
-    def told(self, value: Value) -> Mark | None:
+    def fact_of(self, value: Value) -> Mark | None:
         mark = self.marks.get(value)
         return None if mark is None else settled(self.out, mark)
 
     def merged(self, dtype: DType, *sides: Side) -> Value:
         out = self.out
         value = super().merged(dtype, *sides)
-        marks = [side.told for side in sides if isinstance(side.told, Mark)]
+        marks = [side.fact for side in sides if isinstance(side.fact, Mark)]
         rank = max((len(mark.origin.indices) for mark in marks if isinstance(mark.origin, Read)), default=None)
         if rank is None:
             return value
         flags, numbers, kind = [], [], flags_of(dtype)
         for side in sides:
-            if isinstance(side.told, Mark):
-                assert isinstance(side.told.origin, Read)
-                flags.append((side.told.flag, side.block))
-                numbers.append((filled(side.told.origin, rank), side.block))
+            if isinstance(side.fact, Mark):
+                assert isinstance(side.fact.origin, Read)
+                flags.append((side.fact.flag, side.block))
+                numbers.append((filled(side.fact.origin, rank), side.block))
             else:
                 flags.append((FALSE if dtype.lanes == 1 else zero(kind), side.block))
                 numbers.append(([integer(0)] * (1 + rank), side.block))

@@ -13,7 +13,7 @@ from math import gcd
 from tirlite.analysis import demands_of
 from tirlite.codegen.aliases import Aliases
 from tirlite.codegen.debug import shadows
-from tirlite.codegen.debug.conflicts import Told, doubtful_buffers, received, told, watch
+from tirlite.codegen.debug.conflicts import SentLoop, doubtful_buffers, received, sent, watch
 from tirlite.codegen.debug.expressions import CheckedExpressions
 from tirlite.codegen.debug.poison import Checks, Mark, Read, settled
 from tirlite.codegen.debug.shadows import ShadowEnvironment, Shadows, Window
@@ -45,7 +45,7 @@ class CheckedVersion(Version):
 
     shadowed: tuple[bool, ...]
     ranks: tuple[int | None, ...]
-    loops: tuple[Told, ...]
+    loops: tuple[SentLoop, ...]
 
 
 class CheckedCalls(Calls):
@@ -87,9 +87,9 @@ class CheckedCalls(Calls):
                 rank = len(origin.indices)
             shadowed.append(window is not None and window.shadow is not None)
             ranks.append(rank)
-        loops: list[Told] = []
+        loops: list[SentLoop] = []
         for watched in values.watched:
-            about, given = told(watched, call, values.environment.variables)
+            about, given = sent(watched, call, values.environment.variables)
             loops += [about] if given else []
             operands += given
         return CheckedVersion(

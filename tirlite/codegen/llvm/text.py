@@ -15,7 +15,7 @@ from tirlite.target.convention import MOST_PARAMETERS, SLOT_BYTES
 
 if TYPE_CHECKING:
     from tirlite.codegen.llvm.lines import Lines
-    from tirlite.codegen.reports import Told
+    from tirlite.codegen.reports import FaultReport
     from tirlite.target import Processor
 
 
@@ -111,7 +111,7 @@ class ModuleText:
 
             self.lines = Lines(self.metadata)
         self.messages: list[Message] = []  # a fault's number is the place of its message, counted from 1
-        self.told: dict[int, Told] = {}  # the faults that come with values, by their numbers
+        self.reports: dict[int, FaultReport] = {}  # the faults that come with values, by their numbers
         self.externs: dict[str, None] = {}  # names of the extern functions that are called, in order
         self.addresses: dict[str, int] = {}  # symbols of those that are known by their addresses
         self.span: Span | None = None  # of the statement that is being written

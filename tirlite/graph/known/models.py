@@ -1,6 +1,6 @@
 """Keeps the functions that models were read as: a later process reads such a model without the package that reads them.
 
-An entry stands for what a file holds, for what `from_onnx` was told and for what reads models. Other files in which the
+An entry stands for what a file holds, the options of `from_onnx` and what reads models. Other files in which the
 model has its data are listed in it, each with its digest.
 
 Files are read whole, so that what is made of the bytes is made of what the digest stands for: one that is mapped may be
@@ -26,9 +26,9 @@ import numpy as np
 
 from tirlite.diag import TirliteError
 from tirlite.graph.function import Function
+from tirlite.graph.known.import_options import FileUsed, ImportOptions, state_of
 from tirlite.graph.known.pickled import read, written
 from tirlite.graph.known.places import Finder, Place, Unkept, arrays_at
-from tirlite.graph.known.told import FileUsed, Told, state_of
 from tirlite.record import parts_of, record
 from tirlite.runtime.cache.entries import compiler_stamp, find, folder, keep
 from tirlite.target.processor import cpu_text
@@ -43,7 +43,7 @@ _LARGEST = 1 << 32
 
 @record(eq=False, repr=False)
 class ReadFunction(Function):
-    """A function as it was read from files: `content` is a digest of these and of what reading them was told.
+    """A function as it was read from files: `content` is a digest of these and of the options of reading them.
 
     What is made of it by `replaced` has none.
     """
@@ -54,13 +54,13 @@ class ReadFunction(Function):
 class KnownModel:
     """The entry of one model, as its file is now."""
 
-    def __init__(self, path: Path, main: Whole, told: bytes) -> None:
+    def __init__(self, path: Path, main: Whole, options: bytes) -> None:
         self._path = path
         self._main: mmap | None = main.data
         self._digest = main.digest
         digest = blake2b(compiler_stamp(graphs=True), digest_size=20)
-        digest.update(repr((str(path), np.__version__, _versions_of_onnx(), len(told))).encode())
-        digest.update(told + self._digest)
+        digest.update(repr((str(path), np.__version__, _versions_of_onnx(), len(options))).encode())
+        digest.update(options + self._digest)
         self._key = digest.digest()
 
     def found(self) -> Function | None:
@@ -115,12 +115,12 @@ class KnownModel:
         return made
 
 
-def known_model(source: str | os.PathLike[str], told: Told) -> KnownModel | None:
+def known_model(source: str | os.PathLike[str], options: ImportOptions) -> KnownModel | None:
     """The entry of a model; None where there is no cache, no such file, and for what cannot be spelled."""
     if folder() is None:
         return None
     try:
-        spelled = told.spelled
+        spelled = options.spelled
         path = Path(source)
         main = whole(path)
     except (pickle.PicklingError, TypeError, AttributeError, ValueError, RecursionError):

@@ -7,7 +7,7 @@ from time import monotonic, thread_time
 from typing import Any
 
 from tirlite.diag import GraphMessage, Span
-from tirlite.graph.known.told import FileUsed, state_of
+from tirlite.graph.known.import_options import FileUsed, state_of
 from tirlite.record import record
 
 

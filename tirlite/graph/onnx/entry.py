@@ -7,7 +7,7 @@ from os import PathLike
 from typing import TYPE_CHECKING
 
 from tirlite.diag import public
-from tirlite.graph.known.told import Told
+from tirlite.graph.known.import_options import ImportOptions
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -37,15 +37,15 @@ def from_onnx(
     Raises GraphError: for a file that is not a model, for tensors that contradict themselves or lie outside of the
     model's folder, and for nodes that are not supported, naming all of them at once.
     """
-    told = Told(outputs, shapes or {}, constants or {}, dims or {})
+    options = ImportOptions(outputs, shapes or {}, constants or {}, dims or {})
     known = None
     if isinstance(source, str | PathLike):
         from tirlite.graph.known.models import known_model
 
-        known = known_model(source, told)
+        known = known_model(source, options)
         if known is not None and (found := known.found()) is not None:
             return found
     from tirlite.graph.onnx.model import read_model
 
-    function, used = read_model(source, told)
+    function, used = read_model(source, options)
     return function if known is None else known.kept(function, used)

@@ -17,11 +17,11 @@ from tirlite.graph.builder.builder import Builder
 from tirlite.graph.demands import Demands
 from tirlite.graph.expr import Expr, Var
 from tirlite.graph.function import Function
-from tirlite.graph.known.told import FileUsed, Told
+from tirlite.graph.known.import_options import FileUsed, ImportOptions
 from tirlite.graph.onnx.budget import Budget, Spent
 from tirlite.graph.onnx.importers.table import IMPORTERS
 from tirlite.graph.onnx.narrow import DTYPES, NARROW, NarrowValue, dtype_name
-from tirlite.graph.onnx.node import MALFORMED, told as told_of
+from tirlite.graph.onnx.node import MALFORMED, reason_of
 from tirlite.graph.onnx.standard import Forms
 from tirlite.graph.onnx.tensors import TensorReader
 from tirlite.graph.onnx.translation import Dialect, Lost, Missing, Names, Translation
@@ -152,16 +152,16 @@ class UnsupportedOnnx(GraphMessage):
     title = "`{model}` has {count} that cannot be imported:\n{nodes}"
 
 
-def read_model(source: object, told: Told) -> tuple[Function, list[FileUsed]]:
+def read_model(source: object, options: ImportOptions) -> tuple[Function, list[FileUsed]]:
     """The model as a function, and the other files that it has data in. Raises GraphError, see `from_onnx`."""
     model, name, folder, weights = _loaded(source)
     spent = Spent(name, BUDGET)
-    told_dims = ModelDims(name, told.dims)
+    model_dims = ModelDims(name, options.dims)
     try:
         reader = TensorReader(spent, folder, {} if weights is None else weights.arrays(model.graph.initializer))
-        function = _Import(model, reader, told.shapes, told.constants, told_dims).function(told.outputs)
+        function = _Import(model, reader, options.shapes, options.constants, model_dims).function(options.outputs)
     except MALFORMED as error:
-        raise BadOnnxModel(name, f"it is malformed: {told_of(error)}").error() from error
+        raise BadOnnxModel(name, f"it is malformed: {reason_of(error)}").error() from error
     return function, spent.files
 
 
@@ -238,8 +238,8 @@ class _Import:
         self.missing += translation.missing
         self._check_missing(translation.refused)
         # Where a caller tells other extents, those that the model declares are no more true.
-        told = bool(self.shapes or self.constants) or self.dims.has_numbers
-        check_declared((*graph.output, *graph.value_info), names, self.name, only_types=told)
+        is_bound = bool(self.shapes or self.constants) or self.dims.has_numbers
+        check_declared((*graph.output, *graph.value_info), names, self.name, only_types=is_bound)
         function = self._finished(names, wanted)
         return function.replaced(body=translation.fold(function.body)) if self.demands.has_changed else function
 

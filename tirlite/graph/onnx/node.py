@@ -23,7 +23,7 @@ from tirlite.sizes import Size
 MALFORMED = (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError)
 
 
-def told(error: BaseException) -> str:
+def reason_of(error: BaseException) -> str:
     """The first line of what it says, or its kind."""
     return next(iter(str(error).splitlines()), "") or type(error).__name__
 

@@ -16,7 +16,7 @@ from tirlite.graph.expr import BranchTypes, Expr
 from tirlite.graph.onnx.contents import contents
 from tirlite.graph.onnx.folding import Folding
 from tirlite.graph.onnx.narrow import NarrowType, NarrowValue
-from tirlite.graph.onnx.node import MALFORMED, Body, Node, Unsupported, narrow_kind, told
+from tirlite.graph.onnx.node import MALFORMED, Body, Node, Unsupported, narrow_kind, reason_of
 from tirlite.graph.onnx.standard import has_standard_function, standard_function, unlike_inputs
 from tirlite.graph.onnx.tensors import TensorReader
 from tirlite.graph.op import BadAttribute, OperandCount, OperandType, ShapeMismatch, ShapeUndecided
@@ -254,7 +254,7 @@ class Translation:
                 each.replaced(span=each.span or span) for each in error.messages if isinstance(each, Message)
             ]
         except (Unsupported, *MALFORMED) as error:
-            why = str(error) if isinstance(error, Unsupported) else f"it is malformed: {told(error)}"
+            why = str(error) if isinstance(error, Unsupported) else f"it is malformed: {reason_of(error)}"
             self.missing.append(Missing(span.line, f"`{_line(proto)}`", why))
         for name, value in zip(proto.output, made, strict=False):
             if name:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tirlite.analysis import shape_plan
 from tirlite.codegen import MACHINES, Lowered, compile_exported, lower
-from tirlite.codegen.reports import AssertTold, IndexReport
+from tirlite.codegen.reports import FailedAssert, IndexReport
 from tirlite.diag import CallValueError, Message
 from tirlite.ir import Buffer, DType, TypeCode, Var
 from tirlite.ir.assertion import filled
@@ -294,13 +294,13 @@ def _messages(lowered: Lowered) -> list[str]:
     """What each fault says, without the values that belong to it."""
     texts = []
     for number, fault in enumerate(lowered.faults, 1):
-        told = lowered.told.get(number)
+        report = lowered.reports.get(number)
         text = fault.say(fault.title)
-        if isinstance(told, AssertTold):
-            inside = [printed(value) for value in told.stmt.values]
-            text = f"assertion failed: {filled(told.stmt.message, inside) if inside else told.stmt.message}"
-        elif isinstance(told, IndexReport):
-            text = f"an index of `{told.buffer}` is out of bounds"
+        if isinstance(report, FailedAssert):
+            inside = [printed(value) for value in report.stmt.values]
+            text = f"assertion failed: {filled(report.stmt.message, inside) if inside else report.stmt.message}"
+        elif isinstance(report, IndexReport):
+            text = f"an index of `{report.buffer}` is out of bounds"
         span = fault.span
         texts.append(text if span is None else f"{text} ({Path(span.source.name).name}:{span.line})")
     return texts

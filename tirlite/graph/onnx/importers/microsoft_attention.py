@@ -109,7 +109,7 @@ def _grouped_query_attention(t: Translation, node: Node) -> Sequence[Result]:
     begins = b.maximum(b.subtract(ends, scalar(t, steps)), 0)
     own = b.add(begins, numbers(t, steps))
     if node.flag("do_rotary"):
-        query, key = (_turned(t, node, each, node.maybe(9) or own) for each in (query, key))
+        query, key = (_rotated(t, node, each, node.maybe(9) or own) for each in (query, key))
     keys, values = (
         _behind(t, all_tokens, past, new, begins) for past, new in ((node.maybe(3), key), (node.maybe(4), value))
     )
@@ -139,8 +139,8 @@ def _grouped_query_attention(t: Translation, node: Node) -> Sequence[Result]:
     return [b.reshape(made, (batch, steps, heads * size)), keys, values]
 
 
-def _turned(t: Translation, node: Node, x: Expr, positions: Expr) -> Expr:
-    """Queries or keys turned by their positions."""
+def _rotated(t: Translation, node: Node, x: Expr, positions: Expr) -> Expr:
+    """Queries or keys rotated by their positions."""
     cosines, sines = node.x(7), node.x(8)
     width = 2 * _number(cosines.shape[1])
     partial = {} if x.shape[3] == width else {"rotary_embedding_dim": width}

@@ -1,4 +1,4 @@
-"""What reading a model is told, and what it tells: which other files the model has its data in.
+"""The options of `from_onnx`, and the files that a model was read from.
 
 Reading a model loads this, and not the cache that keeps what it was read as.
 """
@@ -16,8 +16,8 @@ from tirlite.record import record
 
 
 @record
-class Told:
-    """What `from_onnx` is told besides the model."""
+class ImportOptions:
+    """What `from_onnx` takes besides the model."""
 
     outputs: Sequence[str] | None
     shapes: Mapping[str, Any]
