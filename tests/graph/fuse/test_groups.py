@@ -130,6 +130,15 @@ def test_groups_of_channels_of_any_number_of_images() -> None:
     assert together(fused) == ["conv + add + relu"]
 
 
+def test_what_repeats_over_batches_of_products_is_read_by_vectors() -> None:
+    g = Builder("windows")
+    a, b, bias = g.input("a", tl.f32[4, 3, 5, 6]), g.input("b", tl.f32[4, 3, 6, 24]), g.input("c", tl.f32[3, 5, 24])
+    fused, _ = same(g.function(g.add(g.matmul(a, b), bias)))
+    assert together(fused) == ["matmul + add"]
+    (lowered,) = callees(fused.lowered)
+    assert "tl.ramp(t % 3 * 120 + " in str(lowered)
+
+
 def test_what_stays_alone_and_why() -> None:
     g = Builder("alone")
     x, w = g.input("x", tl.f32[4, 4]), g.input("w", tl.f32[4, 4])

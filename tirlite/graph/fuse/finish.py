@@ -110,15 +110,24 @@ def _numbered(shape: Sequence[Extent], indices: Sequence[Expr]) -> Expr:
 
 
 def _round_again(shape: Sequence[Extent], indices: Sequence[Expr], period: Extent) -> Expr | None:
-    """The number of an element in a box, which begins anew after `period`: what only adds whole periods is left out."""
+    """The number of an element in a box, which begins anew after `period`: what only adds whole periods is left out.
+
+    Axes that never reach the period are counted behind the others: vectors and tiles go along them.
+    """
     if not isinstance(period, int) or not period:
         return None
+    strides = [product(shape[axis + 1 :]) for axis in range(len(shape))]
+    known = [stride for stride in strides if isinstance(stride, int)]
+    if len(known) < len(strides):
+        return None
+    within = next((axis for axis, each in enumerate(known) if each and period % each == 0 and each < period), 0)
+    if within + 1 < len(shape):
+        outer = _round_again(shape[: within + 1], indices[: within + 1], period // known[within])
+        inner = _numbered(shape[within + 1 :], indices[within + 1 :])
+        return outer if outer is None else outer * known[within] + inner
     total: Expr | None = None
-    for axis, index in enumerate(indices):
-        stride = product(shape[axis + 1 :])
-        if not isinstance(stride, int):
-            return None
-        if stride % period and not is_one(shape[axis]):
+    for extent, index, stride in zip(shape, indices, known, strict=True):
+        if stride % period and not is_one(extent):
             term = index if stride == 1 else index * stride
             total = term if total is None else total + term
     return const(0, i64) if total is None else total % period
