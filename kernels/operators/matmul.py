@@ -28,12 +28,12 @@ class Product:
     index_b: Inline
 
     @staticmethod
-    def of(A: TensorType, B: TensorType, Y: TensorType) -> Product:
+    def of(A: TensorType, B: TensorType, Y: TensorType, *, trans_a: bool = False, trans_b: bool = False) -> Product:
         left, right = extents(A), extents(B)
-        left = left if len(left) > 1 else (1, *left)
-        right = right if len(right) > 1 else (*right, 1)
+        left = _seen(left, turned=trans_a) if len(left) > 1 else (1, *left)
+        right = _seen(right, turned=trans_b) if len(right) > 1 else (*right, 1)
         axes = broadcast((left[:-2], right[:-2]), extents(Y)[: max(len(left), len(right)) - 2])
-        if all(axis.present == (True, False) for axis in axes):
+        if not trans_a and all(axis.present == (True, False) for axis in axes):
             # All batches have one right operand: their rows are those of one matrix.
             axes, left = (), (product(left[:-1]), left[-1])
         batches = product(axis.extent for axis in axes)
@@ -41,17 +41,25 @@ class Product:
         return Product((batches, *left[-2:], right[-1]), *counts, to_operand(axes, 0), to_operand(axes, 1))
 
 
+def _seen(shape: tuple[Extent, ...], *, turned: bool) -> tuple[Extent, ...]:
+    return (*shape[:-2], shape[-1], shape[-2]) if turned else shape
+
+
 @factory
-def matmul(A: TensorType, B: TensorType, Y: TensorType) -> PrimFunc:
-    """y = a @ b as numpy.matmul has it: matrices in the last two axes, those before them broadcast."""
-    form = Product.of(A, B, Y)
+def matmul(A: TensorType, B: TensorType, Y: TensorType, *, trans_a: bool = False, trans_b: bool = False) -> PrimFunc:
+    """y = a' @ b' as numpy.matmul has it: matrices in the last two axes, those before them broadcast.
+
+    a' is a or has its last two axes exchanged, b' likewise.
+    """
+    form = Product.of(A, B, Y, trans_a=trans_a, trans_b=trans_b)
     (batches, n, terms, m), count_a, count_b = form.shape, form.count_a, form.count_b
-    multiply = multiplication(A.dtype, form.shape, plain, form.index_a, form.index_b)
+    lines_a, lines_b = _seen((n, terms), turned=trans_a), _seen((terms, m), turned=trans_b)
+    multiply = multiplication(A.dtype, form.shape, plain, form.index_a, form.index_b, trans_a=trans_a, trans_b=trans_b)
 
     @tl.kernel
     def matmul(a: A, b: B, y: tl.out[Y]):
-        lefts = tl.view(a, a.dtype[count_a, n, terms])
-        rights = tl.view(b, b.dtype[count_b, terms, m])
+        lefts = tl.view(a, a.dtype[count_a, lines_a[0], lines_a[1]])
+        rights = tl.view(b, b.dtype[count_b, lines_b[0], lines_b[1]])
         results = tl.view(y, y.dtype[batches, n, m])
         multiply(lefts, rights, results, results)
 

@@ -35,15 +35,20 @@ def multiplication(
     terms = shape[2]
 
     @tl.inline
-    def multiply(a, b, y, extra):
-        if tl.static(turned[0]):
-            row_of_a = tl.view(a, a.dtype[a.shape[0], 1, terms])
-            matrices(row_of_a, b, y, extra)
-        elif tl.static(turned[1]):
+    def multiply_by(a, b, y, extra):
+        if tl.static(turned[1]):
             column_of_b = tl.view(b, b.dtype[b.shape[0], 1, terms])
             matrices(a, column_of_b, y, extra)
         else:
             matrices(a, b, y, extra)
+
+    @tl.inline
+    def multiply(a, b, y, extra):
+        if tl.static(turned[0]):
+            row_of_a = tl.view(a, a.dtype[a.shape[0], 1, terms])
+            multiply_by(row_of_a, b, y, extra)
+        else:
+            multiply_by(a, b, y, extra)
 
     return multiply
 

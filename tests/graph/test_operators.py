@@ -58,6 +58,23 @@ def test_matmul_follows_numpy() -> None:
         assert product.shape == np.shape(result)
 
 
+def test_products_take_transposes_as_they_lie() -> None:
+    g = tl.graph.Builder("turned")
+    a, b = g.input("a", tl.f32[2, 4, 3]), g.input("b", tl.f32[5, 4])
+    f = g.function(g.matmul(g.transpose(a, (0, 2, 1)), g.transpose(b)))
+    assert "transpose(" not in str(f)
+    arrays = [np.random.default_rng(0).random(shape, np.float32) for shape in ((2, 4, 3), (5, 4))]
+    wanted = np.matmul(arrays[0].swapaxes(1, 2), arrays[1].T)
+    for result in (tl.graph.evaluate(f, *arrays), tl.graph.compile(f)(*arrays)):
+        np.testing.assert_allclose(result, wanted, rtol=1e-6)
+
+
+def test_products_leave_other_orders_of_axes_to_transposes() -> None:
+    g = tl.graph.Builder("heads")
+    a = g.input("a", tl.f32[4, 4, 4])
+    assert "transpose(" in str(g.function(g.matmul(a, g.transpose(a, (2, 1, 0)))))
+
+
 def test_bfloat16_is_rounded_after_each_operator() -> None:
     g = tl.graph.Builder("brain")
     x = g.input("x", tl.bf16[2])

@@ -12,14 +12,20 @@ from tirlite.kernels.operators.matmul import gemm, matmul
 n, m, k = tl.dims("n m k")
 
 
-def case(left: tuple, right: tuple, result: tuple, *, dtype: DType = tl.f32, name: str = "", **sizes: int) -> Case:
-    """A case of `matmul` at shapes, in which dims take their sizes by name."""
+def case(
+    left: tuple, right: tuple, result: tuple, *, dtype: DType = tl.f32, name: str = "", turned: str = "", **sizes: int
+) -> Case:
+    """A case of `matmul` at shapes, in which dims take their sizes by name; those of `turned` are transposes."""
+    attrs = {f"trans_{side}": side in turned for side in "ab"}
+
+    def reference(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return np.matmul(a.swapaxes(-1, -2) if "a" in turned else a, b.swapaxes(-1, -2) if "b" in turned else b)
+
     shapes = [tuple(sizes[each.name] if isinstance(each, tl.ir.Var) else each for each in s) for s in (left, right)]
     tolerance = {tl.f16: 2e-3, tl.f32: 1e-5, tl.f64: 1e-13}.get(dtype, 0)
     values = normal(*shapes, dtype=dtype.numpy.type) if dtype.is_float else integers(-9, 9, *shapes, dtype=dtype.numpy)
-    return Case(
-        f"matmul-{name}", lambda: matmul(dtype[left], dtype[right], dtype[result]), values, np.matmul, tolerance
-    )
+    make = lambda: matmul(dtype[left], dtype[right], dtype[result], **attrs)  # noqa: E731
+    return Case(f"matmul-{name}", make, values, reference, tolerance)
 
 
 def gemm_case(name: str, a: tuple, b: tuple, c: tuple | None, y: tuple, **attrs: object) -> Case:
@@ -44,6 +50,8 @@ CASES = (
     case((2, 3, 4), (2, 4, 17), (2, 3, 17), name="batches"),
     case((2, 1, 3, 4), (3, 4, 5), (2, 3, 3, 5), name="broadcast batches"),
     case((3, 4), (2, 4, 5), (2, 3, 5), name="shared left operand"),
+    case((2, 1, 4, 3), (3, 17, 4), (2, 3, 3, 17), turned="ab", name="transposes"),
+    case((n, 4, 3), (4, 16), (n, 3, 16), turned="a", name="transposes with a shared right operand", n=2),
     case((4,), (4, 5), (5,), name="row"),
     case((3, 4), (4,), (3,), name="column"),
     case((4,), (4,), (), name="inner"),
@@ -55,6 +63,7 @@ CASES = (
     gemm_case("plain", (4, 5), (5, 20), None, (4, 20)),
     gemm_case("transposed", (5, 4), (20, 5), (20,), (4, 20), trans_a=True, trans_b=True, alpha=0.5, beta=2.0),
     gemm_case("one row", (1, 37), (11, 37), (11,), (1, 11), trans_b=True),
+    gemm_case("one sum of a transpose", (37, 1), (37, 1), None, (1, 1), trans_a=True),
     gemm_case("bias of rows", (6, 5), (9, 5), (6, 1), (6, 9), trans_b=True),
     gemm_case("bias", (6, 5), (5, 18), (6, 18), (6, 18), beta=0.5),
 )

@@ -20,7 +20,7 @@ from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, constant
 from tirlite.graph.op import OPS, Attrs, Op
 from tirlite.graph.operators.convolution import Conv
 from tirlite.graph.operators.elementwise import Cast
-from tirlite.graph.operators.linear import Gemm
+from tirlite.graph.operators.linear import Gemm, Sides
 from tirlite.graph.operators.quantization import ADD_DEQUANTIZED, CONV_BYTES, MATMUL_BYTES, Quantize, Requantize
 from tirlite.graph.program import Block, Part, Program
 from tirlite.ir import DType, f32, i8, i16, i32, u8
@@ -167,8 +167,9 @@ class _Rewriting:
 
     def _product(self, step: Call) -> Expr | None:
         """The product of a dequantized matrix and weights."""
-        attrs = step.attrs if isinstance(step.attrs, Gemm) else Gemm()
-        if attrs.trans_a or (attrs.alpha, attrs.beta) != (1, 1):
+        attrs = step.attrs
+        assert isinstance(attrs, Sides)
+        if attrs.trans_a or (isinstance(attrs, Gemm) and (attrs.alpha, attrs.beta) != (1, 1)):
             return None
         a, b = self._small(step.args[0]), self._small(step.args[1], axis=0 if attrs.trans_b else -1)
         if a is None or b is None or a.scale.size > 1 or b.x.tensor.rank != 2 or a.x.tensor.rank < 2:

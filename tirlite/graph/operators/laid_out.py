@@ -15,7 +15,7 @@ import numpy as np
 from tirlite.graph.expr import Call
 from tirlite.graph.op import Array, Attrs, Lowering, Op, Site
 from tirlite.graph.operators.convolution import Conv, convolved
-from tirlite.graph.operators.linear import Gemm
+from tirlite.graph.operators.linear import Gemm, Sides
 from tirlite.graph.operators.windows import pads_of
 from tirlite.graph.types import TensorType
 from tirlite.ir import f32, i8, i32, u8
@@ -95,15 +95,17 @@ DEPTHWISE = Op("conv_depthwise", _depthwise_type, 2, 3, Conv, lowering=Lowering(
 
 def product_by_panels(call: Call, sizes: Sizes = WIDE, *, turned: bool) -> Scales | None:
     """The attributes of what computes a product of several rows and a matrix, or its transpose, by panels of that."""
-    attrs = call.attrs if isinstance(call.attrs, Gemm) else Gemm()
-    if call.op.name not in ("gemm", "matmul") or attrs.trans_a or attrs.trans_b != turned or call.dtype != f32:
+    attrs = call.attrs
+    if not isinstance(attrs, Sides) or attrs.trans_a or attrs.trans_b != turned or call.dtype != f32:
         return None
     a, b = call.args[0].tensor, call.args[1].tensor
     if a.rank < 2 or b.rank != 2 or all(extent == 1 for extent in a.shape[:-1]):
         return None
     terms, columns = reversed(b.shape) if turned else b.shape
     is_known = isinstance(terms, int) and isinstance(columns, int) and terms > 0
-    return Scales(attrs.alpha, attrs.beta) if is_known and _columns_of_panel(columns, sizes) else None
+    if not is_known or not _columns_of_panel(columns, sizes):
+        return None
+    return Scales(attrs.alpha, attrs.beta) if isinstance(attrs, Gemm) else Scales()
 
 
 def _columns_of_panel(columns: Size, sizes: Sizes = WIDE) -> int:

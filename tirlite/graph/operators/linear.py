@@ -7,8 +7,10 @@ from dataclasses import replace
 import numpy as np
 
 from tirlite.graph.builder.calls import CallBuilder, Operand, operator
-from tirlite.graph.expr import Call
+from tirlite.graph.expr import Call, Constant, Expr
+from tirlite.graph.extents import Shape
 from tirlite.graph.op import Array, Attrs, NodeAttributes, Site, Spelling, plain
+from tirlite.graph.operators.arrangement import Transpose
 from tirlite.graph.operators.operands import FLOATS, NUMBERS, broadcast, broadcast_into, contracted
 from tirlite.graph.types import TensorType
 from tirlite.record import record
@@ -18,26 +20,55 @@ _TOGETHER = 64
 
 
 @record
-class Gemm(Attrs):
-    """`alpha * A' @ B' + beta * C`, where A' is A or its transpose, and B' likewise."""
+class Sides(Attrs):
+    """Which operands of a product are seen with their last two axes exchanged."""
 
-    alpha: float = 1.0
-    beta: float = 1.0
     trans_a: bool = False
     trans_b: bool = False
 
 
-def _matmul_type(site: Site, attrs: Attrs) -> TensorType:
+@record
+class Gemm(Sides):
+    """`alpha * A' @ B' + beta * C`, where A' is A or its transpose, and B' likewise."""
+
+    alpha: float = 1.0
+    beta: float = 1.0
+
+
+def _matmul_type(site: Site, attrs: Sides) -> TensorType:
     """As numpy.matmul: the last two axes are matrices, those before them broadcast; a vector is a row, or a column."""
     dtype = NUMBERS.shared(site)
     a, b = (each.shape for each in site.tensors())
     if not a or not b:
         raise site.mismatch("an operand without axes is not a matrix")
-    left = a if len(a) > 1 else (1, *a)
-    right = b if len(b) > 1 else (*b, 1)
+    left = _seen(a, turned=attrs.trans_a) if len(a) > 1 else (1, *a)
+    right = _seen(b, turned=attrs.trans_b) if len(b) > 1 else (*b, 1)
     contracted(site, left[-1], right[-2])
     batch = broadcast(site, [left[:-2], right[:-2]])
     return TensorType(batch + left[-2:-1] * (len(a) > 1) + right[-1:] * (len(b) > 1), dtype)
+
+
+def _seen(shape: Shape, *, turned: bool) -> Shape:
+    return (*shape[:-2], *reversed(shape[-2:])) if turned else shape
+
+
+def _matmul(attrs: Sides, a: Array, b: Array) -> Array:
+    left = a.swapaxes(-1, -2) if attrs.trans_a and a.ndim > 1 else a
+    right = b.swapaxes(-1, -2) if attrs.trans_b and b.ndim > 1 else b
+    return np.asarray(np.matmul(left, right))
+
+
+def _untransposed(value: Expr) -> tuple[Expr, bool]:
+    """What a product takes as it lies, and whether with its last two axes exchanged, as no other call is to do first.
+
+    The transpose of a constant is computed once in any case.
+    """
+    if isinstance(value, Call) and value.op.name == "transpose" and not isinstance(value.args[0], Constant):
+        attrs, rank = value.attrs, len(value.shape)
+        assert isinstance(attrs, Transpose)
+        if rank > 1 and attrs.axes == (*range(rank - 2), rank - 1, rank - 2):
+            return value.args[0], True
+    return value, False
 
 
 def _gemm_type(site: Site, attrs: Gemm) -> TensorType:
@@ -71,7 +102,7 @@ def _gemm(attrs: Gemm, a: Array, b: Array, c: Array | None = None) -> Array:
 
 
 def _gemm_of(node: NodeAttributes) -> Gemm:
-    return Gemm(node.number("alpha", 1.0), node.number("beta", 1.0), node.flag("transA"), node.flag("transB"))
+    return Gemm(node.flag("transA"), node.flag("transB"), node.number("alpha", 1.0), node.number("beta", 1.0))
 
 
 def as_it_lies(call: Call) -> Gemm | None:
@@ -98,10 +129,14 @@ def transposed(weights: Array) -> Array:
 class Linear(CallBuilder):
     """Products of matrices."""
 
-    @operator(_matmul_type, plain(np.matmul), "matmul.matmul", least=2, onnx=Spelling("MatMul"))
+    @operator(_matmul_type, _matmul, "matmul.matmul", least=2, attrs=Sides)
     def matmul(self, a: Operand, b: Operand) -> Call:
-        """The product of the last two axes, for each index of those before them, which broadcast; as numpy.matmul."""
-        return self.call("matmul", a, b)
+        """The product of the last two axes, for each index of those before them, which broadcast; as numpy.matmul.
+
+        Operands that are transposes are taken as they lie before that.
+        """
+        (left, trans_a), (right, trans_b) = map(_untransposed, self._operands([a, b], self._here()))
+        return self.call("matmul", left, right, attrs=Sides(trans_a, trans_b))
 
     @operator(_gemm_type, _gemm, "matmul.gemm", least=2, most=3, attrs=Gemm, onnx=Spelling("Gemm", _gemm_of))
     def gemm(
@@ -116,7 +151,7 @@ class Linear(CallBuilder):
         trans_b: bool = False,
     ) -> Call:
         """`alpha * a @ b + beta * c` of matrices, a and b transposed where asked for; c broadcasts to the result."""
-        attrs = Gemm(alpha, beta, trans_a, trans_b)
+        attrs = Gemm(trans_a, trans_b, alpha, beta)
         return self.call("gemm", a, b, *(() if c is None else (c,)), attrs=attrs)
 
     def dense(self, x: Operand, weight: Operand, bias: Operand | None = None) -> Call:

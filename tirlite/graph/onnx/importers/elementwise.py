@@ -220,6 +220,7 @@ BINARY: Mapping[str, Importer] = {
     "Min": _folded("minimum"),
     "Mean": _mean,
     "PRelu": _prelu,
+    "MatMul": lambda t, node: t.b.matmul(node.x(0), node.x(1)),
     "Einsum": _einsum,
 }
 
