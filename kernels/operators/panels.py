@@ -5,12 +5,14 @@ A tile of sums finds what it reads for all terms together in memory, without a c
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import tirlite as tl
 from tirlite.dsl import Inline
 from tirlite.ir import DType, PrimFunc, TensorType
-from tirlite.kernels.operators.convolution import Block, filling
+from tirlite.kernels.operators.conv import Axis, phases_from
+from tirlite.kernels.operators.convolution import Block, filling, storing
 from tirlite.kernels.operators.elementwise import computed_in
 from tirlite.kernels.operators.factory import factory
 from tirlite.kernels.operators.multiplication import multiplication
@@ -192,6 +194,119 @@ def _picking(window: Window) -> Inline:
                     spots[c, i, j] = whole[c, i * row_step, j * step]
 
     return pick
+
+
+@factory
+def conv_transpose(
+    X: TensorType,
+    W: TensorType,
+    B: TensorType | None,
+    Y: TensorType,
+    *,
+    strides: tuple[int, ...],
+    pads: tuple[int, ...],
+    dilations: tuple[int, ...],
+    groups: int = 1,
+    output_padding: tuple[int, ...] = (),
+) -> PrimFunc:
+    """The transpose of a convolution of two axes in one group, where w has the outputs by panels.
+
+    The places of each phase are summed up together: those that lie `strides` apart have the same taps. The weights of
+    these taps lie together, `[panels, inputs, *taps, outputs]`, in the order of their first taps.
+    """
+    (batches, _, *image), (blocks, _, *taps, size), places = extents(X), extents(W), extents(Y)[2:]
+    window, kind = Window(*map(tuple, (image, places, taps, strides, pads[:2], dilations))), computed_in(X.dtype)
+    phases = [*phases_from(window)]
+    add_up, hold, held_type = _of_phases(window, phases, W, kind)
+    counts = [[axis.count for axis in axes] for axes in phases]
+    store = storing(kind, 1, has_bias=B is not None)
+
+    @tl.inline
+    def panel(images, w, results, biases, t, p):
+        held = tl.alloc(held_type)
+        hold(held, images, t)
+        for phase in tl.static(range(len(phases))):
+            rows, columns = tl.static(counts[phase][0]), tl.static(counts[phase][1])
+            sums = tl.alloc(kind[rows, columns, size])
+            add_up(phase, sums, held, w, p)
+            for q in range(size):
+                for i in range(rows):
+                    for j in range(columns):
+                        at = i * strides[0] + tl.static(phases[phase][0].first)
+                        beside = j * strides[1] + tl.static(phases[phase][1].first)
+                        store(results, t, p * size + q, 0, at, beside, sums[i, j, q], biases)
+
+    @tl.inline
+    def panels(x, w, biases, y):
+        results = tl.view(y, y.dtype[batches, blocks * size, 1, places[0], places[1]])
+        with tl.allow("contract"):
+            for piece in tl.parallel(batches * blocks):
+                panel(x, w, results, biases, piece // blocks, piece % blocks)
+
+    if B is None:
+
+        @tl.kernel
+        def conv_transpose(x: X, w: W, y: tl.out[Y]):
+            panels(x, w, x, y)
+
+    else:
+
+        @tl.kernel
+        def conv_transpose(x: X, w: W, b: B, y: tl.out[Y]):
+            biases = tl.view(b, b.dtype[1, blocks * size])
+            panels(x, w, biases, y)
+
+    return conv_transpose.ir
+
+
+def _of_phases(
+    window: Window, phases: Sequence[Sequence[Axis]], W: TensorType, kind: DType
+) -> tuple[Inline, Inline, TensorType]:
+    """`add_up(phase, sums, held, w, p)`: the sums of a panel at the places of a phase over what is held of the plane.
+
+    Besides `hold(held, images, t)`, which copies plane t with the padding that any phase looks at, and what it fills.
+    """
+    (blocks, taken, *_, size), (down, across) = extents(W), zip(*phases, strict=True)
+    firsts = [min(axis.offset - axis.taps + 1 for axis in axes) for axes in (down, across)]
+    ends = [max(axis.offset + axis.count for axis in axes) for axes in (down, across)]
+    high, wide = (end - first for end, first in zip(ends, firsts, strict=True))
+    (height, width), around = window.inputs, (-firsts[0], -firsts[1])
+    begins = _begins(down, across, count_of((blocks, taken, size)) * W.dtype.bytes)
+    block = Block(high, wide, wide, high * wide, (0, 0), by_rows=True)
+    fill = filling(replace(window, strides=(1, 1), before=around), block, kind, whole=True)
+
+    @tl.inline
+    def hold(held, images, t):
+        planes = tl.view(images, images.dtype[images.shape[0], taken, 1, height, width])
+        lines = tl.view(held, kind[taken, 1, 1, 1, high * wide])
+        for c in range(taken):
+            fill(lines, planes, 0, t, c, 0, 0, 0, 0)
+
+    @tl.inline
+    def add_up(phase, sums, held, w, p):
+        top, start = tl.static(down[phase].offset - firsts[0]), tl.static(across[phase].offset - firsts[1])
+        rows, columns = tl.static(down[phase].taps), tl.static(across[phase].taps)
+        factors = tl.view(w, w.dtype[blocks, taken, rows, columns, size], byte_offset=tl.static(begins[phase]))
+        for i in range(tl.static(down[phase].count)):
+            for j in range(tl.static(across[phase].count)):
+                for q in range(size):
+                    total = kind(0)
+                    for c in tl.reduce(taken):
+                        for r in tl.reduce(rows):
+                            for s in tl.reduce(columns):
+                                total += held[c, i + top - r, j + start - s] * kind(factors[p, c, r, s, q])
+                    sums[i, j, q] = total
+
+    return add_up, hold, kind[taken, high, wide]
+
+
+def _begins(down: Sequence[Axis], across: Sequence[Axis], each: int) -> list[int]:
+    """Where the weights of the taps of each phase begin, which take so many bytes a tap."""
+    made, begin = [0] * len(down), 0
+    for phase in sorted(range(len(down)), key=lambda phase: (down[phase].tap, across[phase].tap)):
+        made[phase] = begin
+        begin += down[phase].taps * across[phase].taps * each
+    return made
 
 
 @factory

@@ -145,6 +145,32 @@ def test_points_of_which_some_are_left_out_go_by_the_panels_that_are_whole(
     np.testing.assert_allclose(net.interpret(x), evaluate(function, x), rtol=0, atol=1e-3)
 
 
+@pytest.mark.parametrize(
+    ("image", "outputs", "size", "pads", "extra", "is_cut"),
+    [
+        ((3, 4), 32, 4, 1, 0, True),
+        ((5, 3), 32, 3, (1, 0, 1, 2), 1, True),
+        ((4, 4), 48, 2, 0, 0, True),
+        ((2, 3), 32, 5, (3, 3, 0, 2), (0, 1), True),
+        ((17, 16), 32, 2, 0, 0, False),
+        ((4, 4), 16, 4, 1, 0, False),
+        ((4, 4), 32, 1, 0, 1, False),
+    ],
+)
+def test_transposes_of_convolutions_by_steps_of_two_go_by_panels(
+    image: tuple[int, int], outputs: int, size: int, pads: object, extra: object, is_cut: bool
+) -> None:
+    g = Builder("layer")
+    x, w = g.input("x", tl.f32[2, 8, *image]), g.constant(RNG.standard_normal((8, outputs, size, size), np.float32))
+    bias = RNG.standard_normal(outputs, np.float32)
+    made = g.conv_transpose(x, w, bias, stride=2, pad=pads, output_padding=extra)
+    function = g.function(g.relu(made))
+    net, value = compile(function), RNG.standard_normal((2, 8, *image), np.float32)
+    assert ("panels" in str(net.ir)) is is_cut
+    assert not is_cut or "packed" not in "".join(map(str, callees(net.lowered)))
+    np.testing.assert_allclose(net(value), evaluate(function, value), rtol=0, atol=1e-4)
+
+
 @pytest.mark.parametrize(("target", "is_in_registers"), [("x86-64-v3", False), ("x86-64-v4", True)])
 def test_long_rows_of_depthwise_convolutions_stand_in_registers_where_lanes_are_permuted(
     target: str, is_in_registers: bool

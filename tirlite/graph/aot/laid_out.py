@@ -24,6 +24,7 @@ from tirlite.graph.operators.laid_out import (
     PERMUTES,
     PRODUCT,
     SHORT_ROWS,
+    TRANSPOSE,
     WIDE,
     WINOGRAD,
     Sizes,
@@ -42,12 +43,15 @@ from tirlite.graph.operators.laid_out import (
     panels,
     panels_of_bytes,
     panels_of_halves,
+    panels_of_made,
     panels_of_outputs,
     panels_of_transpose,
     product_by_panels,
+    shape_of_made,
     shape_of_outputs,
     shape_of_terms,
     terms_of,
+    transpose_by_panels,
 )
 from tirlite.graph.operators.linear import as_it_lies, transposed
 from tirlite.graph.program import Program
@@ -89,6 +93,7 @@ LAYOUTS: Mapping[str, Layout] = {
     WINOGRAD.name: Layout(WINOGRAD, 1, terms_of, by_winograd, shape=shape_of_terms),
     **{f"narrow {name}": each for name, each in _by_panels(NARROW, SHORT_ROWS).items()},
     **_by_panels(),
+    "panels of made": Layout(TRANSPOSE, 1, panels_of_made, transpose_by_panels, shape=shape_of_made),
     "rows in registers": Layout(DEPTHWISE, 1, as_they_are, by_registers, PERMUTES),
     "panels of bytes": Layout(CONVOLUTION_BYTES, 2, panels_of_bytes, conv_bytes_by_panels, DOTS),
     "groups": Layout(BYTES, 1, groups, bytes_by_groups, DOTS),

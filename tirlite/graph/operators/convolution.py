@@ -93,26 +93,32 @@ def convolved(site: Site, attrs: Conv, outputs: Size, taken: Size, *window: Size
 
 
 def _conv_transpose_type(site: Site, attrs: ConvTranspose) -> TensorType:
-    x, weight = windowed(site, attrs), _weights(site, attrs)
+    weight = _weights(site, attrs)
+    made = transposed(site, attrs, *weight.shape)
+    _check_bias(site, made[1])
+    return TensorType(made, site.tensor(0).dtype)
+
+
+def transposed(site: Site, attrs: ConvTranspose, taken: Size, outputs: Size, *window: Size) -> Shape:
+    """The shape of the transpose of a convolution, by windows that make so many channels of a group."""
+    x = windowed(site, attrs)
     if attrs.same:
         raise site.bad_attribute("a transposed convolution is told its pads")
-    contracted(site, x.shape[1], weight.shape[0])
+    contracted(site, x.shape[1], taken)
     axes = x.rank - 2
     extra = attrs.output_padding or (0,) * axes
     if len(extra) != axes:
         raise site.bad_attribute(f"output_padding has {len(extra)} entries, and there are {axes} spatial axes")
-    outputs = weight.shape[1] * attrs.groups
-    _check_bias(site, outputs)
     spatial = tuple(
         attrs.strides[i] * (x.shape[2 + i] - 1)
-        + attrs.dilations[i] * (weight.shape[2 + i] - 1)
+        + attrs.dilations[i] * (window[i] - 1)
         + (1 + extra[i] - attrs.pads[i] - attrs.pads[axes + i])
         for i in range(axes)
     )
     for axis, extent in enumerate(spatial):
         if not site.is_most(0, extent):
             raise site.mismatch(f"spatial axis {axis} would have {extent} elements")
-    return TensorType((x.shape[0], outputs, *spatial), x.dtype)
+    return (x.shape[0], outputs * attrs.groups, *spatial)
 
 
 def conv(attrs: Conv, x: Array, weight: Array, bias: Array | None = None) -> Array:

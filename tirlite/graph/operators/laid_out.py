@@ -14,7 +14,7 @@ import numpy as np
 
 from tirlite.graph.expr import Call
 from tirlite.graph.op import Array, Attrs, Lowering, Op, Site
-from tirlite.graph.operators.convolution import Conv, convolved
+from tirlite.graph.operators.convolution import Conv, ConvTranspose, convolved, transposed
 from tirlite.graph.operators.linear import Gemm, Sides
 from tirlite.graph.operators.windows import pads_of
 from tirlite.graph.types import TensorType
@@ -33,6 +33,8 @@ _MANY = 8
 _OUTPUTS = 16
 _EVEN = 4
 _COPIED = 1 << 19
+# The steps of transposed convolutions that go by panels: each phase has loops of its own.
+_STEPS = (2, 2)
 # Points go by panels at fewer places than so many: more fill vectors as they lie, if they do.
 _SPOTS, _STRIDED = 64, 256
 # Where processors have it, lanes of any two vectors go into one by one instruction.
@@ -73,6 +75,11 @@ def _convolution_type(site: Site, attrs: Conv) -> TensorType:
     return TensorType(convolved(site, attrs, blocks * size, taken, *window), site.tensor(0).dtype)
 
 
+def _transpose_type(site: Site, attrs: ConvTranspose) -> TensorType:
+    blocks, taken, *window, size = site.tensor(1).shape
+    return TensorType(transposed(site, attrs, taken, blocks * size, *window), site.tensor(0).dtype)
+
+
 def _bytes_type(site: Site, attrs: Attrs) -> TensorType:
     return TensorType((*site.tensor(0).shape[:-1], *site.tensor(2).shape), i32)
 
@@ -90,6 +97,9 @@ PRODUCT = Op("product", _product_type, 2, 3, Scales, lowering=Lowering("panels.p
 BYTES = Op("product_bytes", _bytes_type, 3, 3, lowering=Lowering("panels.product_bytes"))
 CONVOLUTION_BYTES = Op("conv_bytes_panels", _convolution_bytes_type, 4, 4, Conv, lowering=Lowering("panels.conv_bytes"))
 CONVOLUTION = Op("conv_panels", _convolution_type, 2, 3, Conv, lowering=Lowering("panels.convolution"))
+TRANSPOSE = Op(
+    "conv_transpose_panels", _transpose_type, 2, 3, ConvTranspose, lowering=Lowering("panels.conv_transpose")
+)
 DEPTHWISE = Op("conv_depthwise", _depthwise_type, 2, 3, Conv, lowering=Lowering("conv.conv_depthwise"))
 
 
@@ -239,6 +249,42 @@ def conv_by_panels(call: Call, sizes: Sizes = WIDE) -> Conv | None:
     is_whole = rest == 0 and blocks % attrs.groups == 0 and (blocks % _EVEN == 0 or blocks >= _MANY)
     is_window = taken > 1 and prod(size) > 1
     return attrs if is_whole and is_window and taken * height * width * f32.bytes <= _COPIED else None
+
+
+def transpose_by_panels(call: Call) -> ConvTranspose | None:
+    """The attributes of what computes the transpose of a convolution on a small image by panels, where that pays."""
+    attrs = call.attrs
+    if not isinstance(attrs, ConvTranspose) or call.dtype != f32 or call.tensor.rank != 4 or attrs.groups != 1:
+        return None
+    known = (*call.args[0].shape[1:], *call.args[1].shape[1:], *call.shape[2:], *attrs.pads)
+    extents = [extent for extent in known if isinstance(extent, int)]
+    if len(extents) < len(known) or not all(extents[:8]) or attrs.dilations != (1, 1):
+        return None
+    taken, height, width, outputs, *size = extents[:6]
+    is_whole = outputs % _OUTPUTS == 0 and outputs > _OUTPUTS
+    # Windows that do not overlap read each element once for each tap as it lies.
+    most = _COPIED if max(size) > max(_STEPS) else taken * _STRIDED * f32.bytes
+    is_small = min(size) >= max(_STEPS) and taken * height * width * f32.bytes <= min(most, _COPIED)
+    return attrs if attrs.strides == _STEPS and is_whole and is_small else None
+
+
+def panels_of_made(weights: Array) -> Array:
+    """The weights `[inputs, outputs, *window]` of the transpose of a convolution as panels of outputs.
+
+    Those of taps that count at the same places lie together.
+    """
+    made = np.empty(shape_of_made(weights.shape), weights.dtype)
+    turned, rest = np.swapaxes(weights, 0, 1), made.reshape(-1)
+    for row, column in np.ndindex(_STEPS):
+        part = _cut(turned[:, :, row :: _STEPS[0], column :: _STEPS[1]], _OUTPUTS)
+        rest[: part.size], rest = part.reshape(-1), rest[part.size :]
+    return made
+
+
+def shape_of_made(weights: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of these panels."""
+    taken, outputs, *window = weights
+    return outputs // _OUTPUTS, taken, *window, _OUTPUTS
 
 
 def by_registers(call: Call) -> Conv | None:
