@@ -8,38 +8,29 @@ from random import Random
 
 import numpy as np
 
-from tirlite.ir import (
+from tirlite.ir.builder import Builder
+from tirlite.ir.dtype import f32, i16, i64
+from tirlite.ir.expr import (
     LT,
     Add,
-    Allocate,
     Buffer,
-    Builder,
     Cast,
     Expr,
     FloorDiv,
     FloorMod,
-    For,
-    IfThenElse,
     IntImm,
-    Let,
     Load,
     Max,
     Min,
     Mul,
     Neg,
-    Node,
-    PrimFunc,
-    SeqStmt,
-    Stmt,
-    Store,
     Sub,
     Var,
-    View,
     const,
-    f32,
-    i16,
-    i64,
 )
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.node import Node
+from tirlite.ir.stmt import Allocate, For, IfThenElse, Let, SeqStmt, Stmt, Store, View
 from tirlite.sizes import Dim
 
 # The extent of an axis, and the value that the dim `n` has here.

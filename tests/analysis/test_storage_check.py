@@ -12,25 +12,14 @@ from parsed import parsed
 
 import tirlite as tl
 from tirlite.analysis import StorageFault, check_storage
-from tirlite.ir import (
-    Allocate,
-    Buffer,
-    Builder,
-    For,
-    Load,
-    Node,
-    PrimFunc,
-    SeqStmt,
-    Stmt,
-    Store,
-    View,
-    const,
-    f32,
-    i64,
-    rewrite as rewritten_tree,
-    statements,
-    walk,
-)
+from tirlite.ir.builder import Builder
+from tirlite.ir.dtype import f32, i64
+from tirlite.ir.expr import Buffer, Load, const
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.node import Node
+from tirlite.ir.rewrite import rewrite as rewritten_tree
+from tirlite.ir.stmt import Allocate, For, SeqStmt, Stmt, Store, View
+from tirlite.ir.walk import statements, walk
 from tirlite.plan import Ok
 from tirlite.rewrite import Normalize, StorageRewrite
 

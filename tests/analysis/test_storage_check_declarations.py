@@ -10,23 +10,12 @@ import pytest
 from parsed import parsed
 
 from tirlite.analysis import StorageFault, check_storage
-from tirlite.ir import (
-    Allocate,
-    Buffer,
-    For,
-    Load,
-    Node,
-    PrimFunc,
-    SeqStmt,
-    Stmt,
-    Store,
-    View,
-    const,
-    i64,
-    statements,
-    u8,
-    walk,
-)
+from tirlite.ir.dtype import i64, u8
+from tirlite.ir.expr import Buffer, Load, const
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.node import Node
+from tirlite.ir.stmt import Allocate, For, SeqStmt, Stmt, Store, View
+from tirlite.ir.walk import statements, walk
 from tirlite.plan import Ok
 
 HEADER = 'n, m = tl.dims("n m")\n\n@tl.kernel\ndef f(x: tl.f32[n, m], y: tl.f32[n, m]):\n'

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import tirlite as tl
-from tirlite.ir import (
+from tirlite.ir.builder import Builder
+from tirlite.ir.dtype import DType, bool_, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
+from tirlite.ir.expr import (
     EQ,
     GE,
     GT,
@@ -21,7 +23,6 @@ from tirlite.ir import (
     Broadcast,
     Cast,
     Div,
-    DType,
     FloatImm,
     FloorDiv,
     FloorMod,
@@ -31,26 +32,14 @@ from tirlite.ir import (
     Mul,
     Neg,
     Not,
-    PrimFunc,
     Ramp,
     ShiftLeft,
     ShiftRight,
     Sub,
     TruncDiv,
     TruncMod,
-    bool_,
-    f32,
-    f64,
-    i8,
-    i16,
-    i32,
-    i64,
-    u8,
-    u16,
-    u32,
-    u64,
 )
-from tirlite.ir.builder import Builder
+from tirlite.ir.func import PrimFunc
 
 INTEGERS = (i8, i16, i32, i64, u8, u16, u32, u64)
 FLOATS = (f32, f64)

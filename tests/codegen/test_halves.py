@@ -12,17 +12,17 @@ from llvmlite import binding
 import tirlite as tl
 from tirlite.codegen import lower
 from tirlite.interp import interpret
-from tirlite.ir import (
+from tirlite.ir.builder import Builder
+from tirlite.ir.dtype import SCALARS, DType, bf16, bool_, f16, f32, f64, i64
+from tirlite.ir.expr import (
     EQ,
     LE,
     LT,
     NE,
-    SCALARS,
     Add,
     Call,
     Cast,
     Div,
-    DType,
     Expr,
     FloorDiv,
     FloorMod,
@@ -31,19 +31,12 @@ from tirlite.ir import (
     Min,
     Mul,
     Neg,
-    Op,
-    PrimFunc,
     Ramp,
     Sub,
-    bf16,
-    bool_,
     const,
-    f16,
-    f32,
-    f64,
-    i64,
 )
-from tirlite.ir.builder import Builder
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.op import Op
 
 HALVES = (f16, bf16)
 ALL = 1 << 16

@@ -13,23 +13,11 @@ from fuzz.setups import target_of
 from random_cases import some
 
 from tirlite.analysis import lifetimes
-from tirlite.ir import (
-    Allocate,
-    Assert,
-    Call,
-    For,
-    ForKind,
-    IfThenElse,
-    IntImm,
-    Let,
-    LetExpr,
-    Op,
-    PrimFunc,
-    Select,
-    View,
-    While,
-    walk,
-)
+from tirlite.ir.expr import Call, IntImm, LetExpr, Select
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.op import Op
+from tirlite.ir.stmt import Allocate, Assert, For, ForKind, IfThenElse, Let, View, While
+from tirlite.ir.walk import walk
 from tirlite.rewrite import StorageRewrite, default_pipeline, run_pipeline
 from tirlite.rewrite.storage.storage_problem import storage_problem
 

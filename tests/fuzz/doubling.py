@@ -11,22 +11,11 @@ from random import Random
 
 import tirlite as tl
 from tirlite.diag import KernelError
-from tirlite.ir import (
-    Allocate,
-    AttrKey,
-    AttrStmt,
-    Buffer,
-    For,
-    ForKind,
-    Load,
-    PrimFunc,
-    SeqStmt,
-    Stmt,
-    Store,
-    rewrite,
-    statements,
-    walk,
-)
+from tirlite.ir.expr import Buffer, Load
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.rewrite import rewrite
+from tirlite.ir.stmt import Allocate, AttrKey, AttrStmt, For, ForKind, SeqStmt, Stmt, Store
+from tirlite.ir.walk import statements, walk
 from tirlite.rewrite import DoubleBuffer, Normalize
 
 HEADER = """

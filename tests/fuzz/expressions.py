@@ -7,7 +7,8 @@ from random import Random
 from fuzz.extents import Extent
 from fuzz.scope import Scope, Slot
 
-from tirlite.ir import (
+from tirlite.ir.dtype import DType, bf16, bool_, f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
+from tirlite.ir.expr import (
     EQ,
     GE,
     GT,
@@ -26,7 +27,6 @@ from tirlite.ir import (
     Cast,
     Compare,
     Div,
-    DType,
     Expr,
     FloorDiv,
     FloorMod,
@@ -37,7 +37,6 @@ from tirlite.ir import (
     Mul,
     Neg,
     Not,
-    Op,
     Or,
     Ramp,
     Select,
@@ -47,21 +46,9 @@ from tirlite.ir import (
     TruncDiv,
     TruncMod,
     Var,
-    bf16,
-    bool_,
     const,
-    f16,
-    f32,
-    f64,
-    i8,
-    i16,
-    i32,
-    i64,
-    u8,
-    u16,
-    u32,
-    u64,
 )
+from tirlite.ir.op import Op
 
 TYPES = (f32, f32, f32, f64, f16, i32, i32, i64, i8, u8, i16, u16, u32, u64, bool_)
 # NumPy has no arrays of bfloat16 to give.

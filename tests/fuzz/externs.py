@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-from tirlite.ir import (
-    Buffer,
-    BufferRef,
-    Call,
-    Evaluate,
-    For,
-    ForKind,
-    IntImm,
-    Load,
-    Op,
-    PrimFunc,
-    Stmt,
-    Store,
-    StringImm,
-    View,
-    const,
-    handle,
-    i64,
-    rewrite,
-    structural_equal,
-    walk,
-)
+from tirlite.ir.dtype import handle, i64
+from tirlite.ir.equal import structural_equal
+from tirlite.ir.expr import Buffer, BufferRef, Call, IntImm, Load, StringImm, const
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.op import Op
+from tirlite.ir.rewrite import rewrite
+from tirlite.ir.stmt import Evaluate, For, ForKind, Stmt, Store, View
+from tirlite.ir.walk import walk
 
 
 def with_externs(func: PrimFunc) -> PrimFunc:

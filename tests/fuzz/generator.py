@@ -21,33 +21,9 @@ from fuzz.scope import Scope, Slot
 from fuzz.threads import launch
 from fuzz.writer import MOST_ITERATIONS, Writer, estimate
 
-from tirlite.ir import (
-    AttrKey,
-    Buffer,
-    DType,
-    Expr,
-    ExprLike,
-    ForKind,
-    Load,
-    Max,
-    Min,
-    Not,
-    Or,
-    Var,
-    bool_,
-    const,
-    f16,
-    f32,
-    f64,
-    i8,
-    i16,
-    i32,
-    i64,
-    u8,
-    u16,
-    u32,
-    u64,
-)
+from tirlite.ir.dtype import DType, bool_, f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
+from tirlite.ir.expr import Buffer, Expr, ExprLike, Load, Max, Min, Not, Or, Var, const
+from tirlite.ir.stmt import AttrKey, ForKind
 from tirlite.sizes import Dim
 
 DEEPEST = 4

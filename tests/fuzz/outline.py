@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-from tirlite.ir import (
-    Allocate,
-    Buffer,
-    BufferRef,
-    For,
-    ForKind,
-    KernelCall,
-    Let,
-    LetExpr,
-    Load,
-    Node,
-    PrimFunc,
-    Stmt,
-    Var,
-    View,
-    seq,
-    walk,
-)
+from tirlite.ir.expr import Buffer, BufferRef, LetExpr, Load, Var
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.kernel_call import KernelCall
+from tirlite.ir.node import Node
+from tirlite.ir.stmt import Allocate, For, ForKind, Let, Stmt, View, seq
+from tirlite.ir.walk import walk
 
 
 def outlined(func: PrimFunc) -> PrimFunc:

@@ -27,24 +27,11 @@ from small_tiles import small_tiles
 
 import tirlite as tl
 from tirlite.codegen import Effort
-from tirlite.ir import (
-    Allocate,
-    Buffer,
-    Call,
-    FloorDiv,
-    For,
-    ForKind,
-    Load,
-    SeqStmt,
-    Stmt,
-    Store,
-    Var,
-    const,
-    i64,
-    rewrite,
-    statements_of,
-    walk,
-)
+from tirlite.ir.dtype import i64
+from tirlite.ir.expr import Buffer, Call, FloorDiv, Load, Var, const
+from tirlite.ir.rewrite import rewrite
+from tirlite.ir.stmt import Allocate, For, ForKind, SeqStmt, Stmt, Store
+from tirlite.ir.walk import statements_of, walk
 from tirlite.schedules import LoopHandle
 from tirlite.schedules.auto import auto, chains
 from tirlite.schedules.handle import loop_named, loops_around

@@ -9,27 +9,14 @@ from typing import TypeVar
 from fuzz.program import Program
 
 from tirlite.diag import TirliteError
-from tirlite.ir import (
-    AttrStmt,
-    BufferRef,
-    Expr,
-    For,
-    ForKind,
-    IfThenElse,
-    KernelCall,
-    Node,
-    PrimFunc,
-    SeqStmt,
-    Stmt,
-    StringImm,
-    While,
-    const,
-    rewrite,
-    statements,
-    substitute,
-    validate,
-    walk,
-)
+from tirlite.ir.expr import BufferRef, Expr, StringImm, const
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.kernel_call import KernelCall
+from tirlite.ir.node import Node
+from tirlite.ir.rewrite import rewrite, substitute
+from tirlite.ir.stmt import AttrStmt, For, ForKind, IfThenElse, SeqStmt, Stmt, While
+from tirlite.ir.validate import validate
+from tirlite.ir.walk import statements, walk
 
 Fails = Callable[[Program], bool]
 N = TypeVar("N", bound=Node)

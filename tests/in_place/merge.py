@@ -4,23 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tirlite.ir import (
-    Add,
-    Allocate,
-    Buffer,
-    Expr,
-    For,
-    ForKind,
-    Mul,
-    PrimFunc,
-    Stmt,
-    View,
-    const,
-    i64,
-    rewrite,
-    seq,
-    u8,
-)
+from tirlite.ir.dtype import i64, u8
+from tirlite.ir.expr import Add, Buffer, Expr, Mul, const
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.rewrite import rewrite
+from tirlite.ir.stmt import Allocate, For, ForKind, Stmt, View, seq
 
 
 def merged(func: PrimFunc, destination: Buffer, source: Buffer) -> PrimFunc:

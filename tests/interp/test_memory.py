@@ -5,32 +5,11 @@ import pytest
 
 from tirlite.diag import KernelIndexError, KernelRunError
 from tirlite.interp import interpret
-from tirlite.ir import (
-    And,
-    Broadcast,
-    Buffer,
-    Builder,
-    Call,
-    Expr,
-    Load,
-    Op,
-    Or,
-    PrimFunc,
-    Ramp,
-    Select,
-    Var,
-    bool_,
-    const,
-    f32,
-    f64,
-    i8,
-    i16,
-    i32,
-    i64,
-    u8,
-    u16,
-    u32,
-)
+from tirlite.ir.builder import Builder
+from tirlite.ir.dtype import bool_, f32, f64, i8, i16, i32, i64, u8, u16, u32
+from tirlite.ir.expr import And, Broadcast, Buffer, Call, Expr, Load, Or, Ramp, Select, Var, const
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.op import Op
 
 n = Var("n")
 

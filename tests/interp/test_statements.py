@@ -9,29 +9,12 @@ from tirlite.diag import CallValueError, KernelAssertionError, KernelRunError
 from tirlite.interp import interpret
 from tirlite.interp.expressions import LEAVES, RULES as EXPRESSION_RULES
 from tirlite.interp.statements import RULES as STATEMENT_RULES
-from tirlite.ir import (
-    And,
-    AttrKey,
-    Binary,
-    Builder,
-    Call,
-    Compare,
-    Expr,
-    Node,
-    Op,
-    Or,
-    Select,
-    Stmt,
-    StringImm,
-    Unary,
-    Var,
-    bool_,
-    const,
-    f32,
-    i8,
-    i32,
-    i64,
-)
+from tirlite.ir.builder import Builder
+from tirlite.ir.dtype import bool_, f32, i8, i32, i64
+from tirlite.ir.expr import And, Binary, Call, Compare, Expr, Or, Select, StringImm, Unary, Var, const
+from tirlite.ir.node import Node
+from tirlite.ir.op import Op
+from tirlite.ir.stmt import AttrKey, Stmt
 
 n = Var("n")
 

@@ -8,7 +8,8 @@ import pytest
 import tirlite as tl
 from tirlite.diag import KernelRunError
 from tirlite.interp import interpret
-from tirlite.ir import (
+from tirlite.ir.dtype import DType, bool_, f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
+from tirlite.ir.expr import (
     EQ,
     GE,
     GT,
@@ -25,7 +26,6 @@ from tirlite.ir import (
     Call,
     Cast,
     Div,
-    DType,
     Expr,
     FloorDiv,
     FloorMod,
@@ -36,32 +36,19 @@ from tirlite.ir import (
     Mul,
     Neg,
     Not,
-    Op,
-    PrimFunc,
     Ramp,
     Select,
     ShiftLeft,
     ShiftRight,
-    Store,
     Sub,
     TruncDiv,
     TruncMod,
     Var,
-    bool_,
     const,
-    f16,
-    f32,
-    f64,
-    i8,
-    i16,
-    i32,
-    i64,
-    seq,
-    u8,
-    u16,
-    u32,
-    u64,
 )
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.op import Op
+from tirlite.ir.stmt import Store, seq
 
 NAN, INF = math.nan, math.inf
 

@@ -20,7 +20,8 @@ from tirlite.interp.code import Code
 from tirlite.interp.expressions import expression
 from tirlite.interp.memory import on_array
 from tirlite.interp.program import advance
-from tirlite.ir import (
+from tirlite.ir.dtype import i32, i64
+from tirlite.ir.expr import (
     EQ,
     GE,
     GT,
@@ -36,33 +37,26 @@ from tirlite.ir import (
     Expr,
     FloorDiv,
     FloorMod,
-    For,
-    IfThenElse,
-    Let,
     Load,
     Max,
     Min,
     Mul,
     Neg,
     Not,
-    Op,
     Or,
-    PrimFunc,
     Select,
-    SeqStmt,
     ShiftLeft,
     ShiftRight,
-    Stmt,
-    Store,
     Sub,
     TruncDiv,
     TruncMod,
     Var,
     const,
-    i32,
-    i64,
-    run,
 )
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.op import Op
+from tirlite.ir.stmt import For, IfThenElse, Let, SeqStmt, Stmt, Store
+from tirlite.ir.trampoline import run
 from tirlite.rewrite.simplify.place import Place
 from tirlite.rewrite.simplify.rules import RULES, ExprRule
 from tirlite.rewrite.simplify.simplify import Simplify
