@@ -132,6 +132,24 @@ FORWARD, BACKWARD = "for j in range(m):", "for j in range(m - 1, -1, -1):"
             "for i in range(n):\n    for j in range(i, m):\n        for e in range(3):\n            y[i, j] += x[i, j]",
             id="a condition on the counter of the loop around",
         ),
+        pytest.param(
+            under(FORWARD, "j < i") + "\n        else:\n            y[i, j] = 0",
+            over("for j in range(min(m, i)):") + "\n    for e in range(i, m):\n        y[i, e] = 0",
+            id="something else from there on",
+        ),
+        pytest.param(
+            under(BACKWARD, "j < i") + "\n        else:\n            y[i, j] = 0",
+            "for i in range(n):\n    for e in range(m - 1, i - 1, -1):\n        y[i, e] = 0\n"
+            "    for j in range(min(m, i) - 1, -1, -1):\n        y[i, j] = x[i, j]",
+            id="something else before",
+        ),
+        pytest.param(
+            "for i in range(n):\n    for j in range(m):\n        if j < i:\n            y[i, j] = 0\n        else:\n"
+            "            if j > w[i]:\n                y[i, j] = x[i, j]",
+            "for i in range(n):\n    for j in range(min(m, i)):\n        y[i, j] = 0\n    a = tl.i64(w[i])\n"
+            "    for e in range(max(i, a + 1), m):\n        y[i, e] = x[i, e]",
+            id="one condition in the other",
+        ),
         pytest.param(under(FORWARD, "i == 2"), over(FORWARD, "for i in range(2, min(n, 3)):"), id="one row"),
     ],
 )
@@ -151,8 +169,10 @@ def test_a_loop_is_narrowed_to_its_condition(before: str, after: str) -> None:
         pytest.param(
             under(FORWARD, "x[i, j + i - i] > 0 and w[j % m] > 0 and j > i"), id="behind a load out of bounds"
         ),
+        pytest.param(under(FORWARD, "j == i") + "\n        else:\n            y[i, j] = 0", id="all but one"),
         pytest.param(
-            under(FORWARD, "j >= w[i]") + "\n        else:\n            y[i, j] = 0", id="something else to do"
+            under(FORWARD, "j >= w[i] and j > i") + "\n        else:\n            y[i, j] = 0",
+            id="one of two",
         ),
         pytest.param(
             "for i in range(n):\n    for j in range(m):\n        if j > y[i, 0]:\n            y[i, j] = 0", id="a float"
@@ -226,7 +246,7 @@ def random_nest(random: Random) -> str:
     elif random.random() < 0.2:
         loop += ", 2"
     conditions: list[str] = []
-    for _ in range(random.randint(1, 3)):
+    for _ in range(random.choice([1, 1, 2, 3])):
         left, right = random.choice(["j", "j", "j + i", "i - j", "j - 2", "m - j"]), random.choice(ends)
         sides = [left, right] if random.random() < 0.7 else [right, left]
         compared = random.choice(["<", "<=", ">", ">=", "=="]).join(f" {side} " for side in sides).strip()
@@ -234,7 +254,8 @@ def random_nest(random: Random) -> str:
     kind = random.choice(["range", "range", "range", "tl.parallel"])
     update = random.choice(["y[i, j] = x[i, j]", "y[i, j] += x[i, j]"] + ["y[i, 0] += x[i, j]"] * (kind == "range"))
     condition = " and ".join(conditions)
-    return f"for i in range(n):\n    for j in {kind}({loop}):\n        if {condition}:\n            {update}"
+    text = f"for i in range(n):\n    for j in {kind}({loop}):\n        if {condition}:\n            {update}"
+    return text if random.random() < 0.5 else f"{text}\n        else:\n            y[i, j] = x[i, j] - 1"
 
 
 def test_random_conditions_keep_what_a_function_does() -> None:

@@ -12,7 +12,7 @@ from tirlite.ir.expr import Add, Call, Cast, Expr, FloorDiv, FloorMod, IntImm, L
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.node import Node
 from tirlite.ir.stmt import Allocate, Assert, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, While
-from tirlite.ir.walk import walk
+from tirlite.ir.walk import statements, walk
 
 # Of so many loads at most it is asked which are neighbours.
 _MOST_LOADS = 32
@@ -262,9 +262,14 @@ def _rounds(node: Node) -> bool:
 
 
 def only_branch(loop: For) -> IfThenElse | None:
-    """The branch without an else that is all of a loop's body, but for names of integers that it may come after."""
+    """The branch that is all of a loop's body, but for names of integers that it may come after.
+
+    One of a loop around others has no else: their rows may belong together.
+    """
     *names, last = loop.body.stmts or (loop,)
-    if loop.kind not in _COUNTED or not isinstance(last, IfThenElse) or last.else_body.stmts:
+    if loop.kind not in _COUNTED or not isinstance(last, IfThenElse):
+        return None
+    if last.else_body.stmts and any(isinstance(each, For | While) for each in statements(last)):
         return None
     return last if all(isinstance(each, Let) and each.var.dtype == i64 for each in names) else None
 

@@ -80,6 +80,8 @@ class Tightening:
         if not all(map(self._is_safe, values.values())):
             return loop
         inside: set[Node] = {loop.var, *(each.var for each in walk(loop.body) if isinstance(each, For | Let | LetExpr))}
+        if branch.else_body.stmts:
+            return self._parted(loop, branch, substitute(branch.condition, values), inside)
         narrow, before, kept = loop, list[Expr](), list[Expr]()
         ends_stay = self._is_safe(loop.start) and self._is_safe(loop.stop)
         for each in _conjuncts(branch.condition):
@@ -99,8 +101,25 @@ class Tightening:
         lets, narrow = _with_names(narrow, loop)
         return (*lets, IfThenElse(reduce(And, before), SeqStmt((narrow,)), span=branch.span) if before else narrow)
 
+    def _parted(self, loop: For, branch: IfThenElse, condition: Expr, inside: set[Node]) -> Stmt | tuple[Stmt, ...]:
+        """The iterations that meet a condition and the others, as two loops in the order of both."""
+        if not self._stays(loop.start, inside) or not self._stays(loop.stop, inside):
+            return loop
+        parts: list[For] = []
+        for each, body in ((condition, branch.then_body), (Not(condition), branch.else_body)):
+            part = None if isinstance(condition, EQ) else self._narrowed(loop, each, inside)
+            if part is None:
+                return loop
+            parts.append(part.replaced(body=SeqStmt((*loop.body.stmts[:-1], *body.stmts))))
+        named = [_with_names(part, loop) for part in sorted(parts, key=lambda part: part.start is not loop.start)]
+        again = [self.tightened(part) for _, part in named]
+        stmts = [each if isinstance(each, tuple) else (each,) for each in again]
+        return tuple(stmt for (lets, _), own in zip(named, stmts, strict=True) for stmt in (*lets, *own))
+
     def _narrowed(self, loop: For, condition: Expr, inside: set[Node]) -> For | None:
         """The loop over those of its iterations that meet a condition; None where that is not seen to be exact."""
+        while isinstance(condition, Not) and isinstance(condition.a, Not):
+            condition = condition.a.a
         if isinstance(condition, Not) and isinstance(condition.a, Compare) and not isinstance(condition.a, EQ):
             condition = FLIPPED[type(condition.a)](condition.a.a, condition.a.b)
         if not isinstance(condition, Compare) or type(condition) not in _SWAPPED or condition.a.dtype != i64:
