@@ -18,7 +18,7 @@ class Gate:
     """Who is inside, and what each thread has claimed for itself.
 
     The gate takes the place of locks: what a thread claimed that is not in the child of a fork, is free there. Nobody
-    waits inside for a claim, so that a fork waits for nobody who waits. The thread that forks may itself be inside.
+    waits inside for a claim, so that a fork waits for no thread that waits. The thread that forks may itself be inside.
     """
 
     def __init__(self) -> None:

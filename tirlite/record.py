@@ -27,7 +27,7 @@ T = TypeVar("T")
 class cached_property(Generic[T]):  # noqa: N801
     """As `functools.cached_property`, but without the lock that Python 3.11 has in it: one for all objects of a class.
 
-    In the child of a fork nobody gives that back, where another thread held it.
+    In the child of a fork it is never given back, where another thread held it.
     """
 
     def __init__(self, compute: Callable[[Any], T]) -> None:

@@ -118,7 +118,7 @@ class Hoisting:
         return Hoisted(loop, within if starts_inside else And(LE(const(0, i64), loop.start), within))
 
     def _turning(self, index: Expr, loop: For, extent: Size, inside: _Inside) -> Hoisted | None:
-        """The same for the variable and what stays, where the loop has ends that nobody knows: `j - k[i]`.
+        """The same for the variable and what stays, where the ends of the loop are unknown: `j - k[i]`.
 
         Its values at both ends decide. Modulo 2**64 the others lie between them, if these are in order.
         """

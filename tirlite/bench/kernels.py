@@ -32,7 +32,7 @@ _THREADS = (
     *("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"),
     *("HL_NUM_THREADS", "TVM_NUM_THREADS"),
 )
-# Threads of OpenBLAS spin so long after a call, in seconds, and would slow down whoever is called next.
+# Threads of OpenBLAS spin so long after a call, in seconds, and would slow down the next library that is called.
 _REST = 0.03
 # Peers that give a new array at each call take the memory of the last one, not fresh pages of the system.
 _SETTINGS = {

@@ -31,7 +31,7 @@ def session_of(path: Path, threads: int) -> Any:
     options = runtime.SessionOptions()
     options.intra_op_num_threads = threads
     options.log_severity_level = _WARNINGS_OFF
-    # Its threads go on looking for work when a call has ended, at the cost of whoever is called next.
+    # Its threads go on looking for work when a call has ended, at the cost of the next library that is called.
     options.add_session_config_entry("session.force_spinning_stop", "1")
     return runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 

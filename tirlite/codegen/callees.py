@@ -3,8 +3,8 @@
 A network is made of dozens of functions, each of which is lowered by itself; the plan of its storage comes last. A
 function is therefore written so that nearly all callers can do with it: its arguments are aligned and lie apart, but
 for a result that may well come to lie in the place of an operand, as a sum that goes element by element. A caller that
-has less to promise has it written again, and what nobody calls is left out. In which order all this stands in a module
-follows from the functions alone, whenever they are written.
+has less to promise has it written again, and functions without callers are left out. Their order in a module follows
+from the functions alone, whenever they are written.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class Callees:
         return version
 
     def units(self) -> tuple[Unit, ...]:
-        """Those that are called, now that all is written; what nobody calls is taken out of the module."""
+        """Those that are called, now that all is written; functions without callers are taken out of the module."""
         called = self.versions.called
         unused = {each for version, own in self._functions.items() if version not in called for each in own}
         # What is no unit may be copied into its callers, unless these are many.

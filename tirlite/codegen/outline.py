@@ -1,6 +1,6 @@
 """Makes the parameters and calls of a function whose body was part of another: the values that it takes from there.
 
-A piece of a long body is called where it stood. The body of a parallel loop is a function over the numbers of its
+A piece of a long body is called in its place. The body of a parallel loop is a function over the numbers of its
 iterations that workers call. Its values reach it through a record on the caller's stack, which a task, the function
 that the pool knows, unpacks: the body itself takes them as parameters, so that LLVM sees which pointers lead to
 different memory.

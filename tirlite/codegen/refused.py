@@ -6,7 +6,7 @@ from tirlite.diag import Message
 
 
 class Refused(Exception):
-    """Codegen does not take `what`; `instead` is what to write. Where it stands is known to whoever catches this."""
+    """Codegen does not take `what`; `instead` is what to write. The caller that catches this knows the place."""
 
     def __init__(self, what: str, instead: str) -> None:
         super().__init__(what, instead)

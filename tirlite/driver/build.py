@@ -338,7 +338,7 @@ class Version:
     def _ahead(self, beside: SideBySide) -> Callees | None:
         """Who writes the functions that the function calls before the rest of it is lowered, where that pays.
 
-        Not where anybody else's code runs in between, which might fork while other threads compile.
+        Not where code of others runs in between, which might fork while other threads compile.
         """
         from tirlite.codegen import Callees, offered_ahead
 
@@ -407,7 +407,7 @@ def _is_repeatable(plan: Plan | ByShape | None) -> bool:
 
 
 def version_of(front: Front, options: Options, *, is_empty: bool, form: Form) -> Version:
-    """Another version than the usual one, which nobody observes.
+    """Another version than the usual one, which no observer sees.
 
     With `is_empty` dims may be 0 that are declared to be at least 1. What takes storage away may need loops in another
     order than they are written, so no capacity holds for these; a schedule's steps may need that axes are not empty.

@@ -70,7 +70,7 @@ def known(key: bytes, function: FunctionType, frame_locals: Mapping[str, object]
 def keep_known(
     key: bytes, function: FunctionType, frame_locals: Mapping[str, object], lookups: Lookups, made: Callable[[], Known]
 ) -> None:
-    """Keeps what a translation has given, unless nobody could tell later whether it still holds."""
+    """Keeps what a translation has given, unless a later process could not tell whether it still holds."""
     if lookups.is_open:
         return
     try:

@@ -67,7 +67,7 @@ class TooDeep(Message):
 def function_syntax(function: FunctionType) -> tuple[ast.FunctionDef, Places]:
     """The syntax tree of a function, its body trimmed, and its places in the file that it comes from.
 
-    Functions of one code object, as those that a factory defines at each call, have one tree, which nobody changes.
+    Functions of one code object, as those that a factory defines at each call, have one tree, which is never changed.
     """
     if not issubclass(type(function), FunctionType):
         raise NotAFunction(f"a value of type {type(function).__name__}").error()

@@ -28,7 +28,7 @@ class BadGraphExtent(GraphMessage):
 
 
 def size_of(extent: Extent, span: Span | None = None) -> Size:
-    """The size that a user's extent stands for. It may be negative: whoever makes a shape of it looks."""
+    """The size that a user's extent stands for. It may be negative: what makes a shape of it checks that."""
     if isinstance(extent, Dim | Poly):
         return as_size(extent)
     if is_of_sympy(extent):

@@ -175,7 +175,7 @@ class Function(FunctionNode):
     """Parameters and a body over them; `print` shows one line for each expression, in the order of computation.
 
     A primitive one stands for one kernel: planners do not look inside. `outputs` names the result, or the fields of a
-    result that is a tuple; it is empty where nobody named them. `demands` lists what operators ask of extents beyond
+    result that is a tuple; it is empty where they have no names. `demands` lists what operators ask of extents beyond
     what is proved of them, which each call is checked for. Dims in the types of its parameters stand for whatever
     a call gives there.
     """

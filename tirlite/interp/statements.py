@@ -72,7 +72,7 @@ def enter(code: Code, call: KernelCall) -> Steps[Subroutine | None]:
     for scalar, register in scalars.items():
         code.copy(register, program.register_of(scalar))
     _bind(code, buffers, call)
-    for demand in demands_of(call, Extents(PrimFunc("nobody", (), SeqStmt()))):
+    for demand in demands_of(call, Extents(PrimFunc("anonymous", (), SeqStmt()))):
         yield _check(code, demand, call)
     program.registers = around
     after = Block()

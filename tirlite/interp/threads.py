@@ -43,7 +43,7 @@ def close_threads(code: Code, fork: Fork) -> None:
 
 
 def barrier(code: Code) -> int:
-    """Translate a barrier, at which nobody waits where nobody else runs: the register of its result."""
+    """Translate a barrier, at which a thread that runs alone does not wait: the register of its result."""
     if code.thread_loops:
         meeting = Meeting(span=code.span)
         code.goto(meeting)

@@ -53,7 +53,7 @@ class Shown:
 def shown(stmt: Assert) -> Shown:
     """The values to compute when `stmt` fails. Each can be computed wherever the condition has been."""
     if stmt.message == ELSE_IN_THE_OTHER:
-        return Shown((), ())  # nobody is told of it
+        return Shown((), ())  # no message shows it
     found: dict[str, Expr] = {}
     for operand in _compared(stmt.condition):
         if isinstance(operand, Load):

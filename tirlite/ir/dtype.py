@@ -155,7 +155,7 @@ class TensorType:
     """An element type with a shape: `f32[n, 4]`. `f32[()]` has no axis and one element.
 
     The extents are as they were given, integers or expressions. What can be no extent at all is refused where a type
-    is indexed; whoever makes a buffer of them checks the rest, and knows its name.
+    is indexed; what makes a buffer of them checks the rest, and knows its name.
     """
 
     dtype: DType

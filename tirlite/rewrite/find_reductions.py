@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @record
 class FindReductions(FactsPass):
-    """Writes serial loops as if they were over `tl.reduce`, where nobody can tell or `reassociate` is granted.
+    """Writes serial loops as if they were over `tl.reduce`, where results stay the same or `reassociate` is granted.
 
     That is done for loops whose iterations combine values as those of a reduction may, see `CheckReductions`, and which
     hold no other loops than reductions: of `y[i] += a[i, p] * b[p]` the one over `p`, not those around it. Without the

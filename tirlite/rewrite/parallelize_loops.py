@@ -81,7 +81,7 @@ def _is_independent(loop: For, facts: Facts, sparing: bool) -> bool:
 
 
 def _may_run_beside(stmt: Stmt) -> bool:
-    """Whether iterations with this statement may run in any order: nobody sees which runs first."""
+    """Whether iterations with this statement may run in any order: which runs first has no effect."""
     return isinstance(stmt, Allocate | Store | Let | While) or (
         isinstance(stmt, For | IfThenElse | AttrStmt) and getattr(stmt, "kind", None) is not ForKind.THREAD
     )

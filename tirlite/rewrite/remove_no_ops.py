@@ -1,4 +1,4 @@
-"""Removes the statements of a function that nobody sees the effect of."""
+"""Removes the statements of a function that have no effect outside of it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """VectorizeLoops writes loops as statements on vectors: those that the author marks, and those where that pays.
 
-UnmarkLoops goes before the rules for loops that nobody has marked, so that these hold for marked ones, too.
+UnmarkLoops goes before the rules for unmarked loops, so that these hold for marked ones, too.
 """
 
 from __future__ import annotations

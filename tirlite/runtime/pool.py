@@ -67,7 +67,7 @@ def pool_address() -> int:
 
 
 def load_beside() -> None:
-    """Has another thread load the pool, if nobody has: the first time LLVM compiles it, as it does the caller's loops.
+    """Has another thread load the pool, if none has: the first time LLVM compiles it, as it does the caller's loops.
 
     What goes wrong is told to who asks for the pool.
     """

@@ -66,7 +66,7 @@ class Workspaces:
         return Block(size)
 
     def give(self, block: Block) -> None:
-        """Takes back a block that nobody uses any more; drops it, or smaller ones, where there are too many."""
+        """Takes back an unused block; drops it, or smaller ones, where there are too many."""
         with self._lock:
             self._idle.append(block)
             self._bytes += block.size

@@ -14,7 +14,7 @@ from tirlite.schedules.step import Step, with_loop
 
 @record
 class InlineLets(Step):
-    """Lets that stand right in the body of a loop, each written where its name stood, but for those that read memory.
+    """Lets that stand right in the body of a loop, each written in place of its name, but for those that read memory.
 
     A window's places are often named, as in `u = i + p - 1`; `pack` and `pack_padded` ask which loops an index is of.
     """

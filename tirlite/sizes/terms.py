@@ -19,7 +19,7 @@ from tirlite.sizes.bounds import Bounds
 # take their time by terms and by factors.
 MOST_TERMS, MOST_FACTORS = 1024, 24
 # What a size may have in factors, with those in its divisions and maxima counted wherever they occur: `n = n + n//8`,
-# said forty times, is a size that nobody could print.
+# said forty times, is a size too long to print.
 MOST_WRITTEN = 100_000
 
 

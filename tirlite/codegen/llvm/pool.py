@@ -15,7 +15,7 @@ a job of a millisecond ends before it is moved away.
 A job is published by one store to `@ticket`: its number in the upper 32 bits, below it the count of its chunks and the
 next one to be taken. Chunks are taken by compare-and-swap, so that a thread that wakes late, or reads a job that is
 being replaced, takes nothing. The caller takes chunks too, and waits for those alone that others have begun: a thread
-that is not woken in time holds nobody up. It has the first one for itself, so that in loops that follow each other it
+that is not woken in time delays no other. It has the first one for itself, so that in loops that follow each other it
 works on what its caches hold. Threads without work spin for some microseconds, and then sleep on a futex.
 """
 
@@ -88,7 +88,7 @@ declare i1 @llvm.vector.reduce.or.v16i1(<16 x i1>)
 PAUSE_DECLARATION
 
 ; Takes chunks of the job that is current, as long as there are any, and returns the ticket that has none left. Who has
-; published it begins with the first one, which nobody else may take.
+; published it begins with the first one, which no other thread may take.
 define internal i64 @take(i64 %worker, i1 %publishes) {
 entry:
   br label %next

@@ -32,7 +32,7 @@ class ObjectCode:
     """Relocatable objects for this machine, and how they came about: the seconds of each stage.
 
     `effort` is that for the part which LLVM was held back most for. What threads did before all parts were there is
-    not among the seconds: nobody waited for it.
+    not among the seconds: no call waited for it.
     """
 
     objects: tuple[bytes, ...]  # of the module's parts
@@ -106,7 +106,7 @@ class SideBySide:
             self._loading.start()
 
     def finished(self, parts: Sequence[Part]) -> ObjectCode:
-        """The objects of all parts; those that nobody has begun are shared out now, the longest first."""
+        """The objects of all parts; those that no thread has begun are shared out now, the longest first."""
         start = perf_counter()
         efforts = [effort_of(part) for part in parts]
         machine = machine_for(efforts[0], self._target)
@@ -165,7 +165,7 @@ class _Handover:
     """How soon a thread that runs Python lets another one go on: at once, as far as that goes, while LLVM is at work.
 
     A thread that compiles a part comes back to Python a dozen times, and each time would wait for the 5 ms that Python
-    grants whoever writes the next part: as long as LLVM takes for a small one.
+    grants the thread that writes the next part: as long as LLVM takes for a small one.
     """
 
     def __init__(self) -> None:

@@ -58,7 +58,7 @@ class _Rewriting:
         self.made = made
         self.instead: dict[Expr, Expr] = {}
         self.scaled: dict[Expr, tuple[Expr, Array]] = {}  # of a product its sums, and what they are times
-        self.added: dict[Expr, tuple[Call, ...]] = {}  # what is computed where a step stood
+        self.added: dict[Expr, tuple[Call, ...]] = {}  # what is computed in the place of a step
         self.raw: dict[Expr, Expr] = {}  # of sums in i32 the same as they are computed, which may be floats
         self.with_bias: dict[Expr, Callable[[Call, Array], Expr | None]] = {}  # what adds to sums that one step uses
         self.users = Counter(made.resolved(arg) for step in made.steps() if isinstance(step, Call) for arg in step.args)

@@ -190,7 +190,7 @@ class LoopBuilder(CallBuilder):
         return self.left(value.tensor, axes, "carried") if axes else value.type
 
     def _known(self, state: Var, axes: Collection[int], lengths: Sequence[Expr]) -> Expr:
-        """What is carried, with extents that the run finds in the place of the dims, which nobody else may mention."""
+        """What is carried, with extents that the run finds in the place of the dims, which nothing else may mention."""
         if not axes:
             return state
         shape = list(state.shape)

@@ -138,7 +138,7 @@ def _named(name: str, size: Size) -> Generator[Instruction, None, Size]:
 
 @record
 class LiftConstants:
-    """Constants are loaded before all else, in the order in which they stood; those of branches too.
+    """Constants are loaded before all else, in the order of the program; those of branches too.
 
     Behind them begins what runs anew each time, and regions open there.
     """

@@ -139,7 +139,7 @@ def arrays_at(places: Sequence[Place], files: Sequence[mmap]) -> list[Array]:
 
 
 def _filled(places: Mapping[int, Place]) -> dict[int, Array]:
-    """Arrays of one value: those with the same one lie in the same memory, as nobody writes to it."""
+    """Arrays of one value: those with the same one lie in the same memory, as it is never written."""
     made: dict[int, Array] = {}
     memory: dict[tuple[str, bytes], Array] = {}
     for index, each in sorted(places.items(), key=lambda item: -item[1].bytes):

@@ -261,7 +261,7 @@ class _Backward:
             self.born_alive[-1][value] = None
 
     def write(self, value: Value, at: int) -> None:
-        """The tensor is written here; one that nobody needs lives at this point alone."""
+        """The tensor is written here; an unused one lives at this point alone."""
         end = self.alive.pop(value, at + 1)
         self.born_alive[-1].pop(value, None)
         self.found.setdefault(value, []).append((at, end))
@@ -300,7 +300,7 @@ class _Backward:
             self.use(value, at)
 
     def branch(self, block: Block, result: Mapping[Value, int]) -> Steps[Iterable[Value]]:
-        """What the branch needs from outside and nobody needs later."""
+        """What the branch needs from outside and is not used later."""
         at = self.times[block]
         self.born_alive.append({})
         for value, end in result.items():

@@ -132,7 +132,7 @@ class Node:
         return found
 
     def check_asked(self) -> None:
-        """Raises Unsupported where the node has what nobody looked at: an operand, an attribute that says anything."""
+        """Raises Unsupported where the node has what was not read: an operand, an attribute that says anything."""
         passed = [f"input {number}" for number, each in enumerate(self.operands) if each and number not in self.asked]
         passed += [f"`{name}`" for name, value in self.attributes.items() if value and name not in self.asked]
         if passed:

@@ -174,7 +174,7 @@ def converted(x: Array, dtype: DType) -> Array:
 
 
 def _cast(attrs: Cast, x: Array) -> Array:
-    # Half precision is kept in f32 here, and rounded by whoever called.
+    # Half precision is kept in f32 here, and rounded by the caller.
     wide = attrs.dtype.is_float and attrs.dtype.bits == 16
     return x.astype(np.float32) if wide else converted(x, attrs.dtype)
 

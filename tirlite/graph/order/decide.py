@@ -21,7 +21,7 @@ from tirlite.record import record
 class Task:
     """One operator. `reads` and `writes` are numbers of tensors, each once.
 
-    `lenders` are read tensors that the one written may take the place of, if nobody needs them any more. `inside` are
+    `lenders` are read tensors that the one written may take the place of, if they are not used any more. `inside` are
     bytes that are needed while it runs, besides.
     """
 
@@ -55,7 +55,7 @@ class Tasks:
         object.__setattr__(self, "users", tuple(users))
 
     def dies(self, tensor: int, done: int) -> bool:
-        """Whether nobody needs the tensor once the tasks `done` have run."""
+        """Whether the tensor is unused once the tasks `done` have run."""
         return not self.users[tensor] & ~done
 
     def run(self, number: int, done: int, live: int) -> tuple[int, int]:

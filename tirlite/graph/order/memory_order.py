@@ -167,7 +167,7 @@ def _chains(tasks: Tasks, stretch: Sequence[int]) -> Iterator[list[int]]:
 
 
 def _is_private(tasks: Tasks, pair: tuple[int, int], inside: int) -> bool:
-    """Whether nobody else reads what the two tasks read, so that the bytes they free depend on no other order."""
+    """Whether no other task reads what the two read, so that the bytes they free depend on no other order."""
     others = inside & ~(1 << pair[0] | 1 << pair[1])
     reads = (tensor for each in pair for tensor in tasks.tasks[each].reads)
     return all(not tasks.sizes[tensor] or not tasks.users[tensor] & others for tensor in reads)

@@ -421,7 +421,7 @@ class StaticRuntime:
         return Figures.of(self.planner)
 
     def release_outputs(self) -> None:
-        """Gives back the buffer of managed results: whoever keeps them must not look at them any more."""
+        """Gives back the buffer of managed results: references to them must not be used any more."""
         self.planner.release_outputs()
 
     def is_managed_output(self, array: Array) -> bool:

@@ -65,7 +65,7 @@ def _cos_of(z: Term) -> Term:
     return 1.0 - (z * z).times_plus(-fused_polynomial(coefficients.cosine(_terms(z).sine), z), 0.5 * z)
 
 
-def _turned(x: Term, turn: int) -> Term:
+def _sine_ahead(x: Term, turn: int) -> Term:
     """sin(x + turn * pi / 2)."""
     angle = _reduced(x)
     z = angle.rest * angle.rest
@@ -75,11 +75,11 @@ def _turned(x: Term, turn: int) -> Term:
 
 
 def sin(x: Term) -> Term:
-    return x.equals(0.0).where(x, _turned(x, 0))
+    return x.equals(0.0).where(x, _sine_ahead(x, 0))
 
 
 def cos(x: Term) -> Term:
-    return _turned(x, 1)
+    return _sine_ahead(x, 1)
 
 
 def tan(x: Term) -> Term:

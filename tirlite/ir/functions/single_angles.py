@@ -64,7 +64,7 @@ def _sin_of(y: Term, z: Term) -> Term:
     return y + y * z * polynomial(coefficients.sine(4), z)
 
 
-def _turned(x: Term, turn: int) -> Term:
+def _sine_ahead(x: Term, turn: int) -> Term:
     """sin(x + turn * pi / 2)."""
     angle = _reduced(x)
     z = angle.rest * angle.rest
@@ -74,11 +74,11 @@ def _turned(x: Term, turn: int) -> Term:
 
 
 def sin(x: Term) -> Term:
-    return x.equals(0.0).where(x, _turned(x, 0))
+    return x.equals(0.0).where(x, _sine_ahead(x, 0))
 
 
 def cos(x: Term) -> Term:
-    return _turned(x, 1)
+    return _sine_ahead(x, 1)
 
 
 def tan(x: Term) -> Term:

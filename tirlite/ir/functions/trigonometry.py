@@ -69,7 +69,7 @@ def _cos_of(y: Pair, z: Term) -> Term:
     return near + (((1.0 - near) - half) + (z * z * polynomial(coefficients.cosine(7), z) - y.high * y.low))
 
 
-def _turned(x: Term, turn: int) -> Term:
+def _sine_ahead(x: Term, turn: int) -> Term:
     """sin(x + turn * pi / 2)."""
     angle = reduce(x)
     z = angle.rest.high * angle.rest.high
@@ -80,11 +80,11 @@ def _turned(x: Term, turn: int) -> Term:
 
 
 def sin(x: Term) -> Term:
-    return (abs(x) < 2.0**-27).where(x, _turned(x, 0))
+    return (abs(x) < 2.0**-27).where(x, _sine_ahead(x, 0))
 
 
 def cos(x: Term) -> Term:
-    return _turned(x, 1)
+    return _sine_ahead(x, 1)
 
 
 def tan(x: Term) -> Term:

@@ -177,7 +177,7 @@ def _by_orders(
 def _squeaky_wheel(
     blocks: Sequence[Block], sections: Sections, aligns: Sequence[int], offsets: Sequence[int], work: Work
 ) -> Iterator[list[int]]:
-    """The skyline again and again, from these offsets on; each time, what stood out above the floor goes up in rank.
+    """The skyline again and again, from these offsets on; each time, what reached above the floor goes up in rank.
 
     Source: Joslin and Clements, Squeaky Wheel Optimization (1999).
     """

@@ -83,7 +83,7 @@ class Race:
         return Outcome(status, used, offsets(cells) if status == FOUND else None)
 
     def _is_idle(self, number: int) -> bool:
-        """Whether nobody waits for the search of this number any more."""
+        """Whether no thread waits for the search of this number any more."""
         return self._is_stopped or number > self._last or self.is_over()
 
 

@@ -1,7 +1,7 @@
 """Merges the allocations of a function in normal form by a plan.
 
 Each pool of the plan becomes one Allocate, at the top of the function or of the parallel or thread-bound loop that it
-is attached to. The buffers that live there become views of it, declared where their Allocates stood; loads and stores
+is attached to. The buffers that live there become views of it, declared in place of their Allocates; loads and stores
 stay as they are. Source: TVM's storage_rewrite (2017), with the plan made by `tirlite.plan`.
 """
 

@@ -125,7 +125,7 @@ class SplitThreads:
 
 
 class _Splitter(Division):
-    """Makes loops over blocks parallel on the way, and leaves out barriers where nobody waits."""
+    """Makes loops over blocks parallel on the way, and leaves out barriers at which no thread waits."""
 
     def rules(self) -> dict[type[Node], Rule]:
         return {**super().rules(), Evaluate: self.evaluate}

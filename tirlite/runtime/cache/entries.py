@@ -70,7 +70,7 @@ class Folder:
     def write(self, name: str, data: bytes) -> None:
         """Puts a file there, whole or not at all."""
         with suppress(OSError, Refused), self._opened(make=True) as folder:
-            # A name of its own, so that nobody sees half a file under the other one.
+            # A name of its own, so that no process sees half a file under the other one.
             begun = f"{name}.{os.getpid()}.{os.urandom(6).hex()}.part"
             file = os.open(begun, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600, dir_fd=folder)
             try:

@@ -1,4 +1,4 @@
-"""What tirlite does with loops that nobody has scheduled: the same steps, chosen by rules."""
+"""Schedules loops without a schedule of their own: by the same steps, chosen by rules."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class Rules(FactsPass):
 class ScheduleTemporaries(Rules):
     """Loops that fill temporaries, joined with those that read them, so that a few lines or a scalar are left of these.
 
-    Kernels are taken to be without errors: an access out of bounds goes away with a value that nobody uses.
+    Kernels are taken to be without errors: an access out of bounds goes away with an unused value.
     """
 
     def scheduled(self, facts: Facts) -> Trace | None:
