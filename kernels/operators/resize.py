@@ -1,7 +1,8 @@
 """A tensor at other extents: each element taken from the nearest one, or from its neighbours along each axis.
 
 Of images, whose last axis changes beside another one, the lines are mixed first, which goes by vectors; where elements
-lie along the last axis, and their weights, is worked out once for all lines.
+lie along the last axis, and their weights, is worked out once for all lines. An element that is the nearest one of a
+whole number of neighbours is stored there so many times.
 
 Where an element of the result lies along an axis of the operand is told by one of ONNX's coordinate modes.
 """
@@ -57,13 +58,48 @@ def resize(
     if mode != "nearest" and last and any(others) and is_short:
         _by_lines(b, x, y, ways, kind, _NEIGHBOURS[mode])
         return b.build()
-    with nest(b, after) as indices:
-        found = [ways(axis, index) for axis, index in enumerate(indices)]
-        if mode == "nearest":
-            b.store(y, indices, x[tuple(way[0][0] for way in found)])
-        else:
+    times = [_times(*each, coordinates, rounding) for each in zip(before, after, scales, strict=True)]
+    if mode == "nearest" and all(times):
+        _repeated(b, x, y, [each or 1 for each in times])
+    elif mode == "nearest" and last:
+        _gathered(b, x, y, ways)
+    else:
+        with nest(b, after) as indices:
+            found = [ways(axis, index) for axis, index in enumerate(indices)]
             b.store(y, indices, _mixed(x, found, kind).astype(X.dtype))
     return b.build()
+
+
+def _times(before: Extent, after: Extent, scale: float | None, coordinates: str, rounding: str) -> int | None:
+    """How many neighbours of the result take each element along an axis, where these are as many of each; else None."""
+    if _stays(before, after, scale):
+        return 1
+    if not (isinstance(before, int) and isinstance(after, int) and before) or after % before:
+        return None
+    times = after // before
+    is_first = (coordinates, rounding) == ("asymmetric", "floor")
+    is_middle = coordinates in ("half_pixel", "pytorch_half_pixel") and rounding.startswith("round_prefer")
+    return times if scale in (None, times) and after > 1 and (is_first or is_middle) else None
+
+
+def _repeated(b: Builder, x: Buffer, y: Buffer, times: list[int]) -> None:
+    """Each element so many times along each axis."""
+    with nest(b, [extent for each in zip(x.shape, times, strict=True) for extent in each]) as indices:
+        found, steps = indices[::2], indices[1::2]
+        places = tuple(at * count + step for at, count, step in zip(found, times, steps, strict=True))
+        b.store(y, places, x[found])
+
+
+def _gathered(b: Builder, x: Buffer, y: Buffer, ways: Callable[[int, Expr], _Ways]) -> None:
+    """Each element from the nearest one; where those along the last axis lie is worked out once."""
+    width, columns = x.shape[-1], y.shape[-1]
+    places = b.alloc("places", TensorType(i64, (columns,)))
+    with b.for_("column", 0, columns) as column:
+        b.store(places, (column,), ways(len(x.shape) - 1, column)[0][0])
+    with nest(b, y.shape[:-1]) as outer:
+        found = [ways(axis, index)[0][0] for axis, index in enumerate(outer)]
+        with b.for_("column", 0, columns) as column:
+            b.store(y, (*outer, column), x[(*found, Min(Max(places[column], as_expr(0)), width - 1))])
 
 
 def _by_lines(b: Builder, x: Buffer, y: Buffer, ways: Callable[[int, Expr], _Ways], kind: DType, count: int) -> None:

@@ -100,6 +100,17 @@ CASES = (
         case(f"cubic-{coordinates}", (1, 2, 4, 5), (1, 2, 9, 3), coordinates=coordinates, mode="cubic")
         for coordinates in COORDINATES
     ),
+    *(
+        case(f"times-{coordinates}-{rounding}", (2, 3, 1), (4, 9, 4), coordinates=coordinates, rounding=rounding)
+        for coordinates, rounding in (
+            ("asymmetric", "floor"),
+            ("asymmetric", "ceil"),
+            ("half_pixel", "round_prefer_ceil"),
+            ("pytorch_half_pixel", "round_prefer_floor"),
+            ("align_corners", "round_prefer_floor"),
+        )
+    ),
+    case("times another scale", (2, 3), (2, 6), scales=(None, 2.2), coordinates="asymmetric", rounding="floor"),
     case("one axis", (2, 6), (2, 4), mode="linear", scales=(1.0, 0.7)),
     case(
         "symbolic",
