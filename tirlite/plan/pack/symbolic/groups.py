@@ -104,6 +104,8 @@ _WIDE = (12, 20, 32, 32)
 _SEVERAL, _LOOSE = 2000, 100_000
 # What bytes count for there when sizes are merged, beside bytes at a binding.
 _DEAR = 8.0
+# Looks at groups that are packed as numbers, to find out what they cost.
+_NEARBY = 2_000
 # Bindings at which orders are tried, beside the samples: half as many again have values up to this.
 _DRAWN, _SMALL = 32, 12
 
@@ -175,13 +177,21 @@ def pack_groups(
 def layout_cost(
     groups: Sequence[Group], align: int, bindings: Sequence[Binding], floor: Size, moves: int, enough: float
 ) -> float:
-    """What one order of the groups costs at some bindings, over a `floor`: the best that a few moves of each find."""
+    """What one order of the groups costs at some bindings, over a `floor`: the best that a few moves of each find.
+
+    Where all sizes are multiples of one, it is what they cost packed as numbers.
+    """
     import numpy as np
 
     values = Order(bindings).values
+    aligns = [max(align, group.align) for group in groups]
+    scale = Scale.of((size for group in groups for _, size in group.pieces), max(aligns))
+    if scale is not None:
+        needed = values(_multiples(groups, aligns, scale, _NEARBY).total)
+        ratios = [max(1.0, bytes_ / max(least, 1)) for bytes_, least in zip(needed, values(floor), strict=True)]
+        return sum(ratios) / len(ratios)
     sizes = [np.array([values(size) for _, size in group.pieces], np.float64) for group in groups]
     limits = np.full(len(bindings), np.inf)
-    aligns = [max(align, group.align) for group in groups]
     trials = Trials.of(_sections(groups, Order(bindings)), aligns, sizes, limits, len(bindings))
     return least_cost(replace(trials, floors=np.maximum(values(floor), 1.0)), moves, enough)
 
