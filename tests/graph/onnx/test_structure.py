@@ -59,6 +59,19 @@ SHAPE = node("Shape", ["x"], ["s"])
         (model([node("Relu", ["x", "x"], ["y"])]), "node 1, Relu: it has 2 inputs, and may have 1"),
         (model([node("Relu", ["x"], ["y", "z"])]), "node 1, Relu: it has 2 results, and may have 1"),
         (model([node("Relu", ["x"], ["y"], slope=0.5)]), "node 1, Relu: there is no attribute `slope` in this version"),
+        (model([node("Concat", ["x", "x"], ["y"])]), "node 1, Concat: it has no attribute `axis`, and needs one"),
+        (
+            model([node("Neg", ["w"], ["y"])]),
+            r"(?s)nothing computes `w`.*no input, constant or node here has this name",
+        ),
+        (
+            model([node("Neg", ["w"], ["y"]), node("Abs", ["x"], ["w"])]),
+            r"(?s)nothing computes `w`.*y = Neg\(w\).*used here.*w = Abs\(x\).*computed here.*list nodes after",
+        ),
+        (
+            model([node("Add", ["x", "y"], ["v"]), node("Abs", ["v"], ["w"]), node("Neg", ["w"], ["y"])]),
+            r"(?s)v = Add\(x, y\).*used here.*y = Neg\(w\).*computed here.*must not depend on themselves",
+        ),
         (model([node("Range", ["x", "x", "z"], ["y"])], None, floats("z", 0), x=[]), "step is 0"),
         (model([node("Reshape", ["x", "a"], ["y"])], None, constant("a", 0, 0, -1), x=["n", 0]), "-1 stands beside"),
         (model([node("Einsum", ["x"], ["y"], equation="1->1")]), "equation '1->1' has something else than letters"),

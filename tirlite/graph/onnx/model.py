@@ -291,7 +291,7 @@ class _Import:
         given = proto.type.tensor_type
         if kind != "tensor_type" or given.elem_type not in types:
             what = kind if kind != "tensor_type" else f"tensor of {dtype_name(given.elem_type)}"
-            self.missing.append(Missing(0, f"input `{proto.name}`", f"it is a {what}"))
+            self.missing.append(Missing(0, f"input `{proto.name}`", f"it is a {what}" if what else "it has no type"))
             return Lost.LOST
         if proto.name in self.constants:
             return self.builder.constant(self.constants[proto.name], types[given.elem_type], proto.name)

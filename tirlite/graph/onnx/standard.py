@@ -27,7 +27,7 @@ class Forms:
             self._known[domain, proto.op_type] = _form(proto.op_type, self._versions.get(domain, 0), domain)
         if (form := self._known[domain, proto.op_type]) is None:
             return ""
-        inputs, outputs, attributes = form
+        inputs, outputs, attributes, required = form
         for what, names, most in (("inputs", proto.input, inputs), ("results", proto.output, outputs)):
             if (count := max((number for number, each in enumerate(names, 1) if each), default=0)) > most:
                 return f"it has {count} {what}, and may have {most}"
@@ -37,18 +37,24 @@ class Forms:
             return (
                 f"it has attribute `{twice[0]}` twice" if twice else f"it has {' and '.join(names)}, and may have one"
             )
-        unknown = [name for name in names if name not in attributes]
-        return f"there is no attribute `{unknown[0]}` in this version" if unknown else ""
+        if unknown := [name for name in names if name not in attributes]:
+            return f"there is no attribute `{unknown[0]}` in this version"
+        lacking = [name for name in required if name not in names]
+        return f"it has no attribute `{lacking[0]}`, and needs one" if lacking else ""
 
 
-def _form(op: str, version: int, domain: str) -> tuple[int, int, frozenset[str]] | None:
-    """How many inputs and results there may be, and the names of attributes; None of operators that it has not."""
+def _form(op: str, version: int, domain: str) -> tuple[int, int, frozenset[str], tuple[str, ...]] | None:
+    """How many inputs and results there may be, the names of attributes, and of those that must be there.
+
+    None of operators that the standard has not.
+    """
     defs = import_module("onnx.defs")
     try:
         schema = defs.get_schema(op, version, domain)
     except defs.SchemaError:
         return None
-    return schema.max_input, schema.max_output, frozenset(schema.attributes)
+    required = tuple(name for name, each in schema.attributes.items() if each.required)
+    return schema.max_input, schema.max_output, frozenset(schema.attributes), required
 
 
 @cache

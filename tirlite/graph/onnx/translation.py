@@ -90,14 +90,20 @@ class UnknownOnnxValue(GraphMessage):
     """A node of an ONNX model uses a name that nothing before it computes.
 
     Example: A model whose only node is `y = Relu(z)`, and whose only input is `x`.
-    Fix: Export the model again, with its nodes in the order of computation.
+    Fix: Export the model again, with all its constants, and with its nodes in the order of computation.
     """
 
     code = "onnx-unknown-value"
     title = "nothing computes `{name}` before it is used"
     label = "used here"
-    help = "list nodes after those whose results they use"
+    related_label = "computed here"
+    help = "{advice}"
 
+    name: str
+    advice: str
+
+
+_IN_ORDER = "list nodes after those whose results they use"
 
 # Errors that tell of one node: those behind it are read all the same, so that all are told at once.
 _OF_A_NODE = (BadAttribute, BranchTypes, DivisionByZero, OperandCount, OperandType, ShapeMismatch, ShapeUndecided)
@@ -228,17 +234,16 @@ class Translation:
         try:
             for number, proto in enumerate(nodes):
                 if needed[number]:
-                    line = text.lines[number]
-                    span = Span(text, number + 1, 0, number + 1, max(len(line), 1))
+                    span = _line_span(text, number)
                     self.spent.node(self._depth, span)
+                    for name in proto.input:
+                        if name and name not in names:
+                            raise _unknown(name, nodes, number, text).error()
                     self._node(proto, names, span)
         finally:
             self._depth -= 1
 
     def _node(self, proto: Any, names: Names, span: Span) -> None:
-        unknown = [name for name in proto.input if name and name not in names]
-        if unknown:
-            raise UnknownOnnxValue(unknown[0], span=span).error()
         made: Sequence[Named] = [Lost.LOST] * len(proto.output)
         try:
             if not any(names[name] is Lost.LOST for name in proto.input if name):
@@ -350,6 +355,25 @@ def _named(names: Names, wanted: Sequence[str]) -> list[Expr]:
     if narrow:
         raise Unsupported(f"its body gives elements of {narrow[0]}")
     return [plain(each) for each in found]
+
+
+def _line_span(text: Source, number: int) -> Span:
+    return Span(text, number + 1, 0, number + 1, max(len(text.lines[number]), 1))
+
+
+def _unknown(name: str, nodes: Sequence[Any], number: int, text: Source) -> UnknownOnnxValue:
+    """What is wrong where node `number` uses a name that has no value yet."""
+    makers = {output: maker for maker, each in enumerate(nodes) for output in each.output}
+    span, maker = _line_span(text, number), makers.get(name)
+    if maker is None:
+        return UnknownOnnxValue(name, "no input, constant or node here has this name", span=span)
+    waiting, todo = set[int](), [maker]
+    while todo:
+        if (each := todo.pop()) not in waiting:
+            waiting.add(each)
+            todo += [makers[used] for used in nodes[each].input if used in makers]
+    advice = "the results of nodes must not depend on themselves" if number in waiting else _IN_ORDER
+    return UnknownOnnxValue(name, advice, span=span, related=None if maker == number else _line_span(text, maker))
 
 
 def _needed(nodes: Sequence[Any], outputs: Iterable[str]) -> list[bool]:
