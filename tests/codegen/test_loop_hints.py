@@ -226,3 +226,27 @@ def test_lanes_that_lie_far_apart_are_not_gathered_for_a_few_operations() -> Non
 
     one_by_one = ('!{!"llvm.loop.vectorize.width", i32 1}',)
     assert [hints_of(*statements_of(each.ir.body, For), 32) for each in (turned, length, color)] == [one_by_one, (), ()]
+
+
+@pytest.mark.parametrize("loop", ["range(k)", "tl.reduce(k)"])
+def test_sums_of_differences_of_bytes_take_whole_vectors_first(loop: str) -> None:
+    kernel = tl.compile(
+        tl.parse(f"""
+n, k = tl.dims("n k")
+
+@tl.kernel
+def f(a: tl.u8[n, k], q: tl.u8[k], y: tl.i32[n]):
+    for i in range(n):
+        s = tl.i32(0)
+        for p in {loop}:
+            s += abs(tl.i32(a[i, p]) - tl.i32(q[p]))
+        y[i] = s
+""")
+    )
+    vector = tl.Target.host().processor.vector_bytes
+    assert f'"llvm.loop.vectorize.width", i32 {vector}' in kernel.llvm
+    for length in (1, 20, vector, 3 * vector + 9):
+        a, q = (np.random.default_rng(7).integers(0, 256, shape, np.uint8) for shape in ((3, length), length))
+        y = np.zeros(3, np.int32)
+        kernel(a, q, y)
+        np.testing.assert_array_equal(y, abs(a.astype(int) - q).sum(1))

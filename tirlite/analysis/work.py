@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tirlite.ir.dtype import DType, i64
+from tirlite.ir.dtype import DType, i64, u8
 from tirlite.ir.expr import Add, Call, Cast, Expr, FloorDiv, FloorMod, IntImm, Load, Mul, Sub, Var
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.node import Node
+from tirlite.ir.op import Op
 from tirlite.ir.stmt import Allocate, Assert, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, While
 from tirlite.ir.walk import statements, walk
 
@@ -272,6 +273,18 @@ def only_branch(loop: For) -> IfThenElse | None:
     if last.else_body.stmts and any(isinstance(each, For | While) for each in statements(last)):
         return None
     return last if all(isinstance(each, Let) and each.var.dtype == i64 for each in names) else None
+
+
+def sums_differences(loop: For) -> bool:
+    """Whether a loop does no more than add up by how much bytes differ: an instruction takes a vector of these."""
+    store = loop.body.stmts[0] if len(loop.body.stmts) == 1 else None
+    if not isinstance(store, Store) or not isinstance(store.value, Add) or store.value.dtype.lanes > 1:
+        return False
+    total, term = store.value.a, store.value.b
+    if not isinstance(total, Load) or total.buffer is not store.buffer or mentions(total, loop.var):
+        return False
+    apart = term.args[0] if isinstance(term, Call) and term.op is Op.ABS else None
+    return isinstance(apart, Sub) and all(isinstance(e, Cast) and e.value.dtype == u8 for e in (apart.a, apart.b))
 
 
 def distributed_loops(func: PrimFunc, workers: int) -> dict[For, int]:

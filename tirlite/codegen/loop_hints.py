@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from tirlite.analysis.work import moved_by
+from tirlite.analysis.work import moved_by, sums_differences
 from tirlite.ir.expr import Add, Binary, Buffer, Call, Div, Expr, FloorDiv, IntImm, Load, Min, Mul, Sub, Var
 from tirlite.ir.node import Node
 from tirlite.ir.op import Op
@@ -39,6 +39,8 @@ _MANY_BYTES = 1024
 _WAITING = 8
 # So many fill half of a vector of words.
 _HALF = 8
+# The bytes of a sum of bytes.
+_WORD = 4
 _NOT_UNROLLED = ('!{!"llvm.loop.unroll.disable"}',)
 _AS_WRITTEN = ('!{!"llvm.loop.unroll.disable"}', '!{!"llvm.loop.vectorize.width", i32 1}')
 
@@ -55,6 +57,8 @@ def hints_of(stmt: For, vector_bytes: int) -> tuple[str, ...]:
         return _AS_WRITTEN
     if _lie_apart(stmt):
         return _ONE_BY_ONE
+    if sums_differences(stmt):
+        return _of_bytes(stmt, vector_bytes)
     return _NOT_UNROLLED if _fills_vectors(stmt) or _goes_through_row(stmt) else ()
 
 
@@ -247,6 +251,27 @@ def _is_short(stmt: For) -> bool:
     if isinstance(stop, IntImm) and isinstance(stmt.start, IntImm):
         return isinstance(stmt.stop, Min) and stop.value - stmt.start.value <= _LANES
     return isinstance(stop, Add) and stop.a is stmt.start and isinstance(stop.b, IntImm) and stop.b.value <= _LANES
+
+
+def _of_bytes(stmt: For, lanes: int) -> tuple[str, ...]:
+    """The hints of a loop over whole vectors of bytes alone, `range(m // 32 * 32)`, and of one over what is left.
+
+    LLVM would take no more at a time than a vector has sums, and several of these, of which less is left.
+    """
+    if _is_whole(stmt.stop, lanes):
+        return (f'!{{!"llvm.loop.vectorize.width", i32 {lanes}}}',)
+    if _is_whole(stmt.start, lanes):
+        width = f'!{{!"llvm.loop.vectorize.width", i32 {lanes // _WORD}}}'
+        return width, '!{!"llvm.loop.interleave.count", i32 1}'
+    return ()
+
+
+def _is_whole(end: Expr, lanes: int) -> bool:
+    """Whether an end of a loop is so many whole vectors behind where that starts."""
+    steps = end.b if isinstance(end, Add) else end
+    if not isinstance(steps, Mul) or not isinstance(steps.a, FloorDiv):
+        return False
+    return isinstance(steps.b, IntImm) and steps.b.value == lanes
 
 
 def _goes_through_row(stmt: For) -> bool:

@@ -10,12 +10,13 @@ from tirlite.analysis.dependence import writes
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.reductions import AnyUpdate, PairUpdate, Update, pair_updates
 from tirlite.analysis.regrouping import updates_in
-from tirlite.analysis.work import has_much_to_do, mentions
+from tirlite.analysis.work import has_much_to_do, mentions, sums_differences
 from tirlite.ir.checked import has_check
 from tirlite.ir.dtype import i64
 from tirlite.ir.expr import (
     GE,
     LT,
+    Add,
     Buffer,
     Cast,
     Expr,
@@ -23,6 +24,7 @@ from tirlite.ir.expr import (
     FloorMod,
     IntImm,
     Load,
+    Mul,
     Ramp,
     TruncDiv,
     TruncMod,
@@ -77,7 +79,8 @@ def splitting(facts: Facts, processor: Processor) -> Callable[[For], Stmt | tupl
 
     def rule(loop: For) -> Stmt | tuple[Stmt, ...]:
         if loop.kind is not ForKind.REDUCE:
-            return loop
+            is_serial = loop.kind is ForKind.SERIAL and loop.step == 1
+            return _whole_first(loop, processor) if is_serial and sums_differences(loop) else loop
         if loop.var in begun:
             return (*begun[loop.var].around(loop.replaced(kind=ForKind.SERIAL)),)
         try:
@@ -88,6 +91,8 @@ def splitting(facts: Facts, processor: Processor) -> Callable[[For], Stmt | tupl
                 return inside
             return _split(loop, facts, processor)
         except NotVector:
+            if loop.step == 1 and sums_differences(loop):
+                return _whole_first(loop, processor)
             if not (pairs := [*pair_updates(loop)]):
                 return loop.replaced(kind=ForKind.SERIAL)
             from tirlite.rewrite.first_place import in_order
@@ -110,6 +115,14 @@ def _split(loop: For, facts: Facts, processor: Processor) -> Stmt | tuple[Stmt, 
             return (*_searched(search, inside),)
     has_rest = _has_masks(loop, processor) and not _follows_stores(loop, facts)
     return (*_Loops(loop, updates, inside, has_rest=has_rest).statements(),)
+
+
+def _whole_first(loop: For, processor: Processor) -> tuple[For, For]:
+    """A loop that is left to LLVM over whole vectors, and one over what is left of these."""
+    lanes = const(processor.vector_bytes, i64)
+    end = folded(Add(loop.start, Mul(FloorDiv(iterations(loop), lanes), lanes)))
+    plain = loop.replaced(kind=ForKind.SERIAL)
+    return plain.replaced(stop=end), plain.replaced(start=end)
 
 
 def _has_masks(loop: For, processor: Processor) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from tirlite.analysis.facts import Facts
+from tirlite.analysis.work import sums_differences
 from tirlite.diag import Message
 from tirlite.ir.checked import has_check
 from tirlite.ir.expr import GE, Expr, IntImm, Load, Var
@@ -193,20 +194,21 @@ class SplitReductions(FactsPass):
     """Writes `tl.reduce` loops as serial ones: those that combine over neighbours in memory by vectors.
 
     A loop that combines values into elements that stay the same throughout becomes a loop over vectors of partial
-    results, which are combined pairwise at its end; the last few iterations are a vector with lanes that are off, or
-    follow in order where they have no such form. A nest of such loops combines them once, at its own end. Of a loop
-    with nothing but an update by `tl.argmax` or `tl.argmin` with the iteration as its place, the value is found alone,
-    and then where it stands first. What is made of integers of other sizes than words, and combined, is left to LLVM:
-    flags, distances, counts of bits. Loops with other statements than stores and lets, of other steps than 1, or
-    with what has no vector form go on in order as they are written. For functions in normal form (see `Normalize`) that
-    `CheckReductions` lets pass; the result is in it too.
+    results, which are combined pairwise at its end; the last few iterations are a vector with lanes that are off,
+    or follow in order where they have no such form. A nest of such loops combines them once, at its own end. Of a
+    loop with nothing but an update by `tl.argmax` or `tl.argmin` with the iteration as its place, the value is
+    found alone, and then where it stands first. What is made of integers of other sizes than words, and combined,
+    is left to LLVM: flags, distances, counts of bits. Sums of differences of bytes take whole vectors first, serial
+    ones too. Loops with other statements than stores and lets, of other steps than 1, or with what has no vector
+    form go on in order as they are written. For functions in normal form (see `Normalize`) that `CheckReductions`
+    lets pass; the result is in it too.
     """
 
     target: str = HOST
 
     def rewritten(self, facts: Facts) -> PrimFunc:
         func = facts.func
-        if not any(loop.kind is ForKind.REDUCE for loop in statements_of(func.body, For)):
+        if not any(loop.kind is ForKind.REDUCE or sums_differences(loop) for loop in statements_of(func.body, For)):
             return func
         from tirlite.ir import rewrite
         from tirlite.rewrite.partials import splitting
