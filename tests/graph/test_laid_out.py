@@ -120,7 +120,7 @@ def grouped(image: int, groups: int, outputs: int, size: int = 3) -> Function:
 
 @pytest.mark.parametrize(
     ("image", "groups", "outputs", "is_cut"),
-    [(7, 4, 16, True), (14, 1, 64, True), (14, 5, 16, False), (7, 8, 8, False), (112, 4, 16, False)],
+    [(7, 4, 16, True), (14, 1, 32, True), (14, 5, 16, False), (7, 8, 8, False), (112, 4, 16, False)],
 )
 def test_windows_on_small_images_go_by_panels_where_these_are_whole_and_even(
     image: int, groups: int, outputs: int, is_cut: bool

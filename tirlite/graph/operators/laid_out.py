@@ -31,7 +31,7 @@ _MANY = 8
 # Outputs that lie together where windows have several elements, and what fewer such panels are a multiple of.
 # Each copies the image that it looks at, of so many bytes at most, so that it stays in the second cache.
 _OUTPUTS = 16
-_EVEN = 4
+_EVEN = 2
 _COPIED = 1 << 19
 # The steps of transposed convolutions that go by panels: each phase has loops of its own.
 _STEPS = (2, 2)
