@@ -194,6 +194,9 @@ def test_an_index_with_a_name_reads_neighbours_like_one_without() -> None:
                     first = min(j, count - 16)
                     k = first + 1
                     y[i, tl.ramp(first, 1, 16)] = tl.exp(x[i, tl.ramp(k, 1, 16)])
+            elif count == 1:
+                k = tl.i64(1)
+                y[i, 0] = tl.exp(x[i, k])
             elif count >= 1:
                 on = tl.ramp(tl.i32(0), tl.i32(1), 16) < tl.broadcast(tl.i32(count), 16)
                 k = tl.i64(1)
@@ -287,7 +290,9 @@ def test_what_is_no_function_of_its_inputs_ends_by_a_vector_of_which_lanes_are_o
                 y[i, tl.ramp(j, 1, 64)] = tl.exp(y[i, tl.ramp(j, 1, 64)])
             for j in range(3 + count // 64 * 64, 3 + count // 16 * 16, 16):
                 y[i, tl.ramp(j, 1, 16)] = tl.exp(y[i, tl.ramp(j, 1, 16)])
-            if count % 16 >= 1:
+            if count % 16 == 1:
+                y[i, count // 16 * 16 + 3] = tl.exp(y[i, count // 16 * 16 + 3])
+            elif count % 16 >= 1:
                 on = tl.ramp(tl.i32(0), tl.i32(1), 16) < tl.broadcast(tl.i32(count % 16), 16)
                 y[i, tl.masked(tl.ramp(3 + count // 16 * 16, 1, 16), on)] = tl.exp(
                     y[i, tl.masked(tl.ramp(3 + count // 16 * 16, 1, 16), on)]

@@ -9,6 +9,7 @@ from tirlite.analysis.streams import held as held_by_caches
 from tirlite.analysis.work import GROUP, MOST_LANES, divides, mentions, widest_computed
 from tirlite.ir.dtype import i64
 from tirlite.ir.expr import (
+    EQ,
     GE,
     GT,
     LE,
@@ -53,9 +54,9 @@ class ByVectors:
     Where an iteration `is_repeatable`, the last vector may overlap the one before; else the last iterations are a
     vector with lanes that are off, as are all of fewer than a vector. Where `processor` has no masks of elements as
     narrow as the loop's, these go by narrower vectors, and what fills none follows one by one. All do where a number of
-    iterations that is not known does not meet the condition `pays`. `lanes` are those from
-    an iteration on, of one of the `widths`, and `jam` makes of a body what is written in its place, once its variable
-    stands for vectors.
+    iterations that is not known does not meet the condition `pays`. One that is left is quicker than a vector, which
+    counts where the loop `is_alone` in one around it. `lanes` are those from an iteration on, of one of the `widths`,
+    and `jam` makes of a body what is written in its place, once its variable stands for vectors.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class ByVectors:
         is_repeatable: bool,
         processor: Processor | None = None,
         pays: Expr | None = None,
+        is_alone: bool = False,
     ) -> None:
         self.loop = loop
         self.inside = body
@@ -76,6 +78,7 @@ class ByVectors:
         self.lanes = lanes
         self.is_repeatable = is_repeatable
         self.pays = pays
+        self.is_alone = is_alone
         self.has_masks = processor is not None and processor.has_masks(min(_widths(loop), default=1))
         self.has_narrow = processor is not None and not self.has_masks
         self.most, self.few = widths
@@ -138,6 +141,11 @@ class ByVectors:
         if masked is None:
             return None
         found = IfThenElse(GE(left, const(1, i64)), masked, span=self.loop.span)
+        if self.is_alone and self.few < _MANY_LANES:
+            from tirlite.ir.rewrite import substitute
+
+            one = folded(substitute(self.jam(self.inside), {self.loop.var: first}))
+            return IfThenElse(EQ(left, const(1, i64)), one, SeqStmt((found,)), span=self.loop.span)
         narrow = self.masked(first, left, self.few // _PER_VECTOR) if self.few >= _MANY_LANES else None
         if narrow is None:
             return found

@@ -358,7 +358,9 @@ class Columns(Lanes):
         indices = tuple(folded(substitute(index, place)) for index in tile.load.indices)
         store = Store(tile.load.buffer, indices, Load(tile.buffer, (folded(Sub(at, tile.begin)), lane)))
         lanes = For(lane, const(0, i64), const(self.lanes, i64), SeqStmt((store,)))
-        return For(at, tile.begin, stop, SeqStmt((lanes,)))
+        # That it ends in the tile is said so that code generation sees it: LLVM would take its time for vectors.
+        end = Min(folded(Add(tile.begin, const(self.lanes, i64))), stop)
+        return For(at, tile.begin, end, SeqStmt((lanes,)))
 
     def _rows(self, tile: _Tile, first: int, column: int, side: int, on: Expr | None) -> Iterator[tuple[Expr, ...]]:
         """The indices of the parts of so many rows, from a first one and a column of a tile on."""

@@ -217,6 +217,11 @@ def _chain(loop: For) -> list[For]:
 def _nest(chain: list[For], facts: Facts, rules: Rules) -> tuple[Stmt, ...] | None:
     """What stands in the place of a chain of loops of which one goes by vectors; None where none can."""
     inside = partial(is_inside, facts.bounds)
+    if not rules.called and _may_be_one_row(chain, facts):
+        from tirlite.rewrite.one_row import one_row
+
+        if (row := one_row(chain, facts, inside, rules.processor)) is not None:
+            return row
     tried: list[int] = []
     for place in reversed(range(max(0, len(chain) - _DEEPEST), len(chain))):
         if _may_go(chain, place, facts):
@@ -252,6 +257,14 @@ def _nest(chain: list[For], facts: Facts, rules: Rules) -> tuple[Stmt, ...] | No
     if made is None and (followed := with_followed_loads(innermost, facts)) is not None:
         made = _within(chain[:-1], (followed,))
     return made
+
+
+def _may_be_one_row(chain: list[For], facts: Facts) -> bool:
+    *around, loop = chain
+    if not around or [*statements_of(loop.body, For)] or not _may_go(chain, len(around), facts):
+        return False
+    are_free = all(_is_plain(each) and facts.is_independent(each) for each in around)
+    return are_free and facts.replaces_nothing(chain[0])
 
 
 def _at_distance(chain: list[For], facts: Facts, rules: Rules) -> tuple[Stmt, ...] | None:
@@ -375,9 +388,8 @@ def _at(
         elif not has_much_to_do(loop):
             widths = stencil_widths_of(loop, rules.processor)
     widths = few_widths_of(loop, widths) if _is_part_of_row(chain, facts) else widths
-    made = partial(
-        ByVectors, loop, body, lanes=lanes, widths=widths, is_repeatable=repeats, processor=rules.processor, pays=pays
-    )
+    made = partial(ByVectors, loop, body, lanes=lanes, widths=widths, is_repeatable=repeats, processor=rules.processor)
+    made = partial(made, pays=pays, is_alone=place > 0 and around is None)
     try:
         plain = (*made(lambda each: each).statements(),)
     except NotVector:

@@ -20,13 +20,15 @@ from tirlite.ir import (
     Broadcast,
     Buffer,
     Expr,
-    FloorMod,
+    FloorDiv,
     For,
     ForKind,
     IfThenElse,
     IntImm,
     Let,
     Load,
+    Min,
+    Mul,
     Ramp,
     SeqStmt,
     Stmt,
@@ -47,7 +49,7 @@ from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.by_vectors import ByVectors
 from tirlite.rewrite.columns import TURNED, Columns, Memory, defined_in, turned_over
-from tirlite.rewrite.lanes import NotVector, held, is_at, iterations
+from tirlite.rewrite.lanes import NotVector, is_at, iterations
 from tirlite.rewrite.partials import is_short
 from tirlite.target import Processor
 
@@ -224,12 +226,14 @@ class ShortRows(Columns):
         if not self.processor.masks_stores_slowly:
             yield from self._tiles(row, self._stored_rows, row.count, tile)
             return
-        whole = yield from held(folded(Sub(row.count, FloorMod(row.count, const(tile, i64)))), "whole", self.loop)
+        whole = folded(Mul(FloorDiv(row.count, const(tile, i64)), const(tile, i64)))
         yield from self._tiles(row, self._stored_rows, whole, tile, is_part=False)
         at, lane = Var("at"), Var("lane")
         *before, last = self._index(row, lane)
         store = Store(row.first.buffer, (*before, folded(Add(last, at))), Load(row.buffer, (at, lane)))
-        lanes = For(lane, const(0, i64), const(self.lanes, i64), SeqStmt((store,)))
+        # That there are few is said so that code generation sees it: copies would take LLVM's time alone.
+        number = Min(const(self.lanes, i64), iterations(self.loop))
+        lanes = For(lane, const(0, i64), number, SeqStmt((store,)))
         yield For(at, whole, row.count, SeqStmt((lanes,)))
 
     def _stored_rows(self, row: _Row, parts: _Places, columns: _Places) -> Iterator[Stmt]:

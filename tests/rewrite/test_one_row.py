@@ -1,0 +1,69 @@
+"""Nests that go over whole rows go by vectors as one loop over the elements of views, and compute the same."""
+
+import numpy as np
+import pytest
+from fuzz.guard import guarded
+from rewrite.before_after import kernel
+
+import tirlite as tl
+from tirlite.rewrite import VectorizeLoops
+
+c, n, m = tl.dims("c n m")
+
+
+@tl.kernel
+def curved(x: tl.f32[n + 1, m], y: tl.f32[n, m]):
+    for i in range(n):
+        for j in range(m):
+            y[i, j] = 1 / (1 + tl.exp(-x[i + 1, j]))
+
+
+@tl.kernel
+def by_channels(x: tl.f32[c, n, m], gain: tl.f32[c], y: tl.f32[c, n, m]):
+    for k in range(c):
+        for i in range(1, n):
+            for j in range(m):
+                y[k, i, j] = tl.exp(x[k, i, j]) * gain[k]
+
+
+@tl.kernel
+def in_place(x: tl.f32[n, m]):
+    for i in range(1, n):
+        for j in range(m):
+            if x[i, j] > 0:
+                x[i, j] = tl.exp(x[i, j])
+
+
+@tl.kernel
+def by_columns(x: tl.f32[n, m], bias: tl.f32[m], y: tl.f32[n, m]):
+    for i in range(n):
+        for j in range(m):
+            y[i, j] = tl.exp(x[i, j] + bias[j])
+
+
+def evaluated(extent: object, dims: dict[str, int]) -> int:
+    return int(eval(str(extent), {}, dims))
+
+
+@pytest.mark.parametrize("each", [curved, by_channels, in_place, by_columns])
+def test_rows_of_all_lengths_give_what_the_interpreter_does(each: tl.Kernel) -> None:
+    """Forbidden pages lie behind the arrays."""
+    assert ("x_flat" in str(each.lowered)) == (each is not by_columns)
+    draw = np.random.default_rng(0)
+    for sizes in ((1, 1, 1), (19, 1, 1), (3, 2, 7), (2, 3, 67)):
+        dims = dict(zip("ncm", sizes, strict=True))
+        shapes = [[evaluated(extent, dims) for extent in param.shape] for param in each.ir.params]
+        given = [draw.standard_normal(shape, np.float32) for shape in shapes]
+        results = []
+        for run in (each, each.interpret):
+            arrays = [guarded(array, at_end=True) for array in given]
+            run(*arrays)
+            results.append(arrays)
+        for ours, wanted in zip(*results, strict=True):
+            np.testing.assert_array_equal(ours, wanted)
+
+
+def test_what_is_no_whole_row_stays_a_nest() -> None:
+    for body in ("y[i, j] = tl.exp(x[i, j]) + j", "y[i, j] = tl.exp(x[i, 0])", "y[i, m - 1 - j] = tl.exp(x[i, j])"):
+        text = str(VectorizeLoops()(kernel(f"for i in range(n):\n    for j in range(m):\n        {body}")))
+        assert "flat" not in text
