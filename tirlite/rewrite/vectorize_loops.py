@@ -69,6 +69,8 @@ class VectorizeLoops(FactsPass):
     iterations of a loop around go together where they share what loops inside load, by as many vectors as the registers
     of `target` hold.
 
+    A nest over whole rows of parameters goes by vectors as one loop over their elements: `one_row.py`.
+
     Loops over many short rows, along which others reduce, have a row in each lane there: `short_rows.py`.
 
     Loops that load where they round a float to go by vectors where `target` permutes these. So do those that divide
