@@ -29,7 +29,7 @@ def at_distance(loop: For, facts: Facts, processor: Processor) -> tuple[Stmt, ..
     One vector loads before it stores. So an iteration may load what a later one stores; what an earlier one has stored,
     only if no vector holds both.
     """
-    most, few = widths_of(loop, processor)
+    most, few = widths_of(loop, processor, holds=True)
     if facts.is_independent(loop):
         condition: Expr | None = None
     else:

@@ -249,12 +249,13 @@ def streamed(loop: For, func: PrimFunc, processor: Processor) -> tuple[Stmt, ...
     return (IfThenElse(is_large, SeqStmt(stmts), SeqStmt((loop,))),)
 
 
-def widths_of(loop: For, processor: Processor) -> tuple[int, int]:
+def widths_of(loop: For, processor: Processor, *, holds: bool = False) -> tuple[int, int]:
     """The lanes of the vectors of a loop, and of those that go over what is left.
 
-    What loops inside go over again and again is to stay in registers: four of them for each vector.
+    What loops inside go over again and again is to stay in registers, four of them for each vector; and so is what an
+    iteration loads, where it `holds` all of that before it stores.
     """
-    vector = min(_VECTOR_BYTES, 4 * processor.vector_bytes) if _has_loops(loop) else _VECTOR_BYTES
+    vector = min(_VECTOR_BYTES, 4 * processor.vector_bytes) if holds or _has_loops(loop) else _VECTOR_BYTES
     most = min(MOST_LANES, vector // _widest(loop))
     return most, most // _PER_VECTOR
 
