@@ -10,51 +10,31 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Generator, Iterator
 
 from tirlite.analysis.work import has_much_to_do
-from tirlite.ir import (
+from tirlite.ir.checked import masked
+from tirlite.ir.dtype import DType, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
+from tirlite.ir.expr import (
     GE,
     LE,
     LT,
     Add,
-    Allocate,
     And,
     Binary,
     Buffer,
     Call,
-    DType,
     Expr,
-    For,
-    ForKind,
-    IfThenElse,
     IntImm,
-    Let,
     Load,
     Min,
-    Op,
     Or,
     Ramp,
-    SeqStmt,
-    Stmt,
-    Store,
     Sub,
     Var,
-    While,
     const,
-    f32,
-    f64,
-    i8,
-    i16,
-    i32,
-    i64,
-    statements,
-    statements_of,
-    substitute,
-    u8,
-    u16,
-    u32,
-    u64,
-    walk,
 )
-from tirlite.ir.checked import masked
+from tirlite.ir.op import Op
+from tirlite.ir.rewrite import substitute
+from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, While
+from tirlite.ir.walk import statements, statements_of, walk
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.lanes import Lanes, NotVector, held, is_at, iterations

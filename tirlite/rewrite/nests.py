@@ -23,33 +23,14 @@ from tirlite.analysis.work import (
     reads_neighbours,
     resamples,
 )
-from tirlite.ir import (
-    LE,
-    Buffer,
-    Expr,
-    For,
-    ForKind,
-    IfThenElse,
-    IntImm,
-    Let,
-    Load,
-    Mul,
-    Node,
-    Ramp,
-    SeqStmt,
-    Stmt,
-    Store,
-    Var,
-    const,
-    i32,
-    i64,
-    rewrite,
-    statements,
-    statements_of,
-    walk,
-)
 from tirlite.ir.checked import has_check
+from tirlite.ir.dtype import i32, i64
 from tirlite.ir.equal import structural_hash
+from tirlite.ir.expr import LE, Buffer, Expr, IntImm, Load, Mul, Ramp, Var, const
+from tirlite.ir.node import Node
+from tirlite.ir.rewrite import rewrite
+from tirlite.ir.stmt import For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store
+from tirlite.ir.walk import statements, statements_of, walk
 from tirlite.record import record
 from tirlite.rewrite.by_vectors import (
     ByVectors,

@@ -12,25 +12,12 @@ from functools import partial, reduce
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.whole_rows import whole_rows
 from tirlite.analysis.work import has_much_to_do
-from tirlite.ir import (
-    Add,
-    Buffer,
-    Expr,
-    For,
-    IntImm,
-    Load,
-    Mul,
-    Node,
-    SeqStmt,
-    Stmt,
-    Store,
-    Var,
-    const,
-    i64,
-    rewrite,
-    substitute,
-    walk,
-)
+from tirlite.ir.dtype import i64
+from tirlite.ir.expr import Add, Buffer, Expr, IntImm, Load, Mul, Var, const
+from tirlite.ir.node import Node
+from tirlite.ir.rewrite import rewrite, substitute
+from tirlite.ir.stmt import For, SeqStmt, Stmt, Store
+from tirlite.ir.walk import walk
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.by_vectors import ByVectors, stencil_widths_of, widths_of
 from tirlite.rewrite.groups import Grouped, declared

@@ -10,41 +10,31 @@ from collections.abc import Callable, Container, Iterator, Sequence
 from functools import reduce
 from typing import TypeAlias
 
-from tirlite.ir import (
+from tirlite.ir.checked import masked
+from tirlite.ir.dtype import i64
+from tirlite.ir.equal import are_equal
+from tirlite.ir.expr import (
     GE,
     LE,
     LT,
     Add,
-    Allocate,
     And,
     Broadcast,
     Buffer,
     Expr,
     FloorDiv,
-    For,
-    ForKind,
-    IfThenElse,
     IntImm,
-    Let,
     Load,
     Min,
     Mul,
     Ramp,
-    SeqStmt,
-    Stmt,
-    Store,
     Sub,
     Var,
-    While,
     const,
-    i64,
-    statements,
-    statements_of,
-    substitute,
-    walk,
 )
-from tirlite.ir.checked import masked
-from tirlite.ir.equal import are_equal
+from tirlite.ir.rewrite import substitute
+from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, While
+from tirlite.ir.walk import statements, statements_of, walk
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.by_vectors import ByVectors

@@ -8,7 +8,8 @@ from functools import reduce
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.integers.index_space import FLIPPED
 from tirlite.analysis.work import only_branch
-from tirlite.ir import (
+from tirlite.ir.dtype import i64
+from tirlite.ir.expr import (
     EQ,
     GE,
     GT,
@@ -22,30 +23,22 @@ from tirlite.ir import (
     Expr,
     FloorDiv,
     FloorMod,
-    For,
-    IfThenElse,
     IntImm,
-    Let,
     LetExpr,
     Load,
     Max,
     Min,
     Mul,
     Neg,
-    Node,
     Not,
-    SeqStmt,
-    Stmt,
-    Store,
     Sub,
     Var,
     const,
-    i64,
-    statements,
-    statements_of,
-    substitute,
-    walk,
 )
+from tirlite.ir.node import Node
+from tirlite.ir.rewrite import substitute
+from tirlite.ir.stmt import For, IfThenElse, Let, SeqStmt, Stmt, Store
+from tirlite.ir.walk import statements, statements_of, walk
 from tirlite.rewrite.affine_exprs import folded, shifted
 from tirlite.sizes import Proof
 
