@@ -38,7 +38,7 @@ def at_distance(loop: For, facts: Facts, processor: Processor) -> tuple[Stmt, ..
             return None
         condition = reduce(And, [_is_apart(each, most) for each in distances])
     try:
-        vectors = (*_vectors(loop, (most, few)),)
+        vectors = (*_vectors(loop, (most, few, few // 4)),)
     except NotVector:
         return None
     return vectors if condition is None else (IfThenElse(condition, SeqStmt(vectors), SeqStmt((loop,))),)
