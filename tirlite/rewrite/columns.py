@@ -306,7 +306,8 @@ class Columns(Lanes):
         if on is None:
             yield from self._by_blocks(tile, None)
             return
-        if self.processor.masks_stores_slowly:
+        # Elements that are too narrow for masks are stored lane by lane anyway.
+        if self.processor.masks_stores_slowly and self.processor.has_masks(tile.load.dtype.bytes):
             part = SeqStmt((self._one_by_one(tile, stop),))
         else:
             part = SeqStmt((*self._by_blocks(tile, on),))
