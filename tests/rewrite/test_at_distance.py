@@ -43,6 +43,24 @@ def test_vectors_hold_what_does_not_meet(body: str) -> None:
     assert max(lanes_of(body)) == LANES
 
 
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_what_is_left_goes_by_four_at_least(dtype: str) -> None:
+    func = VectorizeLoops()(
+        Normalize()(
+            tl.parse(f"""
+n, m = tl.dims("n m")
+
+@tl.kernel
+def sums(x: tl.{dtype}[n, m]):
+    for i in range(1, n):
+        for j in range(m):
+            x[i, j] += x[i - 1, j]
+""")
+        )
+    )
+    assert {1, 4} < {store.value.dtype.lanes for store in statements_of(func.body, Store)} <= {1, 4, 8, 16, 32, 64}
+
+
 @pytest.mark.parametrize(
     "body",
     [

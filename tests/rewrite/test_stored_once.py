@@ -110,4 +110,6 @@ def test_what_is_stored_on_the_way_counts(kernel: tl.Kernel, size: int) -> None:
 
 def test_rows_of_one_array_go_by_vectors() -> None:
     func = VectorizeLoops()(PartitionLoops()(Normalize()(shortest.ir)))
-    assert max(store.value.dtype.lanes for store in statements_of(func.body, Store)) == 64
+    # Four vectors of floats.
+    lanes = min(64, tl.Target.host().processor.vector_bytes)
+    assert max(store.value.dtype.lanes for store in statements_of(func.body, Store)) == lanes

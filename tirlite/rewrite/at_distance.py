@@ -22,6 +22,9 @@ from tirlite.rewrite.by_vectors import widths_of
 from tirlite.rewrite.lanes import Lanes, NotVector, held
 from tirlite.target import Processor
 
+# The lanes of the narrowest vectors: rows of a few columns are made of these.
+_FEWEST = 4
+
 
 def at_distance(loop: For, facts: Facts, processor: Processor) -> tuple[Stmt, ...] | None:
     """What stands in the place of an innermost loop of stores and lets, of step 1 or -1; None where that is to stay.
@@ -38,7 +41,7 @@ def at_distance(loop: For, facts: Facts, processor: Processor) -> tuple[Stmt, ..
             return None
         condition = reduce(And, [_is_apart(each, most) for each in distances])
     try:
-        vectors = (*_vectors(loop, (most, few, few // 4)),)
+        vectors = (*_vectors(loop, (most, few, _FEWEST) if few > _FEWEST else (most, few)),)
     except NotVector:
         return None
     return vectors if condition is None else (IfThenElse(condition, SeqStmt(vectors), SeqStmt((loop,))),)
