@@ -264,6 +264,15 @@ def test_cubic_resizing_of_symbolic_extents_is_that_of_numbers(ways: dict[str, A
     np.testing.assert_allclose(tl.graph.compile(f)(x), wanted, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize(("extent", "scale", "wanted"), [(10, 0.7, 7), (100, 0.29, 29), (9, 1.3, 11), (7, 10 / 7, 10)])
+@pytest.mark.parametrize("known", [True, False])
+def test_scales_are_the_fractions_that_were_rounded_to_f32(extent: int, scale: float, wanted: int, known: bool) -> None:
+    node = helper.make_node("Resize", ["x", "", "scales"], ["y"], coordinate_transformation_mode="asymmetric")
+    scales = onnx.numpy_helper.from_array(np.array([1, scale], np.float32), "scales")
+    f = tl.from_onnx(model([node], {"x": [1, extent if known else "w"]}, ["y"], scales))
+    assert tl.graph.evaluate(f, np.zeros((1, extent), np.float32)).shape == (1, wanted)
+
+
 @pytest.mark.parametrize("length", [None, 5, 12])
 def test_fourier_transforms_along_an_extent_that_a_call_tells(length: int | None) -> None:
     rng = np.random.default_rng(0)

@@ -23,31 +23,36 @@ from tirlite.sizes import Size, as_size, ceildiv, maximum
 
 
 def _upsample(t: Translation, node: Node) -> Expr:
-    scales = node.numbers("scales") if node.version < 9 else tuple(map(float, node.array(1)))
-    if scales is None:
+    given = node.numbers("scales") if node.version < 9 else node.array(1)
+    if given is None:
         raise Unsupported("its scales are left out")
+    scales = tuple(map(_simple, given))
     mode = node.text("mode", "nearest")
     shape = [_scaled(extent, scale) for extent, scale in zip(node.first.shape, scales, strict=True)]
-    return _resized(t, node.first, shape, scales, mode, "asymmetric", "floor", node)
+    return _resized(t, node.first, shape, [*map(float, scales)], mode, "asymmetric", "floor", node)
 
 
-def _scaled(extent: Size, scale: float) -> Size:
+def _simple(scale: float) -> Fraction:
+    """The simplest fraction that is this number in f32: of 0.7 as models store it, 10 elements become 7, and not 6."""
+    exact = Fraction(float(scale))
+    near = exact.limit_denominator(1 << 12)
+    return near if np.float32(near) == np.float32(scale) else exact
+
+
+def _scaled(extent: Size, scale: Fraction) -> Size:
     """The extent times the scale, floored."""
-    if isinstance(extent, int):
-        return floor(extent * scale)
-    ratio = Fraction(scale).limit_denominator(1 << 12)
-    if abs(float(ratio) - scale) > 1e-6 * scale:
-        raise Unsupported(f"an extent of {extent} times {scale}")
-    return extent * ratio.numerator // ratio.denominator
+    if not isinstance(extent, int) and scale.denominator > 1 << 12:
+        raise Unsupported(f"an extent of {extent} times {float(scale)}")
+    return extent * scale.numerator // scale.denominator
 
 
 def _resize(t: Translation, node: Node) -> Expr:
     x, rank = node.first, node.rank
     mode = node.text("mode", "nearest")
     if node.version < 11:
-        scales = tuple(map(float, node.array(1)))
+        scales = tuple(map(_simple, node.array(1)))
         shape = [_scaled(extent, scale) for extent, scale in zip(x.shape, scales, strict=True)]
-        return _resized(t, x, shape, scales, mode, "asymmetric", "floor", node)
+        return _resized(t, x, shape, [*map(float, scales)], mode, "asymmetric", "floor", node)
     axes = [axis_of(axis, rank) for axis in node.integers("axes") or range(rank)]
     extents: list[Size] = list(x.shape)
     ratios: list[float | None] = [1.0] * rank
@@ -56,8 +61,8 @@ def _resize(t: Translation, node: Node) -> Expr:
     if has_scales and node.has(3):
         raise Unsupported("it has scales and sizes, and may have one")
     if has_scales:
-        for axis, scale in zip(axes, map(float, node.array(2)), strict=True):
-            extents[axis], ratios[axis] = _scaled(x.shape[axis], scale), scale
+        for axis, scale in zip(axes, map(_simple, node.array(2)), strict=True):
+            extents[axis], ratios[axis] = _scaled(x.shape[axis], scale), float(scale)
     else:
         wanted = _aspect(node, [x.shape[axis] for axis in axes], sizes_of(t, node, 3, len(axes)))
         for axis, (extent, ratio) in zip(axes, wanted, strict=True):
