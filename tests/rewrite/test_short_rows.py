@@ -165,3 +165,19 @@ def test_the_lowered_function_is_what_runs() -> None:
     x = np.random.default_rng(1).standard_normal((37, 19)).astype("f4")
     meant = tl.compile(softmax.lowered).interpret(x)
     np.testing.assert_array_equal(here(softmax)(x).view("u4"), meant.view("u4"))
+
+
+@tl.kernel(target=tl.Target("x86-64-v2"))
+def decayed(x: tl.f32[n, m], y: tl.out[tl.f64[n, m]]):
+    for i in range(n):
+        s = tl.f32(0)
+        for j in range(m):
+            s = s * 0.5 + x[i, j]
+            y[i, j] = tl.f64(s)
+
+
+def test_blocks_of_wider_elements_have_masks_of_their_own() -> None:
+    assert "tl.masked(tl.ramp(tile + 2, 1, 2), tl.ramp(tile + 2, 1, 2) < " in str(decayed.lowered)
+    x = np.random.default_rng(2).integers(-9, 9, (37, 35)).astype("f4")
+    np.testing.assert_array_equal(here(decayed)(x), tl.compile(decayed.lowered).interpret(x))
+    np.testing.assert_array_equal(decayed(x), decayed.interpret(x))

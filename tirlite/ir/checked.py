@@ -68,6 +68,7 @@ def unchecked(expr: Expr) -> Expr:
 
 def masked(index: Expr, on: Expr) -> Expr:
     """An index of several lanes, of which those that are not `on` access nothing. A load gives 0 there."""
+    assert fits_mask(index.dtype, on.dtype), (index, on)
     return Call(index.dtype, Op.MASKED, (index, on))
 
 

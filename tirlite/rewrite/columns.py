@@ -19,6 +19,7 @@ from tirlite.ir.expr import (
     Add,
     And,
     Binary,
+    Broadcast,
     Buffer,
     Call,
     Expr,
@@ -304,21 +305,21 @@ class Columns(Lanes):
 
     def _stored_back(self, tile: _Tile, stop: Expr, on: Expr | None) -> Iterator[Stmt]:
         if on is None:
-            yield from self._by_blocks(tile, None)
+            yield from self._by_blocks(tile, stop, None)
             return
         # Elements that are too narrow for masks are stored lane by lane anyway.
         if self.processor.masks_stores_slowly and self.processor.has_masks(tile.load.dtype.bytes):
             part = SeqStmt((self._one_by_one(tile, stop),))
         else:
-            part = SeqStmt((*self._by_blocks(tile, on),))
+            part = SeqStmt((*self._by_blocks(tile, stop, on),))
         is_whole = LE(Add(tile.begin, const(self.lanes, i64)), stop)
-        yield IfThenElse(is_whole, SeqStmt((*self._by_blocks(tile, None),)), part)
+        yield IfThenElse(is_whole, SeqStmt((*self._by_blocks(tile, stop, None),)), part)
 
     def side_of(self, element: Load) -> int:
         """The rows and the columns of blocks that are turned before they are stored."""
         return min(self.lanes, self.processor.interleaved_bytes // element.dtype.bytes)
 
-    def _by_blocks(self, tile: _Tile, on: Expr | None) -> Iterator[Stmt]:
+    def _by_blocks(self, tile: _Tile, stop: Expr, on: Expr | None) -> Iterator[Stmt]:
         """Stores all rows of a tile, or what is `on` of them: some processors interleave narrow vectors alone at once.
 
         What is loaded is turned as a whole: the loop inside would wait for vectors that have been stored in parts.
@@ -329,6 +330,10 @@ class Columns(Lanes):
             for column in range(0, self.lanes, side):
                 columns = (Load(tile.buffer, (const(column + each, i64), lanes)) for each in range(side))
                 rows = yield from turned_over([*columns])
+                if on is not None and side < self.lanes:
+                    on = LT(
+                        Ramp(folded(Add(tile.begin, const(column, i64))), const(1, i64), side), Broadcast(stop, side)
+                    )
                 places = self._rows(tile, row, column, side, on)
                 yield from (Store(tile.load.buffer, at, value) for at, value in zip(places, rows, strict=True))
 
