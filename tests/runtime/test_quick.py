@@ -247,9 +247,76 @@ def test_a_fork_in_the_midst_of_a_quick_call_leaves_the_block_free() -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
+NUMBERS = ("bool_", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64")
+GIVEN = [value for size in (0, 1, 7, 8, 15, 16, 24, 31, 32, 53, 63, 64, 70, 200) for value in (2**size, -(2**size))]
+GIVEN += [value + more for value in GIVEN for more in (-1, 1)] + [True, False, 0.0, -0.0, 0.1, 1e300, -np.inf, np.nan]
+GIVEN += [
+    3.4028235e38,
+    3.40282356e38,
+    np.float32(0.1),
+    np.float64(0.1),
+    np.float64(1e39),
+    np.int8(-3),
+    np.uint64(2**63),
+]
+GIVEN += [np.True_, np.int64(-5), np.float16(0.1), np.longlong(7), np.array(3), None, "1", 1j, X]
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_numbers_are_what_the_binder_makes_of_them(name: str) -> None:
+    dtype = getattr(tl, name)
+
+    @tl.kernel
+    def keep(given: dtype, y: dtype[1]):
+        y[0] = given
+
+    call, types = quick_of(keep, True, np.ones(1, dtype.numpy)), set()
+    for given in GIVEN:
+        quickly, slowly = np.zeros(1, dtype.numpy), np.zeros(1, dtype.numpy)
+        if call(given, quickly) is None:
+            keep.interpret(given, slowly)
+            assert quickly.tobytes() == slowly.tobytes(), given
+            types.add(type(given))
+        elif name == "i64" and type(given) is int:
+            assert not -(2**63) <= given < 2**63
+    assert types >= ({bool} if dtype.is_bool else {int, float, np.float64} if dtype.is_float else {int})
+
+
+def test_numbers_of_all_kinds_go_with_arrays_strides_and_temporaries() -> None:
+    @tl.kernel
+    def many(
+        a: tl.f64, b: tl.i8, x: tl.f32[n, m], c: tl.f32, d: tl.u16, y: tl.f32[n, m], e: tl.f32, on: tl.bool_, f: tl.i64
+    ):
+        row = tl.alloc(tl.f32[m])
+        for i in range(n):
+            for j in range(m):
+                row[j] = x[i, j] + tl.f32(b) * (c if on else e)
+            for j in range(m):
+                y[i, j] = row[m - 1 - j] + tl.f32(a) * tl.f32(d) - tl.f32(f)
+
+    y, call = np.zeros_like(X), quick_of(many, 0.5, -3, X, 0.25, 60000, X.copy(), 2.0, True, -9)
+    for on in (True, False):
+        assert call(0.5, -3, X, 0.25, 60000, y, 2, on, -9) is None
+        np.testing.assert_array_equal(y, X[:, ::-1] - 3 * (0.25 if on else 2) + 30009)
+    assert call(0.5, -129, X, 0.25, 60000, y, 2, True, -9) is NotImplemented
+    assert call(0.5, -3, X, 0.25, 60000, X, 2, True, -9) is NotImplemented
+
+    @tl.kernel
+    def scaled(k: tl.f32, x: tl.f32[n, m], y: tl.f32[n, m]):
+        for i in range(n):
+            for j in range(m):
+                y[i, j] = k * x[i, j]
+
+    for given in (X, np.asfortranarray(X)):
+        for _ in range(_OFTEN + 1):
+            scaled(0.5, given, y)
+            np.testing.assert_array_equal(y, X / 2)
+    assert len(scaled._quick_versions) == 2
+
+
 def test_there_is_none_for_what_needs_more_than_looks_at_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
     @tl.kernel
-    def scaled(x: tl.f32[n], k: tl.f32, y: tl.f32[n]):
+    def scaled(x: tl.f32[n], k: tl.f16, y: tl.f32[n]):
         for i in range(n):
             y[i] = k * x[i]
 

@@ -1,8 +1,8 @@
 """Makes what calls a linked kernel on arrays in a hundredth of the time of `Binder`, where that is possible.
 
-Most calls are with plain arrays that fit. A compiled function, made once in a process, sees to these: it checks all
-that `Binder` checks. What does not fit, for whatever reason, it leaves to `Binder`, which accepts more and tells what
-is wrong. See `codegen.llvm.quick_call`.
+Most calls are with plain arrays that fit, and numbers. A compiled function, made once in a process, sees to these: it
+checks all that `Binder` checks. What does not fit, for whatever reason, it leaves to `Binder`, which accepts more and
+tells what is wrong. See `codegen.llvm.quick_call`.
 """
 
 from __future__ import annotations
@@ -10,19 +10,21 @@ from __future__ import annotations
 import ctypes
 import sys
 from functools import cache
+from platform import machine
 from struct import pack
 from types import BuiltinFunctionType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from tirlite.codegen.llvm.quick_call import API, MOST_OPERANDS, QUICK_CALL, ArrayOffsets, quick_text
+from tirlite.codegen.llvm.quick_blocks import MOST_OPERANDS, MOST_REALS
+from tirlite.codegen.llvm.quick_call import API, QUICK_CALL, ArrayOffsets, quick_text
 from tirlite.gate import GATE
 from tirlite.ir import IntImm, Var
 from tirlite.record import record
 from tirlite.runtime.artifact.artifact import library_of
 from tirlite.runtime.cache.entries import code_called
-from tirlite.runtime.signature import ArrayParam, Signature
+from tirlite.runtime.signature import ArrayParam, ScalarParam, Signature
 from tirlite.runtime.workspace import QUICK_ALIGNMENT, QUICK_BYTES, quick_block
 
 if TYPE_CHECKING:
@@ -36,7 +38,7 @@ _C_CONTIGUOUS, _ALIGNED, _WRITEABLE = 0x1, 0x100, 0x400
 _LARGEST = (1 << 63) - 1
 # On 64 bits, in builds of CPython with a lock and without debugging.
 _OFFSETS = ArrayOffsets(
-    words=bytes.__basicsize__ - 1, type=8, data=16, rank=24, shape=32, strides=40, dtype=56, flags=64
+    words=bytes.__basicsize__ - 1, type=8, number=16, data=16, rank=24, shape=32, strides=40, dtype=56, flags=64
 )
 
 
@@ -88,17 +90,22 @@ def quick_call(
     """What calls the kernel at the address `kernel`, which takes the arrays and the dims of `signature` and no more.
 
     With `strides` the kernel takes so many parameters before these: those that `rewrite.strided` puts there, which
-    callers do not give. With `temporaries` it takes their address behind these. None where a parameter is not an
-    array or has an extent other than a number or a dim, times a number and plus another; where there are too many;
-    and where Python or NumPy lay out their objects in unknown ways. The code at `kernel`, and what calls are handed
-    on to, must stay as long as the result is used.
+    callers do not give. With `temporaries` it takes their address behind these. None where an extent is other than a
+    number or a dim, times a number and plus another; where there are too many parameters, or floats of 16 bits among
+    them; and where Python or NumPy lay out their objects in unknown ways. The code at `kernel`, and what calls are
+    handed on to, must stay as long as the result is used.
     """
-    count = strides + len(signature.arrays) + len(signature.dims) + (temporaries is not None)
+    scalars = signature.scalars[strides:]
+    reals = [scalar for scalar in scalars if scalar.var.dtype.is_float]
+    count = strides + len(signature.arrays) + len(scalars) + len(signature.dims) + (temporaries is not None)
     if temporaries is not None and (temporaries.alignment > QUICK_ALIGNMENT or (temporaries.size and strides)):
         return None
     if temporaries is not None and not temporaries.size and temporaries.bytes > QUICK_BYTES:
         return None
-    if len(signature.scalars) != strides or not 0 < count <= MOST_OPERANDS:
+    # Others give floats registers that are counted together with those of words.
+    if scalars and (sys.platform, machine()) not in (("linux", "x86_64"), ("linux", "aarch64")):
+        return None
+    if not 0 < count <= MOST_OPERANDS or len(reals) > MOST_REALS or any(each.var.dtype.bits == 16 for each in reals):
         return None
     if sum(map(_moved, signature.arrays)) != strides:
         return None
@@ -116,8 +123,11 @@ def quick_call(
     make.restype = ctypes.py_object
     make.argtypes = (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
     words = _description(signature, kernel, strides, temporaries, serves or Serves())
+    params = {scalar.position: _number(scalar) for scalar in scalars}
     for array, axes in zip(signature.arrays, shapes, strict=True):
-        words += [*_array(array), *(number for part in zip(*(axes or ()), strict=True) for number in part)]
+        parts = zip(*(axes or ()), strict=True)
+        params[array.position] = [*_array(array), *(number for part in parts for number in part)]
+    words += [word for position in sorted(params) for word in params[position]]
     made: QuickCall = make(ctypes.addressof(method), pack(f"={len(words)}q", *words), None)
     return made
 
@@ -126,7 +136,8 @@ def _description(
     signature: Signature, kernel: int, strides: int, temporaries: Temporaries | None, serves: Serves
 ) -> list[int]:
     """The words that `codegen.llvm.quick_call` tells of."""
-    words = [len(signature.arrays), len(signature.dims), kernel, id(np.ndarray), id(NotImplemented), id(None)]
+    params = len(signature.arrays) + len(signature.scalars) - strides
+    words = [params, len(signature.dims), kernel, id(np.ndarray), id(NotImplemented), id(None)]
     words.append(strides)
     words += [0, 0, 0] if temporaries is None else [quick_block().address, temporaries.size, temporaries.bytes]
     words += [serves.least, serves.most, id(serves.to.__self__) if serves.to is not None else 0]
@@ -143,6 +154,16 @@ def _array(array: ArrayParam) -> list[int]:
     moved = _moved(array)
     flags = (0 if moved else _C_CONTIGUOUS) | _ALIGNED | (_WRITEABLE if array.is_written else 0)
     return [id(array.dtype), flags, array.align - 1, array.dtype.itemsize, int(array.is_written), array.rank, moved]
+
+
+def _number(scalar: ScalarParam) -> list[int]:
+    """The words of a number, see there."""
+    dtype = scalar.var.dtype
+    own = id(dtype.stored.type)
+    if dtype.is_float:
+        return [0, own, id(float), id(int), dtype.bits, 1, 0, -_LARGEST - 1, _LARGEST, id(np.float64)]
+    python = id(bool if dtype.is_bool else int)
+    return [0, own, python, python, 0, 1, 0, int(dtype.min), min(int(dtype.max), _LARGEST), 0]
 
 
 def _axes(array: ArrayParam, signature: Signature) -> list[tuple[int, int, int]] | None:
@@ -196,6 +217,9 @@ def _are_as_known() -> bool:
     frozen = np.zeros((2, 5, 7), np.int64)
     frozen.flags.writeable = False
     text = pack("=2q", 0x1234567890ABCDEF, -7)
+    numbers = (ctypes.string_at(id(each) + _OFFSETS.number, 8) for each in (-1.5, np.float64(-1.5), np.int64(-5)))
+    if b"".join(numbers) != pack("=ddq", -1.5, -1.5, -5):
+        return False
     return ctypes.string_at(id(text) + _OFFSETS.words, 16) == text and all(
         _is_as_known(each) for each in (block, block[1:, ::2], frozen, np.zeros(4, np.uint8)[1:3])
     )

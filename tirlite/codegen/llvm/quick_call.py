@@ -1,24 +1,30 @@
 """Writes the LLVM text of the function that checks arrays and calls a kernel, from the offsets in an array object.
 
 `tirlite_quick(self, args, count)` is what Python calls (METH_FASTCALL): `self` is a bytes object that describes the
-parameters of one kernel, see `runtime.quick`, and `args` are array objects. It looks at their types, flags and shapes
-where NumPy keeps them. What fits is handed to the kernel, with other Python threads let run meanwhile: the result is
-None, or the number of a fault as an int, times `VERSIONS`, plus the number of the version. What does not fit, or is for
-the other part of a function, is handed on to the description of another version, if there is one. Else the result is
-NotImplemented, with nothing done: the caller then looks again, in Python, and says what is wrong.
+parameters of one kernel, see `runtime.quick`, and `args` are array objects and numbers. It looks at their types, flags
+and shapes where NumPy keeps them. What fits is handed to the kernel, with other Python threads let run meanwhile: the
+result is None, or the number of a fault as an int, times `VERSIONS`, plus the number of the version. What does not fit,
+or is for the other part of a function, is handed on to the description of another version, if there is one. Else the
+result is NotImplemented, with nothing done: the caller then looks again, in Python, and says what is wrong.
 
 Temporaries that the kernel asks its caller for lie in one block for all kernels, which a word says is taken while one
 uses it: calls that come meanwhile, or ask for more, are for Python to serve.
 
-The words of the description: the number of arrays, that of dims, the addresses of the kernel, of the type ndarray, of
-NotImplemented and of None, and the number of strides that the kernel takes; the address of the record of that block, or
-0, that of the function that says from the dims how many bytes the kernel asks for, or 0, and else how many these are;
-the least and the most bytes of all arrays together; the address of the next version's description, or 0; the fault that
-says that a call is for the other part, or 0; the number of the version; for each dim its least and its largest value
-and what divides it; for each array the address of its dtype object, the flags that it needs, the bits of its address
-that are 0, the bytes of an element, whether it is written, its rank, how many of its axes have a stride that the kernel
-takes, for each axis its extent, or the number of its dim with all bits turned over, and then for each axis what that
-dim is multiplied by there, and what is added.
+The words of the description: the number of parameters, that of dims, the addresses of the kernel, of the type ndarray,
+of NotImplemented and of None, and the number of strides that the kernel takes; the address of the record of that block,
+or 0, that of the function that says from numbers and dims how many bytes the kernel asks for, or 0, and else how many
+these are; the least and the most bytes of all arrays together; the address of the next version's description, or 0; the
+fault that says that a call is for the other part, or 0; the number of the version; for each dim its least and its
+largest value and what divides it; for each array the address of its dtype object, the flags that it needs, the bits of
+its address that are 0, the bytes of an element, whether it is written, its rank, how many of its axes have a stride
+that the kernel takes, for each axis its extent, or the number of its dim with all bits turned over, and then for each
+axis what that dim is multiplied by there, and what is added. A parameter that is a number has as many words as an array
+of rank 1: 0, three types that it may be given as, which are that of NumPy with the same bits, one of Python, and
+another one of Python that holds integers; the bits of a float, or 0; 1, 0, the least and the largest integer that it
+may be given, and for a float the type of NumPy that holds an f64, which it may be given as too.
+
+Integers and addresses go to a kernel in other registers than floats, or behind each other on the stack. So one kind of
+call serves kernels that take these in any order: all words, then as many floats as there are registers for them.
 
 A kernel that takes strides takes them first, in elements. An axis behind those with a stride has stride 1, and not all
 arrays are dense: those are for another version. What is written has each axis outside of those behind it; whether other
@@ -27,25 +33,28 @@ arrays have an element twice, or share one though their ranges meet, is for Pyth
 
 from __future__ import annotations
 
-import re
-
+from tirlite.codegen.llvm.quick_blocks import MOST_OPERANDS, MOST_REALS, calls, cases, results, with_addresses
+from tirlite.codegen.llvm.quick_number import number_text
 from tirlite.record import record
 from tirlite.target.convention import VERSIONS
 
 QUICK_CALL = "tirlite_quick"
-MOST_OPERANDS = 16  # strides, arrays and dims of a kernel together
-API = ("PyEval_SaveThread", "PyEval_RestoreThread", "PyLong_FromLongLong", "Py_IncRef")
-# How the text below says that something is loaded from so many units behind a pointer: `load i64, word 2 of %p`.
-_LOAD_OF = re.compile(r"  (\S+) = load (\S+), (word|byte|pointer) (\S+) of (\S+)")
-_UNITS = {"word": "i64", "byte": "i8", "pointer": "ptr"}
+API = (
+    "PyEval_SaveThread",
+    "PyEval_RestoreThread",
+    "PyLong_FromLongLong",
+    "PyLong_AsLongLongAndOverflow",
+    "Py_IncRef",
+)
 
 
 @record
 class ArrayOffsets:
-    """Where parts of objects are, in bytes: the words of a bytes object, an object's type, and parts of an array."""
+    """Where parts of objects are, in bytes: the words of a bytes object, a type, a number, and parts of an array."""
 
     words: int
     type: int
+    number: int
     data: int
     rank: int
     shape: int
@@ -57,9 +66,10 @@ class ArrayOffsets:
 def quick_text(at: ArrayOffsets) -> str:
     """The module with that function; the functions of Python's that it calls are those of `API`."""
     text = _TEXT.format(
-        most=MOST_OPERANDS,
+        room=MOST_OPERANDS + 1,  # a number is kept in each of three places, and stays in some
         words=at.words,
         type=at.type,
+        reals_loaded="\n".join(f"  %real.{k} = load double, word {k} of %reals" for k in range(MOST_REALS)),
         data=at.data,
         rank=at.rank,
         shape=at.shape,
@@ -67,43 +77,14 @@ def quick_text(at: ArrayOffsets) -> str:
         dtype=at.dtype,
         flags=at.flags,
         versions=VERSIONS,
-        call_cases=_cases("call"),
-        calls=_calls("call", "%kernel", "%operands", "ran"),
-        faults=_results("call"),
-        size_cases=_cases("size"),
-        size_calls=_calls("size", "%size.function", "%values", "measured"),
-        sizes=_results("size"),
+        call_cases=cases("call"),
+        calls=calls("call", "%kernel", "%operands", "ran"),
+        faults=results("call"),
+        size_cases=cases("size"),
+        size_calls=calls("size", "%size.function", "%numbers", "measured"),
+        sizes=results("size"),
     )
-    return _LOAD_OF.sub(_load_of, text)
-
-
-def _load_of(short: re.Match[str]) -> str:
-    """`%x = load i64, word 2 of %p` in two instructions, the first of which gives the address."""
-    name, dtype, unit, number, start = short.groups()
-    address = f"  {name}.at = getelementptr {_UNITS[unit]}, ptr {start}, i64 {number}"
-    return f"{address}\n  {name} = load {dtype}, ptr {name}.at"
-
-
-def _cases(name: str) -> str:
-    return " ".join(f"i64 {count}, label %{name}{count}" for count in range(1, MOST_OPERANDS + 1))
-
-
-def _results(name: str) -> str:
-    return ", ".join(f"[%{name}{count}.result, %{name}{count}]" for count in range(1, MOST_OPERANDS + 1))
-
-
-def _calls(name: str, function: str, operands: str, then: str) -> str:
-    """The blocks that call a function with each number of operands, from where these lie."""
-    return "".join(_call(f"{name}{count}", count, function, operands, then) for count in range(1, MOST_OPERANDS + 1))
-
-
-def _call(name: str, count: int, function: str, operands: str, then: str) -> str:
-    lines = [f"{name}:"]
-    for number in range(count):
-        lines.append(f"  %{name}.at{number} = getelementptr i64, ptr {operands}, i64 {number}")
-        lines.append(f"  %{name}.{number} = load i64, ptr %{name}.at{number}")
-    given = ", ".join(f"i64 %{name}.{number}" for number in range(count))
-    return "\n".join([*lines, f"  %{name}.result = call i64 {function}({given})", f"  br label %{then}", ""])
+    return with_addresses(text + number_text(at.type, at.number))
 
 
 _TEXT = """
@@ -114,16 +95,20 @@ declare void @Py_IncRef(ptr)
 
 define ptr @tirlite_quick(ptr %self, ptr %args, i64 %count) {{
 entry:
-  %operands = alloca [{most} x i64], align 16
-  %begins = alloca [{most} x i64], align 16
-  %ends = alloca [{most} x i64], align 16
-  %writes = alloca [{most} x i64], align 16
+  %operands = alloca [{room} x i64], align 16
+  %values = alloca [{room} x i64], align 16
+  %numbers = alloca [{room} x i64], align 16
+  %reals = alloca [{room} x i64], align 16
+  %bits.at = alloca i64
+  %begins = alloca [{room} x i64], align 16
+  %ends = alloca [{room} x i64], align 16
+  %writes = alloca [{room} x i64], align 16
   br label %version
 
 version:
   %this = phi ptr [%self, %entry], [%next, %pass.on]
   %spec = getelementptr i8, ptr %this, i64 {words}
-  %arrays = load i64, ptr %spec
+  %params = load i64, ptr %spec
   %dims = load i64, word 1 of %spec
   %kernel = load ptr, word 2 of %spec
   %ndarray = load ptr, word 3 of %spec
@@ -137,8 +122,7 @@ version:
   %fact.words = mul i64 %dims, 3
   %first = getelementptr i64, ptr %facts, i64 %fact.words
   %pointers = getelementptr i64, ptr %operands, i64 %strides
-  %values = getelementptr i64, ptr %pointers, i64 %arrays
-  %counted = icmp eq i64 %count, %arrays
+  %counted = icmp eq i64 %count, %params
   br i1 %counted, label %clear, label %refuse
 
 clear:
@@ -158,7 +142,10 @@ array:
   %q = phi ptr [%operands, %clear], [%q.next, %apart]
   %dense = phi i64 [1, %clear], [%dense.next, %apart]
   %all.bytes = phi i64 [0, %clear], [%all.bytes.next, %apart]
-  %a.done = icmp eq i64 %a, %arrays
+  %o = phi i64 [0, %clear], [%o.next, %apart]
+  %n = phi i64 [0, %clear], [%n.next, %apart]
+  %r = phi i64 [0, %clear], [%r.next, %apart]
+  %a.done = icmp eq i64 %a, %params
   br i1 %a.done, label %bound.all, label %look
 
 bound.all:
@@ -174,11 +161,38 @@ bound.all:
 look:
   %given = load ptr, pointer %a of %args
   %type = load ptr, byte {type} of %given
+  %wanted.dtype = load ptr, ptr %p
+  %is.number = icmp eq ptr %wanted.dtype, null
   %is.array = icmp eq ptr %type, %ndarray
+  %axes = getelementptr i64, ptr %p, i64 7
+  %wanted.rank = load i64, word 5 of %p
+  %moved = load i64, word 6 of %p
+  %my.operand = getelementptr i64, ptr %pointers, i64 %o
+  %my.begin = getelementptr i64, ptr %begins, i64 %a
+  %my.end = getelementptr i64, ptr %ends, i64 %a
+  br i1 %is.number, label %take.number, label %look.array
+
+take.number:
+  %is.float.number = call i64 @number(ptr %given, ptr %p, ptr %bits.at)
+  %is.taken = icmp sge i64 %is.float.number, 0
+  %bits = load i64, ptr %bits.at
+  br i1 %is.taken, label %keep, label %refuse
+
+keep:
+  %is.word = xor i64 %is.float.number, 1
+  store i64 0, ptr %my.begin
+  store i64 0, ptr %my.end
+  store i64 %bits, ptr %my.operand
+  %my.number = getelementptr i64, ptr %numbers, i64 %n
+  store i64 %bits, ptr %my.number
+  %my.real = getelementptr i64, ptr %reals, i64 %r
+  store i64 %bits, ptr %my.real
+  br label %apart
+
+look.array:
   br i1 %is.array, label %parts, label %refuse
 
 parts:
-  %wanted.dtype = load ptr, ptr %p
   %dtype = load ptr, byte {dtype} of %given
   %same.dtype = icmp eq ptr %dtype, %wanted.dtype
   %mask = load i64, word 1 of %p
@@ -190,7 +204,6 @@ parts:
   %data = load i64, byte {data} of %given
   %low.bits = and i64 %data, %zeros
   %is.aligned = icmp eq i64 %low.bits, 0
-  %wanted.rank = load i64, word 5 of %p
   %rank.bits = load i32, byte {rank} of %given
   %rank = zext i32 %rank.bits to i64
   %same.rank = icmp eq i64 %rank, %wanted.rank
@@ -200,9 +213,7 @@ parts:
   %item = load i64, word 3 of %p
   %write = load i64, word 4 of %p
   %is.read = icmp eq i64 %write, 0
-  %moved = load i64, word 6 of %p
   %is.strided = icmp ne i64 %moved, 0
-  %axes = getelementptr i64, ptr %p, i64 7
   %shape = load ptr, byte {shape} of %given
   %steps = load ptr, byte {strides} of %given
   br i1 %fits, label %axis, label %refuse
@@ -309,11 +320,8 @@ axis.fits:
 
 placed:
   %end = add i64 %high, %item
-  %my.data = getelementptr i64, ptr %pointers, i64 %a
-  store i64 %data, ptr %my.data
-  %my.begin = getelementptr i64, ptr %begins, i64 %a
+  store i64 %data, ptr %my.operand
   store i64 %low, ptr %my.begin
-  %my.end = getelementptr i64, ptr %ends, i64 %a
   store i64 %end, ptr %my.end
   %my.write = getelementptr i64, ptr %writes, i64 %a
   store i64 %write, ptr %my.write
@@ -341,12 +349,20 @@ other.fits:
   br label %other
 
 apart:
+  %words = phi i64 [1, %other], [%is.word, %keep]
+  %integers = phi i64 [0, %other], [%is.word, %keep]
+  %floats = phi i64 [0, %other], [%is.float.number, %keep]
+  %my.bytes = phi i64 [%size, %other], [0, %keep]
+  %my.flags = phi i64 [%flags, %other], [1, %keep]
+  %o.next = add i64 %o, %words
+  %n.next = add i64 %n, %integers
+  %r.next = add i64 %r, %floats
   %a.next = add i64 %a, 1
-  %all.bytes.next = add i64 %all.bytes, %size
+  %all.bytes.next = add i64 %all.bytes, %my.bytes
   %axis.words = mul i64 %wanted.rank, 3
   %p.next = getelementptr i64, ptr %axes, i64 %axis.words
   %q.next = getelementptr i64, ptr %q, i64 %moved
-  %dense.next = and i64 %dense, %flags
+  %dense.next = and i64 %dense, %my.flags
   br label %array
 
 dim:
@@ -375,12 +391,20 @@ dim.rest:
   br i1 %is.multiple, label %dim.fits, label %refuse
 
 dim.fits:
+  %o.place = add i64 %o, %k
+  %o.dim = getelementptr i64, ptr %pointers, i64 %o.place
+  store i64 %value, ptr %o.dim
+  %n.place = add i64 %n, %k
+  %n.dim = getelementptr i64, ptr %numbers, i64 %n.place
+  store i64 %value, ptr %n.dim
   %k.next = add i64 %k, 1
   %fact.next = getelementptr i64, ptr %fact, i64 3
   br label %dim
 
 call:
-  %given.operands = add i64 %arrays, %dims
+  %given.operands = add i64 %o, %dims
+  %size.operands = add i64 %n, %dims
+{reals_loaded}
   %total = add i64 %given.operands, %strides
   br i1 %needs.block, label %measure, label %run
 
@@ -393,7 +417,7 @@ known.size:
   br label %measured
 
 ask.size:
-  switch i64 %dims, label %refuse [{size_cases}]
+  switch i64 %size.operands, label %refuse [{size_cases}]
 
 {size_calls}
 measured:
