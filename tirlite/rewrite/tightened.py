@@ -38,7 +38,7 @@ from tirlite.ir.expr import (
 from tirlite.ir.node import Node
 from tirlite.ir.rewrite import substitute
 from tirlite.ir.stmt import For, IfThenElse, Let, SeqStmt, Stmt, Store
-from tirlite.ir.walk import statements, statements_of, walk
+from tirlite.ir.walk import conjuncts, statements, statements_of, walk
 from tirlite.rewrite.affine_exprs import folded, shifted
 from tirlite.sizes import Proof
 
@@ -77,7 +77,7 @@ class Tightening:
             return self._parted(loop, branch, substitute(branch.condition, values), inside)
         narrow, before, kept = loop, list[Expr](), list[Expr]()
         ends_stay = self._is_safe(loop.start) and self._is_safe(loop.stop)
-        for each in _conjuncts(branch.condition):
+        for each in conjuncts(branch.condition):
             # What comes behind a test that may fail is not looked at in all iterations.
             condition = substitute(each, values) if all(map(self._is_safe, kept)) else None
             found = self._narrowed(narrow, condition, inside) if condition is not None else None
@@ -246,16 +246,3 @@ def _has_value(node: Node) -> bool:
     if isinstance(node, FloorDiv | FloorMod):
         return isinstance(node.b, IntImm) and node.b.value > 0
     return isinstance(node, _ARITHMETIC)
-
-
-def _conjuncts(condition: Expr) -> list[Expr]:
-    """The conditions that must all hold, in order."""
-    found: list[Expr] = []
-    todo = [condition]
-    while todo:
-        each = todo.pop()
-        if isinstance(each, And):
-            todo += [each.b, each.a]
-        else:
-            found.append(each)
-    return found

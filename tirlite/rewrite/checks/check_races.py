@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tirlite.analysis.facts import Facts
 from tirlite.diag import KernelError, Message
-from tirlite.ir import And, Expr, For, IfThenElse, Load, PrimFunc, Store, While, walk
+from tirlite.ir import Expr, For, IfThenElse, Load, PrimFunc, Store, While, conjuncts, walk
 from tirlite.ir.faults import IterationConflict
 from tirlite.record import record
 from tirlite.rewrite.pipeline import FactsPass
@@ -114,7 +114,7 @@ def _is_by_memory(touch: Touch, loop: For, facts: Facts) -> bool:
     while region is not None and region.composite is not loop:
         composite = region.composite
         if isinstance(composite, IfThenElse):
-            parts = [composite.condition] if region.then is not None else [*_conjuncts(composite.condition)]
+            parts = [composite.condition] if region.then is not None else [*conjuncts(composite.condition)]
             if not all(_is_of_memory(part, touch, facts) for part in parts):
                 return False
             is_by_memory = True
@@ -126,16 +126,6 @@ def _is_by_memory(touch: Touch, loop: For, facts: Facts) -> bool:
                 return False
         region = region.parent
     return is_by_memory
-
-
-def _conjuncts(condition: Expr) -> Iterator[Expr]:
-    stack = [condition]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, And):
-            stack += (node.a, node.b)
-        else:
-            yield node
 
 
 def _is_of_memory(condition: Expr, touch: Touch, facts: Facts) -> bool:
