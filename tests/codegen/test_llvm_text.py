@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
+import tirlite as tl
+from tirlite.codegen.llvm.machine import compile_text
 from tirlite.codegen.llvm.text import FunctionText, ModuleText
 from tirlite.codegen.llvm.values import integer
 from tirlite.ir import i32, i64, u32
@@ -59,3 +63,9 @@ def test_loads_are_all_written() -> None:
     out = function()
     pointer = out.parameter(i64, "%p")
     assert out.load(i64, pointer) is not out.load(i64, pointer)
+
+
+@pytest.mark.parametrize("text", ["ret i32 0", "%a = freeze i64 %b\n%b = freeze i64 %a\nret i64 %a"])
+def test_code_that_is_not_well_formed_is_an_error_and_does_not_end_the_process(text: str) -> None:
+    with pytest.raises(tl.InternalError, match="bad-module.*LLVM refuses"):
+        compile_text(f"define i64 @f() {{ {text} }}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tirlite.diag import Message
+from tirlite.diag import InternalError, Message
 
 
 class Refused(Exception):
@@ -35,3 +35,15 @@ class BufferTooLarge(Message):
 
     title = "`{buffer}` takes {size} bytes; the most is 2**62"
     label = "allocated here"
+
+
+class BadModule(Message):
+    """The code that was made for LLVM is not well formed.
+
+    Example: None is known: this is a fault of tirlite.
+    Fix: Report it, with the function as it prints. `schedule=None`, or the reference interpreter, may run it meanwhile.
+    """
+
+    raises = InternalError
+    title = "LLVM refuses the code that was made for it: {reason}"
+    help = "this is a fault of tirlite; please report it with the function, `print(kernel.ir)`"

@@ -282,9 +282,17 @@ def _host() -> tuple[str, str]:
 
 
 def _parsed(text: str, machine: TargetMachine, context: ContextRef | None = None) -> ModuleRef:
+    """A module of LLVM, which is sure to be well formed."""
     from llvmlite import binding
 
-    module = binding.parse_assembly(text, context)
+    try:
+        module = binding.parse_assembly(text, context)
+        # LLVM's passes end the process over what this finds. It takes a hundredth of their time.
+        module.verify()
+    except RuntimeError as error:
+        from tirlite.codegen.refused import BadModule
+
+        raise BadModule(str(error).strip()).error() from None
     module.triple = machine.triple
     module.data_layout = str(machine.target_data)
     return module
