@@ -37,3 +37,22 @@ def test_a_condition_that_keeps_zero_from_dividing_holds(k: int) -> None:
     place = np.arange(71)
     wanted = np.where((place >= 5) & (k != 0), place + (1000 // k if k else 0), -1)
     np.testing.assert_array_equal(divided(place, np.zeros(5, np.uint32), k), wanted)
+
+
+def test_bounds_under_a_condition_are_not_divided_without_it() -> None:
+    """What an iteration of the loop around takes is estimated from them, in code with checks too."""
+    rows = tl.parse("""
+n = tl.dim("n")
+
+@tl.kernel
+def rows(k: tl.i64, y: tl.i64[n, n]):
+    for i in range(n):
+        for j in range(n):
+            if k != 0:
+                for e in range(n // k):
+                    y[i, j] += e
+""")
+    for k in (0, 2):
+        y = np.zeros((4, 4), np.int64)
+        tl.compile(rows, debug=True)(k, y)
+        assert (y == k // 2).all()

@@ -59,10 +59,11 @@ def work_of(values: Expressions, loop: For, once: dict[For, Work]) -> Value:
     """The operations of one iteration in the middle of a loop, a double: each takes a part of a nanosecond.
 
     What is known so far stands in `once`, as then does the work of loops inside that nothing around them changes but
-    what is known before this one. What workers go by is one of the values that they are given.
+    what is known before this one. What workers go by is one of the values that they are given. It is computed without
+    checks: a bound inside may have a value on a condition alone.
     """
     if loop not in once:
-        estimate = _Estimate(values, loop)
+        estimate = _Estimate(Expressions(values.out, values.environment), loop)
         once[loop] = run(estimate.of_loop(loop))
         once |= estimate.steady
     return _operand(values.out, once[loop])
