@@ -3,7 +3,7 @@
 Where the window is a single element they are products of matrices, of the channels as they lie. Each phase of a
 transpose is a convolution of its own. Where the window is a multiple of the step along each axis, the places of each
 phase have as many taps, over neighbours in the image. So one nest does for all phases: it goes over lines as other
-convolutions do, and stores places apart.
+convolutions do, and stores places apart. Others of one axis or two are products, which are added up (see `overlap`).
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from tirlite.kernels.operators.elementwise import computed_in
 from tirlite.kernels.operators.factory import factory
 from tirlite.kernels.operators.matmul import plain
 from tirlite.kernels.operators.multiplication import multiplication
+from tirlite.kernels.operators.overlap import overlapping
 from tirlite.kernels.operators.shapes import Extent, as_expr, extents, nest, product, seen
 from tirlite.kernels.operators.window import Window
 
@@ -89,8 +90,10 @@ def conv_transpose(
     w has the axes inputs, outputs of a group, and the window. `output_padding` is in the extents of y already.
     """
     window = _window(X, W, Y, strides, pads, dilations)
-    if has_like_phases(window):
+    if has_like_phases(window) and _pays(window, extents(X)[1] // groups, extents(W)[1]):
         return transposed((X, W, B, Y), window, groups)
+    if len(window.size) <= 2 and all(1 in each for each in zip(strides, dilations, strict=True)):
+        return overlapping((X, W, B, Y), window, groups)
     return windowed("conv_transpose", (X, W, B, Y), [*phases_from(window)], groups, transposed=True)
 
 
@@ -173,6 +176,10 @@ def _pointwise(X: TensorType, W: TensorType, window: Window, groups: int, has_bi
     return convolve
 
 
+# Sums over phases pay for no more terms than so many, and for so many outputs.
+_FEW_TERMS, _LEAST_OUTPUTS = 16, 4
+
+
 def has_like_phases(window: Window) -> bool:
     """Whether all phases have as many taps over neighbours, along one axis or two of known extents."""
     every = (*window.inputs, *window.places, *window.size, *window.before)
@@ -181,6 +188,20 @@ def has_like_phases(window: Window) -> bool:
         isinstance(size, int) and size % stride == 0 for size, stride in zip(window.size, window.strides, strict=True)
     )
     return len(window.size) <= 2 and known and alike and set(window.dilations) == {1}
+
+
+def _pays(window: Window, taken: Extent, outputs: Extent) -> bool:
+    """Whether sums over phases take less time than parts for each tap, which take a while to add up.
+
+    What is summed up behind the image is lost, and so is what is held for few outputs.
+    """
+    places, inside = product(window.places), product((*window.inputs, *window.strides))
+    if not isinstance(taken, int) or not isinstance(outputs, int):
+        return False
+    if not isinstance(places, int) or not isinstance(inside, int) or 2 * places >= 3 * inside:
+        return False
+    is_few = taken <= _FEW_TERMS or prod(window.strides) == 1
+    return (taken, outputs) == (1, 1) or (is_few and outputs >= _LEAST_OUTPUTS)
 
 
 def transposed(types: tuple[TensorType | None, ...], window: Window, groups: int) -> PrimFunc:

@@ -1,0 +1,116 @@
+"""Transposes of convolutions as products of all elements and all taps, added up where windows overlap.
+
+The parts are `[outputs, *taps, *elements]`, or `[*elements, outputs, *taps]` of few elements, so that one of the two
+fills vectors. They are made for some outputs at a time, that a cache may hold them.
+"""
+
+from __future__ import annotations
+
+import tirlite as tl
+from tirlite.dsl import Inline
+from tirlite.ir import DType, PrimFunc, TensorType
+from tirlite.kernels.operators.convolution import storing
+from tirlite.kernels.operators.elementwise import computed_in
+from tirlite.kernels.operators.shapes import Extent, extents
+from tirlite.kernels.operators.window import Window
+
+_FEW = 32  # elements: fewer do not fill vectors
+_HELD = 1 << 20  # bytes of parts, about
+_ROWS = 64  # of products, at least, which share what is read of the image
+
+
+def overlapping(types: tuple[TensorType | None, ...], window: Window, groups: int) -> PrimFunc:
+    """The transpose of the convolution over a window of one axis or two, each without steps or not dilated."""
+    X, W, B, Y = types
+    kind, window = computed_in(X.dtype), window if len(window.size) > 1 else window.with_one_row()
+    planes, taken, outputs = extents(X)[0] * groups, extents(X)[1] // groups, extents(W)[1]
+    (height, width), (down, across), (rows, columns) = window.inputs, window.size, window.places
+    elements, taps, step = height * width, down * across, window.strides[1]
+    together = _together(outputs, taps, elements, kind)
+    is_few = isinstance(elements, int) and elements < _FEW
+    own, held = kind[together, down, across, height, width], kind[together * taps, elements]
+    if is_few:
+        own, held = kind[height, width, together, down, across], kind[elements, together * taps]
+    add_up = _adding_up(window, kind, is_few=is_few)
+    store = storing(kind, groups, has_bias=B is not None)
+
+    @tl.inline
+    def multiply(made, images, factors, t, share):
+        for i in range(made.shape[0]):
+            for j in range(made.shape[1]):
+                total = kind(0)
+                for c in tl.reduce(taken):
+                    if tl.static(is_few):
+                        total += kind(images[t, c, i]) * kind(factors[t % groups, c, share * (together * taps) + j])
+                    else:
+                        total += kind(factors[t % groups, c, share * (together * taps) + i]) * kind(images[t, c, j])
+                made[i, j] = total
+
+    @tl.inline
+    def spread(x, w, biases, y):
+        images = tl.view(x, x.dtype[planes, taken, elements])
+        factors = tl.view(w, w.dtype[groups, taken, outputs * taps])
+        results = tl.view(y, y.dtype[planes, outputs, 1, rows, columns])
+        with tl.allow("contract"):
+            for share in range(outputs // together):
+                for t in range(planes):
+                    parts = tl.alloc(own)
+                    made = tl.view(parts, held)
+                    multiply(made, images, factors, t, share)
+                    for o in range(together):
+                        for row in range(rows):
+                            for phase in range(step):
+                                sums = tl.alloc(kind[(columns + step - 1) // step])
+                                add_up(sums, parts, o, row, phase)
+                                for j in range((columns - phase + step - 1) // step):
+                                    store(results, t, share * together + o, 0, row, j * step + phase, sums[j], biases)
+
+    if B is None:
+
+        @tl.kernel
+        def conv_transpose(x: X, w: W, y: tl.out[Y]):
+            spread(x, w, x, y)
+
+    else:
+
+        @tl.kernel
+        def conv_transpose(x: X, w: W, b: B, y: tl.out[Y]):
+            biases = tl.view(b, b.dtype[groups, outputs])
+            spread(x, w, biases, y)
+
+    return conv_transpose.ir
+
+
+def _together(outputs: Extent, taps: Extent, elements: Extent, kind: DType) -> Extent:
+    """How many outputs go together: some that divide all, of which the parts are held if that leaves rows enough."""
+    if not isinstance(outputs, int) or not isinstance(taps, int):
+        return outputs
+    fits = _HELD // (taps * elements * kind.bytes) if isinstance(elements, int) else 0
+    most = max(1, fits, -(-_ROWS // taps))
+    counts = (count for count in range(1, outputs + 1) if outputs % count == 0)
+    return next(outputs // count for count in counts if outputs // count <= most)
+
+
+def _adding_up(window: Window, kind: DType, *, is_few: bool) -> Inline:
+    """`add_up(sums, parts, o, row, phase)`: what falls on each of the places of a row that have this phase."""
+    (height, width), (down, across) = window.inputs, window.size
+    (row_step, step), (above, before), (row_gap, gap) = window.strides, window.before, window.dilations
+
+    @tl.inline
+    def add_up(sums, parts, o, row, phase):
+        near, aside = (row + above) % row_step, (phase + before) % step
+        for j in range(sums.shape[0]):
+            sums[j] = kind(0)
+        for r in range((down - near + row_step - 1) // row_step):
+            i = (row + above) // row_step - r * row_gap
+            if i >= 0 and i < height:
+                for p in range((across - aside + step - 1) // step):
+                    for j in range(sums.shape[0]):
+                        at = j + (phase + before) // step - p * gap
+                        if at >= 0 and at < width:
+                            if tl.static(is_few):
+                                sums[j] += parts[i, at, o, near + r * row_step, aside + p * step]
+                            else:
+                                sums[j] += parts[o, near + r * row_step, aside + p * step, i, at]
+
+    return add_up
