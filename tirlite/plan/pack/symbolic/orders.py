@@ -55,6 +55,16 @@ class Trials:
         ]
 
     @cached_property
+    def masks(self) -> list[int]:
+        """The sections in which each block lives, as bits."""
+        return [sum([(1 << high) - (1 << low) for low, high, _ in rows]) for rows in self.spans]
+
+    @cached_property
+    def allowed(self) -> Values:
+        """The limits over what must be."""
+        return self.limits / self.floors
+
+    @cached_property
     def steps(self) -> list[Values | None]:
         """What offsets of each block are multiples of: in columns that are no bindings of so little that all are."""
         import numpy as np
@@ -90,31 +100,53 @@ class Trials:
     def stacked(self, order: Order, known: Stacked | None = None) -> Stacked:
         """The blocks in that order, each as low as the ones before let it lie.
 
-        Only blocks that rest on others than in `known`, or on ones that moved, are placed anew.
+        In the order of `known` one block stands elsewhere, or two have changed places: of it stays what rests on the
+        same pieces, where these have not moved.
         """
         import numpy as np
 
         ground = np.zeros(len(self.limits))
-        heights = [ground] * (sum(map(len, self.spans)) + 1) if known is None else [*known.heights]
-        last, under, moved = [0] * self.sections, list[list[int]]([[]] * len(self.spans)), set[int]()
+        # Sections in which another piece may be on top than in `known`: all between the first place and the last one
+        # that differ where the blocks that have moved live.
+        held, dirty, moved = -1, -1, set[int]()
+        first, final = 0, len(order)
+        if known is None:
+            heights = [ground] * (sum(map(len, self.spans)) + 1)
+            offsets, under = [ground] * len(order), list[tuple[int, ...]]([()] * len(order))
+        else:
+            heights, offsets, under = [*known.heights], [*known.offsets], [*known.under]
+            differ = [place for place, pair in enumerate(zip(order, known.order, strict=True)) if pair[0] != pair[1]]
+            if not differ:
+                return known
+            first, final = differ[0], differ[-1]
+            held, dirty = self.masks[order[first]] | self.masks[order[final]], 0
+        last = [0] * self.sections
         maximum, multiply, ceil = np.maximum, np.multiply, np.ceil
-        for number in order:
-            pieces, rests = self.pieces[number], list[int]()
-            for low, high, _, _ in pieces:
-                rests += last[low:high]
-            under[number] = rests
-            if known is None or rests != known.under[number] or not moved.isdisjoint(rests):
-                offset = ground
-                for each in {*rests}:
-                    offset = maximum(offset, heights[each])
-                if (step := self.steps[number]) is not None:
-                    offset = multiply(ceil(offset / step), step)
-                for _, _, piece, size in pieces:
-                    heights[piece] = offset + size
-                    moved.add(piece)
+        for place, number in enumerate(order):
+            if first <= place <= final + 1:
+                dirty |= held
+            mask, pieces = -1 if known is None else self.masks[number], self.pieces[number]
+            if dirty & mask:
+                rests = tuple(dict.fromkeys([each for low, high, _, _ in pieces for each in last[low:high]]))
+                is_same = known is not None and rests == under[number] and moved.isdisjoint(rests)
+                if not is_same:
+                    offset = heights[rests[0]]
+                    for each in rests[1:]:
+                        offset = maximum(offset, heights[each])
+                    if (step := self.steps[number]) is not None:
+                        offset = multiply(ceil(offset / step), step)
+                    is_same = known is not None and offset.tobytes() == offsets[number].tobytes()
+                    under[number], offsets[number] = rests, offset
+                if is_same:
+                    dirty &= ~mask
+                else:
+                    dirty |= mask
+                    for _, _, piece, size in pieces:
+                        heights[piece] = offset + size
+                        moved.add(piece)
             for low, high, piece, _ in pieces:
                 last[low:high] = [piece] * (high - low)
-        return Stacked(order, heights, under, last)
+        return Stacked(order, heights, offsets, under, last)
 
     def pressure(self, tops: Values) -> Values:
         """How bad each column is: at bindings what is needed over what must be, elsewhere what exceeds the limit."""
@@ -129,10 +161,12 @@ class Trials:
         """Less is better: the mean over the bindings of what is needed over what must be, and of the worst of it."""
         import numpy as np
 
-        ratios = np.maximum(tops / self.floors, 1.0)[: self.count]
-        beyond = (tops / self.floors - self.limits / self.floors - 1e-9).clip(0)
-        worst = max(float(ratios.max()) - _GOOD, 0.0)
-        return round(float(ratios.mean()) + _WORST * worst + _BEYOND * float(beyond.max() + beyond.sum()), 9)
+        over, most, total = tops / self.floors, np.maximum.reduce, np.add.reduce
+        ratios = np.maximum(over, 1.0)[: self.count]
+        beyond = np.maximum(over - self.allowed - 1e-9, 0.0)
+        worst = max(float(most(ratios)) - _GOOD, 0.0)
+        mean = float(total(ratios)) / self.count
+        return round(mean + _WORST * worst + _BEYOND * float(most(beyond) + total(beyond)), 9)
 
     def worse(self, tops: Values) -> list[int]:
         """The columns in which more is needed than must be, or than the limits allow."""
@@ -146,19 +180,15 @@ class Trials:
     def pile(self, stacked: Stacked, column: int) -> list[int]:
         """The blocks that make up what is needed in a column: the highest one, what that rests on, and so on."""
         found, rests = list[int](), stacked.last
-        while piece := max(rests, key=lambda each: stacked.heights[each][column]):
+        while piece := max(dict.fromkeys(rests), key=lambda each: stacked.heights[each][column]):
             found.append(bisect_right(self.firsts, piece) - 1)
             rests = stacked.under[found[-1]]
         return found
 
     def beside(self, block: int) -> list[int]:
         """The other blocks that live when it does; itself where there is none."""
-        spans = self.spans[block]
-        return [
-            number
-            for number, rows in enumerate(self.spans)
-            if number != block and any(a < d and c < b for a, b, _ in rows for c, d, _ in spans)
-        ] or [block]
+        mask = self.masks[block]
+        return [number for number, other in enumerate(self.masks) if other & mask and number != block] or [block]
 
 
 Order = tuple[int, ...]
@@ -173,7 +203,8 @@ class Stacked:
 
     order: Order
     heights: Sequence[Values]
-    under: Sequence[list[int]]
+    offsets: Sequence[Values]
+    under: Sequence[tuple[int, ...]]
     last: Sequence[int]
 
     @property
