@@ -18,7 +18,18 @@ from typing import NamedTuple
 import tirlite as tl
 from tirlite.dsl import Inline
 from tirlite.ir import EQ, And, AttrKey, Buffer, Builder, Call, DType, Expr, Op, Permission, PrimFunc, TensorType, const
-from tirlite.kernels.operators.convolution import Block, adding, convolution, filling, left_of, pays, spread, storing
+from tirlite.kernels.operators.convolution import (
+    Block,
+    Types,
+    adding,
+    convolution,
+    filling,
+    left_of,
+    pays,
+    spread,
+    storing,
+    with_bias,
+)
 from tirlite.kernels.operators.elementwise import computed_in
 from tirlite.kernels.operators.factory import factory
 from tirlite.kernels.operators.matmul import plain
@@ -46,13 +57,11 @@ def conv(
     each axis, then those behind each. Channels of input and output fall into `groups` that stand apart.
     """
     window = _window(X, W, Y, strides, pads, dilations)
-    outputs, taken = extents(W)[0] // groups, extents(W)[1]
     if not window.is_point:
-        if pays(window, taken, outputs):
+        if pays(window, extents(W)[1], extents(W)[0] // groups):
             return convolution((X, W, B, Y), window, groups)
         return windowed("conv", (X, W, B, Y), [axes_under(window)], groups, transposed=False)
-    convolve = _pointwise(X, W, window, groups, B is not None)
-    return _function("conv", (X, W, B, Y), window, groups, (groups, outputs, taken), convolve)
+    return _pointwise((X, W, B, Y), window, groups)
 
 
 @factory
@@ -110,42 +119,6 @@ def _window(
     return Window(*map(tuple, (inputs, places, size, strides, pads[: len(size)], dilations)))
 
 
-def _function(
-    name: str,
-    types: tuple[TensorType | None, ...],
-    window: Window,
-    groups: int,
-    weights: tuple[object, ...],
-    convolve: Inline,
-) -> PrimFunc:
-    """The function with or without a bias; `convolve` sees batches and groups as one axis, and spatial axes as one."""
-    X, W, B, Y = types
-    pieces, taken, outputs = extents(X)[0] * groups, extents(X)[1] // groups, extents(Y)[1] // groups
-    elements, places = product(window.inputs), product(window.places)
-
-    @tl.inline
-    def grouped(x, w, bias, y):
-        images = tl.view(x, x.dtype[pieces, taken, elements])
-        factors = tl.view(w, w.dtype[weights[0], weights[1], weights[2]])
-        results = tl.view(y, y.dtype[pieces, outputs, places])
-        convolve(images, factors, bias, results)
-
-    if B is None:
-
-        @tl.kernel
-        def conv(x: X, w: W, y: tl.out[Y]):
-            grouped(x, w, x, y)
-
-    else:
-
-        @tl.kernel
-        def conv(x: X, w: W, b: B, y: tl.out[Y]):
-            biases = tl.view(b, b.dtype[groups, outputs])
-            grouped(x, w, biases, y)
-
-    return conv.ir.replaced(name=name)
-
-
 def _store(kind: DType, groups: int, has_bias: bool) -> Inline:
     @tl.inline
     def store(y, t, o, place, total, bias):
@@ -154,9 +127,11 @@ def _store(kind: DType, groups: int, has_bias: bool) -> Inline:
     return store if has_bias else plain
 
 
-def _pointwise(X: TensorType, W: TensorType, window: Window, groups: int, has_bias: bool) -> Inline:
+def _pointwise(types: Types, window: Window, groups: int) -> PrimFunc:
     """Where the window is a single element: the channels as they lie are the right operand."""
-    places = product(window.places)
+    X, _, B, Y = types
+    pieces, taken, outputs = extents(X)[0] * groups, extents(X)[1] // groups, extents(Y)[1] // groups
+    elements, places = product(window.inputs), product(window.places)
 
     @tl.inline
     def group(t):
@@ -166,14 +141,17 @@ def _pointwise(X: TensorType, W: TensorType, window: Window, groups: int, has_bi
     def same(t):
         return t
 
-    shape = (extents(X)[0] * groups, extents(W)[0] // groups, extents(W)[1], places)
-    multiply = multiplication(X.dtype, shape, _store(computed_in(X.dtype), groups, has_bias), group, same)
+    store = _store(computed_in(X.dtype), groups, B is not None)
+    multiply = multiplication(X.dtype, (pieces, outputs, taken, places), store, group, same)
 
     @tl.inline
     def convolve(x, w, bias, y):
-        multiply(w, x, y, bias)
+        images = tl.view(x, x.dtype[pieces, taken, elements])
+        factors = tl.view(w, w.dtype[groups, outputs, taken])
+        results = tl.view(y, y.dtype[pieces, outputs, places])
+        multiply(factors, images, results, bias)
 
-    return convolve
+    return with_bias("conv", types, (groups, outputs), convolve)
 
 
 # Sums over phases pay for no more terms than so many, and for so many outputs.
@@ -204,29 +182,16 @@ def _pays(window: Window, taken: Extent, outputs: Extent) -> bool:
     return (taken, outputs) == (1, 1) or (is_few and outputs >= _LEAST_OUTPUTS)
 
 
-def transposed(types: tuple[TensorType | None, ...], window: Window, groups: int) -> PrimFunc:
+def transposed(types: Types, window: Window, groups: int) -> PrimFunc:
     """The transpose of the convolution over a window of like phases."""
-    X, W, B, Y = types
+    X, W, B, _ = types
     kind, window = computed_in(X.dtype), window if len(window.size) > 1 else window.with_one_row()
     taken, outputs = extents(X)[1] // groups, extents(W)[1]
     sweep = _sweep(
         window, kind, extents(X)[0] * groups, (groups, outputs, taken), storing(kind, groups, has_bias=B is not None)
     )
 
-    if B is None:
-
-        @tl.kernel
-        def conv_transpose(x: X, w: W, y: tl.out[Y]):
-            sweep(x, w, x, y)
-
-    else:
-
-        @tl.kernel
-        def conv_transpose(x: X, w: W, b: B, y: tl.out[Y]):
-            biases = tl.view(b, b.dtype[groups, outputs])
-            sweep(x, w, biases, y)
-
-    return conv_transpose.ir
+    return with_bias("conv_transpose", types, (groups, outputs), sweep)
 
 
 def _of_phase(window: Window) -> Window:
@@ -309,7 +274,6 @@ def _left(most: int, count: int, step: int) -> Inline:
     return left
 
 
-Types = tuple[TensorType, TensorType, TensorType | None, TensorType]  # of image, weights, bias and result
 _MOST_PHASES = 16
 
 

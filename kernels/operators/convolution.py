@@ -31,6 +31,8 @@ _PIECES = 4  # for workers, at least
 # A panel takes as long to copy as so many outputs to sum up; where sizes are not known, it pays for more than so many.
 _COPY, _FEW_OUTPUTS = 14, 64
 
+Types = tuple[TensorType, TensorType, TensorType | None, TensorType]  # of image, weights, bias and result
+
 
 class Block(NamedTuple):
     """Rows and columns of results that are computed together, how far apart rows lie, and the elements of all.
@@ -126,11 +128,9 @@ def pays(window: Window, channels: Extent, outputs: Extent) -> bool:
     return block.cost(window.places[-2], 4 * lines) <= panels
 
 
-def convolution(
-    types: tuple[TensorType | None, ...], window: Window, groups: int, *, permutes: bool = False
-) -> PrimFunc:
+def convolution(types: Types, window: Window, groups: int, *, permutes: bool = False) -> PrimFunc:
     """The convolution of image, weights, and bias if there is one, to the result: for what `permutes` lanes, or all."""
-    X, W, B, Y = types
+    X, W, B, _ = types
     kind, outputs = computed_in(X.dtype), extents(W)[0] // groups
     store = storing(kind, groups, has_bias=B is not None)
     window = window if len(window.size) > 1 else window.with_one_row()
@@ -140,20 +140,32 @@ def convolution(
     else:
         sweep = sweeping(window, kind, planes, (groups, outputs, taken), store)
 
+    @tl.inline
+    def within_zeros(x, w, biases, y):
+        sweep(x, 0, w, biases, y)
+
+    return with_bias("conv", types, (groups, outputs), within_zeros)
+
+
+def with_bias(name: str, types: Types, shape: tuple[Extent, ...], sweep: Inline) -> PrimFunc:
+    """The function that `sweep(x, w, biases, y)` is the body of; without a bias, the image stands in its place."""
+    X, W, B, Y = types
+    seen = None if B is None else B.dtype[shape]
+
     if B is None:
 
         @tl.kernel
         def conv(x: X, w: W, y: tl.out[Y]):
-            sweep(x, 0, w, x, y)
+            sweep(x, w, x, y)
 
     else:
 
         @tl.kernel
         def conv(x: X, w: W, b: B, y: tl.out[Y]):
-            biases = tl.view(b, b.dtype[groups, outputs])
-            sweep(x, 0, w, biases, y)
+            biases = tl.view(b, seen)
+            sweep(x, w, biases, y)
 
-    return conv.ir
+    return conv.ir.replaced(name=name)
 
 
 def sweeping(

@@ -12,7 +12,7 @@ import tirlite as tl
 from tirlite.dsl import Inline
 from tirlite.ir import DType, PrimFunc, TensorType
 from tirlite.kernels.operators.conv import Axis, phases_from
-from tirlite.kernels.operators.convolution import Block, filling, storing
+from tirlite.kernels.operators.convolution import Block, filling, storing, with_bias
 from tirlite.kernels.operators.elementwise import computed_in
 from tirlite.kernels.operators.factory import factory
 from tirlite.kernels.operators.multiplication import multiplication
@@ -145,20 +145,7 @@ def convolution(
                 for p in tl.parallel(batches * blocks):
                     panel(images, w, results, biases, p // blocks, p % blocks)
 
-    if B is None:
-
-        @tl.kernel
-        def convolution(x: X, w: W, y: tl.out[Y]):
-            sweep(x, w, x, y)
-
-    else:
-
-        @tl.kernel
-        def convolution(x: X, w: W, b: B, y: tl.out[Y]):
-            biases = tl.view(b, b.dtype[blocks, size])
-            sweep(x, w, biases, y)
-
-    return convolution.ir
+    return with_bias("convolution", (X, W, B, Y), (blocks, size), sweep)
 
 
 def _panel(add_up: Inline, held: tuple[Extent, int], kind: DType, of: tuple[int, int], has_bias: bool) -> Inline:
@@ -243,20 +230,7 @@ def conv_transpose(
             for piece in tl.parallel(batches * blocks):
                 panel(x, w, results, biases, piece // blocks, piece % blocks)
 
-    if B is None:
-
-        @tl.kernel
-        def conv_transpose(x: X, w: W, y: tl.out[Y]):
-            panels(x, w, x, y)
-
-    else:
-
-        @tl.kernel
-        def conv_transpose(x: X, w: W, b: B, y: tl.out[Y]):
-            biases = tl.view(b, b.dtype[1, blocks * size])
-            panels(x, w, biases, y)
-
-    return conv_transpose.ir
+    return with_bias("conv_transpose", (X, W, B, Y), (1, blocks * size), panels)
 
 
 def _of_phases(

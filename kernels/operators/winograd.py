@@ -13,7 +13,7 @@ from typing import NamedTuple
 import tirlite as tl
 from tirlite.dsl import Inline
 from tirlite.ir import DType, PrimFunc, TensorType
-from tirlite.kernels.operators.convolution import Block, filling, storing
+from tirlite.kernels.operators.convolution import Block, filling, storing, with_bias
 from tirlite.kernels.operators.elementwise import computed_in
 from tirlite.kernels.operators.factory import factory
 from tirlite.kernels.operators.shapes import Extent, extents
@@ -107,20 +107,7 @@ def winograd(
     kind, outputs = computed_in(X.dtype), extents(Y)[1]
     sweep = _sweep((X, W, Y), kind, pads, storing(kind, 1, has_bias=B is not None))
 
-    if B is None:
-
-        @tl.kernel
-        def winograd(x: X, w: W, y: tl.out[Y]):
-            sweep(x, w, x, y)
-
-    else:
-
-        @tl.kernel
-        def winograd(x: X, w: W, b: B, y: tl.out[Y]):
-            biases = tl.view(b, b.dtype[1, outputs])
-            sweep(x, w, biases, y)
-
-    return winograd.ir
+    return with_bias("winograd", (X, W, B, Y), (1, outputs), sweep)
 
 
 def _sweep(
