@@ -47,7 +47,7 @@ EXACT: dict[Op, Callable] = {
     Op.RSQRT: lambda x: 1 / mpmath.sqrt(x),
 }
 EXACT |= {op: EXACT[op.exact] for op in Op if op.is_fast}
-COUNT = 300
+COUNT = 300 if IS_THOROUGH else 100
 every_function = pytest.mark.parametrize("op", EXACT, ids=lambda op: op.name.lower())
 every_type = pytest.mark.parametrize("dtype", [f32, f64], ids=str)
 
