@@ -18,7 +18,7 @@ from random_cases import groups, some
 
 FIRST, RANDOM = 0, len(groups(8))
 GOOD = 200
-GROUP = 50
+GROUP = 20
 GRAPHS = groups(180)
 
 each_bug = pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
