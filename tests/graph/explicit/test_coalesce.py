@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 from graph.random_graphs import random_graph
+from random_cases import groups
 
 import tirlite as tl
 from tirlite.graph import (
@@ -192,9 +193,8 @@ def test_the_result_is_never_scratch():
     assert problem.by_id["storage_0"].live == ((1, 3),)
 
 
-@pytest.mark.parametrize("block", range(3))
-def test_regions_hold_what_the_plan_says_and_pack_needs_no_more(block: int):
-    for seed in range(40 * block, 40 * block + 40):
+def test_regions_hold_what_the_plan_says_and_pack_needs_no_more():
+    for seed in groups(120):
         sample = random_graph(seed)
         raw = explicit_allocation(sample.function)
         coalesce, pack = StorageCoalesce(), StorageCoalesce("pack")

@@ -14,7 +14,7 @@ import tirlite as tl
 from tirlite.graph import Builder, Executable, StorageCoalesce, explicit_allocation
 
 
-@every("seed", range(20))
+@every("seed", range(8))
 def test_what_is_read_back_reads_the_same_and_computes_the_same(seed: int):
     sample = random_graph(seed, symbolic=seed % 2 == 1)
     net = StorageCoalesce("pack")(explicit_allocation(sample.function))

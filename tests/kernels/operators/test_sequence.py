@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,11 @@ def layer(cell: str, batches: int, ways: int = 1, **attrs: Any) -> Function:
     return g.function([*getattr(g, cell)(*operands, **attrs)])
 
 
+@cache
+def compiled(cell: str, batches: int, ways: int = 1, **attrs: Any) -> Any:
+    return compile(layer(cell, batches, ways, **attrs))
+
+
 def arguments(cell: str, batches: int, ways: int = 1) -> list[np.ndarray]:
     rng = np.random.default_rng(batches)
     return [rng.standard_normal(shape).astype(np.float32) for shape in shapes(cell, batches, ways).values()]
@@ -46,12 +52,12 @@ def arguments(cell: str, batches: int, ways: int = 1) -> list[np.ndarray]:
     [("lstm", {}), ("gru", {}), ("gru", {"linear_before_reset": True}), ("rnn", {}), ("lstm", {"reverse": True})],
 )
 def test_sequences_have_the_same_outputs_together_as_alone(cell: str, batches: int, attrs: dict[str, Any]) -> None:
-    together, alone = layer(cell, batches, **attrs), compile(layer(cell, 1, **attrs))
+    alone = compiled(cell, 1, **attrs)
     sums, *weights = arguments(cell, batches)
     states = weights[2 if cell == "gru" else 1 :]
     weights = weights[: len(weights) - len(states)]
-    found = compile(together)(sums, *weights, *states)
-    for each, wanted in zip(found, evaluate(together, sums, *weights, *states), strict=True):
+    found = compiled(cell, batches, **attrs)(sums, *weights, *states)
+    for each, wanted in zip(found, evaluate(layer(cell, batches, **attrs), sums, *weights, *states), strict=True):
         np.testing.assert_allclose(each, wanted, 1e-5, 1e-5)
     for b in range(batches):
         own = alone(sums[:, b : b + 1], *weights, *(state[:, b : b + 1] for state in states))
@@ -68,7 +74,7 @@ def test_both_ways_have_the_outputs_that_each_has_alone(cell: str, batches: int)
     for each, wanted in zip((outputs, *states), evaluate(both, sums, *rest), strict=True):
         np.testing.assert_allclose(each, wanted, 1e-5, 1e-5)
     for way, part in enumerate(np.split(sums, 2, 2)):
-        alone = compile(layer(cell, batches, reverse=way == 1))
+        alone = compiled(cell, batches, **({"reverse": True} if way else {}))
         own = alone(np.ascontiguousarray(part), *(each[way : way + 1] for each in rest))
         np.testing.assert_array_equal(outputs[:, way : way + 1], own[0])
         for state, each in zip(states, own[1:], strict=True):
