@@ -24,7 +24,7 @@ settings.load_profile("tirlite")
 os.environ["TIRLITE_CACHE"] = "0"
 
 # A twelfth of the time of a run went into looking for garbage, of which there is little.
-gc.set_threshold(100_000, 50, 50)
+gc.set_threshold(500_000, 20, 50)
 
 
 def pytest_configure(config: pytest.Config) -> None:
