@@ -19,8 +19,9 @@ from tirlite.kernels.operators.shapes import Extent, extents
 
 # Rows that go together: their sums are read and written once.
 _ROWS = 4
-# Sequences of a batch that go together.
-_BLOCK = 4
+# Sequences of a batch that go together, and those of which the states fill registers beside such rows.
+_BLOCK, _PAIR = 4, 2
+_FEW_COLUMNS = 128  # LLVM writes out loops over no more of them, and fills registers by itself
 # From so many products in a step on gates go to workers: some microseconds.
 _SHARED = 1 << 17
 
@@ -54,32 +55,34 @@ def _place(time: Extent, *, reverse: bool) -> Inline:
     return place
 
 
-def _blocks(batches: Extent) -> tuple[int, bool]:
-    """How many blocks of sequences go together, and whether there are others; blocks are for known numbers alone."""
-    return divmod(batches, _BLOCK) if isinstance(batches, int) else (0, True)
+def _blocks(batches: Extent) -> tuple[int, int]:
+    """How many blocks of sequences go together, and how many others do, if any: of unknown numbers each goes alone."""
+    return divmod(batches, _BLOCK) if isinstance(batches, int) else (0, 1)
 
 
-def _adding(width: Extent) -> Inline:
-    """`add(gates, g, state, first, rows, recurrence, way, column)`: sums of a gate, plus products of state and weights.
+def _adding(width: Extent, columns: Extent) -> Inline:
+    """`add(gates, g, state, first, rows, weights, way)`: sums of a gate, plus products of state and weights.
 
-    Row `r` of `rows` in `gates` belongs to row `first + r` of `state`.
+    Row `r` of `rows` in `gates` belongs to row `first + r` of `state`; of it so many columns are summed up.
     """
+    together = _BLOCK if isinstance(columns, int) and columns <= _FEW_COLUMNS else _PAIR
 
     @tl.inline
-    def add(gates, g, state, first, rows, recurrence, way, column):
+    def add(gates, g, state, first, rows, weights, way):
         with tl.allow("contract"):
             for part in range(width // _ROWS):
-                for j in range(width):
-                    for r in tl.static(range(rows)):
-                        total = gates[r, g, j]
-                        for row in tl.static(range(_ROWS)):
-                            k = part * _ROWS + row
-                            total += gates.dtype(state[first + r, k]) * gates.dtype(recurrence[way, k, column, j])
-                        gates[r, g, j] = total
+                for start in tl.static(range(0, rows, together)):
+                    for j in range(columns):
+                        for r in tl.static(range(start, min(start + together, rows))):
+                            total = gates[r, g, j]
+                            for row in tl.static(range(_ROWS)):
+                                k = part * _ROWS + row
+                                total += gates.dtype(state[first + r, k]) * gates.dtype(weights[way, k, g, j])
+                            gates[r, g, j] = total
             for k in range(width // _ROWS * _ROWS, width):
-                for j in range(width):
+                for j in range(columns):
                     for r in tl.static(range(rows)):
-                        more = gates.dtype(state[first + r, k]) * gates.dtype(recurrence[way, k, column, j])
+                        more = gates.dtype(state[first + r, k]) * gates.dtype(weights[way, k, g, j])
                         gates[r, g, j] = gates[r, g, j] + more
 
     return add
@@ -103,17 +106,24 @@ def _finishing(kind: DType, width: Extent) -> Inline:
 
 
 def _lstm_cell(kind: DType, batches: Extent, width: Extent, over_gates: object) -> Inline:
-    """A step of some rows of a batch, from row `at` on; `over_gates` is the loop that goes through the gates."""
-    add, finish = _adding(width), _finishing(kind, width)
+    """A step of some rows of a batch, from row `at` on.
+
+    `over_gates` is the loop that goes through the gates; where these have no workers, all are columns of a single one.
+    """
+    parts, size = (1, 4 * width) if over_gates is range else (4, width)
+    add, finish = _adding(width, size), _finishing(kind, width)
 
     @tl.inline
     def step(gates, of_gates, last_cell, last_hidden, weights, y, t, way, at, rows):
         first = way * batches + at
-        for g in over_gates(4):
+        mine = tl.view(gates, kind[rows, parts, size])
+        theirs = tl.view(of_gates, of_gates.dtype[of_gates.shape[0], batches, of_gates.shape[2], parts, size])
+        factors = tl.view(weights, weights.dtype[weights.shape[0], width, parts, size])
+        for g in over_gates(parts):
             for r in range(rows):
-                for j in range(width):
-                    gates[r, g, j] = kind(of_gates[t, at + r, way, g, j])
-            add(gates, g, last_hidden, first, rows, weights, way, g)
+                for j in range(size):
+                    mine[r, g, j] = kind(theirs[t, at + r, way, g, j])
+            add(mine, g, last_hidden, first, rows, factors, way)
         finish(gates, last_cell, last_hidden, y, t, first, rows)
 
     return step
@@ -154,12 +164,12 @@ def lstm(
                 for step in range(time):
                     t, at = place(step, piece // blocks), piece % blocks * _BLOCK
                     together(several, of_gates, inner, last, weights, outputs, t, piece // blocks, at, _BLOCK)
-        if tl.static(rest):
+        if tl.static(rest > 0):
             for way in over_ways(ways):
-                gates = tl.alloc(kind[1, 4, width])
+                gates = tl.alloc(kind[rest, 4, width])
                 for step in range(time):
-                    for b in range(blocks * _BLOCK, batches):
-                        alone(gates, of_gates, inner, last, weights, outputs, place(step, way), way, b, 1)
+                    for b in range(blocks * _BLOCK, batches, rest):
+                        alone(gates, of_gates, inner, last, weights, outputs, place(step, way), way, b, rest)
 
     return lstm.ir
 
@@ -247,26 +257,31 @@ def _quantizing(width: Extent) -> Inline:
 
 
 def _gru_cell(kind: DType, batches: Extent, width: Extent, over_gates: object, *, linear_before_reset: bool) -> Inline:
-    """A step of some rows of a batch, from row `at` on; `over_gates` is the loop that goes through the first two."""
-    add = _adding(width)
+    """A step of some rows of a batch, from row `at` on; `over_gates` as for LSTM, of the first two."""
+    parts, size, columns = (1, 3 * width, 2 * width) if over_gates is range else (3, width, width)
+    add, add_last = _adding(width, columns), _adding(width, width)
 
     @tl.inline
     def step(gates, state, of_gates, biases, last, weights, y, t, way, at, rows):
         first = way * batches + at
-        for g in over_gates(2):
+        mine = tl.view(gates, kind[rows, parts, size])
+        theirs = tl.view(of_gates, of_gates.dtype[of_gates.shape[0], batches, of_gates.shape[2], parts, size])
+        constants = tl.view(biases, biases.dtype[biases.shape[0], parts, size])
+        factors = tl.view(weights, weights.dtype[weights.shape[0], width, parts, size])
+        for g in over_gates(min(2, parts)):
             for r in range(rows):
-                for j in range(width):
-                    gates[r, g, j] = kind(biases[way, g, j])
-            add(gates, g, last, first, rows, weights, way, g)
+                for j in range(columns):
+                    mine[r, g, j] = kind(constants[way, g, j])
+            add(mine, g, last, first, rows, factors, way)
             for r in range(rows):
-                for j in range(width):
-                    gates[r, g, j] = tl.sigmoid(gates[r, g, j] + kind(of_gates[t, at + r, way, g, j]), fast=True)
+                for j in range(columns):
+                    mine[r, g, j] = tl.sigmoid(mine[r, g, j] + kind(theirs[t, at + r, way, g, j]), fast=True)
         for r in range(rows):
             for j in range(width):
                 reset = kind(1) if tl.static(linear_before_reset) else gates[r, 1, j]
                 state[r, j] = reset * kind(last[first + r, j])
                 gates[r, 2, j] = kind(biases[way, 2, j])
-        add(gates, 2, state, 0, rows, weights, way, 2)
+        add_last(gates, 2, state, 0, rows, weights, way)
         for r in range(rows):
             for j in range(width):
                 after = gates[r, 1, j] if tl.static(linear_before_reset) else kind(1)
@@ -318,13 +333,13 @@ def gru(
                 for step in range(time):
                     t, at = place(step, piece // blocks), piece % blocks * _BLOCK
                     together(several, states, of_gates, biases, last, weights, outputs, t, piece // blocks, at, _BLOCK)
-        if tl.static(rest):
+        if tl.static(rest > 0):
             for way in over_ways(ways):
-                gates = tl.alloc(kind[1, 3, width])
-                state = tl.alloc(kind[1, width])
+                gates = tl.alloc(kind[rest, 3, width])
+                state = tl.alloc(kind[rest, width])
                 for step in range(time):
-                    for b in range(blocks * _BLOCK, batches):
-                        alone(gates, state, of_gates, biases, last, weights, outputs, place(step, way), way, b, 1)
+                    for b in range(blocks * _BLOCK, batches, rest):
+                        alone(gates, state, of_gates, biases, last, weights, outputs, place(step, way), way, b, rest)
 
     return gru.ir
 
@@ -337,7 +352,7 @@ def rnn(
     kind = computed_in(G.dtype)
     time, batches, _ = extents(G)
     ways, width, _ = extents(R)
-    add, (blocks, rest), place = _adding(width), _blocks(batches), _place(time, reverse=reverse)
+    add, (blocks, rest), place = _adding(width, width), _blocks(batches), _place(time, reverse=reverse)
     over_ways, _ = _loops(ways, width, 1)
 
     @tl.inline
@@ -346,7 +361,7 @@ def rnn(
         for r in range(rows):
             for j in range(width):
                 gates[r, 0, j] = kind(sums[t, at + r, way, j])
-        add(gates, 0, last, first, rows, weights, way, 0)
+        add(gates, 0, last, first, rows, weights, way)
         for r in range(rows):
             for j in range(width):
                 last[first + r, j] = last.dtype(tl.tanh(gates[r, 0, j], fast=True))
@@ -365,11 +380,11 @@ def rnn(
                 for step in range(time):
                     t, at = place(step, piece // blocks), piece % blocks * _BLOCK
                     advance(several, inputs, last, weights, outputs, t, piece // blocks, at, _BLOCK)
-        if tl.static(rest):
+        if tl.static(rest > 0):
             for way in over_ways(ways):
-                gates = tl.alloc(kind[1, 1, width])
+                gates = tl.alloc(kind[rest, 1, width])
                 for step in range(time):
-                    for b in range(blocks * _BLOCK, batches):
-                        advance(gates, inputs, last, weights, outputs, place(step, way), way, b, 1)
+                    for b in range(blocks * _BLOCK, batches, rest):
+                        advance(gates, inputs, last, weights, outputs, place(step, way), way, b, rest)
 
     return rnn.ir
