@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from random_cases import groups
+from random_cases import IS_THOROUGH, groups
 
 PRELUDE = """
 import hashlib
@@ -133,7 +133,7 @@ print(tl.graph.lower(f).func)
 # Stands before the name of each program where one process tells of all.
 MARK = "=== "
 OBJECT_CODE = "object code"
-SEEDS = range(6)
+SEEDS = range(6 if IS_THOROUGH else 4)
 # LLVM, which does not know of Python's hashes, makes object code of the same text in some of the processes.
 COMPILED = groups(len(SEEDS))
 

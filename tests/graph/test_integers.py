@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from effort import effort
+from random_cases import IS_THOROUGH
 
 import tirlite as tl
 from tirlite.codegen import Effort
@@ -83,7 +84,9 @@ KINDS = {
 @pytest.mark.parametrize("name", LAYERS)
 def test_sums_are_exact(name: str, target: str) -> None:
     shape, of, attrs = LAYERS[name]
-    for kind, weight, threads in KINDS[target]:
+    # Every second layer is of every second kind.
+    kinds = KINDS[target] if IS_THOROUGH else KINDS[target][[*LAYERS].index(name) % 2 :: 2]
+    for kind, weight, threads in kinds:
         f = layer(kind, weight, shape, of, **attrs)
         x = extremes(np.random.default_rng(1), kind, shape)
         made = compile(f, threads=threads, target=tl.Target.host() if target == "host" else tl.Target(target))

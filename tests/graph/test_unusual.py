@@ -27,7 +27,7 @@ from tirlite.graph import (
 )
 from tirlite.graph.types import substituted
 
-PLANNERS = ("graph", "auto", "per_shape")
+PLANNERS = ("auto", "per_shape")
 Arrays = Sequence[np.ndarray]
 Case = tuple[Function, Sequence[Arrays]]
 

@@ -5,6 +5,7 @@ from random import Random
 
 import pytest
 from every import every
+from random_cases import groups
 
 from tirlite.plan.search.descent import minimise
 from tirlite.plan.search.engine import Limits, PythonEngine
@@ -91,7 +92,7 @@ def assert_valid(items, packing):
 
 @every("seed", range(40))
 def test_it_finds_what_trying_all_orders_finds(seed):
-    for number in range(25):
+    for number in groups(100):
         items = random_items(Random(1000 * seed + number))
         packing = minimise(items, PythonEngine(), Limits(ENOUGH))
         wanted = best_height(items)
