@@ -296,3 +296,9 @@ def test_lines_of_other_lengths_are_told_with_all_that_is_wrong() -> None:
         read_csv(io.StringIO(text))
     told = [(message.code, message.span.line) for message in caught.value.messages if message.span is not None]
     assert told == [("bad-csv-number", 2), ("bad-csv-row", 3), ("empty-lifetime", 5), ("bad-csv-row", 6)]
+
+
+def test_an_open_file_of_other_bytes_than_utf_8_is_refused() -> None:
+    source = io.TextIOWrapper(io.BytesIO(b"id,lower,upper,size\nb\xff,0,1,4\n"), "utf-8")
+    with pytest.raises(PlanError, match="line 2 holds the byte 0xff in column 2"):
+        read_csv(source)

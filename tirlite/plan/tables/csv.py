@@ -148,7 +148,11 @@ def read_csv(
     if isinstance(source, str | PathLike):
         name, text = str(source), _decoded(str(source), Path(source).read_bytes())
     else:
-        name, text = str(getattr(source, "name", "<stream>")), source.read()
+        name = str(getattr(source, "name", "<stream>"))
+        try:
+            text = source.read()
+        except UnicodeDecodeError as error:
+            text = _decoded(name, error.object)
     wrong: list[Message] = []
     reader = _Reader.of(read_table(name, text, wrong), facts, bind or {})
     requests = tuple(reader.requests(wrong))
