@@ -19,6 +19,7 @@ from types import FrameType
 
 from fuzz.generator import generate
 from fuzz.setups import target_of
+from random_cases import IS_THOROUGH
 
 import tirlite as tl
 from tirlite.kernels import gallery
@@ -103,8 +104,8 @@ class TooSlow(BaseException):
 
 
 def texts() -> list[str]:
-    """A kernel as an author writes it; the gallery and some random programs as printed, before and after the passes."""
-    kernels = list(dict.fromkeys(case.kernel for case in gallery.CASES))
+    """A kernel as an author writes it; some of the gallery and of random programs, before and after the passes."""
+    kernels = list(dict.fromkeys(case.kernel for case in gallery.CASES))[:: 1 if IS_THOROUGH else 3]
     kernels += [tl.compile(generate(seed).func, target=target_of(1)) for seed in range(4)]
     return [WRITTEN, *(str(func) for kernel in kernels for func in (kernel.ir, kernel.lowered))]
 
