@@ -7,7 +7,7 @@ from tirlite.analysis.integers.array_bounds import is_exact_index, is_exact_size
 from tirlite.analysis.shape_plan import shape_plan
 from tirlite.ir import Add, Allocate, Buffer, Expr, IntImm, Mul, Neg, Sub, View, statements, walk
 from tirlite.record import record
-from tirlite.sizes import Proof, Size, prove_le
+from tirlite.sizes import Size, is_at_most
 
 
 @record
@@ -79,7 +79,7 @@ class _Views:
             return size
         if self._facts.space.size(expr) != size:
             return None
-        is_checked = most is not None and prove_le(0, size) is Proof.YES and prove_le(size, most) is Proof.YES
+        is_checked = most is not None and is_at_most(0, size) and is_at_most(size, most)
         return size if is_checked or is_exact_index(size, self._extents.arrays) else None
 
     def _is_polynomial(self, expr: Expr) -> bool:
@@ -100,4 +100,4 @@ def are_disjoint(a: ByteRange, b: ByteRange) -> bool:
         return not a.rows.isdisjoint(b.rows)
     if a.offset is None or a.size is None or b.offset is None or b.size is None:
         return False
-    return prove_le(a.offset + a.size, b.offset) is Proof.YES or prove_le(b.offset + b.size, a.offset) is Proof.YES
+    return is_at_most(a.offset + a.size, b.offset) or is_at_most(b.offset + b.size, a.offset)

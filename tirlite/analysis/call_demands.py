@@ -11,7 +11,7 @@ from tirlite.ir.kernel_call import DimSource, Function, KernelCall
 from tirlite.ir.rewrite import substitute
 from tirlite.ir.walk import walk
 from tirlite.record import record
-from tirlite.sizes import Dim, Proof, Size, prove_divides, prove_eq, prove_le
+from tirlite.sizes import Dim, Proof, Size, is_at_most, prove_divides, prove_eq, prove_le
 
 # Stands for the extent that is given, in the condition of a demand.
 GIVEN = Var("given")
@@ -47,7 +47,7 @@ def may_be_empty(call: KernelCall, extents: Extents) -> bool:
     for dim, value in call.callee.dims_at(dict(call.buffers())).items():
         if dim.dim is not None and dim.dim.min == 1:
             size = extents.size(value)
-            if size is None or prove_le(1, size) is not Proof.YES:
+            if size is None or not is_at_most(1, size):
                 return True
     return False
 

@@ -15,7 +15,7 @@ from tirlite.analysis.integers.definitions import Definition
 from tirlite.analysis.integers.extents import Extents
 from tirlite.analysis.integers.index_space import IndexSpace
 from tirlite.ir import Buffer, Expr, PrimFunc
-from tirlite.sizes import Proof, Size, maximum, prove_le
+from tirlite.sizes import Size, is_at_most, maximum
 from tirlite.sizes.poly import bare, varies
 from tirlite.sizes.unknown import Ends, ends, linear, unknowns_in
 
@@ -71,7 +71,7 @@ class MostBytes:
             most = self._bound(extent) if size is None else size
             if most is None:
                 return
-            yield most if prove_le(0, most) is Proof.YES else maximum(0, most)
+            yield most if is_at_most(0, most) else maximum(0, most)
 
     def _bound(self, extent: Expr) -> Size | None:
         if self._bounds is None:
@@ -87,4 +87,4 @@ class MostBytes:
 
 
 def _is_no_less(size: Size | None, than: Size) -> bool:
-    return size is not None and prove_le(than, size) is Proof.YES
+    return size is not None and is_at_most(than, size)

@@ -14,7 +14,7 @@ from tirlite.diag import Span, TirliteError
 from tirlite.graph.extents import is_equal
 from tirlite.graph.run_dims import run_dims
 from tirlite.record import record
-from tirlite.sizes import Dim, Proof, Size, dims_of, evaluate, prove_eq, prove_le, prove_lt, substitute
+from tirlite.sizes import Dim, Proof, Size, dims_of, evaluate, is_at_most, prove_eq, prove_le, prove_lt, substitute
 from tirlite.sizes.dim import Scalar
 from tirlite.sizes.extrema import Maximum, Minimum
 from tirlite.sizes.poly import Atom, Composite, Quotient, as_size, atom_of, inside_out, of_terms, terms_of
@@ -242,7 +242,7 @@ class Demands:
         """
         for dim in [each for each in self._stands if isinstance(each, Dim)]:
             size = self.now(self._stands[dim])
-            if prove_le(0, size) is Proof.YES or any(each.name == dim.name for each in dims_of(size)):
+            if is_at_most(0, size) or any(each.name == dim.name for each in dims_of(size)):
                 continue
             for other, parts in self._by_a_dim(dim - size).items():
                 limits = _limits(other, parts) if isinstance(other, Dim) else []
@@ -268,7 +268,7 @@ class Demands:
         """Of several dims that can, the last one gives way: to what is never below zero, if one of them can to that."""
         known = sorted((dim for dim in dims_of(difference) if dim.name in self._dims), key=self._place)
         found = [solution for dim in known[::-1] if (solution := _first_solved(difference, [dim]))]
-        sums = (each for each in found if all(prove_le(0, size) is Proof.YES for size in each.values()))
+        sums = (each for each in found if all(is_at_most(0, size) for size in each.values()))
         return next(sums, found[0] if found else {})
 
 
@@ -426,7 +426,7 @@ def _limits(dim: Dim, size: Size) -> list[tuple[Size, Size, bool]]:
 
 
 def _is_proved(left: Size, right: Size, is_most: bool) -> bool:
-    return prove_le(left, right) is Proof.YES if is_most else is_equal(left, right)
+    return is_at_most(left, right) if is_most else is_equal(left, right)
 
 
 def _is_refuted(left: Size, right: Size, is_most: bool) -> bool:

@@ -10,7 +10,7 @@ from tirlite.diag import GraphMessage, Span
 from tirlite.ir import Expr, i64
 from tirlite.ir.size import size_over_dims
 from tirlite.show import shown
-from tirlite.sizes import Dim, Poly, Proof, Size, as_size, evaluate, from_sympy, prove_eq, prove_le
+from tirlite.sizes import Dim, Poly, Proof, Size, as_size, evaluate, from_sympy, prove_eq
 from tirlite.sizes.poly import is_of_sympy
 
 Extent: TypeAlias = "SupportsIndex | Dim | Poly | Expr"
@@ -57,11 +57,6 @@ def shape_of(extents: Iterable[Extent], span: Span | None = None) -> Shape:
 def is_equal(a: Size, b: Size) -> bool:
     """Whether the two are proved equal for all values of the dims."""
     return a == b or prove_eq(a, b) is Proof.YES
-
-
-def is_at_most(a: Size, b: Size) -> bool:
-    """Whether `a <= b` is proved for all values of the dims."""
-    return prove_le(a, b) is Proof.YES
 
 
 def product(sizes: Iterable[Size]) -> Size:

@@ -14,7 +14,7 @@ from tirlite.diag import GraphMessage, KernelRunError, Message, Span
 from tirlite.graph.extents import product
 from tirlite.graph.types import TensorType
 from tirlite.record import record
-from tirlite.sizes import Dim, Proof, Size, SizeLike, as_size, evaluate, maximum, minimum, prove_le, upper_bound
+from tirlite.sizes import Dim, Size, SizeLike, as_size, evaluate, is_at_most, maximum, minimum, upper_bound
 from tirlite.sizes.dim import Scalar
 from tirlite.sizes.extrema import Maximum, Minimum
 from tirlite.sizes.poly import Atom, Poly, Quotient, Remainder, inside_out, terms_of
@@ -147,7 +147,7 @@ def _limit(size: SizeLike, *, is_upper: bool) -> Size | None:
             total = total + coefficient * product(as_size(each) for each in factors)
             continue
         # A product grows with each of its factors where none is negative.
-        if any(prove_le(0, each) is not Proof.YES for each in factors):
+        if any(not is_at_most(0, each) for each in factors):
             return None
         limits = [_limit_of_atom(each, is_upper=is_upper == (coefficient > 0)) for each in factors]
         known = [each for each in limits if each is not None]
@@ -163,7 +163,7 @@ def _limit_of_atom(atom: Atom, *, is_upper: bool) -> Size | None:
         return None if limit is None else _limit(limit, is_upper=is_upper)
     if not run_dims([as_size(atom)]):
         return as_size(atom)
-    if isinstance(atom, Quotient) and not run_dims([atom.operands[1]]) and prove_le(1, atom.operands[1]) is Proof.YES:
+    if isinstance(atom, Quotient) and not run_dims([atom.operands[1]]) and is_at_most(1, atom.operands[1]):
         inner = _limit(atom.operands[0], is_upper=is_upper)
         return None if inner is None else inner // atom.operands[1]
     if isinstance(atom, Remainder) and isinstance(atom.operands[1], int) and atom.operands[1] > 0:

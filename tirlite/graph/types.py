@@ -13,7 +13,7 @@ from tirlite.graph.extents import Extent, Shape, is_equal, product, shape_of
 from tirlite.ir import DType, TensorType as Annotation
 from tirlite.record import record
 from tirlite.show import shown
-from tirlite.sizes import Dim, Proof, Size, maximum, prove_le, substitute
+from tirlite.sizes import Dim, Proof, Size, is_at_most, maximum, prove_le, substitute
 
 
 class NegativeGraphExtent(GraphMessage):
@@ -58,7 +58,7 @@ class TensorType:
     @property
     def elements(self) -> Size:
         """How many elements there are; an extent that may be below zero counts as zero there."""
-        return product(e if prove_le(0, e) is Proof.YES else maximum(0, e) for e in self.shape)
+        return product(e if is_at_most(0, e) else maximum(0, e) for e in self.shape)
 
     @property
     def bytes(self) -> Size:

@@ -28,7 +28,7 @@ from tirlite.ir.expr import (
     const,
 )
 from tirlite.ir.walk import walk
-from tirlite.sizes import Dim, Proof, Scalar, Size, SizeLike, as_size, dims_of, maximum, minimum, prove_le
+from tirlite.sizes import Dim, Scalar, Size, SizeLike, as_size, dims_of, is_at_most, maximum, minimum
 from tirlite.sizes.extrema import Maximum, Minimum
 from tirlite.sizes.poly import Atom, Poly, Quotient, Remainder, Terms, inside_out, is_of_sympy, terms_of
 from tirlite.sizes.terms import Origin
@@ -187,9 +187,9 @@ def _combined(expr: Expr, a: Size, b: Size) -> Size | None:
         case Max():
             return maximum(a, b)
         # The IR gives a division by zero a value; a size has none.
-        case FloorDiv() if prove_le(1, b) is Proof.YES:
+        case FloorDiv() if is_at_most(1, b):
             return a // b
-        case FloorMod() if prove_le(1, b) is Proof.YES:
+        case FloorMod() if is_at_most(1, b):
             return a % b
     return None
 

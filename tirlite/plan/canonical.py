@@ -18,7 +18,7 @@ from tirlite.plan.order import Order, drawn, samples
 from tirlite.plan.plan import Plan
 from tirlite.plan.problem import Problem
 from tirlite.record import record
-from tirlite.sizes import Dim, Proof, Size, dims_of, prove_le, substitute
+from tirlite.sizes import Dim, Size, dims_of, is_at_most, substitute
 from tirlite.sizes.poly import Atom, inside_out, terms_of
 from tirlite.sizes.terms import spell
 
@@ -49,9 +49,9 @@ def planned(problem: Problem, strategy: Callable[[Problem], Plan]) -> Plan:
 
 def _is_better(problem: Problem, one: Plan, other: Plan) -> bool:
     """Whether one plan takes less: at all values of the dims, or else at most of some."""
-    if prove_le(other.total, one.total) is Proof.YES:
+    if is_at_most(other.total, one.total):
         return False
-    if prove_le(one.total, other.total) is Proof.YES:
+    if is_at_most(one.total, other.total):
         return True
     values = Order((*samples(problem.dims, _SAMPLES), *drawn(problem.dims, _DRAWN))).values
     pairs = zip(values(one.total), values(other.total), strict=True)

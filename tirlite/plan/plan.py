@@ -13,7 +13,7 @@ from tirlite.plan.bound import lower_bound, open_bound
 from tirlite.plan.layout import Layout, demand_whole
 from tirlite.plan.problem import Problem
 from tirlite.record import cached_property, record
-from tirlite.sizes import Proof, Size, maximum, prove_le
+from tirlite.sizes import Size, is_at_most, maximum
 
 if TYPE_CHECKING:
     from tirlite.show import Styled
@@ -76,7 +76,7 @@ class Plan(Layout):
     def proved_optimal(self) -> bool:
         """Whether no plan needs fewer bytes, proved for all values of the dims."""
         is_shown = bool(self.proved_open) and self.total == self.proved_open
-        return is_shown or prove_le(self.total, self.open_bound) is Proof.YES
+        return is_shown or is_at_most(self.total, self.open_bound)
 
     @public
     def at(self, binding: Mapping[K, SupportsIndex] | None = None, /, **named: SupportsIndex) -> Plan:

@@ -213,7 +213,7 @@ def _loaded_from(loads: dict[Expr, Load], quotient: Expr) -> Expr:
 
 def _is_of_rows(loop: For, facts: Facts) -> bool:
     """Whether a loop goes through a row whose length is known before anything is done."""
-    from tirlite.sizes import Proof, prove_le
+    from tirlite.sizes import is_at_most
 
     inside = (each for each in statements(loop.body) if isinstance(each, For | While))
     is_plain = loop.kind in (ForKind.SERIAL, ForKind.PARALLEL) and loop.step == 1
@@ -222,7 +222,7 @@ def _is_of_rows(loop: For, facts: Facts) -> bool:
         return False
     size = facts.extents.size(loop.stop)
     is_given = all(node in facts.extents.given for node in walk(loop.stop) if isinstance(node, Var))
-    return size is not None and is_given and prove_le(0, size) is Proof.YES
+    return size is not None and is_given and is_at_most(0, size)
 
 
 def _is_short(loop: For | While) -> bool:

@@ -13,7 +13,7 @@ from tirlite.ir import Broadcast, Expr, Load, Ramp, Store, Sub
 from tirlite.record import record
 from tirlite.rewrite.access_rewrite import Accesses, Reindex
 from tirlite.rewrite.affine_exprs import index_expr
-from tirlite.sizes import Proof, Size, maximum, minimum, prove_le, prove_lt
+from tirlite.sizes import Proof, Size, is_at_most, maximum, minimum, prove_lt
 from tirlite.sizes.poly import Atom
 from tirlite.sizes.unknown import ends_of, is_nonnegative, linear, multiple, unknowns_in
 
@@ -53,7 +53,7 @@ def _is_less(new: Size, old: Size | None) -> bool:
     if isinstance(new, int) or old is None:
         return isinstance(new, int) and new < MUCH
     # Not `prove_lt`: where a dim is small, both may be equal.
-    return prove_le(new, old) is Proof.YES and prove_le(old, new + _LITTLE) is not Proof.YES
+    return is_at_most(new, old) and not is_at_most(old, new + _LITTLE)
 
 
 def _compact(allocation: Allocation, spans: list[Span | None], facts: Facts, accesses: Accesses) -> None:

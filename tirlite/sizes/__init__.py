@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tirlite.sizes.prove import (
         Proof as Proof,
         ceildiv as ceildiv,
+        is_at_most as is_at_most,
         lower_bound as lower_bound,
         prove_divides as prove_divides,
         prove_eq as prove_eq,

@@ -33,6 +33,11 @@ def prove_le(a: SizeLike, b: SizeLike) -> Proof:
     return _prove_nonnegative(add(terms_of(b), terms_of(a), -1))
 
 
+def is_at_most(a: SizeLike, b: SizeLike) -> bool:
+    """Whether `a <= b` is proved for all values of the dims."""
+    return prove_le(a, b) is Proof.YES
+
+
 def prove_lt(a: SizeLike, b: SizeLike) -> Proof:
     """Whether `a < b`."""
     if isinstance(a, int) and isinstance(b, int):

@@ -16,7 +16,7 @@ from tirlite.analysis.regions import by_statement, is_within, regions_between
 from tirlite.ir import Buffer, For, ForKind, Function, KernelCall, Store
 from tirlite.ir.kernel_call import closure_of
 from tirlite.record import record
-from tirlite.sizes import Proof, Size, maximum, minimum, prove_le
+from tirlite.sizes import Size, is_at_most, maximum, minimum
 
 # Stores of one statement that are tried, the first ones.
 _MOST_STORES = 8
@@ -72,14 +72,14 @@ class _Part:
 
         Where one is empty, its begin does not come before its end, and so before the begin of the other.
         """
-        if self.axis != other.axis or not (_at_most(other.low, self.high) and _at_most(self.low, other.high)):
+        if self.axis != other.axis or not (is_at_most(other.low, self.high) and is_at_most(self.low, other.high)):
             return None
         return _Part(self.axis, minimum(self.low, other.low), maximum(self.high, other.high))
 
 
 def _part(axis: int, low: Size, high: Size) -> _Part:
     """The part between two ends; there are no elements below 0."""
-    return _Part(axis, *(end if _at_most(0, end) else maximum(0, end) for end in (low, high)))
+    return _Part(axis, *(end if is_at_most(0, end) else maximum(0, end) for end in (low, high)))
 
 
 class _Cover:
@@ -98,14 +98,14 @@ class _Cover:
         if not reached:
             self.all = True
         for axis, stretch in reached.items():
-            if not stretch.stride or _at_most(1, stretch.count):
+            if not stretch.stride or is_at_most(1, stretch.count):
                 self._join(_part(axis, stretch.first, stretch.first + stretch.length))
             if stretch.stride:
                 self.blocks.append((axis, stretch))
                 self._join_blocks(axis, stretch.stride)
 
     def is_whole(self) -> bool:
-        return self.all or any(_at_most(p.low, 0) and _at_most(self.shape[p.axis], p.high) for p in self.parts)
+        return self.all or any(is_at_most(p.low, 0) and is_at_most(self.shape[p.axis], p.high) for p in self.parts)
 
     def _join(self, part: _Part) -> None:
         """Puts a part to those that it leaves no gap to."""
@@ -139,10 +139,6 @@ class _Cover:
 
 def _gap(item: tuple[int, Stretch]) -> int:
     return item[0]
-
-
-def _at_most(a: Size, b: Size) -> bool:
-    return prove_le(a, b) is Proof.YES
 
 
 class CallCoverage:
@@ -221,4 +217,4 @@ def _surely_runs(region: Region, space: IndexSpace) -> bool:
     if not isinstance(loop, For) or loop.kind not in (ForKind.SERIAL, ForKind.UNROLLED):
         return False
     count = trip_count(loop, space)
-    return count is not None and prove_le(1, count) is Proof.YES
+    return count is not None and is_at_most(1, count)

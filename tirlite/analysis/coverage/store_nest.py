@@ -10,7 +10,7 @@ from tirlite.analysis.regions import is_within, regions_between
 from tirlite.ir import LT, Buffer, Compare, Expr, For, ForKind, IfThenElse, Load, Min, Store, conjuncts
 from tirlite.ir.checked import mask_of
 from tirlite.record import record
-from tirlite.sizes import Proof, Size, ceildiv, maximum, minimum, prove_eq, prove_le
+from tirlite.sizes import Proof, Size, ceildiv, is_at_most, maximum, minimum, prove_eq
 from tirlite.sizes.poly import Atom, varies
 from tirlite.sizes.unknown import Unknown, linear, terms_in
 
@@ -61,8 +61,8 @@ class StoreNest:
             if found is not None and not found.stride:
                 # Where the loops reach beyond both ends, the conditions alone say what is written.
                 high = found.first + found.length
-                lows = lows if _at_most(found.first, 0) else [*lows, found.first]
-                highs = highs if _at_most(shape[axis], high) else [*highs, high]
+                lows = lows if is_at_most(found.first, 0) else [*lows, found.first]
+                highs = highs if is_at_most(shape[axis], high) else [*highs, high]
                 low, high = maximum(*lows) if lows else 0, minimum(*highs) if highs else shape[axis]
                 found = Stretch(low, high - low)
             elif lows or highs:
@@ -88,7 +88,7 @@ class StoreNest:
         counted: set[Atom] = {*self.counts, *([] if self.lane is None else [self.lane])}
         if len(set(used)) != len(used) or not counted.issuperset(used):
             return False
-        return all(_at_most(1, count) for counter, count in self.counts.items() if counter not in used)
+        return all(is_at_most(1, count) for counter, count in self.counts.items() if counter not in used)
 
     def _stretch(self, index: Size) -> Stretch | None:
         """Which values the index takes, if they are known to be such."""
@@ -114,7 +114,7 @@ class StoreNest:
             if isinstance(stride, int) and stride > length:
                 return Stretch(first, length, stride, count)
         # What is left over stands still at its first iteration, and must have one.
-        if not all(_at_most(0, coefficient) and _at_most(1, count) for coefficient, count in steps):
+        if not all(is_at_most(0, coefficient) and is_at_most(1, count) for coefficient, count in steps):
             return None
         return Stretch(first, length)
 
@@ -137,15 +137,15 @@ class StoreNest:
             for axis, index in enumerate(self.indices):
                 end, begin = surplus + index + 1, index - surplus
                 if not varies(end):
-                    if not _at_most(shape[axis], end):
+                    if not is_at_most(shape[axis], end):
                         found[axis][1].append(end)
                     break
                 if not varies(begin):
-                    if not _at_most(begin, 0):
+                    if not is_at_most(begin, 0):
                         found[axis][0].append(begin)
                     break
             else:
-                if varies(surplus) or not _at_most(0, surplus):
+                if varies(surplus) or not is_at_most(0, surplus):
                     return None
         return found
 
@@ -256,14 +256,10 @@ def _iterations(loop: For, space: IndexSpace) -> tuple[Size, list[Expr]] | None:
 def _continues(coefficient: Size, count: Size, length: Size) -> bool:
     """Whether `length` values in a row, moved on by `coefficient` each time, make one longer row."""
     if prove_eq(coefficient, length) is Proof.YES:
-        return _at_most(0, length)
-    return _at_most(0, coefficient) and _at_most(coefficient, length) and _at_most(1, count)
+        return is_at_most(0, length)
+    return is_at_most(0, coefficient) and is_at_most(coefficient, length) and is_at_most(1, count)
 
 
 def _store_of(touch: Touch) -> Store:
     assert isinstance(touch.node, Store)
     return touch.node
-
-
-def _at_most(a: Size, b: Size) -> bool:
-    return prove_le(a, b) is Proof.YES

@@ -15,7 +15,7 @@ from math import prod
 
 from tirlite.ir import i64
 from tirlite.record import record
-from tirlite.sizes import Dim, Proof, Size, dims_of, prove_le
+from tirlite.sizes import Dim, Size, dims_of, is_at_most
 from tirlite.sizes.extrema import Maximum, Minimum
 from tirlite.sizes.poly import Atom, Product, Terms, inside_out, terms_of
 from tirlite.sizes.terms import accumulate, multiply
@@ -115,7 +115,7 @@ def stays_exact(low: Size | None, high: Size | None, extent: Size | None = None)
     """
     if low is None or high is None:
         return False
-    if extent is not None and _at_most(-extent - _SLACK, low) and _at_most(high, 2 * extent + _SLACK):
+    if extent is not None and is_at_most(-extent - _SLACK, low) and is_at_most(high, 2 * extent + _SLACK):
         return True
     return magnitude(low) < _LIMIT and magnitude(high) < _LIMIT
 
@@ -148,10 +148,6 @@ def is_exact_index(size: Size, arrays: ArrayBounds) -> bool:
 def may_be_anything(dim: Dim) -> bool:
     """Whether arithmetic with a dim may wrap around: it is a scalar parameter that no facts hold to a bound."""
     return dim.low <= -_LIMIT or (dim.high is not None and dim.high >= _LIMIT)
-
-
-def _at_most(a: Size, b: Size) -> bool:
-    return prove_le(a, b) is Proof.YES
 
 
 def magnitude(size: Size, arrays: ArrayBounds = NO_ARRAYS) -> int:

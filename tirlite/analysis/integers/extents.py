@@ -16,7 +16,7 @@ from tirlite.ir import Allocate, AttrStmt, Buffer, Expr, IntImm, Let, PrimFunc, 
 from tirlite.ir.shapes import constant_bytes
 from tirlite.ir.size import Combination, expr_of, size_of_expr, value_of
 from tirlite.record import cached_property
-from tirlite.sizes import Dim, Proof, Scalar, Size, maximum, prove_le
+from tirlite.sizes import Dim, Scalar, Size, is_at_most, maximum
 from tirlite.sizes.terms import Origin
 
 
@@ -111,4 +111,4 @@ def known_values(func: PrimFunc, given: Mapping[Var, int]) -> dict[Var, int]:
 def _at_least_zero(size: Size) -> Size:
     if isinstance(size, int):
         return max(size, 0)
-    return size if prove_le(0, size) is Proof.YES else maximum(0, size)
+    return size if is_at_most(0, size) else maximum(0, size)

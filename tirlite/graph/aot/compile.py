@@ -16,7 +16,7 @@ from tirlite.graph.known.lowered import LoweredFront, keep_lowered, known_lowere
 from tirlite.plan.collection import collection_paused
 from tirlite.plan.order import samples
 from tirlite.record import cached_property, record
-from tirlite.sizes import Proof, Size, evaluate, prove_le
+from tirlite.sizes import Size, evaluate, is_at_most
 from tirlite.solver import options as default_options
 
 if TYPE_CHECKING:
@@ -215,7 +215,7 @@ def is_smaller(new: Lowered, old: Lowered, dims: Sequence[Dim], options: Options
     first, second = map(_total, kernels)
     if first is None or second is None:
         return first is not None
-    return prove_le(first, second) is Proof.YES and prove_le(second, first) is not Proof.YES
+    return is_at_most(first, second) and not is_at_most(second, first)
 
 
 def _total(kernel: Kernel) -> Size | None:

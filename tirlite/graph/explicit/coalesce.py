@@ -35,7 +35,7 @@ from tirlite.graph.explicit.instructions import (
 from tirlite.ir import Steps, run
 from tirlite.plan import Plan, Pool, Problem, Request, solve
 from tirlite.record import record
-from tirlite.sizes import Dim, Proof, Size, dims_of, prove_le, round_up, substitute
+from tirlite.sizes import Dim, Size, dims_of, is_at_most, round_up, substitute
 from tirlite.sizes.poly import atom_of
 
 
@@ -283,6 +283,5 @@ def _counts_as_one(size: Size) -> bool:
     stand_ins = {dim: other + 0 for dim, other in loose.items()}
     weak = substitute(size, stand_ins)
     return all(
-        prove_le(substitute(weak, {dim: 0}), substitute(weak, {dim: dim.multiple_of})) is Proof.YES
-        for dim in loose.values()
+        is_at_most(substitute(weak, {dim: 0}), substitute(weak, {dim: dim.multiple_of})) for dim in loose.values()
     )

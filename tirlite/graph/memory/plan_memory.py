@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from tirlite.diag import GraphMessage, public
 from tirlite.graph.expr import Expr, FunctionNode
-from tirlite.graph.extents import is_at_most, is_equal
+from tirlite.graph.extents import is_equal
 from tirlite.graph.memory.problem import Values, problem_of, values_of
 from tirlite.graph.program import program
 from tirlite.plan import Plan, Problem, Request, solve
@@ -24,7 +24,7 @@ from tirlite.plan.strategy import is_count
 from tirlite.record import record
 from tirlite.rewrite.options import OptionType
 from tirlite.show import shown
-from tirlite.sizes import Size, maximum
+from tirlite.sizes import Size, is_at_most, maximum
 
 # How many times as large as a request a storage may be, or as small, where nothing else is asked for.
 MATCH_RANGE = 16

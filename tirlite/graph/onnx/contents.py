@@ -21,7 +21,7 @@ from tirlite.graph.operators.arrangement import Slice, Split
 from tirlite.graph.types import TensorType
 from tirlite.ir import DType, TypeCode
 from tirlite.record import record
-from tirlite.sizes import Proof, Size, as_size, prove_le
+from tirlite.sizes import Size, as_size, is_at_most
 
 Contents = npt.NDArray[Any]
 
@@ -144,7 +144,7 @@ class Ratio:
     @property
     def truncated(self) -> Ratio | None:
         """Rounded to zero, as casts to integers do."""
-        return self.floored if self.by == 1 or prove_le(0, self.size) is Proof.YES else None
+        return self.floored if self.by == 1 or is_at_most(0, self.size) else None
 
     @property
     def ceiled(self) -> Ratio:
@@ -209,7 +209,7 @@ def _limited(ratio: Ratio, most: int) -> Ratio:
     """The ratio, whose size is to be at most this number too."""
     least = min([most, *(each.most for each in ratio.limits if each.size == ratio.size)])
     others = [each for each in ratio.limits if each.size != ratio.size]
-    own = [] if prove_le(ratio.size, least) is Proof.YES else [Limit(ratio.size, least)]
+    own = [] if is_at_most(ratio.size, least) else [Limit(ratio.size, least)]
     return Ratio(ratio.size, ratio.by, (*others, *own))
 
 
@@ -247,7 +247,7 @@ def _quotient(a: Ratio, b: Ratio, dtype: DType) -> Ratio | None:
 
 def _tried(a: Ratio, times: int, by: int, dtype: DType, floats: Callable[[Array], Array]) -> Ratio | None:
     """`a * times / by`, as long as the floats are rounded to the same integers: it is tried for the first ones."""
-    if prove_le(0, a.size) is not Proof.YES:
+    if not is_at_most(0, a.size):
         return None
     if by & (by - 1) == 0:
         return _reduced(a.size * times, by, _limited(a, _exact(dtype) // max(times, 1)))

@@ -22,7 +22,7 @@ from tirlite.graph.op import Op, Reshape
 from tirlite.graph.operators.elementwise import Cast
 from tirlite.graph.operators.reduction import Reduce
 from tirlite.graph.types import TensorType, tensors
-from tirlite.sizes import Proof, Size, maximum, minimum, prove_eq, prove_le, prove_lt
+from tirlite.sizes import Proof, Size, is_at_most, maximum, minimum, prove_eq, prove_le, prove_lt
 
 # Constants of more elements are not compared by their values.
 _MOST_NUMBERS = 16
@@ -207,7 +207,7 @@ def _divided(a: Any, b: Any) -> Size | None:
         return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
     if prove_lt(0, b) is not Proof.YES:
         return None
-    if prove_le(0, a) is Proof.YES:
+    if is_at_most(0, a):
         return a // b  # type: ignore[no-any-return]
     # One of the two is 0. Nothing may be wrong where a dim is small: how many windows fit is computed so.
     up: Size = maximum(0, a) // b
@@ -273,7 +273,7 @@ def _negative(call: Call, given: Sequence[Any]) -> tuple[Contents, ...] | None:
 
 
 def _absolute(call: Call, given: Sequence[Any]) -> tuple[Contents, ...] | None:
-    if given[0] is None or any(prove_le(0, each) is not Proof.YES for each in given[0].reshape(-1)):
+    if given[0] is None or any(not is_at_most(0, each) for each in given[0].reshape(-1)):
         return None
     return (given[0],)
 
@@ -289,7 +289,7 @@ SHAPE_ARITHMETIC: Mapping[str, Rule] = {
     "trunc_divide": _each(_divided),
     "floor_divide": _each(_floored),
     "floor_mod": _each(_remainder),
-    "trunc_mod": _each(lambda a, b: _remainder(a, b) if prove_le(0, a) is Proof.YES else None),
+    "trunc_mod": _each(lambda a, b: _remainder(a, b) if is_at_most(0, a) else None),
     "maximum": _each(maximum),
     "minimum": _each(minimum),
     "equal": _each(_SAME),

@@ -10,13 +10,13 @@ import numpy as np
 from tirlite.diag import Span
 from tirlite.graph.builder.calls import CallBuilder, Operand, operator
 from tirlite.graph.expr import Call, TupleGetItem
-from tirlite.graph.extents import Extent, Shape, is_at_most, is_equal, product, shape_of, size_of
+from tirlite.graph.extents import Extent, Shape, is_equal, product, shape_of, size_of
 from tirlite.graph.op import Array, Attrs, Axis, Lowering, Reshape, Site, Spelling, axis_of
 from tirlite.graph.operators.operands import broadcast_into, every_axis, indices, nonnegative, one_of
 from tirlite.graph.run_dims import run_dims
 from tirlite.graph.types import TensorType, TupleType
 from tirlite.record import record
-from tirlite.sizes import Proof, Size, ceildiv, maximum, minimum, prove_eq, prove_le
+from tirlite.sizes import Proof, Size, ceildiv, is_at_most, maximum, minimum, prove_eq, prove_le
 
 # What people and files write for the end of an axis, whatever its extent.
 _FAR = 2**31 - 1
@@ -161,7 +161,7 @@ def _slice_type(site: Site, attrs: Slice) -> TensorType:
         raise site.bad_attribute("a step must not be 0")
     nonnegative(site, "sizes", attrs.sizes)
     for axis, (start, size, step) in enumerate(zip(attrs.starts, attrs.sizes, attrs.steps, strict=True)):
-        if prove_le(1, size) is Proof.YES:
+        if is_at_most(1, size):
             last, extent = start + step * (size - 1), x.shape[axis]
             for index in (start, last):
                 if prove_le(0, index) is Proof.NO or prove_le(index, extent - 1) is Proof.NO:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
-from tirlite.graph.extents import Shape, is_at_most
+from tirlite.graph.extents import Shape
 from tirlite.graph.op import Attrs, Site
 from tirlite.graph.types import TensorType
 from tirlite.ir import DType, i32, i64
 from tirlite.record import record
-from tirlite.sizes import Proof, Size, prove_eq, prove_le
+from tirlite.sizes import Proof, Size, is_at_most, prove_eq, prove_le
 
 
 @record

@@ -27,7 +27,7 @@ from tirlite.plan.search.sections import Item
 from tirlite.plan.strategies.pack import pack
 from tirlite.plan.strategy import DEFAULT, Effort
 from tirlite.record import record
-from tirlite.sizes import Proof, Size, maximum, prove_le
+from tirlite.sizes import Size, is_at_most, maximum
 
 # Nodes of the search where neither nodes nor seconds are given: some seconds of Python.
 BUDGET = 20_000
@@ -54,7 +54,7 @@ def exact(problem: Problem, effort: Effort = DEFAULT) -> Plan:
     found = improved(first, effort.since(start), Choices.of(problem))
     if not found.proved_optimal and found.deterministic and not (effort.stop_at_fit and stands(found)):
         packed = pack(problem)
-        if prove_le(found.total, packed.total) is not Proof.YES and stands(packed) >= stands(found):
+        if not is_at_most(found.total, packed.total) and stands(packed) >= stands(found):
             found = packed
     return replace(found, strategy="exact")
 

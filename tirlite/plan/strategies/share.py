@@ -18,7 +18,7 @@ from tirlite.plan.request import Interval, Request, joined
 from tirlite.plan.strategies.slots import Slot, slot_plan
 from tirlite.plan.strategies.tvm import MATCH_RANGE, tvm, tvm_slots
 from tirlite.record import record
-from tirlite.sizes import Proof, Size, maximum, prove_le, prove_lt
+from tirlite.sizes import Proof, Size, is_at_most, maximum, prove_lt
 
 
 @record(guarded=False)
@@ -418,7 +418,7 @@ def proved_at_most(left: Sequence[Size], right: Sequence[Size], order: Order) ->
         return False
     if len(less) + len(more) > _MOST_COMPARED:
         return False
-    return prove_le(total_of(less), total_of(more)) is Proof.YES or _covered(less, more, order)
+    return is_at_most(total_of(less), total_of(more)) or _covered(less, more, order)
 
 
 def _covered(less: Sequence[Size], more: list[Size], order: Order) -> bool:

@@ -11,7 +11,7 @@ from tirlite.plan.plan import Plan
 from tirlite.plan.problem import Problem
 from tirlite.plan.request import Pool, Request
 from tirlite.record import record
-from tirlite.sizes import Proof, Size, maximum, prove_le, round_up
+from tirlite.sizes import Size, is_at_most, maximum, round_up
 
 
 @record(frozen=False)
@@ -194,4 +194,4 @@ def groups(requests: Sequence[Request]) -> list[Slot]:
 def _joining(size: Size, room: Size) -> Decision:
     if size == room:
         return Decision(Choice.SAME)
-    return Decision(Choice.ROOM if prove_le(size, room) is Proof.YES else Choice.GROWS, room)
+    return Decision(Choice.ROOM if is_at_most(size, room) else Choice.GROWS, room)

@@ -36,7 +36,7 @@ from tirlite.rewrite.storage.storage_problem import (
     storage_problem,
     weaker_problems,
 )
-from tirlite.sizes import Proof, Size, ceildiv, prove_le, round_up
+from tirlite.sizes import Size, ceildiv, is_at_most, round_up
 
 if TYPE_CHECKING:
     from tirlite.analysis import StorageFault
@@ -149,12 +149,12 @@ def _is_less(first: _Planned, second: _Planned) -> bool:
     """Whether the one takes no more bytes at any values of the dims, and not always as many."""
     one, other = first[2].total, second[2].total
     # Not `prove_lt`: where a dim may be 0, both may be.
-    return prove_le(one, other) is Proof.YES and prove_le(other, one) is not Proof.YES
+    return is_at_most(one, other) and not is_at_most(other, one)
 
 
 def _is_less_in_slots(chosen: StorageOptions, facts: Facts, split: Facts, parts: _Planned, whole: _Planned) -> bool:
     """Whether offsets leave it open which takes less, and `share` splits, of which no plan may take more."""
-    if prove_le(whole[2].total, parts[2].total) is Proof.YES:
+    if is_at_most(whole[2].total, parts[2].total):
         return False
     slots = replace(chosen, strategy="share", capacity=None)
     try:

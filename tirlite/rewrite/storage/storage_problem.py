@@ -22,7 +22,7 @@ from tirlite.ir.shapes import least_alignment
 from tirlite.plan import Plan, Pool, Problem, Rank, Request, StorageScope
 from tirlite.plan.order import drawn, samples
 from tirlite.record import record
-from tirlite.sizes import Proof, Size, evaluate, prove_divides, prove_le, round_up, upper_bound
+from tirlite.sizes import Proof, Size, evaluate, is_at_most, prove_divides, round_up, upper_bound
 from tirlite.target import MemoryInfo, Target
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ def _request(name: str, lifetime: Lifetime, size: Size | None, memories: _Memori
             raise UnboundedInTaggedMemory(buffer.name, buffer.scope, told, span=memories.spans[buffer]).error()
         size, align = round_up(bound, info.align), max(align, info.align)
     assert size is not None
-    if info is None and lines and prove_le(LINE_BYTES, size) is Proof.YES:
+    if info is None and lines and is_at_most(LINE_BYTES, size):
         align = max(align, LINE_BYTES)
     return Request(name, size, lifetime.live, buffer.scope, align, None, pools, kind)
 

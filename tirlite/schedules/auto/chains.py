@@ -52,7 +52,7 @@ from tirlite.schedules.inline import Inline
 from tirlite.schedules.reorder import Reorder
 from tirlite.schedules.unroll_jam import UnrollJam
 from tirlite.schedules.vectorize import Vectorize
-from tirlite.sizes import Proof, prove_le
+from tirlite.sizes import is_at_most
 from tirlite.target import Processor
 
 # The rows of a tile. All temporaries of it take a part of the last cache at most: what is read and written beside them
@@ -110,7 +110,7 @@ def _small_below(facts: Facts, processor: Processor) -> int:
     if calls_in(facts.func.body) or all(isinstance(each, int) for each in sizes):
         return 0
     known = [each for each in sizes if each is not None]
-    is_little = None not in own and prove_le(sum(filter(None, own)), _TIMES * sum(known)) is Proof.YES
+    is_little = None not in own and is_at_most(sum(filter(None, own)), _TIMES * sum(known))
     return _SMALL * processor.caches[1] if is_little else 0
 
 

@@ -20,7 +20,7 @@ from tirlite.graph.op import Reshape
 from tirlite.graph.run_dims import greatest
 from tirlite.graph.types import TensorType, TupleType
 from tirlite.ir import i64
-from tirlite.sizes import Dim, Proof, Size, as_size, maximum, prove_le, substitute
+from tirlite.sizes import Dim, Size, as_size, is_at_most, maximum, substitute
 from tirlite.sizes.poly import Atom, atom_of
 
 # More steps than these are not unrolled: each is a copy of the body.
@@ -104,7 +104,7 @@ def _are_alike(t: Translation, value: Expr, state: Expr) -> bool:
 def _known_again(t: Translation, value: Expr, found: Mapping[Atom, Size]) -> Expr:
     """The value by the dims that are known before a run, where these tell that no extent of it is below zero."""
     shape = tuple(substitute(extent, found) for extent in value.shape)
-    is_known = found and all(prove_le(0, each) is Proof.YES for each in shape)
+    is_known = found and all(is_at_most(0, each) for each in shape)
     return t.b.assume(value, shape) if is_known else value
 
 

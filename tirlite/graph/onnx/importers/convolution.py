@@ -15,7 +15,7 @@ from tirlite.graph.onnx.translation import Importer, Translation
 from tirlite.graph.operators.convolution import Conv, ConvTranspose
 from tirlite.graph.operators.pooling import Pool
 from tirlite.graph.operators.windows import pads_of
-from tirlite.sizes import Proof, Size, maximum, prove_le
+from tirlite.sizes import Size, is_at_most, maximum
 
 C = TypeVar("C", Conv, Pool)
 
@@ -79,7 +79,7 @@ def _conv_transpose(t: Translation, node: Node) -> Expr:
                 # The missing elements are zeros behind the result.
                 extra = (*extra[:place], extra[place] - total, *extra[place + 1 :])
                 total = 0
-            if prove_le(0, total) is not Proof.YES:
+            if not is_at_most(0, total):
                 raise Unsupported("its result may be larger than what its operand makes")
             totals.append(total)
         less, more = [total // 2 for total in totals], [total - total // 2 for total in totals]

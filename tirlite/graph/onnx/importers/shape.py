@@ -20,7 +20,7 @@ from tirlite.graph.op import Reshape
 from tirlite.graph.operators.arrangement import Slice
 from tirlite.graph.run_dims import run_dims
 from tirlite.ir import f64, i64
-from tirlite.sizes import Proof, Size, as_size, ceildiv, maximum, prove_eq, prove_le
+from tirlite.sizes import Proof, Size, as_size, ceildiv, is_at_most, maximum, prove_eq
 
 
 def _shape(t: Translation, node: Node) -> Expr:
@@ -269,7 +269,7 @@ def _cut(t: Translation, x: Expr, axis: int, widths: Sequence[Size | Expr]) -> t
     """The operand without what widths below zero cut off, and how wide its borders are then."""
     sizes = [each for each in widths if not isinstance(each, Expr)]
     if len(sizes) == len(widths):
-        if all(prove_le(0, each) is Proof.YES for each in sizes):
+        if all(is_at_most(0, each) for each in sizes):
             return x, sizes
         first, last = (maximum(0, -each) for each in sizes)
         kept = t.b.slice(x, [first], [x.shape[axis] - last], [axis])
