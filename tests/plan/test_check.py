@@ -10,7 +10,7 @@ from every import every
 from tirlite.plan import Counterexample, Fault, Placement, Plan, Pool, Problem, Region, Request, check, solve
 from tirlite.plan.layout import addresses
 from tirlite.sizes import Dim, maximum
-from tirlite.sizes.prove import at_most
+from tirlite.sizes.prove import is_at_most
 
 check_module = import_module("tirlite.plan.check")  # the package has a function of this name
 
@@ -233,7 +233,9 @@ def test_sums_of_many_maxima_are_compared_part_by_part_up_to_a_limit(monkeypatch
         high += maximum(n * n + m * m, k)
     problem = Problem((Request("a", low, (0, 2)), Request("b", 4, (1, 3))))
     compared = []
-    monkeypatch.setattr(check_module, "at_most", lambda a, b, budget: compared.append((a, b)) or at_most(a, b, budget))
+    monkeypatch.setattr(
+        check_module, "is_at_most", lambda a, b, budget: compared.append((a, b)) or is_at_most(a, b, budget)
+    )
     verdict = check(problem, Plan.of(problem, {"a": ("arena", 0), "b": ("arena", high)}))
     assert verdict.fault is Fault.OVERLAP
     assert "not proved to lie apart" in str(verdict)

@@ -15,7 +15,7 @@ from tirlite.sizes import (
     round_up,
     upper_bound,
 )
-from tirlite.sizes.prove import at_most
+from tirlite.sizes.prove import is_at_most
 
 n, m = Dim("n"), Dim("m")
 z = Dim("z", min=0)
@@ -154,7 +154,7 @@ def test_hopeless_statements_end() -> None:
 
 def test_a_search_with_a_budget_ends_sooner() -> None:
     small, large = maximum(n, m) + 8, maximum(n + 8, m + 9)
-    assert [at_most(small, large, budget) for budget in (0, 50, None)] == [False, True, True]
+    assert [is_at_most(small, large, budget) for budget in (0, 50, None)] == [False, True, True]
 
 
 def test_what_is_proved_does_not_depend_on_which_dim_was_made_first() -> None:

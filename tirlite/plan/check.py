@@ -20,7 +20,7 @@ from tirlite.plan.request import Interval, Pool, Request
 from tirlite.plan.verdict import Counterexample, Fault, Ok
 from tirlite.record import record
 from tirlite.sizes import Dim, Proof, Size, alternatives, evaluate, prove_divides, prove_eq, round_up
-from tirlite.sizes.prove import at_most
+from tirlite.sizes.prove import is_at_most
 
 
 def pair_faults(problem: Problem, plan: Layout) -> Iterator[Counterexample]:
@@ -393,7 +393,7 @@ class _Proofs:
             return False
         for budget in _BUDGETS:
             self._left = _PARTS
-            if at_most(low, high, budget) or self._by_parts(low, high, budget):
+            if is_at_most(low, high, budget) or self._by_parts(low, high, budget):
                 return True
         return prove_le_by_cases(low, high) is Proof.YES
 
@@ -414,7 +414,7 @@ class _Proofs:
             if self._left <= 0:
                 return False
             self._left -= 1
-            self._parts[key] = low == high or at_most(low, high, budget) or self._by_parts(low, high, budget)
+            self._parts[key] = low == high or is_at_most(low, high, budget) or self._by_parts(low, high, budget)
         return self._parts[key]
 
     def below(self, lower: _Bytes, upper: _Bytes) -> bool:

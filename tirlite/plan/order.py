@@ -7,7 +7,7 @@ from random import Random
 
 from tirlite.sizes import Dim, Size
 from tirlite.sizes.evaluate import Evaluated
-from tirlite.sizes.prove import at_most
+from tirlite.sizes.prove import is_at_most
 
 
 class Order:
@@ -43,7 +43,7 @@ class Order:
         if pair not in self._proofs:
             # A proof for all values cannot exist where a sample speaks against it.
             possible = all(a <= b for a, b in zip(self.values(small), self.values(large), strict=True))
-            self._proofs[pair] = possible and at_most(small, large, self._budget)
+            self._proofs[pair] = possible and is_at_most(small, large, self._budget)
         return self._proofs[pair]
 
 

@@ -18,7 +18,7 @@ from tirlite.sizes.dim import Dim
 from tirlite.sizes.evaluate import dims_of, evaluate, sample_bindings, substitute
 from tirlite.sizes.extrema import Maximum, Minimum, alternatives
 from tirlite.sizes.poly import Product, Size, SizeLike, Terms, inside_out, terms_of
-from tirlite.sizes.prove import Proof, at_most
+from tirlite.sizes.prove import Proof, is_at_most
 
 # Dims of which cases are told apart, the first ones; the cuts of one dim; the cases in all.
 _DIMS, _CUTS, _CASES = 3, 8, 200
@@ -101,8 +101,8 @@ def _by_operands(a: SizeLike, b: SizeLike) -> bool:
     tops = alternatives(b)
     parts = alternatives(a)
     return any(
-        any(at_most(a, top, budget) for top in (*tops, b))
-        or all(any(at_most(part, top, budget) for top in tops) for part in parts)
+        any(is_at_most(a, top, budget) for top in (*tops, b))
+        or all(any(is_at_most(part, top, budget) for top in tops) for part in parts)
         for budget in _BUDGETS
     )
 

@@ -27,7 +27,7 @@ from tirlite.sizes.poly import (
     of_terms,
     terms_of,
 )
-from tirlite.sizes.prove import at_most
+from tirlite.sizes.prove import is_at_most
 from tirlite.sizes.terms import function_ident, level_above, written
 
 # Below this many sizes, proving is cheaper than sampling first.
@@ -186,7 +186,7 @@ class Maximum(_Extremum):
 
     @staticmethod
     def beyond(a: _Candidate, b: _Candidate) -> bool:
-        return all(map(ge, a.samples, b.samples)) and at_most(b.size, a.size)
+        return all(map(ge, a.samples, b.samples)) and is_at_most(b.size, a.size)
 
 
 class Minimum(_Extremum):
@@ -213,7 +213,7 @@ class Minimum(_Extremum):
 
     @staticmethod
     def beyond(a: _Candidate, b: _Candidate) -> bool:
-        return all(map(le, a.samples, b.samples)) and at_most(a.size, b.size)
+        return all(map(le, a.samples, b.samples)) and is_at_most(a.size, b.size)
 
 
 def _call(name: str, operands: Sequence[str]) -> str:

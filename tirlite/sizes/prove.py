@@ -33,9 +33,11 @@ def prove_le(a: SizeLike, b: SizeLike) -> Proof:
     return _prove_nonnegative(add(terms_of(b), terms_of(a), -1))
 
 
-def is_at_most(a: SizeLike, b: SizeLike) -> bool:
-    """Whether `a <= b` is proved for all values of the dims."""
-    return prove_le(a, b) is Proof.YES
+def is_at_most(a: SizeLike, b: SizeLike, budget: int | None = None) -> bool:
+    """Whether `a <= b` is proved: `prove_le`, where only YES counts; by a search that ends sooner, with a `budget`."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a <= b
+    return _at_least(add(terms_of(b), terms_of(a), -1), 0, budget)
 
 
 def prove_lt(a: SizeLike, b: SizeLike) -> Proof:
@@ -81,11 +83,6 @@ def upper_bound(size: SizeLike) -> int | None:
         return size
     found = _lowest(scaled(terms_of(size), -1))
     return None if found is None else -found
-
-
-def at_most(a: SizeLike, b: SizeLike, budget: int | None = None) -> bool:
-    """Whether `a <= b` is proved: `prove_le`, where only YES counts; by a search that ends sooner, with a `budget`."""
-    return _at_least(add(terms_of(b), terms_of(a), -1), 0, budget)
 
 
 def _prove_nonnegative(terms: Terms) -> Proof:

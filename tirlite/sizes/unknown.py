@@ -26,7 +26,7 @@ from tirlite.sizes.poly import (
     terms_of,
     varies,
 )
-from tirlite.sizes.prove import at_most, ceildiv
+from tirlite.sizes.prove import ceildiv, is_at_most
 from tirlite.sizes.terms import Origin, accumulate
 
 Ends: TypeAlias = "tuple[Size | None, Size | None]"
@@ -206,12 +206,12 @@ def multiple(between: Ends, factor: Size) -> Ends:
 
 def is_nonnegative(size: Size) -> bool:
     """Whether `size` is proved to be 0 or more."""
-    return size >= 0 if isinstance(size, int) else at_most(0, size)
+    return is_at_most(0, size)
 
 
 def is_positive(size: Size) -> bool:
     """Whether `size` is proved to be 1 or more."""
-    return size > 0 if isinstance(size, int) else at_most(1, size)
+    return is_at_most(1, size)
 
 
 def is_positive_beside(size: Size, other: Size) -> bool:
