@@ -12,7 +12,7 @@ from tirlite.analysis.integers.index_space import IndexSpace
 from tirlite.diag import KernelError
 from tirlite.ir import Buffer, Expr, View
 from tirlite.record import record
-from tirlite.sizes import Proof, Scalar, Size, dims_of, evaluate, is_at_most, prove_lt, substitute
+from tirlite.sizes import Proof, Scalar, Size, dims_of, evaluate, is_at_most, substitute
 from tirlite.sizes.extrema import each_of, halves_of
 from tirlite.sizes.poly import Atom, terms_of, varies
 from tirlite.sizes.unknown import ends, forms_of, is_nonnegative, narrowed, scales, unknowns_in
@@ -226,9 +226,9 @@ class Bounds:
 
 
 def _between(low: Size, high: Size, extent: Size) -> Proof:
-    if is_at_most(0, low) and prove_lt(high, extent) is Proof.YES:
+    if is_at_most(0, low) and is_at_most(high + 1, extent):
         return Proof.YES
-    is_outside = prove_lt(high, 0) is Proof.YES or is_at_most(extent, low)
+    is_outside = is_at_most(high + 1, 0) or is_at_most(extent, low)
     return Proof.NO if is_outside else Proof.UNKNOWN
 
 

@@ -331,7 +331,7 @@ def _without_factors(difference: Size) -> Size:
     common = gcd(*terms.values())
     first, *rest = terms
     for atom in first:
-        if prove_lt(0, as_size(atom)) is Proof.YES and all(atom in product for product in rest):
+        if is_at_most(1, as_size(atom)) and all(atom in product for product in rest):
             terms = {_less(product, atom): value for product, value in terms.items()}
             rest = list(terms)[1:]
     return of_terms({product: value // common for product, value in terms.items()})

@@ -216,11 +216,11 @@ def _divided(a: Any, b: Any) -> Size | None:
 
 
 def _floored(a: Any, b: Any) -> Size | None:
-    return a // b if prove_lt(0, b) is Proof.YES else None
+    return a // b if is_at_most(1, b) else None
 
 
 def _remainder(a: Any, b: Any) -> Size | None:
-    return a - a // b * b if prove_lt(0, b) is Proof.YES else None
+    return a - a // b * b if is_at_most(1, b) else None
 
 
 def _compared(proof: Callable[[Any, Any], Proof]) -> Callable[[Any, Any], bool | None]:

@@ -18,7 +18,7 @@ from tirlite.plan.request import Interval, Request, joined
 from tirlite.plan.strategies.slots import Slot, slot_plan
 from tirlite.plan.strategies.tvm import MATCH_RANGE, tvm, tvm_slots
 from tirlite.record import record
-from tirlite.sizes import Proof, Size, is_at_most, maximum, prove_lt
+from tirlite.sizes import Size, is_at_most, maximum
 
 
 @record(guarded=False)
@@ -326,7 +326,7 @@ def share(problem: Problem, match_range: int | None = None) -> Plan:
         return made
     # Slots know nothing of the padding between them, which may make those of the baseline smaller together.
     baseline = tvm(problem)
-    return replace(baseline, strategy="share") if prove_lt(baseline.total, made.total) is Proof.YES else made
+    return replace(baseline, strategy="share") if is_at_most(baseline.total + 1, made.total) else made
 
 
 def _is_padded(plan: Plan) -> bool:

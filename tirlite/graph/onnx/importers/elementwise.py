@@ -19,7 +19,7 @@ from tirlite.graph.onnx.translation import Importer, Translation
 from tirlite.graph.run_dims import run_dims
 from tirlite.graph.types import TensorType
 from tirlite.ir import DType, f64
-from tirlite.sizes import Proof, Size, prove_eq, prove_lt
+from tirlite.sizes import Proof, Size, is_at_most, prove_eq
 
 
 def _swish(t: Translation, node: Node) -> Expr:
@@ -149,7 +149,7 @@ def _refuse_zero(t: Translation, node: Node, divisor: Expr) -> None:
         if each == 0:
             raise Unsupported("it divides integers by 0")
         # Sizes are divided as such where they are positive: that a dim is, is no more than a guess.
-        if prove_lt(0, each) is Proof.YES and proof_of_most(1, each) is not Proof.YES and not run_dims((each,)):
+        if is_at_most(1, each) and proof_of_most(1, each) is not Proof.YES and not run_dims((each,)):
             t.b.demands.assume(1, each, f"{node.outputs[0]} = {node.op}", node.span, is_most=True)
 
 
