@@ -440,6 +440,21 @@ def f(x: tl.f32[k], ends: tl.i64[n + 1], y: tl.f32[n]):
     assert "masked" in str(lowered(source))
 
 
+def test_what_lanes_ask_for_where_memory_says_so_is_no_gather() -> None:
+    source = """
+n = tl.dim("n")
+
+@tl.kernel
+def f(x: tl.f32[n], on: tl.u8[n], y: tl.f32[1]):
+    for p in tl.reduce(n):
+        y[0] += tl.exp(x[p]) if on[p] != 0 else tl.f32(1)
+"""
+    assert "if on[p]" not in str(lowered(source))
+    x, on, y = np.zeros(21, np.float32), np.arange(21, dtype=np.uint8) % 2, np.zeros(1, np.float32)
+    tl.compile(tl.parse(source))(x, on, y)
+    assert y[0] == 21
+
+
 @pytest.mark.parametrize(("dtype", "wide"), [("i8", "i32"), ("f32", "f32")])
 def test_the_last_integers_follow_in_order_where_masks_of_them_are_missing(dtype: str, wide: str) -> None:
     """Of floats they never do: sums are grouped alike on every machine."""

@@ -11,7 +11,7 @@ from tirlite.analysis.facts import Facts
 from tirlite.analysis.reductions import AnyUpdate, PairUpdate, Update, pair_updates
 from tirlite.analysis.regrouping import updates_in
 from tirlite.analysis.work import has_much_to_do, mentions, sums_differences
-from tirlite.ir.checked import has_check
+from tirlite.ir.checked import has_check, unmasked
 from tirlite.ir.dtype import i64
 from tirlite.ir.expr import (
     GE,
@@ -434,7 +434,7 @@ class _Loops:
 def _gathers(stmt: Stmt) -> bool:
     """Whether a statement loads lanes from wherever others say, so that lanes that are off cost as much as the rest."""
     loads = (node for node in walk(stmt) if isinstance(node, Load) and node.indices)
-    places = (load.indices[-1] for load in loads if load.indices[-1].dtype.lanes > 1)
+    places = (unmasked(load.indices[-1]) for load in loads if load.indices[-1].dtype.lanes > 1)
     return any(isinstance(node, Load) and node.dtype.lanes > 1 for place in places for node in walk(place))
 
 
