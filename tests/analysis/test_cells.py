@@ -43,6 +43,16 @@ for i in range(1, n):
         best = i
 y[best] = 1
 ---
+for i in range(n - 1):
+    least = tl.i64(i)
+    for j in range(n - 1, i, -1):
+        if x[j] < x[least]:
+            least = tl.i64(j)
+    for j in range(i + 1, n):
+        if x[j] < x[least]:
+            least = tl.i64(j)
+    y[least] = 1
+---
 last = tl.i64(0)
 for i in range(n):
     if x[i] > 0:

@@ -39,6 +39,19 @@ def test_all_iterations_at_once() -> None:
     )
 
 
+def test_casts_to_the_type_that_is_there_hide_nothing() -> None:
+    source = """
+n = tl.dim("n")
+
+@tl.kernel
+def f(x: tl.f32[n], y: tl.f32[n]):
+    for i in range(n):
+        y[PLACE] = tl.exp(x[PLACE])
+"""
+    cast, plain = (str(tl.compile(tl.parse(source.replace("PLACE", each))).lowered) for each in ("tl.i64(i)", "i"))
+    assert cast == plain
+
+
 def test_a_step_and_a_start() -> None:
     PASS.expect(
         """

@@ -8,9 +8,10 @@ from math import prod
 
 from tirlite.analysis.guarded import Access, Around
 from tirlite.analysis.integers.array_bounds import is_exact_size, stays_exact
+from tirlite.analysis.integers.cells import ends_of_variable
 from tirlite.analysis.integers.index_space import IndexSpace
 from tirlite.diag import KernelError
-from tirlite.ir import Buffer, Expr, View
+from tirlite.ir import Buffer, Expr, Var, View
 from tirlite.record import record
 from tirlite.sizes import Proof, Scalar, Size, dims_of, evaluate, is_at_most, substitute
 from tirlite.sizes.extrema import each_of, halves_of
@@ -180,7 +181,11 @@ class Bounds:
 
     def _proved(self, index: Expr, extent: Expr) -> Proof:
         size = self.space.extents.size(extent)
-        low, high = ends(self.space.size(index, self.space.lane(index.dtype.lanes)))
+        definition = self.space.definitions.of(index) if isinstance(index, Var) else None
+        if definition is not None and definition.loop is not None:
+            low, high = ends_of_variable(definition.loop, self.space)
+        else:
+            low, high = ends(self.space.size(index, self.space.lane(index.dtype.lanes)))
         if size is None or low is None or high is None:
             return Proof.UNKNOWN
         between = (low, high, size)

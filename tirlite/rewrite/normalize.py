@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from tirlite.ir.demand import pass_call
-from tirlite.ir.expr import Binary, Buffer, FloatImm, IntImm, LetExpr, Load, Var
+from tirlite.ir.expr import Binary, Buffer, Cast, FloatImm, IntImm, LetExpr, Load, Var
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.node import Node
 from tirlite.ir.stmt import Allocate, AttrKey, AttrStmt, For, Let, SeqStmt, Stmt, View
@@ -29,7 +29,10 @@ _ATOMS: frozenset[type[Node]] = frozenset((IntImm, FloatImm, Var))
 
 @record
 class Normalize:
-    """Makes definitions unique, and storage_scope and volatile_scope fields of their buffers."""
+    """Makes definitions unique, and storage_scope and volatile_scope fields of their buffers; drops idle casts.
+
+    `x[tl.i64(i)]`, where `i` has that type, is `x[i]`.
+    """
 
     name: str = "normalize"
 
@@ -108,8 +111,8 @@ def _attributes_to_fields(func: PrimFunc) -> PrimFunc:
     return rewrite(renamed, {AttrStmt: drop})
 
 
-def _definitions(root: Node) -> list[Buffer | Var]:
-    """What is defined below `root`, as often as it is, in no order."""
+def _definitions(root: Node, idle: list[Cast] | None = None) -> list[Buffer | Var]:
+    """What is defined below `root`, as often as it is, in no order. `idle` gets the casts that change no type."""
     found: list[Buffer | Var] = []
     stack = [root]
     while stack:
@@ -127,12 +130,19 @@ def _definitions(root: Node) -> list[Buffer | Var]:
             found.append(node.buffer)  # type: ignore[attr-defined]
         elif kind in _OF_VARIABLES:
             found.append(node.var)  # type: ignore[attr-defined]
+        elif idle is not None and kind is Cast and node.value.dtype == node.dtype:  # type: ignore[attr-defined]
+            idle.append(node)  # type: ignore[arg-type]
         stack += node.children()
     return found
 
 
 def _unique_definitions(func: PrimFunc) -> PrimFunc:
-    defined = _definitions(func.body)
+    idle: list[Cast] = []
+    defined = _definitions(func.body, idle)
+    if idle:
+        from tirlite.ir import rewrite
+
+        func = rewrite(func, {Cast: lambda cast: cast.value if cast.value.dtype == cast.dtype else cast})
     if len(set(defined)) == len(defined):
         return func
     from tirlite.rewrite.renamer import Renamer

@@ -21,8 +21,8 @@ from tirlite.ir.trampoline import Steps, run
 from tirlite.ir.walk import statements, walk
 from tirlite.record import record
 from tirlite.sizes import Size, ceildiv, maximum, minimum, substitute
-from tirlite.sizes.poly import Atom
-from tirlite.sizes.unknown import Unknown, ends, is_nonnegative, is_positive, linear, unknowns_in
+from tirlite.sizes.poly import Atom, varies
+from tirlite.sizes.unknown import Ends, Unknown, ends, is_nonnegative, is_positive, linear, unknowns_in
 
 Values: TypeAlias = dict[Buffer, Size]
 
@@ -31,14 +31,18 @@ _MOST_STEPS = 20_000
 _SERIAL = (ForKind.SERIAL, ForKind.UNROLLED, ForKind.REDUCE)
 
 
-class Space(Protocol):
-    """Sizes of expressions, in which loads of locals are what is said here so far."""
-
-    extents: Extents
+class Sizes(Protocol):
+    """Sizes of expressions."""
 
     def size(self, expr: Expr) -> Size: ...
 
     def is_exact(self, value: Size) -> bool: ...
+
+
+class Space(Sizes, Protocol):
+    """The same, in which loads of locals are what is said here so far."""
+
+    extents: Extents
 
     def implied(self, condition: Expr, *, holds: bool = True) -> Iterable[Size]: ...
 
@@ -136,6 +140,16 @@ def follow(func: PrimFunc, cells: frozenset[Buffer], space: Space, known: Known)
         known.moved.clear()
 
 
+def ends_of_variable(loop: For, space: Sizes) -> Ends:
+    """The ends of a loop's variable: counted from a start that moves, it stays in front of where the loop stops."""
+    first, last = space.size(loop.start), space.size(loop.stop)
+    plain = ends(space.size(loop.var))
+    if not (varies(first) and space.is_exact(first) and space.is_exact(last)):
+        return plain
+    low, high = (ends(first)[0], ends(last - 1)[1]) if loop.step > 0 else (ends(last + 1)[0], ends(first)[1])
+    return plain[0] if low is None else low, plain[1] if high is None else high
+
+
 class _Walk:
     def __init__(self, cells: frozenset[Buffer], space: Space, known: Known) -> None:
         self.cells = cells
@@ -145,6 +159,7 @@ class _Walk:
         self._left = _MOST_STEPS
         self._wider: dict[Atom, Size] = {}  # of what was narrowed by a test, what it was
         self._stored: dict[Loop, frozenset[Buffer]] = {}
+        self._reached: dict[Size, Ends] = {}  # ends of the variables of loops
 
     def block(self, stmt: Stmt, values: Values) -> Steps[Values]:
         """The values behind a statement, given those in front of it."""
@@ -226,13 +241,14 @@ class _Walk:
             either = plain + self._between(cell, min(low, 0), max(high, 0))
             if self.space.is_exact(either):
                 return either
-        return self._between(cell, *_hull(a, b))
+        return self._between(cell, *self._hull(a, b))
 
     def _loop(self, loop: Loop, values: Values) -> Steps[Values]:
         self._note(loop, values) if isinstance(loop, For) else None
         cells = [cell for cell in self._stored_in(loop) if cell in values]
         clock = None
         if isinstance(loop, For):
+            self._reached[self.space.size(loop.var)] = ends_of_variable(loop, self.space)
             clock = _Clock(None, self.space.counter(loop) + 0, self.space.counter(loop).high) if cells else None
         guesses = {cell: self._first_guess(loop, cell, values[cell], clock) for cell in cells}
         mark = self.space.mark()
@@ -253,6 +269,17 @@ class _Walk:
             self._tell_moves(loop, turn, values, clock)
         return {**values, **{cell: self._left_with(turn, cell, values, clock) for cell in cells}}
 
+    def _ends(self, value: Size) -> Ends:
+        return self._reached[value] if value in self._reached else ends(value)
+
+    def _hull(self, a: Size, b: Size) -> Ends:
+        """Ends that hold for both."""
+        (low, high), (least, most) = self._ends(a), self._ends(b)
+        return (
+            None if low is None or least is None else minimum(low, least),
+            None if high is None or most is None else maximum(high, most),
+        )
+
     def _settled(self, loop: Loop, values: Values, guesses: dict[Buffer, _Guess]) -> Steps[_Turn]:
         """Any one iteration, with guesses that it bears out; those that it does not are mended, a few times at most."""
         outer = self.loop
@@ -270,7 +297,9 @@ class _Walk:
                 cell: self._mended(guess, values[cell], start[cell], behind[cell]) for cell, guess in guesses.items()
             }
             if mended == guesses:
-                closed = {cell: _closed(guess, values[cell], behind[cell]) for cell, guess in guesses.items()}
+                closed = {
+                    cell: _closed(guess, self._hull(values[cell], behind[cell])) for cell, guess in guesses.items()
+                }
                 if closed == guesses or self._left < _MOST_STEPS // 2:
                     return _Turn(guesses, inside, behind)
                 mended = closed
@@ -305,7 +334,7 @@ class _Walk:
     def _first_guess(self, loop: Loop, cell: Buffer, entry: Size, clock: _Clock | None) -> _Guess:
         if isinstance(loop, For) and loop.kind not in _SERIAL:
             return _Guess(None, None)
-        low, high = ends(entry)
+        low, high = self._ends(entry)
         last = None if clock is None or clock.cell is cell else clock.last
         up, down = (0, 0) if last is None else self._moves(loop, cell)
         if last is None or low is None or high is None or (up == 0) == (down == 0):
@@ -346,7 +375,7 @@ class _Walk:
 
     def _mended(self, guess: _Guess, entry: Size, start: Size, behind: Size) -> _Guess:
         """The same guess where the end of an iteration bears it out; else another one, which asks for less."""
-        low, high = ends(behind)
+        low, high = self._ends(behind)
         if guess.move is not None:
             moved = substitute(behind, self._wider) - start
             least, most = ends(moved if guess.is_up else -moved)
@@ -388,7 +417,7 @@ class _Walk:
             moved = values[cell] + way if guess.is_up else values[cell] - way
             if self.space.is_exact(moved):
                 return moved
-        return self._between(cell, *_hull(values[cell], turn.behind[cell]))
+        return self._between(cell, *self._hull(values[cell], turn.behind[cell]))
 
 
 def _narrowed(fact: Size, known: Collection[Atom]) -> Iterator[tuple[Unknown, Unknown]]:
@@ -408,22 +437,13 @@ def _narrowed(fact: Size, known: Collection[Atom]) -> Iterator[tuple[Unknown, Un
             yield atom, replace(atom, high=high if atom.high is None else minimum(atom.high, high))
 
 
-def _closed(guess: _Guess, entry: Size, behind: Size) -> _Guess:
+def _closed(guess: _Guess, between: Ends) -> _Guess:
     """A guess with an open end, closed by what an iteration ends with: once, as what comes of it is no better."""
     if guess.move is not None or not guess.is_open or guess.is_closed or guess.tries == 0:
         return guess
-    low, high = _hull(entry, behind)
+    low, high = between
     first, last = low if guess.low is None else guess.low, high if guess.high is None else guess.high
     return guess if (first, last) == (guess.low, guess.high) else _Guess(first, last, tries=guess.tries, is_closed=True)
-
-
-def _hull(a: Size, b: Size) -> tuple[Size | None, Size | None]:
-    """Ends that hold for both."""
-    (low, high), (least, most) = ends(a), ends(b)
-    return (
-        None if low is None or least is None else minimum(low, least),
-        None if high is None or most is None else maximum(high, most),
-    )
 
 
 def _unknowns(size: Size) -> int:
