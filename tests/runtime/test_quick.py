@@ -370,6 +370,39 @@ def test_extents_of_a_dim_times_a_number_plus_another_are_called_quickly() -> No
         halved(*given(13, 5, 4, 6))
 
 
+def test_extents_computed_from_dims_are_compared() -> None:
+    @tl.kernel
+    def pooled(x: tl.f32[n, m], y: tl.f32[(n - 5) // 3 + 2, 2 * (m // 2), n * m - 7 + n], z: tl.f32[m, n + m]):
+        for i in range(m // 2):
+            y[0, 2 * i + 1, 0] = x[0, i]
+        z[0, 0] = 1
+
+    def given(rows: int, columns: int, *more: int) -> tuple[np.ndarray, ...]:
+        right = ((rows - 5) // 3 + 2, columns // 2 * 2, rows * columns - 7 + rows, columns, rows + columns)
+        a, b, c, d, e = (max(each + extra, 0) for each, extra in zip(right, more or (0,) * 5, strict=True))
+        return np.ones((rows, columns), np.float32), np.zeros((a, b, c), np.float32), np.zeros((d, e), np.float32)
+
+    call = quick_of(pooled, *given(5, 4))
+    for rows, columns in ((5, 4), (2, 7), (3, 9), (10, 3), (11, 2)):
+        arrays = given(rows, columns)
+        assert call(*arrays) is None
+        assert arrays[1][0, 1, 0] == 1
+        for axis in range(5):
+            for more in (-1, 1):
+                wrong = given(rows, columns, *(more if each == axis else 0 for each in range(5)))
+                assert call(*wrong) is NotImplemented
+
+
+def test_extents_of_dims_that_later_arrays_tell_are_for_python() -> None:
+    @tl.kernel
+    def before(y: tl.f32[n // 2], x: tl.f32[n]):
+        for i in range(n // 2):
+            y[i] = x[2 * i]
+
+    before(np.ones(2, np.float32), np.ones(5, np.float32))
+    assert before._version.executable.quick() is None
+
+
 @tl.kernel
 def mixed(x: tl.f32[n, m], line: tl.f32[m], cell: tl.f64[()], y: tl.f32[n, m]):
     for i in range(n):

@@ -20,7 +20,7 @@ import numpy as np
 from tirlite.codegen.llvm.quick_blocks import MOST_OPERANDS, MOST_REALS
 from tirlite.codegen.llvm.quick_call import API, QUICK_CALL, ArrayOffsets, quick_text
 from tirlite.gate import GATE
-from tirlite.ir import IntImm, Var
+from tirlite.ir import IntImm, Var, walk
 from tirlite.record import record
 from tirlite.runtime.artifact.artifact import library_of
 from tirlite.runtime.cache.entries import code_called
@@ -90,10 +90,10 @@ def quick_call(
     """What calls the kernel at the address `kernel`, which takes the arrays and the dims of `signature` and no more.
 
     With `strides` the kernel takes so many parameters before these: those that `rewrite.strided` puts there, which
-    callers do not give. With `temporaries` it takes their address behind these. None where an extent is other than a
-    number or a dim, times a number and plus another; where there are too many parameters, or floats of 16 bits among
-    them; and where Python or NumPy lay out their objects in unknown ways. The code at `kernel`, and what calls are
-    handed on to, must stay as long as the result is used.
+    callers do not give. With `temporaries` it takes their address behind these. None where an extent is no number, nor
+    tells a dim, and is not computed from dims that arrays before it tell, see `program_of`; where there are too many
+    parameters, or floats of 16 bits among them; and where Python or NumPy lay out their objects in unknown ways. The
+    code at `kernel`, and what calls are handed on to, must stay as long as the result is used.
     """
     scalars = signature.scalars[strides:]
     reals = [scalar for scalar in scalars if scalar.var.dtype.is_float]
@@ -109,9 +109,10 @@ def quick_call(
         return None
     if sum(map(_moved, signature.arrays)) != strides:
         return None
-    shapes = [_axes(array, signature) for array in signature.arrays]
-    dims = {~slot for slot in range(len(signature.dims))}
-    if None in shapes or {extent for axes in shapes for extent, _, _ in axes or () if extent < 0} != dims:
+    programs: list[int] = []
+    shapes = [_axes(array, signature, programs) for array in signature.arrays]
+    named = {~extent for axes in shapes for extent, _, _ in axes or () if ~MOST_OPERANDS < extent < 0}
+    if None in shapes or named != {*range(len(signature.dims))}:
         return None
     # What all kernels of the process share is made by one thread: what a second one made would be freed while in use.
     with GATE.inside(quick_call):
@@ -122,7 +123,7 @@ def quick_call(
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype = ctypes.py_object
     make.argtypes = (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
-    words = _description(signature, kernel, strides, temporaries, serves or Serves())
+    words = _description(signature, kernel, strides, temporaries, serves or Serves(), programs)
     params = {scalar.position: _number(scalar) for scalar in scalars}
     for array, axes in zip(signature.arrays, shapes, strict=True):
         parts = zip(*(axes or ()), strict=True)
@@ -133,7 +134,12 @@ def quick_call(
 
 
 def _description(
-    signature: Signature, kernel: int, strides: int, temporaries: Temporaries | None, serves: Serves
+    signature: Signature,
+    kernel: int,
+    strides: int,
+    temporaries: Temporaries | None,
+    serves: Serves,
+    programs: list[int],
 ) -> list[int]:
     """The words that `codegen.llvm.quick_call` tells of."""
     params = len(signature.arrays) + len(signature.scalars) - strides
@@ -141,12 +147,12 @@ def _description(
     words.append(strides)
     words += [0, 0, 0] if temporaries is None else [quick_block().address, temporaries.size, temporaries.bytes]
     words += [serves.least, serves.most, id(serves.to.__self__) if serves.to is not None else 0]
-    words += [serves.elsewhere, serves.number]
+    words += [serves.elsewhere, serves.number, len(programs)]
     for var in signature.dims:
         # An empty array is for the version of the kernel for those.
         low, high, multiple = (1, None, 1) if var.dim is None else (var.dim.min, var.dim.max, var.dim.multiple_of)
         words += [max(low, 1), _LARGEST if high is None else high, multiple]
-    return words
+    return words + programs
 
 
 def _array(array: ArrayParam) -> list[int]:
@@ -166,18 +172,28 @@ def _number(scalar: ScalarParam) -> list[int]:
     return [0, own, python, python, 0, 1, 0, int(dtype.min), min(int(dtype.max), _LARGEST), 0]
 
 
-def _axes(array: ArrayParam, signature: Signature) -> list[tuple[int, int, int]] | None:
-    """The three words of each axis: `h + 2` is the number of `h` with all bits turned over, 1 and 2."""
+def _axes(array: ArrayParam, signature: Signature, programs: list[int]) -> list[tuple[int, int, int]] | None:
+    """The three words of each axis: `h + 2` is the number of `h` with all bits turned over, 1 and 2.
+
+    `programs` get the words of computed extents.
+    """
+    from tirlite.codegen.llvm.quick_extent import program_of
     from tirlite.ir.size import times_and_plus
 
     axes = {axis: (extent, 1, 0) for axis, extent in array.fixed}
     axes |= {axis: (~slot, 1, 0) for axis, slot in array.bare}
     for axis, extent in array.computed:
         found = times_and_plus(extent, signature.dims)
-        if found is None:
+        if found is not None:
+            var, factor, added = found
+            axes[axis] = ~signature.dims.index(var), factor, added
+            continue
+        program = program_of(extent, signature.dims)
+        before = {slot for each in signature.arrays if each.position < array.position for _, slot in each.bare}
+        if program is None or not {signature.dims.index(dim) for dim in walk(extent) if isinstance(dim, Var)} <= before:
             return None
-        var, factor, added = found
-        axes[axis] = ~signature.dims.index(var), factor, added
+        axes[axis] = ~(MOST_OPERANDS + len(programs)), 1, 0
+        programs += program
     return [axes[axis] for axis in range(array.rank)]
 
 

@@ -1,4 +1,8 @@
-"""Writes what repeats in the LLVM text of quick calls: loads from records, and calls with each number of operands."""
+"""Writes what repeats in the LLVM text of quick calls: loads from records, and calls with each number of operands.
+
+Integers and addresses go to a kernel in other registers than floats, or behind each other on the stack. So one kind of
+call serves kernels that take these in any order: all words, then as many floats as there are registers for them.
+"""
 
 from __future__ import annotations
 

@@ -14,17 +14,13 @@ The words of the description: the number of parameters, that of dims, the addres
 of NotImplemented and of None, and the number of strides that the kernel takes; the address of the record of that block,
 or 0, that of the function that says from numbers and dims how many bytes the kernel asks for, or 0, and else how many
 these are; the least and the most bytes of all arrays together; the address of the next version's description, or 0; the
-fault that says that a call is for the other part, or 0; the number of the version; for each dim its least and its
-largest value and what divides it; for each array the address of its dtype object, the flags that it needs, the bits of
-its address that are 0, the bytes of an element, whether it is written, its rank, how many of its axes have a stride
-that the kernel takes, for each axis its extent, or the number of its dim with all bits turned over, and then for each
-axis what that dim is multiplied by there, and what is added. A parameter that is a number has as many words as an array
-of rank 1: 0, three types that it may be given as, which are that of NumPy with the same bits, one of Python, and
-another one of Python that holds integers; the bits of a float, or 0; 1, 0, the least and the largest integer that it
-may be given, and for a float the type of NumPy that holds an f64, which it may be given as too.
-
-Integers and addresses go to a kernel in other registers than floats, or behind each other on the stack. So one kind of
-call serves kernels that take these in any order: all words, then as many floats as there are registers for them.
+fault that says that a call is for the other part, or 0; the number of the version; how many words the computed extents
+have; for each dim its least and its largest value and what divides it; those extents, see `quick_extent`; for each
+array the address of its dtype object, the flags that it needs, the bits of its address that are 0, the bytes of an
+element, whether it is written, its rank, how many of its axes have a stride that the kernel takes, for each axis its
+extent, or with all bits turned over the number of its dim, or `MOST_OPERANDS` plus where its extent is computed, and
+then for each axis what that dim is multiplied by there, and what is added. A parameter that is a number has other words
+in the place of these, see `quick_number`.
 
 A kernel that takes strides takes them first, in elements. An axis behind those with a stride has stride 1, and not all
 arrays are dense: those are for another version. What is written has each axis outside of those behind it; whether other
@@ -34,18 +30,13 @@ arrays have an element twice, or share one though their ranges meet, is for Pyth
 from __future__ import annotations
 
 from tirlite.codegen.llvm.quick_blocks import MOST_OPERANDS, MOST_REALS, calls, cases, results, with_addresses
+from tirlite.codegen.llvm.quick_extent import EXTENT_TEXT
 from tirlite.codegen.llvm.quick_number import number_text
 from tirlite.record import record
 from tirlite.target.convention import VERSIONS
 
 QUICK_CALL = "tirlite_quick"
-API = (
-    "PyEval_SaveThread",
-    "PyEval_RestoreThread",
-    "PyLong_FromLongLong",
-    "PyLong_AsLongLongAndOverflow",
-    "Py_IncRef",
-)
+API = ("PyEval_SaveThread", "PyEval_RestoreThread", "PyLong_FromLongLong", "PyLong_AsLongLongAndOverflow", "Py_IncRef")
 
 
 @record
@@ -66,6 +57,7 @@ class ArrayOffsets:
 def quick_text(at: ArrayOffsets) -> str:
     """The module with that function; the functions of Python's that it calls are those of `API`."""
     text = _TEXT.format(
+        most=MOST_OPERANDS,
         room=MOST_OPERANDS + 1,  # a number is kept in each of three places, and stays in some
         words=at.words,
         type=at.type,
@@ -84,7 +76,7 @@ def quick_text(at: ArrayOffsets) -> str:
         size_calls=calls("size", "%size.function", "%numbers", "measured"),
         sizes=results("size"),
     )
-    return with_addresses(text + number_text(at.type, at.number))
+    return with_addresses(text + number_text(at.type, at.number) + EXTENT_TEXT)
 
 
 _TEXT = """
@@ -118,9 +110,11 @@ version:
   %needs.block = icmp ne ptr %record, null
   %least.bytes = load i64, word 10 of %spec
   %most.bytes = load i64, word 11 of %spec
-  %facts = getelementptr i64, ptr %spec, i64 15
+  %program.words = load i64, word 15 of %spec
+  %facts = getelementptr i64, ptr %spec, i64 16
   %fact.words = mul i64 %dims, 3
-  %first = getelementptr i64, ptr %facts, i64 %fact.words
+  %programs = getelementptr i64, ptr %facts, i64 %fact.words
+  %first = getelementptr i64, ptr %programs, i64 %program.words
   %pointers = getelementptr i64, ptr %operands, i64 %strides
   %counted = icmp eq i64 %count, %params
   br i1 %counted, label %clear, label %refuse
@@ -236,11 +230,23 @@ axis.look:
   br i1 %is.some, label %axis.some, label %refuse
 
 axis.some:
-  br i1 %is.fixed, label %fixed, label %bound
+  %slot = xor i64 %wanted, -1
+  %is.computed = icmp sge i64 %slot, {most}
+  br i1 %is.fixed, label %right, label %named
 
-fixed:
-  %same.extent = icmp eq i64 %extent, %wanted
-  br i1 %same.extent, label %axis.step, label %refuse
+named:
+  br i1 %is.computed, label %computed, label %bound
+
+computed:
+  %program.at = sub i64 %slot, {most}
+  %program = getelementptr i64, ptr %programs, i64 %program.at
+  %computed.extent = call i64 @extent(ptr %program, ptr %values)
+  br label %right
+
+right:
+  %right.extent = phi i64 [%wanted, %axis.some], [%computed.extent, %computed]
+  %is.right = icmp eq i64 %extent, %right.extent
+  br i1 %is.right, label %axis.step, label %refuse
 
 bound:
   %factor.place = add i64 %wanted.rank, %x.next
@@ -263,7 +269,6 @@ bound.part:
 
 bound.value:
   %dim.value = phi i64 [%less, %bound.some], [%part, %bound.part]
-  %slot = xor i64 %wanted, -1
   %known = load i64, word %slot of %values
   store i64 %dim.value, ptr %known.at
   %is.new = icmp slt i64 %known, 0

@@ -1,7 +1,10 @@
 """Writes the LLVM text of the function that makes what a kernel takes of a number that a quick call is given.
 
-`number(given, wanted, bits)` has the words of a parameter, see `codegen.llvm.quick_call`, and stores its bits. The
-result is 1 for a float, 0 for an integer, and -1 for what Python is to look at: numbers of other types or out of range.
+`number(given, wanted, bits)` stores the bits. The result is 1 for a float, 0 for an integer, and -1 for what Python is
+to look at: numbers of other types or out of range. The words that say what is wanted are as many as an array of rank 1
+has, see `codegen.llvm.quick_call`: 0, three types that it may be given as, which are that of NumPy with the same bits,
+one of Python, and another one of Python that holds integers; the bits of a float, or 0; 1, 0, the least and the largest
+integer that it may be given, and for a float the type of NumPy that holds an f64, which it may be given as too.
 """
 
 from __future__ import annotations
