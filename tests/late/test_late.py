@@ -203,17 +203,16 @@ def test_a_call_loads_neither_searches_nor_proofs_nor_tables(tmp_path: Path) -> 
 def test_a_schedule_loads_the_steps_that_it_takes_alone(tmp_path: Path) -> None:
     program = VECTOR_ADD + "s = tl.schedule(add)\ns.split('i', 16)\ns.parallel('i.outer')\nprint(s)"
     steps = {"split", "annotate", "cache_write", "compute_at", "dots", "pack", "pack_padded", "rescale", "tensorize"}
-    assert {each for each in steps if f"tirlite.schedules.{each}" in loaded_by(tmp_path, program)} == {
-        "split",
-        "annotate",
-    }
+    loaded = loaded_by(tmp_path, program)
+    assert {each for each in steps if f"tirlite.schedules.{each}" in loaded} == {"split", "annotate"}
 
 
 @pytest.mark.parametrize(("function", "homes"), [("sqrt", set()), ("log", {"single", "logarithm", "exponential"})])
 def test_a_kernel_loads_the_formulas_of_its_functions_alone(tmp_path: Path, function: str, homes: set[str]) -> None:
     program = VECTOR_ADD.replace("x[i] + y[i]", f"tl.{function}(x[i])") + "add.compile()"
     formulas = {"single", "logarithm", "exponential", "trigonometry", "inverse", "single_angles", "fast", "fast_single"}
-    assert {each for each in formulas if f"tirlite.ir.functions.{each}" in loaded_by(tmp_path, program)} == homes
+    loaded = loaded_by(tmp_path, program)
+    assert {each for each in formulas if f"tirlite.ir.functions.{each}" in loaded} == homes
 
 
 @pytest.mark.parametrize("package", PACKAGES, ids=str)
