@@ -126,6 +126,11 @@ def test_columns_of_every_second_place_are_picked_by_vectors() -> None:
     assert "2, 16)]" in str(kernel(case).lowered)  # a ramp in steps of two
 
 
+def test_the_sums_of_a_single_output_are_vectors() -> None:
+    case = next(each for each in CASES if each.name == "conv-one output")
+    assert "tl.fma(tl.broadcast(" in str(kernel(case).lowered)
+
+
 def test_an_odd_number_of_bands_of_bytes_is_halved_for_workers() -> None:
     image, weights, sums = tl.u8[1, 64, 56, 56], tl.i8[64, 3, 3, 64], tl.i32[1, 64, 56, 56]
     made = conv_bytes(image, tl.u8[()], weights, tl.i32[64], sums, strides=(1, 1), pads=(1, 1, 1, 1), dilations=(1, 1))

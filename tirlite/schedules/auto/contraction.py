@@ -288,16 +288,16 @@ def names(load: Load, var: Var) -> bool:
 
 def least_sizes(nest: Contraction, tiling: Tiling) -> tuple[tuple[str, int], ...] | None:
     """What must run how often for packing to pay, where constants do not tell; None where they say that it does not."""
+    terms = prod(map(count_of, nest.terms)) if all(map(is_known, nest.terms)) else None
     if nest.is_laid or nest.lies:
-        return (
-            () if nest.dots is not None or any(not is_known(each) or count_of(each) > 1 for each in nest.rows) else None
-        )
+        has_rows = nest.dots is not None or any(not is_known(each) or count_of(each) > 1 for each in nest.rows)
+        # Of a single row LLVM makes vectors where it writes out the loops over terms.
+        return () if has_rows or (nest.is_laid and (terms is None or terms >= _FEWEST_TERMS)) else None
     if nest.is_padded:
         return ()  # nothing else takes it by vectors
     found: list[tuple[str, int]] = []
     fills = not is_known(nest.columns) or count_of(nest.columns) >= tiling.row_bytes // nest.element
     is_wide = is_known(nest.columns) and count_of(nest.columns) * nest.element >= WIDE_ROWS * tiling.row_bytes
-    terms = prod(map(count_of, nest.terms)) if all(map(is_known, nest.terms)) else None
     is_wide = is_wide and terms is not None and terms >= _FEWEST_TERMS
     if terms is not None and terms < _FEWEST_STRIDED_TERMS and not nest.is_dense:
         return None
