@@ -56,7 +56,7 @@ class Block(NamedTuple):
             (size - 1) * dilation // stride
             for size, dilation, stride in zip(window.size[-2:], window.dilations[-2:], window.strides[-2:], strict=True)
         )
-        columns = min(columns, _COLUMNS) if isinstance(columns, int) else Min(columns, as_expr(_COLUMNS))
+        columns = _even(columns) if isinstance(columns, int) else Min(columns, as_expr(_COLUMNS))
         apart, beyond = columns + aside, (below, 0 if by_rows else aside)
         heights = _heights(rows)
         extents = [high * apart if by_rows else _line(high, columns, aside) for high in heights]
@@ -93,6 +93,12 @@ class Block(NamedTuple):
     def held(self) -> Extent:
         """The elements of these."""
         return self.line + self.beyond[0] * self.apart + self.beyond[1]
+
+
+def _even(columns: int) -> int:
+    """The columns of a block, so that as few blocks as can be are about alike, and several have whole vectors."""
+    parts = -(-columns // _COLUMNS)
+    return columns if parts <= 1 else -(-columns // (parts * _LANES)) * _LANES
 
 
 def _lanes_of(columns: int, step: int) -> int:
