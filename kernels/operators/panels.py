@@ -406,6 +406,9 @@ def _of_windows(window: Window, size: int, taken: Extent, kind: DType) -> Inline
     block = Block(high, wide, wide, high * wide, ((down - 1) * row_gap, 0), by_rows=True)
     copied, held_each = block.copied, block.held
     fill = filling(replace(window, strides=(1, 1)), block, kind, whole=True)
+    # Of a loop of two iterations LLVM makes a flag, and then moves all loads in front of what they serve: such a one is
+    # joined with the loop around.
+    outer = taken if down > 1 else 1
 
     @tl.inline
     def add_up(sums, images, w, t, p):
@@ -415,15 +418,26 @@ def _of_windows(window: Window, size: int, taken: Extent, kind: DType) -> Inline
             fill(held, planes, 0, t, c, 0, 0, 0, 0)
         under = tl.view(held, kind[taken, copied, wide])
         totals = tl.view(sums, kind[rows, columns, size])
+        pairs = tl.view(w, w.dtype[w.shape[0], outer, taken * down * across // outer, size])
         for i in range(rows):
             for j in range(columns):
                 for q in range(size):
                     total = kind(0)
-                    for c in tl.reduce(taken):
-                        for r in tl.reduce(down):
-                            for s in tl.reduce(across):
-                                at = under[c, i * row_step + r * row_gap, j * step + s * gap]
-                                total += at * kind(w[p, c, r, s, q])
+                    if tl.static(across == 2 and down > 1):
+                        for c in tl.reduce(taken):
+                            for k in tl.reduce(2 * down):
+                                at = under[c, i * row_step + k // 2 * row_gap, j * step + k % 2 * gap]
+                                total += at * kind(pairs[p, c, k, q])
+                    elif tl.static(across == 2):
+                        for k in tl.reduce(2 * taken):
+                            at = under[k // 2, i * row_step, j * step + k % 2 * gap]
+                            total += at * kind(pairs[p, 0, k, q])
+                    else:
+                        for c in tl.reduce(taken):
+                            for r in tl.reduce(down):
+                                for s in tl.reduce(across):
+                                    at = under[c, i * row_step + r * row_gap, j * step + s * gap]
+                                    total += at * kind(w[p, c, r, s, q])
                     totals[i, j, q] = total
 
     return add_up

@@ -40,16 +40,18 @@ def bytes_case(name: str, rows: tuple, terms: int, columns: int, size: int) -> C
     return Case(f"product_bytes-{name}", lambda: product_bytes(*types), inputs, reference)
 
 
-def conv_case(name: str, x: tuple, outputs: int, size: int, *, groups: int = 1, k: int = 1, has_bias: bool) -> Case:
-    """A case of `convolution` with so many outputs in a panel; windows of k x 3 go by steps of (2, 1), padded."""
-    taken, window = x[1] // groups, (k, 3) if k > 1 else (1, 1)
-    attrs = Conv((2, 1) if k > 1 else (1, 1), (1, 1, 0, 1) if k > 1 else (0,) * 4, (1, 1), groups)
+def conv_case(
+    name: str, x: tuple, outputs: int, size: int, *, groups: int = 1, window: tuple = (1, 1), has_bias: bool
+) -> Case:
+    """A case of `convolution` with so many outputs in a panel; windows go by steps of (2, 1), padded."""
+    taken, is_point = x[1] // groups, window == (1, 1)
+    attrs = Conv((1, 1) if is_point else (2, 1), (0,) * 4 if is_point else (1, 1, 0, 1), (1, 1), groups)
 
     def reference(x: np.ndarray, w: np.ndarray, b: np.ndarray | None = None) -> np.ndarray:
         weights = np.moveaxis(w, -1, 1).reshape(outputs, taken, *window)
         return conv(attrs, x, weights, b)
 
-    places = x[2:] if k == 1 else ((x[2] + 1 - k) // 2 + 1, x[3])
+    places = x[2:] if is_point else ((x[2] + 1 - window[0]) // 2 + 1, x[3] + 3 - window[1])
     shapes = (x, (outputs // size, taken, *window, size), (outputs,) if has_bias else None, (x[0], outputs, *places))
     types = [None if shape is None else tl.f32[shape] for shape in shapes]
     inputs = normal(*(shape for shape in shapes[:3] if shape is not None))
@@ -95,6 +97,8 @@ CASES = (
     image_case("steps", (2, 6, 5, 4), 16, 2, {"strides": (2, 1), "pads": (1, 0, 0, 1)}),
     conv_case("alone", (1, 9, 3, 5), 64, 32, has_bias=False),
     conv_case("several images", (2, 5, 2, 5), 64, 64, has_bias=True),
-    conv_case("groups", (1, 6, 5, 5), 32, 16, groups=2, k=3, has_bias=True),
-    conv_case("groups of several images", (2, 6, 4, 3), 64, 16, groups=2, k=2, has_bias=False),
+    conv_case("groups", (1, 6, 5, 5), 32, 16, groups=2, window=(3, 3), has_bias=True),
+    conv_case("groups of several images", (2, 6, 4, 3), 64, 16, groups=2, window=(2, 3), has_bias=False),
+    conv_case("two columns", (1, 3, 3, 5), 32, 16, window=(1, 2), has_bias=True),
+    conv_case("two columns of two rows", (1, 3, 4, 5), 32, 16, window=(2, 2), has_bias=False),
 )
