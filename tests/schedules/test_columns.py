@@ -40,6 +40,46 @@ def test_columns_go_from_row_to_row_together() -> None:
                     np.testing.assert_array_equal(found, wanted)
 
 
+@tl.kernel
+def swept(a: tl.f32[t, c], y: tl.f32[t, c], z: tl.f32[t, c]):
+    """Forth and back, with what is carried along in arrays."""
+    for j in range(c):
+        z[0, j] = a[0, j] / 2
+        for i in range(1, t):
+            part = 1 / (3 - a[i, j] * z[i - 1, j])
+            z[i, j] = a[i, j] * part
+            y[i, j] = (y[i, j] - y[i - 1, j]) * part
+        y[t - 1, j] = z[t - 1, j]
+        for i in range(t - 2, -1, -1):
+            y[i, j] -= z[i, j] * y[i + 1, j]
+
+
+def test_columns_that_carry_numbers_in_arrays_go_row_by_row_however_many() -> None:
+    with effort(Effort.NONE):
+        for workers in (1, 2):
+            compiled = tl.compile(swept.ir, target=tl.Target.host(workers=workers))
+            steps = compiled.schedule.steps
+            assert sum(isinstance(step, Reorder) for step in steps) == 2
+            random = np.random.default_rng(7)
+            for sizes in ((1, 1), (2, 3), (5, 31), (3, 1100)):
+                given = [random.standard_normal(sizes).astype("f") for _ in range(3)]
+                wanted = [each.copy() for each in given]
+                compiled(*given)
+                swept.interpret(*wanted)
+                for found, right in zip(given, wanted, strict=True):
+                    np.testing.assert_array_equal(found, right)
+
+
+def test_columns_that_pass_on_nothing_go_on_as_they_are() -> None:
+    @tl.kernel
+    def doubled(x: tl.f32[t, c], y: tl.f32[t, c]):
+        for j in range(c):
+            for i in range(t):
+                y[i, j] = y[i, j] + x[i, j]
+
+    assert not any(isinstance(step, Reorder) for step in tl.compile(doubled).schedule.steps)
+
+
 @pytest.mark.parametrize(
     "step",
     [

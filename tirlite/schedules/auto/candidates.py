@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tirlite.ir import Allocate, For, ForKind, Let, Load, PrimFunc, Store, statements_of, walk
+from tirlite.ir.equal import are_equal
 from tirlite.ir.shapes import constant_bytes
 
 # Of a function with more loops than that, each step would take long.
@@ -44,15 +45,27 @@ def is_row(loop: For) -> bool:
 
 
 def is_down_columns(loop: For) -> bool:
-    """Whether an iteration of a loop carries numbers of its own through a serial loop, which does nothing but that."""
+    """Whether an iteration of a loop carries numbers through serial loops, which do nothing but that.
+
+    Numbers of its own go through one loop, and those in arrays through each of some.
+    """
     inside = [stmt for stmt in loop.body.stmts if isinstance(stmt, For)]
-    if loop.kind not in _PLAIN or loop.step != 1 or len(inside) != 1 or inside[0].kind is not ForKind.SERIAL:
+    if loop.kind not in _PLAIN or loop.step != 1 or not inside or any(e.kind is not ForKind.SERIAL for e in inside):
         return False
-    if not isinstance(loop.body.stmts[0], Allocate) or not all(
-        isinstance(e, Store | Let) for e in inside[0].body.stmts
-    ):
+    if not all(isinstance(each, Store | Let) for steps in inside for each in steps.body.stmts):
         return False
-    return all(isinstance(stmt, Allocate | Store | For) for stmt in loop.body.stmts)
+    has_own = isinstance(loop.body.stmts[0], Allocate)
+    carries = len(inside) == 1 if has_own else all(map(_reads_what_it_writes, inside))
+    return carries and all(isinstance(stmt, Allocate | Store | For) for stmt in loop.body.stmts)
+
+
+def _reads_what_it_writes(loop: For) -> bool:
+    """Whether a loop loads from an array that it stores to, at another place."""
+    stores = [stmt for stmt in loop.body.stmts if isinstance(stmt, Store)]
+    loads = [node for node in walk(loop.body) if isinstance(node, Load)]
+    return any(
+        load.buffer is store.buffer and not are_equal(load.indices, store.indices) for load in loads for store in stores
+    )
 
 
 def has_stencils(func: PrimFunc) -> bool:

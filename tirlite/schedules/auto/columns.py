@@ -6,6 +6,7 @@ then rows are read and written as they lie in memory, and what a column carries 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 from tirlite.analysis.facts import Facts
@@ -21,7 +22,8 @@ from tirlite.schedules.specialize import Specialize
 
 # So many columns go together: the more, the longer what lies in a row. Several workers are to find a block each.
 _ALONE, _SHARED = 1024, 512
-# Of fewer columns a vector or two go down by themselves, with what they carry along in registers.
+# Of fewer columns a vector or two go down by themselves, with what they carry along in registers. What is carried in
+# arrays is stored and loaded anyhow.
 _FEWEST = 64
 # What a column carries along is loaded and stored in each step; more than that is better kept in registers.
 _MOST_CARRIED = 4
@@ -32,47 +34,51 @@ def scheduled(facts: Facts, workers: int) -> Trace:
     trace = Trace(facts)
     block = _ALONE if workers == 1 else _SHARED
     for loop in [each for each in statements_of(facts.func.body, For) if is_down_columns(each)]:
-        steps = next(stmt.var for stmt in loop.body.stmts if isinstance(stmt, For))
+        steps = [stmt.var for stmt in loop.body.stmts if isinstance(stmt, For)]
         if _goes_along_rows(loop, steps) and facts.is_independent(loop):
             trace.attempt(partial(_schedule, trace, loop.var, steps, block))
     return trace
 
 
-def _goes_along_rows(loop: For, steps: Var) -> bool:
+def _goes_along_rows(loop: For, steps: Sequence[Var]) -> bool:
     """Whether columns are neighbours in all that they access, and each step of one stores an element of another row."""
     own = {stmt.buffer for stmt in loop.body.stmts if isinstance(stmt, Allocate)}
-    if not 0 < len(own) <= _MOST_CARRIED or any(each.shape or each.volatile for each in own):
+    if len(own) > _MOST_CARRIED or any(each.shape or each.volatile for each in own):
         return False
     accesses = [node for node in walk(loop.body) if isinstance(node, Load | Store) and node.buffer not in own]
     return all(_is_beside(each, loop.var, steps) for each in accesses) and any(
-        isinstance(each, Store) and any(mentions(index, steps) for index in each.indices) for each in accesses
+        isinstance(each, Store) and any(mentions(index, var) for index in each.indices for var in steps)
+        for each in accesses
     )
 
 
-def _is_beside(access: Load | Store, column: Var, steps: Var) -> bool:
+def _is_beside(access: Load | Store, column: Var, steps: Sequence[Var]) -> bool:
     """Whether what one column accesses lies beside what the next one does, in the same row, or is the same."""
     if not access.indices:
         return True
     *rows, last = access.indices
     if any(mentions(row, column) for row in rows):
         return False
-    return not mentions(last, column) or (moved_by(last, column) == 1 and not mentions(last, steps))
+    is_along = moved_by(last, column) == 1 and not any(mentions(last, var) for var in steps)
+    return is_along or not mentions(last, column)
 
 
-def _schedule(trace: Trace, columns: Var, steps: Var, block: int) -> bool:
+def _schedule(trace: Trace, columns: Var, loops: Sequence[Var], block: int) -> bool:
     """Lets the columns of each block go from row to row together."""
-    count = trace.loop(columns).values
-    if count is None:
-        trace.apply(Specialize(trace.name(columns), ((columns.name, _FEWEST),)))
-    elif len(count) < _FEWEST:
-        return False
+    if any(isinstance(stmt, Allocate) for stmt in trace.loop(columns).body.stmts):
+        count = trace.loop(columns).values
+        if count is None:
+            trace.apply(Specialize(trace.name(columns), ((columns.name, _FEWEST),)))
+        elif len(count) < _FEWEST:
+            return False
     _, inner = trace.split(columns, block)
     own: list[Buffer] = [stmt.buffer for stmt in trace.loop(inner).body.stmts if isinstance(stmt, Allocate)]
     for buffer in own:
         trace.apply(Expand(buffer.name, trace.name(inner)))
-    for behind in (True, False):
-        trace.apply(Distribute(trace.name(steps), trace.name(_around(trace, steps)), behind))
-    trace.apply(Reorder((trace.name(steps), trace.name(_around(trace, steps)))))
+    for steps in loops:
+        for behind in (True, False):
+            trace.apply(Distribute(trace.name(steps), trace.name(_around(trace, steps)), behind))
+        trace.apply(Reorder((trace.name(steps), trace.name(_around(trace, steps)))))
     trace.figures.append(f"blocks of {block} columns of `{columns.name}`, which go from row to row together")
     return True
 
