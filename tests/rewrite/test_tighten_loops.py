@@ -171,6 +171,10 @@ def test_a_loop_is_narrowed_to_its_condition(before: str, after: str) -> None:
         ),
         pytest.param(under(FORWARD, "j == i") + "\n        else:\n            y[i, j] = 0", id="all but one"),
         pytest.param(
+            under("for j in tl.parallel(m):", "j < i") + "\n        else:\n            y[i, j] = y[i, 0]",
+            id="iterations without an order, which may conflict",
+        ),
+        pytest.param(
             under(FORWARD, "j >= w[i] and j > i") + "\n        else:\n            y[i, j] = 0",
             id="one of two",
         ),

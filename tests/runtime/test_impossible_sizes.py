@@ -286,3 +286,22 @@ def test_a_shape_that_is_no_declared_multiple_is_refused(how: str) -> None:
     with pytest.raises(tl.CallError, match="dim-fact"):
         (kernel if how == "code" else kernel.interpret)(x)
     assert (x == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("memory", "debug"),
+    [
+        ("v = tl.view(x, tl.f64[n * 2305843009213693952])", False),
+        ("v = tl.view(x, tl.f64[n * 2305843009213693952])", True),
+        ("v = tl.view(x, tl.f64[max(k * k, 0) + 1])", False),
+        ("e = k * k\n    v = tl.view(x, tl.f64[max(e, 0) + 1])", False),
+        ("e = k * k\n    v = tl.alloc(tl.f64[max(e, 0) + 1])\n    v[0] = x[0]", True),
+        ("v = tl.alloc(tl.f64[n * 2305843009213693952])\n    v[0] = x[0]", True),
+    ],
+)
+def test_an_extent_that_wraps_around_is_refused(memory: str, debug: bool) -> None:  # noqa: FBT001
+    """Indices are proved to be below what it is without that."""
+    header = 'n = tl.dim("n")\n\n@tl.kernel\ndef f(x: tl.f64[n], y: tl.f64[n], k: tl.i64):\n'
+    kernel = tl.compile(tl.parse(f"{header}    {memory}\n    y[0] = v[0]\n"), debug=debug)
+    with pytest.raises(tl.TirliteError, match="does not fit into 64 bits"):
+        kernel(np.ones(8), np.zeros(8), 2**32)

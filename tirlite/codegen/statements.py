@@ -119,7 +119,8 @@ class Statements:
 
     def write(self, body: SeqStmt) -> None:
         """The statements of a function, and its end."""
-        self._sizing = _behind(body, self.storage.of(Home.HEAP))
+        views = [stmt.buffer for stmt in statements_of(body, View) if is_checked(stmt.byte_offset)]
+        self._sizing = _behind(body, (*self.storage.of(Home.HEAP), *views))
         if self.module.processor.masks_stores_slowly:
             self.environment.mixed = memory.mixed_in(body)
         run(self.block(body))
@@ -244,6 +245,15 @@ class Statements:
         behind = dict.fromkeys(node for expr in exprs for node in walk(expr))
         return found, [*values.overflows, *(self._wrapped[node] for node in behind if node in self._wrapped)]
 
+    def require_exact(self, buffer: Buffer, overflows: list[Value], extents: list[Value]) -> None:
+        """Stops where extents have wrapped around: indices are proved to be below what they are without that."""
+        if overflows:
+            from tirlite.codegen.reports import WrongExtents
+
+            wrapped = any_of(self.out, overflows)
+            report = WrongExtents(buffer, self.module.span)
+            self.out.stop_if(wrapped, report, lambda: [self.out.cast("zext", wrapped, i64), *extents])
+
     def place(self, buffer: Buffer, pointer: Value, extents: list[Value], align: int) -> None:
         """Says where a buffer lies from here on."""
         strides = [integer(1)]
@@ -257,6 +267,7 @@ class Statements:
         extents = [self.values.value(extent) for extent in stmt.buffer.shape]
         offset = self.values.value(stmt.byte_offset)
         if is_checked(stmt.byte_offset):
+            self.require_exact(stmt.buffer, self._checked(stmt.buffer.shape)[1], extents)
             require_view(self.out, self.environment, stmt, offset, extents)
         pointer = source.pointer if offset.number == 0 else self.out.move(source.pointer, offset)
         align = gcd(source.align, self.aliases.alignment(stmt) or memory.largest_divisor(stmt.byte_offset))

@@ -37,7 +37,7 @@ from tirlite.ir.expr import (
 )
 from tirlite.ir.node import Node
 from tirlite.ir.rewrite import substitute
-from tirlite.ir.stmt import For, IfThenElse, Let, SeqStmt, Stmt, Store
+from tirlite.ir.stmt import For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store
 from tirlite.ir.walk import conjuncts, statements, statements_of, walk
 from tirlite.rewrite.affine_exprs import folded, shifted
 from tirlite.sizes import Proof
@@ -95,8 +95,11 @@ class Tightening:
         return (*lets, IfThenElse(reduce(And, before), SeqStmt((narrow,)), span=branch.span) if before else narrow)
 
     def _parted(self, loop: For, branch: IfThenElse, condition: Expr, inside: set[Node]) -> Stmt | tuple[Stmt, ...]:
-        """The iterations that meet a condition and the others, as two loops in the order of both."""
-        if not self._stays(loop.start, inside) or not self._stays(loop.stop, inside):
+        """The iterations that meet a condition and the others, as two loops in the order of both.
+
+        Not of loops without an order: that would hide what their iterations must not do to each other.
+        """
+        if loop.kind is not ForKind.SERIAL or not self._stays(loop.start, inside) or not self._stays(loop.stop, inside):
             return loop
         parts: list[For] = []
         for each, body in ((condition, branch.then_body), (Not(condition), branch.else_body)):

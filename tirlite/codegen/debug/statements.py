@@ -161,6 +161,8 @@ class CheckedStatements(Statements):
         self.values.store(stmt)
 
     def let(self, stmt: Let) -> None:
+        if stmt.var in self._sizing and (flags := self._checked((stmt.value,))[1]):
+            self._wrapped[stmt.var] = any_of(self.out, flags)
         self.values.bind(stmt.var, self.values.value(stmt.value))
 
     def _extents(self, buffer: Buffer) -> list[Value]:
@@ -169,6 +171,7 @@ class CheckedStatements(Statements):
         extents = [self.values.value(extent) for extent in buffer.shape]
         for axis, extent in enumerate(extents):
             self.values.demand_good(extent, f"extent {axis} of `{buffer.name}`")
+        self.require_exact(buffer, self._checked(buffer.shape)[1], extents)
         unknown = [extent for extent in extents if extent.number is None or extent.number < 0]
         flags = [out.compare("icmp slt", extent, integer(0)) for extent in unknown]
         if flags:
