@@ -41,7 +41,7 @@ class ExtentOutOfRange(Message):
 
     raises = KernelRunError
     title = "`{buffer}` has {found}"
-    label = "allocated here"
+    label = "declared here"
 
     buffer: str
     found: str = "a negative extent, or more than 2**62 bytes"
