@@ -210,6 +210,16 @@ def any_of(out: FunctionText, flags: list[Value]) -> Value:
     return result
 
 
+def require_exact(out: KernelFunction, buffer: Buffer, overflows: list[Value], extents: list[Value]) -> None:
+    """Stops where extents have wrapped around: indices are proved to be below what they are without that."""
+    if overflows:
+        from tirlite.codegen.reports import WrongExtents
+
+        wrapped = any_of(out, overflows)
+        report = WrongExtents(buffer, out.module.span)
+        out.stop_if(wrapped, report, lambda: [out.cast("zext", wrapped, i64), *extents])
+
+
 def require_view(out: FunctionText, environment: Environment, view: View, offset: Value, extents: list[Value]) -> Value:
     """The bytes of a view. Stops where an extent is negative, and where it reaches beyond its source."""
     from tirlite.codegen.reports import ExtentReport, ViewReport

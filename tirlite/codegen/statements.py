@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tirlite.codegen import memory
 from tirlite.codegen.aliases import Aliases
 from tirlite.codegen.expressions import Expressions
-from tirlite.codegen.faults import KernelFunction, any_of, as_bits, require_view
+from tirlite.codegen.faults import KernelFunction, any_of, as_bits, require_exact, require_view
 from tirlite.codegen.interleaved import phases_of
 from tirlite.codegen.kernel_calls import Calls, Version, dim_parameters
 from tirlite.codegen.llvm.values import Value, integer
@@ -245,15 +245,6 @@ class Statements:
         behind = dict.fromkeys(node for expr in exprs for node in walk(expr))
         return found, [*values.overflows, *(self._wrapped[node] for node in behind if node in self._wrapped)]
 
-    def require_exact(self, buffer: Buffer, overflows: list[Value], extents: list[Value]) -> None:
-        """Stops where extents have wrapped around: indices are proved to be below what they are without that."""
-        if overflows:
-            from tirlite.codegen.reports import WrongExtents
-
-            wrapped = any_of(self.out, overflows)
-            report = WrongExtents(buffer, self.module.span)
-            self.out.stop_if(wrapped, report, lambda: [self.out.cast("zext", wrapped, i64), *extents])
-
     def place(self, buffer: Buffer, pointer: Value, extents: list[Value], align: int) -> None:
         """Says where a buffer lies from here on."""
         strides = [integer(1)]
@@ -267,7 +258,7 @@ class Statements:
         extents = [self.values.value(extent) for extent in stmt.buffer.shape]
         offset = self.values.value(stmt.byte_offset)
         if is_checked(stmt.byte_offset):
-            self.require_exact(stmt.buffer, self._checked(stmt.buffer.shape)[1], extents)
+            require_exact(self.out, stmt.buffer, self._checked(stmt.buffer.shape)[1], extents)
             require_view(self.out, self.environment, stmt, offset, extents)
         pointer = source.pointer if offset.number == 0 else self.out.move(source.pointer, offset)
         align = gcd(source.align, self.aliases.alignment(stmt) or memory.largest_divisor(stmt.byte_offset))

@@ -18,7 +18,7 @@ from tirlite.codegen.debug.expressions import CheckedExpressions
 from tirlite.codegen.debug.poison import Checks, Mark, Read, settled
 from tirlite.codegen.debug.shadows import ShadowEnvironment, Shadows, Window
 from tirlite.codegen.expressions import Expressions
-from tirlite.codegen.faults import KernelFunction, any_of, as_bits, checked_bytes, require_view
+from tirlite.codegen.faults import KernelFunction, any_of, as_bits, checked_bytes, require_exact, require_view
 from tirlite.codegen.kernel_calls import Calls, Version
 from tirlite.codegen.llvm.values import NULL, Value, constant, integer
 from tirlite.codegen.memory import largest_divisor
@@ -171,7 +171,7 @@ class CheckedStatements(Statements):
         extents = [self.values.value(extent) for extent in buffer.shape]
         for axis, extent in enumerate(extents):
             self.values.demand_good(extent, f"extent {axis} of `{buffer.name}`")
-        self.require_exact(buffer, self._checked(buffer.shape)[1], extents)
+        require_exact(self.out, buffer, self._checked(buffer.shape)[1], extents)
         unknown = [extent for extent in extents if extent.number is None or extent.number < 0]
         flags = [out.compare("icmp slt", extent, integer(0)) for extent in unknown]
         if flags:
