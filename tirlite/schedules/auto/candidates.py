@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tirlite.ir import Allocate, For, ForKind, Let, Load, PrimFunc, Store, statements_of, walk
-from tirlite.ir.equal import are_equal
 from tirlite.ir.shapes import constant_bytes
 
 # Of a function with more loops than that, each step would take long.
@@ -61,6 +60,8 @@ def is_down_columns(loop: For) -> bool:
 
 def _reads_what_it_writes(loop: For) -> bool:
     """Whether a loop loads from an array that it stores to, at another place."""
+    from tirlite.ir.equal import are_equal  # most functions have no such loops
+
     stores = [stmt for stmt in loop.body.stmts if isinstance(stmt, Store)]
     loads = [node for node in walk(loop.body) if isinstance(node, Load)]
     return any(
