@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 from effort import effort
+from random_cases import IS_THOROUGH
 
 import tirlite as tl
 from tirlite.codegen import Effort
@@ -27,7 +28,7 @@ from tirlite.graph import (
 )
 from tirlite.graph.types import substituted
 
-PLANNERS = ("auto", "per_shape")
+PLANNERS = ("graph", "auto", "per_shape") if IS_THOROUGH else ("auto", "per_shape")
 Arrays = Sequence[np.ndarray]
 Case = tuple[Function, Sequence[Arrays]]
 

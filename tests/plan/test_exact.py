@@ -4,6 +4,7 @@ from dataclasses import replace
 from random import Random
 
 import pytest
+from random_cases import IS_THOROUGH
 
 from tirlite.plan import Plan, Pool, Problem, Request, solve
 from tirlite.plan.search.descent import minimise
@@ -37,7 +38,7 @@ def test_a_plan_above_the_largest_live_sum_is_proved_optimal():
     assert Plan.from_json(plan.to_json()) == plan
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(8 if IS_THOROUGH else 4))
 def test_it_is_never_worse_than_pack_and_its_bound_holds(seed):
     problem = crowd(seed)
     plan = solve(problem, "exact", budget=2000)

@@ -9,12 +9,13 @@ import pytest
 from every import every
 from graph.leaves import leaves
 from graph.random_graphs import random_graph
+from random_cases import IS_THOROUGH
 
 import tirlite as tl
 from tirlite.graph import Builder, Executable, StorageCoalesce, explicit_allocation
 
 
-@every("seed", range(8))
+@every("seed", range(20 if IS_THOROUGH else 8))
 def test_what_is_read_back_reads_the_same_and_computes_the_same(seed: int):
     sample = random_graph(seed, symbolic=seed % 2 == 1)
     net = StorageCoalesce("pack")(explicit_allocation(sample.function))
