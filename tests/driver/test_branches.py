@@ -50,6 +50,24 @@ def are_compiled(kernel: tl.Kernel) -> tuple[bool, bool]:
     return branches[0]._executable is not None, branches[1]._executable is not None
 
 
+def test_what_workers_share_is_compiled_where_there_is_enough_for_them() -> None:
+    source = """
+n = tl.dim("n")
+
+@tl.kernel(allow="contract")
+def f(x: tl.f32[n], a: tl.f32, y: tl.out[tl.f32[n]]):
+    for i in range(n):
+        y[i] = a * x[i] + 1
+"""
+    kernel = tl.compile(tl.parse(source), target=tl.Target.host(workers=2))
+    for count, known in ((7, (False, True)), (20_000, (True, True)), (8, (True, True))):
+        for _ in range(20):
+            np.testing.assert_array_equal(kernel(np.arange(count, dtype=np.float32), 2.0), np.arange(count) * 2 + 1)
+        assert are_compiled(kernel) == known
+    alone = tl.compile(tl.parse(source), target=tl.Target.host(workers=1))
+    assert alone._version.branches is None
+
+
 def test_each_branch_is_compiled_at_the_first_call_for_it() -> None:
     kernel = product()
     for sizes, known in ((SMALL, (False, True)), (LARGE, (True, True))):

@@ -32,6 +32,40 @@ def test_the_outermost_independent_loops() -> None:
     )
 
 
+ALONE = BeforeAfter((ParallelizeLoops(alone_from=100),))
+
+
+def test_a_loop_that_is_all_that_a_function_does_is_shared_if_it_is_long() -> None:
+    ALONE.expect(
+        """
+        for i in range(n):
+            y[i, 0] = x[i, 0] + 1
+        """,
+        """
+        if n >= 100:
+            for i in tl.parallel(n):
+                y[i, 0] = x[i, 0] + 1
+        else:
+            for i in range(n):
+                y[i, 0] = x[i, 0] + 1
+        """,
+    )
+    ALONE.expect_unchanged(
+        """
+        for i in range(n):
+            y[i, 0] = x[i, 0] + 1
+        for i in range(n):
+            y[i, 1] = x[i, 1]
+        """
+    )
+    ALONE.expect_unchanged(
+        """
+        for i in range(1, n):
+            y[i, 0] = y[i - 1, 0] + x[i, 0]
+        """
+    )
+
+
 @pytest.mark.parametrize(
     "store",
     [

@@ -37,7 +37,7 @@ from tirlite.ir.expr import (
 )
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.node import Node
-from tirlite.ir.stmt import Allocate, Assert, For, IfThenElse, Let, SeqStmt, View
+from tirlite.ir.stmt import Allocate, Assert, For, ForKind, IfThenElse, Let, SeqStmt, View
 from tirlite.ir.walk import statements, statements_of, walk
 
 # A part of fewer statements takes LLVM less time than a module of its own.
@@ -67,7 +67,7 @@ def branches_of(func: PrimFunc) -> tuple[PrimFunc, PrimFunc] | None:
         return None
     if not all(isinstance(stmt, Allocate | View | Let | Assert) for stmt in before):
         return None
-    if not all(_is_long(body) for body in choice.bodies):
+    if not all(_is_long(body) for body in choice.bodies) and not _is_shared_apart(*choice.bodies):
         return None
     conditions = choice.condition, Not(choice.condition)
     met, unmet = (
@@ -106,6 +106,12 @@ def _is_told_by_dims(condition: Expr, func: PrimFunc) -> bool:
         if not (is_number or isinstance(node, IntImm) or type(node) in _TRUTHS):
             return False
     return True
+
+
+def _is_shared_apart(*bodies: SeqStmt) -> bool:
+    """Whether each of two parts is one loop, which workers share in the first one: that takes as long to compile."""
+    loops = [stmt.kind for body in bodies for stmt in body.stmts if isinstance(stmt, For)]
+    return loops == [ForKind.PARALLEL, ForKind.SERIAL] and all(len(body.stmts) == 1 for body in bodies)
 
 
 def _is_long(body: SeqStmt) -> bool:

@@ -8,9 +8,10 @@ from math import prod
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.work import has_much_to_do
 from tirlite.ir.checked import has_check
-from tirlite.ir.expr import Buffer, IntImm
+from tirlite.ir.dtype import i64
+from tirlite.ir.expr import GE, Buffer, IntImm, const
 from tirlite.ir.func import PrimFunc
-from tirlite.ir.stmt import Allocate, AttrStmt, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, While
+from tirlite.ir.stmt import Allocate, Assert, AttrStmt, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, While
 from tirlite.ir.walk import composites, statements
 from tirlite.record import record
 from tirlite.rewrite.pipeline import FactsPass
@@ -31,15 +32,18 @@ class ParallelizeLoops(FactsPass):
 
     That is done for loops that have loops inside or compute elementary functions, and where iterations allocate no
     more than a row or a small table, assert nothing and call nothing; with `sparing` no more than scalars. When the
-    kernel runs, loops with little to do run in the calling thread. For functions in normal form (see `Normalize`).
+    kernel runs, loops with little to do run in the calling thread. A loop that does less, and is all that a function
+    does, is parallel where it has `alone_from` iterations or more, if that is not 0: that is a branch of its own, which
+    calls with fewer never compile. For functions in normal form (see `Normalize`).
     """
 
     sparing: bool = False
+    alone_from: int = 0
 
     def rewritten(self, facts: Facts) -> PrimFunc:
         chosen = _outermost(facts.func.body, facts, self.sparing)
         if not chosen:
-            return facts.func
+            return _shared_alone(facts, self.alone_from) if self.alone_from else facts.func
 
         from tirlite.ir import rewrite
 
@@ -67,9 +71,34 @@ def _outermost(body: SeqStmt, facts: Facts, sparing: bool) -> set[For]:
     return found
 
 
-def _is_independent(loop: For, facts: Facts, sparing: bool) -> bool:
+def _shared_alone(facts: Facts, least: int) -> PrimFunc:
+    """The function, whose loop is shared where it is alone, allocates scalars at most, and has so many iterations."""
+    before: list[Stmt] = [*facts.func.body.stmts]
+    loop = before.pop() if before else None
+    while isinstance(loop, AttrStmt) and loop.body.stmts:
+        *inside, loop = loop.body.stmts
+        before += inside
+    if not isinstance(loop, For) or loop.kind is not ForKind.SERIAL or loop.step != 1:
+        return facts.func
+    if not all(isinstance(stmt, Let | Assert) for stmt in before):
+        return facts.func
+    if not _is_independent(loop, facts, sparing=True, is_alone=True):
+        return facts.func
+    from tirlite.rewrite.lanes import iterations
+    from tirlite.rewrite.normalize import exchanged
+
+    parallel, count = loop.replaced(kind=ForKind.PARALLEL), iterations(loop)
+    if least > 1 and not (isinstance(count, IntImm) and count.value >= least):
+        holds = GE(count, const(least, i64))
+        return exchanged(
+            facts.func, {loop: (IfThenElse(holds, SeqStmt((parallel,)), SeqStmt((loop,)), span=loop.span),)}
+        )
+    return exchanged(facts.func, {loop: (parallel,)})
+
+
+def _is_independent(loop: For, facts: Facts, sparing: bool, *, is_alone: bool = False) -> bool:
     inside = [*statements(loop.body)]
-    is_worth_it = has_much_to_do(loop) and any(isinstance(stmt, Store) for stmt in inside)
+    is_worth_it = (is_alone or has_much_to_do(loop)) and any(isinstance(stmt, Store) for stmt in inside)
     loops = (loop, *(stmt for stmt in inside if isinstance(stmt, For)))
     counts = [len(each.values) for each in loops if each.values is not None]
     if len(counts) == len(loops) and prod(counts) <= _FEWEST:

@@ -68,6 +68,8 @@ LOOPS: tuple[Pass, ...] = (
 # Elements from which on workers share loops over integers: fewer take 150 us at most, and mostly 15. One worker shares
 # none: no arrays have as many.
 _MANY, _NEVER = 1 << 18, 1 << 56
+# Iterations from which on workers may share a loop that is all that a function does: of fewer, few take long enough.
+_ALONE = 1 << 14
 
 
 def default_pipeline(strategy: str | Strategy = "auto", **choices: Unpack[BesideStrategy]) -> tuple[Pass, ...]:
@@ -124,6 +126,9 @@ def pipeline(options: Options, form: Form = Form.USUAL, auto: tuple[Pass, ...] =
     chosen = (CheckBounds(at_entry=form is not Form.ALONE, at_loops=not by_author),) if first else ()
     loops = given if isinstance(given, tuple) else () if given is None else auto
     loops = tuple(replace(e, form=form, target=machine) if isinstance(e, VectorizeLoops) else e for e in loops)
+    if options.target.workers > 1 and form is not Form.ALONE:
+        alone = 1 if form is Form.LARGE else _ALONE
+        loops = tuple(replace(e, alone_from=alone) if isinstance(e, ParallelizeLoops) else e for e in loops)
     if options.capacity is not None and not by_author:
         loops = tuple(replace(e, sparing=True) if isinstance(e, ParallelizeLoops) else e for e in loops)
     return (Normalize(), *found, *chosen, *prepare, *loops, *regroup, callees, storage)
