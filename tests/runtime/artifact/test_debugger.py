@@ -22,12 +22,12 @@ import tirlite as tl
 
 n = tl.dim("n")
 
-@tl.kernel
+@tl.kernel(target=tl.Target.host(workers=1))
 def smooth(x: tl.f32[n], y: tl.out[tl.f32[n]]):
     for i in range(n):
         y[i] = 2 * x[i]
 
-@tl.kernel
+@tl.kernel(target=tl.Target.host(workers=1))
 def rough(x: tl.f32[n], y: tl.out[tl.f32[n]]):
     for i in range(n):
         y[i] = 3 * x[i]
