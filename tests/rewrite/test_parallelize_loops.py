@@ -9,7 +9,7 @@ import pytest
 from rewrite.before_after import BeforeAfter
 
 import tirlite as tl
-from tirlite.rewrite import ParallelizeLoops
+from tirlite.rewrite import Normalize, ParallelizeLoops
 
 n, m = tl.dims("n m")
 PASS = BeforeAfter((ParallelizeLoops(),))
@@ -64,6 +64,18 @@ def test_a_loop_that_is_all_that_a_function_does_is_shared_if_it_is_long() -> No
             y[i, 0] = y[i - 1, 0] + x[i, 0]
         """
     )
+
+
+@pytest.mark.parametrize(("least", "loop"), [(1001, "range"), (1000, "tl.parallel")])
+def test_a_loop_of_a_known_length_has_no_branch(least: int, loop: str) -> None:
+    source = """
+@tl.kernel
+def f(x: tl.f32[1000], y: tl.f32[1000]):
+    for i in {}(1000):
+        y[i] = x[i] + 1
+"""
+    found = ParallelizeLoops(alone_from=least)(Normalize()(tl.parse(source.format("range"))))
+    assert tl.structural_equal(found, Normalize()(tl.parse(source.format(loop)))), str(found)
 
 
 @pytest.mark.parametrize(

@@ -87,13 +87,13 @@ def _shared_alone(facts: Facts, least: int) -> PrimFunc:
     from tirlite.rewrite.lanes import iterations
     from tirlite.rewrite.normalize import exchanged
 
-    parallel, count = loop.replaced(kind=ForKind.PARALLEL), iterations(loop)
-    if least > 1 and not (isinstance(count, IntImm) and count.value >= least):
-        holds = GE(count, const(least, i64))
-        return exchanged(
-            facts.func, {loop: (IfThenElse(holds, SeqStmt((parallel,)), SeqStmt((loop,)), span=loop.span),)}
-        )
-    return exchanged(facts.func, {loop: (parallel,)})
+    parallel = loop.replaced(kind=ForKind.PARALLEL)
+    if least == 1 or loop.values is not None:
+        is_long = least == 1 or len(loop.values or ()) >= least
+        return exchanged(facts.func, {loop: (parallel,)}) if is_long else facts.func
+    is_longer = GE(iterations(loop), const(least, i64))
+    choice = IfThenElse(is_longer, SeqStmt((parallel,)), SeqStmt((loop,)), span=loop.span)
+    return exchanged(facts.func, {loop: (choice,)})
 
 
 def _is_independent(loop: For, facts: Facts, sparing: bool, *, is_alone: bool = False) -> bool:
