@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import tirlite as tl
 from tirlite.dsl import Inline
-from tirlite.ir import DType, PrimFunc, TensorType
-from tirlite.kernels.operators.convolution import storing
+from tirlite.ir import DType, PrimFunc
+from tirlite.kernels.operators.convolution import Types, storing, with_bias
 from tirlite.kernels.operators.elementwise import computed_in
 from tirlite.kernels.operators.shapes import Extent, extents
 from tirlite.kernels.operators.window import Window
@@ -19,9 +19,9 @@ _HELD = 1 << 20  # bytes of parts, about
 _ROWS = 64  # of products, at least, which share what is read of the image
 
 
-def overlapping(types: tuple[TensorType | None, ...], window: Window, groups: int) -> PrimFunc:
+def overlapping(types: Types, window: Window, groups: int) -> PrimFunc:
     """The transpose of the convolution over a window of one axis or two, each without steps or not dilated."""
-    X, W, B, Y = types
+    X, W, B, _ = types
     kind, window = computed_in(X.dtype), window if len(window.size) > 1 else window.with_one_row()
     planes, taken, outputs = extents(X)[0] * groups, extents(X)[1] // groups, extents(W)[1]
     (height, width), (down, across), (rows, columns) = window.inputs, window.size, window.places
@@ -65,20 +65,7 @@ def overlapping(types: tuple[TensorType | None, ...], window: Window, groups: in
                                 for j in range((columns - phase + step - 1) // step):
                                     store(results, t, share * together + o, 0, row, j * step + phase, sums[j], biases)
 
-    if B is None:
-
-        @tl.kernel
-        def conv_transpose(x: X, w: W, y: tl.out[Y]):
-            spread(x, w, x, y)
-
-    else:
-
-        @tl.kernel
-        def conv_transpose(x: X, w: W, b: B, y: tl.out[Y]):
-            biases = tl.view(b, b.dtype[groups, outputs])
-            spread(x, w, biases, y)
-
-    return conv_transpose.ir
+    return with_bias("conv_transpose", types, (groups, outputs), spread)
 
 
 def _together(outputs: Extent, taps: Extent, elements: Extent, kind: DType) -> Extent:
