@@ -209,6 +209,27 @@ def test_one_array_may_be_two_parameters_of_a_function_that_is_called() -> None:
     assert "range(i + 1, m)" in str(TightenLoops(called=True)(func))
 
 
+def test_a_start_that_an_element_tells_is_in_bounds_and_has_workers() -> None:
+    func = tl.parse("""
+n = tl.dim("n")
+
+@tl.kernel
+def f(first: tl.i64[1], x: tl.f32[n], y: tl.f32[n]):
+    for j in range(n):
+        if j >= first[0]:
+            y[j] = tl.exp(x[j])
+""")
+    kernel = tl.compile(func, target=tl.Target.host(workers=2))
+    assert "assert" not in str(kernel.lowered)
+    assert str(kernel.lowered).count("tl.parallel") == 1
+    x = np.arange(7, dtype=np.float32)
+    for first in (LEAST, -3, 0, 2, 6, 7, GREATEST):
+        given = np.array([first]), x
+        kernel(*given, found := np.zeros(7, np.float32))
+        kernel.interpret(*given, meant := np.zeros(7, np.float32))
+        np.testing.assert_array_equal(found, meant)
+
+
 def test_no_element_is_loaded_that_the_program_does_not_load() -> None:
     """The row of weights is shorter than the loop around, which goes over nothing from there on."""
     source = """
