@@ -42,11 +42,11 @@ def _loops(ways: Extent, width: Extent, gates: int) -> tuple[object, object]:
     return range, tl.parallel if not isinstance(width, int) or gates * width * width >= _SHARED else range
 
 
-def _place(time: Extent, *, reverse: bool) -> Inline:
-    """`place(step, way)`: where a step of a way is in the sequence."""
+def _place(*, reverse: bool) -> Inline:
+    """`place(step, way, time)`: where a step of a way is in a sequence of so many."""
 
     @tl.inline
-    def place(step, way):
+    def place(step, way, time):
         if tl.static(reverse):
             return time - 1 - step
         else:
@@ -89,18 +89,17 @@ def _adding(width: Extent, columns: Extent) -> Inline:
 
 
 def _finishing(kind: DType, width: Extent) -> Inline:
-    """`finish(gates, last_cell, last_hidden, y, t, first, rows)`: states and outputs of some rows, of their gates."""
+    """`finish(gates, last_cell, last_hidden, y, t, r, row)`: states and outputs of a row, of its gates."""
 
     @tl.inline
-    def finish(gates, last_cell, last_hidden, y, t, first, rows):
-        for r in range(rows):
-            for j in range(width):
-                kept = tl.sigmoid(gates[r, 2, j], fast=True) * kind(last_cell[first + r, j])
-                state = kept + tl.sigmoid(gates[r, 0, j], fast=True) * tl.tanh(gates[r, 3, j], fast=True)
-                output = tl.sigmoid(gates[r, 1, j], fast=True) * tl.tanh(state, fast=True)
-                last_cell[first + r, j] = last_cell.dtype(state)
-                last_hidden[first + r, j] = last_hidden.dtype(output)
-                y[t, first + r, j] = y.dtype(output)
+    def finish(gates, last_cell, last_hidden, y, t, r, row):
+        for j in range(width):
+            kept = tl.sigmoid(gates[r, 2, j], fast=True) * kind(last_cell[row, j])
+            state = kept + tl.sigmoid(gates[r, 0, j], fast=True) * tl.tanh(gates[r, 3, j], fast=True)
+            output = tl.sigmoid(gates[r, 1, j], fast=True) * tl.tanh(state, fast=True)
+            last_cell[row, j] = last_cell.dtype(state)
+            last_hidden[row, j] = last_hidden.dtype(output)
+            y[t, row, j] = y.dtype(output)
 
     return finish
 
@@ -124,7 +123,8 @@ def _lstm_cell(kind: DType, batches: Extent, width: Extent, over_gates: object) 
                 for j in range(size):
                     mine[r, g, j] = kind(theirs[t, at + r, way, g, j])
             add(mine, g, last_hidden, first, rows, factors, way)
-        finish(gates, last_cell, last_hidden, y, t, first, rows)
+        for r in range(rows):
+            finish(gates, last_cell, last_hidden, y, t, r, first + r)
 
     return step
 
@@ -145,7 +145,7 @@ def lstm(
     kind = computed_in(G.dtype)
     time, batches, _ = extents(G)
     ways, width, _ = extents(R)
-    (blocks, rest), place = _blocks(batches), _place(time, reverse=reverse)
+    (blocks, rest), place = _blocks(batches), _place(reverse=reverse)
     over_ways, over_gates = _loops(ways, width, 4)
     together, alone = (_lstm_cell(kind, batches, width, loop) for loop in (range, over_gates))
 
@@ -162,14 +162,14 @@ def lstm(
             for piece in tl.parallel(ways * blocks):
                 several = tl.alloc(kind[_BLOCK, 4, width])
                 for step in range(time):
-                    t, at = place(step, piece // blocks), piece % blocks * _BLOCK
+                    t, at = place(step, piece // blocks, time), piece % blocks * _BLOCK
                     together(several, of_gates, inner, last, weights, outputs, t, piece // blocks, at, _BLOCK)
         if tl.static(rest > 0):
             for way in over_ways(ways):
                 gates = tl.alloc(kind[rest, 4, width])
                 for step in range(time):
                     for b in range(blocks * _BLOCK, batches, rest):
-                        alone(gates, of_gates, inner, last, weights, outputs, place(step, way), way, b, rest)
+                        alone(gates, of_gates, inner, last, weights, outputs, place(step, way, time), way, b, rest)
 
     return lstm.ir
 
@@ -181,6 +181,7 @@ def lstm_bytes(
     S: TensorType,
     H: TensorType,
     C: TensorType,
+    E: TensorType | None,
     Y: TensorType,
     LH: TensorType,
     LC: TensorType,
@@ -190,33 +191,64 @@ def lstm_bytes(
     """The same, where the outputs of all sequences of a batch are quantized before each step.
 
     What they are multiplied with are integers, in units of `scale`, by panels of columns: those of two rows of a column
-    lie side by side, as dot products take them.
+    lie side by side, as dot products take them. A sequence has `ends[0]` steps, and its outputs are 0 beyond; its state
+    counts for the reach of those of the batch before the steps up to `ends[1]`.
     """
-    (time, batches, _), width = extents(G), extents(H)[2]
-    ways, panels, pairs, size, _ = extents(R)
-    place, finish, quantize = _place(time, reverse=reverse), _finishing(G.dtype, width), _quantizing(width)
+    run = _quantized_steps(extents(G), extents(R), extents(H)[2], G.dtype, is_ragged=E is not None, reverse=reverse)
+    if E is None:
+
+        @tl.kernel
+        def lstm_bytes(
+            sums: G, weights: R, scale: S, hidden: H, cell: C, y: tl.out[Y], last: tl.out[LH], inner: tl.out[LC]
+        ):
+            begin(last, hidden)
+            begin(inner, cell)
+            run(sums, weights, scale, sums, y, last, inner)
+
+    else:
+
+        @tl.kernel
+        def lstm_bytes(
+            sums: G,
+            weights: R,
+            scale: S,
+            hidden: H,
+            cell: C,
+            ends: E,
+            y: tl.out[Y],
+            last: tl.out[LH],
+            inner: tl.out[LC],
+        ):
+            begin(last, hidden)
+            begin(inner, cell)
+            run(sums, weights, scale, ends, y, last, inner)
+
+    return lstm_bytes.ir
+
+
+def _quantized_steps(
+    sums: tuple[Extent, ...], weights: tuple[Extent, ...], width: Extent, kind: DType, *, is_ragged: bool, reverse: bool
+) -> Inline:
+    """`run(sums, weights, scale, ends, y, last_hidden, last_cell)`: all steps, from the states that are given."""
+    (time, batches, _), (ways, panels, pairs, size, _) = sums, weights
+    place, finish, quantize = _place(reverse=reverse), _finishing(kind, width), _quantizing(width, is_ragged=is_ragged)
     over_ways, over_panels = _loops(ways, width, 4)
 
-    @tl.kernel
-    def lstm_bytes(
-        sums: G, weights: R, scale: S, hidden: H, cell: C, y: tl.out[Y], last_hidden: tl.out[LH], last_cell: tl.out[LC]
-    ):
-        of_gates = tl.view(sums, sums.dtype[time, batches, ways, 4 * width])
+    @tl.inline
+    def run(sums, weights, scale, ends, y, last_hidden, last_cell):
+        of_gates = tl.view(sums, kind[time, batches, ways, 4 * width])
         outputs = tl.view(y, y.dtype[time, ways * batches, width])
         last = tl.view(last_hidden, last_hidden.dtype[ways * batches, width])
         inner = tl.view(last_cell, last_cell.dtype[ways * batches, width])
-        begin(last_hidden, hidden)
-        begin(last_cell, cell)
         for way in over_ways(ways):
-            gates = tl.alloc(sums.dtype[batches, 4, width])
-            columns = tl.view(gates, sums.dtype[batches, panels * size])
+            gates = tl.alloc(kind[batches, 4, width])
+            columns = tl.view(gates, kind[batches, panels * size])
             totals = tl.alloc(tl.i32[batches, panels * size])
             steps = tl.alloc(tl.i16[batches, 2 * pairs])
             for b in range(batches):
                 steps[b, 2 * pairs - 1] = tl.i16(0)  # of an odd width, there is no output there
             for step in range(time):
-                t = place(step, way)
-                by = quantize(steps, last, way * batches, batches)
+                by = quantize(steps, last, way * batches, batches, step, ends)
                 for u in over_panels(panels):
                     for b in range(batches):
                         for j in range(size):
@@ -226,24 +258,34 @@ def lstm_bytes(
                                     total += tl.i32(steps[b, 2 * p + r]) * tl.i32(weights[way, u, p, j, r])
                             totals[b, u * size + j] = total
                 for b in range(batches):
-                    for j in range(panels * size):
-                        columns[b, j] = of_gates[t, b, way, j] + sums.dtype(totals[b, j]) * (by * scale[way, j])
-                finish(gates, inner, last, outputs, t, way * batches, batches)
+                    count = min(tl.i64(ends[0, b]), time) if tl.static(is_ragged) else time
+                    if step < count:
+                        t = place(step, way, count)
+                        for j in range(panels * size):
+                            columns[b, j] = of_gates[t, b, way, j] + kind(totals[b, j]) * (by * scale[way, j])
+                        finish(gates, inner, last, outputs, t, b, way * batches + b)
+                    else:
+                        for j in range(width):
+                            outputs[step, way * batches + b, j] = y.dtype(0)
 
-    return lstm_bytes.ir
+    return run
 
 
-def _quantizing(width: Extent) -> Inline:
-    """`quantize(steps, state, first, rows)`: rows of a state in 256 steps, from the one that is 0; the size of one."""
+def _quantizing(width: Extent, *, is_ragged: bool) -> Inline:
+    """`quantize(steps, state, first, rows, step, ends)`: rows of a state in 256 steps, from the one that is 0.
+
+    It returns the size of one, by the rows that count before this step.
+    """
 
     @tl.inline
-    def quantize(steps, state, first, rows):
+    def quantize(steps, state, first, rows, step, ends):
         least = state.dtype(0)
         most = state.dtype(0)
         for b in range(rows):
-            for k in tl.reduce(width):
+            count = width if tl.static(not is_ragged) else (width if step <= tl.i64(ends[1, b]) else 0)
+            for k in tl.reduce(count):
                 least = min(least, state[first + b, k])
-            for k in tl.reduce(width):
+            for k in tl.reduce(count):
                 most = max(most, state[first + b, k])
         size = (most - least) / 255 if most > least else state.dtype(1)
         zero = tl.round(max(min((0 - least) / size, 255), 0))
@@ -312,7 +354,7 @@ def gru(
     kind = computed_in(G.dtype)
     time, batches, _ = extents(G)
     ways, width, _ = extents(R)
-    (blocks, rest), place = _blocks(batches), _place(time, reverse=reverse)
+    (blocks, rest), place = _blocks(batches), _place(reverse=reverse)
     over_ways, over_gates = _loops(ways, width, 2)
     together, alone = (
         _gru_cell(kind, batches, width, loop, linear_before_reset=linear_before_reset) for loop in (range, over_gates)
@@ -331,7 +373,7 @@ def gru(
                 several = tl.alloc(kind[_BLOCK, 3, width])
                 states = tl.alloc(kind[_BLOCK, width])
                 for step in range(time):
-                    t, at = place(step, piece // blocks), piece % blocks * _BLOCK
+                    t, at = place(step, piece // blocks, time), piece % blocks * _BLOCK
                     together(several, states, of_gates, biases, last, weights, outputs, t, piece // blocks, at, _BLOCK)
         if tl.static(rest > 0):
             for way in over_ways(ways):
@@ -339,7 +381,9 @@ def gru(
                 state = tl.alloc(kind[rest, width])
                 for step in range(time):
                     for b in range(blocks * _BLOCK, batches, rest):
-                        alone(gates, state, of_gates, biases, last, weights, outputs, place(step, way), way, b, rest)
+                        alone(
+                            gates, state, of_gates, biases, last, weights, outputs, place(step, way, time), way, b, rest
+                        )
 
     return gru.ir
 
@@ -352,7 +396,7 @@ def rnn(
     kind = computed_in(G.dtype)
     time, batches, _ = extents(G)
     ways, width, _ = extents(R)
-    add, (blocks, rest), place = _adding(width, width), _blocks(batches), _place(time, reverse=reverse)
+    add, (blocks, rest), place = _adding(width, width), _blocks(batches), _place(reverse=reverse)
     over_ways, _ = _loops(ways, width, 1)
 
     @tl.inline
@@ -378,13 +422,13 @@ def rnn(
             for piece in tl.parallel(ways * blocks):
                 several = tl.alloc(kind[_BLOCK, 1, width])
                 for step in range(time):
-                    t, at = place(step, piece // blocks), piece % blocks * _BLOCK
+                    t, at = place(step, piece // blocks, time), piece % blocks * _BLOCK
                     advance(several, inputs, last, weights, outputs, t, piece // blocks, at, _BLOCK)
         if tl.static(rest > 0):
             for way in over_ways(ways):
                 gates = tl.alloc(kind[rest, 1, width])
                 for step in range(time):
                     for b in range(blocks * _BLOCK, batches, rest):
-                        advance(gates, inputs, last, weights, outputs, place(step, way), way, b, rest)
+                        advance(gates, inputs, last, weights, outputs, place(step, way, time), way, b, rest)
 
     return rnn.ir

@@ -168,12 +168,16 @@ def test_layers_with_lengths_along_a_symbolic_axis(op: str, gates: int, holes: b
     ways, hidden, inputs = (2 if how["direction"] == "bidirectional" else 1), 4, 3
     shapes = {"W": (ways, gates * hidden, inputs), "R": (ways, gates * hidden, hidden), "B": (ways, 2 * gates * hidden)}
     shapes |= {"P": (ways, 3 * hidden)} if holes else {}
-    names = ["x", "W", "R", "B", "lengths", "", *(["", "P"] if holes else [])]
+    names = ["x", "W", "R", "B", "lengths", "h0", *(["", "P"] if holes else [])]
     node = helper.make_node(op, names, ["y", "h"], hidden_size=hidden, **how)
     given = {"x": (FLOAT, ["time", "batch", inputs]), "lengths": (TYPES.INT32, ["batch"])}
+    given |= {"h0": (FLOAT, [ways, "batch", hidden])}
     made = model([node], given, ["y", "h"], **{name: normal(*shape) for name, shape in shapes.items()})
-    cases = [((5, 3), [5, 1, 4]), ((1, 1), [1]), ((20, 2), [7, 20])]
-    feeds = [{"x": normal(*shape, inputs), "lengths": np.array(each, np.int32)} for shape, each in cases]
+    cases = [((5, 3), [5, 0, 4]), ((1, 1), [1]), ((20, 2), [7, 20])]
+    feeds = [
+        {"x": normal(*shape, inputs), "lengths": np.array(each, np.int32), "h0": normal(ways, shape[1], hidden)}
+        for shape, each in cases
+    ]
     compare(made, feeds, compiled=op == "LSTM" and not holes)
 
 

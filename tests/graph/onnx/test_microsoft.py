@@ -253,9 +253,30 @@ def test_a_layer_with_weights_of_8_bits() -> None:
         }
         inputs = ["x", "W", "R", "B", "", "", "", "", "s", "z", "s", "z"]
         how = {"hidden_size": 4, "direction": direction}
-        given = {"x": normal(5, 2, 6)}
-        found = compared("DynamicQuantizeLSTM", inputs, [*"yhc"], given, weights | {"s": scale, "z": zero}, **how)
-        assert_close(found)
+        weights |= {"s": scale, "z": zero}
+        assert_close(compared("DynamicQuantizeLSTM", inputs, [*"yhc"], {"x": normal(5, 2, 6)}, weights, **how))
+
+
+@pytest.mark.parametrize("outputs", [["y", "h", "c"], ["", "h", "c"]], ids=["outputs", "states"])
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+def test_a_layer_with_weights_of_8_bits_and_lengths(direction: str, outputs: list[str]) -> None:
+    """Steps that onnxruntime does not do tell nothing of quanta, and a sequence that has ended does as it stands there.
+
+    Rows beyond the longest sequence are far from the others. Where a layer has no outputs, onnxruntime reads what was
+    never written for a sequence without a step.
+    """
+    ways = 2 if direction == "bidirectional" else 1
+    weights = {"W": weights_of_7_bits(ways, 3, 20), "R": weights_of_7_bits(ways, 5, 20), "z": np.zeros(ways, np.int8)}
+    weights |= {"s": np.full(ways, 0.01, np.float32), "B": 0.1 * normal(ways, 40)}
+    inputs = ["x", "W", "R", "B", "lengths", "h0", "c0", "", "s", "z", "s", "z"]
+    for lengths in ([2, 6, 1, 0] if outputs[0] else [2, 6, 1, 3], [4, 4, 1, 2]):
+        x = normal(7, 4, 3)
+        x[max(lengths) :] *= 50
+        states = [normal(ways, 4, 5) * np.float32([1, 1, 9, 1])[:, None] for _ in range(2)]
+        given = {"x": x, "lengths": np.array(lengths, np.int32), "h0": states[0], "c0": states[1]}
+        assert_close(
+            compared("DynamicQuantizeLSTM", inputs, outputs, given, weights, hidden_size=5, direction=direction)
+        )
 
 
 ROWS = np.array([[1, 1, 1, 1], [1, 1, 0, 0]], np.int32)

@@ -69,8 +69,8 @@ def _lstm_bytes_type(site: Site, attrs: Steps) -> TupleType:
     if not isinstance(width, int) or not isinstance(size, int) or 4 * width % size:
         raise site.mismatch("the width of operand 3 must be known, and whole panels")
     state, of_pairs = (ways, batch, width), (ways, 4 * width // size, (width + 1) // 2, size, 2)
-    wanted = (time, batch, ways * 4 * width), of_pairs, (ways, 4 * width), state, state
-    for number, (given, shape) in enumerate(zip(site.tensors(), wanted, strict=True)):
+    wanted = (time, batch, ways * 4 * width), of_pairs, (ways, 4 * width), state, state, (2, batch)
+    for number, (given, shape) in enumerate(zip(site.tensors(), wanted, strict=False)):
         if given.rank != len(shape) or not all(map(site.is_equal, given.shape, shape)):
             raise site.mismatch(f"operand {number} must be {TensorType(shape, given.dtype)}")
     made = TensorType(state, f32)
@@ -93,21 +93,24 @@ def _sigmoid(x: Array) -> Array:
 Step = Callable[[Attrs, Array, "tuple[Array, ...]", "tuple[Array, ...]"], "tuple[Array, ...]"]
 
 
-def _stepped(step: Step, count: int) -> Callable[..., tuple[Array, ...]]:
-    """What the NumPy function of a layer with so many states does."""
+def _stepped(step: Step, weights: int, count: int) -> Callable[..., tuple[Array, ...]]:
+    """What the NumPy function of a layer with so many weights and states does, behind which ends may stand."""
 
     def meaning(attrs: Steps | GruSteps, sums: Array, *operands: Array) -> tuple[Array, ...]:
-        weights, states = operands[:-count], [np.array(each) for each in operands[-count:]]
+        of_weights, states = operands[:weights], [np.array(each) for each in operands[weights : weights + count]]
         ways, batch, width = states[0].shape
-        outputs = np.zeros((len(sums), ways, batch, width), sums.dtype)
+        outputs, rows = np.zeros((len(sums), ways, batch, width), sums.dtype), np.arange(batch)
+        ends, counted = (operands[weights + count :] or (np.full((2, batch), len(sums)),))[0].clip(max=len(sums))
         for way, parts in enumerate(np.split(sums, ways, 2)):
-            own = tuple(each[way] for each in weights)
+            own = tuple(each[way] for each in of_weights)
             for number in range(len(sums)):
-                time = len(sums) - 1 - number if attrs.reverse or way else number
-                made = step(attrs, parts[time], own, tuple(each[way] for each in states))
+                going = (number < ends)[:, None]
+                times = np.where(going[:, 0], ends - 1 - number, number) if attrs.reverse or way else number
+                shown = np.where((number <= counted)[:, None], states[0][way], 0).astype(sums.dtype)
+                made = step(attrs, parts[times, rows], own, (shown, *(each[way] for each in states[1:])))
                 for state, value in zip(states, made, strict=True):
-                    state[way] = value
-                outputs[time, way] = made[0]
+                    state[way] = np.where(going, value, state[way])
+                outputs[times, way, rows] = np.where(going, made[0], 0)
         return (outputs, *states)
 
     return meaning
@@ -158,7 +161,7 @@ class Recurrence(CallBuilder):
     `[batch, hidden]`; `recurrence` is `[hidden, gates * hidden]`. Gates are in ONNX's order.
     """
 
-    @operator(_lstm_type, _stepped(_lstm, 2), "sequence.lstm", least=4, attrs=Steps)
+    @operator(_lstm_type, _stepped(_lstm, 1, 2), "sequence.lstm", least=4, attrs=Steps)
     def lstm(
         self, sums: Operand, recurrence: Operand, hidden: Operand, cell: Operand, *, reverse: bool = False
     ) -> tuple[TupleGetItem, TupleGetItem, TupleGetItem]:
@@ -166,7 +169,7 @@ class Recurrence(CallBuilder):
         call = self.call("lstm", sums, recurrence, hidden, cell, attrs=Steps(reverse))
         return self.item(call, 0), self.item(call, 1), self.item(call, 2)
 
-    @operator(_lstm_bytes_type, _stepped(_lstm_bytes, 2), "sequence.lstm_bytes", least=5, attrs=Steps)
+    @operator(_lstm_bytes_type, _stepped(_lstm_bytes, 2, 2), "sequence.lstm_bytes", least=5, most=6, attrs=Steps)
     def lstm_bytes(
         self,
         sums: Operand,
@@ -174,18 +177,23 @@ class Recurrence(CallBuilder):
         scale: Operand,
         hidden: Operand,
         cell: Operand,
+        ends: Operand | None = None,
         *,
         reverse: bool = False,
     ) -> tuple[TupleGetItem, TupleGetItem, TupleGetItem]:
         """The same, where the output of a batch is quantized before it is multiplied with integers at each step.
 
+        With `ends` `[2, batch]` each sequence keeps its states from a step on, where its outputs are 0, and counts for
+        how the states of a batch are quantized up to another step.
+
         `recurrence` is `[ways, panels of columns, pairs of rows, columns of a panel, 2]`, in units of `scale`
         `[ways, gates * hidden]`.
         """
-        call = self.call("lstm_bytes", sums, recurrence, scale, hidden, cell, attrs=Steps(reverse))
+        operands = [sums, recurrence, scale, hidden, cell, *([] if ends is None else [ends])]
+        call = self.call("lstm_bytes", *operands, attrs=Steps(reverse))
         return self.item(call, 0), self.item(call, 1), self.item(call, 2)
 
-    @operator(_gru_type, _stepped(_gru, 1), "sequence.gru", least=4, attrs=GruSteps)
+    @operator(_gru_type, _stepped(_gru, 2, 1), "sequence.gru", least=4, attrs=GruSteps)
     def gru(
         self,
         sums: Operand,
@@ -201,7 +209,7 @@ class Recurrence(CallBuilder):
         call = self.call("gru", sums, recurrence, bias, hidden, attrs=attrs)
         return self.item(call, 0), self.item(call, 1)
 
-    @operator(_rnn_type, _stepped(_rnn, 1), "sequence.rnn", least=3, attrs=Steps)
+    @operator(_rnn_type, _stepped(_rnn, 1, 1), "sequence.rnn", least=3, attrs=Steps)
     def rnn(
         self, sums: Operand, recurrence: Operand, hidden: Operand, *, reverse: bool = False
     ) -> tuple[TupleGetItem, TupleGetItem]:

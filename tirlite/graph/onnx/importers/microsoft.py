@@ -12,6 +12,7 @@ import numpy as np
 
 from tirlite.graph.expr import Expr
 from tirlite.graph.extents import product
+from tirlite.graph.onnx.computed import numbers, scalar
 from tirlite.graph.onnx.importers.convolution import CONVOLUTION
 from tirlite.graph.onnx.importers.declared import declared
 from tirlite.graph.onnx.importers.indexing import INDEXING
@@ -31,7 +32,7 @@ from tirlite.graph.onnx.node import Node, Unsupported
 from tirlite.graph.onnx.translation import Importer, Translation
 from tirlite.graph.op import OPS
 from tirlite.graph.operators.laid_out import NARROW, WIDE
-from tirlite.ir import f32, i16, i32
+from tirlite.ir import f32, i16, i32, i64
 from tirlite.sizes import Size
 
 
@@ -303,15 +304,14 @@ def scaled(
 def _dynamic_lstm(t: Translation, node: Node) -> Sequence[Expr | None]:
     """An LSTM whose weights are small integers, turned: what they are multiplied with is quantized by its reach.
 
-    That of inputs is of a whole sequence, that of outputs of all sequences of a batch, before each step. Where steps
-    are of another kind than the usual one, weights become floats, and the others stay as they are.
+    That of inputs is of all steps up to the end of the longest sequence, that of outputs of all sequences of a batch,
+    before each step. Where steps are of another kind than the usual one, weights become floats, and the others stay as
+    they are.
     """
     node.integer("hidden_size")  # the weights tell it
     plain = replace(node, op="LSTM", domain="", version=14, operands=node.operands[:8])
     if len(node.first.shape) == 3 and is_plain(plain, USUAL_LSTM, len(ways_of(plain))):
-        time = node.first.shape[1 if plain.integer("layout") else 0]
-        if lengths_of(plain, time) is None:
-            return _in_steps(t, plain, node)
+        return _in_steps(t, plain, node)
     weights = [
         t.b.transpose(_of_directions(t, node, number, 8 + 2 * place), (0, 2, 1)) for place, number in enumerate((1, 2))
     ]
@@ -326,6 +326,11 @@ def _in_steps(t: Translation, plain: Node, node: Node) -> Sequence[Expr | None]:
     if plain.integer("layout"):
         x = t.b.transpose(x, (1, 0, 2))
     ways, hidden, gates = recurrence.shape
+    lengths, ends = lengths_of(plain, x.shape[0]), None
+    if lengths is not None:
+        inside = t.b.less(t.b.reshape(numbers(t, x.shape[0]), (-1, 1, 1)), t.b.cast(t.b.reduce_max(lengths), i64))
+        x = t.b.where(inside, x, 0.0)
+        ends = t.b.concat([t.b.unsqueeze(each, 0) for each in (lengths, _counted(t, node, lengths, x.shape[0]))], 0)
     quantized = QUANTIZATION["DynamicQuantizeLinear"](t, replace(node, operands=(x,)))
     assert isinstance(quantized, list)
     small, size, zero = quantized
@@ -341,7 +346,18 @@ def _in_steps(t: Translation, plain: Node, node: Node) -> Sequence[Expr | None]:
     pairs, by = _pairs(t, node), _of_gates(t, node, 10, gates)
     start = [state(t, plain, number, (ways, x.shape[1], hidden)) for number in (5, 6)]
     assert by is not None
-    return results(t, plain, t.b.lstm_bytes(sums, pairs, by, start[0], start[1], reverse=ways_of(plain)[0]))
+    made = t.b.lstm_bytes(sums, pairs, by, start[0], start[1], ends, reverse=ways_of(plain)[0])
+    return results(t, plain, made, lengths)
+
+
+def _counted(t: Translation, node: Node, lengths: Expr, time: Size) -> Expr:
+    """Up to which step the state of a sequence counts for the reach of all of a batch.
+
+    As in onnxruntime it is 0 behind that, if the layer has outputs, and else stays, if there was any step.
+    """
+    if node.wants(0):
+        return lengths
+    return t.b.where(t.b.greater(lengths, 0), t.b.cast(scalar(t, time), lengths.dtype), lengths)
 
 
 def _of_gates(t: Translation, node: Node, number: int, gates: Size) -> Expr | None:

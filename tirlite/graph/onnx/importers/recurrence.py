@@ -203,7 +203,7 @@ def _layer(states: int, defaults: tuple[str, ...], step: Step) -> Importer:
             t.b.concat([t.b.unsqueeze(each, axis) for each in parts], axis)
             for axis, parts in zip((1, 0, 0), zip(*found, strict=True), strict=False)
         )
-        return results(t, node, tuple(made))
+        return results(t, node, tuple(made), lengths)
 
     return importer
 
@@ -214,11 +214,17 @@ def ways_of(node: Node) -> list[bool]:
     return reverses[node.text("direction", "forward")]
 
 
-def results(t: Translation, node: Node, made: tuple[Expr, ...]) -> list[Expr | None]:
-    """The outputs `[time, directions, batch, hidden]` and states `[directions, batch, hidden]`, or batch first."""
-    if not node.integer("layout"):
-        return [*made]
+def results(t: Translation, node: Node, made: tuple[Expr, ...], lengths: Expr | None = None) -> list[Expr | None]:
+    """The outputs `[time, directions, batch, hidden]` and states `[directions, batch, hidden]`, or batch first.
+
+    As in onnxruntime the last states of sequences without a step are 0, whatever those before the first one were.
+    """
     outputs, *states = made
+    if lengths is not None:
+        has_any = t.b.greater(t.b.reshape(lengths, (1, -1, 1)), 0)
+        states = [t.b.where(has_any, each, 0.0) for each in states]
+    if not node.integer("layout"):
+        return [outputs, *states]
     return [t.b.transpose(outputs, (2, 0, 1, 3)), *(t.b.transpose(each, (1, 0, 2)) for each in states)]
 
 
