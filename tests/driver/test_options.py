@@ -69,6 +69,12 @@ def test_an_option_that_does_not_exist_is_a_type_error() -> None:
         tl.compile(chain, strat="share")  # type: ignore[call-arg]
 
 
+@pytest.mark.parametrize("choice", [{"schedule": np.zeros(2)}, {"allow": UB}, {"allow": [["contract"]]}])
+def test_options_of_any_kind_are_refused_by_name(choice: dict[str, object]) -> None:
+    with pytest.raises(tl.CallTypeError, match=next(iter(choice))):
+        tl.compile(chain, **choice)  # type: ignore[arg-type]
+
+
 @tl.kernel(strategy="share", in_place=False)
 def mixed(x: tl.f32[64], y: tl.out[tl.f32[64]]):
     a = tl.alloc(tl.f32[64])

@@ -126,7 +126,7 @@ def _permissions(names: Allowed) -> tuple[Permission, ...]:
     """The permissions of these names, in the order of the kinds. Raises CallTypeError for an unknown one."""
     given = (names,) if isinstance(names, str) or not isinstance(names, Iterable) else tuple(names)
     known = {each.value: each for each in Permission}
-    if any(name not in known for name in given):
+    if not all(isinstance(name, str) and name in known for name in given):
         raise OptionType("allow", "one or several of " + ", ".join(map(repr, known)), shown(names)).error()
     return tuple(each for name, each in known.items() if name in given)
 

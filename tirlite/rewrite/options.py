@@ -155,7 +155,8 @@ class Options(StorageOptions):
         object.__setattr__(self, "observers", _callables("observers", self.observers))
         object.__setattr__(self, "passes", _callables("passes", self.passes))
         given = getattr(self.schedule, "steps", self.schedule)
-        if given not in (None, "auto", "compact") and not callable(given):
+        is_named = given is None or (isinstance(given, str) and given in ("auto", "compact"))
+        if not is_named and not callable(given):
             object.__setattr__(self, "schedule", _callables("schedule", given, _SCHEDULE))
 
     @classmethod
