@@ -274,6 +274,8 @@ def test_loops_that_descend_are_not_fused() -> None:
         (lambda s: s.peel("j", first=0.5), "`first` takes numbers"),
         (lambda s: s.specialize("j", {s.loop("j"): 3}), "`least` takes .*text"),
         (lambda s: s.parallel(None), "`loop` takes loops"),
+        (lambda s: s.parallel(()), "`loop` takes loops"),
+        (lambda s: s.store_at("y", at=("j",)), "`at` takes loops"),
         (lambda s: s.shrink(3), "`buffers` takes buffers"),
         (lambda s: s.specialize("j", {"j": "3"}), "`least` takes numbers by names"),
         (lambda s: s.join(), "there are two loops or more"),

@@ -57,8 +57,9 @@ class Step(FactsPass):
     def demand_taken(self) -> None:
         """Raises KernelError where the step is given anything else than it takes."""
         for each in fields(self):  # type: ignore[arg-type]
-            kinds = set(_WORD.findall(str(each.type)))
-            if kinds <= _TAKEN.keys() and not all(_is_taken(leaf, kinds) for leaf in _leaves(getattr(self, each.name))):
+            kinds, given = set(_WORD.findall(str(each.type))), getattr(self, each.name)
+            leaves = _leaves(given) if "tuple" in kinds else (given,)
+            if kinds <= _TAKEN.keys() and not all(_is_taken(leaf, kinds) for leaf in leaves):
                 words = " or ".join(text for kind, (_, text) in _TAKEN.items() if kind in kinds and text)
                 raise does_not_fit(self, f"`{each.name}` takes {words}")
 
