@@ -20,7 +20,7 @@ import numpy as np
 from tirlite.codegen.llvm.quick_blocks import MOST_OPERANDS, MOST_REALS
 from tirlite.codegen.llvm.quick_call import API, QUICK_CALL, ArrayOffsets, quick_text
 from tirlite.gate import GATE
-from tirlite.ir import IntImm, Var, walk
+from tirlite.ir import IntImm, Var
 from tirlite.record import record
 from tirlite.runtime.artifact.artifact import library_of
 from tirlite.runtime.cache.entries import code_called
@@ -91,8 +91,8 @@ def quick_call(
 
     With `strides` the kernel takes so many parameters before these: those that `rewrite.strided` puts there, which
     callers do not give. With `temporaries` it takes their address behind these. None where an extent is no number, nor
-    tells a dim, and is not computed from dims that arrays before it tell, see `program_of`; where there are too many
-    parameters, or floats of 16 bits among them; and where Python or NumPy lay out their objects in unknown ways. The
+    tells a dim, and is not computed from dims that arrays tell, see `program_of`; where there are too many parameters,
+    such extents, or floats of 16 bits among them; and where Python or NumPy lay out their objects in unknown ways. The
     code at `kernel`, and what calls are handed on to, must stay as long as the result is used.
     """
     scalars = signature.scalars[strides:]
@@ -112,7 +112,8 @@ def quick_call(
     programs: list[int] = []
     shapes = [_axes(array, signature, programs) for array in signature.arrays]
     named = {~extent for axes in shapes for extent, _, _ in axes or () if ~MOST_OPERANDS < extent < 0}
-    if None in shapes or named != {*range(len(signature.dims))}:
+    computed = sum(extent <= ~MOST_OPERANDS for axes in shapes for extent, _, _ in axes or ())
+    if None in shapes or computed > MOST_OPERANDS or named != {*range(len(signature.dims))}:
         return None
     # What all kernels of the process share is made by one thread: what a second one made would be freed while in use.
     with GATE.inside(quick_call):
@@ -189,8 +190,7 @@ def _axes(array: ArrayParam, signature: Signature, programs: list[int]) -> list[
             axes[axis] = ~signature.dims.index(var), factor, added
             continue
         program = program_of(extent, signature.dims)
-        before = {slot for each in signature.arrays if each.position < array.position for _, slot in each.bare}
-        if program is None or not {signature.dims.index(dim) for dim in walk(extent) if isinstance(dim, Var)} <= before:
+        if program is None:
             return None
         axes[axis] = ~(MOST_OPERANDS + len(programs)), 1, 0
         programs += program

@@ -95,6 +95,7 @@ entry:
   %begins = alloca [{room} x i64], align 16
   %ends = alloca [{room} x i64], align 16
   %writes = alloca [{room} x i64], align 16
+  %computed.ones = alloca [{room} x {{i64, i64}}], align 16
   br label %version
 
 version:
@@ -117,6 +118,7 @@ version:
   %first = getelementptr i64, ptr %programs, i64 %program.words
   %pointers = getelementptr i64, ptr %operands, i64 %strides
   %counted = icmp eq i64 %count, %params
+  store i64 0, ptr %computed.ones
   br i1 %counted, label %clear, label %refuse
 
 clear:
@@ -149,7 +151,9 @@ bound.all:
   %is.large = icmp sge i64 %all.bytes, %least.bytes
   %is.small = icmp sle i64 %all.bytes, %most.bytes
   %is.sized = and i1 %is.large, %is.small
-  %is.meant = and i1 %is.meant.1, %is.sized
+  %is.meant.2 = and i1 %is.meant.1, %is.sized
+  %are.right = call i1 @are_as_computed(ptr %computed.ones, ptr %programs, ptr %values)
+  %is.meant = and i1 %is.meant.2, %are.right
   br i1 %is.meant, label %dim, label %refuse
 
 look:
@@ -239,13 +243,11 @@ named:
 
 computed:
   %program.at = sub i64 %slot, {most}
-  %program = getelementptr i64, ptr %programs, i64 %program.at
-  %computed.extent = call i64 @extent(ptr %program, ptr %values)
-  br label %right
+  call void @keep_computed(ptr %computed.ones, i64 %extent, i64 %program.at)
+  br label %axis.step
 
 right:
-  %right.extent = phi i64 [%wanted, %axis.some], [%computed.extent, %computed]
-  %is.right = icmp eq i64 %extent, %right.extent
+  %is.right = icmp eq i64 %extent, %wanted
   br i1 %is.right, label %axis.step, label %refuse
 
 bound:

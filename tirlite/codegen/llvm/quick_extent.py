@@ -3,6 +3,9 @@
 `extent(program, dims)` begins with 0 and follows the steps, whose number is the first word. Each is two words, what is
 done and by which number: that is added, multiplied by, divided by and rounded down, or that of a dim is added, taken
 away or multiplied by. The result is -1 where a number does not fit into 64 bits.
+
+Arrays may tell such an extent before all its dims are known: `keep_computed` notes the extent of an array and where its
+program begins, behind the number of those noted, and `are_as_computed` compares them all.
 """
 
 from __future__ import annotations
@@ -111,5 +114,44 @@ end:
 
 none:
   ret i64 -1
+}
+
+define internal void @keep_computed(ptr %noted, i64 %extent, i64 %program) {
+  %k = load i64, ptr %noted
+  %k.next = add i64 %k, 1
+  store i64 %k.next, ptr %noted
+  %place = shl i64 %k.next, 1
+  %before = sub i64 %place, 1
+  %extent.at = getelementptr i64, ptr %noted, i64 %before
+  %program.at = getelementptr i64, ptr %noted, i64 %place
+  store i64 %extent, ptr %extent.at
+  store i64 %program, ptr %program.at
+  ret void
+}
+
+define internal i1 @are_as_computed(ptr %noted, ptr %programs, ptr %dims) {
+entry:
+  %number = load i64, ptr %noted
+  br label %next
+
+next:
+  %k = phi i64 [0, %entry], [%k.next, %look]
+  %is.end = icmp eq i64 %k, %number
+  br i1 %is.end, label %end, label %look
+
+look:
+  %k.next = add i64 %k, 1
+  %place = shl i64 %k.next, 1
+  %before = sub i64 %place, 1
+  %extent = load i64, word %before of %noted
+  %begin = load i64, word %place of %noted
+  %program = getelementptr i64, ptr %programs, i64 %begin
+  %computed = call i64 @extent(ptr %program, ptr %dims)
+  %is.right = icmp eq i64 %extent, %computed
+  br i1 %is.right, label %next, label %end
+
+end:
+  %are.right = phi i1 [true, %next], [false, %look]
+  ret i1 %are.right
 }
 """
