@@ -124,8 +124,11 @@ def selu(x: Expr, *, alpha: float = 1.6732631921768188, gamma: float = 1.0507009
     return Select(x > 0, x, expm1(x) * alpha) * gamma
 
 
-def batch_norm(x: Expr, scale: Expr, bias: Expr, mean: Expr, variance: Expr, *, epsilon: float = 1e-5) -> Expr:
-    return (x - mean) * (scale / sqrt(variance + epsilon)) + bias
+def batch_norm(
+    x: Expr, scale: Expr, bias: Expr, mean: Expr, variance: Expr | None = None, *, epsilon: float = 1e-5
+) -> Expr:
+    factor = scale if variance is None else scale / sqrt(variance + epsilon)
+    return (x - mean) * factor + bias
 
 
 def power(x: Expr, y: Expr) -> Expr:

@@ -19,27 +19,42 @@ def batch_norm(
     S: TensorType,
     B: TensorType,
     M: TensorType,
-    V: TensorType,
+    V: TensorType | None,
     Y: TensorType,
     *,
     epsilon: float = 1e-5,
 ) -> PrimFunc:
-    """y = (x - mean) * scale / sqrt(variance + epsilon) + bias, with one of each for every channel, axis 1 of x."""
+    """y = (x - mean) * scale / sqrt(variance + epsilon) + bias, with one of each for every channel, axis 1 of x.
+
+    Without a variance it is (x - mean) * scale + bias.
+    """
     kind = computed_in(X.dtype)
     batches, channels, *rest = extents(X)
     places = product(rest)
 
-    @tl.kernel
-    def batch_norm(x: X, scale: S, bias: B, mean: M, variance: V, y: tl.out[Y]):
+    @tl.inline
+    def normalized(x, scale, bias, mean, variance, y):
         images = tl.view(x, x.dtype[batches, channels, places])
         results = tl.view(y, y.dtype[batches, channels, places])
         for batch in tl.parallel(batches):
             for c in range(channels):
-                factor = kind(scale[c]) / tl.sqrt(kind(variance[c]) + epsilon)
-                centre = kind(mean[c])
+                share, centre = kind(scale[c]), kind(mean[c])
+                factor = share if tl.static(V is None) else share / tl.sqrt(kind(variance[c]) + epsilon)
                 shift = kind(bias[c])
                 for i in range(places):
                     results[batch, c, i] = y.dtype((kind(images[batch, c, i]) - centre) * factor + shift)
+
+    if V is None:
+
+        @tl.kernel
+        def batch_norm(x: X, scale: S, bias: B, mean: M, y: tl.out[Y]):
+            normalized(x, scale, bias, mean, mean, y)
+
+    else:
+
+        @tl.kernel
+        def batch_norm(x: X, scale: S, bias: B, mean: M, variance: V, y: tl.out[Y]):
+            normalized(x, scale, bias, mean, variance, y)
 
     return batch_norm.ir
 

@@ -14,8 +14,10 @@ def per_channel(values: np.ndarray, x: np.ndarray) -> np.ndarray:
     return values.astype(np.float64).reshape(-1, *(1,) * (x.ndim - 2))
 
 
-def batch_reference(x, scale, bias, mean, variance) -> np.ndarray:
-    factor = per_channel(scale, x) / np.sqrt(per_channel(variance, x) + 1e-5)
+def batch_reference(x, scale, bias, mean, *variance) -> np.ndarray:
+    factor = per_channel(scale, x)
+    if variance:
+        factor = factor / np.sqrt(per_channel(variance[0], x) + 1e-5)
     return ((x - per_channel(mean, x)) * factor + per_channel(bias, x)).astype(x.dtype)
 
 
@@ -57,7 +59,8 @@ def channel_case(function, reference, name: str, shape: tuple, operands: int, dt
         *others, last = normal(shape, *[channels] * operands, dtype=dtype.numpy.type)(rng)
         return (*others, np.abs(last) if operands == 4 else last)
 
-    types = [dtype[shape], *[dtype[channels]] * operands, dtype[shape]]
+    absent = [None] if function is batch_norm and operands == 3 else []
+    types = [dtype[shape], *[dtype[channels]] * operands, *absent, dtype[shape]]
     tolerance = 2e-3 if dtype is tl.f16 else 1e-5
     return Case(f"{function.__name__}-{name}", lambda: function(*types), make, reference, tolerance)
 
@@ -68,6 +71,7 @@ n, m = tl.dims("n m")
 CASES = (
     channel_case(batch_norm, batch_reference, "image", (2, 3, 4, 5), 4),
     channel_case(batch_norm, batch_reference, "row", (4, 3), 4),
+    channel_case(batch_norm, batch_reference, "factor", (2, 3, 9), 3),
     channel_case(batch_norm, batch_reference, "f16", (2, 3, 9), 4, tl.f16),
     channel_case(instance_norm, instance_reference, "image", (2, 3, 9, 9), 2),
     channel_case(instance_norm, instance_reference, "f64", (2, 3, 5), 2, tl.f64),

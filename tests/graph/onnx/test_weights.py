@@ -55,6 +55,17 @@ def test_constants_from_a_file_are_those_from_its_bytes(tmp_path: Path) -> None:
         assert not array.flags.writeable
 
 
+def test_factors_of_known_statistics_are_constants_with_the_same_results() -> None:
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal((2, 3, 5), np.float32)
+    own = {name: rng.uniform(0.5, 2, 3).astype(np.float32) for name in ("scale", "bias", "mean", "variance")}
+    nodes = [make_node("BatchNormalization", ["x", *own], ["y"])]
+    known = tl.from_onnx(model(nodes, {"x": [2, 3, 5]}, ["y"], *map(from_array, own.values(), own)))
+    given = tl.from_onnx(model(nodes, {"x": [2, 3, 5]} | dict.fromkeys(own, [3]), ["y"]))
+    np.testing.assert_array_equal(tl.graph.compile(known)(x), tl.graph.compile(given)(x, *own.values()))
+    assert not {"scale", "variance"} & {*constants(known)}
+
+
 def test_data_of_another_length_are_told(tmp_path: Path) -> None:
     made = large_model()
     made.graph.initializer[2].dims[0] += 1

@@ -85,8 +85,10 @@ def _per_channel(values: Array, x: Array) -> Array:
     return values.reshape(-1, *(1,) * (x.ndim - 2))
 
 
-def _batch_norm(attrs: Epsilon, x: Array, scale: Array, bias: Array, mean: Array, variance: Array) -> Array:
-    factor = scale / np.sqrt(variance + x.dtype.type(attrs.epsilon))
+def _batch_norm(
+    attrs: Epsilon, x: Array, scale: Array, bias: Array, mean: Array, variance: Array | None = None
+) -> Array:
+    factor = scale if variance is None else scale / np.sqrt(variance + x.dtype.type(attrs.epsilon))
     return np.asarray((x - _per_channel(mean, x)) * _per_channel(factor, x) + _per_channel(bias, x))
 
 
@@ -141,15 +143,26 @@ class Normalization(CallBuilder):
         _batch_norm_type,
         _batch_norm,
         Lowering("normalize.batch_norm", formula=f.batch_norm, aligned=1),
-        least=5,
+        least=4,
+        most=5,
         attrs=Epsilon,
         overwrites=True,
     )
     def batch_norm(
-        self, x: Operand, scale: Operand, bias: Operand, mean: Operand, variance: Operand, epsilon: float = 1e-5
+        self,
+        x: Operand,
+        scale: Operand,
+        bias: Operand,
+        mean: Operand,
+        variance: Operand | None = None,
+        epsilon: float = 1e-5,
     ) -> Call:
-        """`(x - mean) / sqrt(variance + epsilon) * scale + bias`, with one number of each for each channel."""
-        return self.call("batch_norm", x, scale, bias, mean, variance, attrs=Epsilon(epsilon))
+        """`(x - mean) * (scale / sqrt(variance + epsilon)) + bias`, with one number of each for each channel.
+
+        Without a variance it is `(x - mean) * scale + bias`.
+        """
+        given = (x, scale, bias, mean) if variance is None else (x, scale, bias, mean, variance)
+        return self.call("batch_norm", *given, attrs=Epsilon(epsilon))
 
     @operator(
         _batch_norm_type,

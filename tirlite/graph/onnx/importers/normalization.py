@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from tirlite.graph.expr import Expr
+from tirlite.graph.expr import Constant, Expr
 from tirlite.graph.extents import product
 from tirlite.graph.onnx.narrow import DTYPES
 from tirlite.graph.onnx.node import Node, Unsupported
@@ -28,7 +28,11 @@ def _batch_norm(t: Translation, node: Node) -> Sequence[Expr]:
         raise Unsupported("it computes means and variances, as in training")
     if kinds != {x.dtype}:
         scale, bias, mean, variance = (t.b.cast(each, x.dtype) for each in (scale, bias, mean, variance))
-    return [t.b.batch_norm(x, scale, bias, mean, variance, node.number("epsilon", 1e-5))]
+    epsilon = node.number("epsilon", 1e-5)
+    # Factors of halves are floats of 32 bits, and no tensor of the network.
+    if isinstance(scale, Constant) and isinstance(variance, Constant) and x.dtype.bits > 16:
+        return [t.b.batch_norm(x, t.b.divide(scale, t.b.sqrt(t.b.add(variance, epsilon))), bias, mean)]
+    return [t.b.batch_norm(x, scale, bias, mean, variance, epsilon)]
 
 
 def _trained(t: Translation, node: Node) -> Sequence[Expr]:
