@@ -290,6 +290,21 @@ def test_pads_that_are_computed_cut_where_they_are_below_zero() -> None:
     compare(made, [{"x": X, "pads": ints(*each)} for each in widths])
 
 
+@pytest.mark.parametrize("mode", ["reflect", "edge", "wrap"])
+def test_pads_that_are_computed_repeat_what_is_inside(mode: str) -> None:
+    given = {"x": (FLOAT, ["n", "m"]), "pads": (INT64, [4])}
+    made = typed(model([node("Pad", ["x", "pads"], ["y"], mode=mode)], given, ["y"]), FLOAT)
+    widths = [(0, 1, 2, 0), (0, 0, 0, 0), (2, 3, 1, 2), (0, 1, -1, 0)]
+    compare(made, [{"x": X, "pads": ints(*each)} for each in widths])
+
+
+def test_a_mean_of_integers_along_dims() -> None:
+    made = typed(
+        model([node("ReduceMean", ["x", "axes"], ["y"])], {"x": (INT64, ["n", "m"])}, ["y"], axes=ints(0)), INT64
+    )
+    compare(made, [{"x": ints(*range(-7, 5)).reshape(shape)} for shape in ((3, 4), (12, 1))])
+
+
 def test_a_picture_is_put_in_the_middle_of_a_larger_or_smaller_one() -> None:
     nodes = [
         node("Shape", ["x"], ["here"]),

@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tirlite.graph.expr import Expr
-from tirlite.graph.onnx.node import Node, Unsupported, axis_of
+from tirlite.graph.extents import product
+from tirlite.graph.onnx.computed import scalar
+from tirlite.graph.onnx.node import Node, axis_of
 from tirlite.graph.onnx.translation import Importer, Translation
 from tirlite.sizes import Proof, prove_eq
 
@@ -41,14 +43,8 @@ def _reduce(t: Translation, node: Node) -> Expr:
         either = t.b.reduce_any if node.op == "ReduceMax" else t.b.reduce_all
         return either(x, places, keepdims=keepdims)
     if x.dtype.is_integer and node.op == "ReduceMean":
-        total = t.b.reduce_sum(x, places, keepdims=keepdims)
-        count = 1
-        for place in places:
-            extent = x.shape[place]
-            if not isinstance(extent, int):
-                raise Unsupported("a mean of integers along an axis of a dim")
-            count *= extent
-        return t.b.trunc_divide(total, count)
+        count = t.b.cast(scalar(t, product(x.shape[place] for place in places)), x.dtype)
+        return t.b.trunc_divide(t.b.reduce_sum(x, places, keepdims=keepdims), t.b.maximum(count, 1))
     made: Expr = function(x, places, keepdims=keepdims)
     return made
 

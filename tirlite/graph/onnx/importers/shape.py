@@ -10,7 +10,7 @@ import numpy as np
 from tirlite.graph.aot.plain_dims import PlainDims
 from tirlite.graph.expr import Call, Constant, Expr
 from tirlite.graph.extents import product
-from tirlite.graph.onnx.computed import elements_of, extent_of, scalar, sizes_of
+from tirlite.graph.onnx.computed import elements_of, extent_of, numbers, scalar, sizes_of
 from tirlite.graph.onnx.contents import boxed, contents, of_sizes
 from tirlite.graph.onnx.importers.selection import BEYOND, reshaped, sliced, sliced_by_axis
 from tirlite.graph.onnx.narrow import NarrowValue
@@ -233,12 +233,28 @@ def _pad(t: Translation, node: Node) -> Expr:
             for side, gone in zip(widths, cut, strict=True)
         ]
     mode = node.text("mode", "constant")
-    if mode == "constant":
-        x = _joined_with_borders(t, x, widths, fill)
+    x = _joined_with_borders(t, x, widths, fill) if mode == "constant" else _gathered_borders(t, x, widths, mode)
     sizes = [[each for each in side if not isinstance(each, Expr)] for side in widths]
-    if sizes != widths or run_dims([*sizes[0], *sizes[1]]):
-        raise Unsupported("its pads are computed from data, and what is beyond the edge is not constant")
     return t.b.pad(x, *sizes, mode=mode, value=0 if isinstance(fill, Expr) else fill)
+
+
+def _gathered_borders(t: Translation, x: Expr, widths: list[list[Size | Expr]], mode: str) -> Expr:
+    """The operand with borders of its own elements along axes where a run finds a width: those are 0 from then on."""
+    for axis, both in enumerate(zip(*widths, strict=True)):
+        if not any(isinstance(each, Expr) or run_dims([each]) for each in both):
+            continue
+        x, (before, after) = _cut(t, x, axis, both)
+        count = x.shape[axis]
+        places, last = t.b.subtract(numbers(t, before + count + after), scalar(t, before)), scalar(t, count - 1)
+        if mode == "wrap":
+            places = t.b.floor_mod(places, scalar(t, count))
+        elif mode == "reflect":
+            period = t.b.maximum(t.b.multiply(last, 2), 1)
+            places = t.b.floor_mod(places, period)
+            places = t.b.minimum(places, t.b.subtract(period, places))
+        x = t.b.gather(x, t.b.maximum(t.b.minimum(places, last), 0), axis)
+        widths[0][axis], widths[1][axis] = 0, 0
+    return x
 
 
 def _joined_with_borders(t: Translation, x: Expr, widths: list[list[Size | Expr]], fill: float | Expr) -> Expr:
