@@ -375,6 +375,27 @@ def test_rows_are_shared_out_where_panels_alone_are_too_few_for_the_workers() ->
         np.testing.assert_array_equal(kernel(a, b[:, :columns].copy()), kernel.interpret(a, b[:, :columns].copy()))
 
 
+def test_rows_of_what_one_worker_lays_together_are_not_shared_out() -> None:
+    @tl.kernel
+    def by_parts(a: tl.f32[n, 16, 9], b: tl.f32[n, 9, 8], y: tl.out[tl.f32[n, 16, 8]]):
+        for part in tl.parallel(n):
+            near = tl.alloc(tl.f32[9, 8])
+            for p in range(9):
+                for j in range(8):
+                    near[p, j] = b[part, p, j]
+            for i in range(16):
+                for j in range(8):
+                    total = tl.f32(0)
+                    for p in range(9):
+                        total += a[part, i, p] * near[p, j]
+                    y[part, i, j] = total
+
+    with patch.object(Tiling, "of", lambda target: replace(SMALL, workers=4)):
+        steps = tl.compile(by_parts.ir).schedule.steps
+    assert any(isinstance(step, UnrollJam) for step in steps)
+    assert [str(step.loop) for step in steps if isinstance(step, Split)] == ["s.loop('j', 1)"]
+
+
 def test_a_schedule_adds_a_panel_for_each_worker_and_none_where_loops_run_as_written() -> None:
     assert tl.compile(batched.ir, target=tl.Target.host(workers=2)).plan.total == 2 * 4 * 4 * k
     assert tl.compile(batched.ir, schedule=None).plan.total == 0

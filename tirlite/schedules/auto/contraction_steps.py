@@ -9,6 +9,7 @@ Goto and van de Geijn, Anatomy of High-Performance Matrix Multiplication (2008).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from math import prod
 
@@ -162,6 +163,9 @@ def _rows_of_block(nest: Contraction, lanes: int, tiling: Tiling) -> int:
     inside = prod(max(1, count_of(each)) if is_known(each) else _SOME for each in others)
     tiles = tiling.block_tiles if nest.halves is None else TILES_OF_BLOCK
     rows = tiles * tiling.rows
+    if nest.is_laid:
+        # A worker has all of it: loops around are what workers share.
+        tiling = replace(tiling, workers=1)
     if all(each is nest.columns or is_known(each) for each in nest.spatial):
         batches, tile = prod(map(count_of, nest.batches)), tiling.rows_of(lanes, nest.element)
         whole, rest = divmod(count_of(nest.columns), lanes) if is_known(nest.columns) else (2 * tiling.workers + 1, 0)
