@@ -250,3 +250,20 @@ def f(a: tl.u8[n, k], q: tl.u8[k], y: tl.i32[n]):
         y = np.zeros(3, np.int32)
         kernel(a, q, y)
         np.testing.assert_array_equal(y, abs(a.astype(int) - q).sum(1))
+
+
+def test_what_keeps_where_the_best_so_far_is_stays_a_branch() -> None:
+    n, m = tl.dims("n m")
+
+    @tl.kernel
+    def best(x: tl.f32[n, m], y: tl.out[tl.i32[n]]):
+        for i in range(n):
+            at = tl.i32(0)
+            for j in range(1, m):
+                if x[i, j] > x[i, at]:
+                    at = tl.i32(j)
+            y[i] = at
+
+    x = np.float32([[1, 3, 3, 2, 9, 0], [5, 4, 3, 2, 1, 0]])
+    assert best(x).tolist() == [4, 0]
+    assert "branch_weights" in best.llvm

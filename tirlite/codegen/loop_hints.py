@@ -10,7 +10,7 @@ from tirlite.analysis.work import moved_by, sums_differences
 from tirlite.ir.expr import Add, Binary, Buffer, Call, Div, Expr, FloorDiv, IntImm, Load, Min, Mul, Sub, Var
 from tirlite.ir.node import Node
 from tirlite.ir.op import Op
-from tirlite.ir.stmt import Allocate, For, ForKind, Let, Stmt, Store
+from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, Stmt, Store
 from tirlite.ir.walk import statements_of, walk
 
 if TYPE_CHECKING:
@@ -41,6 +41,8 @@ _WAITING = 8
 _HALF = 8
 # The bytes of a sum of bytes.
 _WORD = 4
+# LLVM makes no selection of a branch that is taken less often than one in a hundred times.
+SELDOM = ('!"branch_weights"', "i32 1", "i32 2000")
 _NOT_UNROLLED = ('!{!"llvm.loop.unroll.disable"}',)
 _AS_WRITTEN = ('!{!"llvm.loop.unroll.disable"}', '!{!"llvm.loop.vectorize.width", i32 1}')
 
@@ -83,6 +85,22 @@ def _is_plain(stmt: Stmt) -> bool:
     if not isinstance(stmt, Store):
         return isinstance(stmt, Let)
     return not any(isinstance(node, Load) for index in stmt.indices for node in walk(index))
+
+
+def is_seldom(stmt: IfThenElse) -> bool:
+    """Whether a branch keeps where the best of what was seen so far is: `if x[j] > x[at]: at = j`.
+
+    It is taken a few times for each array. As a selection, each iteration would load the best one anew and wait for it.
+    """
+    store = stmt.then_body.stmts[0] if len(stmt.then_body.stmts) == 1 and not stmt.else_body.stmts else None
+    if not isinstance(store, Store) or store.indices or _loads(store.buffer, store.value):
+        return False
+    read = (node for node in walk(stmt.condition) if isinstance(node, Load))
+    return any(_loads(store.buffer, index) for load in read for index in load.indices)
+
+
+def _loads(buffer: Buffer, expr: Expr) -> bool:
+    return any(isinstance(node, Load) and node.buffer is buffer for node in walk(expr))
 
 
 def _can_be_unrolled(stmt: For) -> bool:

@@ -14,7 +14,7 @@ from tirlite.codegen.faults import KernelFunction, any_of, as_bits, require_exac
 from tirlite.codegen.interleaved import phases_of
 from tirlite.codegen.kernel_calls import Calls, Version, dim_parameters
 from tirlite.codegen.llvm.values import Value, integer
-from tirlite.codegen.loop_hints import goes_by_elements, hints_of, in_any_order
+from tirlite.codegen.loop_hints import SELDOM, goes_by_elements, hints_of, in_any_order, is_seldom
 from tirlite.codegen.pieces import LARGEST, Weights, are_only_calls, cut
 from tirlite.codegen.refused import Refused
 from tirlite.codegen.storage import Home, Storage
@@ -292,7 +292,8 @@ class Statements:
         condition = self.values.good(stmt.condition, "the condition of an `if`")
         then, done = out.label("then"), out.label("done")
         otherwise = out.label("else") if stmt.else_body.stmts else done
-        out.branch_if(condition, then, otherwise)
+        seldom = f", !prof {out.module.node(*SELDOM)}" if is_seldom(stmt) else ""
+        out.branch_if(condition, then, otherwise, seldom)
         around = out.fork()
         out.conditions += 1
         out.start(then)
