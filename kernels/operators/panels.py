@@ -22,6 +22,8 @@ from tirlite.kernels.operators.window import Window
 # Elements of a block of channels at all places, which the first cache holds beside the weights of a panel; and channels
 # that pay for the sums of the block.
 _ELEMENTS, _FEWEST = 6272, 48
+# Weights of a part of the channels, which the first cache holds beside what they are multiplied by.
+_WEIGHTS = 4608
 
 
 @factory
@@ -113,15 +115,19 @@ def convolution(
     """The convolution of x, where w has the outputs by panels: `[panels, inputs of a group, *window, outputs]`.
 
     For small images: outputs fill the lanes of vectors, which elements would not. The sums of a panel are turned over
-    when they are stored. Where windows have more elements than one, each panel copies its image with the padding. Of
-    an image of which points are left out the others are copied together, once for all panels.
+    when they are stored. Where windows have more elements than one, the image is copied with the padding: a single one
+    once for all panels, else each panel copies its own. Of an image of which points are left out the others are copied
+    together, once for all panels.
     """
     batches, (blocks, taken, *taps, size), image = extents(X)[0], extents(W), extents(Y)[2:]
     window = Window(*map(tuple, (extents(X)[2:], image, taps, strides, pads[: len(taps)], dilations)))
     places, elements, kind = count_of(image), count_of(extents(X)[2:]), computed_in(X.dtype)
     is_point = count_of(taps) == 1
-    add_up = _of_points(places, size, taken, kind) if is_point else _of_windows(window, size, taken, kind)
+    add_windows, hold, held_type = _of_windows(window, size, taken, kind)
     is_picked, planes = is_point and not window.is_point, batches * groups
+    is_held = not is_point and is_one(planes)
+    own = add_windows if is_held else _with_a_copy(add_windows, hold, held_type)
+    add_up = _of_points(places, size, taken, kind) if is_point else own
     panel, pick = _panel(add_up, (places, size), kind, (groups, blocks), B is not None), _picking(window)
 
     @tl.inline
@@ -131,6 +137,10 @@ def convolution(
             picked = tl.alloc(x.dtype[planes, taken, places])
             pick(picked, images)
             panels(picked, w, biases, y)
+        elif tl.static(is_held):
+            held = tl.alloc(held_type)
+            hold(held, images, 0)
+            panels(held, w, biases, y)
         else:
             panels(images, w, biases, y)
 
@@ -390,6 +400,18 @@ def _of_points(places: Extent, size: int, taken: Extent, kind: DType) -> Inline:
     return add_up
 
 
+def _parts(taken: Extent, weights: int) -> int:
+    """How many parts channels have, of as many each, whose weights, so many for each, stay in the first cache.
+
+    One where parts of a good many terms do not come out even.
+    """
+    if not isinstance(taken, int):
+        return 1
+    most = max(_WEIGHTS // weights, 1)
+    count = next((n for n in range(-(-taken // most), taken + 1) if taken % n == 0), 1)
+    return count if 2 * (taken // count) > most else 1
+
+
 def _blocks(taken: Extent, places: Extent) -> int:
     """How many blocks of channels there are, of as many each, that hold no more elements than they should."""
     if not isinstance(taken, int) or not isinstance(places, int):
@@ -398,8 +420,23 @@ def _blocks(taken: Extent, places: Extent) -> int:
     return next((n for n in range(1, taken + 1) if taken % n == 0 and taken // n <= most), 1)
 
 
-def _of_windows(window: Window, size: int, taken: Extent, kind: DType) -> Inline:
-    """The same over what lies under a window in a copy of the plane with its padding."""
+def _with_a_copy(add_windows: Inline, hold: Inline, held_type: TensorType) -> Inline:
+    """`add_up(sums, images, w, t, p)` by what adds up over what is held, of which each panel has a copy."""
+
+    @tl.inline
+    def add_up(sums, images, w, t, p):
+        held = tl.alloc(held_type)
+        hold(held, images, t)
+        add_windows(sums, held, w, t, p)
+
+    return add_up
+
+
+def _of_windows(window: Window, size: int, taken: Extent, kind: DType) -> tuple[Inline, Inline, TensorType]:
+    """`add_up(sums, held, w, t, p)`: the same over what lies under a window in what is held of plane t.
+
+    Besides `hold(held, images, t)`, which copies that with its padding, and what it fills.
+    """
     (height, width), (rows, columns), (down, across) = window.inputs, window.places, window.size
     (row_step, step), (row_gap, gap) = window.strides, window.dilations
     high, wide = (rows - 1) * row_step + 1, (columns - 1) * step + (across - 1) * gap + 1
@@ -408,36 +445,47 @@ def _of_windows(window: Window, size: int, taken: Extent, kind: DType) -> Inline
     fill = filling(replace(window, strides=(1, 1)), block, kind, whole=True)
     # Of a loop of two iterations LLVM makes a flag, and then moves all loads in front of what they serve: such a one is
     # joined with the loop around.
-    outer = taken if down > 1 else 1
+    count = _parts(taken, down * across * size)
+    each = taken // count
+    outer = each if down > 1 else 1
 
     @tl.inline
-    def add_up(sums, images, w, t, p):
+    def hold(held, images, t):
         planes = tl.view(images, images.dtype[images.shape[0], taken, 1, height, width])
-        held = tl.alloc(kind[taken, 1, 1, 1, held_each])
         for c in range(taken):
             fill(held, planes, 0, t, c, 0, 0, 0, 0)
-        under = tl.view(held, kind[taken, copied, wide])
+
+    @tl.inline
+    def add_up(sums, held, w, t, p):
+        under = tl.view(held, kind[count, each, copied, wide])
         totals = tl.view(sums, kind[rows, columns, size])
-        pairs = tl.view(w, w.dtype[w.shape[0], outer, taken * down * across // outer, size])
+        factors = tl.view(w, w.dtype[w.shape[0] * count, each, down, across, size])
+        pairs = tl.view(w, w.dtype[w.shape[0] * count, outer, each * down * across // outer, size])
         for i in range(rows):
             for j in range(columns):
                 for q in range(size):
-                    total = kind(0)
-                    if tl.static(across == 2 and down > 1):
-                        for c in tl.reduce(taken):
-                            for k in tl.reduce(2 * down):
-                                at = under[c, i * row_step + k // 2 * row_gap, j * step + k % 2 * gap]
-                                total += at * kind(pairs[p, c, k, q])
-                    elif tl.static(across == 2):
-                        for k in tl.reduce(2 * taken):
-                            at = under[k // 2, i * row_step, j * step + k % 2 * gap]
-                            total += at * kind(pairs[p, 0, k, q])
-                    else:
-                        for c in tl.reduce(taken):
-                            for r in tl.reduce(down):
-                                for s in tl.reduce(across):
-                                    at = under[c, i * row_step + r * row_gap, j * step + s * gap]
-                                    total += at * kind(w[p, c, r, s, q])
-                    totals[i, j, q] = total
+                    totals[i, j, q] = kind(0)
+        for part in range(count):
+            other = p * count + part
+            for i in range(rows):
+                for j in range(columns):
+                    for q in range(size):
+                        total = totals[i, j, q]
+                        if tl.static(across == 2 and down > 1):
+                            for c in tl.reduce(each):
+                                for k in tl.reduce(2 * down):
+                                    at = under[part, c, i * row_step + k // 2 * row_gap, j * step + k % 2 * gap]
+                                    total += at * kind(pairs[other, c, k, q])
+                        elif tl.static(across == 2):
+                            for k in tl.reduce(2 * each):
+                                at = under[part, k // 2, i * row_step, j * step + k % 2 * gap]
+                                total += at * kind(pairs[other, 0, k, q])
+                        else:
+                            for c in tl.reduce(each):
+                                for r in tl.reduce(down):
+                                    for s in tl.reduce(across):
+                                        at = under[part, c, i * row_step + r * row_gap, j * step + s * gap]
+                                        total += at * kind(factors[other, c, r, s, q])
+                        totals[i, j, q] = total
 
-    return add_up
+    return add_up, hold, kind[taken, 1, 1, 1, held_each]

@@ -101,4 +101,7 @@ CASES = (
     conv_case("groups of several images", (2, 6, 4, 3), 64, 16, groups=2, window=(2, 3), has_bias=False),
     conv_case("two columns", (1, 3, 3, 5), 32, 16, window=(1, 2), has_bias=True),
     conv_case("two columns of two rows", (1, 3, 4, 5), 32, 16, window=(2, 2), has_bias=False),
+    conv_case("parts", (1, 64, 2, 1), 16, 16, window=(3, 3), has_bias=True),
+    conv_case("parts, two columns", (1, 160, 1, 1), 16, 16, window=(1, 2), has_bias=True),
+    conv_case("parts, two columns of two rows", (1, 96, 2, 1), 16, 16, window=(2, 2), has_bias=True),
 )
