@@ -274,6 +274,16 @@ def test_scales_are_the_fractions_that_were_rounded_to_f32(extent: int, scale: f
     assert tl.graph.evaluate(f, np.zeros((1, extent), np.float32)).shape == (1, wanted)
 
 
+def test_the_nearest_elements_of_a_region_take_nothing_of_others() -> None:
+    ways = {"mode": "nearest", "coordinate_transformation_mode": "tf_crop_and_resize"}
+    node = helper.make_node("Resize", ["x", "region", "", "sizes"], ["y"], **ways)
+    region = onnx.numpy_helper.from_array(np.array([0, 0, 0.5, 1], np.float32), "region")
+    f = tl.from_onnx(model([node], {"x": [5, 4]}, ["y"], region, integers("sizes", [3, 4])))
+    x = np.arange(20, dtype=np.float32).reshape(5, 4)
+    x[4, 1] = np.nan
+    np.testing.assert_array_equal(tl.graph.compile(f)(x), x[:3])
+
+
 @pytest.mark.parametrize("length", [None, 5, 12])
 def test_fourier_transforms_along_an_extent_that_a_call_tells(length: int | None) -> None:
     rng = np.random.default_rng(0)

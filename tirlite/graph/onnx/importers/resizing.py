@@ -125,7 +125,11 @@ def _resized(
         weights = matrix(way, old, new, scales[axis], region, node.number("extrapolation_value"))
         if weights is None:
             raise Unsupported(f"mode {mode} with coordinates {coordinates}")
-        x = _applied(t, x, t.b.constant(weights.astype(x.dtype.numpy)), axis)
+        if mode == "nearest" and weights.any(axis=1).all():
+            # A product would take an infinity or a nan from beside what is taken.
+            x = t.b.gather(x, t.b.constant(weights.argmax(axis=1)), axis)
+        else:
+            x = _applied(t, x, t.b.constant(weights.astype(x.dtype.numpy)), axis)
     return x
 
 
