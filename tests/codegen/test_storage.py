@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tirlite as tl
+from tirlite.codegen import lower
 from tirlite.codegen.storage import STACK_BYTES, Home, assign_homes, padded_bytes, stack_shares
 from tirlite.ir import BufferRef, IntImm, KernelCall, PrimFunc, callees, f32, f64, i64, u8
 from tirlite.ir.builder import Builder
@@ -32,6 +33,18 @@ def test_buffers_of_constant_size_lie_on_the_stack() -> None:
 
 def test_sizes_known_at_entry_lie_in_the_workspace() -> None:
     assert homes(("n", "local"), ("k", "global")) == ["workspace", "workspace"]
+
+
+@pytest.mark.parametrize(("count", "is_long"), [(3, False), (400, True)])
+def test_a_long_function_for_the_size_of_the_workspace_is_left_as_it_is(count: int, *, is_long: bool) -> None:
+    b = Builder("sizes")
+    b.param("x", f32[n])
+    k = b.param("k", i64)
+    for number in range(count):
+        b.alloc(f"t{number}", u8[n * k + number])
+    made = lower(b.build())
+    head = next(line for line in made.text.splitlines() if line.startswith(f"define i64 @{made.size_name}("))
+    assert ("optnone" in head) is is_long
 
 
 def test_the_stack_of_a_function_is_bounded_and_goes_to_the_smallest() -> None:

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 _Maker: TypeAlias = Callable[[PrimFunc, str, Storage], Statements]
 
+# Lines from which on LLVM leaves the function that computes a size as it is.
+_LONG_SIZES = 1000
+
 
 @record
 class Lowered:
@@ -190,7 +193,7 @@ def _write_kernel(func: PrimFunc, statements: Statements, workspace: Workspace) 
         from tirlite.codegen.streaming import streamed_stores
 
         statements.streamed = streamed_stores(func, out, values.environment.places)
-    out.only_calls = are_only_calls(func.body.stmts)
+    out.as_written = are_only_calls(func.body.stmts)
     statements.write(func.body)
 
 
@@ -235,4 +238,6 @@ def _write_size_function(func: PrimFunc, name: str, workspace: Workspace, line: 
         extents = tuple(values.value(extent) for extent in plan.buffer.shape)
         values.environment.places[plan.buffer] = Place(plan.buffer, pointer, (integer(1),), align, extents)
     write_size_function(values, workspace, line)
+    # LLVM takes seconds to bring thousands of sums and products of sizes into an order of its own.
+    out.as_written = len(out.lines) >= _LONG_SIZES
     define_entry(out, name)

@@ -156,7 +156,7 @@ class Statements:
 
         around = self.out
         self.enter(KernelFunction(self.module, self.storage.line))
-        self.out.only_calls = are_only_calls(stmts)
+        self.out.as_written = are_only_calls(stmts)
         yield self._each(stmts)
         self._pieces += 1
         self._count(pieces=max(self.module.extent.pieces, self._pieces))

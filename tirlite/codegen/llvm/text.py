@@ -183,7 +183,7 @@ class FunctionText:
         self.calls: dict[str, None] = {}  # the names of the functions that it calls so far, or has called
         self.inlined_lines = 0  # of functions that will be inlined into it
         self.by_vectors = self.by_elements = False
-        self.only_calls = False  # it does no more than call others
+        self.as_written = False  # LLVM is to leave it as it is, if it is long: it would not run quicker
         self.block = "entry"
         self.conditions = 0  # that are open around what is being written
         # What has been computed in the blocks that lead here for certain, by instruction, in the order of `_order`; the
@@ -418,7 +418,7 @@ class FunctionText:
         self, name: str, attributes: str = "", *, result: str = "i64", linkage: str = "internal "
     ) -> Definition:
         """The text of the function."""
-        if self.only_calls and len(self.lines) >= _LONG_CALLS:
+        if self.as_written and len(self.lines) >= _LONG_CALLS:
             attributes = "noinline optnone"
         parameters = ", ".join(each.declared for each in self.parameters)
         head = f"{result} @{name}({parameters}){attributes and f' {attributes}'}"
@@ -447,7 +447,7 @@ def define_entry(out: FunctionText, name: str) -> None:
 
 def _define_unpacking(inner: FunctionText, name: str, inner_name: str) -> None:
     out = FunctionText(inner.module)
-    out.only_calls = True
+    out.as_written = True
     record = out.parameter(handle, "%record", " noalias")
     operands = []
     for number, parameter in enumerate(inner.parameters):
