@@ -28,7 +28,7 @@ from tirlite.graph import (
 )
 from tirlite.graph.types import substituted
 
-PLANNERS = ("graph", "auto", "per_shape") if IS_THOROUGH else ("auto", "per_shape")
+PLANNERS = ("graph", "auto", "per_shape") if IS_THOROUGH else ("auto",)
 Arrays = Sequence[np.ndarray]
 Case = tuple[Function, Sequence[Arrays]]
 
