@@ -10,6 +10,7 @@ from random import Random
 import pytest
 from every import every
 from fewest_bytes import fewest_bytes, handover
+from random_cases import IS_THOROUGH
 
 from tirlite.diag import CapacityError, PlanError
 from tirlite.plan import Plan, Pool, Problem, Request, solve
@@ -95,7 +96,7 @@ LARGER = [
     *(drawn(seed, 12, aligns=(1, 2, 8)) for seed in range(100, 108)),
     *(drawn(seed, 14, aligns=(1, 4), fixed=True) for seed in range(100, 108)),
     *(with_pairs(seed, 14) for seed in range(100, 104)),
-]
+][:: 1 if IS_THOROUGH else 2]
 
 
 @pytest.mark.parametrize("problem", SMALL, ids=range(len(SMALL)))
@@ -173,7 +174,7 @@ def planned(problem: Problem, strategy: str) -> Plan | None:
         return None
 
 
-@every("seed", range(20))
+@every("seed", range(20 if IS_THOROUGH else 10))
 def test_exact_makes_the_best_of_all_choices_and_nobody_claims_more(seed):
     for number in range(6):
         problem = Drawn(100 * seed + number).problem(most=6)
