@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from tirlite.target import Processor
 
 
-# Lines from which on a function that only calls others is left as it is: long blocks of calls, and of the pointers that
-# they take, are work for LLVM's schedulers and its register allocator, and nothing runs quicker for it.
-_LONG_CALLS = 200
+# Lines from which on a function that may stay as written does. Most of these only call others: long blocks of calls,
+# and of the pointers that they take, are work for LLVM, and nothing runs quicker for it.
+_LONG = 200
 _LAST = frozenset((1 - (1 << 63), -1 << 63, (1 << 63) - 1, 1 << 63))
 _SUMS = frozenset(("add", "sub", "or", "shl", "lshr", "ashr"))
 _PARTS = frozenset(("mul", "sdiv", "udiv"))
@@ -183,7 +183,7 @@ class FunctionText:
         self.calls: dict[str, None] = {}  # the names of the functions that it calls so far, or has called
         self.inlined_lines = 0  # of functions that will be inlined into it
         self.by_vectors = self.by_elements = False
-        self.as_written = False  # LLVM is to leave it as it is, if it is long: it would not run quicker
+        self.as_written = False  # LLVM leaves it as it is, if it is long: it would not run quicker
         self.block = "entry"
         self.conditions = 0  # that are open around what is being written
         # What has been computed in the blocks that lead here for certain, by instruction, in the order of `_order`; the
@@ -418,7 +418,7 @@ class FunctionText:
         self, name: str, attributes: str = "", *, result: str = "i64", linkage: str = "internal "
     ) -> Definition:
         """The text of the function."""
-        if self.as_written and len(self.lines) >= _LONG_CALLS:
+        if self.as_written and len(self.lines) >= _LONG:
             attributes = "noinline optnone"
         parameters = ", ".join(each.declared for each in self.parameters)
         head = f"{result} @{name}({parameters}){attributes and f' {attributes}'}"
