@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import subprocess
 import sys
@@ -19,6 +20,7 @@ import tirlite as tl
 from tirlite.driver.branches import branches_of, is_met
 from tirlite.interp import interpret
 from tirlite.ir import IfThenElse
+from tirlite.runtime.workspace import quick_block
 
 PRODUCT = """
 n, m, k = tl.dims("n m k")
@@ -93,6 +95,30 @@ def test_calls_find_their_branch_however_often_they_come() -> None:
         assert kernel._quick is not None
         assert kernel._quick(a, b, y) is None
         np.testing.assert_array_equal(y, a @ b)
+
+
+def test_a_quick_call_for_the_other_branch_goes_on_to_it_and_no_further() -> None:
+    """Arguments are looked at once for both branches, and not taken by the one that finds no room for temporaries."""
+    kernel = product()
+    record = ctypes.cast(quick_block().address, ctypes.POINTER(ctypes.c_int64))
+    (a, b), (c, d) = given = [operands(sizes) for sizes in (LARGE, SMALL)]
+    for left, right in given * 12:
+        kernel(left, right, left @ right)
+    assert [version.executable.elsewhere > 0 for _, version in kernel._quick_versions] == [True, True]
+    call = kernel._quick
+    assert call is not None
+    y, z = np.zeros_like(a @ b), np.zeros_like(c @ d)
+    record[0] = 1
+    assert call(a, b, y) is NotImplemented
+    assert call(c, d, z) is None
+    assert record[0] == 1
+    record[0] = 0
+    assert not y.any()
+    assert call(a, b, y) is None
+    assert record[0] == 0
+    assert call(a, b, z) is NotImplemented
+    np.testing.assert_array_equal(y, a @ b)
+    np.testing.assert_array_equal(z, c @ d)
 
 
 def test_the_function_is_whole_for_all_who_look() -> None:

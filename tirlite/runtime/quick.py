@@ -11,7 +11,7 @@ import ctypes
 import sys
 from functools import cache
 from platform import machine
-from struct import pack
+from struct import pack, unpack
 from types import BuiltinFunctionType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -28,6 +28,8 @@ from tirlite.runtime.signature import ArrayParam, ScalarParam, Signature
 from tirlite.runtime.workspace import QUICK_ALIGNMENT, QUICK_BYTES, quick_block
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from tirlite.runtime.artifact.artifact import Code
 
 # Gives None, the number of a fault, or NotImplemented where the arguments have to be looked at otherwise.
@@ -36,6 +38,9 @@ QuickCall: TypeAlias = BuiltinFunctionType
 _METH_FASTCALL = 0x80
 _C_CONTIGUOUS, _ALIGNED, _WRITEABLE = 0x1, 0x100, 0x400
 _LARGEST = (1 << 63) - 1
+# Of a description: what tells of the version itself, and not of what it takes.
+_OWN_WORDS = (2, 7, 8, 9, 12, 13, 14, 16)
+_TAKES_SAME = 16
 # On 64 bits, in builds of CPython with a lock and without debugging.
 _OFFSETS = ArrayOffsets(
     words=bytes.__basicsize__ - 1, type=8, number=16, data=16, rank=24, shape=32, strides=40, dtype=56, flags=64
@@ -124,14 +129,28 @@ def quick_call(
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype = ctypes.py_object
     make.argtypes = (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
-    words = _description(signature, kernel, strides, temporaries, serves or Serves(), programs)
+    serves = serves or Serves()
+    words = _description(signature, kernel, strides, temporaries, serves, programs)
     params = {scalar.position: _number(scalar) for scalar in scalars}
     for array, axes in zip(signature.arrays, shapes, strict=True):
         parts = zip(*(axes or ()), strict=True)
         params[array.position] = [*_array(array), *(number for part in parts for number in part)]
     words += [word for position in sorted(params) for word in params[position]]
+    words[_TAKES_SAME] = int(serves.to is not None and _takes_same(words, serves.to))
     made: QuickCall = make(ctypes.addressof(method), pack(f"={len(words)}q", *words), None)
     return made
+
+
+def _takes_same(words: list[int], to: QuickCall) -> bool:
+    """Whether another version takes just what one of this description does, so that no argument needs a second look."""
+    its = to.__self__
+    assert isinstance(its, bytes)
+    return [*_shared(words)] == [*_shared(unpack(f"={len(its) // 8}q", its))]
+
+
+def _shared(words: Iterable[int]) -> Iterator[int]:
+    """The words of a description that say what is taken, and not what then becomes of it."""
+    return (word for at, word in enumerate(words) if at not in _OWN_WORDS)
 
 
 def _description(
@@ -148,7 +167,7 @@ def _description(
     words.append(strides)
     words += [0, 0, 0] if temporaries is None else [quick_block().address, temporaries.size, temporaries.bytes]
     words += [serves.least, serves.most, id(serves.to.__self__) if serves.to is not None else 0]
-    words += [serves.elsewhere, serves.number, len(programs)]
+    words += [serves.elsewhere, serves.number, len(programs), 0]
     for var in signature.dims:
         # An empty array is for the version of the kernel for those.
         low, high, multiple = (1, None, 1) if var.dim is None else (var.dim.min, var.dim.max, var.dim.multiple_of)

@@ -4,23 +4,24 @@
 parameters of one kernel, see `runtime.quick`, and `args` are array objects and numbers. It looks at their types, flags
 and shapes where NumPy keeps them. What fits is handed to the kernel, with other Python threads let run meanwhile: the
 result is None, or the number of a fault as an int, times `VERSIONS`, plus the number of the version. What does not fit,
-or is for the other part of a function, is handed on to the description of another version, if there is one. Else the
-result is NotImplemented, with nothing done: the caller then looks again, in Python, and says what is wrong.
+or is for the other part of a function, is handed on to the description of another version, if there is one: at once
+where that takes the same, which is not looked at a second time. Else the result is NotImplemented, with nothing done:
+the caller then looks again, in Python, and says what is wrong.
 
 Temporaries that the kernel asks its caller for lie in one block for all kernels, which a word says is taken while one
 uses it: calls that come meanwhile, or ask for more, are for Python to serve.
 
 The words of the description: the number of parameters, that of dims, the addresses of the kernel, of the type ndarray,
-of NotImplemented and of None, and the number of strides that the kernel takes; the address of the record of that block,
-or 0, that of the function that says from numbers and dims how many bytes the kernel asks for, or 0, and else how many
-these are; the least and the most bytes of all arrays together; the address of the next version's description, or 0; the
-fault that says that a call is for the other part, or 0; the number of the version; how many words the computed extents
-have; for each dim its least and its largest value and what divides it; those extents, see `quick_extent`; for each
-array the address of its dtype object, the flags that it needs, the bits of its address that are 0, the bytes of an
-element, whether it is written, its rank, how many of its axes have a stride that the kernel takes, for each axis its
-extent, or with all bits turned over the number of its dim, or `MOST_OPERANDS` plus where its extent is computed, and
-then for each axis what that dim is multiplied by there, and what is added. A parameter that is a number has other words
-in the place of these, see `quick_number`.
+of NotImplemented and of None, and the number of strides that the kernel takes; the address of the record of that
+block, or 0, that of the function that says from numbers and dims how many bytes the kernel asks for, or 0, and else
+how many these are; the least and the most bytes of all arrays together; the address of the next version's description,
+or 0; the fault that says that a call is for the other part, or 0; the number of the version; how many words the
+computed extents have; whether the next version takes what this one takes; for each dim its least and its largest value
+and what divides it; those extents, see `quick_extent`; for each array the address of its dtype object, the flags that
+it needs, the bits of its address that are 0, the bytes of an element, whether it is written, its rank, how many of its
+axes have a stride that the kernel takes, for each axis its extent, or with all bits turned over the number of its dim,
+or `MOST_OPERANDS` plus where its extent is computed, and then for each axis what that dim is multiplied by there, and
+what is added. A parameter that is a number has other words in the place of these, see `quick_number`.
 
 A kernel that takes strides takes them first, in elements. An axis behind those with a stride has stride 1, and not all
 arrays are dense: those are for another version. What is written has each axis outside of those behind it; whether other
@@ -29,11 +30,10 @@ arrays have an element twice, or share one though their ranges meet, is for Pyth
 
 from __future__ import annotations
 
-from tirlite.codegen.llvm.quick_blocks import MOST_OPERANDS, MOST_REALS, calls, cases, results, with_addresses
+from tirlite.codegen.llvm.quick_blocks import MOST_OPERANDS, MOST_REALS, run_text, with_addresses
 from tirlite.codegen.llvm.quick_extent import EXTENT_TEXT
 from tirlite.codegen.llvm.quick_number import number_text
 from tirlite.record import record
-from tirlite.target.convention import VERSIONS
 
 QUICK_CALL = "tirlite_quick"
 API = ("PyEval_SaveThread", "PyEval_RestoreThread", "PyLong_FromLongLong", "PyLong_AsLongLongAndOverflow", "Py_IncRef")
@@ -68,13 +68,7 @@ def quick_text(at: ArrayOffsets) -> str:
         strides=at.strides,
         dtype=at.dtype,
         flags=at.flags,
-        versions=VERSIONS,
-        call_cases=cases("call"),
-        calls=calls("call", "%kernel", "%operands", "ran"),
-        faults=results("call"),
-        size_cases=cases("size"),
-        size_calls=calls("size", "%size.function", "%numbers", "measured"),
-        sizes=results("size"),
+        run_text=run_text(at.words),
     )
     return with_addresses(text + number_text(at.type, at.number) + EXTENT_TEXT)
 
@@ -96,6 +90,7 @@ entry:
   %ends = alloca [{room} x i64], align 16
   %writes = alloca [{room} x i64], align 16
   %computed.ones = alloca [{room} x {{i64, i64}}], align 16
+  %served = alloca ptr
   br label %version
 
 version:
@@ -103,22 +98,19 @@ version:
   %spec = getelementptr i8, ptr %this, i64 {words}
   %params = load i64, ptr %spec
   %dims = load i64, word 1 of %spec
-  %kernel = load ptr, word 2 of %spec
   %ndarray = load ptr, word 3 of %spec
   %strides = load i64, word 6 of %spec
-  %record = load ptr, word 7 of %spec
-  %size.function = load ptr, word 8 of %spec
-  %needs.block = icmp ne ptr %record, null
   %least.bytes = load i64, word 10 of %spec
   %most.bytes = load i64, word 11 of %spec
   %program.words = load i64, word 15 of %spec
-  %facts = getelementptr i64, ptr %spec, i64 16
+  %facts = getelementptr i64, ptr %spec, i64 17
   %fact.words = mul i64 %dims, 3
   %programs = getelementptr i64, ptr %facts, i64 %fact.words
   %first = getelementptr i64, ptr %programs, i64 %program.words
   %pointers = getelementptr i64, ptr %operands, i64 %strides
   %counted = icmp eq i64 %count, %params
   store i64 0, ptr %computed.ones
+  store ptr %spec, ptr %served
   br i1 %counted, label %clear, label %refuse
 
 clear:
@@ -413,76 +405,13 @@ call:
   %size.operands = add i64 %n, %dims
 {reals_loaded}
   %total = add i64 %given.operands, %strides
-  br i1 %needs.block, label %measure, label %run
-
-measure:
-  %is.known = icmp eq ptr %size.function, null
-  br i1 %is.known, label %known.size, label %ask.size
-
-known.size:
-  %bytes = load i64, word 9 of %spec
-  br label %measured
-
-ask.size:
-  switch i64 %size.operands, label %refuse [{size_cases}]
-
-{size_calls}
-measured:
-  %wanted.bytes = phi i64 [%bytes, %known.size], {sizes}
-  %room = load i64, word 2 of %record
-  %has.room = icmp ule i64 %wanted.bytes, %room
-  br i1 %has.room, label %take, label %refuse
-
-take:
-  %taking = cmpxchg ptr %record, i64 0, i64 1 acquire monotonic
-  %is.mine = extractvalue {{i64, i1}} %taking, 1
-  br i1 %is.mine, label %taken, label %refuse
-
-taken:
-  %block = load i64, word 1 of %record
-  %last.at = getelementptr i64, ptr %operands, i64 %total
-  store i64 %block, ptr %last.at
-  %total.more = add i64 %total, 1
-  br label %run
-
-run:
-  %all = phi i64 [%total, %call], [%total.more, %taken]
   %thread = call ptr @PyEval_SaveThread()
-  switch i64 %all, label %impossible [{call_cases}]
+  br label %serve
 
-{calls}
-ran:
-  %fault = phi i64 {faults}
-  br i1 %needs.block, label %give.back, label %back
-
-give.back:
-  store atomic i64 0, ptr %record release, align 8
-  br label %back
-
-back:
-  call void @PyEval_RestoreThread(ptr %thread)
-  %is.fine = icmp eq i64 %fault, 0
-  br i1 %is.fine, label %fine, label %stopped
-
-stopped:
-  %elsewhere = load i64, word 13 of %spec
-  %is.elsewhere = icmp eq i64 %fault, %elsewhere
-  br i1 %is.elsewhere, label %refuse, label %tell
-
-tell:
-  %number = load i64, word 14 of %spec
-  %faults = mul i64 %fault, {versions}
-  %told.number = add i64 %faults, %number
-  %told = call ptr @PyLong_FromLongLong(i64 %told.number)
-  ret ptr %told
-
-fine:
-  %none = load ptr, word 5 of %spec
-  call void @Py_IncRef(ptr %none)
-  ret ptr %none
-
+{run_text}
 refuse:
-  %next = load ptr, word 12 of %spec
+  %refused = load ptr, ptr %served
+  %next = load ptr, word 12 of %refused
   %is.last = icmp eq ptr %next, null
   br i1 %is.last, label %leave, label %pass.on
 
@@ -490,7 +419,7 @@ pass.on:
   br label %version
 
 leave:
-  %no = load ptr, word 4 of %spec
+  %no = load ptr, word 4 of %refused
   call void @Py_IncRef(ptr %no)
   ret ptr %no
 
