@@ -101,7 +101,7 @@ def winograd(
 ) -> PrimFunc:
     """The convolution of x with windows of 3 x 3, of which w has the terms.
 
-    x has the axes batch, channel, row and column, w term, block of outputs, channel and output of the block, with zeros
+    x has the axes batch, channel, row and column, w block of outputs, term, channel and output of the block, with zeros
     behind the last output. `pads` are those above and before, below and behind.
     """
     kind, outputs = computed_in(X.dtype), extents(Y)[1]
@@ -114,7 +114,7 @@ def _sweep(
     types: tuple[TensorType, TensorType, TensorType], kind: DType, pads: tuple[int, ...], store: Inline
 ) -> Inline:
     """`sweep(x, w, bias, y)` stores all results by `store`, those of rows of tiles together, in parallel."""
-    (batches, taken, height, width), (_, blocks, _, size), (_, outputs, down, across) = map(extents, types)
+    (batches, taken, height, width), (blocks, _, _, size), (_, outputs, down, across) = map(extents, types)
     rows, columns, tiles = (down + 1) // 2, (across + 1) // 2, Tiles.of((down, across), taken)
     most, lines, high, apart = tiles.columns, tiles.lines, tiles.high, tiles.apart
     window = Window((height, width), (rows, columns), (4, 4), (2, 2), pads[:2], (1, 1))
@@ -245,7 +245,7 @@ def _multiply(tiles: Tiles, kind: DType, taken: int, blocks: tuple[int, int]) ->
             for q in range(lanes):
                 total = kind(0)
                 for c in range(taken):
-                    total += kind(w[p, first + b, c, k]) * terms[p, c, start + q]
+                    total += kind(w[first + b, p, c, k]) * terms[p, c, start + q]
                 sums[p, b * w.shape[3] + k, start + q] = total
 
     @tl.inline
@@ -261,12 +261,13 @@ def _multiply(tiles: Tiles, kind: DType, taken: int, blocks: tuple[int, int]) ->
 
     @tl.inline
     def multiply(sums, terms, w, first, count, wide):
-        for p in range(TERMS):
-            full = min(count, whole - first)
-            for b in range(full):
+        full = min(count, whole - first)
+        for b in range(full):
+            for p in range(TERMS):
                 block(sums, terms, w, p, first, b, w.shape[3], wide)
-            if tl.static(left):
-                if full < count and first + full == whole:
+        if tl.static(left):
+            if full < count and first + full == whole:
+                for p in range(TERMS):
                     block(sums, terms, w, p, first, full, left, wide)
 
     return multiply

@@ -73,7 +73,7 @@ def test_sizes_may_be_told_by_the_call(shape: tuple[int | tl.Dim, ...], sizes: t
 
 @pytest.mark.parametrize("extents", [(5, 6), (h, w)])
 def test_compiled_is_interpreted(extents: tuple[int | tl.Dim, ...]) -> None:
-    types = tl.f32[1, 3, *extents], tl.f32[16, 2, 3, 12], None, tl.f32[1, 13, *extents]
+    types = tl.f32[1, 3, *extents], tl.f32[2, 16, 3, 12], None, tl.f32[1, 13, *extents]
     kernel = tl.compile(winograd(*types, pads=(1, 1, 1, 1)))
     x = RNG.standard_normal((1, 3, 5, 6), np.float32)
     w = terms_of(RNG.standard_normal((13, 3, 3, 3), np.float32))

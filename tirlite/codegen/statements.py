@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import gcd
 from typing import TYPE_CHECKING
@@ -22,7 +22,7 @@ from tirlite.codegen.whole_rows import as_one_row
 from tirlite.codegen.work import Work, is_unbound, iterations_between, polls_between, work_of
 from tirlite.ir.checked import has_check, is_checked, mask_of
 from tirlite.ir.dtype import f64, handle, i64
-from tirlite.ir.expr import Buffer, Call, Expr, Ramp, Var
+from tirlite.ir.expr import Buffer, Call, Expr, Load, Ramp, Var
 from tirlite.ir.kernel_call import KernelCall
 from tirlite.ir.loop_values import counted_by
 from tirlite.ir.node import Node
@@ -46,14 +46,15 @@ from tirlite.ir.walk import statements_of, walk
 from tirlite.late import LateModule
 
 if TYPE_CHECKING:
-    from tirlite.codegen import polling
+    from tirlite.codegen import ahead, polling
     from tirlite.codegen.streaming import Shifted
     from tirlite.codegen.workspace_layout import WorkerPart
 else:
+    ahead = LateModule("tirlite.codegen.ahead")  # what tiles of sums take
     polling = LateModule("tirlite.codegen.polling")  # what loops take that may last long
 
-# Iterations of a loop that ends by a condition, after which it polls for signals.
-_BETWEEN = 1 << 16
+# Iterations of a loop that ends by a condition, after which it polls for signals; and the sums of a tile, at least.
+_BETWEEN, _TILE = 1 << 16, 6
 
 
 class Statements:
@@ -80,6 +81,7 @@ class Statements:
         self.calls = calls
         self.streamed: dict[Store, Value | None] = {}  # what goes past the caches: where a value is true, or always
         self.shifted: Shifted | None = None  # the loop around, of which most vectors go there
+        self.ahead: Mapping[For, Sequence[Load]] = {}  # rows that loops ask for
         self.addresses: dict[Buffer, Value] = {}  # in the workspace
         self.parts: dict[For, WorkerPart] = {}  # those of the workspace that the workers of a loop have
         self._sizing: set[Var] = set()  # the lets that extents on the heap are made of
@@ -121,6 +123,8 @@ class Statements:
         """The statements of a function, and its end."""
         views = [stmt.buffer for stmt in statements_of(body, View) if is_checked(stmt.byte_offset)]
         self._sizing = _behind(body, (*self.storage.of(Home.HEAP), *views))
+        if any(len(loop.body.stmts) >= _TILE for loop in statements_of(body, For)):
+            self.ahead = ahead.rows_ahead(body, self.module.processor)
         if self.module.processor.masks_stores_slowly:
             self.environment.mixed = memory.mixed_in(body)
         run(self.block(body))
@@ -414,6 +418,8 @@ class Statements:
         if between is not None:
             polling.begin(self.counting, out, stmt, between)
         self.environment.notes, free = in_any_order(stmt, self.environment.notes, self.module)
+        for row in self.ahead.get(stmt, ()):
+            ahead.ask(self.values, row)
         yield self.iteration(stmt)
         if between is not None:
             self.counting.pop()

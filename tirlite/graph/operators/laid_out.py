@@ -2,7 +2,7 @@
 
 See `kernels.operators.panels`. The panels are `[panels, terms, columns of a panel]`; of convolutions the terms are the
 inputs of a group, and the elements of a window. Of bytes they are `[panels, groups of terms, columns, terms of one]`.
-The terms of Winograd's F(2 x 2, 3 x 3) are `[16, blocks, inputs, outputs of a block]`.
+The terms of Winograd's F(2 x 2, 3 x 3) are `[blocks, 16, inputs, outputs of a block]`.
 """
 
 from __future__ import annotations
@@ -351,13 +351,13 @@ def terms_of(weights: Array) -> Array:
     made = np.kron(basis, basis) @ weights.reshape(outputs, inputs, 9).swapaxes(1, 2)
     terms = np.zeros(shape_of_terms(weights.shape), weights.dtype)
     whole = outputs // _BLOCK * _BLOCK
-    terms[:, : whole // _BLOCK] = made[:whole].reshape(-1, _BLOCK, 16, inputs).transpose(2, 0, 3, 1)
+    terms[: whole // _BLOCK] = made[:whole].reshape(-1, _BLOCK, 16, inputs).transpose(0, 2, 3, 1)
     if whole < outputs:
-        terms[:, -1, :, : outputs - whole] = made[whole:].transpose(1, 2, 0)
+        terms[-1, :, :, : outputs - whole] = made[whole:].transpose(1, 2, 0)
     return terms
 
 
 def shape_of_terms(weights: tuple[int, ...]) -> tuple[int, ...]:
     """The shape of these terms."""
     outputs, inputs = weights[:2]
-    return 16, -(-outputs // _BLOCK), inputs, _BLOCK
+    return -(-outputs // _BLOCK), 16, inputs, _BLOCK

@@ -1,0 +1,61 @@
+"""Rows of weights that a tile of sums goes through are asked for ahead of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tirlite as tl
+from tirlite.target.processor import runs_here
+
+TARGET = tl.Target("x86-64-v4")
+
+
+@tl.inline
+def add_up(w, x, y):
+    with tl.allow("contract"):
+        for k in range(w.shape[1]):
+            for j in range(x.shape[1]):
+                total = tl.f32(0)
+                for c in range(w.shape[0]):
+                    total += w[c, k] * x[c, j]
+                y[k, j] = total
+
+
+@tl.kernel
+def by_rows(w: tl.f32[1024, 12], x: tl.f32[1024, 32], y: tl.out[tl.f32[12, 32]]):
+    add_up(w, x, y)
+
+
+@tl.kernel
+def through_a_view(w: tl.f32[1024 * 12], x: tl.f32[1024, 32], y: tl.out[tl.f32[12, 32]]):
+    rows = tl.view(w, tl.f32[1024, 12])
+    add_up(rows, x, y)
+
+
+@tl.kernel
+def of_small_arrays(w: tl.f32[64, 12], x: tl.f32[64, 32], y: tl.out[tl.f32[12, 32]]):
+    add_up(w, x, y)
+
+
+@tl.kernel
+def of_parts_of_rows(w: tl.f32[1024, 36], x: tl.f32[1024, 32], y: tl.out[tl.f32[36, 32]]):
+    add_up(w, x, y)
+
+
+def lines_asked_for(kernel: tl.Kernel) -> int:
+    return tl.compile(kernel, target=TARGET).llvm.count("call void @llvm.prefetch")
+
+
+def test_whole_rows_of_what_no_first_cache_holds_are_asked_for() -> None:
+    # A row of w is less than a line, one of x two; of a row of 36 each tile reads a third.
+    kernels = (by_rows, through_a_view, of_parts_of_rows, of_small_arrays)
+    assert [*map(lines_asked_for, kernels)] == [3, 3, 2, 0]
+
+
+@pytest.mark.skipif(not runs_here(TARGET.name), reason="code for another machine")
+def test_nothing_but_time_changes() -> None:
+    rng = np.random.default_rng(0)
+    w, x = rng.random((1024, 12), np.float32), rng.random((1024, 32), np.float32)
+    made = tl.compile(by_rows, target=TARGET)
+    np.testing.assert_allclose(made(w, x), w.T @ x, rtol=1e-5)
