@@ -139,6 +139,37 @@ def test_what_an_annotation_promises_of_elements_counts() -> None:
         assert (y == 7).all()
 
 
+def test_promises_about_rows_are_found_behind_permissions_and_looked_at_as_one_row() -> None:
+    k, m = tl.dims("k m")
+
+    @tl.kernel(allow="contract")
+    def picked(x: tl.f32[n], at: tl.buffer(tl.i32[k, m], below=n), y: tl.f32[k]):
+        for i in range(k):
+            y[i] = 0
+            for j in tl.reduce(m):
+                y[i] += x[at[i, j]]
+
+    assert {each.how for each in picked.safety} == {"proved"}
+    assert "at_flat[tl.ramp(tile, 1, 32)]" in str(picked.lowered)
+    x = np.arange(5, dtype=np.float32)
+    for rows, columns in ((1, 1), (3, 7), (5, 16), (2, 33)):
+        given = np.arange(rows * columns, dtype=np.int32).reshape(rows, columns) % 5
+        y = np.zeros(rows, np.float32)
+        picked(x, given, y)
+        np.testing.assert_array_equal(y, x[given].sum(axis=1))
+        for place in {0, columns - 1, rows * columns // 2, rows * columns - 1}:
+            wrong = given.copy()
+            wrong.flat[place:] = -3
+            told = []
+            for run in (picked, picked.interpret):
+                with pytest.raises(tl.KernelAssertionError) as caught:
+                    run(x, wrong, y)
+                told.append(str(caught.value))
+            i, j = divmod(place, columns)
+            assert f"at[place0, place1] = -3, place0 = {i}, place1 = {j}, n = 5" in told[0]
+            assert told[0] == told[1]
+
+
 def test_a_promise_is_of_integers_that_are_given() -> None:
     text = 'n = tl.dim("n")\n\n@tl.kernel\ndef f(x: {}):\n    x[0] = 0\n'
     for annotation, told in (

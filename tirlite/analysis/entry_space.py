@@ -21,7 +21,7 @@ from tirlite.ir.checked import bare
 from tirlite.ir.dtype import i64
 from tirlite.ir.expr import GE, GT, LE, LT, Buffer, Cast, Expr, IntImm, Load, Var
 from tirlite.ir.func import PrimFunc
-from tirlite.ir.stmt import Assert, For, Stmt, View, While
+from tirlite.ir.stmt import Assert, AttrKey, AttrStmt, For, Stmt, View, While
 from tirlite.ir.walk import conjuncts, statements_of, walk
 from tirlite.record import record
 from tirlite.sizes import Dim, Scalar, Size, maximum, minimum
@@ -247,7 +247,10 @@ class Promise:
 def promises_of(func: PrimFunc, extents: Extents) -> list[Promise]:
     """The loops at the top of a function in normal form that assert something of each element of a parameter."""
     found: list[Promise] = []
-    for stmt in func.body.stmts:
+    stmts = func.body.stmts
+    while len(stmts) == 1 and isinstance(whole := stmts[0], AttrStmt) and whole.key is AttrKey.ALLOW:
+        stmts = whole.body.stmts
+    for stmt in stmts:
         promise = _promise(stmt, extents)
         if promise is None or promise.buffer not in func.params:
             return found

@@ -82,10 +82,10 @@ def by_vectors(facts: Facts, rules: Rules) -> tuple[dict[For, tuple[Stmt, ...]],
             continue
         if loop.kind is ForKind.VECTORIZED:
             found = _as_vectors(loop)
-        elif asserts_alone(loop):
+        elif asserts_alone((nest := _chain(loop))[-1]):
             from tirlite.rewrite.search_ahead import asserted_by_vectors
 
-            found = asserted_by_vectors(loop, partial(is_inside, facts.bounds))
+            found = asserted_by_vectors(nest, partial(is_inside, facts.bounds), facts.params)
         else:
             chain = _chain(loop)
             done.update(chain)

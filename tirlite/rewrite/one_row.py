@@ -35,7 +35,7 @@ def one_row(
     None where not even the last two go over whole rows of parameters and nothing else, or have no vectors.
     """
     places = range(len(chain) - 1)
-    found = [(at, rows) for at in places if (rows := _as_one_row(chain[at:], facts.params)) is not None]
+    found = [(at, rows) for at in places if (rows := as_one_row(chain[at:], facts.params)) is not None]
     if not found:
         return None
     at, (row, flat) = found[0]
@@ -52,7 +52,7 @@ def one_row(
     return (*declared(flat, stmts),)
 
 
-def _as_one_row(nest: Sequence[For], buffers: Iterable[Buffer]) -> tuple[For, dict[Buffer, Buffer]] | None:
+def as_one_row(nest: Sequence[For], buffers: Iterable[Buffer]) -> tuple[For, dict[Buffer, Buffer]] | None:
     """The loop over all elements, and the views that it has of these buffers."""
     if len(whole_rows(nest[0])) != len(nest):
         return None

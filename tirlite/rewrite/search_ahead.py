@@ -2,20 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from tirlite.analysis.work import asserts_alone
+from tirlite.analysis.whole_rows import whole_rows
 from tirlite.ir.checked import has_check
 from tirlite.ir.dtype import bool_, i64
 from tirlite.ir.equal import structural_equal
-from tirlite.ir.expr import LE, LT, Add, And, Buffer, Call, Expr, IntImm, Load, Not, Ramp, Sub, Var, const
+from tirlite.ir.expr import (
+    LE,
+    LT,
+    Add,
+    And,
+    Buffer,
+    Call,
+    Expr,
+    FloorDiv,
+    FloorMod,
+    IntImm,
+    Load,
+    Not,
+    Ramp,
+    Sub,
+    Var,
+    const,
+)
 from tirlite.ir.node import Node
 from tirlite.ir.op import Op
-from tirlite.ir.rewrite import rewrite
+from tirlite.ir.rewrite import rewrite, substitute
 from tirlite.ir.stmt import Assert, For, IfThenElse, Let, SeqStmt, Stmt, Store, While
 from tirlite.ir.walk import conjuncts, walk
 from tirlite.record import record
+from tirlite.rewrite.groups import declared
 from tirlite.rewrite.lanes import Lanes, NotVector, iterations, last_whole, may_fault
+from tirlite.rewrite.one_row import as_one_row
 
 # The bytes of what is looked at in one step, of the widest element.
 _BYTES = 128
@@ -64,36 +83,75 @@ def search_ahead(loop: While) -> Stmt | None:
     return While(condition, SeqStmt((moved,)), span=loop.span)
 
 
-def asserted_by_vectors(loop: For, is_inside: Callable[[Load], bool]) -> tuple[Stmt, ...] | None:
-    """What is to stand in the place of a loop with an assertion alone: it is made of a whole vector, and again of each
-    element where it fails for any.
+def asserted_by_vectors(
+    nest: Sequence[For], is_inside: Callable[[Load], bool], params: Iterable[Buffer]
+) -> tuple[Stmt, ...] | None:
+    """What is to stand in the place of loops with an assertion alone: it is made of a whole vector, and again of each
+    element where it fails for any. A nest over whole rows of parameters looks at all their elements as at one row.
 
     None for other loops, and where more than the assertion could stop the kernel. `is_inside` says of a load that it
     lies in its buffer in every iteration.
     """
-    if not asserts_alone(loop) or loop.step != 1:
-        return None
-    (stmt,) = loop.body.stmts
+    (stmt,) = nest[-1].body.stmts
     assert isinstance(stmt, Assert)
     loads = [node for node in walk(stmt.condition) if isinstance(node, Load)]
     is_whole = all(not may_fault(node) for node in walk(stmt.condition) if isinstance(node, Expr))
     if not loads or has_check(stmt.condition) or not is_whole or not all(map(is_inside, loads)):
         return None
-    lanes, tile = _BYTES // max(load.buffer.dtype.bytes for load in loads), Var("tile")
+    if len(nest) > 1:
+        return _asserted_of_rows(nest, stmt, params)
+    (loop,) = nest
+    return None if loop.step != 1 else _asserted(loop, stmt.condition, lambda at, to: loop.replaced(start=at, stop=to))
+
+
+def _asserted_of_rows(nest: Sequence[For], stmt: Assert, params: Iterable[Buffer]) -> tuple[Stmt, ...] | None:
+    """The same of all elements; of one that is not as asserted it is said which row it is in, and where."""
+    nothing = SeqStmt(())
+    test: Stmt = IfThenElse(stmt.condition, nothing, nothing)
+    for loop in reversed(nest):
+        test = loop.replaced(body=SeqStmt((test,)))
+    assert isinstance(test, For)
+    found = as_one_row(whole_rows(test), params)
+    if found is None:
+        return None
+    row, flat = found
+    (looked,) = row.body.stmts
+    assert isinstance(looked, IfThenElse)
+    refused = IfThenElse(Not(looked.condition), SeqStmt((*_at_place(row.var, nest, stmt),)), nothing, span=stmt.span)
+    one_by_one = row.replaced(body=SeqStmt((refused,)))
+    made = _asserted(row, looked.condition, lambda at, to: one_by_one.replaced(start=at, stop=to))
+    return None if made is None else (*declared(flat, made),)
+
+
+def _at_place(place: Var, nest: Sequence[For], stmt: Assert) -> Iterator[Stmt]:
+    """An assertion in loops over whole rows, made of the element that comes at one place of all."""
+    rest: Expr = place
+    indices: dict[Var, Var] = {}
+    lets: list[Let] = []
+    for loop in reversed(nest[1:]):
+        indices[loop.var] = Var(loop.var.name, i64)
+        lets.append(Let(indices[loop.var], FloorMod(rest, loop.stop)))
+        rest = FloorDiv(rest, loop.stop)
+    indices[nest[0].var] = Var(nest[0].var.name, i64)
+    yield Let(indices[nest[0].var], rest)
+    yield from reversed(lets)
+    yield substitute(stmt, indices)
+
+
+def _asserted(row: For, condition: Expr, one_by_one: Callable[[Expr, Expr], Stmt]) -> tuple[Stmt, ...] | None:
+    """A condition by vectors over a row; `one_by_one` looks for the elements of a part for which it does not hold."""
+    lanes = _BYTES // max(node.buffer.dtype.bytes for node in walk(condition) if isinstance(node, Load))
+    tile = Var("tile")
     try:
-        vectors = Lanes(lanes, {loop.var: Ramp(tile, const(1, i64), lanes)}, neighbours=True)
-        holds = vectors.of(stmt.condition)
+        holds = Lanes(lanes, {row.var: Ramp(tile, const(1, i64), lanes)}, neighbours=True).of(condition)
     except NotVector:
         return None
     if holds.dtype.lanes != lanes:
         return None
-    whole = last_whole(loop, iterations(loop), lanes)
-    one_by_one = loop.replaced(start=tile, stop=Add(tile, const(lanes, i64)))
-    found = IfThenElse(Call(bool_, Op.ANY, (Not(holds),)), SeqStmt((one_by_one,)), SeqStmt(()), span=loop.span)
-    return (
-        For(tile, loop.start, whole, SeqStmt((found,)), step=lanes, span=loop.span),
-        loop.replaced(start=whole),
-    )
+    whole = last_whole(row, iterations(row), lanes)
+    refused = SeqStmt((one_by_one(tile, Add(tile, const(lanes, i64))),))
+    found = IfThenElse(Call(bool_, Op.ANY, (Not(holds),)), refused, SeqStmt(()), span=row.span)
+    return For(tile, row.start, whole, SeqStmt((found,)), step=lanes, span=row.span), one_by_one(whole, row.stop)
 
 
 def _search_with_body(loop: While) -> _Search | None:
