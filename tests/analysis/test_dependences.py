@@ -6,10 +6,12 @@ from textwrap import indent
 
 import pytest
 from analysis.nests import Instances, OutOfBoundsError, Run, distances, random_nest
+from every import every
 from parsed import parsed
 
 import tirlite as tl
 from tirlite.analysis import Dependence, Facts, Step, dependences
+from tirlite.analysis.work import has_elements_apart
 from tirlite.ir import Store
 from tirlite.rewrite import Normalize
 
@@ -192,3 +194,31 @@ def test_loops_of_very_many_accesses_are_not_looked_at() -> None:
     body = "\n        ".join(f"x[64 * i + {k}] = x[64 * i + {k + 1}]" for k in range(60))
     facts = Facts(tl.parse(HEADER + f"    for i in range(n // 64):\n        {body}"))
     assert not facts.is_independent(facts.func.body.stmts[0])
+
+
+@every(
+    "body, apart",
+    [
+        ("x[i] = x[i] + y[i]", True),
+        ("t = y[i]\n        x[i] = t", True),
+        ("x[i] = a[i, 0]\n        a[i, m - 1] = y[i + 1]", True),
+        ("a[i, z[i]] = a[i, 0]", True),
+        ("x[i] = x[i + 1]", False),
+        ("x[n - i] = y[i]", False),
+        ("a[i, 0] = a[0, i]", False),
+        ("v = tl.view(x, tl.f32[n])\n        x[i] = v[i + 1]", False),
+        ("if y[i] < 0:\n            x[i] = 0.0", False),
+        ("x[i] = tl.call_extern('f32', 'f', tl.address_of(x[0]))", False),
+    ],
+)
+def test_a_look_tells_what_dependences_tell(body: str, apart: bool) -> None:
+    facts = Facts(Normalize()(tl.parse(HEADER + f"    for i in range(n):\n        {body}")))
+    (loop,) = facts.func.body.stmts
+    assert has_elements_apart(loop, facts.func.params) is apart
+    assert not apart or not [*facts.carried_by(loop)]
+
+
+def test_a_look_tells_nothing_of_two_names_for_one_array() -> None:
+    text = HEADER + "    v = tl.view(x, tl.f32[n])\n    for i in range(1, n):\n        x[i] = v[i - 1]"
+    facts = Facts(Normalize()(tl.parse(text)))
+    assert not facts.is_independent(facts.func.body.stmts[-1])

@@ -200,6 +200,14 @@ def test_a_call_loads_neither_searches_nor_proofs_nor_tables(tmp_path: Path) -> 
     assert sorted(unneeded & loaded) == []
 
 
+def test_a_loop_over_elements_is_shared_without_proofs(tmp_path: Path) -> None:
+    loaded = loaded_by(tmp_path, VECTOR_ADD + "x = np.ones(4, np.float32)\nadd(x, x.copy(), x.copy())")
+    unneeded = ("access", "dependence", "integers.index_space")
+    assert "tirlite.driver.branches" in loaded
+    assert [name for name in unneeded if f"tirlite.analysis.{name}" in loaded] == []
+    assert not {"tirlite.rewrite.lanes", "tirlite.ir.equal", "tirlite.ir.printer", "tirlite.sizes.search"} & loaded
+
+
 def test_a_schedule_loads_the_steps_that_it_takes_alone(tmp_path: Path) -> None:
     program = VECTOR_ADD + "s = tl.schedule(add)\ns.split('i', 16)\ns.parallel('i.outer')\nprint(s)"
     steps = {"split", "annotate", "cache_write", "compute_at", "dots", "pack", "pack_padded", "rescale", "tensorize"}

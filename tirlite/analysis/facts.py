@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import wraps
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar, cast
 
+from tirlite.analysis.work import has_elements_apart
 from tirlite.diag import boundary
 from tirlite.ir import Buffer, For, ForKind, Function, PrimFunc, View, statements_of
 from tirlite.ir.demand import demand_prim_func
@@ -134,12 +135,18 @@ class Facts:
 
         False, too, where that takes too long, and for loops that are bound to threads.
         """
+        if loop not in self._independent:
+            self._independent[loop] = self._is_independent(loop)
+        return self._independent[loop]
+
+    def _is_independent(self, loop: Loop) -> bool:
+        if isinstance(loop, For) and loop.kind is ForKind.THREAD:
+            return False
+        if isinstance(loop, For) and has_elements_apart(loop, self.func.params):
+            return True
         from tirlite.analysis.dependence import is_independent
 
-        if loop not in self._independent:
-            is_bound = isinstance(loop, For) and loop.kind is ForKind.THREAD
-            self._independent[loop] = not is_bound and is_independent(loop, self.touched_in(loop), self.addresses)
-        return self._independent[loop]
+        return is_independent(loop, self.touched_in(loop), self.addresses)
 
     def shared_in(self, loop: Loop) -> dict[Allocation, list[Touch]]:
         """The buffers of which iterations of a loop may share elements that one writes, with all accesses inside."""

@@ -5,7 +5,7 @@ That is asked before anything is loaded that could make use of it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from tirlite.ir.dtype import DType, i64, u8
 from tirlite.ir.expr import Add, Call, Cast, Expr, FloorDiv, FloorMod, IntImm, Load, Mul, Sub, Var
@@ -251,6 +251,26 @@ def _are_in_a_row(one: Load, base: Expr, other: Load, of: Expr) -> bool:
     from tirlite.ir.equal import are_equal
 
     return one.buffer is other.buffer and are_equal((base, *one.indices[:-1]), (of, *other.indices[:-1]))
+
+
+def has_elements_apart(loop: For, params: Collection[object]) -> bool:
+    """Whether a look at stores and lets shows that no iteration touches what another one writes.
+
+    All accesses are to `params`, which lie apart, and those to one that is written have the loop's variable as their
+    index along one axis.
+    """
+    if not all(isinstance(stmt, Store | Let) for stmt in loop.body.stmts):
+        return False
+    axes = {stmt.buffer: {*range(len(stmt.indices))} for stmt in loop.body.stmts if isinstance(stmt, Store)}
+    for node in walk(loop.body):
+        if isinstance(node, Load | Store):
+            if node.buffer not in params:
+                return False
+            if node.buffer in axes:
+                axes[node.buffer] &= {axis for axis, index in enumerate(node.indices) if index is loop.var}
+        elif isinstance(node, Call) and not node.op.is_math:
+            return False
+    return all(axes.values())
 
 
 def asserts_alone(loop: For) -> bool:

@@ -25,7 +25,6 @@ from tirlite.ir.expr import (
     Var,
 )
 from tirlite.ir.faults import AssertFailed
-from tirlite.ir.printer import text
 from tirlite.ir.rewrite import substitute
 from tirlite.ir.stmt import Assert
 from tirlite.ir.walk import walk
@@ -58,7 +57,7 @@ def shown(stmt: Assert) -> Shown:
     for operand in _compared(stmt.condition):
         if isinstance(operand, Load):
             found.setdefault(_label(operand), operand)
-            found.update((text(index), index) for index in map(bare, operand.indices) if isinstance(index, Var))
+            found.update((_label(index), index) for index in map(bare, operand.indices) if isinstance(index, Var))
         elif _is_plain(operand):
             found.setdefault(_label(operand), operand)
     kept = dict(list(found.items())[:MOST_SHOWN])
@@ -67,6 +66,8 @@ def shown(stmt: Assert) -> Shown:
 
 def _label(operand: Expr) -> str:
     """The text of an operand as its author wrote it."""
+    from tirlite.ir.printer import text  # most kernels assert nothing
+
     written = text(unchecked(operand) if has_check(operand) else operand)
     for node in walk(operand):
         if isinstance(node, Load) and not node.indices and node.buffer.scope == "local":

@@ -11,7 +11,8 @@ from enum import Enum
 from typing import ClassVar, TypeAlias
 
 from tirlite.diag import Span
-from tirlite.ir.expr import Buffer, Expr, IntImm, Var
+from tirlite.ir.dtype import i64
+from tirlite.ir.expr import Buffer, Expr, IntImm, Max, Sub, Var, const
 from tirlite.ir.node import Node, node
 
 
@@ -164,6 +165,16 @@ class For(Stmt):
         if isinstance(start, IntImm) and isinstance(stop, IntImm):
             return range(start.value, stop.value, self.step)
         return None
+
+    @property
+    def count(self) -> Expr:
+        """How many iterations there are where `step` is 1; never below 0, and never above where i64 ends."""
+        start, stop = self.start, self.stop
+        if isinstance(start, IntImm) and isinstance(stop, IntImm):
+            return const(max(stop.value - start.value, 0), i64)
+        if isinstance(start, IntImm) and start.value == 0:
+            return stop if isinstance(stop, Var) and stop.dim is not None and stop.dim.low >= 0 else Max(stop, start)
+        return Max(Sub(Max(stop, start), start), const(0, i64))
 
 
 @node

@@ -19,7 +19,7 @@ from tirlite.ir.walk import statements, walk
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.first_place import Search, search_in
 from tirlite.rewrite.lane_partials import Partials
-from tirlite.rewrite.lanes import Lanes, held, is_at, iterations
+from tirlite.rewrite.lanes import Lanes, held, is_at
 from tirlite.rewrite.partials import vector_lanes
 
 # So many blocks at most. The copies of an array, one for each block, take so many bytes at most.
@@ -237,7 +237,7 @@ class _Blocks:
         self.loop = loop
         self.kind = kind
         self.results = results
-        self.count = iterations(loop)
+        self.count = loop.count
         self.most = min(each.most for each in results)
         nested = any(isinstance(stmt, For) for stmt in statements(loop.body))
         self.least = max(_LEAST_OF_NESTS if nested else _LEAST, *(each.least for each in results))
@@ -245,7 +245,7 @@ class _Blocks:
     def statements(self) -> Iterator[Stmt]:
         stop = yield from held(self.loop.stop, "stop", self.loop)
         loop = self.loop.replaced(stop=stop)
-        count = yield from held(iterations(loop), "count", loop)
+        count = yield from held(loop.count, "count", loop)
         # Cut into at most so many, whose lengths are whole numbers of the least: no sum wraps around.
         unit = const(self.least, i64)
         length, number = Var("length"), Var("number")

@@ -33,7 +33,7 @@ from tirlite.ir.func import PrimFunc
 from tirlite.ir.stmt import For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, While
 from tirlite.ir.walk import statements, statements_of, walk
 from tirlite.rewrite.affine_exprs import folded
-from tirlite.rewrite.lanes import Lanes, NotVector, first_lanes, held, iterations, last_whole
+from tirlite.rewrite.lanes import Lanes, NotVector, first_lanes, held, last_whole
 from tirlite.rewrite.taps import written_out
 from tirlite.target import Processor
 
@@ -85,7 +85,7 @@ class ByVectors:
 
     def statements(self) -> Iterator[Stmt]:
         """The loops over vectors, and the serial one over the rest. Raises NotVector."""
-        count = iterations(self.loop)
+        count = self.loop.count
         if isinstance(count, IntImm) and count.value < self.few:
             raise NotVector
         count = yield from held(count, "count", self.loop)
@@ -266,7 +266,7 @@ def _has_loops(loop: For) -> bool:
 
 def few_widths_of(loop: For, widths: tuple[int, int]) -> tuple[int, int]:
     """The lanes where few iterations are known: two vectors that overlap take in all of them."""
-    (most, few), count = widths, iterations(loop)
+    (most, few), count = widths, loop.count
     while isinstance(count, IntImm) and few > max(count.value, GROUP):
         few //= 2
     return most, few
@@ -290,7 +290,7 @@ def window_widths_of(loop: For, processor: Processor) -> tuple[int, int]:
     Short rows take as large a part of it as they fill.
     """
     lanes = min(MOST_LANES, processor.vector_bytes // _widest(loop))
-    count = iterations(loop)
+    count = loop.count
     while isinstance(count, IntImm) and lanes // 2 >= _FEWEST_LANES and count.value < lanes:
         lanes //= 2
     return lanes, lanes

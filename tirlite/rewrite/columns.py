@@ -38,7 +38,7 @@ from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, St
 from tirlite.ir.walk import statements, statements_of, walk
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
-from tirlite.rewrite.lanes import Lanes, NotVector, held, is_at, iterations
+from tirlite.rewrite.lanes import Lanes, NotVector, held, is_at
 from tirlite.rewrite.partials import is_short
 from tirlite.target import Processor
 
@@ -249,7 +249,7 @@ class Columns(Lanes):
             yield Let(start, loop.start, span=loop.span)
             yield Let(stop, loop.stop, span=loop.span)
             loop = loop.replaced(start=start, stop=stop)
-        count, at = iterations(loop), Var("tile")
+        count, at = loop.count, Var("tile")
         following = folded(Add(at, const(self.lanes, i64)))
         tail = count.value % self.lanes if isinstance(count, IntImm) else None
         if tail != 0 and all(element.dtype.bytes in _MASKED for element in (*loads, *stores)):
@@ -420,7 +420,7 @@ def _lanes_of(loop: For, dtypes: tuple[DType, ...], processor: Processor) -> int
 def _many_columns(loop: For) -> Expr | None:
     """When the one loop inside, which goes in order, has so much to wait for that lanes serve; None where always."""
     inner = [*statements_of(loop.body, For)]
-    count = iterations(inner[0])
+    count = inner[0].count
     is_told = all(isinstance(node, IntImm | Binary) or (isinstance(node, Var) and node.dim) for node in walk(count))
     if len(inner) != 1 or isinstance(count, IntImm) or not is_told or has_much_to_do(inner[0]):
         return None

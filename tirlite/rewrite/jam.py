@@ -21,7 +21,7 @@ from tirlite.ir.node import Node
 from tirlite.ir.rewrite import Substitution, rewrite
 from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store
 from tirlite.ir.walk import statements, walk
-from tirlite.rewrite.lanes import NotVector, held, is_at, is_same_element, iterations, last_whole, may_fault
+from tirlite.rewrite.lanes import NotVector, held, is_at, is_same_element, last_whole, may_fault
 
 # Rows of fewer elements than this are known to take too little.
 _SHORTEST = 16
@@ -143,14 +143,14 @@ def rows_together(loop: For, inner: For, rows: int, facts: Facts) -> tuple[Stmt,
 
 def by_rows(loop: For, number: int, rows: tuple[Stmt, ...], single: tuple[Stmt, ...]) -> Iterator[Stmt]:
     """The loop with so many iterations at once, and what is left."""
-    count = yield from held(iterations(loop), "count", loop)
+    count = yield from held(loop.count, "count", loop)
     middle = last_whole(loop, count, number)
     yield loop.replaced(stop=middle, step=number, body=SeqStmt(rows))
     yield loop.replaced(start=middle, body=SeqStmt(single))
 
 
 def _is_long(loop: For, least: int) -> bool:
-    count = iterations(loop)
+    count = loop.count
     return not isinstance(count, IntImm) or count.value >= least
 
 

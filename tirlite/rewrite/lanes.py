@@ -30,7 +30,6 @@ from tirlite.ir.expr import (
     FloorDiv,
     IntImm,
     Load,
-    Max,
     Mul,
     Not,
     Or,
@@ -448,16 +447,6 @@ def is_inside(bounds: Bounds, load: Load) -> bool:
     """Whether a load lies in its buffer in every iteration of the loops around, whatever branches ask for."""
     pairs = zip(load.indices, load.buffer.shape, strict=True)
     return all(bounds.proof(index, extent) is Proof.YES for index, extent in pairs)
-
-
-def iterations(loop: For) -> Expr:
-    """How many iterations a loop of step 1 has; never below 0, and never above where i64 ends."""
-    start, stop = loop.start, loop.stop
-    if isinstance(start, IntImm) and isinstance(stop, IntImm):
-        return const(max(stop.value - start.value, 0), i64)
-    if isinstance(start, IntImm) and start.value == 0:
-        return stop if isinstance(stop, Var) and stop.dim is not None and stop.dim.low >= 0 else Max(stop, start)
-    return Max(Sub(Max(stop, start), start), const(0, i64))
 
 
 def held(value: Expr, name: str, loop: For) -> Generator[Stmt, None, Expr]:

@@ -44,7 +44,7 @@ from tirlite.rewrite.by_vectors import (
 from tirlite.rewrite.columns import Memory, by_columns
 from tirlite.rewrite.groups import Grouped, declared, flat_views, of_one_element
 from tirlite.rewrite.jam import Jam, by_rows, is_repeatable, rows_together
-from tirlite.rewrite.lanes import Lanes, NotVector, is_inside, iterations
+from tirlite.rewrite.lanes import Lanes, NotVector, is_inside
 from tirlite.rewrite.local_elements import with_followed_loads, with_local_elements, with_scalars, with_steady_loads
 from tirlite.rewrite.taps import by_window_rows, count_of
 from tirlite.rewrite.uniform import uniform_scalars
@@ -259,7 +259,7 @@ def _is_parted(loop: For, facts: Facts) -> bool:
     """Whether LLVM takes what iterations touch as groups of neighbours, and parts vectors of these."""
     if not (inner := [*statements_of(loop.body, For)]):
         return reads_neighbours(loop) and not (has_much_to_do(loop) or divides(loop))
-    count = iterations(inner[0]) if len(inner) == 1 and facts.is_independent(inner[0]) else None
+    count = inner[0].count if len(inner) == 1 and facts.is_independent(inner[0]) else None
     return isinstance(count, IntImm) and count.value < GROUP
 
 
@@ -421,7 +421,7 @@ def _jammed(around: list[For], loop: For, facts: Facts, pays: Callable[[For], bo
     for level, outer in reversed([*enumerate(around)]):
         in_bounds.update(walk(inner.start), walk(inner.stop))
         is_plain = outer.kind in _PLAIN and outer.step == 1
-        count = iterations(outer)
+        count = outer.count
         is_long = not isinstance(count, IntImm) or count.value >= _ROWS
         runs_alike = outer.var not in in_bounds
         if is_plain and is_long and runs_alike and pays(outer) and facts.is_independent(outer):

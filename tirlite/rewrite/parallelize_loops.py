@@ -84,14 +84,13 @@ def _shared_alone(facts: Facts, least: int) -> PrimFunc:
         return facts.func
     if not _is_independent(loop, facts, sparing=True, is_alone=True):
         return facts.func
-    from tirlite.rewrite.lanes import iterations
     from tirlite.rewrite.normalize import exchanged
 
     parallel = loop.replaced(kind=ForKind.PARALLEL)
     if least == 1 or loop.values is not None:
         is_long = least == 1 or len(loop.values or ()) >= least
         return exchanged(facts.func, {loop: (parallel,)}) if is_long else facts.func
-    is_longer = GE(iterations(loop), const(least, i64))
+    is_longer = GE(loop.count, const(least, i64))
     choice = IfThenElse(is_longer, SeqStmt((parallel,)), SeqStmt((loop,)), span=loop.span)
     return exchanged(facts.func, {loop: (choice,)})
 

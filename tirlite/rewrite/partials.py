@@ -42,7 +42,6 @@ from tirlite.rewrite.lanes import (
     held,
     is_inside,
     is_same_element,
-    iterations,
     last_whole,
 )
 
@@ -120,7 +119,7 @@ def _split(loop: For, facts: Facts, processor: Processor) -> Stmt | tuple[Stmt, 
 def _whole_first(loop: For, processor: Processor) -> tuple[For, For]:
     """A loop that is left to LLVM over whole vectors, and one over what is left of these."""
     lanes = const(processor.vector_bytes, i64)
-    end = folded(Add(loop.start, Mul(FloorDiv(iterations(loop), lanes), lanes)))
+    end = folded(Add(loop.start, Mul(FloorDiv(loop.count, lanes), lanes)))
     plain = loop.replaced(kind=ForKind.SERIAL)
     return plain.replaced(stop=end), plain.replaced(start=end)
 
@@ -277,7 +276,7 @@ def _moves(update: AnyUpdate, loops: Sequence[For], stmts: Sequence[Stmt]) -> bo
 
 def is_short(loop: For) -> bool:
     """Whether a reduction is known to have fewer iterations than half a vector has lanes: they follow in order."""
-    count = iterations(loop)
+    count = loop.count
     if loop.kind is not ForKind.REDUCE or not isinstance(count, IntImm):
         return False
     return count.value < vector_lanes(_width(loop)) // _PER_VECTOR // 2
@@ -300,7 +299,7 @@ class _Loops:
         self.width = _width(loop)
         lanes = vector_lanes(self.width)
         self.few = lanes // _PER_VECTOR
-        count = iterations(loop)
+        count = loop.count
         is_half = isinstance(count, IntImm) and count.value <= self.few // 2
         if is_half:
             self.few //= 2
@@ -319,7 +318,7 @@ class _Loops:
         if is_short(loop):
             yield loop.replaced(kind=ForKind.SERIAL)
             return
-        count = yield from held(iterations(loop), "count", loop)
+        count = yield from held(loop.count, "count", loop)
         whole = last_whole(loop, count, self.few)
         rest, serial = self.rest(count, whole), loop.replaced(kind=ForKind.SERIAL)
         after = serial.replaced(start=whole)
@@ -369,7 +368,7 @@ class _Loops:
     def inside(self) -> Iterator[Stmt]:
         """What the loop becomes in a nest, for all of which `around` starts and ends what it combines into."""
         loop = self.loop
-        count = yield from held(iterations(loop), "count", loop)
+        count = yield from held(loop.count, "count", loop)
         if isinstance(count, IntImm) and count.value < self.most:
             self.most = self.few
         begin, whole = loop.start, last_whole(loop, count, self.few)

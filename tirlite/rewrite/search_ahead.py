@@ -33,7 +33,7 @@ from tirlite.ir.stmt import Assert, For, IfThenElse, Let, SeqStmt, Stmt, Store, 
 from tirlite.ir.walk import conjuncts, walk
 from tirlite.record import record
 from tirlite.rewrite.groups import declared
-from tirlite.rewrite.lanes import Lanes, NotVector, iterations, last_whole, may_fault
+from tirlite.rewrite.lanes import Lanes, NotVector, last_whole, may_fault
 from tirlite.rewrite.one_row import as_one_row
 
 # The bytes of what is looked at in one step, of the widest element.
@@ -148,7 +148,7 @@ def _asserted(row: For, condition: Expr, one_by_one: Callable[[Expr, Expr], Stmt
         return None
     if holds.dtype.lanes != lanes:
         return None
-    whole = last_whole(row, iterations(row), lanes)
+    whole = last_whole(row, row.count, lanes)
     refused = SeqStmt((one_by_one(tile, Add(tile, const(lanes, i64))),))
     found = IfThenElse(Call(bool_, Op.ANY, (Not(holds),)), refused, SeqStmt(()), span=row.span)
     return For(tile, row.start, whole, SeqStmt((found,)), step=lanes, span=row.span), one_by_one(whole, row.stop)

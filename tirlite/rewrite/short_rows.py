@@ -39,7 +39,7 @@ from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.by_vectors import ByVectors
 from tirlite.rewrite.columns import TURNED, Columns, Memory, defined_in, turned_over
-from tirlite.rewrite.lanes import NotVector, is_at, iterations
+from tirlite.rewrite.lanes import NotVector, is_at
 from tirlite.rewrite.partials import is_short
 from tirlite.target import Processor
 
@@ -146,7 +146,7 @@ class ShortRows(Columns):
             return None
         first = folded(substitute(element, {loop.var: loop.start}))
         assert isinstance(first, Load)
-        row = self._row(first, folded(iterations(loop)), element, is_stored=is_stored)
+        row = self._row(first, folded(loop.count), element, is_stored=is_stored)
         at = folded(Sub(loop.var, loop.start))
         return Load(row.buffer, (at, self._lane_numbers(const(0, i64))))
 
@@ -222,7 +222,7 @@ class ShortRows(Columns):
         *before, last = self._index(row, lane)
         store = Store(row.first.buffer, (*before, folded(Add(last, at))), Load(row.buffer, (at, lane)))
         # That there are few is said so that code generation sees it: copies would take LLVM's time alone.
-        number = Min(const(self.lanes, i64), iterations(self.loop))
+        number = Min(const(self.lanes, i64), self.loop.count)
         lanes = For(lane, const(0, i64), number, SeqStmt((store,)))
         yield For(at, whole, row.count, SeqStmt((lanes,)))
 
@@ -255,7 +255,7 @@ def with_short_rows(
     def rows_from(first: Expr, lanes: int) -> ShortRows:
         return ShortRows(loop, most, first, lanes, is_inside, memory, processor)
 
-    trial, rows = rows_from(loop.var, lanes), iterations(loop)
+    trial, rows = rows_from(loop.var, lanes), loop.count
     if isinstance(rows, IntImm) and rows.value < lanes:
         return None
     try:

@@ -18,7 +18,7 @@ from tirlite.ir.rewrite import substitute
 from tirlite.ir.stmt import For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store
 from tirlite.ir.walk import statements, walk
 from tirlite.rewrite.affine_exprs import folded, shifted
-from tirlite.rewrite.lanes import held, iterations, last_whole, may_fault
+from tirlite.rewrite.lanes import held, last_whole, may_fault
 
 # So many rows go together, and so many columns lie between two of them at most.
 _ROWS, _FARTHEST = 4, 4
@@ -47,7 +47,7 @@ def _is_plain(loop: For, inner: For) -> bool:
     bounds = [*walk(inner.start), *walk(inner.stop)]
     is_same = loop.var not in bounds and not any(isinstance(node, Load) for node in bounds)
     is_known = all(isinstance(stmt, Store | Let | IfThenElse) for stmt in statements(inner.body))
-    is_short = isinstance(count := iterations(inner), IntImm) and count.value < _SHORTEST
+    is_short = isinstance(count := inner.count, IntImm) and count.value < _SHORTEST
     if not (is_same and is_known and len(nodes) <= _MOST_NODES) or is_short or has_check(inner):
         return False
     return not any(_stays(node) for node in nodes)
@@ -87,10 +87,10 @@ def _behind(loop: For, facts: Facts) -> int | None:
 def _rows(loop: For, inner: For, behind: int) -> Iterator[Stmt]:
     """Blocks of rows, and single rows where they are few, or have few columns."""
     last = (_ROWS - 1) * behind
-    count = yield from held(folded(iterations(loop)), "count", loop)
+    count = yield from held(folded(loop.count), "count", loop)
     middle = last_whole(loop, count, _ROWS)
     if behind:
-        columns = iterations(inner)
+        columns = inner.count
         middle = Select(GE(columns, const(max(_SHORTEST, last), i64)), middle, loop.start)
     middle = yield from held(folded(middle), "middle", loop)
     copies = ({loop.var: shifted(loop.var, row), inner.var: shifted(inner.var, -behind * row)} for row in range(_ROWS))

@@ -18,7 +18,7 @@ from tirlite.ir.walk import statements, walk
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.columns import takes_rows_of_lanes
 from tirlite.rewrite.jam import Jam, by_rows
-from tirlite.rewrite.lanes import iterations, may_fault
+from tirlite.rewrite.lanes import may_fault
 
 # The bytes of a strip's results of one kind: an eighth of the first cache of most processors. So many kinds at most.
 _STRIP_BYTES = 4096
@@ -46,7 +46,7 @@ def in_strips(loop: For, rows: int) -> Stmt | None:
 
 def where_many(loop: For, strips: Stmt, plain: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     """The loop in strips where it goes over many columns, else as it is plainly."""
-    count = iterations(loop)
+    count = loop.count
     if isinstance(count, IntImm):
         return (strips,) if count.value >= _FEWEST_COLUMNS else plain
     return (IfThenElse(GE(count, const(_FEWEST_COLUMNS, i64)), SeqStmt((strips,)), SeqStmt(plain), span=loop.span),)
@@ -77,7 +77,7 @@ def _stays(node: Node) -> bool:
 
 def _combines(inner: For, loop: For, scalars: Sequence[Buffer]) -> bool:
     """Whether a loop inside does no more than to compute new values of scalars, each from its own old one."""
-    count = iterations(inner)
+    count = inner.count
     is_long = not isinstance(count, IntImm) or count.value >= _FEWEST_ROWS
     is_plain = inner.kind in (ForKind.SERIAL, ForKind.REDUCE) and inner.step == 1 and not has_check(inner)
     ends = [node for end in (inner.start, inner.stop) for node in walk(end)]

@@ -10,7 +10,6 @@ from tirlite.ir.stmt import For, ForKind, Let, SeqStmt
 from tirlite.ir.walk import statements_of
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
-from tirlite.rewrite.lanes import iterations
 from tirlite.schedules.handle import LoopName, chain_to
 from tirlite.schedules.loop_facts import is_block_of, is_steady, mentions
 from tirlite.schedules.step import Step, demand_plain, does_not_fit, with_loop
@@ -58,7 +57,7 @@ def _rounds(facts: Facts, loop: For) -> Expr:
     """How often a loop runs."""
     if any(is_block_of(loop, each) and loop.step >= each.step for each in statements_of(facts.func.body, For)):
         return const(1, i64)
-    count = iterations(loop)
+    count = loop.count
     if loop.step == 1:
         return count
     if isinstance(count, IntImm):

@@ -13,7 +13,6 @@ from tirlite.ir.func import PrimFunc
 from tirlite.ir.stmt import Assert, For, IfThenElse, SeqStmt, Store
 from tirlite.ir.walk import conjuncts, statements_of, walk
 from tirlite.rewrite.affine_exprs import folded
-from tirlite.rewrite.lanes import iterations
 from tirlite.sizes import maximum
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ def is_whole(loops: Sequence[For], last: For, lanes: int) -> bool:
     """Whether a loop goes through whole blocks, of multiples of so many iterations, of one of these loops."""
     outer = next((each for each in loops if is_block_of(last, each)), None)
     if outer is None:
-        count = iterations(last)
+        count = last.count
         return isinstance(count, IntImm) and count.value % lanes == 0
     return outer.step % lanes == 0 and is_whole(loops, outer, lanes)
 

@@ -47,7 +47,7 @@ from tirlite.ir.stmt import Allocate, For, IfThenElse, Let, SeqStmt, Stmt, Store
 from tirlite.ir.walk import walk
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
-from tirlite.rewrite.lanes import Lanes, NotVector, iterations
+from tirlite.rewrite.lanes import Lanes, NotVector
 from tirlite.schedules.handle import BufferName, LoopName, buffer_named, chain_to
 from tirlite.schedules.loop_facts import defined_in, is_in_bounds, is_steady, lanes_before, mentions
 from tirlite.schedules.order import demand_any_order
@@ -206,7 +206,7 @@ class _Copy:
         """Whether a loop has more iterations than a block, or may have, and no other loop decides how many."""
         if any(mentions(bound, self._own.values()) for bound in (loop.start, loop.stop)):
             return False
-        count = iterations(loop)
+        count = loop.count
         return not isinstance(count, IntImm) or count.value > _BLOCK
 
     def _of(self, expr: Expr) -> Expr:

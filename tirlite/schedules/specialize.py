@@ -13,7 +13,6 @@ from tirlite.ir.rewrite import rewrite
 from tirlite.ir.stmt import For, IfThenElse, SeqStmt, Stmt
 from tirlite.ir.walk import statements_of
 from tirlite.record import record
-from tirlite.rewrite.lanes import iterations
 from tirlite.schedules.handle import LoopName, chain_to, handle_of
 from tirlite.schedules.loop_facts import defined_in, mentions
 from tirlite.schedules.step import Step, demand_plain, does_not_fit, named, with_loop
@@ -64,5 +63,5 @@ class Specialize(Step):
             demand_plain(self, found)
             if any(mentions(bound, decided) for bound in (found.start, found.stop)):
                 raise does_not_fit(self, f"how often the loop over `{name}` runs is decided inside")
-            counts.append(iterations(found))
+            counts.append(found.count)
         return reduce(Mul, counts)

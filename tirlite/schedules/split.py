@@ -13,7 +13,7 @@ from tirlite.ir.rewrite import substitute
 from tirlite.ir.stmt import For, ForKind, IfThenElse, Let, SeqStmt, Stmt
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
-from tirlite.rewrite.lanes import iterations, last_whole
+from tirlite.rewrite.lanes import last_whole
 from tirlite.schedules.handle import LoopName, loop_named
 from tirlite.schedules.order import demand_any_order, demand_independent
 from tirlite.schedules.step import Step, demand_plain, does_not_fit, named, with_loop
@@ -67,7 +67,7 @@ class Split(Step):
         if self.tail == "guarded":
             yield blocks(outer, Add(outer, count), guarded(body, inner))
         elif self.tail in ("masked", "peeled"):
-            found = iterations(loop)
+            found = loop.count
             whole = last_whole(loop, found, self.by)
             yield blocks(outer, Add(outer, count), body, stop=whole)
             if isinstance(found, IntImm) and found.value % self.by == 0:
@@ -84,7 +84,7 @@ class Split(Step):
             begin = Let(first, Min(outer, folded(Sub(loop.stop, count))), span=loop.span)
             overlapping = blocks(first, Add(first, count), body, begin)
             few = named(loop, ".rest")
-            yield IfThenElse(GE(iterations(loop), count), SeqStmt((overlapping,)), SeqStmt((few,)), span=loop.span)
+            yield IfThenElse(GE(loop.count, count), SeqStmt((overlapping,)), SeqStmt((few,)), span=loop.span)
         else:
             yield blocks(outer, Min(Add(outer, count), loop.stop), body)
 

@@ -16,7 +16,7 @@ from tirlite.ir.walk import statements, statements_of
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.jam import Jam
-from tirlite.rewrite.lanes import NotVector, iterations, last_whole
+from tirlite.rewrite.lanes import NotVector, last_whole
 from tirlite.rewrite.unroll_loops import MOST_STATEMENTS, unrolled
 from tirlite.schedules.handle import LoopName, loop_named
 from tirlite.schedules.order import demand_any_order, demand_independent
@@ -47,7 +47,7 @@ class Unroll(Step):
         if not self.by:
             return with_loop(facts, loop, unrolled(loop))
         demand_plain(self, loop)
-        middle = last_whole(loop, iterations(loop), self.by)
+        middle = last_whole(loop, loop.count, self.by)
         copies = [
             folded(substitute(loop.body, {loop.var: Add(loop.var, const(k, i64))})) if k else loop.body
             for k in range(self.by)
@@ -89,7 +89,7 @@ class UnrollJam(Step):
             raise does_not_fit(self, reason) from None
 
     def _together(self, facts: Facts, loop: For) -> Iterator[Stmt]:
-        count, touches = iterations(loop), facts.touched_in(loop)
+        count, touches = loop.count, facts.touched_in(loop)
         count = const(size, i64) if isinstance(size := facts.space.size(count), int) else count
         if not isinstance(count, IntImm | Var):
             var = Var("count")

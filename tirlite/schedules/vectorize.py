@@ -16,7 +16,7 @@ from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, St
 from tirlite.ir.walk import statements_of, walk
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
-from tirlite.rewrite.lanes import Lanes, NotVector, iterations, last_whole
+from tirlite.rewrite.lanes import Lanes, NotVector, last_whole
 from tirlite.schedules.handle import LoopName, loop_named
 from tirlite.schedules.loop_facts import has_whole_blocks, is_block_of, is_whole, lanes_before, mentions, trips
 from tirlite.schedules.order import demand_any_order, demand_independent
@@ -60,7 +60,7 @@ class Vectorize(Step):
         if self.padded and len(self.lanes) <= 2 and (around := _block_around(facts, loop)) is not None:
             yield from self._block(facts, loop, around)
             return
-        count = iterations(loop)
+        count = loop.count
         begin = loop.start
         for lanes in self.lanes:
             is_last = self.padded and lanes == self.lanes[-1]
@@ -83,7 +83,7 @@ class Vectorize(Step):
         start = loop.start
         assert isinstance(start, Var)
         is_all = is_whole([*statements_of(facts.func.body, For)], loop, lanes)
-        count = iterations(around)
+        count = around.count
         is_part = isinstance(count, IntImm) and count.value % lanes in narrower
         if around.step == lanes and (is_all or is_part):
             with suppress(NotVector):

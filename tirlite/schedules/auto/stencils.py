@@ -12,7 +12,6 @@ from functools import partial
 
 from tirlite.analysis.facts import Facts
 from tirlite.ir import Buffer, For, IntImm, Load, Store, Var, statements_of, walk
-from tirlite.rewrite.lanes import iterations
 from tirlite.schedules.annotate import Parallel
 from tirlite.schedules.auto.candidates import is_iterated
 from tirlite.schedules.auto.trace import Trace
@@ -56,7 +55,7 @@ def _tiled(trace: Trace, time: Var, target: Target) -> bool:
 
 def _where_often(trace: Trace, time: Var, least: int) -> bool:
     """Keeps a loop as it is beside, for where it does not run so often; whether it may."""
-    count = iterations(trace.loop(time))
+    count = trace.loop(time).count
     if isinstance(count, IntImm):
         return count.value >= least
     trace.apply(Specialize(trace.name(time), ((time.name, least),)))
