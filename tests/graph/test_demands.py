@@ -264,3 +264,16 @@ def test_a_part_of_what_stands_for_something_else_does_so_too() -> None:
     assert demands.ask(8 * ((n + 31) // 32), (n + 3) // 4, "concat", None)
     assert demands.now((n + 3) // 16) == 2 * ((n + 31) // 32)
     assert demands.now(5 * ((n + 3) // 32)) == 5 * ((n + 31) // 32)
+
+
+def test_products_that_no_dim_tells_are_compared_at_the_call() -> None:
+    """As the flow between two images does, whose extents an exporter named apart."""
+    g = Builder("flow", demands=Demands())
+    a, b = g.input("a", tl.f32[tl.dim("p"), 2, n, m]), g.input("b", tl.f32[k, tl.dim("q")])
+    b = g.reshape(b, [-1, 1])
+    f = g.function(g.matmul(g.matmul(g.reshape(a, [tl.dim("p"), 2, -1]), b), np.ones((1, 3), np.float32)))
+    assert [(str(each), each.is_told) for each in f.demands] == [("m*n == k*q", False)]
+    net = tl.graph.compile(f)
+    assert np.array_equal(net(np.ones((1, 2, 2, 6), np.float32), np.ones((4, 3), np.float32)), np.full((1, 2, 3), 12))
+    with pytest.raises(tl.KernelAssertionError, match=r"demands that m\*n == k\*q"):
+        net(np.ones((1, 2, 2, 6), np.float32), np.ones((4, 4), np.float32))

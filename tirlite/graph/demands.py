@@ -162,15 +162,19 @@ class Demands:
         a, b = self.now(a), self.now(b)
         if is_equal(a, b):
             return True
-        never = prove_eq(a, b) is Proof.NO
-        solution = {} if never or run_dims((a, b)) else self._solution(a, b)
-        if run_dims((a, b)) or (self.inside and any(map(_is_fact, solution, solution.values()))):
-            if never or self.found_equal is None:
+        if prove_eq(a, b) is Proof.NO:
+            return False
+        is_found = bool(run_dims((a, b)))
+        solution = {} if is_found else self._solution(a, b)
+        if not solution or (self.inside and any(map(_is_fact, solution, solution.values()))):
+            if self.found_equal is None:
                 return False
+            if not solution and not is_found:
+                self._asked.append(Demand(a, b, str(asked_by), span=span))
             self.found_equal.append((a, b))
             return True
         limits = [limit for atom, size in solution.items() if isinstance(atom, Dim) for limit in _limits(atom, size)]
-        if not solution or any(_is_refuted(*limit) for limit in limits):
+        if any(_is_refuted(*limit) for limit in limits):
             return False
         for left, right, is_most in ((a, b, False), *limits):
             self._asked.append(Demand(left, right, str(asked_by), is_most, span=span))
@@ -212,7 +216,8 @@ class Demands:
         for each in self._asked:
             shown = self._settled(each)
             limit = shown.limit
-            place = (shown.left, shown.right, shown.is_most) if limit is None else (self._by_dims(limit[0]), "limit")
+            sides = (shown.left, shown.right) if shown.is_most else frozenset((shown.left, shown.right))
+            place = sides if limit is None else (self._by_dims(limit[0]), "limit")
             known = made.setdefault(place, shown)
             if limit is not None and known.limit is not None and known.limit[1] < limit[1]:
                 made[place] = shown
