@@ -85,7 +85,7 @@ def test_a_chart_a_picture_and_a_page(model: Path, capsys: Shown) -> None:
 @pytest.mark.parametrize(
     ("line", "code"),
     [
-        ("net.onnx --dim m=5", "unknown-size"),
+        ("net.onnx --dim m=5", "bad-run-option"),
         ("net.onnx --bind m=5", "onnx-bad-model"),
         ("net.onnx --dim n=x", "bad-run-option"),
         ("net.onnx --strategy per_shape", "bad-run-option"),

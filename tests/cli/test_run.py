@@ -186,6 +186,25 @@ def test_indices_fit_an_extent_that_another_input_gives(tmp_path: Path, capsys: 
     assert "`--input ids=...`: it is not given" in capsys.readouterr().err
 
 
+def test_extents_are_such_as_an_operator_needs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Expanded is to the extent that is there; regions are of the images that there are."""
+    helper, types = onnx.helper, onnx.TensorProto
+    shapes = {"x": (types.FLOAT, ["n", 1, 6, 6]), "shape": (types.INT64, [1])}
+    shapes |= {"regions": (types.FLOAT, ["k", 4]), "images": (types.INT64, ["k"])}
+    inputs = [helper.make_tensor_value_info(name, *each) for name, each in shapes.items()]
+    nodes = [
+        helper.make_node("RoiAlign", ["x", "regions", "images"], ["bins"], output_height=2, output_width=2),
+        helper.make_node("ReduceMean", ["x"], ["means"], axes=[1, 2, 3], keepdims=0),
+        helper.make_node("Expand", ["means", "shape"], ["same"]),
+    ]
+    graph = helper.make_graph(nodes, "net", inputs, [onnx.ValueInfoProto(name=each) for each in ("bins", "same")])
+    path = tmp_path / "net.onnx"
+    path.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 16)]).SerializeToString())
+    for count in (1, 5):
+        assert main(["run", str(path), f"--dim=n={count}", "--dim=k=7", "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["outputs"]["same"]["shape"] == [count]
+
+
 def test_dims_have_the_names_of_the_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Those that are no identifiers as well, and those that gave way to others: y's to those of x, t to twice one."""
     helper, kind = onnx.helper, onnx.TensorProto.FLOAT
@@ -205,7 +224,9 @@ def test_dims_have_the_names_of_the_model(tmp_path: Path, capsys: pytest.Capture
     for other, why in (("k=3", "the inputs have"), ("t=9", "the inputs have t = "), ("q=2", "there is no dim `q`")):
         assert main(["run", str(path), "--dim=2n=2", f"--dim={other}"]) == 2
         assert why in capsys.readouterr().err
-    assert main(["plan", str(path), "--dim=k=2", "--dim=f=3", "--dim=m 2=4"]) == 0
+    assert main(["plan", str(path), "--dim=k=2", "--dim=f=3", "--dim=m 2=4", "--dim=t=8"]) == 0
+    assert main(["plan", str(path), "--dim=k=2", "--dim=f=3", "--dim=m 2=4", "--dim=t=9"]) == 2
+    assert "the inputs have t = 8" in capsys.readouterr().err
 
 
 def test_what_is_no_model_is_told_with_code_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

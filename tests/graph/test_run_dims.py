@@ -64,7 +64,7 @@ def test_an_extent_beyond_the_most_stops_the_run() -> None:
         tl.graph.evaluate(f, np.int64(5))
     for count in (5, -1, 2**62):
         for run in (net, lambda *given: tl.graph.evaluate(f, *given)):
-            with pytest.raises(tl.KernelRunError, match=f"the extent count is {count}, and must be from 0 to 4"):
+            with pytest.raises(tl.KernelRunError, match=f"count was found to be {count}, and must be from 0 to 4"):
                 run(np.int64(count))
 
 

@@ -49,9 +49,9 @@ def test_what_stands_behind_such_an_extent_is_planned_when_it_is_found() -> None
         same(f, net, X, np.int64(count))
     before, behind = net.plans(x=X, k=np.int64(99))
     assert behind.total == behind.lower_bound >= 3 * 100 * 4
-    with pytest.raises(tl.KernelRunError, match="the extent k is -1, and must be at least 0"):
+    with pytest.raises(tl.KernelRunError, match="the extent k was found to be -1, and must be at least 0"):
         net(X, np.int64(-2))
-    with pytest.raises(tl.KernelRunError, match="the extent k is -1, and must be at least 0"):
+    with pytest.raises(tl.KernelRunError, match="the extent k was found to be -1, and must be at least 0"):
         tl.graph.evaluate(f, X, np.int64(-2))
 
 
@@ -81,7 +81,7 @@ def test_an_extent_may_follow_from_values_of_another_one() -> None:
     net = tl.graph.compile(f)
     assert len(net.parts) == 2
     assert [each.shape for each in same(f, net, np.int64(2))] == [(2,), (2, 2), (1,)]
-    with pytest.raises(tl.KernelRunError, match="the extent few is 6, and must be from 0 to 4"):
+    with pytest.raises(tl.KernelRunError, match="the extent few was found to be 6, and must be from 0 to 4"):
         net(np.int64(4))
 
 

@@ -16,7 +16,8 @@ from tirlite.diag import TirliteError
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from tirlite.sizes import SizeLike
+    from tirlite.graph import Function
+    from tirlite.sizes import Dim, SizeLike
 
 V = TypeVar("V")
 
@@ -86,6 +87,21 @@ def by_identifier(model: Path, told: Mapping[str, V]) -> dict[str, V]:
 
     names = dim_names_of(model)
     return {names.get(name, name): value for name, value in told.items()}
+
+
+def refuse_other_dims(function: Function, told: Mapping[str, int], binding: Mapping[Dim, int]) -> None:
+    """Raises CommandError where a dim that is told is not in the model, or is something else there."""
+    from tirlite.graph.sample_arguments import sizes_by_name
+    from tirlite.sizes import evaluate
+
+    named = sizes_by_name(function)
+    for name, value in told.items():
+        if name not in named:
+            raise bad_option(f"--dim {name}={value}", f"there is no dim `{name}`; it has {', '.join(named) or 'none'}")
+        if (found := evaluate(named[name], binding)) != value:
+            asked = next((each for each in function.demands if name in {dim.name for dim in each.dims}), None)
+            why = f", as {asked.message}" if asked else ""
+            raise bad_option(f"--dim {name}={value}", f"the inputs have {name} = {found}{why}")
 
 
 def parsed_dims(given: list[str], option: str = "--dim") -> dict[str, int]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tirlite.cli.model_options import bad_option
+from tirlite.cli.model_options import bad_option, refuse_other_dims
 from tirlite.diag import TirliteError
 from tirlite.record import record
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tirlite.graph import CompiledGraph
     from tirlite.plan import Plan, Problem
     from tirlite.rewrite.options import Choices
-    from tirlite.sizes import SizeLike
+    from tirlite.sizes import Dim, SizeLike
 
 
 @record
@@ -38,14 +38,14 @@ def model_problem(path: Path) -> Problem:
     return compile(from_onnx(path), strategy="none").plan.problem
 
 
-def _largest(graph: CompiledGraph, sizes: Mapping[str, int]) -> Plan:
+def _largest(graph: CompiledGraph, binding: Mapping[Dim, int]) -> Plan:
     """The plan of the largest part of a graph in parts, in a call with random inputs: that finds the sizes of some."""
     import numpy as np
 
-    from tirlite.graph.sample_arguments import sample_arguments, sample_sizes
+    from tirlite.graph.sample_arguments import sample_arguments
     from tirlite.sizes import evaluate
 
-    arguments = sample_arguments(graph.function, sample_sizes(graph.function, sizes), np.random.default_rng(0), {})
+    arguments = sample_arguments(graph.function, binding, np.random.default_rng(0), {})
     plans = graph.plans(*arguments)
     parts = "1 part" if len(plans) == 1 else f"{len(plans)} parts"
     print(f"in {parts}; below is the largest of a call with random inputs", file=sys.stderr)
@@ -61,18 +61,20 @@ def model_plan(path: Path, told: ModelFacts, choices: Choices) -> Plan:
     """
     from tirlite.driver.shapes import MissingSize
     from tirlite.graph import compile, from_onnx  # noqa: A004
-    from tirlite.graph.sample_arguments import sizes_by_name
+    from tirlite.graph.sample_arguments import sample_sizes, sizes_by_name
     from tirlite.sizes import dims_of
     from tirlite.solver import LateEngine
 
     function = from_onnx(path, dims=told.dims, constants=told.constants)
     with_engine: Choices = {"engine": LateEngine, **choices}
+    binding = sample_sizes(function, told.sizes)
+    refuse_other_dims(function, told.sizes, binding)
     graph = compile(function, **with_engine)
     if graph.parts != (graph,):
-        return _largest(graph, told.sizes)
+        return _largest(graph, binding)
     by_shape = choices.get("strategy") == "per_shape"
     named = sizes_by_name(function)
-    sizes = {str(named.get(name, name)): value for name, value in told.sizes.items()}
+    sizes = {dim.name: binding[dim] for name in told.sizes for dim in dims_of(named[name])}
     try:
         return graph.plan_at(**sizes) if sizes or by_shape else graph.plan
     except TirliteError as error:

@@ -20,6 +20,7 @@ from tirlite.cli.model_options import (
     pairs,
     parsed_constants,
     parsed_dims,
+    refuse_other_dims,
 )
 from tirlite.cli.numbers import whole
 from tirlite.cli.progress import hearing, working
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tirlite.graph import CompiledGraph, Function
-    from tirlite.sizes import Dim
 
 _DESCRIPTION = """\
 Compiles an ONNX model and runs it once. Inputs that are not given are filled with seeded random numbers, indices with
@@ -94,7 +94,7 @@ def run(arguments: argparse.Namespace) -> int:
             arrays = _arrays(function, dict(pairs("--input", arguments.input)), told, arguments.seed)
         _, binding = bind(function, arrays)
         sizes = {dim.name: value for dim, value in binding.items()}
-        _refuse_other(function, told, binding)
+        refuse_other_dims(function, told, binding)
         with working(f"compiling {model}, and running it for the first time"):
             graph: CompiledGraph = compile(function, strategy=arguments.planner, threads=arguments.threads)
             try:
@@ -124,22 +124,10 @@ def _of_random(function: Function, given: Mapping[str, str], error: TirliteError
     return CommandError(*error.messages, *told.messages)
 
 
-def _refuse_other(function: Function, told: Mapping[str, int], binding: Mapping[Dim, int]) -> None:
-    from tirlite.graph.sample_arguments import sizes_by_name
-    from tirlite.sizes import evaluate
-
-    named = sizes_by_name(function)
-    for name, value in told.items():
-        if (found := evaluate(named[name], binding)) != value:
-            asked = next((each for each in function.demands if name in {dim.name for dim in each.dims}), None)
-            why = f", as {asked.message}" if asked else ""
-            raise bad_option(f"--dim {name}={value}", f"the inputs have {name} = {found}{why}")
-
-
 def _arrays(function: Function, files: Mapping[str, str], told: Mapping[str, int], seed: int) -> list[npt.NDArray[Any]]:
     """An array for each parameter: from its file, else random, as large as the others and what is told make it.
 
-    Raises CommandError for an input, or a dim, that the function does not have.
+    Raises CommandError for an input that the function does not have.
     """
     import numpy as np
 
@@ -149,9 +137,6 @@ def _arrays(function: Function, files: Mapping[str, str], told: Mapping[str, int
     for name in files:
         if name not in names:
             raise bad_option(f"--input {name}={files[name]}", f"the inputs are {', '.join(names)}")
-    for name, value in told.items():
-        if name not in dims:
-            raise bad_option(f"--dim {name}={value}", f"there is no dim `{name}`; it has {', '.join(dims) or 'none'}")
     found = {name: loaded(f"--input {name}={file}", file) for name, file in files.items()}
     known = dict(told) | {
         name: array.shape[axis]

@@ -40,7 +40,7 @@ class ExtentOutside(Message):
     """
 
     raises = KernelRunError
-    title = "the extent {dim} is {value}, and must be {limits}"
+    title = "the extent {dim} was found to be {value}, and must be {limits}"
 
 
 class Wanted(NamedTuple):

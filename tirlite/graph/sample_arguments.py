@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tirlite.diag import TirliteError
-from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Let, Tuple, TupleGetItem
+from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Let, Tuple, TupleGetItem, Var
 from tirlite.graph.extents import values
 from tirlite.graph.op import Op
-from tirlite.graph.program import program
-from tirlite.graph.run_dims import run_dims
+from tirlite.graph.program import Program, program
+from tirlite.graph.run_dims import RunDim, run_dims
 from tirlite.graph.types import TensorType, extents_in, tensors
 from tirlite.sizes import Dim, Size, dims_of, evaluate
 from tirlite.sizes.poly import as_size, atom_of
@@ -124,22 +124,35 @@ def sample_arguments(
 
 def _taken_extents(
     function: FunctionNode, binding: Mapping[Dim, int], given: Mapping[str, Array]
-) -> list[tuple[Dim, Expr, int]]:
-    """The extents that a run takes from an element of a parameter, with that one, and what the extent may be."""
+) -> list[tuple[RunDim, Expr, int]]:
+    """The extents that a run takes from an element of a parameter, with that one, and what the extent may be.
+
+    Of one parameter those that must be one number come last.
+    """
     made = program(function)
-    sizes = [size for step in made.steps() for of in tensors(step.type) for size in of.shape]
-    found: list[tuple[Dim, Expr, int]] = []
+    sizes = [size for step in made.steps() for size in step.sizes]
+    found: list[tuple[RunDim, Expr, int]] = []
     for dim in run_dims(sizes):
-        source = made.resolved(dim.source)
-        while isinstance(source, Call) and isinstance(source.op, Op) and source.op.name in (*_MOVERS, "gather"):
-            source = made.resolved(source.args[0])
-        if source not in function.params or not source.tensor.dtype.is_integer:
+        if (source := _origin(made, dim.source)) is None:
             continue
         array = given.get(source.name, np.array(_EXTENT))
         least, most = (_evaluated(size, binding) for size in (dim.least, dim.most))
         value = min(int(array.max(initial=0)), _EXTENT if most is None else most)
         found.append((dim, source, max(value, 0 if least is None else least)))
-    return sorted(found, key=lambda each: -each[2])
+    return sorted(found, key=lambda each: (each[0].least == each[0].most, -each[2]))
+
+
+def _origin(made: Program, value: Expr) -> Var | None:
+    """The parameter of integers that a value has an element of, if some of it was only moved."""
+    left = [value]
+    while left:
+        found = made.resolved(left.pop())
+        if isinstance(found, Var) and found in made.function.params and found.tensor.dtype.is_integer:
+            return found
+        if isinstance(found, Call) and isinstance(found.op, Op):
+            left += found.args[1:] if found.op.name == "where" else ()
+            left += found.args[:1] if found.op.name in (*_MOVERS, "gather") else ()
+    return None
 
 
 def _evaluated(size: Size | None, binding: Mapping[Dim, int]) -> int | None:
@@ -178,15 +191,18 @@ def _uses(step: Expr, binding: Mapping[Dim, int]) -> Iterable[tuple[Expr, int]]:
         return
     shape = step.args[0].shape if isinstance(step.args[0].type, TensorType) else ()
     extents: list[Size] = []
+    indices = step.args[1]
     if step.op.name in _INDEXED:
         axis: Any = getattr(step.attrs, "axis", 0)
         extents = [shape[axis]]
+    elif step.op.name == "roi_align":
+        extents, indices = [shape[0]], step.args[2]
     elif step.op.name in ("gather_nd", "scatter_nd"):
         depth = step.args[1].shape[-1]
         first = getattr(step.attrs, "batch_dims", 0)
         extents = list(shape[first : first + depth]) if isinstance(depth, int) else []
     if extents and all(frozenset(binding).issuperset(dims_of(each)) for each in extents):
-        yield step.args[1], min(evaluate(each, binding) for each in extents)
+        yield indices, min(evaluate(each, binding) for each in extents)
 
 
 def _passed(step: Expr, below: int) -> Iterable[tuple[Expr, int]]:

@@ -209,7 +209,7 @@ class _Lowering:
             above, below = LE(least, value), LE(value, greatest)
             both = EQ(value, least) if low == high else And(above, below)
             test = above if high is None else below if low is None else both
-            told = f"the extent {dim.name} is {{}}, and must be {text}"
+            told = f"the extent {dim.name} was found to be {{}}, and must be {text}"
             body.append(Assert(test, told, (value, *limits.values()), span=dim.source.span))
         # What was just checked, said so that it is known of the variable.
         self.variables[dim] = Scalar(self.names.fresh(dim.name), i64)

@@ -164,7 +164,7 @@ class Translation:
         finally:
             self._names, self._dialect = before
 
-    def extent(self, value: Expr, most: Size | None, name: str = "extent") -> Size:
+    def extent(self, value: Expr, most: Size | None, name: str = "wanted") -> Size:
         """The size that a single integer is; where a run finds it, it is from 0 to `most`, if there is one."""
         number = self.fold(self.b.reshape(value, ()))
         known = contents(number)

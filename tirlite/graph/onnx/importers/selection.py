@@ -199,7 +199,7 @@ def reshaped(t: Translation, x: Expr, wanted: list[Size | Expr], *, copies: bool
         if prove_eq(extent * rest, total) is Proof.YES:
             (place,) = (place for place, each in enumerate(wanted) if isinstance(each, Expr))
             found = t.b.where(t.b.equal(values[place], -1), scalar(t, extent), values[place])
-            told = t.b.extent(found, extent, "extent", least=extent)
+            told = t.b.extent(found, extent, "wanted", least=extent)
             return t.b.call("reshape", x, attrs=Reshape((*known[:place], extent, *known[place:]), (told,)))
     others: Expr = scalar(t, 1)
     for each in values:

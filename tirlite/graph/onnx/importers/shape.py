@@ -105,7 +105,7 @@ def _expand(t: Translation, node: Node) -> Expr:
         else:
             # It may be 1, which leaves the extent as it is, or that extent.
             value = t.b.where(t.b.equal(other, 1), scalar(t, own), other)
-            told.append(t.b.extent(value, own, "extent", least=own))
+            told.append(t.b.extent(value, own, "wanted", least=own))
             shape.append(own)
     if told:
         x = t.b.call("reshape", x, attrs=Reshape(x.shape, tuple(told)))
