@@ -57,6 +57,35 @@ def test_a_sum_has_at_most_64_blocks() -> None:
     )
 
 
+def test_in_a_loop_a_sum_of_one_block_stays_whole() -> None:
+    expect(
+        """
+    for t in range(m):
+        for i in tl.reduce(n):
+            y[0] += x[i, t]
+        """,
+        """
+    for t in range(m):
+        if n <= 4096:
+            for i in tl.reduce(n):
+                y[0] += x[i, t]
+        else:
+            length = (n // 262144 + 1) * 4096
+            number = max(n - 1, 0) // length + 1
+            blocks = tl.alloc(tl.f32[64])
+            for block in tl.parallel(number):
+                first = block * length
+                own = tl.alloc(tl.f32[()], scope="local")
+                own[()] = tl.f32(-0.0)
+                for i in tl.reduce(first, first + min(length, n - first)):
+                    own[()] = own[()] + x[i, t]
+                blocks[block] = own[()]
+            for block in range(number):
+                y[0] = y[0] + blocks[block]
+        """,
+    )
+
+
 def test_of_a_small_array_each_block_has_a_copy() -> None:
     expect(
         """

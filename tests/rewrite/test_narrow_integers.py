@@ -75,6 +75,26 @@ def test_a_loop_that_also_computes_of_wide_data_is_left_as_it_is() -> None:
     assert narrowed(mixed) == ""
 
 
+def test_what_becomes_a_float_at_once_stays_wide() -> None:
+    """A float is made of 32 bits. Of nine elements and one float, 16 bits serve the sum."""
+
+    @tl.kernel
+    def weights(x: tl.u8[n], y: tl.f32[n]):
+        for i in range(n):
+            y[i] = tl.f32(tl.i32(x[i] & 15) - 8)
+
+    @tl.kernel
+    def means(x: tl.u8[n + 8], y: tl.f32[n]):
+        for i in range(n):
+            total = tl.i32(0)
+            for q in range(9):
+                total += tl.i32(x[i + q]) - tl.i32(x[i])
+            y[i] = tl.f32(total) / 9
+
+    assert narrowed(weights) == ""
+    assert "total[()] = total[()] + (tl.i16(x[i + q]) - tl.i16(x[i]))" in narrowed(means)
+
+
 def test_sums_of_unknown_length_stay_wide() -> None:
     @tl.kernel
     def rows(x: tl.u8[n, m], y: tl.i32[n]):

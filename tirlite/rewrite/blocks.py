@@ -10,7 +10,7 @@ from tirlite.analysis.reductions import AnyUpdate, PairUpdate, Update
 from tirlite.analysis.regrouping import updates_in
 from tirlite.analysis.work import has_much_to_do
 from tirlite.ir.dtype import i64
-from tirlite.ir.expr import GT, Add, Buffer, Expr, FloorDiv, IntImm, Load, Max, Min, Mul, Ramp, Sub, Var, const
+from tirlite.ir.expr import GT, LE, Add, Buffer, Expr, FloorDiv, IntImm, Load, Max, Min, Mul, Ramp, Sub, Var, const
 from tirlite.ir.node import Node
 from tirlite.ir.rewrite import Rule, rewrite
 from tirlite.ir.shapes import constant_bytes
@@ -34,10 +34,13 @@ _PLAIN = (Store, Let, For, IfThenElse, Allocate, SeqStmt)
 _INSIDE = (ForKind.REDUCE, ForKind.SERIAL, ForKind.UNROLLED)
 
 
-def in_blocks(loop: For, kind: ForKind, facts: Facts, bounds: Mapping[Expr, int]) -> tuple[Stmt, ...] | None:
+def in_blocks(
+    loop: For, kind: ForKind, facts: Facts, bounds: Mapping[Expr, int], *, repeats: bool
+) -> tuple[Stmt, ...] | None:
     """What stands in the place of a reduction; None where it is to stay. The loop over blocks is of this kind.
 
-    `bounds` are what some numbers are at most there.
+    `bounds` are what some numbers are at most there. One that `repeats` stays where one block would be all there is:
+    handing that over takes longer than short rows do.
     """
     if loop.step != 1 or not all(map(_is_plain, statements(loop.body))):
         return None
@@ -61,7 +64,11 @@ def in_blocks(loop: For, kind: ForKind, facts: Facts, bounds: Mapping[Expr, int]
     most = bounds.get(blocks.count, most)
     if most is not None and most < 2 * blocks.least:
         return None
-    return (*blocks.statements(),)
+    stmts = (*blocks.statements(),)
+    if not repeats or isinstance(blocks.count, IntImm):
+        return stmts
+    whole = SeqStmt((loop.replaced(kind=blocks.inside),))
+    return (IfThenElse(LE(blocks.count, const(blocks.least, i64)), whole, SeqStmt(stmts), span=loop.span),)
 
 
 def _is_plain(stmt: Stmt) -> bool:

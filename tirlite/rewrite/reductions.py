@@ -127,10 +127,10 @@ class BlockReductions(FactsPass):
 
     That is done for loops of many iterations that no parallel loop is around, nor more than one in order, with updates
     of elements that stay the same throughout, or of elements of a small array (a histogram), of which each block has a
-    copy. How the iterations are cut depends on their number alone, and so does the last bit of a sum. Of a loop with
-    nothing but an update by `tl.argmax` or `tl.argmin` with the iteration as its place, blocks find the value alone;
-    where it stands is looked up in the block that has it. With `serial`, blocks follow one another in the calling
-    thread.
+    copy. In a loop one that is a single block stays whole. How the iterations are cut depends on their number alone,
+    and so does the last bit of a sum. Of a loop with nothing but an update by `tl.argmax` or `tl.argmin` with the
+    iteration as its place, blocks find the value alone; where it stands is looked up in the block that has it. With
+    `serial`, blocks follow one another in the calling thread.
     For functions in normal form (see `Normalize`) that `CheckReductions` lets pass; the result is in it too.
     """
 
@@ -143,24 +143,29 @@ class BlockReductions(FactsPass):
         from tirlite.rewrite.blocks import in_blocks
 
         kind = ForKind.SERIAL if self.serial else ForKind.PARALLEL
-        made = {loop: stmts for loop, most in candidates if (stmts := in_blocks(loop, kind, facts, most))}
+        made = {
+            loop: stmts
+            for loop, most, repeats in candidates
+            if (stmts := in_blocks(loop, kind, facts, most, repeats=repeats))
+        }
         if not made:
             return facts.func
         return exchanged(facts.func, made)
 
 
-def _outermost(body: SeqStmt) -> list[tuple[For, Mapping[Expr, int]]]:
-    """The reductions that no parallel loop and no other reduction is around, each with what conditions bound there.
+def _outermost(body: SeqStmt) -> list[tuple[For, Mapping[Expr, int], bool]]:
+    """The reductions that no parallel loop and no other reduction is around, each with what conditions bound there,
+    and whether a loop repeats it.
 
     What stands in a loop in a loop, or goes from where another one says, is entered often, and short as a rule.
     """
-    found: list[tuple[For, Mapping[Expr, int]]] = []
+    found: list[tuple[For, Mapping[Expr, int], bool]] = []
     stack: list[tuple[Stmt, Mapping[Expr, int], tuple[For | While, ...]]]
     stack = [(stmt, {}, ()) for stmt in reversed(composites(body))]
     while stack:
         stmt, most, around = stack.pop()
         if isinstance(stmt, For) and stmt.kind is ForKind.REDUCE:
-            found += () if has_check(stmt) or _is_entered_often(stmt, around) else ((stmt, most),)
+            found += () if has_check(stmt) or _is_entered_often(stmt, around) else ((stmt, most, bool(around)),)
         elif isinstance(stmt, IfThenElse):
             less = {**most, **_most_else(stmt.condition)}
             stack += ((each, less, around) for each in reversed(composites(stmt.else_body)))
