@@ -69,6 +69,7 @@ def sums(x: tl.{dtype}[n, m]):
         "    for i in range(w, n):\n        y[i] = x[i - w]\n        x[i] = 1\n        x[i - 1] += 2",  # two stores
         "    for i in range(w, n):\n        x[i] = 1\n        y[i] = x[i - w]",  # loaded behind the store
         "    for i in range(n - 1):\n        x[i] += x[i + 1]",  # LLVM sees as much
+        "    for i in range(n):\n        far[i] = x[i]\n        far[n + i] = y[i]",  # LLVM tells these apart
         "    for i in range(1, n):\n        x[i] += x[i - 1]",
         "    for i in range(w, n):\n        j = i - w\n        far[i + j] += far[i + j - w]",  # by twice the number
         "    for i in range(w, n):\n        one[()] += x[i]\n        x[i] += x[i - w]",  # one element

@@ -130,7 +130,10 @@ def resamples(loop: For) -> bool:
 
 
 def meets_itself(loop: For) -> bool:
-    """Whether an iteration, of stores and lets alone, loads where it stores, at no fixed distance."""
+    """Whether an iteration, of stores and lets alone, loads where it stores, at no fixed distance.
+
+    What it stores to two places that go the same way, LLVM tells apart as it runs.
+    """
     if abs(loop.step) != 1 or not all(isinstance(stmt, Store | Let) for stmt in loop.body.stmts):
         return False
     stores = [stmt for stmt in loop.body.stmts if isinstance(stmt, Store) and stmt.indices]
@@ -147,7 +150,7 @@ def meets_itself(loop: For) -> bool:
         moves = moved_by(one, loop.var), moved_by(other, loop.var)
         if moves in ((1, -1), (-1, 1)):
             return True
-        if moves == (1, 1):
+        if moves == (1, 1) and isinstance(node, Load):
             from tirlite.ir.equal import are_equal
 
             if not are_equal((parted(one)[0],), (parted(other)[0],)):
