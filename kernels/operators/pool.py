@@ -1,7 +1,8 @@
 """Pools: the greatest element or the mean under a window that moves over any number of spatial axes.
 
 They take some columns of a row of their results at a time, along the last axis, and join the rows under them in one
-line as they copy these: so columns are joined once, for all results that look at them, and taps need no tests.
+line as they copy these: so columns are joined once, for all results that look at them, and taps need no tests. Short
+rows go together.
 """
 
 from __future__ import annotations
@@ -19,65 +20,87 @@ from tirlite.kernels.operators.window import Window, finder, row_under, where_un
 
 LINE_COLUMNS = 512  # of a row of results that share a line, at most
 FEW = 16  # rows under a window that are joined in registers
+# Lines of so many columns at most are held together, about so many elements: what was just written comes back from
+# memory in other vectors only after a while. Of such a width, few rows are joined in a loop, by masked vectors.
+NARROW, HELD, FEWEST = 32, 1024, 3
 
 
 def by_lines(window: Window, kind: DType, least: float, planes: Extent, join: Inline, each: Inline) -> Inline:
-    """`sweep(x, a, b, y)`: calls `each(line, t, i, first, count, a, b, y)` for all of t below `planes`, in parallel.
+    """`sweep(x, a, b, y)`: calls `each(held, t, i, k, first, count, a, b, y)` for all of t below `planes`, in parallel.
 
     It is to compute `count` results from column `first` on of row i; rows are counted over all axes but the last. The
-    tap p of the q-th of them reads `line[q * stride + p * dilation]`, where what lies under the taps (r, p) of all r is
-    joined; what lies in the padding is `least`, which is neutral to `join`.
+    tap p of the q-th of them reads `held[k, q * stride + p * dilation]`, where what lies under the taps (r, p) of all r
+    is joined; what lies in the padding is `least`, which is neutral to `join`.
     """
     places, inputs, before, stride = (
         given[-1] for given in (window.places, window.inputs, window.before, window.strides)
     )
     columns = min(places, LINE_COLUMNS) if isinstance(places, int) else LINE_COLUMNS
     width = (columns - 1) * stride + (window.size[-1] - 1) * window.dilations[-1] + 1
-    rows, lines, outer = map(product, (window.size[:-1], window.inputs[:-1], window.places[:-1]))
-    row, axes = row_under(window), len(window.size) - 2
-    are_few = isinstance(rows, int) and rows <= FEW and isinstance(lines, int) and lines > 0
-
-    @tl.inline
-    def fill(line, x, t, i, start):
-        low = min(width, max(0, -start))
-        high = min(width, inputs - start)
-        for v in range(low):
-            line[v] = kind(least)
-        for v in range(max(low, high), width):
-            line[v] = kind(least)
-        if tl.static(are_few):
-            for v in range(low, high):
-                total = kind(least)
-                for r in tl.static(range(rows)):
-                    under = min(row(i, r, tl.static(axes)), lines - 1)
-                    # A row in the padding is read as the first one, and not taken: so there is no branch.
-                    value = tl.select(under >= 0, kind(x[t, max(under, 0), start + v]), kind(least))
-                    total = join(total, value)
-                line[v] = total
-        else:
-            # What lies inside is written by the same vectors each time: none is read out of two that were just written.
-            for v in range(low, high):
-                line[v] = kind(least)
-            for r in range(rows):
-                # No row is behind the last; the bound says so where that is not seen.
-                under = min(row(i, r, tl.static(axes)), lines - 1)
-                if under >= 0:
-                    for v in range(low, high):
-                        line[v] = join(line[v], kind(x[t, under, start + v]))
+    lines, outer = product(window.inputs[:-1]), product(window.places[:-1])
+    high = max(1, min(outer, HELD // max(1, width))) if isinstance(outer, int) and columns <= NARROW else 1
+    bands, fill = (outer + high - 1) // high, _joining(window, kind, least, width, join)
 
     @tl.inline
     def sweep(x, a, b, y):
         images = tl.view(x, x.dtype[planes, lines, inputs])
-        for piece in tl.parallel(planes * outer):
-            t = piece // outer
-            i = piece % outer
-            line = tl.alloc(kind[width])
+        for piece in tl.parallel(planes * bands):
+            t = piece // bands
+            top = piece % bands * high
+            held = tl.alloc(kind[high, width])
             for block in range((places + columns - 1) // columns):
                 first = block * columns
-                fill(line, images, t, i, first * stride - before)
-                each(line, t, i, first, min(columns, places - first), a, b, y)
+                for k in range(min(high, outer - top)):
+                    fill(held, k, images, t, top + k, first * stride - before)
+                for k in range(min(high, outer - top)):
+                    each(held, t, top + k, k, first, min(columns, places - first), a, b, y)
 
     return sweep
+
+
+def _joining(window: Window, kind: DType, least: float, width: Extent, join: Inline) -> Inline:
+    """`fill(held, k, x, t, i, start)`: line k of what lies under row i, joined, from the column `start` on."""
+    rows, lines, inputs = product(window.size[:-1]), product(window.inputs[:-1]), window.inputs[-1]
+    row, axes = row_under(window), len(window.size) - 2
+    are_few = isinstance(rows, int) and rows <= FEW and isinstance(lines, int) and lines > 0
+    is_narrow = width <= NARROW and isinstance(rows, int) and rows <= FEWEST
+
+    @tl.inline
+    def under(x, t, i, r, column):
+        """What lies under row r of the window; one in the padding is read as the first, and not taken: no branch."""
+        line = min(row(i, r, tl.static(axes)), lines - 1)
+        return tl.select(line >= 0, kind(x[t, max(line, 0), column]), kind(least))
+
+    @tl.inline
+    def fill(held, k, x, t, i, start):
+        low = min(width, max(0, -start))
+        high = min(width, inputs - start)
+        for v in range(low):
+            held[k, v] = kind(least)
+        for v in range(max(low, high), width):
+            held[k, v] = kind(least)
+        if tl.static(are_few):
+            for v in range(low, high):
+                total = kind(least)
+                if tl.static(is_narrow):
+                    for r in range(rows):
+                        total = join(total, under(x, t, i, r, start + v))
+                else:
+                    for r in tl.static(range(rows)):
+                        total = join(total, under(x, t, i, r, start + v))
+                held[k, v] = total
+        else:
+            # What lies inside is written by the same vectors each time: none is read out of two that were just written.
+            for v in range(low, high):
+                held[k, v] = kind(least)
+            for r in range(rows):
+                # No row is behind the last; the bound says so where that is not seen.
+                line = min(row(i, r, tl.static(axes)), lines - 1)
+                if line >= 0:
+                    for v in range(low, high):
+                        held[k, v] = join(held[k, v], kind(x[t, line, start + v]))
+
+    return fill
 
 
 COLUMNS = 32  # places of the result that share a table
@@ -233,12 +256,12 @@ def _pool(
     of_column, of_row = counted or (_one, _one)
 
     @tl.inline
-    def each(line, t, i, first, count, a, along, results):
+    def each(held, t, i, k, first, count, a, along, results):
         above = of_row(i)
         for q in range(count):
             total = kind(start)
             for p in range(taps):
-                total = join(total, line[q * stride + p * dilation])
+                total = join(total, held[k, q * stride + p * dilation])
             results[t, i, first + q] = results.dtype(end(total, along, above, first + q))
 
     sweep = by_lines(window, kind, start, planes, join, each)
