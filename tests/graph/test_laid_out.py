@@ -152,6 +152,7 @@ def test_points_of_which_some_are_left_out_go_by_the_panels_that_are_whole(
         ((5, 3), 32, 3, (1, 0, 1, 2), 1, True),
         ((4, 4), 48, 2, 0, 0, True),
         ((2, 3), 32, 5, (3, 3, 0, 2), (0, 1), True),
+        ((3, 1), 64, 3, 1, 0, True),
         ((17, 16), 32, 2, 0, 0, False),
         ((4, 4), 16, 4, 1, 0, False),
         ((4, 4), 32, 1, 0, 1, False),

@@ -170,7 +170,7 @@ def _rows_of_block(nest: Contraction, lanes: int, tiling: Tiling) -> int:
         batches, tile = prod(map(count_of, nest.batches)), tiling.rows_of(lanes, nest.element)
         whole, rest = divmod(count_of(nest.columns), lanes) if is_known(nest.columns) else (2 * tiling.workers + 1, 0)
         panels = ([lanes] * whole + [_widths(nest, lanes, tiling)[-1]] * bool(rest)) * batches
-        rows = tiling.rows_of_block(count_of(first) * inside, panels, -(-rows // tile), tile)
+        rows = tiling.rows_of_block(max(1, count_of(first)) * inside, panels, -(-rows // tile), tile)
     return -(-rows // inside)
 
 
