@@ -340,22 +340,32 @@ def adding(
     layers, (down, across) = product(window.size[:-2]), window.size[-2:]
     (row_step, step), (row_gap, gap) = window.strides[-2:], window.dilations[-2:]
     apart, line = block.apart, block.line
-    vectors, lanes = (1, line) if taken == 1 and outputs == 1 else (line // _LANES, _LANES)
+    is_whole = taken == 1 and outputs == 1
+    pair = 2 * _LANES  # of vectors, for whose sums each weight is loaded once
+
+    @tl.inline
+    def add_some(sums, held, w, g, first, near, aside, start, lanes):
+        for k in range(together):
+            for q in range(lanes):
+                total = kind(0)
+                for c in range(taken):
+                    for d in range(layers):
+                        for r in range(down):
+                            for p in range(across):
+                                at = start + q + r * row_gap // row_step * apart + p * gap // step
+                                value = held[c, d, r * row_gap % row_step, p * gap % step, at]
+                                total += kind(weight(w, g, first, k, c, d, r, p, near, aside)) * value
+                sums[k, start + q] = total
 
     @tl.inline
     def add_up(sums, held, w, g, first, near, aside):
-        for vector in range(vectors):
-            for k in range(together):
-                for q in range(lanes):
-                    total = kind(0)
-                    for c in range(taken):
-                        for d in range(layers):
-                            for r in range(down):
-                                for p in range(across):
-                                    at = vector * lanes + q + r * row_gap // row_step * apart + p * gap // step
-                                    value = held[c, d, r * row_gap % row_step, p * gap % step, at]
-                                    total += kind(weight(w, g, first, k, c, d, r, p, near, aside)) * value
-                    sums[k, vector * lanes + q] = total
+        if tl.static(is_whole):
+            add_some(sums, held, w, g, first, near, aside, 0, line)
+        else:
+            for part in range(line // pair):
+                add_some(sums, held, w, g, first, near, aside, part * pair, pair)
+            if line % pair > 0:
+                add_some(sums, held, w, g, first, near, aside, line - _LANES, _LANES)
 
     return add_up
 
