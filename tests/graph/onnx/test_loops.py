@@ -191,6 +191,27 @@ GROWS = [
 MANY = (FLOAT, ["k", 3])
 
 
+@pytest.mark.parametrize(("op", "gates", "states", "holes"), [("LSTM", 4, 2, 3), ("GRU", 3, 1, 0), ("RNN", 1, 1, 0)])
+def test_layers_whose_weights_are_inputs_have_one_width(op: str, gates: int, states: int, holes: int) -> None:
+    """Each extent has a name of its own, as exporters write that know none of them."""
+    shapes = [(4, 2, 5), (1, gates * 3, 5), (1, gates * 3, 3), (1, 2 * gates * 3), (2,)]
+    shapes += [(1, 2, 3)] * states + ([(1, holes * 3)] if holes else [])
+    names = ["x", "w", "r", "b", "n", *["h", "c"][:states], *["p"][: holes // 3]]
+    given = {
+        name: (
+            TYPES.INT32 if name == "n" else TYPES.FLOAT,
+            [1 if not axis and of[0] == 1 else None for axis in range(len(of))],
+        )
+        for name, of in zip(names, shapes, strict=True)
+    }
+    made = model([helper.make_node(op, names, ["y", "yh"], hidden_size=3)], given, ["y", "yh"])
+    feed = {name: normal(*of) for name, of in zip(names, shapes, strict=True)} | {"n": np.array([4, 2], np.int32)}
+    compare(made, [feed], compiled=op == "RNN")
+    wide = feed | {"h": normal(1, 2, 4)}
+    with pytest.raises(tl.KernelAssertionError, match="demands that"):
+        tl.graph.compile(tl.from_onnx(made))(**wide)
+
+
 def test_steps_may_change_extents_of_what_they_carry() -> None:
     """A list that grows by a row each step, until its mean is large enough: as a decoder's cache does."""
     step = body(GROWS, {**STATE, "h": MANY}, {**AFTER, "h2": MANY, "mean": (FLOAT, [])})

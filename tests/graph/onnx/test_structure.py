@@ -47,6 +47,10 @@ SHAPE = node("Shape", ["x"], ["s"])
     [
         (model([node("Neg", ["x"], ["y"]), RELU]), "node 1, Neg, which computes `y`, and node 2, Relu"),
         (model([node("Relu", ["x"], ["x"]), RELU]), "an input called `x`, and node 1"),
+        (
+            model([node("Neg", ["x"], ["a"], name="n"), node("Abs", ["a"], ["y"], name="n")]),
+            "node 1, Neg, called `n`, and node 2, Abs, called `n`",
+        ),
         (model([RELU, node("Abs", ["x"], ["w"])], None, floats("w", 1)), "a constant called `w`, and node 2"),
         (model([RELU], None, floats("w", 1), floats("w", 2)), "a constant called `w`, and a constant"),
         (model([RELU], opset=999), "operators of version 999, and those up to"),

@@ -63,8 +63,10 @@ def check_nodes(graph: Any, versions: Mapping[str, int], name: str) -> None:
         stored: dict[str, str] = {}
         for each in top.initializer:
             _mean(stored, each.name, f"a constant called `{each.name}`", name)
-        meanings = {**stored, **meanings}
+        meanings, called = {**stored, **meanings}, dict[str, str]()
         for number, node in enumerate(top.node, 1):
+            if node.name:
+                _mean(called, node.name, f"node {number}, {node.op_type}, called `{node.name}`", name)
             if why := forms.contradicted(node):
                 raise BadOnnxModel(name, f"node {number}, {node.op_type}: {why}").error()
             for output in filter(None, node.output):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from tirlite.graph.expr import Constant, Expr
+from tirlite.graph.extents import is_equal
 from tirlite.graph.onnx.computed import scalar
 from tirlite.graph.onnx.contents import contents
 from tirlite.graph.onnx.importers.selection import backwards
@@ -166,6 +167,9 @@ def _apply(t: Translation, name: str, x: Expr, alpha: float, beta: float) -> Exp
     return t.b.elu(x, alpha) if name == "elu" else t.b.leaky_relu(x, alpha)
 
 
+# Columns of the weights for each element of the state.
+_GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
+
 # The functions of the gates of an LSTM where the model names none.
 USUAL_LSTM = ("sigmoid", "tanh", "tanh")
 
@@ -180,10 +184,14 @@ def _layer(states: int, defaults: tuple[str, ...], step: Step) -> Importer:
             raise Unsupported(f"its input has {rank} axes, and must have 3")
         if node.integer("layout"):
             x = t.b.transpose(x, (1, 0, 2))
-        time, batch, inputs = x.shape
+        ways, size = ways_of(node), recurrence.shape[2]
+        columns = _GATES[node.op] * size
+        weights, recurrence = (shaped(t, each, (len(ways), columns, each.shape[2])) for each in (weights, recurrence))
+        bias = None if bias is None else shaped(t, bias, (len(ways), 2 * columns))
+        time, batch, _ = x.shape
         lengths = lengths_of(node, time)
-        ways = ways_of(node)
-        sums, other = t.b.matmul(x, t.b.transpose(t.b.reshape(weights, (-1, inputs)))), None
+        lengths = None if lengths is None else shaped(t, lengths, (batch,))
+        sums, other = t.b.matmul(x, t.b.transpose(t.b.reshape(weights, (-1, weights.shape[2])))), None
         if bias is not None:
             own, other = t.b.split(bias, 2, 1)
             sums = t.b.add(sums, t.b.reshape(own if node.op == "GRU" else t.b.add(own, other), (-1,)))
@@ -197,7 +205,7 @@ def _layer(states: int, defaults: tuple[str, ...], step: Step) -> Importer:
             mine = functions[place * len(defaults) : (place + 1) * len(defaults)]
             of_state = None if other is None else _part(t, other, place)
             cell = Cell(_part(t, turned, place), of_state, _peepholes(t, node, place), mine)
-            begun = [_part(t, each, place) for each in start]
+            begun = [_part(t, shaped(t, each, shape), place) for each in start]
             found.append(stepped(t, node, cell, part, begun, lengths, reverse))
         made = (
             t.b.concat([t.b.unsqueeze(each, axis) for each in parts], axis)
@@ -206,6 +214,14 @@ def _layer(states: int, defaults: tuple[str, ...], step: Step) -> Importer:
         return results(t, node, tuple(made), lengths)
 
     return importer
+
+
+def shaped(t: Translation, x: Expr, shape: Sequence[Size]) -> Expr:
+    """x, each of whose extents must be the one here."""
+    for axis, (extent, wanted) in enumerate(zip(x.shape, shape, strict=True)):
+        if not is_equal(extent, wanted):
+            x = t.b.assume(x, (*x.shape[:axis], wanted, *x.shape[axis + 1 :]))
+    return x
 
 
 def ways_of(node: Node) -> list[bool]:
@@ -245,7 +261,11 @@ def _has_peepholes(node: Node) -> bool:
 
 def _peepholes(t: Translation, node: Node, place: int) -> list[Expr] | None:
     """The weights of the cell in the gates that write, read and keep."""
-    return list(t.b.split(_part(t, node.x(7), place), 3)) if _has_peepholes(node) else None
+    if not _has_peepholes(node):
+        return None
+    weights = node.x(7)
+    weights = shaped(t, weights, (weights.shape[0], 3 * node.x(2).shape[2]))
+    return list(t.b.split(_part(t, weights, place), 3))
 
 
 def lengths_of(node: Node, time: Size) -> Expr | None:
