@@ -82,6 +82,33 @@ def test_lanes_that_fill_the_gaps_of_others_come_out_of_the_same_vectors() -> No
     assert [phase for phase, _ in phases_of(stmts).values()] == [0, 0, 1]
 
 
+@pytest.mark.parametrize("dtype", ["u8", "i8", "u16"])
+def test_bytes_of_pairs_come_out_of_the_same_vectors_in_rows_of_any_length(dtype: str) -> None:
+    """As they are, and as integers of 32 bits. Rows of fewer columns than a vector go by narrower ones."""
+    source = f"""
+n, m = tl.dims("n m")
+
+@tl.kernel
+def halved(x: tl.{dtype}[n, 2 * m + 1], y: tl.{dtype}[n, m], z: tl.{dtype}[n, m]):
+    for i in range(n):
+        for j in range(m):
+            y[i, j] = max(max(x[i, 2 * j], x[i, 2 * j + 1]), x[i, 2 * j + 2])
+            z[i, j] = tl.{dtype}((tl.i32(x[i, 2 * j]) + 3 * tl.i32(x[i, 2 * j + 1])) >> 2)
+"""
+    for name in [each for each in ("x86-64-v4", "x86-64-v3", "x86-64") if runs_here(each)]:
+        kernel = tl.compile(tl.parse(source), target=tl.Target(name, workers=1))
+        for columns in (1, 3, 4, 7, 8, 15, 16, 31, 33, 64, 100, 130):
+            ends = np.iinfo(getattr(tl, dtype).numpy)
+            x = np.random.default_rng(columns).integers(ends.min, ends.max + 1, (3, 2 * columns + 1), ends.dtype)
+            y, z = np.zeros((2, 3, columns), ends.dtype)
+            even, odd = x[:, :-1:2].astype(int), x[:, 1::2].astype(int)
+            kernel(guarded(x, at_end=True), y, z)
+            np.testing.assert_array_equal(y, np.maximum(np.maximum(even, odd), x[:, 2::2]))
+            np.testing.assert_array_equal(z, even + 3 * odd >> 2)
+    wide = tl.compile(tl.parse(source), target=tl.Target("x86-64-v4")).lowered
+    assert {8, 4} <= {each.step for each in statements_of(wide.body, For)}
+
+
 @pytest.mark.parametrize("terms", [1, 2, 3, 7, 30])
 def test_terms_are_taken_by_groups_of_neighbours(terms: int) -> None:
     assert "p + 2" in str(every_third.lowered)

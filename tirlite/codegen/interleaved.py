@@ -11,9 +11,6 @@ from tirlite.analysis.work import parted
 from tirlite.ir import Add, Allocate, And, Call, Expr, IntImm, Let, Load, Op, Or, Ramp, Stmt, Store, const, i64, walk
 from tirlite.ir.checked import is_checked
 
-# Of smaller elements LLVM makes wider ones where they are used.
-_LEAST_BYTES = 4
-
 
 def phases_of(stmts: Iterable[Stmt]) -> Mapping[Load, tuple[int, Expr]]:
     """For loads of lanes that lie apart, which of a group of neighbours each lane loads, and where the first group is.
@@ -60,9 +57,9 @@ def _strided(value: Expr) -> list[Load]:
 
 
 def _stride(load: Load) -> int:
-    """How far lanes lie apart that lie apart and whose elements are not small; else 0."""
+    """How far lanes lie apart that lie apart; else 0."""
     stride = _ramp(load).stride
-    is_plain = load.buffer.dtype.lanes == 1 and load.buffer.dtype.bytes >= _LEAST_BYTES and not load.buffer.volatile
+    is_plain = load.buffer.dtype.lanes == 1 and not load.buffer.volatile
     is_known = is_plain and isinstance(stride, IntImm) and not any(map(is_checked, load.indices))
     return stride.value if is_known and isinstance(stride, IntImm) else 0
 

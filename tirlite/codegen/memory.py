@@ -223,7 +223,7 @@ def load_strided(
         picked = [_picked((phase or 0) + stride * lane, lane, lanes, begins, number) for lane in range(lanes)]
         found = _shuffled(out, found, vector, picked)
     is_half = dtype.scalar == u8 and stride == 2 and lanes % 4 == 0
-    return Value(dtype, found.text, found.home, words=_words(out, start, vector)) if is_half else found
+    return Value(dtype, found.text, found.home, words=_words(out, start, vector, phase)) if is_half else found
 
 
 def _one_of_four(out: FunctionText, place: Place, first: Value, dtype: DType, note: str, phase: int) -> Value:
@@ -256,13 +256,15 @@ def _shuffled(out: FunctionText, a: Value, b: Value, places: Sequence[int]) -> V
     return out.value(a.dtype.with_lanes(len(places)), shuffled, a, b)
 
 
-def _words(out: FunctionText, start: Value, end: Value) -> Value:
-    """The first byte of each pair of the one vector, and the last of each of the other, as integers of 16 bits."""
-    lanes = start.dtype.lanes
-    pairs = u16.with_lanes(lanes // 2)
-    low = out.op("and", out.cast("bitcast", start, pairs), constant(255, pairs))
-    high = out.op("lshr", out.cast("bitcast", end, pairs), constant(8, pairs))
-    return _joined(out, [low, high])
+def _words(out: FunctionText, start: Value, end: Value, phase: int | None) -> Value:
+    """Every second byte of two vectors as integers of 16 bits: those in a `phase`, or from the first to the last."""
+    pairs = u16.with_lanes(start.dtype.lanes // 2)
+
+    def half(vector: Value, behind: int) -> Value:
+        words = out.cast("bitcast", vector, pairs)
+        return out.op("lshr", words, constant(8, pairs)) if behind else out.op("and", words, constant(255, pairs))
+
+    return _joined(out, [half(start, phase or 0), half(end, 1 if phase is None else phase)])
 
 
 def _picked(element: int, lane: int, lanes: int, begins: list[int], number: int) -> int:

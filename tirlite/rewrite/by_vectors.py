@@ -53,10 +53,10 @@ class ByVectors:
 
     Where an iteration `is_repeatable`, the last vector may overlap the one before; else the last iterations are a
     vector with lanes that are off, as are all of fewer than a vector. Where `processor` has no masks of elements as
-    narrow as the loop's, these go by narrower vectors, and what fills none follows one by one. All do where a number of
-    iterations that is not known does not meet the condition `pays`. One that is left is quicker than a vector, which
-    counts where the loop `is_alone` in one around it. `lanes` are those from an iteration on, of one of the `widths`,
-    and `jam` makes of a body what is written in its place, once its variable stands for vectors.
+    narrow as the loop's, or these lie apart, they go by narrower vectors, and what fills none follows one by one. All
+    do where a number of iterations that is not known does not meet the condition `pays`. One that is left is quicker
+    than a vector, which counts where the loop `is_alone` in one around it. `lanes` are those from an iteration on, of
+    one of the `widths`, and `jam` makes of a body what is written in its place, once its variable stands for vectors.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class ByVectors:
         self.pays = pays
         self.is_alone = is_alone
         self.has_masks = processor is not None and processor.has_masks(min(_widths(loop), default=1))
-        self.has_narrow = processor is not None and not self.has_masks
+        self.has_narrow = processor is not None
         self.most, self.few = widths
 
     def statements(self) -> Iterator[Stmt]:
@@ -133,13 +133,11 @@ class ByVectors:
     def part(self, first: Expr, left: Expr) -> Stmt | None:
         """The iterations from `first` on, if any are left, but fewer than a vector has lanes.
 
-        None as for `masked`, or for `narrower` on processors without masks.
+        Where these have no form with lanes that are off, as for `narrower`.
         """
-        if self.has_narrow:
-            return self.narrower(first, left, self.few // _PER_VECTOR)
         masked = self.masked(first, left, self.few)
         if masked is None:
-            return None
+            return self.narrower(first, left, self.few // _PER_VECTOR) if self.has_narrow else None
         found = IfThenElse(GE(left, const(1, i64)), masked, span=self.loop.span)
         if self.is_alone and self.few < _MANY_LANES:
             from tirlite.ir.rewrite import substitute
