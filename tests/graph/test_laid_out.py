@@ -133,6 +133,26 @@ def test_windows_on_small_images_go_by_panels_where_these_are_whole_and_even(
     np.testing.assert_allclose(net(x), evaluate(function, x), rtol=0, atol=1e-3)
 
 
+@pytest.mark.parametrize(
+    ("image", "outputs", "target", "panels"),
+    [
+        (14, 64, "x86-64-v3", (4, 16)),
+        (14, 64, "x86-64-v4", (2, 32)),
+        (14, 96, "x86-64-v4", (6, 16)),
+        (14, 160, "x86-64-v4", (5, 32)),
+        (112, 64, "x86-64-v4", (2, 32)),
+    ],
+)
+def test_panels_of_windows_are_wide_where_rows_of_tiles_are_and_workers_end_together(
+    image: int, outputs: int, target: str, panels: tuple[int, int]
+) -> None:
+    function = grouped(image, 1, outputs)
+    count, size = panels
+    assert f"w: tl.f32[{count}, 16, 3, 3, {size}]" in str(compile(function, target=tl.Target(target)).ir)
+    x = RNG.standard_normal((1, 16, image, image), np.float32)
+    np.testing.assert_allclose(compile(function)(x), evaluate(function, x), rtol=0, atol=1e-3)
+
+
 @pytest.mark.parametrize("target", ["x86-64-v3", "x86-64-v4"])
 @pytest.mark.parametrize(("groups", "outputs"), [(1, 64), (1, 208), (1, 72), (4, 16)])
 def test_points_of_which_some_are_left_out_go_by_the_panels_that_are_whole(

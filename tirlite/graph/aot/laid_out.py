@@ -52,6 +52,7 @@ from tirlite.graph.operators.laid_out import (
     shape_of_terms,
     terms_of,
     transpose_by_panels,
+    windows_by_panels,
 )
 from tirlite.graph.operators.linear import as_it_lies, transposed
 from tirlite.graph.program import Program
@@ -80,19 +81,25 @@ class Layout:
 
 def _by_panels(sizes: Sizes = WIDE, needs: str = "") -> dict[str, Layout]:
     """The layouts of matrices, and of weights of convolutions, by panels of so many columns."""
-    shape = partial(shape_of_outputs, sizes=sizes)
-    cut, turned, of_outputs = (partial(f, sizes=sizes) for f in (panels, panels_of_transpose, panels_of_outputs))
+    cut, turned = (partial(f, sizes=sizes) for f in (panels, panels_of_transpose))
     return {
         "panels": Layout(PRODUCT, 1, cut, partial(product_by_panels, sizes=sizes, turned=False), needs),
         "panels of transpose": Layout(PRODUCT, 1, turned, partial(product_by_panels, sizes=sizes, turned=True), needs),
-        "panels of outputs": Layout(CONVOLUTION, 1, of_outputs, partial(conv_by_panels, sizes=sizes), needs, shape),
+        "panels of outputs": _of_outputs(sizes, conv_by_panels, needs),
     }
+
+
+def _of_outputs(sizes: Sizes, attrs: Callable[..., Attrs | None], needs: str = "") -> Layout:
+    """The layout of the weights of a convolution by panels of so many outputs."""
+    cut, shape = partial(panels_of_outputs, sizes=sizes), partial(shape_of_outputs, sizes=sizes)
+    return Layout(CONVOLUTION, 1, cut, partial(attrs, sizes=sizes), needs, shape)
 
 
 LAYOUTS: Mapping[str, Layout] = {
     WINOGRAD.name: Layout(WINOGRAD, 1, terms_of, by_winograd, shape=shape_of_terms),
     **{f"narrow {name}": each for name, each in _by_panels(NARROW, SHORT_ROWS).items()},
     **_by_panels(),
+    "panels of few outputs": _of_outputs(NARROW, windows_by_panels),
     "panels of made": Layout(TRANSPOSE, 1, panels_of_made, transpose_by_panels, shape=shape_of_made),
     "rows in registers": Layout(DEPTHWISE, 1, as_they_are, by_registers, PERMUTES),
     "panels of bytes": Layout(CONVOLUTION_BYTES, 2, panels_of_bytes, conv_bytes_by_panels, DOTS),

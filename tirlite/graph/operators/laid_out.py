@@ -28,11 +28,15 @@ from tirlite.sizes import Size
 # then take as much of a cache as the whole.
 WIDE, NARROW = (64, 32), (16,)
 _MANY = 8
-# Outputs that lie together where windows have several elements, and what fewer such panels are a multiple of.
-# Each copies the image that it looks at, of so many bytes at most, so that it stays in the second cache.
+# Where windows have several elements, the least panels of these go by: of a wider one each element of the image is
+# loaded for twice as many sums. So many panels are even, and an odd number of them serves so many outputs. Each copies
+# the image that it looks at, of so many bytes at most, so that it stays in the second cache. A copy for all of them may
+# be as large as `_SHARED`, where windows have so many elements, and so many inputs, that they pay for it.
+_EVEN, _UNEVEN = 2, 128
+_COPIED, _SHARED = 1 << 19, 1 << 22
+_WINDOW, _CHANNELS = 9, 16
+# The outputs of a panel of transposed convolutions.
 _OUTPUTS = 16
-_EVEN = 2
-_COPIED = 1 << 19
 # The steps of transposed convolutions that go by panels: each phase has loops of its own.
 _STEPS = (2, 2)
 # Points go by panels at fewer places than so many: more fill vectors as they lie, if they do.
@@ -150,7 +154,7 @@ def _cut(weights: Array, size: int) -> Array:
 def shape_of_outputs(weights: tuple[int, ...], sizes: Sizes = WIDE) -> tuple[int, ...]:
     """The shape of these panels."""
     outputs, *others = weights
-    size = _columns_of_panel(outputs, sizes) if prod(others[1:]) == 1 else _OUTPUTS
+    size = _columns_of_panel(outputs, sizes) if prod(others[1:]) == 1 else min(sizes)
     return outputs // size, *others, size
 
 
@@ -245,10 +249,19 @@ def conv_by_panels(call: Call, sizes: Sizes = WIDE) -> Conv | None:
         most = _SPOTS if attrs.strides == (1, 1) else _STRIDED
         is_small = attrs.groups == 1 and 1 < rows * columns < most
         return attrs if is_small and _columns_of_panel(outputs, sizes) else None
-    blocks, rest = divmod(outputs, _OUTPUTS)
-    is_whole = rest == 0 and blocks % attrs.groups == 0 and (blocks % _EVEN == 0 or blocks >= _MANY)
+    blocks, rest = divmod(outputs, min(sizes))
+    is_whole = rest == 0 and blocks % attrs.groups == 0 and (blocks % _EVEN == 0 or outputs >= _UNEVEN)
     is_window = taken > 1 and prod(size) > 1
-    return attrs if is_whole and is_window and taken * height * width * f32.bytes <= _COPIED else None
+    is_shared = (attrs.groups, call.args[0].shape[0]) == (1, 1) and sizes != NARROW
+    pays = is_shared and prod(size) >= _WINDOW and taken >= _CHANNELS
+    most = _SHARED if pays else _COPIED
+    return attrs if is_whole and is_window and taken * height * width * f32.bytes <= most else None
+
+
+def windows_by_panels(call: Call, sizes: Sizes) -> Conv | None:
+    """The same, for windows of several elements alone."""
+    attrs = conv_by_panels(call, sizes)
+    return attrs if attrs is not None and any(extent != 1 for extent in call.args[1].shape[2:]) else None
 
 
 def transpose_by_panels(call: Call) -> ConvTranspose | None:
