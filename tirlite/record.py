@@ -9,11 +9,12 @@ tells of are made when they are first asked for.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, Field, FrozenInstanceError, field, make_dataclass, replace
+from dataclasses import MISSING, Field, FrozenInstanceError, field, make_dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeAlias, TypeVar, dataclass_transform, overload
 
 if TYPE_CHECKING:
+    from dataclasses import replace as replace  # whose arguments the type checker knows
     from inspect import Signature
 
 C = TypeVar("C", bound=type)
@@ -52,6 +53,17 @@ class cached_property(Generic[T]):  # noqa: N801
 
 # So many objects of a class are made before its `__init__` is compiled: as many as take what that takes, 0.1 ms.
 _FIRST_OBJECTS = 50
+
+
+if not TYPE_CHECKING:
+
+    def replace(of: T, /, **changes: object) -> T:
+        """Another record like `of` with these fields, as `dataclasses.replace` makes, which makes a dataclass first."""
+        kind: Any = type(of)
+        for name, (_, part) in kind.__parts__.items():
+            if name not in changes and not (isinstance(part, Field) and not part.init):
+                changes[name] = getattr(of, name)
+        return kind(**changes)
 
 
 class _New:

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import pytest
 
+import tirlite.record
 from tirlite.record import record
 
 
@@ -139,7 +140,10 @@ def test_copies_pickles_and_replacements() -> None:
     point = Point(1, 2, ["m"], name="p")
     assert copy.copy(point) == copy.deepcopy(point) == point
     assert pickle.loads(pickle.dumps(point)) == point
-    assert replace(point, y=5) == Point(1, 5, ["m"], name="p")
+    for each in (replace, tirlite.record.replace):
+        assert each(point, y=5) == Point(1, 5, ["m"], name="p")
+        with pytest.raises(TypeError, match="z"):
+            each(point, z=5)
 
 
 def test_records_match_by_position() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from math import prod
 
 from tirlite.analysis.guarded import Access, Around
@@ -12,7 +11,7 @@ from tirlite.analysis.integers.cells import ends_of_variable
 from tirlite.analysis.integers.index_space import IndexSpace
 from tirlite.diag import KernelError
 from tirlite.ir import Buffer, Expr, Var, View
-from tirlite.record import record
+from tirlite.record import record, replace
 from tirlite.sizes import Proof, Scalar, Size, dims_of, evaluate, is_at_most, substitute
 from tirlite.sizes.extrema import each_of, halves_of
 from tirlite.sizes.poly import Atom, terms_of, varies

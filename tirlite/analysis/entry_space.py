@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy
-from dataclasses import replace
 
 from tirlite.analysis.access import AccessKind, Allocation
 from tirlite.analysis.facts import Facts
@@ -23,7 +22,7 @@ from tirlite.ir.expr import GE, GT, LE, LT, Buffer, Cast, Expr, IntImm, Load, Va
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.stmt import Assert, AttrKey, AttrStmt, For, Stmt, View, While
 from tirlite.ir.walk import conjuncts, statements_of, walk
-from tirlite.record import record
+from tirlite.record import record, replace
 from tirlite.sizes import Dim, Scalar, Size, maximum, minimum
 from tirlite.sizes.poly import Atom, varies
 from tirlite.sizes.unknown import Ends

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import TypeAlias
 
 from tirlite.analysis.integers.index_space import IndexSpace
@@ -12,7 +11,7 @@ from tirlite.ir.func import PrimFunc
 from tirlite.ir.node import Node
 from tirlite.ir.op import Op
 from tirlite.ir.stmt import Allocate, Assert, AttrKey, AttrStmt, For, IfThenElse, SeqStmt, Stmt, Store, View, While
-from tirlite.record import record
+from tirlite.record import record, replace
 from tirlite.sizes import Size, substitute
 
 Accessing: TypeAlias = Load | Store | View

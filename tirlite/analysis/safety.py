@@ -7,7 +7,6 @@ entry, for all of its executions. Scalars are taken to be of ordinary size there
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from enum import Enum
 
 from tirlite.analysis.bounds import Bounds, Goal
@@ -32,7 +31,7 @@ from tirlite.ir.node import Node
 from tirlite.ir.size import expr_of
 from tirlite.ir.stmt import Allocate, Assert, For, IfThenElse, Let, Store, View, While
 from tirlite.ir.walk import statements, statements_of, walk
-from tirlite.record import cached_property, record
+from tirlite.record import cached_property, record, replace
 from tirlite.sizes import Dim, Proof, Scalar, Size, dims_of
 from tirlite.sizes.poly import terms_of, varies
 from tirlite.sizes.unknown import Ends, is_nonnegative

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -19,7 +18,7 @@ from tirlite.cli.model_options import bad_option, by_identifier
 from tirlite.cli.turns import medians
 from tirlite.graph import compile, from_onnx  # noqa: A004
 from tirlite.graph.sample_arguments import sample_sizes, sizes_by_name
-from tirlite.record import record
+from tirlite.record import record, replace
 from tirlite.sizes import SizeLike
 from tirlite.target import Target
 

@@ -6,7 +6,6 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from math import exp, log
 from random import Random
 from statistics import fmean, median
@@ -19,7 +18,7 @@ from tirlite.bench.plan_instances import Instance, cut
 from tirlite.diag import InternalError, Message, TirliteError
 from tirlite.plan import PerShape, Plan, Problem, offset_evaluator, solve
 from tirlite.plan.search.engine import Engine, Listener, Progress
-from tirlite.record import record
+from tirlite.record import record, replace
 from tirlite.sizes import Dim, Size, evaluate
 from tirlite.sizes.evaluate import as_number
 from tirlite.solver import compiled_offsets

@@ -7,7 +7,6 @@ import json
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import replace
 from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +15,7 @@ from tirlite.cli.command_error import CommandMessage, input_at_fault
 from tirlite.cli.output_file import CannotWrite, write_file
 from tirlite.cli.progress import gathered, working
 from tirlite.diag import hint
+from tirlite.record import replace
 from tirlite.show import Piece, Role, Styled, page, python_text, write
 
 if TYPE_CHECKING:

@@ -8,11 +8,10 @@ below zero, and a size that does not differ is no longer computed.
 from __future__ import annotations
 
 from collections.abc import Set
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tirlite.ir import Buffer, Expr, FloorDiv, FloorMod, IntImm, Let, Max, Min, Var, View, statements, walk
-from tirlite.record import cached_property
+from tirlite.record import cached_property, replace
 
 if TYPE_CHECKING:
     from tirlite.analysis.facts import Facts

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tirlite.codegen.arithmetic.operators import convert
@@ -13,6 +12,7 @@ from tirlite.codegen.memory import Environment, Place
 from tirlite.codegen.storage import LARGEST_BYTES
 from tirlite.diag import KernelRunError, Message, Span
 from tirlite.ir import Assert, Buffer, View, f64, handle, i64
+from tirlite.record import replace
 from tirlite.target.convention import GIVE, TAKE
 
 if TYPE_CHECKING:

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import replace
 
 from tirlite.codegen.faults import KernelFunction
 from tirlite.codegen.llvm.text import FunctionText
 from tirlite.codegen.llvm.values import Value, decimal, integer, register_type
 from tirlite.ir import handle, i64
-from tirlite.record import record
+from tirlite.record import record, replace
 from tirlite.target.convention import FORK_JOIN
 
 # The work of a loop, in nodes of expressions, from which on it is handed to workers: some microseconds.

@@ -6,10 +6,9 @@ What the parts are follows from the functions alone, never from the machine: the
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 
 from tirlite.codegen.llvm.text import Definition, Extent, ModuleText
-from tirlite.record import record
+from tirlite.record import record, replace
 
 # A part costs some milliseconds; a function that is small is copied to where it is called.
 _PART, _LARGE = 400, 200  # lines

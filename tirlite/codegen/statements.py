@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from math import gcd
 from typing import TYPE_CHECKING
 
@@ -44,6 +43,7 @@ from tirlite.ir.stmt import (
 from tirlite.ir.trampoline import Steps, run
 from tirlite.ir.walk import statements_of, walk
 from tirlite.late import LateModule
+from tirlite.record import replace
 
 if TYPE_CHECKING:
     from tirlite.codegen import ahead, polling

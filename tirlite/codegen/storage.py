@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -23,7 +22,7 @@ from tirlite.ir.kernel_call import Function, callees, calls_in
 from tirlite.ir.shapes import constant_bytes
 from tirlite.ir.stmt import Allocate, For
 from tirlite.ir.walk import statements, walk
-from tirlite.record import record
+from tirlite.record import record, replace
 
 if TYPE_CHECKING:
     from tirlite.codegen.doubtful import OnEntry

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import reduce
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -16,7 +15,7 @@ from tirlite.diag import CallValueError, Message
 from tirlite.driver.front import Front
 from tirlite.gate import GATE
 from tirlite.plan.collection import collection_paused
-from tirlite.record import cached_property
+from tirlite.record import cached_property, replace
 from tirlite.rewrite.forms import Form, Limits
 from tirlite.show.environment import cache_folder, lines_are_wanted
 from tirlite.target.processor import runs_here
@@ -187,10 +186,10 @@ class Version:
 
         Raises what `Executable.run` does.
         """
-        from tirlite.runtime.executable import Outcome
-
         self.served = version = self._serving(binding)
         found = version.executable.run(binding, version)
+        from tirlite.runtime.executable import Outcome  # loaded while LLVM was at work
+
         if found is Outcome.ELSEWHERE and version._part is not None and self.branches is not None:
             self.served = version = self.branches[1 - version._part[1]]
             found = version.executable.run(binding, version)

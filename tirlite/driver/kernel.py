@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
@@ -17,7 +16,7 @@ from tirlite.driver.front import Front
 from tirlite.gate import GATE
 from tirlite.ir.checked import asks_for_order
 from tirlite.ir.demand import demand_prim_func
-from tirlite.record import cached_property, parts_of
+from tirlite.record import cached_property, parts_of, replace
 from tirlite.rewrite.forms import Form
 from tirlite.runtime import Binder
 from tirlite.target.convention import VERSIONS

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from tirlite.driver.front import Front
 from tirlite.ir import Buffer, Expr, PrimFunc, Var, const, i64, substitute
-from tirlite.record import record
+from tirlite.record import record, replace
 
 if TYPE_CHECKING:
     from tirlite.ir import PrimFunc

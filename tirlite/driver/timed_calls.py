@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cache
 from time import perf_counter, perf_counter_ns
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from tirlite.driver.build import Version
+from tirlite.record import replace
 from tirlite.rewrite.time_loops import Clock, ClockKind, TimeLoops, outermost
 
 if TYPE_CHECKING:

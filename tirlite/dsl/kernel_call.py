@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import field
 
 from tirlite.analysis import GIVEN, Demand, Extents, ParamUses, Use, demands
 from tirlite.diag import Message, Span
@@ -20,7 +20,7 @@ from tirlite.ir.stmt import Allocate, Assert, For, Let, SeqStmt, Stmt, View
 from tirlite.ir.validate_buffers import UndeterminedDim
 from tirlite.ir.validate_calls import CallBuffer, CallShape, declared
 from tirlite.ir.walk import walk
-from tirlite.record import record
+from tirlite.record import record, replace
 from tirlite.sizes import Proof
 
 

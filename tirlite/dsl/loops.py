@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from dataclasses import replace
 
 from tirlite.diag import Message, Span
 from tirlite.dsl.convert import integer
@@ -14,7 +13,7 @@ from tirlite.dsl.vocabulary import LOOPS, CallSite
 from tirlite.ir.dtype import i64
 from tirlite.ir.expr import GT, LT, NE, Add, And, Buffer, Expr, FloorDiv, IntImm, Load, Mul, Sub, Var
 from tirlite.ir.stmt import Allocate, Assert, For, ForKind, Let, SeqStmt, Stmt, Store, While
-from tirlite.record import record
+from tirlite.record import record, replace
 
 
 class BadLoop(Message):

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from tirlite.diag import Message, PlanError, Span
 from tirlite.ir.dtype import DType, TensorType, i64
 from tirlite.ir.expr import Buffer, Expr, IntImm, Var
 from tirlite.ir.func import PrimFunc
 from tirlite.plan.scope import StorageScope
-from tirlite.record import record
+from tirlite.record import record, replace
 from tirlite.show import shown
 from tirlite.sizes import Dim, Poly
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any, TypeVar
 
 from tirlite.diag import KernelError, Message, Span, TirliteError
@@ -23,6 +22,7 @@ from tirlite.ir.dtype import i64
 from tirlite.ir.expr import Buffer, Expr, Var
 from tirlite.ir.stmt import Assert, AttrKey, AttrStmt, AttrValue, Evaluate, ForKind, IfThenElse, SeqStmt, While
 from tirlite.ir.trampoline import Steps
+from tirlite.record import replace
 
 T = TypeVar("T")
 

@@ -7,13 +7,12 @@ a quotient, a maximum - stands for the other size from then on, so that what is 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from math import gcd, lcm
 
 from tirlite.diag import Span, TirliteError
 from tirlite.graph.extents import is_equal
 from tirlite.graph.run_dims import run_dims
-from tirlite.record import record
+from tirlite.record import record, replace
 from tirlite.sizes import Dim, Proof, Size, dims_of, evaluate, is_at_most, prove_eq, prove_le, prove_lt, substitute
 from tirlite.sizes.dim import Scalar
 from tirlite.sizes.extrema import Maximum, Minimum

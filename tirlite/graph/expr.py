@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import field, replace
+from dataclasses import field
 from typing import Any, Self, cast
 
 import numpy as np
@@ -22,7 +22,7 @@ from tirlite.graph.op import Attrs, Op, OperandCount, Site
 from tirlite.graph.run_dims import RunDim, run_dims, with_limits
 from tirlite.graph.types import TensorType, TupleType, Type, extents_in, mapped_type, same_type, substituted, tensors
 from tirlite.ir import DType
-from tirlite.record import parts_of, record
+from tirlite.record import parts_of, record, replace
 from tirlite.sizes import Dim, Size, substitute
 from tirlite.sizes.poly import atom_of
 

@@ -6,7 +6,7 @@ All operators are found here by name: those that the modules of `tirlite.graph.o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING, fields, replace
+from dataclasses import MISSING, fields
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -23,7 +23,7 @@ from tirlite.graph.extents import Shape, is_equal
 from tirlite.graph.run_dims import run_dims
 from tirlite.graph.types import TensorType, Type, tensors
 from tirlite.ir import DType, PrimFunc, i64
-from tirlite.record import record
+from tirlite.record import record, replace
 from tirlite.sizes import Dim, Poly, Proof, Size, dims_of, evaluate, prove_eq, substitute
 from tirlite.sizes.dim import contradiction
 

@@ -7,7 +7,6 @@ one branch of an `If` needs is computed in that branch; one that is needed in bo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -16,7 +15,7 @@ from tirlite.graph.demand import demand_function
 from tirlite.graph.expr import Constant, Expr, FunctionNode, If, Let, Tuple, TupleGetItem, Var, operands_first
 from tirlite.graph.run_dims import RunDim, run_dims, with_limits
 from tirlite.graph.types import tensors
-from tirlite.record import record
+from tirlite.record import record, replace
 
 
 class UnboundGraphVar(GraphMessage):

@@ -7,7 +7,6 @@ its calls, and where a call goes on is kept in a register of that frame.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from itertools import islice
 
 import numpy as np
@@ -46,6 +45,7 @@ from tirlite.ir.stmt import (
 from tirlite.ir.thread_tag import ThreadRole, thread_role
 from tirlite.ir.trampoline import Steps
 from tirlite.ir.walk import statements
+from tirlite.record import replace
 
 # What most loops count, and how many numbers are made at once for the others.
 _SMALL, _AT_ONCE = tuple(np.arange(256)), 64

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import field
 from typing import ClassVar
 
 from tirlite.diag import Span
@@ -12,6 +12,7 @@ from tirlite.ir.kernel_call import DimSource, Function
 from tirlite.ir.node import Node, node
 from tirlite.ir.stmt import Allocate, SeqStmt, View
 from tirlite.ir.walk import distinct
+from tirlite.record import replace
 from tirlite.sizes.dim import contradiction
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from operator import is_not
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast, overload
 
@@ -11,6 +10,7 @@ from tirlite.diag import Span
 from tirlite.ir.expr import Binary, Buffer, BufferRef, Expr, FloatImm, IntImm, Load, Var
 from tirlite.ir.node import Node
 from tirlite.ir.stmt import Allocate, AttrStmt, Evaluate, Let, SeqStmt, Stmt, Store, View
+from tirlite.record import replace
 
 if TYPE_CHECKING:
     from tirlite.ir.kernel_call import Function

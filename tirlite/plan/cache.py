@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING
 
 from tirlite.gate import GATE
-from tirlite.record import record
+from tirlite.record import record, replace
 
 if TYPE_CHECKING:
     from tirlite.plan.plan import Plan

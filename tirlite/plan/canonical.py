@@ -9,7 +9,6 @@ from __future__ import annotations
 from _blake2 import blake2b  # the module hashlib loads a library
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 
 from tirlite.diag import TirliteError
 from tirlite.plan.check import check
@@ -17,7 +16,7 @@ from tirlite.plan.layout import Decision, Placement, Region
 from tirlite.plan.order import Order, drawn, samples
 from tirlite.plan.plan import Plan
 from tirlite.plan.problem import Problem
-from tirlite.record import record
+from tirlite.record import record, replace
 from tirlite.sizes import Dim, Size, dims_of, is_at_most, substitute
 from tirlite.sizes.poly import Atom, inside_out, terms_of
 from tirlite.sizes.terms import spell

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import field, replace
+from dataclasses import field
 from enum import Enum
 from types import MappingProxyType
 from typing import NamedTuple, TypeVar
@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeVar
 from tirlite.diag import PlanMessage
 from tirlite.plan.arguments import PlanArgument, demand
 from tirlite.plan.problem import Problem, pairs_in_place
-from tirlite.record import cached_property, record
+from tirlite.record import cached_property, record, replace
 from tirlite.show import shown
 from tirlite.sizes import Dim, Size, as_size, dims_of, evaluate, maximum, round_up
 

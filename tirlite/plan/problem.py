@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, SupportsIndex, TypeVar
 
@@ -11,7 +11,7 @@ from tirlite.diag import PlanError, PlanMessage, Span, hint, nearest, public
 from tirlite.plan.arguments import bound, demand, dim_of
 from tirlite.plan.request import BadFixed, NegativeSize, Pool, Request
 from tirlite.plan.scope import StorageScope
-from tirlite.record import cached_property, record
+from tirlite.record import cached_property, record, replace
 from tirlite.show import shown
 from tirlite.sizes import Dim, Proof, Size, dims_of, evaluate, maximum, prove_le
 from tirlite.sizes.dim import contradiction

@@ -7,7 +7,6 @@ planned, by a weaker strategy: `share` needs few proofs, as all its offsets are 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
 from time import perf_counter
@@ -23,7 +22,7 @@ from tirlite.plan.plan import Plan
 from tirlite.plan.problem import Problem
 from tirlite.plan.strategy import Effort, Named, Strategy, demand_match_range, is_count, strategy_called
 from tirlite.plan.verdict import Counterexample, Fault
-from tirlite.record import record
+from tirlite.record import record, replace
 from tirlite.sizes.evaluate import sample_bindings
 
 if TYPE_CHECKING:

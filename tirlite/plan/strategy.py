@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from importlib import import_module
 from numbers import Integral
 from time import perf_counter
@@ -11,7 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
 from tirlite.diag import PlanMessage, hint
-from tirlite.record import record
+from tirlite.record import record, replace
 from tirlite.show import shown
 
 if TYPE_CHECKING:

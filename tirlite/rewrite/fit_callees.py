@@ -6,8 +6,6 @@ a dim, it calls a second version, made without that. Other facts of dims are che
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tirlite.analysis import Extents
 from tirlite.analysis.call_demands import may_be_empty
 from tirlite.ir.expr import Buffer, Expr, Var
@@ -16,6 +14,7 @@ from tirlite.ir.kernel_call import Function, KernelCall, calls_in
 from tirlite.ir.node import Node
 from tirlite.ir.rewrite import rewrite, substitute
 from tirlite.ir.trampoline import Steps, run
+from tirlite.record import replace
 from tirlite.sizes import Dim
 
 

@@ -8,7 +8,6 @@ view without it has neighbours where the array has columns.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator
-from dataclasses import replace
 
 from tirlite.analysis.work import mentions
 from tirlite.ir.dtype import i64
@@ -19,6 +18,7 @@ from tirlite.ir.op import Op
 from tirlite.ir.rewrite import rewrite, substitute
 from tirlite.ir.stmt import For, Let, SeqStmt, Stmt, Store, View
 from tirlite.ir.walk import walk
+from tirlite.record import replace
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.lanes import MOST_APART, Lanes
 from tirlite.rewrite.local_elements import with_scalars

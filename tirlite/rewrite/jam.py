@@ -8,7 +8,6 @@ each element of that row is loaded and stored once for all of them, in the same 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import groupby
 
 from tirlite.analysis.access import Allocation, Touch
@@ -21,6 +20,7 @@ from tirlite.ir.node import Node
 from tirlite.ir.rewrite import Substitution, rewrite
 from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store
 from tirlite.ir.walk import statements, walk
+from tirlite.record import replace
 from tirlite.rewrite.lanes import NotVector, held, is_at, is_same_element, last_whole, may_fault
 
 # Rows of fewer elements than this are known to take too little.

@@ -7,7 +7,6 @@ operands that do not.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Generator, Mapping
-from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -47,6 +46,7 @@ from tirlite.ir.shapes import constant_shape
 from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, While
 from tirlite.ir.trampoline import Steps, run
 from tirlite.ir.walk import walk
+from tirlite.record import replace
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.sizes import Proof
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping
-from dataclasses import replace
 from math import prod
 from typing import NamedTuple
 
@@ -49,6 +48,7 @@ from tirlite.ir.op import Op
 from tirlite.ir.rewrite import Rule, rewrite
 from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store
 from tirlite.ir.walk import statements, walk
+from tirlite.record import replace
 from tirlite.rewrite.taps import count_of
 
 _SUMS = (Add, Sub, Mul)

@@ -7,7 +7,6 @@ A statement object may stand in a program twice; passes that keep a table by buf
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from tirlite.ir.demand import pass_call
@@ -16,7 +15,7 @@ from tirlite.ir.func import PrimFunc
 from tirlite.ir.node import Node
 from tirlite.ir.stmt import Allocate, AttrKey, AttrStmt, For, Let, SeqStmt, Stmt, View
 from tirlite.ir.walk import statements_of
-from tirlite.record import record
+from tirlite.record import record, replace
 
 _MOVED = (AttrKey.STORAGE_SCOPE, AttrKey.VOLATILE_SCOPE)
 

@@ -6,7 +6,6 @@ So vectors are full, however short rows are: `y[i, j] = tl.exp(x[i, j])` is done
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from functools import partial, reduce
 
 from tirlite.analysis.facts import Facts
@@ -18,6 +17,7 @@ from tirlite.ir.node import Node
 from tirlite.ir.rewrite import rewrite, substitute
 from tirlite.ir.stmt import For, SeqStmt, Stmt, Store
 from tirlite.ir.walk import walk
+from tirlite.record import replace
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.by_vectors import ByVectors, stencil_widths_of, widths_of
 from tirlite.rewrite.groups import Grouped, declared

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tirlite.ir import PrimFunc, calls_in
 from tirlite.ir.demand import pass_call
-from tirlite.record import record
+from tirlite.record import record, replace
 from tirlite.rewrite.checks.check_bounds import CheckBounds
 from tirlite.rewrite.checks.check_races import CheckRaces
 from tirlite.rewrite.compute_once import ComputeOnce

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
 from typing import TypeVar, cast
 
 from tirlite.ir import Buffer, For, Let, LetExpr, Node, Substitution, Var, rewrite
 from tirlite.ir.rewrite import Rule
+from tirlite.record import replace
 
 N = TypeVar("N", bound=Node)
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 
 from tirlite.analysis.access import Allocation, Touch
 from tirlite.analysis.addresses import Addresses
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.regions import regions_between
 from tirlite.ir import Broadcast, Expr, Load, Ramp, Store, Sub
-from tirlite.record import record
+from tirlite.record import record, replace
 from tirlite.rewrite.access_rewrite import Accesses, Reindex
 from tirlite.rewrite.affine_exprs import index_expr
 from tirlite.sizes import Size, is_at_most, maximum, minimum

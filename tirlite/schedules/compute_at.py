@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 from tirlite.analysis.access import Allocation, Touch
 from tirlite.analysis.dependence import writes
@@ -17,7 +16,7 @@ from tirlite.ir.node import Node
 from tirlite.ir.rewrite import Rule, rewrite, substitute
 from tirlite.ir.stmt import Allocate, For, ForKind, SeqStmt, Stmt, Store, View
 from tirlite.ir.walk import statements, statements_of, walk
-from tirlite.record import record
+from tirlite.record import record, replace
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.normalize import Normalize
 from tirlite.schedules.handle import LoopName, block_of, chain_to

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tirlite.analysis.facts import Facts
 from tirlite.ir import Allocate, Buffer, Expr, Load, Node, PrimFunc, Rule, SeqStmt, Store, Sub, View, rewrite, walk
-from tirlite.record import record
+from tirlite.record import record, replace
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.schedules.handle import BufferName, LoopName, buffer_named, chain_to
 from tirlite.schedules.loop_facts import defined_in, mentions, trips

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
 
 from tirlite.analysis.access import AccessKind, Allocation, Region, Touch
 from tirlite.analysis.coverage.webs import webs_of
@@ -18,7 +17,7 @@ from tirlite.ir.rewrite import Rule, rewrite
 from tirlite.ir.shapes import has_one_element, is_sized_by_load
 from tirlite.ir.stmt import Allocate, AttrStmt, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, While
 from tirlite.ir.walk import statements, statements_of
-from tirlite.record import record
+from tirlite.record import record, replace
 from tirlite.rewrite.pipeline import Rewritten
 from tirlite.schedules.compact import compacted
 from tirlite.schedules.handle import BufferName, buffer_named

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tirlite.analysis.access import Allocation
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.temporaries import common_regions
@@ -11,7 +9,7 @@ from tirlite.ir.dtype import i64
 from tirlite.ir.expr import Expr, FloorMod, IntImm, Load, const
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.stmt import For, ForKind, IfThenElse, Store
-from tirlite.record import record
+from tirlite.record import record, replace
 from tirlite.rewrite.access_rewrite import Accesses, Reindex
 from tirlite.schedules.compact import MUCH
 from tirlite.schedules.handle import BufferName, LoopName, buffer_named, loop_named

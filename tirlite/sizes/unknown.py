@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from typing import TypeAlias
 
 from tirlite.diag import KernelError
-from tirlite.record import record
+from tirlite.record import record, replace
 from tirlite.sizes.bounds import Bounds
 from tirlite.sizes.dim import Dim
 from tirlite.sizes.evaluate import dims_of, substitute

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import field
 from types import MappingProxyType
 
 from tirlite.diag import PlanMessage, Span, nearest, public
 from tirlite.plan import StorageScope
-from tirlite.record import record
+from tirlite.record import record, replace
 from tirlite.show import shown
 from tirlite.target.processor import HOST, Processor, demand_known, processor_called, processors
 

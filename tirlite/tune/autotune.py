@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from tirlite.diag import CallTypeError, CallValueError, Message, TirliteError, boundary
 from tirlite.diag.message import an
 from tirlite.driver import Kernel
 from tirlite.ir import PrimFunc
+from tirlite.record import replace
 from tirlite.rewrite.pipeline import Pass, versions
 from tirlite.runtime.signature import signature_of
 from tirlite.schedules.auto import schedule_of

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from statistics import median
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -14,7 +13,7 @@ from tirlite.diag import TirliteError
 from tirlite.driver import Kernel
 from tirlite.ir import AttrKey, AttrStmt, For, ForKind, PrimFunc, statements_of
 from tirlite.ir.kernel_call import closure_of
-from tirlite.record import record
+from tirlite.record import record, replace
 from tirlite.rewrite.parallelize_loops import ParallelizeLoops
 from tirlite.rewrite.pipeline import Pass
 from tirlite.rewrite.pipelines import LOOPS

@@ -7,7 +7,6 @@ of it are guessed from what goes into the loop, and kept if an iteration that be
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import replace
 from typing import Protocol, TypeAlias
 
 from tirlite.analysis.integers.definitions import Loop
@@ -19,7 +18,7 @@ from tirlite.ir.op import Op
 from tirlite.ir.stmt import Allocate, AttrStmt, For, ForKind, IfThenElse, SeqStmt, Stmt, Store, View, While
 from tirlite.ir.trampoline import Steps, run
 from tirlite.ir.walk import statements, walk
-from tirlite.record import record
+from tirlite.record import record, replace
 from tirlite.sizes import Size, ceildiv, maximum, minimum, substitute
 from tirlite.sizes.poly import Atom, varies
 from tirlite.sizes.unknown import Ends, Unknown, ends, is_nonnegative, is_positive, linear, unknowns_in

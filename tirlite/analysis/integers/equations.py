@@ -8,13 +8,13 @@ rest can reach has one possible value. That settles indices that are digits of a
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import field
 from math import gcd
 from typing import Any
 
 from tirlite.analysis.integers.array_bounds import stays_exact
 from tirlite.analysis.integers.index_space import IndexSpace
-from tirlite.record import record
+from tirlite.record import record, replace
 from tirlite.sizes import Dim, Proof, Size, prove_divides, substitute
 from tirlite.sizes.poly import Atom
 from tirlite.sizes.unknown import Ends, Linear, Unknown, ends_of, is_positive, linear, multiple, relation_of

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from itertools import pairwise
 
 from tirlite.analysis.storage_check.resident import Bytes, Flow, Happening, Region, Resident
+from tirlite.record import replace
 from tirlite.sizes import Dim, Size, dims_of, evaluate, fails_at_a_sample
 
 AtMost = Callable[[Size, Size], bool]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from enum import Enum
 from typing import Protocol
 
 from tirlite.diag import Span
 from tirlite.ir import Allocate, Buffer, For, ForKind, Node, Stmt, View
 from tirlite.plan import Rank, StorageScope
-from tirlite.record import record
+from tirlite.record import record, replace
 from tirlite.sizes import Size
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 
 from tirlite.codegen import memory
 from tirlite.codegen.arithmetic.operators import binary, to_index
@@ -27,6 +26,7 @@ from tirlite.ir.faults import SHIFTS
 from tirlite.ir.op import Op
 from tirlite.ir.stmt import Store
 from tirlite.ir.trampoline import Steps
+from tirlite.record import replace
 
 
 class CheckedAccesses(Expressions):

@@ -7,7 +7,6 @@ declared, each with its shadow.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from math import gcd
 
 from tirlite.analysis import demands_of
@@ -32,7 +31,7 @@ from tirlite.ir.kernel_call import KernelCall
 from tirlite.ir.stmt import Allocate, Assert, For, Let, Store, View, While
 from tirlite.ir.trampoline import Steps
 from tirlite.ir.walk import walk
-from tirlite.record import record
+from tirlite.record import record, replace
 
 
 @record

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING
 
 from tirlite.codegen.llvm.values import FALSE, Value, flags_of, integer, register_type, suffix, undefined
 from tirlite.diag import Message, Span
 from tirlite.ir import DType, bool_, handle, i64, u32
-from tirlite.record import record
+from tirlite.record import record, replace
 from tirlite.target.convention import MOST_PARAMETERS, SLOT_BYTES
 
 if TYPE_CHECKING:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Literal, Unpack
 
@@ -15,7 +14,7 @@ from tirlite.graph.expr import Expr, FunctionNode
 from tirlite.graph.known.lowered import LoweredFront, keep_lowered, known_lowered, lowered_key
 from tirlite.plan.collection import collection_paused
 from tirlite.plan.order import samples
-from tirlite.record import cached_property, record
+from tirlite.record import cached_property, record, replace
 from tirlite.sizes import Size, evaluate, is_at_most
 from tirlite.solver import options as default_options
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -24,7 +23,7 @@ from tirlite.graph.operators.linear import Gemm, Sides
 from tirlite.graph.operators.quantization import ADD_DEQUANTIZED, CONV_BYTES, MATMUL_BYTES, Quantize, Requantize
 from tirlite.graph.program import Block, Part, Program
 from tirlite.ir import DType, f32, i8, i16, i32, u8
-from tirlite.record import record
+from tirlite.record import record, replace
 from tirlite.sizes import Size
 
 Array = npt.NDArray[Any]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import fields, replace
+from dataclasses import fields
 
 from tirlite.diag import GraphMessage
 from tirlite.graph.aot.laid_out import Filling, Layout, lay_out
@@ -21,7 +21,7 @@ from tirlite.ir import Assert, PrimFunc, Stmt, TensorType as KernelType, Var, i6
 from tirlite.ir.rewrite import rewrite
 from tirlite.ir.size import expr_of
 from tirlite.kernels.operators import elementwise
-from tirlite.record import record
+from tirlite.record import record, replace
 from tirlite.sizes import Dim, Poly, Size, dims_of
 
 

@@ -11,7 +11,6 @@ import linecache
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from types import MethodType
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar, overload
 
@@ -38,6 +37,7 @@ from tirlite.graph.op import OPS, Attrs, Lowering, Meaning, Op, Reshape, Site, S
 from tirlite.graph.run_dims import RunDim, mapped_run_dim, run_dims
 from tirlite.graph.types import TensorType, Type, bfloat_bits, tensors
 from tirlite.ir import SCALARS, DType, TypeCode, literal_type
+from tirlite.record import replace
 from tirlite.sizes import Dim, Proof, Size, prove_eq, substitute
 from tirlite.sizes.poly import atom_of
 

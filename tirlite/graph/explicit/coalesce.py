@@ -10,7 +10,6 @@ from the first touch of a tensor on it to the last one; those of the results liv
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping
-from dataclasses import replace
 from itertools import count
 from typing import NamedTuple
 
@@ -34,7 +33,7 @@ from tirlite.graph.explicit.instructions import (
 )
 from tirlite.ir import Steps, run
 from tirlite.plan import Plan, Pool, Problem, Request, solve
-from tirlite.record import record
+from tirlite.record import record, replace
 from tirlite.sizes import Dim, Size, dims_of, is_at_most, round_up, substitute
 from tirlite.sizes.poly import atom_of
 

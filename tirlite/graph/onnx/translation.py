@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from enum import Enum
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -20,7 +20,7 @@ from tirlite.graph.onnx.node import MALFORMED, Body, Node, Unsupported, narrow_k
 from tirlite.graph.onnx.standard import has_standard_function, standard_function, unlike_inputs
 from tirlite.graph.onnx.tensors import TensorReader
 from tirlite.graph.op import BadAttribute, OperandCount, OperandType, ShapeMismatch, ShapeUndecided
-from tirlite.record import record
+from tirlite.record import record, replace
 from tirlite.sizes import Size, as_size
 from tirlite.sizes.poly import DivisionByZero
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from tirlite.graph.builder.calls import CallBuilder, Operand, operator
@@ -13,7 +11,7 @@ from tirlite.graph.op import Array, Attrs, NodeAttributes, Site, Spelling, plain
 from tirlite.graph.operators.arrangement import Transpose
 from tirlite.graph.operators.operands import FLOATS, NUMBERS, broadcast, broadcast_into, contracted
 from tirlite.graph.types import TensorType
-from tirlite.record import record
+from tirlite.record import record, replace
 
 # Rows of a matrix that are turned over together, so that lines of memory are filled at once.
 _TOGETHER = 64

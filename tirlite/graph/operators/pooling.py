@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field, replace
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ from tirlite.graph.operators.windows import (
 )
 from tirlite.graph.types import TensorType, TupleType
 from tirlite.ir import PrimFunc, TensorType as KernelType, i64
-from tirlite.record import record
+from tirlite.record import record, replace
 from tirlite.sizes import Size
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import count, pairwise
 from types import MappingProxyType
 from typing import NamedTuple
@@ -17,7 +16,7 @@ from tirlite.graph.program import Block, Branches, Program
 from tirlite.ir import Steps, run
 from tirlite.plan.order import samples
 from tirlite.plan.search.sections import members
-from tirlite.record import record
+from tirlite.record import record, replace
 from tirlite.sizes import Dim, Size, dims_of, evaluate
 
 # States that the beam keeps after each task, and how many it looks at in all, about.

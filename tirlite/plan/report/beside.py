@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from itertools import zip_longest
 
 from tirlite.diag import public
 from tirlite.plan.arguments import bound, demand, demand_extents
 from tirlite.plan.plan import Plan
 from tirlite.plan.solve import solve
-from tirlite.record import record
+from tirlite.record import record, replace
 from tirlite.show import Chart, chart_svg, chart_text, picture
 from tirlite.show.chart import extent
 from tirlite.sizes import Dim

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from tirlite.diag import CapacityError, KernelError, Message
 from tirlite.plan.bound import Stretch, padded_peak, peak
 from tirlite.plan.order import samples
 from tirlite.plan.problem import Problem
 from tirlite.plan.request import Request
-from tirlite.record import record
+from tirlite.record import record, replace
 from tirlite.sizes import Dim, lower_bound
 
 _SHOWN = 12

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from itertools import accumulate
 
 from tirlite.plan.in_place import Group, Handover, grouped
@@ -11,7 +10,7 @@ from tirlite.plan.request import Interval, Request
 from tirlite.plan.search.descent import Packing, minimise
 from tirlite.plan.search.engine import Engine, Limits
 from tirlite.plan.search.sections import Item, up
-from tirlite.record import record
+from tirlite.record import record, replace
 from tirlite.sizes.evaluate import as_number
 
 # Of more requests than this in pairs at one time a bound is taken on what the heaviest matching saves.

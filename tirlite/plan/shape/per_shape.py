@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache, partial
 
 from tirlite.diag import CapacityError, InternalError, Message, PlanMessage, public
@@ -20,7 +19,7 @@ from tirlite.plan.shape.arena import Place, ShapeArena
 from tirlite.plan.shape.formulas import Conditions, Values, evaluator, rows_of
 from tirlite.plan.solve import solve
 from tirlite.plan.strategies.auto import auto
-from tirlite.record import cached_property, record
+from tirlite.record import cached_property, record, replace
 from tirlite.sizes import Dim, Proof, Size, evaluate, prove_eq
 
 # Sample bindings at which orders are sought, and plans that are kept, of the bindings asked for last.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import zip_longest
 from time import perf_counter
 from typing import NamedTuple
@@ -13,6 +12,7 @@ from tirlite.plan.plan import Plan
 from tirlite.plan.problem import Problem
 from tirlite.plan.request import Request
 from tirlite.plan.strategy import DEFAULT, Effort
+from tirlite.record import replace
 
 # Of more requests than this whole slots are not tried first.
 _MANY = 256

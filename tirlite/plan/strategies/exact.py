@@ -7,7 +7,6 @@ arena or several, is settled for small problems by looking at all of it: `Choice
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from time import perf_counter
 
 from tirlite.plan.bound import lower_bound, memory_groups, open_bound
@@ -26,7 +25,7 @@ from tirlite.plan.search.pairing import Joint
 from tirlite.plan.search.sections import Item
 from tirlite.plan.strategies.pack import pack
 from tirlite.plan.strategy import DEFAULT, Effort
-from tirlite.record import record
+from tirlite.record import record, replace
 from tirlite.sizes import Size, is_at_most, maximum
 
 # Nodes of the search where neither nodes nor seconds are given: some seconds of Python.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from operator import le
 
 from tirlite.plan.bound import open_bound, peak
@@ -20,7 +20,7 @@ from tirlite.plan.problem import Problem
 from tirlite.plan.request import Pool, Request
 from tirlite.plan.search.engine import Engine, Limits
 from tirlite.plan.strategies.share import share
-from tirlite.record import cached_property, record
+from tirlite.record import cached_property, record, replace
 from tirlite.sizes import Size, alternatives, maximum
 from tirlite.sizes.evaluate import as_number
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from heapq import heappop, heappush
 from itertools import accumulate, islice, pairwise, product
 
@@ -17,7 +17,7 @@ from tirlite.plan.problem import Problem
 from tirlite.plan.request import Interval, Request, joined
 from tirlite.plan.strategies.slots import Slot, slot_plan
 from tirlite.plan.strategies.tvm import MATCH_RANGE, tvm, tvm_slots
-from tirlite.record import record
+from tirlite.record import record, replace
 from tirlite.sizes import Size, is_at_most, maximum
 
 

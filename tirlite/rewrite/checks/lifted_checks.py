@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from tirlite.analysis.entry_space import ORDINARY
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.safety import Decided, Demand, Entry, Judging, Safety, Verdict, is_negative
 from tirlite.diag import KernelError
 from tirlite.ir import Expr, Function, IfThenElse, KernelCall, PrimFunc, Stmt, Var, While, callees
-from tirlite.record import record
+from tirlite.record import record, replace
 from tirlite.rewrite.normalize import Normalize
 from tirlite.sizes import Dim, Size, dims_of, substitute
 from tirlite.sizes.unknown import is_nonnegative

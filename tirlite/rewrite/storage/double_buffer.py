@@ -8,7 +8,6 @@ it. Source: TVM marks the fill (inject_double_buffer.cc, 2017).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from tirlite.analysis.access import AccessKind, Allocation, Region
 from tirlite.analysis.coverage.filled import is_filled
@@ -28,7 +27,7 @@ from tirlite.ir.printer import text
 from tirlite.ir.rewrite import Rule, rewrite, substitute
 from tirlite.ir.stmt import Allocate, AttrKey, AttrStmt, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, View
 from tirlite.ir.walk import statements, statements_of, walk
-from tirlite.record import record
+from tirlite.record import record, replace
 from tirlite.rewrite.normalize import Normalize
 from tirlite.rewrite.simplify.simplify import simplified
 

@@ -8,7 +8,6 @@ counts and places the scratch of all.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 
 from tirlite.analysis.facts import Facts
 from tirlite.ir.dtype import TypeCode
@@ -20,7 +19,7 @@ from tirlite.ir.shapes import constant_bytes
 from tirlite.ir.stmt import Allocate, SeqStmt, Stmt
 from tirlite.ir.walk import walk
 from tirlite.plan import Rank, StorageScope
-from tirlite.record import record
+from tirlite.record import record, replace
 from tirlite.rewrite.fit_callees import fit_callees
 from tirlite.rewrite.pipeline import Pass, after
 

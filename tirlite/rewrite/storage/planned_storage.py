@@ -8,7 +8,6 @@ stay as they are. Source: TVM's storage_rewrite (2017), with the plan made by `t
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from itertools import chain, count
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -25,7 +24,7 @@ from tirlite.ir.walk import statements_of, walk
 from tirlite.plan import Plan, StorageScope, solve
 from tirlite.plan.solve import Doubt, without_doubt
 from tirlite.plan.strategy import Strategy
-from tirlite.record import cached_property
+from tirlite.record import cached_property, replace
 from tirlite.rewrite.options import StorageOptions
 from tirlite.rewrite.pipeline import Rewritten, after
 from tirlite.rewrite.storage.split_webs import SplitWebs

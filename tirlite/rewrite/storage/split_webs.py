@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,7 @@ from tirlite.ir.kernel_call import KernelCall
 from tirlite.ir.node import Node
 from tirlite.ir.rewrite import rewrite
 from tirlite.ir.stmt import Allocate, For, IfThenElse, SeqStmt, Stmt, Store, View, While
-from tirlite.record import record
+from tirlite.record import record, replace
 from tirlite.rewrite.pipeline import FactsPass
 from tirlite.rewrite.storage.storage_problem import left_alone
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tirlite.analysis import Extents, Lifetime, Region, in_place_candidates
@@ -21,7 +20,7 @@ from tirlite.ir import Buffer, DType, For, PrimFunc, Var, calls_in
 from tirlite.ir.shapes import least_alignment
 from tirlite.plan import Plan, Pool, Problem, Rank, Request, StorageScope
 from tirlite.plan.order import drawn, samples
-from tirlite.record import record
+from tirlite.record import record, replace
 from tirlite.sizes import Proof, Size, evaluate, is_at_most, prove_divides, round_up, upper_bound
 from tirlite.target import MemoryInfo, Target
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import field, replace
+from dataclasses import field
 from math import gcd
 from typing import TypeAlias
 
@@ -17,7 +17,7 @@ from tirlite.ir.thread_tag import ThreadRole, thread_role
 from tirlite.ir.trampoline import Steps, run
 from tirlite.ir.walk import statements, walk
 from tirlite.plan import Rank, StorageScope
-from tirlite.record import record
+from tirlite.record import record, replace
 from tirlite.rewrite.threads.phases import Around, Item, Phase, Phases, is_plain, items_in_order
 
 # What is computed once more instead of kept: so many nodes, those of the variables that it is made of included.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tirlite.record import replace
 from tirlite.rewrite.find_reductions import FindReductions
 from tirlite.rewrite.forms import Form
 from tirlite.rewrite.pipeline import Pass

@@ -9,13 +9,13 @@ Goto and van de Geijn, Anatomy of High-Performance Matrix Multiplication (2008).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from math import prod
 
 from tirlite.analysis.facts import Facts
 from tirlite.ir import For, Load
 from tirlite.ir.printer_names import identifier
+from tirlite.record import replace
 from tirlite.rewrite.pipeline import Pass
 from tirlite.schedules.annotate import Parallel
 from tirlite.schedules.auto.contraction import Contraction, contractions, least_sizes, names

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
@@ -15,6 +14,7 @@ from tirlite.graph.onnx.translation import Importer, Translation
 from tirlite.graph.operators.convolution import Conv, ConvTranspose
 from tirlite.graph.operators.pooling import Pool
 from tirlite.graph.operators.windows import pads_of
+from tirlite.record import replace
 from tirlite.sizes import Size, is_at_most, maximum
 
 C = TypeVar("C", Conv, Pool)

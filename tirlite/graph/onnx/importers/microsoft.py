@@ -6,7 +6,6 @@ An operator on small integers that stand for floats is computed in f32 between, 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -33,6 +32,7 @@ from tirlite.graph.onnx.translation import Importer, Translation
 from tirlite.graph.op import OPS
 from tirlite.graph.operators.laid_out import NARROW, WIDE
 from tirlite.ir import f32, i16, i32, i64
+from tirlite.record import replace
 from tirlite.sizes import Size
 
 

@@ -9,7 +9,6 @@ way soon seldom does, so each is brief, and the next one prefers what was left o
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from itertools import accumulate
 
 from tirlite.plan.pack.blocks import Block, Piece, Sections, top_of
@@ -20,7 +19,7 @@ from tirlite.plan.pack.many.terrain import Times
 from tirlite.plan.search.engine import Engine
 from tirlite.plan.search.instance import Instance, overlaps, whole
 from tirlite.plan.search.sections import Item
-from tirlite.record import record
+from tirlite.record import record, replace
 
 # Of more sections than this with too many bytes, none is looked at.
 _CROWDED = 64

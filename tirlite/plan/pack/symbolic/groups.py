@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,7 +13,7 @@ from tirlite.plan.pack.portfolio import pack_blocks
 from tirlite.plan.pack.symbolic.orders import ENOUGH, Trials, least_cost, robust_orders
 from tirlite.plan.pack.symbolic.vectors import Cover, Fronts, Padding, Products, fronts_of
 from tirlite.plan.scale import Scale
-from tirlite.record import record
+from tirlite.record import record, replace
 from tirlite.sizes import Dim, Proof, Size, dims_of, maximum, prove_divides, round_up
 from tirlite.sizes.extrema import maximum_of_all
 
