@@ -118,7 +118,8 @@ def _made(cls: Any, *, frozen: bool, eq: bool, shown: bool, slots: bool, guarded
     parts = {**(parts_of(cls) if cls.__base__ is not object else {}), **new}
     taken = compared = hashed = tuple(parts)
     # Of most records, nothing is told of any field: this runs for each class while tirlite is imported.
-    if any(isinstance(part, Field) for _, part in parts.values()):
+    is_plain = not any(isinstance(part, Field) for _, part in parts.values())
+    if not is_plain:
         taken = tuple(name for name in parts if _has(parts[name], "init") and not _is_keyword(parts[name]))
         compared = tuple(name for name in parts if _has(parts[name], "compare"))
         hashed = _hashed(parts)
@@ -133,7 +134,7 @@ def _made(cls: Any, *, frozen: bool, eq: bool, shown: bool, slots: bool, guarded
             own["__hash__"] = _hashing(hashed) if frozen else None
     made = _rebuilt(cls, methods | own, new) if slots else _extended(cls, methods | own, new)
     if "__init__" not in own:
-        made.__init__ = _first_init(made, guarded=guarded)
+        made.__init__ = _first_init(made, guarded=guarded, is_plain=is_plain)
     return made
 
 
@@ -197,14 +198,21 @@ class _LazyDataclass:
         return found
 
 
-def _first_init(made: Any, *, guarded: bool) -> Callable[..., None]:
-    """An `__init__` for the first objects: slow, but compiling one takes as long as many of them."""
+def _first_init(made: Any, *, guarded: bool, is_plain: bool) -> Callable[..., None]:
+    """An `__init__` for the first objects: slow, but compiling one takes as long as many of them.
+
+    Those are most of what a first kernel makes. Where it `is_plain`, nothing is told of any field.
+    """
     left = _FIRST_OBJECTS
 
     def __init__(self: Any, /, *values: object, **named: object) -> None:  # noqa: N807
         nonlocal left
         left -= 1
-        filled = _filled(parts_of(made), values, named) if left >= 0 else None
+        parts = parts_of(made)
+        if is_plain and left >= 0 and len(values) == len(parts) and not named:
+            filled: Mapping[str, object] | None = dict(zip(parts, values, strict=True))
+        else:
+            filled = _filled(parts, values, named) if left >= 0 else None
         if filled is None:
             made.__init__ = _compiled_init(made, guarded=guarded)
             made.__init__(self, *values, **named)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from _thread import LockType, allocate_lock, start_new_thread
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from importlib import import_module
@@ -59,7 +60,7 @@ class SideBySide:
         self._made: dict[str, Compiled] = {}
         self._failures: list[BaseException] = []
         self._threads: list[Thread] = []
-        self._loading: Thread | None = None
+        self._loading: LockType | None = None  # held until modules are loaded
         self._settings = ExitStack()
 
     @cached_property
@@ -78,7 +79,7 @@ class SideBySide:
         self._failures += [each for each in error if isinstance(each, BaseException)]
         self._joined()
         if self._loading is not None:
-            self._loading.join()
+            self._loading.acquire()
         self._settings.close()
 
     def begin(self, part: Part) -> None:
@@ -96,14 +97,21 @@ class SideBySide:
     def load(self, modules: Collection[str]) -> None:
         """Has another thread load modules while LLVM is at work; where that fails, who needs them is told."""
 
+        loading = allocate_lock()
+
         def load() -> None:
-            with suppress(Exception):
-                for each in modules:
-                    import_module(each)
+            try:
+                with suppress(Exception):
+                    for each in modules:
+                        import_module(each)
+            finally:
+                loading.release()
 
         if processors() > 1 and any(each not in sys.modules for each in modules):
-            self._loading = Thread(target=load)
-            self._loading.start()
+            loading.acquire()
+            # `Thread.start` would wait until there is a processor for the thread, and LLVM with it.
+            start_new_thread(load, ())
+            self._loading = loading
 
     def finished(self, parts: Sequence[Part]) -> ObjectCode:
         """The objects of all parts; those that no thread has begun are shared out now, the longest first."""
