@@ -22,7 +22,7 @@ import tirlite as tl
 
 n = tl.dim("n")
 
-@tl.kernel(target=tl.Target.host(workers=1))
+@tl.kernel(target=tl.Target.host(workers=2))
 def smooth(x: tl.f32[n], y: tl.out[tl.f32[n]]):
     for i in range(n):
         y[i] = 2 * x[i]
@@ -108,7 +108,7 @@ def test_a_table_of_lines_is_read_as_it_was_written() -> None:
     for at in range(len(table) - 10):
         if table[at : at + 3] == b"\0\x09\x02":
             places[at + 3] = int.from_bytes(table[at + 3 : at + 11], "little")
-    assert stretches_of(table, places) == told
-    assert stretches_of(b"", {}) == ()
+    assert stretches_of(table, places, ()) == told
+    assert stretches_of(b"", {}, ()) == ()
     with pytest.raises(ValueError, match="version 5"):
-        stretches_of(table[:4] + b"\5" + table[5:], {})
+        stretches_of(table[:4] + b"\5" + table[5:], {}, ())

@@ -189,10 +189,11 @@ class _Linker:
         functions = tuple(symbol for file in self.files for symbol in file.functions())
         # What begins as zeros is not kept.
         data = bytes(memory[data_start:]).rstrip(b"\0")
-        return Image(bytes(memory[:code_end]), data, end - data_start, tuple(self.slots), functions, self._lines())
+        lines = self._lines({each.offset for each in functions})
+        return Image(bytes(memory[:code_end]), data, end - data_start, tuple(self.slots), functions, lines)
 
-    def _lines(self) -> tuple[Stretch, ...]:
-        """Where the code comes from, where that was asked for."""
+    def _lines(self, heads: set[int]) -> tuple[Stretch, ...]:
+        """Where the code comes from, where that was asked for; functions begin at `heads`."""
         lines: list[Stretch] = []
         for file in self.files:
             for number, section in enumerate(file.sections):
@@ -201,7 +202,7 @@ class _Linker:
 
                     asked = self._relocations(file, number)
                     addresses = {each.offset: each.symbol.address + each.addend for each in asked}
-                    lines += stretches_of(file.bytes_of(section), addresses)
+                    lines += stretches_of(file.bytes_of(section), addresses, heads)
         return tuple(lines)
 
     def _place(self, at: int, *, is_written: bool) -> int:

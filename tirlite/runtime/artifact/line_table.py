@@ -6,7 +6,7 @@ Source: DWARF 4, section 6.2.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 
 from tirlite.record import record
 
@@ -29,10 +29,11 @@ class Stretch:
     line: int
 
 
-def stretches_of(table: bytes, addresses: Mapping[int, int]) -> tuple[Stretch, ...]:
+def stretches_of(table: bytes, addresses: Mapping[int, int], heads: Container[int]) -> tuple[Stretch, ...]:
     """What the section `.debug_line` tells, in order; `addresses` are those that the linker fills in, by their places.
 
-    Raises ValueError for a table of another version.
+    Functions begin at `heads`, and a stretch goes over none: gdb would stop behind it. Raises ValueError for a table of
+    another version.
     """
     found: list[Stretch] = []
     at = 0
@@ -42,14 +43,15 @@ def stretches_of(table: bytes, addresses: Mapping[int, int]) -> tuple[Stretch, .
         last: tuple[int, str, int] | None = None
         for address, file, line, is_end in rows:
             if last is not None and last[0] < address and last[2]:
-                _add(found, Stretch(last[0], address, last[1], last[2]))
+                _add(found, Stretch(last[0], address, last[1], last[2]), heads)
             last = None if is_end else (address, file, line)
         at = end
     return tuple(sorted(found, key=lambda each: each.start))
 
 
-def _add(found: list[Stretch], new: Stretch) -> None:
-    if found and (found[-1].end, found[-1].file, found[-1].line) == (new.start, new.file, new.line):
+def _add(found: list[Stretch], new: Stretch, heads: Container[int]) -> None:
+    goes_on = bool(found) and (found[-1].end, found[-1].file, found[-1].line) == (new.start, new.file, new.line)
+    if goes_on and new.start not in heads:
         new = Stretch(found.pop().start, new.end, new.file, new.line)
     found.append(new)
 
