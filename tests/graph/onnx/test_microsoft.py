@@ -279,6 +279,26 @@ def test_a_layer_with_weights_of_8_bits_and_lengths(direction: str, outputs: lis
         )
 
 
+@pytest.mark.parametrize(
+    "how",
+    [{"P": True}, {"activations": ["HardSigmoid", "Softsign", "Tanh"]}, {"clip": 0.5}, {"input_forget": 1}],
+    ids=["peepholes", "activations", "clip", "input-forget"],
+)
+def test_steps_of_another_kind_are_quantized_too(how: dict[str, Any]) -> None:
+    """Each sequence that goes backwards begins at its own end, as onnxruntime has it."""
+    for direction, lengths in (("forward", [2, 6, 1, 3]), ("bidirectional", [4, 6, 0, 2]), ("reverse", None)):
+        ways = 2 if direction == "bidirectional" else 1
+        names = ["x", "W", "R", "B", "lengths" if lengths else "", "h0", "c0", "P" if "P" in how else "", *"szsz"]
+        weights = {"W": weights_of_7_bits(ways, 3, 20), "R": weights_of_7_bits(ways, 5, 20), "B": normal(ways, 40) / 9}
+        weights |= {"s": np.float32(0.002 + 0.01 * RNG.random((ways, 20))), "z": np.zeros((ways, 20), np.int8)}
+        weights |= {"P": normal(ways, 15)} if "P" in how else {}
+        given = {"x": normal(6, 4, 3), "h0": normal(ways, 4, 5) / 2, "c0": normal(ways, 4, 5)}
+        given |= {} if lengths is None else {"lengths": np.array(lengths, np.int32)}
+        told = {name: value * ways if name == "activations" else value for name, value in how.items() if name != "P"}
+        told |= {"hidden_size": 5, "direction": direction}
+        assert_close(compared("DynamicQuantizeLSTM", names, [*"yhc"], given, weights, **told))
+
+
 ROWS = np.array([[1, 1, 1, 1], [1, 1, 0, 0]], np.int32)
 
 

@@ -18,10 +18,12 @@ from tirlite.graph.onnx.importers.indexing import INDEXING
 from tirlite.graph.onnx.importers.normalization import along, inverse_root, moments
 from tirlite.graph.onnx.importers.quantization import QUANTIZATION
 from tirlite.graph.onnx.importers.recurrence import (
-    RECURRENCE,
     USUAL_LSTM,
+    Weights,
+    by_steps,
     is_plain,
     lengths_of,
+    part_of,
     results,
     state,
     ways_of,
@@ -305,49 +307,90 @@ def _dynamic_lstm(t: Translation, node: Node) -> Sequence[Expr | None]:
     """An LSTM whose weights are small integers, turned: what they are multiplied with is quantized by its reach.
 
     That of inputs is of all steps up to the end of the longest sequence, that of outputs of all sequences of a batch,
-    before each step. Where steps are of another kind than the usual one, weights become floats, and the others stay as
-    they are.
+    before each step.
     """
     node.integer("hidden_size")  # the weights tell it
     plain = replace(node, op="LSTM", domain="", version=14, operands=node.operands[:8])
-    if len(node.first.shape) == 3 and is_plain(plain, USUAL_LSTM, len(ways_of(plain))):
-        return _in_steps(t, plain, node)
-    weights = [
-        t.b.transpose(_of_directions(t, node, number, 8 + 2 * place), (0, 2, 1)) for place, number in enumerate((1, 2))
-    ]
-    made = RECURRENCE["LSTM"](t, replace(plain, operands=(node.first, *weights, *node.operands[3:8])))
-    assert not isinstance(made, Expr)
-    return list(made)  # type: ignore[arg-type]
-
-
-def _in_steps(t: Translation, plain: Node, node: Node) -> Sequence[Expr | None]:
-    """The same of the usual kind, in integers."""
     x, recurrence, bias = plain.first, node.x(2), plain.maybe(3)
+    if (rank := len(x.shape)) != 3:
+        raise Unsupported(f"its input has {rank} axes, and must have 3")
     if plain.integer("layout"):
         x = t.b.transpose(x, (1, 0, 2))
     ways, hidden, gates = recurrence.shape
-    lengths, ends = lengths_of(plain, x.shape[0]), None
+    lengths, until = lengths_of(plain, x.shape[0]), None
     if lengths is not None:
         inside = t.b.less(t.b.reshape(numbers(t, x.shape[0]), (-1, 1, 1)), t.b.cast(t.b.reduce_max(lengths), i64))
-        x = t.b.where(inside, x, 0.0)
-        ends = t.b.concat([t.b.unsqueeze(each, 0) for each in (lengths, _counted(t, node, lengths, x.shape[0]))], 0)
-    quantized = QUANTIZATION["DynamicQuantizeLinear"](t, replace(node, operands=(x,)))
-    assert isinstance(quantized, list)
-    small, size, zero = quantized
+        x, until = t.b.where(inside, x, 0.0), _counted(t, node, lengths, x.shape[0])
     columns = t.b.reshape(t.b.transpose(node.x(1), (1, 0, 2)), (-1, ways * gates))
     scales, zeros = _of_gates(t, node, 8, gates), _of_gates(t, node, 9, gates)
     if bias is not None:
         own, other = t.b.split(bias, 2, 1)
         bias = t.b.reshape(t.b.add(own, other), (-1,))
-    flat = [None if each is None else t.b.reshape(each, (-1,)) for each in (scales, zeros)]
-    zero_w = t.b.constant(np.zeros((), columns.dtype.numpy)) if flat[1] is None else flat[1]
-    assert flat[0] is not None
-    sums = scaled(t, (small, columns), (zero, zero_w), (size, flat[0]), bias)
-    pairs, by = _pairs(t, node), _of_gates(t, node, 10, gates)
+    sums = _quantized_product(t, node, x, columns, scales, zeros, bias)
     start = [state(t, plain, number, (ways, x.shape[1], hidden)) for number in (5, 6)]
+    if not is_plain(plain, USUAL_LSTM, len(ways_of(plain))):
+        return results(t, plain, _in_steps(t, plain, node, sums, start, lengths, until), lengths)
+    pairs, by = _pairs(t, node), _of_gates(t, node, 10, gates)
     assert by is not None
+    ends = None
+    if lengths is not None and until is not None:
+        ends = t.b.concat([t.b.unsqueeze(each, 0) for each in (lengths, until)], 0)
     made = t.b.lstm_bytes(sums, pairs, by, start[0], start[1], ends, reverse=ways_of(plain)[0])
     return results(t, plain, made, lengths)
+
+
+def _in_steps(
+    t: Translation, plain: Node, node: Node, sums: Expr, start: list[Expr], lengths: Expr | None, until: Expr | None
+) -> tuple[Expr, ...]:
+    """The outputs and last states where steps are of another kind than the usual one.
+
+    Of sequences that go backwards each is turned by itself, so that all are at their first step at the same time.
+    """
+    ways = ways_of(plain)
+    each_way = [_quantized_weights(t, node, place, until) for place in range(len(ways))]
+    if lengths is None:
+        return by_steps(t, plain, USUAL_LSTM, sums, each_way, start, None, ways)
+
+    def turned(x: Expr, is_backwards: bool) -> Expr:
+        node_of_it = replace(plain, op="ReverseSequence", attributes={}, operands=(x, lengths))
+        made = INDEXING["ReverseSequence"](t, node_of_it) if is_backwards else x
+        assert isinstance(made, Expr)
+        return made
+
+    sums = t.b.concat([turned(*each) for each in zip(t.b.split(sums, len(ways), 2), ways, strict=True)], 2)
+    outputs, *states = by_steps(t, plain, USUAL_LSTM, sums, each_way, start, lengths, [False] * len(ways))
+    time, _, batch, hidden = outputs.shape
+    apart = [t.b.reshape(each, (time, batch, hidden)) for each in t.b.split(outputs, len(ways), 1)]
+    rows = [t.b.unsqueeze(turned(*each), 1) for each in zip(apart, ways, strict=True)]
+    return (t.b.concat(rows, 1), *states)
+
+
+def _quantized_product(
+    t: Translation, node: Node, x: Expr, weights: Expr, scale: Expr | None, zero: Expr | None, bias: Expr | None
+) -> Expr:
+    """The product of floats, quantized by their reach, and weights with a scale and a zero point for each column."""
+    quantized = QUANTIZATION["DynamicQuantizeLinear"](t, replace(node, operands=(x,)))
+    assert isinstance(quantized, list)
+    assert scale is not None
+    small, size, point = quantized
+    of_weights = t.b.constant(np.zeros((), weights.dtype.numpy)) if zero is None else t.b.reshape(zero, (-1,))
+    return scaled(t, (small, weights), (point, of_weights), (size, t.b.reshape(scale, (-1,))), bias)
+
+
+def _quantized_weights(t: Translation, node: Node, place: int, until: Expr | None) -> Weights:
+    """Those of the state in one direction; a sequence counts for the reach of all up to a step, and is 0 beyond."""
+    recurrence = part_of(t, node.x(2), place)
+    gates = recurrence.shape[1]
+    both = (_of_gates(t, node, number, gates) for number in (10, 11))
+    scale, zero = (None if each is None else part_of(t, each, place) for each in both)
+
+    def times(hidden: Expr, time: Expr) -> Expr:
+        if until is not None:
+            is_over = t.b.less(t.b.reshape(t.b.cast(until, i64), (-1, 1)), time)
+            hidden = t.b.where(is_over, 0.0, hidden)
+        return _quantized_product(t, node, hidden, recurrence, scale, zero, None)
+
+    return Weights(recurrence, None, times)
 
 
 def _counted(t: Translation, node: Node, lengths: Expr, time: Size) -> Expr:
@@ -378,16 +421,6 @@ def _pairs(t: Translation, node: Node) -> Expr:
     x = t.b.pad(x, (0, 0, 0), (0, 1, 0)) if hidden % 2 else x
     size = next(n for n in (*WIDE, *NARROW, 8, 4) if 4 * hidden % n == 0)
     return t.b.transpose(t.b.reshape(x, (ways, (hidden + 1) // 2, 2, -1, size)), (0, 3, 1, 4, 2))
-
-
-def _of_directions(t: Translation, node: Node, number: int, at: int) -> Expr:
-    """Weights [directions, in, gates] by a scale and a zero point for each direction, or for each of its gates."""
-    x, scale, zero = node.x(number), node.x(at), node.maybe(at + 1)
-    shape = (x.shape[0], 1, -1)
-    distance = t.b.cast(x, i32)
-    if zero is not None:
-        distance = t.b.subtract(distance, t.b.reshape(t.b.cast(zero, i32), shape))
-    return t.b.multiply(t.b.cast(distance, f32), t.b.reshape(scale, shape))
 
 
 MICROSOFT_QUANTIZED: Mapping[str, Importer] = {

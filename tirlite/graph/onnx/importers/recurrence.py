@@ -23,11 +23,19 @@ Function = Callable[[Expr], Expr]
 
 
 @record(eq=False)
-class Cell:
-    """One direction of a layer: the weights of the state, its bias, peepholes, and the functions of its gates."""
+class Weights:
+    """One direction of a layer: the weights of the state and its bias, and the product with a state at some time."""
 
     recurrence: Expr
     bias: Expr | None
+    times: Callable[[Expr, Expr], Expr]
+
+
+@record(eq=False)
+class Cell:
+    """One direction of a layer: its weights, peepholes, and the functions of its gates."""
+
+    weights: Weights
     peepholes: Sequence[Expr] | None
     functions: Sequence[Function]
 
@@ -58,9 +66,10 @@ def _stepped_once(
     t: Translation, node: Node, cell: Cell, sums: Expr, states: list[Expr], lengths: Expr | None, time: Expr
 ) -> tuple[list[Expr], Expr]:
     """The states behind a step, and its output; sequences that have ended keep theirs, and give zeros."""
-    made = {"LSTM": _lstm_step, "GRU": _gru_step, "RNN": _rnn_step}[node.op](
-        t, node, cell, t.b.gather(sums, time, 0), states
-    )
+    row = t.b.gather(sums, time, 0)
+    if node.op != "GRU":
+        row = t.b.add(row, cell.weights.times(states[0], time))
+    made = {"LSTM": _lstm_step, "GRU": _gru_step, "RNN": _rnn_step}[node.op](t, node, cell, row, states)
     if lengths is None:
         return made, made[0]
     inside = t.b.less(t.b.cast(time, lengths.dtype), t.b.reshape(lengths, (-1, 1)))
@@ -69,9 +78,9 @@ def _stepped_once(
 
 
 def _lstm_step(t: Translation, node: Node, cell: Cell, sums: Expr, states: Sequence[Expr]) -> list[Expr]:
-    hidden, inner = states
+    inner = states[1]
     f, g, h = cell.functions
-    write, read, keep, made = t.b.split(t.b.add(sums, t.b.matmul(hidden, cell.recurrence)), 4, 1)
+    write, read, keep, made = t.b.split(sums, 4, 1)
     holes = cell.peepholes
     write_at = write if holes is None else t.b.add(write, t.b.multiply(holes[0], inner))
     keep_at = keep if holes is None else t.b.add(keep, t.b.multiply(holes[2], inner))
@@ -86,9 +95,9 @@ def _gru_step(t: Translation, node: Node, cell: Cell, sums: Expr, states: Sequen
     (hidden,) = states
     f, g = cell.functions
     size = hidden.shape[1]
-    both, last = t.b.split(cell.recurrence, [2 * size, size], 1)
+    both, last = t.b.split(cell.weights.recurrence, [2 * size, size], 1)
     gates, made = t.b.split(sums, [2 * size, size], 1)
-    bias = None if cell.bias is None else t.b.split(cell.bias, [2 * size, size], 0)
+    bias = None if cell.weights.bias is None else t.b.split(cell.weights.bias, [2 * size, size], 0)
     total = t.b.add(gates, t.b.matmul(hidden, both))
     update, reset = map(f, t.b.split(total if bias is None else t.b.add(total, bias[0]), 2, 1))
     if node.flag("linear_before_reset"):
@@ -103,7 +112,7 @@ def _gru_step(t: Translation, node: Node, cell: Cell, sums: Expr, states: Sequen
 
 def _rnn_step(t: Translation, node: Node, cell: Cell, sums: Expr, states: Sequence[Expr]) -> list[Expr]:
     (f,) = cell.functions
-    return [f(t.b.add(sums, t.b.matmul(states[0], cell.recurrence)))]
+    return [f(sums)]
 
 
 # What the parameters of an activation are where the model says nothing; None is one that it does not have.
@@ -200,20 +209,42 @@ def _layer(states: int, defaults: tuple[str, ...], step: Step) -> Importer:
         turned = t.b.transpose(recurrence, (0, 2, 1))
         if is_plain(node, defaults, len(ways)) and lengths is None:
             return results(t, node, step(t, node, sums, turned, other, start, ways[0]))
-        functions, found = activations(t, node, defaults, len(ways)), []
-        for place, (reverse, part) in enumerate(zip(ways, t.b.split(sums, len(ways), 2), strict=True)):
-            mine = functions[place * len(defaults) : (place + 1) * len(defaults)]
-            of_state = None if other is None else _part(t, other, place)
-            cell = Cell(_part(t, turned, place), of_state, _peepholes(t, node, place), mine)
-            begun = [_part(t, shaped(t, each, shape), place) for each in start]
-            found.append(stepped(t, node, cell, part, begun, lengths, reverse))
-        made = (
-            t.b.concat([t.b.unsqueeze(each, axis) for each in parts], axis)
-            for axis, parts in zip((1, 0, 0), zip(*found, strict=True), strict=False)
-        )
-        return results(t, node, tuple(made), lengths)
+        each_way = [
+            _plain_weights(t, part_of(t, turned, place), None if other is None else part_of(t, other, place))
+            for place in range(len(ways))
+        ]
+        start = [shaped(t, each, shape) for each in start]
+        return results(t, node, by_steps(t, node, defaults, sums, each_way, start, lengths, ways), lengths)
 
     return importer
+
+
+def _plain_weights(t: Translation, recurrence: Expr, bias: Expr | None) -> Weights:
+    return Weights(recurrence, bias, lambda hidden, _: t.b.matmul(hidden, recurrence))
+
+
+def by_steps(
+    t: Translation,
+    node: Node,
+    defaults: Sequence[str],
+    sums: Expr,
+    each_way: Sequence[Weights],
+    start: Sequence[Expr],
+    lengths: Expr | None,
+    ways: Sequence[bool],
+) -> tuple[Expr, ...]:
+    """The outputs and last states of a layer that has no kernel, one direction after the other."""
+    count, found = len(defaults), []
+    functions = activations(t, node, defaults, len(ways))
+    for place, (reverse, part) in enumerate(zip(ways, t.b.split(sums, len(ways), 2), strict=True)):
+        holes = _peepholes(t, node, place, start[0].shape[2])
+        cell = Cell(each_way[place], holes, functions[place * count : (place + 1) * count])
+        begun = [part_of(t, each, place) for each in start]
+        found.append(stepped(t, node, cell, part, begun, lengths, reverse))
+    return tuple(
+        t.b.concat([t.b.unsqueeze(each, axis) for each in parts], axis)
+        for axis, parts in zip((1, 0, 0), zip(*found, strict=True), strict=False)
+    )
 
 
 def shaped(t: Translation, x: Expr, shape: Sequence[Size]) -> Expr:
@@ -259,13 +290,11 @@ def _has_peepholes(node: Node) -> bool:
     return not isinstance(given, Constant) or bool(np.any(given.value))
 
 
-def _peepholes(t: Translation, node: Node, place: int) -> list[Expr] | None:
+def _peepholes(t: Translation, node: Node, place: int, size: Size) -> list[Expr] | None:
     """The weights of the cell in the gates that write, read and keep."""
     if not _has_peepholes(node):
         return None
-    weights = node.x(7)
-    weights = shaped(t, weights, (weights.shape[0], 3 * node.x(2).shape[2]))
-    return list(t.b.split(_part(t, weights, place), 3))
+    return list(t.b.split(part_of(t, shaped(t, node.x(7), (len(ways_of(node)), 3 * size)), place), 3))
 
 
 def lengths_of(node: Node, time: Size) -> Expr | None:
@@ -277,7 +306,7 @@ def lengths_of(node: Node, time: Size) -> Expr | None:
     return None if known is not None and set(known.reshape(-1).tolist()) == {time} else given
 
 
-def _part(t: Translation, x: Expr, place: int) -> Expr:
+def part_of(t: Translation, x: Expr, place: int) -> Expr:
     """What belongs to one direction."""
     if x.shape[0] == 1:
         return t.b.reshape(x, x.shape[1:])
