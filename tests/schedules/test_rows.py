@@ -95,3 +95,22 @@ def test_rows_that_share_nothing_are_left_alone() -> None:
 
     for kernel in (softmax, in_turn):
         assert not any(isinstance(step, Expand) for step in kernel.schedule.steps)
+
+
+def test_windows_of_what_a_row_has_for_itself_are_no_products() -> None:
+    @tl.kernel(allow="contract")
+    def smoothed(x: tl.f32[n + 4, m + 4], f: tl.f32[5], y: tl.f32[n, m]):
+        for i in range(n):
+            row = tl.alloc(tl.f32[m + 4])
+            for j in range(m + 4):
+                total = tl.f32(0)
+                for u in tl.reduce(5):
+                    total += f[u] * x[i + u, j]
+                row[j] = total
+            for j in range(m):
+                total = tl.f32(0)
+                for u in tl.reduce(5):
+                    total += f[u] * row[j + u]
+                y[i, j] = total
+
+    assert not any(isinstance(step, Expand) for step in smoothed.schedule.steps)

@@ -8,12 +8,13 @@ a vector. An elementary function that several of the loops compute of the same i
 
 from __future__ import annotations
 
+from collections.abc import Container
 from contextlib import suppress
 from functools import partial
 
 from tirlite.analysis.facts import Facts
 from tirlite.diag import KernelError
-from tirlite.ir import Allocate, For, ForKind, IntImm, Let, Load, PrimFunc, Store, Var, statements_of, walk
+from tirlite.ir import Allocate, Buffer, For, ForKind, IntImm, Let, Load, PrimFunc, Store, Var, statements_of, walk
 from tirlite.schedules.annotate import Parallel
 from tirlite.schedules.auto.candidates import is_row
 from tirlite.schedules.auto.contraction import contractions
@@ -56,8 +57,9 @@ def _schedule(trace: Trace, row: Var, tiling: Tiling) -> bool:
     loop = trace.loop(row)
     if any(isinstance(stmt, Let) for stmt in loop.body.stmts) or not trace.facts.is_independent(loop):
         return False
-    products = {stage.var for stage in _stages(trace, row) if _is_product(stage, row)}
     own = [stmt for stmt in loop.body.stmts if isinstance(stmt, Allocate)]
+    kept = {stmt.buffer for stmt in own}
+    products = {stage.var for stage in _stages(trace, row) if _is_product(stage, row, kept)}
     # What has two axes itself, or a known size, is no row.
     is_long = any(not isinstance(extent, IntImm) for stmt in own for extent in stmt.buffer.shape)
     is_long = is_long and all(len(stmt.buffer.shape) < 2 for stmt in own)
@@ -90,10 +92,13 @@ def _alone_around(trace: Trace, row: Var) -> list[LoopName]:
     return [trace.name(each.var) for each in alone]
 
 
-def _is_product(stage: For, row: Var) -> bool:
-    """Whether a loop has one inside, and both decide what it reads that is the same for all rows."""
+def _is_product(stage: For, row: Var, own: Container[Buffer]) -> bool:
+    """Whether a loop has one inside, and both decide what it reads that is the same for all rows.
+
+    What a row has for its `own` is another one's in each.
+    """
     inside = {each.var for each in statements_of(stage, For)}
-    for load in (node for node in walk(stage) if isinstance(node, Load)):
+    for load in (node for node in walk(stage) if isinstance(node, Load) and node.buffer not in own):
         named = {node for index in load.indices for node in walk(index)}
         if len(named & inside) > 1 and row not in named:
             return True
