@@ -60,6 +60,41 @@ def test_a_row_is_a_loop_of_its_own() -> None:
     )
 
 
+def test_short_rows_are_written_out() -> None:
+    expect(
+        """
+        for i in range(n * 192):
+            y[i] = x[i] * s[i % 3] + x[i // 6]
+        """,
+        """
+        for i in range(64 * n):
+            for j in range(3):
+                y[i * 3 + j] = x[i * 3 + j] * s[j] + x[i // 2]
+        """,
+    )
+
+
+@pytest.mark.parametrize("length", [2, 3, 5, 8])
+def test_elements_that_are_repeated(length: int) -> None:
+    text = f"""
+n, m = tl.dims("n m")
+
+@tl.kernel
+def larger(x: tl.u8[n, m], c: tl.u8[{length}], y: tl.u8[{length} * n, {length} * m]):
+    for i in range({length} * n):
+        for j in range({length} * m):
+            y[i, j] = x[i // {length}, j // {length}] + c[j % {length}]
+"""
+    kernel = tl.compile(tl.parse(text))
+    c = np.arange(length, dtype=np.uint8)
+    for rows, columns in ((1, 1), (2, 7), (3, 33), (1, 100)):
+        x = np.random.default_rng(columns).integers(0, 200, (rows, columns), np.uint8)
+        y = np.zeros((length * rows, length * columns), np.uint8)
+        kernel(x, c, y)
+        wanted = x.repeat(length, axis=0).repeat(length, axis=1) + np.tile(c, columns)
+        np.testing.assert_array_equal(y, wanted)
+
+
 def test_other_numbers_are_multiples_of_the_smallest() -> None:
     expect(
         """
@@ -80,7 +115,7 @@ def test_other_numbers_are_multiples_of_the_smallest() -> None:
     "body",
     [
         "for i in range(n * 192):\n    y[i] = x[i]",
-        "for i in range(n * 192):\n    y[i] = s[i % 5]",  # short rows
+        "for i in range(n * 192):\n    y[i] = s[i % 12]",  # neither short nor long rows
         "for i in range(n * 192):\n    y[i] = s[i % 48] + s[i % 64]",
         "for i in range(n * 192):\n    y[i] = s[i % 17]",  # no whole rows
         "for i in range(1, n * 192):\n    y[i] = s[i % 64]",

@@ -14,8 +14,9 @@ from tirlite.ir.walk import statements, statements_of, walk
 from tirlite.record import record
 from tirlite.rewrite.pipeline import FactsPass
 
-# Rows of fewer elements are not worth a loop of their own.
-_LEAST = 16
+# Rows of so few elements LLVM writes out, and takes vectors of the first, of the second, and so on. Longer ones are a
+# loop of their own, from so many on.
+_MOST_WRITTEN_OUT, _LEAST = 8, 16
 _PLAIN = (ForKind.SERIAL, ForKind.PARALLEL)
 
 
@@ -23,7 +24,8 @@ _PLAIN = (ForKind.SERIAL, ForKind.PARALLEL)
 class DivideLoops(FactsPass):
     """`for i in range(n * 64)` with `i // 64` and `i % 64` inside as a loop over rows, and one over what is in a row.
 
-    `x[i] * scale[i % 64]` goes by vectors then, and what depends on the row alone is loaded once. That is done for
+    `x[i] * scale[i % 64]` goes by vectors then, and what depends on the row alone is loaded once. Short rows are written
+    out: `y[j] = x[j // 2]` stores each element twice. That is done for
     innermost loops whose iterations are independent, where the numbers that the variable is divided by are multiples of
     the smallest one, and that one divides the number of iterations. Their order stays; both are parallel where the one
     was, and does no more than store.
@@ -52,7 +54,8 @@ def _length_of_rows(loop: For) -> int:
         return 0
     divisors = set(_divisors(loop))
     length = min(divisors, default=0)
-    return 0 if length < _LEAST or any(each % length for each in divisors) or has_check(loop) else length
+    serves = 1 < length <= _MOST_WRITTEN_OUT or length >= _LEAST
+    return 0 if not serves or any(each % length for each in divisors) or has_check(loop) else length
 
 
 def _divisors(loop: For) -> Iterator[int]:
