@@ -74,6 +74,22 @@ def test_short_rows_are_written_out() -> None:
     )
 
 
+def test_what_is_left_of_a_short_row_is_a_loop_behind() -> None:
+    expect(
+        """
+        for i in range(n * 3 - 1):
+            y[i] = x[i] * s[i % 5]
+        """,
+        """
+        for i in range(max(3 * n - 1, 0) // 5):
+            for j in range(5):
+                y[i * 5 + j] = x[i * 5 + j] * s[j]
+        for i in range(max(n * 3 - 1, 0) // 5 * 5, n * 3 - 1):
+            y[i] = x[i] * s[i % 5]
+        """,
+    )
+
+
 @pytest.mark.parametrize("length", [2, 3, 5, 8])
 def test_elements_that_are_repeated(length: int) -> None:
     text = f"""
@@ -117,7 +133,8 @@ def test_other_numbers_are_multiples_of_the_smallest() -> None:
         "for i in range(n * 192):\n    y[i] = x[i]",
         "for i in range(n * 192):\n    y[i] = s[i % 12]",  # neither short nor long rows
         "for i in range(n * 192):\n    y[i] = s[i % 48] + s[i % 64]",
-        "for i in range(n * 192):\n    y[i] = s[i % 17]",  # no whole rows
+        "for i in range(n * 192):\n    y[i] = s[i % 17]",  # no whole rows, which are long
+        "for i in range(n * 192):\n    if i % 2 == 0:\n        y[i] = x[i]",  # a mask says as much
         "for i in range(1, n * 192):\n    y[i] = s[i % 64]",
         "for i in range(0, n * 192, 2):\n    y[i] = s[i % 64]",
         "for i in range(n * 192):\n    y[0] = s[i % 64]",  # in order

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tirlite.analysis.facts import Facts
 from tirlite.ir.checked import has_check
 from tirlite.ir.dtype import i64
-from tirlite.ir.expr import Add, Expr, FloorDiv, FloorMod, IntImm, Mul, Var, const
+from tirlite.ir.expr import Add, Expr, FloorDiv, FloorMod, IntImm, Load, Mul, Var, const
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.stmt import Assert, For, ForKind, Let, SeqStmt, Stmt, Store, While
 from tirlite.ir.walk import statements, statements_of, walk
@@ -24,23 +24,31 @@ _PLAIN = (ForKind.SERIAL, ForKind.PARALLEL)
 class DivideLoops(FactsPass):
     """`for i in range(n * 64)` with `i // 64` and `i % 64` inside as a loop over rows, and one over what is in a row.
 
-    `x[i] * scale[i % 64]` goes by vectors then, and what depends on the row alone is loaded once. Short rows are written
-    out: `y[j] = x[j // 2]` stores each element twice. That is done for
+    `x[i] * scale[i % 64]` goes by vectors then, and what depends on the row alone is loaded once. Short rows are
+    written out where the numbers say what is loaded: `y[j] = x[j // 2]` stores each element twice. That is done for
     innermost loops whose iterations are independent, where the numbers that the variable is divided by are multiples of
-    the smallest one, and that one divides the number of iterations. Their order stays; both are parallel where the one
-    was, and does no more than store.
+    the smallest one, and that one divides the number of iterations; what is left of a short row is a loop behind. Their
+    order stays; both are parallel where the one was, and does no more than store.
     """
 
     def rewritten(self, facts: Facts) -> PrimFunc:
         rows = {loop: length for loop in statements_of(facts.func.body, For) if (length := _length_of_rows(loop))}
-        apart = {loop for loop, length in rows.items() if is_whole(loop, length, facts) and facts.is_independent(loop)}
+        whole = {loop: is_whole(loop, length, facts) for loop, length in rows.items()}
+        parted = {loop for loop in rows if whole[loop] or (rows[loop] < _LEAST and _is_exact(loop, facts))}
+        apart = {loop for loop in parted if facts.is_independent(loop)}
         if not apart:
             return facts.func
         from tirlite.ir import rewrite
+        from tirlite.rewrite.lanes import last_whole
         from tirlite.rewrite.simplify.simplify import Simplify
 
-        def in_rows(loop: For) -> Stmt:
-            return divided(loop, rows[loop]) if loop in apart else loop
+        def in_rows(loop: For) -> Stmt | tuple[Stmt, ...]:
+            if loop not in apart:
+                return loop
+            if whole[loop]:
+                return divided(loop, rows[loop])
+            end = last_whole(loop, loop.count, rows[loop])
+            return divided(loop.replaced(stop=end), rows[loop]), loop.replaced(start=end)
 
         return Simplify()(rewrite(facts.func, {For: in_rows}))
 
@@ -54,8 +62,19 @@ def _length_of_rows(loop: For) -> int:
         return 0
     divisors = set(_divisors(loop))
     length = min(divisors, default=0)
-    serves = 1 < length <= _MOST_WRITTEN_OUT or length >= _LEAST
+    serves = length >= _LEAST or (1 < length <= _MOST_WRITTEN_OUT and _looks_up(loop))
     return 0 if not serves or any(each % length for each in divisors) or has_check(loop) else length
+
+
+def _looks_up(loop: For) -> bool:
+    """Whether a loop loads where a quotient or a remainder says: LLVM would take each lane from a place of its own.
+
+    Of what these decide in other ways, vectors take the lanes that a mask says.
+    """
+    indices = (index for node in walk(loop.body) if isinstance(node, Load) for index in node.indices)
+    return any(
+        isinstance(node, FloorDiv | FloorMod) and node.a is loop.var for index in indices for node in walk(index)
+    )
 
 
 def _divisors(loop: For) -> Iterator[int]:
@@ -69,15 +88,18 @@ def is_whole(loop: For, length: int, facts: Facts) -> bool:
     """Whether there are whole rows, and more than one."""
     if loop.values is not None:
         return len(loop.values) > length and len(loop.values) % length == 0
-    from tirlite.sizes import Proof, dims_of, prove_divides
+    from tirlite.sizes import Proof, prove_divides
+
+    size = facts.extents.size(loop.stop)
+    return size is not None and _is_exact(loop, facts) and prove_divides(length, size) is Proof.YES
+
+
+def _is_exact(loop: For, facts: Facts) -> bool:
+    """Whether the end of a loop is made of extents: products of these do not wrap around, others might."""
+    from tirlite.sizes import dims_of
 
     size, given = facts.extents.size(loop.stop), facts.extents.given
-    # Products of extents do not wrap around, others might.
-    return (
-        size is not None
-        and set(dims_of(size)) <= {given[dim] for dim in facts.func.dims}
-        and prove_divides(length, size) is Proof.YES
-    )
+    return loop.values is None and size is not None and {*dims_of(size)} <= {given[dim] for dim in facts.func.dims}
 
 
 def divided(loop: For, length: int) -> For:
