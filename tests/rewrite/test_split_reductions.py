@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf, nan
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 
 import tirlite as tl
+from tirlite.interp import interpret
 from tirlite.rewrite import CheckReductions, Normalize, SplitReductions
 
 n, m = tl.dims("n m")
@@ -520,7 +523,7 @@ def f(x: tl.u8[n], y: tl.u8[n], w: tl.i32[n], z: tl.i32[1]):
         z[0] += {operand}
 """)
     )
-    assert ("partial" not in str(tl.passes.SplitReductions()(tl.passes.Normalize()(kernel.ir)))) is is_left
+    assert ("partial" not in str(tl.passes.SplitReductions("x86-64-v3")(tl.passes.Normalize()(kernel.ir)))) is is_left
     random = np.random.default_rng(0)
     for size in (0, 1, 15, 100):
         x, y = random.integers(0, 256, (2, size)).astype(np.uint8)
@@ -528,4 +531,36 @@ def f(x: tl.u8[n], y: tl.u8[n], w: tl.i32[n], z: tl.i32[1]):
         found, wanted = np.zeros((2, 1), np.int32)
         kernel(x, y, w, found)
         kernel.interpret(x, y, w, wanted)
+        np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("loop", ["range", "tl.reduce"])
+@pytest.mark.parametrize("machine", ["x86-64-v3", "x86-64-v4"])
+def test_differences_of_bytes_are_summed_up_by_fours_where_there_are_such_dots(loop: str, machine: str) -> None:
+    source = f"""
+n, m = tl.dims("n m")
+
+@tl.kernel
+def apart(x: tl.u8[n, m], y: tl.u8[m], z: tl.i32[n]):
+    for i in range(n):
+        total = tl.i32(2147483000)
+        for j in {loop}(m):
+            total += abs(tl.i32(x[i, j]) - tl.i32(y[j]))
+        z[i] = total
+"""
+    checked = CheckReductions()(Normalize()(tl.parse(source)))
+    processor = replace(tl.Target(machine).processor, dots=("u8 s8",))
+    with patch("tirlite.rewrite.reductions.processor_called", lambda _: processor):
+        func = SplitReductions(machine)(checked)
+    assert "tl.dot(" in str(func)
+    assert "tl.dot(" not in str(SplitReductions("x86-64-v3")(checked))
+    kernel = tl.compile(tl.parse(source))
+    for size in (1, 7, 15, 16, 40, 64, 127, 200):
+        numbers = np.random.default_rng(size)
+        x = np.where(numbers.random((3, size)) < 0.5, numbers.choice((0, 255), (3, size)), 100).astype(np.uint8)
+        y, z, found = np.full(size, 255, np.uint8), np.zeros(3, np.int32), np.zeros(3, np.int32)
+        kernel(x, y, z)
+        interpret(func, {**dict(zip(func.params, (x, y, found), strict=True)), func.dims[0]: 3, func.dims[1]: size})
+        wanted = (2147483000 + (255 - x.astype(np.int64)).sum(axis=1)).astype(np.int32)
+        np.testing.assert_array_equal(z, wanted)
         np.testing.assert_array_equal(found, wanted)

@@ -1,20 +1,23 @@
 """Partials are what a reduction keeps in each lane: how they start, take values in, and are combined at the end.
 
-Of products of narrow integers half as many sums are kept: `tl.dot` adds two products of 16 bits to each.
+Of products of narrow integers half as many sums are kept: `tl.dot` adds two products of 16 bits to each. Of by how much
+bytes differ it is a quarter, where the processor adds up products of four bytes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 from tirlite.analysis.reductions import AnyUpdate, Update
 from tirlite.ir.dot import dot
-from tirlite.ir.dtype import i16, i32, i64
-from tirlite.ir.expr import Add, Broadcast, Buffer, Cast, Expr, Load, Mul, Ramp, Select, Var, const
+from tirlite.ir.dtype import i8, i16, i32, i64, u8
+from tirlite.ir.expr import Add, Broadcast, Buffer, Call, Cast, Expr, Load, Max, Min, Mul, Ramp, Select, Sub, Var, const
+from tirlite.ir.op import Op
 from tirlite.ir.stmt import Allocate, Let, Stmt, Store
 from tirlite.rewrite.lanes import Lanes
 
 _PAIR = 2
+_FOUR = 4
 
 
 class Partials:
@@ -99,10 +102,45 @@ class DotPartials(LanePartials):
         yield Store(total.buffer, total.indices, dot(total, a, b), span=self.update.store.span)
 
 
-def lane_partials(update: AnyUpdate, lanes: int) -> LanePartials:
-    """What so many iterations at a time keep."""
+class DifferencePartials(LanePartials):
+    """Partial sums of by how much bytes differ, one for each four iterations."""
+
+    def __init__(self, update: AnyUpdate, lanes: int, apart: tuple[Expr, Expr]) -> None:
+        super().__init__(update, lanes // _FOUR)
+        self.apart = apart
+
+    def taken_by(self, vectors: Lanes) -> Iterator[Stmt]:
+        values = [vectors.spread(vectors.of(each)) for each in self.apart]
+        lets = [Let(Var(name, each.dtype), each) for name, each in zip(("one", "other"), values, strict=True)]
+        yield from lets
+        a, b = (let.var for let in lets)
+        differ: Expr = Sub(Max(a, b), Min(a, b))
+        if vectors.on is not None:
+            differ = Select(vectors.on, differ, vectors.spread(const(0, u8)))
+        (total,) = self.at(ramp(0, self.lanes))
+        summed = dot(total, differ, vectors.spread(const(1, i8)))
+        yield Store(total.buffer, total.indices, summed, span=self.update.store.span)
+
+
+def lane_partials(update: AnyUpdate, lanes: int, dots: Container[str]) -> LanePartials:
+    """What so many iterations at a time keep, where the processor has these `dots`."""
     factors = factors_of(update)
-    return LanePartials(update, lanes) if factors is None else DotPartials(update, lanes, factors)
+    if factors is not None:
+        return DotPartials(update, lanes, factors)
+    apart = differences_of(update, dots)
+    return LanePartials(update, lanes) if apart is None else DifferencePartials(update, lanes, apart)
+
+
+def differences_of(update: AnyUpdate, dots: Container[str]) -> tuple[Expr, Expr] | None:
+    """The bytes, where an update adds by how much they differ to an integer of 32 bits, and `dots` serve that."""
+    if not isinstance(update, Update) or update.operation is not Add or "u8 s8" not in dots:
+        return None
+    term = update.operand
+    apart = term.args[0] if isinstance(term, Call) and term.op is Op.ABS and term.dtype == i32 else None
+    if not isinstance(apart, Sub) or not isinstance(apart.a, Cast) or not isinstance(apart.b, Cast):
+        return None
+    a, b = apart.a.value, apart.b.value
+    return (a, b) if a.dtype == b.dtype == u8 else None
 
 
 def factors_of(update: AnyUpdate) -> tuple[Expr, Expr] | None:

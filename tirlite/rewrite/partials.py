@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -34,7 +34,7 @@ from tirlite.ir.expr import (
 from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, While
 from tirlite.ir.walk import statements, statements_of, walk
 from tirlite.rewrite.affine_exprs import folded
-from tirlite.rewrite.lane_partials import LanePartials, factors_of, lane_partials, ramp
+from tirlite.rewrite.lane_partials import LanePartials, differences_of, factors_of, lane_partials, ramp
 from tirlite.rewrite.lanes import (
     Lanes,
     NotVector,
@@ -77,9 +77,8 @@ def splitting(facts: Facts, processor: Processor) -> Callable[[For], Stmt | tupl
     begun: dict[Var, _Loops] = {}
 
     def rule(loop: For) -> Stmt | tuple[Stmt, ...]:
-        if loop.kind is not ForKind.REDUCE:
-            is_serial = loop.kind is ForKind.SERIAL and loop.step == 1
-            return _whole_first(loop, processor) if is_serial and sums_differences(loop) else loop
+        if loop.kind is not ForKind.REDUCE and not (loop.kind is ForKind.SERIAL and sums_differences(loop)):
+            return loop
         if loop.var in begun:
             return (*begun[loop.var].around(loop.replaced(kind=ForKind.SERIAL)),)
         try:
@@ -104,7 +103,7 @@ def splitting(facts: Facts, processor: Processor) -> Callable[[For], Stmt | tupl
 def _split(loop: For, facts: Facts, processor: Processor) -> Stmt | tuple[Stmt, ...]:
     """A reduction as loops over vectors, and what is left. Raises NotVector."""
     updates = _updates(loop, facts)
-    if _is_left(loop, updates):
+    if _is_left(loop, updates, processor):
         raise NotVector
     inside = partial(is_inside, facts.bounds)
     if len(updates) == 1 and isinstance(updates[0], PairUpdate):
@@ -113,7 +112,7 @@ def _split(loop: For, facts: Facts, processor: Processor) -> Stmt | tuple[Stmt, 
         if (search := search_in(loop, updates[0])) is not None:
             return (*_searched(search, inside),)
     has_rest = _has_masks(loop, processor) and not _follows_stores(loop, facts)
-    return (*_Loops(loop, updates, inside, has_rest=has_rest).statements(),)
+    return (*_Loops(loop, updates, inside, has_rest=has_rest, dots=processor.dots).statements(),)
 
 
 def _whole_first(loop: For, processor: Processor) -> tuple[For, For]:
@@ -133,7 +132,7 @@ def _has_masks(loop: For, processor: Processor) -> bool:
     return processor.has_masks(min((load.buffer.dtype.bytes for load in loads), default=processor.vector_bytes))
 
 
-def _is_left(loop: For, updates: tuple[AnyUpdate, ...]) -> bool:
+def _is_left(loop: For, updates: tuple[AnyUpdate, ...], processor: Processor) -> bool:
     """Whether a reduction combines what is made of integers that are not words: LLVM computes in the narrowest type.
 
     It knows no better for what is only widened, nor for what makes dots, nor quotients.
@@ -145,11 +144,14 @@ def _is_left(loop: For, updates: tuple[AnyUpdate, ...]) -> bool:
         return False
     own = {store.buffer for update in updates for store in update.stores}
     sizes = {node.buffer.dtype.bytes for node in nodes if isinstance(node, Load) and node.buffer not in own}
-    return sizes - {_WORD} != set() and all(map(_combines_integers, updates))
+    are_integers = all(_combines_integers(update, processor.dots) for update in updates)
+    return sizes - {_WORD} != set() and are_integers
 
 
-def _combines_integers(update: AnyUpdate) -> bool:
+def _combines_integers(update: AnyUpdate, dots: Container[str]) -> bool:
     if not isinstance(update, Update) or not update.store.buffer.dtype.is_integer or factors_of(update) is not None:
+        return False
+    if differences_of(update, dots) is not None:
         return False
     value = update.operand.value if isinstance(update.operand, Cast) else None
     return not isinstance(value, Load | Var) or value.dtype.is_bool
@@ -291,7 +293,13 @@ class _Loops:
     """What one loop becomes."""
 
     def __init__(
-        self, loop: For, updates: tuple[AnyUpdate, ...], inside: Callable[[Load], bool], *, has_rest: bool = True
+        self,
+        loop: For,
+        updates: tuple[AnyUpdate, ...],
+        inside: Callable[[Load], bool],
+        *,
+        has_rest: bool = True,
+        dots: Container[str] = (),
     ) -> None:
         self.loop = loop
         self.has_rest = has_rest
@@ -307,7 +315,9 @@ class _Loops:
         results = sum(len(update.stores) for update in updates)
         self.gathers = False  # known with the rest
         self.most = self.few if is_half else max(self.few, lanes >> (results - 1).bit_length())
-        self.partials = {most: [lane_partials(update, most) for update in updates] for most in (self.most, self.few)}
+        self.partials = {
+            most: [lane_partials(update, most, dots) for update in updates] for most in (self.most, self.few)
+        }
 
     def statements(self) -> Iterator[Stmt]:
         """The loops over vectors, and what is left: a vector with lanes that are off, or a serial loop.

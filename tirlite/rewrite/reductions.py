@@ -203,10 +203,10 @@ class SplitReductions(FactsPass):
     or follow in order where they have no such form. A nest of such loops combines them once, at its own end. Of a
     loop with nothing but an update by `tl.argmax` or `tl.argmin` with the iteration as its place, the value is
     found alone, and then where it stands first. What is made of integers of other sizes than words, and combined,
-    is left to LLVM: flags, distances, counts of bits. Sums of differences of bytes take whole vectors first, serial
-    ones too. Loops with other statements than stores and lets, of other steps than 1, or with what has no vector
-    form go on in order as they are written. For functions in normal form (see `Normalize`) that `CheckReductions`
-    lets pass; the result is in it too.
+    is left to LLVM: flags, distances, counts of bits. Sums of differences of bytes, serial ones too, are dot
+    products of these with ones, or else take whole vectors first. Loops with other statements than stores and lets,
+    of other steps than 1, or with what has no vector form go on in order as they are written. For functions in
+    normal form (see `Normalize`) that `CheckReductions` lets pass; the result is in it too.
     """
 
     target: str = HOST
