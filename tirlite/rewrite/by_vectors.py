@@ -137,7 +137,9 @@ class ByVectors:
         """
         masked = self.masked(first, left, self.few)
         if masked is None:
-            return self.narrower(first, left, self.few // _PER_VECTOR) if self.has_narrow else None
+            # Loops inside are long, and would stand there once more for each width.
+            is_brief = self.has_narrow and not (self.has_masks and _has_loops(self.loop))
+            return self.narrower(first, left, self.few // _PER_VECTOR) if is_brief else None
         found = IfThenElse(GE(left, const(1, i64)), masked, span=self.loop.span)
         if self.is_alone and self.few < _MANY_LANES:
             from tirlite.ir.rewrite import substitute
