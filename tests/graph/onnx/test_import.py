@@ -163,6 +163,25 @@ def test_layers_padded_to_the_same_extents_follow_one_another() -> None:
         np.testing.assert_allclose(tl.graph.evaluate(f, x), wanted, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("padding", ["SAME_UPPER", "SAME_LOWER"])
+@pytest.mark.parametrize("groups", [1, 3])
+def test_windows_on_integers_are_padded_to_the_same_extents(padding: str, groups: int) -> None:
+    """By as much as the extents of a call ask for; weights for channels of their own and for all."""
+    how = {"auto_pad": padding, "strides": [2, 2], "group": groups}
+    names = ["x", "s", "z", "w", "s", "p", "s", "z"]
+    numbers = {"s": np.float32(0.1), "z": np.uint8(7), "p": np.int8(0)}
+    numbers["w"] = np.random.default_rng(0).integers(-9, 9, (6, 3 // groups, 3, 2)).astype(np.int8)
+    weights = [onnx.numpy_helper.from_array(np.asarray(value), name) for name, value in numbers.items()]
+    given = helper.make_tensor_value_info("x", onnx.TensorProto.UINT8, ["n", 3, "h", "w"])
+    nodes = [helper.make_node("QLinearConv", names, ["y"], **how)]
+    graph = helper.make_graph(nodes, "net", [given], [onnx.ValueInfoProto(name="y")], weights)
+    f = tl.from_onnx(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]))
+    net = tl.graph.compile(f)
+    for shape in ((1, 3, 7, 4), (2, 3, 8, 9)):
+        x = np.random.default_rng(1).integers(0, 256, shape).astype(np.uint8)
+        assert np.array_equal(net(x), tl.graph.evaluate(f, x))
+
+
 @pytest.mark.parametrize(
     ("op", "factor", "size"), [("Mul", 1.5, "n + n//2"), ("Div", 3.0, "n//3"), ("Mul", 0.75, "(3*n)//4")]
 )

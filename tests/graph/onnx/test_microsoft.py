@@ -119,7 +119,7 @@ def test_products_of_turned_matrices() -> None:
 def test_convolutions_and_products_with_activations() -> None:
     weights = {"w": normal(4, 3, 3, 3), "b": normal(4)}
     for name, numbers in (("Relu", []), ("LeakyRelu", [0.2]), ("Clip", [0.0, 1.0]), ("HardSigmoid", [0.3, 0.4])):
-        how = {"activation": name, **({"activation_params": numbers} if numbers else {})}
+        how = {"activation": name, "kernel_shape": [3, 3], **({"activation_params": numbers} if numbers else {})}
         assert_close(compared("FusedConv", ["x", "w", "b"], ["y"], {"x": normal(2, 3, 5, 7)}, weights, **how))
     weights = {"w": normal(4, 3), "b": normal(4)}
     how = {"activation": "LeakyRelu", "activation_alpha": 0.1, "transB": 1, "alpha": 0.5}

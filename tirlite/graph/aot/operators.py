@@ -14,6 +14,7 @@ from tirlite.graph.fuse.groups import Group
 from tirlite.graph.op import Attrs, Op, Sizes
 from tirlite.graph.operators.convolution import Conv
 from tirlite.graph.operators.pooling import Pool
+from tirlite.graph.operators.quantization import CONV_BYTES
 from tirlite.graph.operators.windows import pads_of
 from tirlite.graph.program import Program
 from tirlite.graph.types import TensorType, tensors
@@ -181,7 +182,10 @@ class _Own:
         attrs = call.attrs
         if not isinstance(attrs, Conv | Pool) or not attrs.same:
             return attrs
-        window = attrs.window if isinstance(attrs, Pool) else call.args[1].shape[2:]
+        if isinstance(attrs, Pool):
+            window = attrs.window
+        else:
+            window = call.args[2].shape[1:-1] if call.op is CONV_BYTES else call.args[1].shape[2:]
         extents = [self._plain(each) for each in call.args[0].shape[2:]]
         return replace(attrs, pads=pads_of(attrs, extents, [self._plain(each) for each in window]), same="")
 
