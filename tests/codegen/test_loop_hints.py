@@ -54,6 +54,11 @@ def test_terms_of_many_sums_go_one_by_one() -> None:
     assert '!{!"llvm.loop.unroll.count", i32 2}' in hints_of(_innermost(64, 8), 32)
 
 
+def test_three_or_four_terms_are_written_out_whatever_the_sums_take() -> None:
+    for terms in (3, 4):
+        assert f'!{{!"llvm.loop.unroll.count", i32 {terms}}}' in hints_of(_innermost(terms, 16), 32)
+
+
 def test_copies_of_vectors_go_several_at_a_time() -> None:
     @tl.kernel
     def copied(x: tl.f32[64, 16], y: tl.out[tl.f32[64, 16]]):

@@ -113,10 +113,14 @@ def _can_be_unrolled(stmt: For) -> bool:
 
 def _terms_at_once(stmt: For, vector_bytes: int) -> int:
     """How many iterations are written out of a loop that copies a vector, or adds to several: if there is one, a part
-    of all of them, so that none is left over. Of sums that wait for themselves that is all or one.
+    of all of them, so that none is left over. Of sums that wait for themselves that is all or one. Of a few iterations
+    it is all, whatever the sums take: each end of such a loop may be guessed wrong.
     """
-    sums = stmt.body.stmts
+    sums = [each for each in stmt.body.stmts if not isinstance(each, Let)]
     is_tile = len(sums) >= _FEWEST_SUMS and all(map(_is_sum_of_vectors, sums))
+    if is_tile and stmt.step == 1 and stmt.values is not None and _FEWEST_SUMS < len(stmt.values) <= _MOST_TERMS:
+        return len(stmt.values)
+    is_tile = is_tile and len(sums) == len(stmt.body.stmts)
     if stmt.step != 1 or not (is_tile or (len(sums) == 1 and _is_copy(sums[0]))):
         return 1
     held = sum(each.value.dtype.bytes for each in sums if isinstance(each, Store))
