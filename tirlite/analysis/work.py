@@ -1,4 +1,4 @@
-"""Tells loops with much to do in each iteration, and parallel ones that go to several workers.
+"""Tells loops with much to do in each iteration, nests over whole rows, and parallel loops that go to several workers.
 
 That is asked before anything is loaded that could make use of it.
 """
@@ -27,6 +27,10 @@ _WRITTEN_OUT = 64
 MOST_LANES = 64
 # Loops that may run over some of their iterations alone.
 _COUNTED = (ForKind.SERIAL, ForKind.PARALLEL, ForKind.REDUCE)
+
+# What a nest over whole rows is made of.
+_IN_ORDER = (ForKind.SERIAL, ForKind.PARALLEL)
+_IN_A_ROW = (Store, Let, IfThenElse, Allocate, SeqStmt)
 
 # What most programs are made of, and what is not a loop.
 _LEAVES: frozenset[type[Stmt]] = frozenset((Allocate, Store))
@@ -356,3 +360,58 @@ def factor_of(product: Mul, var: Var) -> int:
     if isinstance(a, IntImm):
         a, b = b, a
     return b.value if a is var and isinstance(b, IntImm) else 1
+
+
+def whole_rows(loop: For) -> list[For]:
+    """A loop and those inside that go with it, the innermost last; the loop alone where rows are not whole.
+
+    Rows are whole of which a nest goes over all elements: these lie one behind the other.
+    """
+    nest = [loop]
+    while len(nest[-1].body.stmts) == 1 and isinstance(inner := nest[-1].body.stmts[0], For):
+        nest.append(inner)
+    inside = nest[1:]
+    if loop.step != 1 or not inside or not all(isinstance(stmt, _IN_A_ROW) for stmt in statements(nest[-1].body)):
+        return [loop]
+    is_plain = all(each.kind in _IN_ORDER and each.step == 1 and _is_zero(each.start) for each in inside)
+    return nest if is_plain and _goes_through(nest) else [loop]
+
+
+def _goes_through(nest: list[For]) -> bool:
+    """Whether a nest asks for its variables only to go through rows of arrays, and does so."""
+    counted = {loop.var for loop in nest}
+    goes = False
+    todo: list[Node] = [*nest[-1].body.stmts]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, Load | Store) and any(part in counted for index in node.indices for part in walk(index)):
+            if not _is_whole(node, nest, counted):
+                return False
+            goes = True
+            todo += (node.value,) if isinstance(node, Store) else ()
+        elif node in counted:
+            return False
+        else:
+            todo += node.children()
+    return goes
+
+
+def _is_whole(node: Load | Store, nest: list[For], counted: set[Var]) -> bool:
+    """Whether the last axes of an access are those of a nest, of which all but the first go from end to end."""
+    from tirlite.ir.equal import are_equal
+
+    buffer, first = node.buffer, len(node.indices) - len(nest)
+    if first < 0 or buffer.dtype.lanes > 1 or buffer.strides or buffer.volatile:
+        return False
+    outermost, *inner = node.indices[first:]
+    if not all(index is loop.var for index, loop in zip(inner, nest[1:], strict=True)):
+        return False
+    others = counted - {nest[0].var}
+    moves = moved_by(outermost, nest[0].var) == 1 and not any(part in others for part in walk(outermost))
+    is_steady = not any(part in counted for index in node.indices[:first] for part in walk(index))
+    extents = tuple(buffer.shape[first + 1 :])
+    return moves and is_steady and are_equal(extents, tuple(loop.stop for loop in nest[1:]))
+
+
+def _is_zero(start: Node) -> bool:
+    return getattr(start, "value", None) == 0

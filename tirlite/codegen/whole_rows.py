@@ -7,7 +7,7 @@ short rows are.
 
 from __future__ import annotations
 
-from tirlite.analysis.whole_rows import whole_rows
+from tirlite.analysis.work import whole_rows
 from tirlite.codegen.expressions import Expressions
 from tirlite.codegen.llvm.values import Value, integer
 from tirlite.ir.stmt import For

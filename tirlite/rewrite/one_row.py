@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial, reduce
 
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.whole_rows import whole_rows
-from tirlite.analysis.work import has_much_to_do
+from tirlite.analysis.work import has_much_to_do, whole_rows
 from tirlite.ir.dtype import i64
 from tirlite.ir.expr import Add, Buffer, Expr, IntImm, Load, Mul, Var, const
 from tirlite.ir.node import Node

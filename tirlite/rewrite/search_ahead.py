@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from tirlite.analysis.whole_rows import whole_rows
+from tirlite.analysis.work import whole_rows
 from tirlite.ir.checked import has_check
 from tirlite.ir.dtype import bool_, i64
 from tirlite.ir.equal import structural_equal
