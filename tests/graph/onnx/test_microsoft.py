@@ -192,7 +192,7 @@ def test_channels_may_stand_last() -> None:
     pool = {"kernel_shape": [3, 3], "strides": [2, 2]}
     convolved = ["a", "as", "az", "w", "ws", "wz", "cs", "cz"]
     found = [
-        *compared("QLinearConv", convolved, ["y"], given, weights, pads=[1, 1, 1, 1], **how),
+        *compared("QLinearConv", convolved, ["y"], given, weights, kernel_shape=[3, 3], pads=[1, 1, 1, 1], **how),
         *compared("QLinearAveragePool", ["a", "as", "az", "cs", "cz"], ["y"], given, weights, **pool, **how),
         *compared("QLinearGlobalAveragePool", ["a", "as", "az", "cs", "cz"], ["y"], given, weights, **how),
         *compared("NhwcMaxPool", ["a"], ["y"], given, **pool),

@@ -76,6 +76,10 @@ SHAPE = node("Shape", ["x"], ["s"])
             model([node("Add", ["x", "y"], ["v"]), node("Abs", ["v"], ["w"]), node("Neg", ["w"], ["y"])]),
             r"(?s)v = Add\(x, y\).*used here.*y = Neg\(w\).*computed here.*must not depend on themselves",
         ),
+        (
+            model([node("Conv", ["x", "w"], ["y"], kernel_shape=[3, 3])], x=[1, 2, 9, 9], w=[4, 2, 5, 5]),
+            r"y = Conv\(x, w\)`: its kernel_shape is \[3, 3\], and its weights are f32\[4, 2, 5, 5\]",
+        ),
         (model([node("Range", ["x", "x", "z"], ["y"])], None, floats("z", 0), x=[]), "step is 0"),
         (model([node("Reshape", ["x", "a"], ["y"])], None, constant("a", 0, 0, -1), x=["n", 0]), "-1 stands beside"),
         (model([node("Einsum", ["x"], ["y"], equation="1->1")]), "equation '1->1' has something else than letters"),

@@ -15,7 +15,7 @@ from tirlite.graph.operators.convolution import Conv, ConvTranspose
 from tirlite.graph.operators.pooling import Pool
 from tirlite.graph.operators.windows import pads_of
 from tirlite.record import replace
-from tirlite.sizes import Size, is_at_most, maximum
+from tirlite.sizes import Proof, Size, is_at_most, maximum, prove_eq
 
 C = TypeVar("C", Conv, Pool)
 
@@ -50,10 +50,13 @@ def _known(attrs: C, node: Node, window: Sequence[Size]) -> C:
 
 def conv_attrs(node: Node, weight: Expr) -> Conv:
     """The attributes of a convolution of the first operand with this weight."""
-    axes = _spatial(node)
+    axes, window = _spatial(node), weight.shape[2:]
+    told = node.integers("kernel_shape") or window
+    if len(told) != len(window) or any(prove_eq(*pair) is Proof.NO for pair in zip(told, window, strict=True)):
+        raise Unsupported(f"its kernel_shape is {list(told)}, and its weights are {weight.type}")
     strides, dilations = _steps(node, "strides", axes), _steps(node, "dilations", axes)
     pads, same = _pads(node, axes)
-    return _known(Conv(strides, pads, dilations, node.integer("group", 1), same=same), node, weight.shape[2:])
+    return _known(Conv(strides, pads, dilations, node.integer("group", 1), same=same), node, window)
 
 
 def _conv(t: Translation, node: Node) -> Expr:

@@ -151,7 +151,6 @@ def _single(importer: Importer, t: Translation, node: Node) -> Expr:
 
 
 def _fused_conv(t: Translation, node: Node) -> Expr:
-    node.integers("kernel_shape")  # the weights tell it
     made = _single(CONVOLUTION["Conv"], t, replace(node, operands=node.operands[:3]))
     other = node.maybe(3)
     return _activated(t, node, made if other is None else t.b.add(made, other), node.numbers("activation_params") or ())
