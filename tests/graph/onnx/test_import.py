@@ -455,7 +455,8 @@ def test_divisions_of_what_may_be_negative_go_towards_zero() -> None:
 def test_operands_that_contradict_each_other_are_told_with_their_node() -> None:
     weights = [onnx.numpy_helper.from_array(np.ones(shape, np.float32), name) for name, shape in (("w", 4), ("r", 4))]
     node = helper.make_node("LSTM", ["x", "w", "r"], ["y"], hidden_size=4)
-    with pytest.raises(tl.GraphError, match=r"(?s)node 1: `y = LSTM\(x, w, r\)`: it is malformed") as caught:
+    told = r"(?s)node 1: `y = LSTM\(x, w, r\)`: its weights are f32\[4\], and must be f32\[1, 16, 4\]"
+    with pytest.raises(tl.GraphError, match=told) as caught:
         tl.from_onnx(model([node], {"x": [3, 1, 4]}, ["y"], *weights))
     assert caught.value.code == "onnx-unsupported"
 

@@ -77,6 +77,10 @@ SHAPE = node("Shape", ["x"], ["s"])
             r"(?s)v = Add\(x, y\).*used here.*y = Neg\(w\).*computed here.*must not depend on themselves",
         ),
         (
+            model([node("GRU", ["x", "w", "r"], ["y"], hidden_size=5)], x=[7, 2, 4], w=[1, 15, 4], r=[1, 15, 6]),
+            r"y = GRU\(x, w, r\)`: its weights of the state are f32\[1, 15, 6\], and must be f32\[1, 15, 5\]",
+        ),
+        (
             model([node("Conv", ["x", "w"], ["y"], kernel_shape=[3, 3])], x=[1, 2, 9, 9], w=[4, 2, 5, 5]),
             r"y = Conv\(x, w\)`: its kernel_shape is \[3, 3\], and its weights are f32\[4, 2, 5, 5\]",
         ),

@@ -14,7 +14,7 @@ from tirlite.graph.onnx.importers.selection import backwards
 from tirlite.graph.onnx.node import Node, Unsupported
 from tirlite.graph.onnx.translation import Importer, Translation
 from tirlite.record import record
-from tirlite.sizes import Size
+from tirlite.sizes import Proof, Size, prove_eq
 
 # More steps than these are not written out, each a copy of the cell.
 _MOST_STEPS = 16
@@ -193,13 +193,14 @@ def _layer(states: int, defaults: tuple[str, ...], step: Step) -> Importer:
             raise Unsupported(f"its input has {rank} axes, and must have 3")
         if node.integer("layout"):
             x = t.b.transpose(x, (1, 0, 2))
-        ways, size = ways_of(node), recurrence.shape[2]
+        ways, size = ways_of(node), node.integer("hidden_size") or recurrence.shape[-1]
         columns = _GATES[node.op] * size
-        weights, recurrence = (shaped(t, each, (len(ways), columns, each.shape[2])) for each in (weights, recurrence))
-        bias = None if bias is None else shaped(t, bias, (len(ways), 2 * columns))
+        weights = shaped(t, weights, (len(ways), columns, x.shape[2]), "its weights")
+        recurrence = shaped(t, recurrence, (len(ways), columns, size), "its weights of the state")
+        bias = None if bias is None else shaped(t, bias, (len(ways), 2 * columns), "its biases")
         time, batch, _ = x.shape
         lengths = lengths_of(node, time)
-        lengths = None if lengths is None else shaped(t, lengths, (batch,))
+        lengths = None if lengths is None else shaped(t, lengths, (batch,), "its lengths")
         sums, other = t.b.matmul(x, t.b.transpose(t.b.reshape(weights, (-1, weights.shape[2])))), None
         if bias is not None:
             own, other = t.b.split(bias, 2, 1)
@@ -213,7 +214,7 @@ def _layer(states: int, defaults: tuple[str, ...], step: Step) -> Importer:
             _plain_weights(t, part_of(t, turned, place), None if other is None else part_of(t, other, place))
             for place in range(len(ways))
         ]
-        start = [shaped(t, each, shape) for each in start]
+        start = [shaped(t, each, shape, "its states") for each in start]
         return results(t, node, by_steps(t, node, defaults, sums, each_way, start, lengths, ways), lengths)
 
     return importer
@@ -247,8 +248,10 @@ def by_steps(
     )
 
 
-def shaped(t: Translation, x: Expr, shape: Sequence[Size]) -> Expr:
-    """x, each of whose extents must be the one here."""
+def shaped(t: Translation, x: Expr, shape: Sequence[Size], what: str) -> Expr:
+    """x, each of whose extents must be the one here. Raises Unsupported where one never is, saying `what` x is."""
+    if len(x.shape) != len(shape) or any(prove_eq(*pair) is Proof.NO for pair in zip(x.shape, shape, strict=True)):
+        raise Unsupported(f"{what} are {x.type}, and must be {x.dtype}[{', '.join(map(str, shape))}]")
     for axis, (extent, wanted) in enumerate(zip(x.shape, shape, strict=True)):
         if not is_equal(extent, wanted):
             x = t.b.assume(x, (*x.shape[:axis], wanted, *x.shape[axis + 1 :]))
@@ -294,7 +297,8 @@ def _peepholes(t: Translation, node: Node, place: int, size: Size) -> list[Expr]
     """The weights of the cell in the gates that write, read and keep."""
     if not _has_peepholes(node):
         return None
-    return list(t.b.split(part_of(t, shaped(t, node.x(7), (len(ways_of(node)), 3 * size)), place), 3))
+    weights = shaped(t, node.x(7), (len(ways_of(node)), 3 * size), "its peepholes")
+    return list(t.b.split(part_of(t, weights, place), 3))
 
 
 def lengths_of(node: Node, time: Size) -> Expr | None:
