@@ -100,3 +100,33 @@ def test_assertions_of_elements_fail_at_the_first(size: int) -> None:
                     told.append((str(error).splitlines()[0], y.tolist()))
             assert told[0] == told[1] == told[2], (name, place)
             assert bool(told[0][0]) == (name is not None)
+
+
+@pytest.mark.parametrize("condition", ["x[i, j] >= i", "x[i, 0] <= x[i, j]", "x[i, j] >= 0"])
+@pytest.mark.parametrize("columns", ["m", "m - 1"])
+def test_assertions_in_nests_whose_rows_are_told_apart(condition: str, columns: str) -> None:
+    """Those of whole rows go as one; others of each row by itself."""
+    kernel = tl.compile(
+        tl.parse(f"""
+n, m = tl.dims("n m")
+
+@tl.kernel
+def f(x: tl.i32[n, m], y: tl.i32[n]):
+    for i in range(n):
+        for j in range({columns}):
+            assert {condition}, "too small"
+    for i in range(n):
+        y[i] = 1
+""")
+    )
+    for rows, length in ((1, 3), (3, 7), (2, 100)):
+        x, y = np.full((rows, length), 5, np.int32), np.zeros(rows, np.int32)
+        kernel(x, y)
+        assert y.all()
+        x[-1, -2] = -1
+        told = []
+        for run in (kernel, kernel.interpret):
+            with pytest.raises(tl.KernelAssertionError) as caught:
+                run(x, y)
+            told.append(str(caught.value))
+        assert told[0] == told[1]

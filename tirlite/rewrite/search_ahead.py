@@ -111,7 +111,8 @@ def _asserted_of_rows(nest: Sequence[For], stmt: Assert, params: Iterable[Buffer
     for loop in reversed(nest):
         test = loop.replaced(body=SeqStmt((test,)))
     assert isinstance(test, For)
-    found = as_one_row(whole_rows(test), params)
+    rows = whole_rows(test)
+    found = as_one_row(rows, params) if len(rows) == len(nest) else None
     if found is None:
         return None
     row, flat = found
