@@ -1,7 +1,7 @@
 """Partials are what a reduction keeps in each lane: how they start, take values in, and are combined at the end.
 
-Of products of narrow integers half as many sums are kept: `tl.dot` adds two products of 16 bits to each. Of by how much
-bytes differ it is a quarter, where the processor adds up products of four bytes.
+Of products of narrow integers half as many sums are kept: `tl.dot` adds two products of 16 bits to each. Of differences
+of bytes a quarter of them are, where the processor adds up products of four bytes.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class DotPartials(LanePartials):
 
 
 class DifferencePartials(LanePartials):
-    """Partial sums of by how much bytes differ, one for each four iterations."""
+    """Partial sums of absolute differences of bytes, one for each four iterations."""
 
     def __init__(self, update: AnyUpdate, lanes: int, apart: tuple[Expr, Expr]) -> None:
         super().__init__(update, lanes // _FOUR)
