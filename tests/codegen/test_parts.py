@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from llvmlite import binding as llvm
 
 import tirlite as tl
-from tirlite.codegen import Effort, compile_module, compile_text, lower, parts
+from tirlite.codegen import Effort, SideBySide, compile_module, compile_text, lower, parts
 from tirlite.codegen.llvm.machine import ADDRESSES, compiled, new_machine
 from tirlite.codegen.llvm.text import Extent
 from tirlite.codegen.lower import Lowered
@@ -231,3 +232,12 @@ def test_what_others_compile_is_as_it_was_after_a_network() -> None:
     with ADDRESSES.worked_over(are=False), ADDRESSES.worked_over(are=False):
         assert assembly() != before
     assert assembly() == before
+
+
+def test_modules_are_loaded_while_parts_are_compiled_and_none_that_is_missing_stops_that() -> None:
+    before = {*threading.enumerate()}
+    with SideBySide() as beside:
+        beside.load(("tirlite.no_such_module", "json"))
+        made = beside.finished(lower(square.ir).parts)
+    assert {*threading.enumerate()} <= before
+    assert made.objects == compile_module(lower(square.ir)).objects

@@ -40,6 +40,10 @@ if TYPE_CHECKING:
     Array: TypeAlias = npt.NDArray[Any]
 
 
+# What is needed when LLVM is done, and loaded while it works.
+_LINKING = ("tirlite.runtime.artifact.build", "tirlite.runtime.artifact.load", "tirlite.runtime.executable", "mmap")
+
+
 class ForeignTarget(Message):
     """A kernel is called that was compiled for another machine than this one.
 
@@ -182,10 +186,10 @@ class Version:
 
         Raises what `Executable.run` does.
         """
-        from tirlite.runtime.executable import Outcome
-
         self.served = version = self._serving(binding)
         found = version.executable.run(binding, version)
+        from tirlite.runtime.executable import Outcome  # loaded while LLVM was at work
+
         if found is Outcome.ELSEWHERE and version._part is not None and self.branches is not None:
             self.served = version = self.branches[1 - version._part[1]]
             found = version.executable.run(binding, version)
@@ -319,6 +323,7 @@ class Version:
 
                 load_beside()
             parts = self.lowered.parts
+            beside.load(_LINKING)
             code = beside.finished(parts)
         self.stages += code.seconds.items()
         if not code.effort.vectorizes:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import sys
+from _thread import LockType, allocate_lock, start_new_thread
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from importlib import import_module
 from sys import getswitchinterval, setswitchinterval
 from threading import Thread
 from time import perf_counter
@@ -57,6 +60,7 @@ class SideBySide:
         self._made: dict[str, Compiled] = {}
         self._failures: list[BaseException] = []
         self._threads: list[Thread] = []
+        self._loading: LockType | None = None  # held until modules are loaded
         self._settings = ExitStack()
 
     @cached_property
@@ -74,6 +78,8 @@ class SideBySide:
     def __exit__(self, *error: object) -> None:
         self._failures += [each for each in error if isinstance(each, BaseException)]
         self._joined()
+        if self._loading is not None:
+            self._loading.acquire()
         self._settings.close()
 
     def begin(self, part: Part) -> None:
@@ -87,6 +93,25 @@ class SideBySide:
         if len(self._threads) < processors() - 1:
             self._threads.append(Thread(target=self._work_beside))
             self._threads[-1].start()
+
+    def load(self, modules: Collection[str]) -> None:
+        """Has another thread load modules while LLVM is at work; where that fails, who needs them is told."""
+
+        loading = allocate_lock()
+
+        def load() -> None:
+            try:
+                with suppress(Exception):
+                    for each in modules:
+                        import_module(each)
+            finally:
+                loading.release()
+
+        if processors() > 1 and any(each not in sys.modules for each in modules):
+            loading.acquire()
+            # `Thread.start` would wait until there is a processor for the thread, and LLVM with it.
+            start_new_thread(load, ())
+            self._loading = loading
 
     def finished(self, parts: Sequence[Part]) -> ObjectCode:
         """The objects of all parts; those that no thread has begun are shared out now, the longest first."""
