@@ -153,6 +153,10 @@ def test_panels_of_windows_are_wide_where_rows_of_tiles_are_and_workers_end_toge
     np.testing.assert_allclose(compile(function)(x), evaluate(function, x), rtol=0, atol=1e-3)
 
 
+def test_an_image_that_would_take_much_storage_is_not_copied_for_windows() -> None:
+    assert "panels" not in str(compile(grouped(136, 1, 64), target=tl.Target("x86-64-v4")).ir)
+
+
 @pytest.mark.parametrize("target", ["x86-64-v3", "x86-64-v4"])
 @pytest.mark.parametrize(("groups", "outputs"), [(1, 64), (1, 208), (1, 72), (4, 16)])
 def test_points_of_which_some_are_left_out_go_by_the_panels_that_are_whole(
