@@ -2,8 +2,8 @@
 
 Weights are read once at each call of a network, from memory. Several tiles of sums go through the same ones in turn:
 the first waits for them, and the others find them in a cache, so that what a processor fetches ahead by itself comes
-too late for the one and is of no use to the others. Asked for some pages ahead, weights come while products are summed
-up. Convolutions of 128 channels at 14 x 14 by Winograd took two thirds of the time so, with weights for 24 MB.
+too late for the one and is of no use to the others. Asked for a page ahead, weights come while products are summed
+up: a chain of convolutions of 128 channels at 14 x 14 by Winograd, with 24 MB of weights, took two thirds of the time.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def rows_ahead(body: SeqStmt, processor: Processor) -> dict[For, list[Load]]:
 
 
 def ask(values: Expressions, row: Load) -> None:
-    """Asks for what lies some pages behind the beginning of a row, as many bytes as that has."""
+    """Asks for what lies a page behind the beginning of a row, as many bytes as that has."""
     out, place = values.out, values.environment.places[row.buffer]
     begin = run(values.address(place, (*row.indices[:-1], IntImm(i64, 0))))
     name = "llvm.prefetch.p0"
