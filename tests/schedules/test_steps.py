@@ -283,6 +283,8 @@ def test_loops_that_descend_are_not_fused() -> None:
         (lambda s: s.tile([("j", 8)]), r"tile\(\) takes a Mapping, and is given a list"),
         (lambda s: s.specialize("j", ["j"]), r"specialize\(\) takes a Mapping, and is given a list"),
         (lambda s: s.pack("x", at="j", axes=3), r"pack\(\) takes an Iterable, and is given an int"),
+        (lambda s: s.for_large(0, print), r"for_large\(0, large\)` does not fit: it takes a number of bytes from 1"),
+        (lambda s: s.pack("x", at="i", axes=["j"], whole=0), r"`whole` is 1 or more"),
         (lambda s: s.for_large(10, None), r"for_large\(\) takes a Callable, and is given a NoneType"),
         (lambda s: s.loop("j", 0.5), r"loop\(\) takes an int, and is given a float"),
         (lambda s: s.buffer(3), r"buffer\(\) takes a str, and is given an int"),
@@ -295,6 +297,19 @@ def test_what_a_step_does_not_take_is_named(step: Callable[[tl.Schedule], None],
         step(s)
     s.split("j", np.int64(8))
     assert "range(0, m - 1, 8)" in str(s.func)
+    assert str(s).endswith("s.split('j', 8)")
+
+
+def test_passes_of_ones_own_print_by_their_names() -> None:
+    def looked_at(func: tl.PrimFunc) -> tl.PrimFunc:
+        return func
+
+    s = tl.schedule(running)
+    s.apply(looked_at)
+    assert str(s).endswith("\ns.apply(looked_at)")
+    seen: list[str] = []
+    tl.compile(running, schedule=s, observers=[lambda step: seen.append(step.name)])(*np.zeros((2, 3, 3), "f"))
+    assert "looked_at" in seen
 
 
 @pytest.mark.parametrize("names", [("i", "i"), ("j", "i", "j")])

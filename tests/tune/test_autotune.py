@@ -174,6 +174,17 @@ def test_an_interrupt_returns_the_best_so_far_or_goes_through_where_nothing_was_
         Tuning(turned, (X,), 9, 1e6, watch=Watch(watch.now, interrupted)).best([rowwise, columnwise])
 
 
+@pytest.mark.parametrize("space", ["auto", 5, rowwise, tl.schedule(turned)])
+def test_a_space_is_a_list(space: object) -> None:
+    with pytest.raises(tl.CallValueError, match="a tuning cannot have space="):
+        tl.autotune(turned, X, space=space)  # type: ignore[arg-type]
+
+
+def test_what_schedule_does_not_take_is_refused() -> None:
+    found = tuned(turned, X, space=["auto", 1, "fast"])
+    assert [reason.rpartition(" ")[2] for reason in found.refused] == ["1", "'fast'"]
+
+
 class Wrong:
     """A pass that no schedule has: it stores something else."""
 

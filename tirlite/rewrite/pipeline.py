@@ -7,6 +7,8 @@ from time import perf_counter
 from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias
 
 from tirlite.analysis.facts import Facts
+from tirlite.diag import CallTypeError, Message
+from tirlite.diag.message import an
 from tirlite.gate import GATE
 from tirlite.ir import PrimFunc
 from tirlite.ir.demand import of_prim_func, pass_call
@@ -19,8 +21,22 @@ if TYPE_CHECKING:
     from tirlite.rewrite.storage.shape_rewrite import ByShape
 
 
+class PassResult(Message):
+    """A pass of one's own returned something other than a function of the IR.
+
+    Example: `tl.compile(f, passes=[my_pass])`, where `my_pass` has no `return`.
+    Fix: Return the function that it was given, or another one that does the same.
+    """
+
+    raises = CallTypeError
+    title = "the pass {name} returned {given}, and must return a PrimFunc"
+
+
 class Pass(Protocol):
-    """A rewrite PrimFunc -> PrimFunc with a name: a small frozen dataclass whose fields are its options."""
+    """A rewrite PrimFunc -> PrimFunc with a name: a small frozen dataclass whose fields are its options.
+
+    A plain function is taken too, by the name that it was defined with.
+    """
 
     @property
     def name(self) -> str: ...
@@ -111,7 +127,7 @@ def run_pipeline(func: PrimFunc, passes: Iterable[Pass], observers: Iterable[Obs
         with collection_paused():
             made = _made(each, facts)
             seconds = perf_counter() - start
-            step = Step(number, each.name, facts.func, made.func, seconds, made.plan, made.limits)
+            step = Step(number, _name(each), facts.func, made.func, seconds, made.plan, made.limits)
             # What was known of the function before is freed here, not walked over by the collector first.
             facts = made.facts_after(facts)
         with GATE.outside():
@@ -126,7 +142,16 @@ def after(each: Pass, facts: Facts) -> Facts:
 
 
 def _made(each: Pass, facts: Facts) -> Rewritten:
-    return each.on(facts) if isinstance(each, FactsPass) else Rewritten(each(facts.func))
+    if isinstance(each, FactsPass):
+        return each.on(facts)
+    func = each(facts.func)
+    if not isinstance(func, PrimFunc):
+        raise PassResult(_name(each), an(type(func).__name__)).error()
+    return Rewritten(func)
+
+
+def _name(each: Pass) -> str:
+    return getattr(each, "name", getattr(each, "__name__", type(each).__name__))
 
 
 @record

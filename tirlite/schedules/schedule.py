@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
+from numbers import Integral
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from tirlite.analysis.facts import Facts
 from tirlite.diag import boundary
 from tirlite.diag.message import demand_kind
 from tirlite.ir import Buffer, PrimFunc
 from tirlite.ir.demand import demand_prim_func
+from tirlite.ir.dtype import i64
 from tirlite.late import LateModule
 from tirlite.rewrite.forms import Limits
 from tirlite.rewrite.normalize import Normalize
-from tirlite.rewrite.pipeline import ForSizes
+from tirlite.rewrite.pipeline import ForSizes, after
 from tirlite.schedules.handle import BufferHandle, BufferName, LoopHandle, LoopName, buffer_named, loop_named, name_of
-from tirlite.schedules.step import Step
+from tirlite.schedules.step import Step, does_not_fit, plain
 
 if TYPE_CHECKING:
     from tirlite.rewrite.pipeline import Pass
@@ -61,6 +64,8 @@ else:  # a schedule takes few of the steps that there are
 
 
 K = TypeVar("K")
+
+_LIMITS = {"large": "large_from", "small": "small_below"}
 
 
 class HasIr(Protocol):
@@ -115,7 +120,8 @@ class Schedule:
         """Applies a step, or any other pass."""
         with boundary:
             demand_kind("apply", step, Callable)  # type: ignore[arg-type]
-            self._func = step(self._func)
+            step = plain(step) if isinstance(step, Step) else step
+            self._func = after(step, Facts(self._func)).func
         self.steps = (*self.steps, step)
 
     def loop(self, path: str, place: int | None = None) -> LoopHandle:
@@ -296,16 +302,19 @@ class Schedule:
 
     def for_large(self, least: int, author: Callable[[Schedule], object]) -> None:
         """Takes the steps of `author` in the place of these in calls whose arrays have so many bytes or more in all."""
-        self._for_sizes("for_large", least, author, Limits(large_from=least))
+        self._for_sizes("large", least, author)
 
     def for_small(self, below: int, author: Callable[[Schedule], object]) -> None:
         """Takes the steps of `author` in the place of these in calls whose arrays have fewer bytes in all."""
-        self._for_sizes("for_small", below, author, Limits(small_below=below))
+        self._for_sizes("small", below, author)
 
-    def _for_sizes(self, method: str, given: int, author: Callable[[Schedule], object], limits: Limits) -> None:
+    def _for_sizes(self, size: str, given: int, author: Callable[[Schedule], object]) -> None:
         with boundary:
-            demand_kind(method, given, int)
-            demand_kind(method, author, Callable)  # type: ignore[arg-type]
+            demand_kind(f"for_{size}", given, Integral)
+            demand_kind(f"for_{size}", author, Callable)  # type: ignore[arg-type]
+            if not 0 < given <= i64.max:
+                raise does_not_fit(f"s.for_{size}({given}, {size})", "it takes a number of bytes from 1 to 2**63 - 1")
+            limits = Limits(**{_LIMITS[size]: int(given)})
             self.apply(ForSizes(limits, Schedule.by(author, self._written).steps))
 
     def _name(self, buffer: Buffer | str) -> BufferName:
@@ -342,14 +351,18 @@ def _text(step: Pass) -> str:
     if isinstance(step, ForSizes):
         size = "large" if step.limits.large_from else "small"
         steps = [f"    {line}" for each in step.steps for line in _text(each).split("\n")]
-        limit = step.limits.large_from or step.limits.small_below
+        limit = getattr(step.limits, _LIMITS[size])
         return "\n".join((f"def {size}(s):", *steps, f"s.for_{size}({limit}, {size})"))
     if isinstance(step, Step):
         return str(step)
+    kind = type(step)
+    if not hasattr(kind, "__dataclass_fields__"):
+        return f"s.apply({getattr(step, '__name__', f'{kind.__name__}()')})"
     # What the option `target` says, and the version that a call asks for, are no choices of a schedule.
     own = [each for each in fields(step) if each.name not in ("name", "form", "target")]  # type: ignore[arg-type]
     given = [f"{each.name}={value!r}" for each in own if (value := getattr(step, each.name)) != each.default]
-    return f"s.apply(tl.passes.{type(step).__name__}({', '.join(given)}))"
+    home = "tl.passes." if kind.__module__.startswith("tirlite.") else ""
+    return f"s.apply({home}{kind.__name__}({', '.join(given)}))"
 
 
 def schedule(kernel: PrimFunc | HasIr) -> Schedule:

@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from numbers import Integral
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
+
+import numpy as np
 
 from tirlite.analysis.facts import Facts
 from tirlite.diag import KernelError, Message
@@ -15,13 +17,11 @@ from tirlite.ir.expr import Var
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.rewrite import substitute
 from tirlite.ir.stmt import For, Stmt
+from tirlite.record import replace
 from tirlite.rewrite.normalize import exchanged
 from tirlite.rewrite.pipeline import FactsPass, Rewritten
 from tirlite.schedules.handle import BufferHandle, LoopHandle
 from tirlite.schedules.loop_facts import is_steady
-
-if TYPE_CHECKING:
-    pass
 
 
 class Step(FactsPass):
@@ -62,6 +62,22 @@ class Step(FactsPass):
             if kinds <= _TAKEN.keys() and not all(_is_taken(leaf, kinds) for leaf in leaves):
                 words = " or ".join(text for kind, (_, text) in _TAKEN.items() if kind in kinds and text)
                 raise does_not_fit(self, f"`{each.name}` takes {words}")
+            if each.name == "whole" and given < 1:
+                raise does_not_fit(self, "`whole` is 1 or more")
+
+
+def plain(step: Step) -> Step:
+    """The step with NumPy's integers as those of Python, which print as they are read again and do not wrap around."""
+    given = {each.name: getattr(step, each.name) for each in fields(step)}  # type: ignore[arg-type]
+    changed = {name: made for name, value in given.items() if (made := _plain(value)) is not value}
+    return replace(step, **changed) if changed else step  # type: ignore[type-var]
+
+
+def _plain(value: object) -> object:
+    if not isinstance(value, tuple):
+        return int(value) if isinstance(value, np.integer) else value
+    made = tuple(map(_plain, value))
+    return value if all(new is old for new, old in zip(made, value, strict=True)) else made
 
 
 _WORD = re.compile(r"\w+")

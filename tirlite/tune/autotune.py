@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
+import numpy as np
+
 from tirlite.diag import CallTypeError, CallValueError, Message, TirliteError, boundary
 from tirlite.diag.message import an
 from tirlite.driver import Kernel
@@ -51,7 +53,7 @@ class BadTuning(Message):
 
     raises = CallValueError
     title = "a tuning cannot have {what}={value}"
-    help = "rounds are a whole number from 1 on, seconds a number from 0 on"
+    help = "rounds are a whole number from 1 on, seconds a number from 0 on, the space is a list of schedules"
 
 
 class NothingTuned(Message):
@@ -124,10 +126,12 @@ def autotune(
     with boundary:
         if not isinstance(kernel, Kernel):
             raise NotTuned(an(type(kernel).__name__)).error()
-        if not isinstance(rounds, int) or rounds < 1:
+        if not isinstance(rounds, int | np.integer) or rounds < 1:
             raise BadTuning("rounds", shown(rounds)).error()
-        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds >= 0:
+        if isinstance(seconds, bool) or not isinstance(seconds, int | float | np.number) or not seconds >= 0:
             raise BadTuning("seconds", shown(seconds)).error()
+        if isinstance(space, str) or not isinstance(space, Iterable | None):
+            raise BadTuning("space", shown(space)).error()
         line = StatusLine(sys.stderr)
         try:
             return Tuning(kernel, args, rounds, seconds, map=map, line=line).best(space)
@@ -190,10 +194,9 @@ class Tuning:
     def _listed(self, space: Iterable[Given]) -> Iterator[Candidate]:
         for number, given in enumerate(space):
             told = getattr(given, "__name__", f"schedule {number}")
-            steps = getattr(given, "steps", given)
-            listed = tuple(steps) if isinstance(steps, Iterable) and not isinstance(steps, str) else steps
             try:
-                made = schedule_of(self._kernel.ir, listed, self._kernel.options.target)
+                options = replace(self._kernel.options, schedule=given)  # type: ignore[arg-type]
+                made = schedule_of(self._kernel.ir, options.schedule, options.target)
             except TirliteError as error:
                 self._trials.append(Trial(Candidate(told, ()), refused=str(error).splitlines()[0]))
             else:
