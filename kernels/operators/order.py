@@ -7,7 +7,7 @@ from tirlite.dsl import Inline
 from tirlite.ir import DType, PrimFunc, TensorType
 from tirlite.kernels.operators.elementwise import computed_in
 from tirlite.kernels.operators.factory import factory
-from tirlite.kernels.operators.rows import added, multiplied
+from tirlite.kernels.operators.reduce import added, multiplied
 from tirlite.kernels.operators.shapes import Extent, around, elements, extents, product
 
 BLOCK = 64  # columns that are gone through together

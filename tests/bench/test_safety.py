@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tirlite.bench import safety
+from tirlite.bench import gallery
 from tirlite.bench.main import main
 from tirlite.cli.kernel_file import kernels_in
 from tirlite.kernels.gallery import CASES
@@ -30,7 +30,7 @@ def own(x: tl.f32[n], at: tl.i64[n], y: tl.f32[n]):
 
 
 def test_quick_figures(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    monkeypatch.setattr(safety, "CASES", [case for case in CASES if case.kernel.name in ("argmax", "spmv")])
+    monkeypatch.setattr(gallery, "CASES", [case for case in CASES if case.kernel.name in ("argmax", "spmv")])
     file = tmp_path / "own.py"
     file.write_text(SOURCE)
     assert main(["bench", "safety", str(file), "--quick", "--json"]) == 0

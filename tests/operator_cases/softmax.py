@@ -1,4 +1,4 @@
-"""Cases of the kernels of `tirlite.kernels.operators.softmax`."""
+"""Cases of the kernels of `tirlite.kernels.operators.normalize`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from operator_cases.case import Case, normal
 
 import tirlite as tl
 from tirlite.ir import DType
-from tirlite.kernels.operators.softmax import log_softmax, softmax
+from tirlite.kernels.operators.normalize import log_softmax, softmax
 
 n, m = tl.dims("n m")
 

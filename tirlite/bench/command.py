@@ -31,7 +31,7 @@ _FIGURES = {
         "the price of safety: how much slower each kernel of the gallery is than with unchecked=True",
         "Calls each kernel of the gallery as it is and unchecked in turn; counts accesses, and code.",
         "small arrays and few runs, without bars on time",
-        "safety:safety_figures",
+        "gallery:safety_figures",
     ),
     "compact": (
         '`schedule="compact"`: bytes and times of the gallery with loops joined and temporaries shrunk, and without',
@@ -195,8 +195,7 @@ def run_kernels(arguments: argparse.Namespace) -> int:
 
 def run_graphs(arguments: argparse.Namespace) -> int:
     """Measures and prints."""
-    from tirlite.bench.graphs import graph_rows, graphs_json, graphs_text
-    from tirlite.bench.models import ModelSizes, model_rows
+    from tirlite.bench.graphs import ModelSizes, graph_rows, graphs_json, graphs_text, model_rows
     from tirlite.bench.networks import LARGE, SMALL
     from tirlite.cli.model_options import dims_of_model, parsed_constants, parsed_dims, parsed_values
 

@@ -156,7 +156,7 @@ def _extremes(fresh: Fresh, scale: int) -> Iterator[Figure]:
         size = full_size // scale
         title = f"{name.format(f'{size:,}')}, IR to result"
         try:
-            found = json.loads(fresh("-m", "tirlite.bench.probes.depth", program, str(size)))
+            found = json.loads(fresh("-m", "tirlite.bench.programs", program, str(size)))
         except subprocess.CalledProcessError as error:
             yield Figure(title, None, "s", bar, f"the process ended with code {error.returncode}")
             continue

@@ -1,11 +1,21 @@
-"""Makes a program of a given size: what the speed of the compiler is measured on."""
+"""Makes a program of a given size: what the speed of the compiler is measured on.
+
+`python -m tirlite.bench.programs NAME SIZE` prints how long one takes from the IR to its result, or how it was refused.
+"""
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from time import perf_counter
 from types import MappingProxyType
 
+import numpy as np
+
+from tirlite import driver
+from tirlite.diag import TirliteError
 from tirlite.ir import Buffer, Builder, Expr, PrimFunc, TensorType, Var, f32, i64
 from tirlite.sizes import Dim
 
@@ -84,3 +94,21 @@ def _chained(count: int, tensor: Callable[[int], TensorType], n: Var | int = 1) 
         before = made
     b.store(y, 0, before[0])
     return b.build()
+
+
+def measure(program: str, size: int) -> dict[str, float | str]:
+    """`seconds`, and where it was refused `refused`, the message's first line; where LLVM was held back, a `note`."""
+    func = EXTREMES[program](size)
+    x = np.ones(1, np.float32)
+    y = np.zeros(1, np.float32)
+    start = perf_counter()
+    try:
+        kernel = driver.compile(func)
+        kernel(x, y)
+    except TirliteError as error:
+        return {"seconds": perf_counter() - start, "refused": str(error).partition("\n")[0]}
+    return {"seconds": perf_counter() - start, "note": kernel.timing.note}
+
+
+if __name__ == "__main__":
+    print(json.dumps(measure(sys.argv[1], int(sys.argv[2]))))

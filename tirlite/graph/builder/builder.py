@@ -24,10 +24,9 @@ from tirlite.graph.extents import Extent, is_equal, size_of
 from tirlite.graph.function import Function
 from tirlite.graph.loop import LoopFunction, LoopSteps
 from tirlite.graph.op import OPS, Reshape, Sizes
-from tirlite.graph.operators.arrangement import Arrangement, Broadcast
+from tirlite.graph.operators.arrangement import Arrangement, Broadcast, Creation
 from tirlite.graph.operators.binary import Binary
 from tirlite.graph.operators.convolution import Convolution
-from tirlite.graph.operators.creation import Creation
 from tirlite.graph.operators.elementwise import Elementwise
 from tirlite.graph.operators.indexing import Indexing
 from tirlite.graph.operators.linear import Linear

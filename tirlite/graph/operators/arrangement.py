@@ -1,4 +1,4 @@
-"""Operators that put the elements of tensors into another order or shape, or join or divide them."""
+"""Operators that put the elements of tensors into another order or shape, or join, divide or make them."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from tirlite.diag import Span
 from tirlite.graph.builder.calls import CallBuilder, Operand, operator
 from tirlite.graph.expr import Call, TupleGetItem
 from tirlite.graph.extents import Extent, Shape, is_equal, product, shape_of, size_of
-from tirlite.graph.op import Array, Attrs, Axis, Lowering, Reshape, Site, Spelling, axis_of
-from tirlite.graph.operators.operands import broadcast_into, every_axis, indices, nonnegative, one_of
+from tirlite.graph.op import Array, Attrs, Axis, Count, Lowering, Reshape, Site, Sizes, Spelling, axis_of
+from tirlite.graph.operators.operands import NUMBERS, broadcast_into, every_axis, indices, nonnegative, one_of
 from tirlite.graph.run_dims import run_dims
 from tirlite.graph.types import TensorType, TupleType
+from tirlite.ir import DType, i64
 from tirlite.record import record
 from tirlite.sizes import Proof, Size, ceildiv, is_at_most, maximum, minimum, prove_eq, prove_le
 
@@ -413,3 +414,44 @@ class Arrangement(CallBuilder):
     def gather(self, x: Operand, indices: Operand, axis: int = 0) -> Call:
         """The elements at these indices of an axis, whose place the axes of the indices take; as numpy.take."""
         return self.call("gather", x, indices, attrs=Axis(axis))
+
+
+def _sizes_type(site: Site, attrs: Sizes) -> TensorType:
+    if not attrs.dtype.is_integer:
+        raise site.bad_attribute(f"sizes are integers, not {attrs.dtype}")
+    made = TensorType(attrs.extents, attrs.dtype)
+    if made.elements != len(attrs.elements):
+        raise site.bad_attribute(f"{len(attrs.elements)} elements do not fill {made}")
+    return made
+
+
+def _range_type(site: Site, attrs: Count) -> TensorType:
+    dtype = NUMBERS.shared(site)
+    if any(each.rank for each in site.tensors()):
+        raise site.mismatch("start and step must have no axes")
+    nonnegative(site, "count", (attrs.count,))
+    return TensorType((attrs.count,), dtype)
+
+
+def _sizes(attrs: Sizes) -> Array:
+    return np.array(attrs.elements, attrs.dtype.numpy).reshape(numbers(attrs.extents))
+
+
+def _range(attrs: Count, start: Array, delta: Array) -> Array:
+    assert isinstance(attrs.count, int)
+    return np.asarray(start + np.arange(attrs.count).astype(start.dtype) * delta)
+
+
+class Creation(CallBuilder):
+    """Tensors that are made of no others."""
+
+    @operator(_range_type, _range, Lowering("arrange.range_", said=("count",)), least=2, attrs=Count)
+    def range(self, start: Operand, delta: Operand, count: Extent) -> Call:
+        """`start + i * delta` for i below `count`."""
+        return self.call("range", start, delta, attrs=Count(size_of(count, self._here())))
+
+    @operator(_sizes_type, _sizes, least=0, attrs=Sizes)
+    def sizes(self, elements: Sequence[Extent], dtype: DType = i64) -> Call:
+        """A vector of integers that are made of dims."""
+        found = shape_of(elements, self._here())
+        return self.call("sizes", attrs=Sizes(found, (len(found),), dtype))

@@ -189,12 +189,12 @@ class Normalization(CallBuilder):
         """`x / (bias + alpha / size * s) ** beta`, where s sums the squares of `size` neighbouring channels."""
         return self.call("lrn", x, attrs=Lrn(size, alpha, beta, bias))
 
-    @operator(_softmax_type, _softmax, "softmax.softmax", attrs=Axis, overwrites=True)
+    @operator(_softmax_type, _softmax, "normalize.softmax", attrs=Axis, overwrites=True)
     def softmax(self, x: Operand, axis: int = -1) -> Call:
         """`exp(x)`, divided by its sum along an axis."""
         return self.call("softmax", x, attrs=Axis(axis))
 
-    @operator(_softmax_type, _log_softmax, "softmax.log_softmax", attrs=Axis, overwrites=True)
+    @operator(_softmax_type, _log_softmax, "normalize.log_softmax", attrs=Axis, overwrites=True)
     def log_softmax(self, x: Operand, axis: int = -1) -> Call:
         """The logarithm of softmax."""
         return self.call("log_softmax", x, attrs=Axis(axis))

@@ -19,7 +19,6 @@ from tirlite.record import record
 
 # What kernels of reductions are made of, loaded when one is compiled.
 k: Any = LateModule("tirlite.kernels.operators.reduce")
-rows: Any = LateModule("tirlite.kernels.operators.rows")
 
 
 @record
@@ -179,46 +178,46 @@ class Reduction(CallBuilder):
     Without another word they take any type of numbers, and integers wrap.
     """
 
-    reduce_sum = _reduced("The sum.", _NUMBERS, _sum, lambda: (rows.as_it_is, rows.added, 0))
-    reduce_mean = _reduced("The mean, of floats.", _FLOATS, np.mean, lambda: (rows.as_it_is, rows.added, 0, k.mean))
+    reduce_sum = _reduced("The sum.", _NUMBERS, _sum, lambda: (k.as_it_is, k.added, 0))
+    reduce_mean = _reduced("The mean, of floats.", _FLOATS, np.mean, lambda: (k.as_it_is, k.added, 0, k.mean))
     reduce_max = _reduced(
         "The greatest element; of none what is below all.",
         _NUMBERS,
         _greatest,
-        lambda: (rows.as_it_is, rows.greatest, -np.inf),
+        lambda: (k.as_it_is, k.greatest, -np.inf),
     )
     reduce_min = _reduced(
-        "The least element; of none what is above all.", _NUMBERS, _least, lambda: (rows.as_it_is, rows.least, np.inf)
+        "The least element; of none what is above all.", _NUMBERS, _least, lambda: (k.as_it_is, k.least, np.inf)
     )
     reduce_prod = _reduced(
         "The product.",
         _NUMBERS,
         lambda x, **over: np.prod(x, dtype=x.dtype, **over),
-        lambda: (rows.as_it_is, rows.multiplied, 1),
+        lambda: (k.as_it_is, k.multiplied, 1),
     )
     reduce_l1 = _reduced(
         "The sum of the absolute values.",
         _NUMBERS,
         lambda x, **over: _sum(np.abs(x), **over),
-        lambda: (k.size, rows.added, 0),
+        lambda: (k.size, k.added, 0),
     )
     reduce_l2 = _reduced(
         "The root of the sum of the squares, of floats.",
         _FLOATS,
         lambda x, **over: np.sqrt(_sum(x * x, **over)),
-        lambda: (k.square, rows.added, 0, k.root),
+        lambda: (k.square, k.added, 0, k.root),
     )
     reduce_sum_square = _reduced(
-        "The sum of the squares.", _NUMBERS, lambda x, **over: _sum(x * x, **over), lambda: (k.square, rows.added, 0)
+        "The sum of the squares.", _NUMBERS, lambda x, **over: _sum(x * x, **over), lambda: (k.square, k.added, 0)
     )
     reduce_log_sum = _reduced(
         "The logarithm of the sum, of floats.",
         _FLOATS,
         lambda x, **over: np.log(_sum(x, **over)),
-        lambda: (rows.as_it_is, rows.added, 0, k.logarithm),
+        lambda: (k.as_it_is, k.added, 0, k.logarithm),
     )
-    reduce_all = _reduced("Whether all hold, of bools.", _BOOLS, np.all, lambda: (rows.as_it_is, rows.least, 1))
-    reduce_any = _reduced("Whether one holds, of bools.", _BOOLS, np.any, lambda: (rows.as_it_is, rows.greatest, 0))
+    reduce_all = _reduced("Whether all hold, of bools.", _BOOLS, np.all, lambda: (k.as_it_is, k.least, 1))
+    reduce_any = _reduced("Whether one holds, of bools.", _BOOLS, np.any, lambda: (k.as_it_is, k.greatest, 0))
 
     @operator(_FLOATS, _over_axes(_log_sum_exp), "reduce.log_sum_exp", attrs=Reduce)
     def reduce_log_sum_exp(self, x: Operand, axes: Axes = None, *, keepdims: bool = False) -> Call:

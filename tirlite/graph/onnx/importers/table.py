@@ -16,8 +16,7 @@ from tirlite.graph.onnx.importers.normalization import NORMALIZATION
 from tirlite.graph.onnx.importers.quantization import QUANTIZATION
 from tirlite.graph.onnx.importers.recurrence import RECURRENCE
 from tirlite.graph.onnx.importers.reduction import REDUCTION
-from tirlite.graph.onnx.importers.resizing import RESIZING
-from tirlite.graph.onnx.importers.sampling import SAMPLING
+from tirlite.graph.onnx.importers.sampling import RESIZING, SAMPLING
 from tirlite.graph.onnx.importers.selection import SELECTION
 from tirlite.graph.onnx.importers.shape import SHAPE
 from tirlite.graph.onnx.importers.spectral import SPECTRAL
