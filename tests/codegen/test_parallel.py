@@ -122,9 +122,33 @@ def test_of_two_branches_the_larger_one_tells_how_much_there_is_to_do() -> None:
         return llvm[llvm.index("lshr") : llvm.index("fcmp oge")]
 
     for least in ("0", "9", "10"):
-        assert re.search(r"fmul double %v\d+, 9.000000e\+01", work("10", least))
+        assert re.search(r"fmul double %v\d+, 8.100000e\+01", work("10", least))
     assert "maxnum" in work("min(large, 99)", "9")
     assert "maxnum" not in work("min(large, 99)", "0")
+
+
+def test_what_becomes_vectors_counts_by_them() -> None:
+    source = """
+    n = tl.dim("n")
+
+    @tl.kernel
+    def changed(x: tl.{0}[n], t: tl.{0}[256], k: tl.i64[n], y: tl.out[tl.{0}[n]]):
+        for i in tl.parallel(n):
+            y[i] = {1}
+    """
+
+    def work(dtype: str, value: str) -> float:
+        target = tl.Target("x86-64-v3", workers=2)
+        llvm = tl.compile(tl.parse(source.format(dtype, value)), target=target, schedule=None).llvm
+        found = re.search(r"fmul double %v\d+, (\S+)", llvm[llvm.index("lshr") : llvm.index("fcmp oge")])
+        assert found is not None
+        return float(found[1])
+
+    # Two accesses, a sum, and what counts the iterations.
+    assert work("f32", "x[i] + 1") == 8 * 4 / 32
+    assert work("u8", "x[i] + 1") == 8 / 32
+    assert work("u8", "t[x[i]]") == 3 + 3 + 3 + 1
+    assert work("f32", "x[i] / t[3]") == (3 + 3 + 3 + 16 + 1) * 4 / 32
 
 
 def test_longer_work_is_cut_into_more_chunks() -> None:
@@ -142,7 +166,7 @@ def test_longer_work_is_cut_into_more_chunks() -> None:
     )
     chunks = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_double)(engine.get_function_address("chunks"))
 
-    assert [chunks(1000, work) for work in (1e4, 1e5, 1.9e6, 2e6, 1e8, 1e9, 1e300)] == [1, 2, 2, 8, 25, 64, 64]
+    assert [chunks(1000, work) for work in (1e4, 1.5e5, 5e5, 6e5, 3.1e7, 1e9, 1e300)] == [1, 2, 2, 8, 25, 64, 64]
     assert chunks(50, 1e9) == 50
 
 

@@ -81,7 +81,7 @@ def stores_past(loop: For, past: Container[Buffer]) -> bool:
     if len({each.buffer for each in stores}) < max(1, len(stores)):
         return False
     narrowest = min(each.buffer.dtype.bytes for each in stores)
-    return widest_computed(loop) <= narrowest and all(_is_along(each.indices, loop.var) for each in accesses)
+    return widest_computed(loop.body.stmts) <= narrowest and all(_is_along(each.indices, loop.var) for each in accesses)
 
 
 def _is_plain(loop: For) -> bool:

@@ -5,7 +5,7 @@ That is asked before anything is loaded that could make use of it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from tirlite.ir.dtype import DType, i64, u8
 from tirlite.ir.expr import Add, Call, Cast, Expr, FloorDiv, FloorMod, IntImm, Load, Mul, Sub, Var
@@ -211,18 +211,25 @@ def place_of(load: Load) -> Load | None:
 
 
 def moved_by(index: Expr, var: Var) -> int | None:
-    """By how much an index changes from one iteration to the next, where it is a sum with the loop's variable."""
+    """By how much an index changes from one iteration to the next, where it is a sum with the loop's variable.
+
+    That may have a number as its factor.
+    """
     if index is var:
         return 1
     if isinstance(index, Add | Sub):
         a, b = moved_by(index.a, var), moved_by(index.b, var)
         return None if a is None or b is None else a + b if isinstance(index, Add) else a - b
+    if isinstance(index, Mul) and (isinstance(index.a, IntImm) or isinstance(index.b, IntImm)):
+        number, other = (index.a, index.b) if isinstance(index.a, IntImm) else (index.b, index.a)
+        moves = moved_by(other, var)
+        return None if moves is None or not isinstance(number, IntImm) else number.value * moves
     return None if mentions(index, var) else 0
 
 
-def widest_computed(loop: For) -> int:
+def widest_computed(stmts: Iterable[Stmt]) -> int:
     """The bytes of the widest element that an iteration loads, or computes on the way, but for indices."""
-    todo: list[Node] = [stmt.value for stmt in loop.body.stmts if isinstance(stmt, Store | Let)]
+    todo: list[Node] = [stmt.value for stmt in stmts if isinstance(stmt, Store | Let)]
     widest = 1
     while todo:
         node = todo.pop()

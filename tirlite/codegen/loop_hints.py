@@ -6,12 +6,12 @@ from collections.abc import Collection, Iterable, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from tirlite.analysis.work import moved_by, sums_differences
+from tirlite.analysis.work import moved_by, sums_differences, widest_computed
 from tirlite.ir.expr import Add, Binary, Buffer, Call, Div, Expr, FloorDiv, IntImm, Load, Min, Mul, Sub, Var
 from tirlite.ir.node import Node
 from tirlite.ir.op import Op
 from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, Stmt, Store
-from tirlite.ir.walk import statements_of, walk
+from tirlite.ir.walk import statements, statements_of, walk
 
 if TYPE_CHECKING:
     from tirlite.codegen.llvm.text import ModuleText
@@ -176,6 +176,39 @@ def goes_by_elements(stmt: For) -> bool:
     return any(_is_carried(each, stores, stmt.var) or not _stays_in_row(each, stmt.var, moved) for each in accesses)
 
 
+def lane_of(stmt: For, vector_bytes: int) -> float:
+    """What an iteration takes of an operation where LLVM makes vectors of a loop; 1 where it makes none."""
+    inside = [*statements(stmt.body)]
+    if _is_short(stmt) or _is_brief(stmt) or not all(map(_is_straight, inside)):
+        return 1.0
+    own = {each.buffer for each in inside if isinstance(each, Allocate) and not each.buffer.shape}
+    named = {each.var for each in inside if isinstance(each, Let)}
+    accesses = [each for each in walk(stmt.body) if isinstance(each, Load | Store) and each.buffer not in own]
+    stores = [each for each in accesses if isinstance(each, Store)]
+    for each in accesses:
+        apart = _elements_between(each, stmt.var)
+        if apart is None or apart > _SHUFFLED or any(node in named for index in each.indices for node in walk(index)):
+            return 1.0
+        if (isinstance(each, Store) and not apart) or _waits(each, stores):
+            return 1.0
+    return min(1.0, widest_computed(inside) / vector_bytes)
+
+
+def _is_straight(stmt: Stmt) -> bool:
+    return isinstance(stmt, Store | Let | Allocate | IfThenElse) or (isinstance(stmt, For) and _is_brief(stmt))
+
+
+def _waits(access: Load | Store, stores: Iterable[Store]) -> bool:
+    """Whether a load finds what another iteration stored in the same row."""
+    others = [each.indices for each in stores if each.buffer is access.buffer]
+    if isinstance(access, Store) or not others:
+        return False
+    from tirlite.ir.equal import are_equal
+
+    rows = (each for each in others if are_equal(each[:-1], access.indices[:-1]))
+    return any(not are_equal(each, access.indices) for each in rows)
+
+
 def _is_carried(access: Load | Store, stores: Iterable[Store], counter: Var) -> bool:
     """Whether a load may find what another iteration stored."""
     others = [each.indices for each in stores if each.buffer is access.buffer]
@@ -221,7 +254,7 @@ def _lie_apart(stmt: For) -> bool:
     while todo:
         node = todo.pop()
         if isinstance(node, Load | Store):
-            if _elements_between(node, stmt.var) > _SHUFFLED and node.buffer.dtype.lanes == 1:
+            if (_elements_between(node, stmt.var) or 0) > _SHUFFLED and node.buffer.dtype.lanes == 1:
                 apart.add(str(Load(node.buffer, node.indices)))
             todo += (node.value,) if isinstance(node, Store) else ()
             continue
@@ -233,29 +266,17 @@ def _lie_apart(stmt: For) -> bool:
     return len(apart) * _GATHERED > saved
 
 
-def _elements_between(access: Load | Store, counter: Var) -> int:
-    """How many elements lie from what an iteration accesses to what the next one does; 0 where that is not known."""
+def _elements_between(access: Load | Store, counter: Var) -> int | None:
+    """How many elements lie from what an iteration accesses to what the next one does; None where that is unknown."""
     total, row = 0, 1
     for index, extent in zip(reversed(access.indices), reversed(access.buffer.shape), strict=True):
-        if access.buffer.strides or (moves := _factor(index, counter)) is None:
-            return 0
+        if access.buffer.strides or (moves := moved_by(index, counter)) is None:
+            return None
         if moves and not row:
-            return 0
+            return None
         total += moves * row
         row = row * extent.value if isinstance(extent, IntImm) else 0
     return abs(total)
-
-
-def _factor(index: Expr, counter: Var) -> int | None:
-    """By how much an index grows with a counter; None where that is not one number."""
-    by = 1
-    if isinstance(index, Mul):
-        for known, other in ((index.a, index.b), (index.b, index.a)):
-            if isinstance(known, IntImm):
-                index, by = other, known.value
-                break
-    moves = moved_by(index, counter)
-    return None if moves is None else moves * by
 
 
 def _is_short(stmt: For) -> bool:

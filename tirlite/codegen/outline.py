@@ -18,11 +18,12 @@ from tirlite.ir import handle, i64
 from tirlite.record import record, replace
 from tirlite.target.convention import FORK_JOIN
 
-# The work of a loop, in nodes of expressions, from which on it is handed to workers: some microseconds.
-_WORTHWHILE = 100_000.0
+# The work of a loop, in operations, from which on it is handed to workers: some microseconds. A job takes the pool less
+# than one, but it may find a worker asleep, or one whose processor has other things to do.
+_WORTHWHILE = 150_000.0
 # Longer work is cut into some chunks for each worker, and work that takes much longer into more of them, of tens of
-# microseconds by vectors: a slow worker, or one whose iterations are dear, holds the others up by one chunk at most.
-_LONG = 20 * _WORTHWHILE
+# microseconds: a slow worker, or one whose iterations are dear, holds the others up by one chunk at most.
+_LONG = 4 * _WORTHWHILE
 _CHUNK = 2 * _LONG
 _LEAST_EACH, _MOST_EACH = 4, 32
 
@@ -76,16 +77,28 @@ def call(out: KernelFunction, body: Outlined) -> None:
 
 
 def fork_join(out: KernelFunction, body: Outlined, task: str, count: Value, workers: int, chunks: Value) -> None:
-    """Runs a function on all iterations, by a task of this name; the fault of the first that had one is its own."""
+    """Runs a function on all iterations, by a task of this name; the fault of the first that had one is its own.
+
+    Of one chunk the pool, which takes as long as a hundred operations, is not told.
+    """
     record = f"{{ {', '.join(register_type(value.dtype) for value in body.inputs)} }}" if body.inputs else "{}"
     _write_task(FunctionText(out.module), task, body, record)
     closure = out.later(handle)
     out.allocas.append(f"  {closure.text} = alloca {record}")
+    out.calls[task] = None
+    shared, alone, joined = out.label("shared"), out.label("alone"), out.label("joined")
+    out.branch_if(out.compare("icmp ugt", chunks, integer(1)), shared, alone)
+    out.start(shared)
     for number, value in enumerate(body.inputs):
         out.store(value, _field(out, record, closure, number))
-    out.calls[task] = None
-    code = out.call(i64, FORK_JOIN, Value(handle, f"@{task}"), closure, count, integer(workers), chunks)
+    of_all = out.call(i64, FORK_JOIN, Value(handle, f"@{task}"), closure, count, integer(workers), chunks)
+    out.branch(joined)
+    out.start(alone)
+    of_one = out.invoke(i64, body.name, (*body.inputs, integer(0), count, integer(0)))
+    out.branch(joined)
+    out.start(joined)
     if body.can_stop:
+        code = out.phi(i64, (of_all, shared), (of_one, alone))
         out.check(code)
 
 

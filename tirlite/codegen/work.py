@@ -7,9 +7,30 @@ from collections.abc import Iterator
 from tirlite.codegen.expressions import Expressions
 from tirlite.codegen.llvm.text import FunctionText
 from tirlite.codegen.llvm.values import Value, decimal, integer
+from tirlite.codegen.loop_hints import lane_of
 from tirlite.ir.dtype import f64, i64
-from tirlite.ir.expr import Add, Call, Expr, FloorDiv, IntImm, LetExpr, Load, Min, Mul, Ramp, Sub, Var
+from tirlite.ir.expr import (
+    GE,
+    Add,
+    Broadcast,
+    Call,
+    Div,
+    Expr,
+    FloatImm,
+    FloorDiv,
+    FloorMod,
+    IntImm,
+    LetExpr,
+    Load,
+    Min,
+    Mul,
+    Ramp,
+    Sub,
+    Var,
+)
 from tirlite.ir.kernel_call import KernelCall
+from tirlite.ir.node import Node
+from tirlite.ir.op import Op
 from tirlite.ir.stmt import (
     Allocate,
     Assert,
@@ -29,22 +50,24 @@ from tirlite.ir.trampoline import Steps, run
 from tirlite.ir.walk import statements, walk
 from tirlite.record import record
 
-# What stands in for the iterations of a loop whose bounds are known inside alone.
+# What stands in for a count that is known inside alone, as the iterations of a loop may be.
 _SOME = 16.0
-_REGISTER = 64
 # The loops around a loop that polls for signals are no more than these.
 _DEEPEST = 1
 # Iterations in which no kernel takes long, and operations that take some milliseconds.
 _LITTLE = 1e5
-_STRETCH = 2e7
+_STRETCH = 5e6
 # Behind whole vectors there are no more than the most lanes that one has.
 _REST = 64
 # So many iterations of loops inside are straight code to LLVM.
 _TAPS = 16
 # What has no statement inside, and binds nothing.
 _PLAIN: frozenset[type[Stmt]] = frozenset((Store, Allocate, Evaluate, Assert, View))
-# What a call costs, such as an elementary function, in operations.
-_CALL = 16.0
+# What an elementary function or a call costs, a quotient or a root, and an access, in sums; and what costs nothing.
+_CALL = 40.0
+_QUOTIENT = 16.0
+_ACCESS = 3.0
+_FREE = Var | IntImm | FloatImm | Broadcast | Ramp
 
 
 @record
@@ -146,6 +169,7 @@ class _Estimate:
     def __init__(self, values: Expressions, loop: For) -> None:
         self.values = values
         self.out = values.out
+        self.vector_bytes = values.out.module.processor.vector_bytes
         self.asked = {node for expr in _decisive(loop) for node in walk(expr) if isinstance(node, Var)}
         self.around: list[For | Let] = []  # what has defined variables so far
         self.bounds: dict[Expr, Value] = {}
@@ -160,6 +184,9 @@ class _Estimate:
             variables[loop.var] = half if _begins_at_0(loop) else self.out.op("add", self.bound(loop.start), half)
         self.around.append(loop)
         once: Work = yield self.block(loop.body)
+        once = self.sum(once, Work(1.0))
+        if (lane := lane_of(loop, self.vector_bytes)) < 1:
+            once = self.product(once, Work(lane))
         # What stands in for variables is no value of theirs.
         for stmt in (loop, *statements(loop.body)):
             if isinstance(stmt, For | Let):
@@ -182,12 +209,16 @@ class _Estimate:
             once = yield self.of_loop(stmt)
             if not _is_decided_by(stmt, around):
                 self.steady[stmt] = once
-            return self.product(self.sum(once, Work(1.0)), trips)
+            return self.product(once, trips)
         if isinstance(stmt, While):
             once = yield self.block(stmt.body)
             return self.product(once, Work(_SOME))
         if isinstance(stmt, IfThenElse):
-            one, other = (yield self.block(stmt.then_body)), (yield self.block(stmt.else_body))
+            one: Work = yield self.block(stmt.then_body)
+            other: Work = yield self.block(stmt.else_body)
+            enough = stmt.condition
+            if isinstance(enough, GE) and isinstance(enough.b, IntImm) and not self.is_known(enough.a):
+                return one if enough.b.value <= _SOME else other
             return self.larger(one, other)
         if isinstance(stmt, AttrStmt):
             inner: Work = yield self.block(stmt.body)
@@ -203,8 +234,7 @@ class _Estimate:
         """The operations of a statement without others inside, which each loop around it asks for."""
         costs = self.values.environment.costs
         if stmt not in costs:
-            nodes = [node for node in walk(stmt) if isinstance(node, Expr)]
-            costs[stmt] = 1.0 + sum([_CALL if isinstance(node, Call) else _cost(node) for node in nodes])
+            costs[stmt] = _cost(stmt, self.vector_bytes)
         return costs[stmt]
 
     def kernel_call(self, call: KernelCall) -> Work:
@@ -228,7 +258,7 @@ class _Estimate:
         if loop.values is not None:
             return Work(float(len(loop.values)))
         if not (self.is_known(loop.start) and self.is_known(loop.stop)):
-            return Work(_SOME)
+            return Work(max(1.0, _SOME / abs(loop.step)))
         if (whole := _block_at(loop)) is not None:
             return Work(whole / loop.step)
         key = (loop.stop, loop.step) if _begins_at_0(loop) else (loop.start, loop.stop, loop.step)
@@ -303,10 +333,30 @@ def _begins_at_0(loop: For) -> bool:
     return isinstance(loop.start, IntImm) and loop.start.value == 0
 
 
-def _cost(node: Expr) -> float:
-    """As many operations as the widest registers that there are take for all lanes."""
-    dtype = node.dtype
-    return 1.0 if dtype.lanes == 1 else max(1.0, dtype.bytes / _REGISTER)
+def _cost(stmt: Stmt, vector_bytes: int) -> float:
+    """How many operations a statement takes, on vectors that fill registers, but for plain indices and for scalars."""
+    total = 0.0
+    todo: list[Node] = [stmt]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, Load | Store):
+            value = node.value if isinstance(node, Store) else node
+            looks_up = any(isinstance(each, Load) for index in node.indices for each in walk(index))
+            if node.indices:
+                total += _ACCESS * (value.dtype.lanes if looks_up else max(1.0, value.dtype.bytes / vector_bytes))
+            todo += (*(node.indices if looks_up else ()), *((value,) if isinstance(node, Store) else ()))
+            continue
+        if isinstance(node, Expr) and not isinstance(node, _FREE):
+            total += _price(node) * max(1.0, node.dtype.bytes / vector_bytes)
+        todo += node.children()
+    return total
+
+
+def _price(node: Expr) -> float:
+    """How many operations one takes that is no access."""
+    if isinstance(node, Call):
+        return _CALL if node.op.takes_fast or node.op is Op.CALL_EXTERN else _QUOTIENT if node.op is Op.SQRT else 1.0
+    return _QUOTIENT if isinstance(node, Div | FloorDiv | FloorMod) else 1.0
 
 
 def _operand(out: FunctionText, work: Work) -> Value:

@@ -301,7 +301,7 @@ def stencil_widths_of(loop: For, processor: Processor) -> tuple[int, int]:
 
     One is enough where integers as wide are divided, which takes long.
     """
-    computed = widest_computed(loop)
+    computed = widest_computed(loop.body.stmts)
     number = 1 if divides(loop) and computed == _widest(loop) else 2
     lanes = min(MOST_LANES, number * processor.vector_bytes // computed)
     return lanes, lanes
