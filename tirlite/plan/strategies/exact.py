@@ -11,8 +11,9 @@ from time import perf_counter
 
 from tirlite.plan.bound import lower_bound, memory_groups, open_bound
 from tirlite.plan.check import check
+from tirlite.plan.draft import Draft
 from tirlite.plan.in_place import Group, Handover, grouped, possible
-from tirlite.plan.layout import Choice, Decision, Placement, Region, total_of
+from tirlite.plan.layout import Region, total_of
 from tirlite.plan.plan import Plan
 from tirlite.plan.problem import Problem
 from tirlite.plan.request import Pool, Request
@@ -169,19 +170,11 @@ class _Memory:
 
     def replaced(self, plan: Plan, packing: Packing) -> Plan:
         """The plan with this memory packed anew."""
-        problem, name = plan.problem, self.pool.name
-        while name in problem.by_id:
-            name += "'"
-        pools = {key: region for key, region in plan.pools.items() if region.memory != self.pool.name}
-        align = max(self.pool.align, *(request.align for request in self.requests))
-        pools[name] = Region(self.pool.name, self.pool.scope, packing.total * self.scale.unit, align)
-        placements, decisions = dict(plan.placements), dict(plan.decisions)
-        for group, offset in zip(self.groups, packing.offsets, strict=True):
-            for number, request in enumerate(group.members):
-                choice = Choice.IN_PLACE if number else Choice.PACKED if request.fixed is None else Choice.FIXED
-                placements[request.id] = Placement(name, offset * self.scale.unit)
-                decisions[request.id] = Decision(choice)
-        return replace(plan, placements=placements, pools=pools, decisions=decisions)
+        unit, draft = self.scale.unit, Draft.without(plan, {self.pool.name})
+        places = zip(self.groups, packing.offsets, strict=True)
+        offsets = {request.id: offset * unit for group, offset in places for request in group.members}
+        draft.put_arena(self.pool, packing.total * unit, offsets)
+        return draft.onto(plan)
 
 
 def _item(group: Group, align: int, scale: Scale) -> Item | None:
@@ -348,26 +341,11 @@ class _Part:
 
     def replaced(self, plan: Plan, arenas: Sequence[tuple[int, Joint]]) -> Plan:
         """The plan with these arenas in the place of all that it has in these memories."""
-        problem = plan.problem
-        inside = {pool.name for pool in self.memories}
-        pools = {name: region for name, region in plan.pools.items() if region.memory not in inside}
-        placements, decisions = dict(plan.placements), dict(plan.decisions)
-        own = {request.id for request in self.problem.requests}
-        pairs = [pair for pair in plan.in_place if pair[0] not in own]
+        unit, draft = self.scale.unit, Draft.without(plan, {pool.name for pool in self.memories})
         for place, joint in arenas:
-            memory = self.memories[place]
-            requests = [problem.by_id[name] for name in joint.offsets]
-            name = memory.name
-            while name in problem.by_id or name in pools:
-                name += "'"
-            align = max(memory.align, *[request.align for request in requests])
-            pools[name] = Region(memory.name, memory.scope, joint.size * self.scale.unit, align)
-            taken = {dst for dst, _ in joint.in_place}
-            for request in requests:
-                placements[request.id] = Placement(name, joint.offsets[request.id] * self.scale.unit)
-                decisions[request.id] = Decision(_choice(request, taken))
-            pairs += joint.in_place
-        return replace(plan, pools=pools, placements=placements, decisions=decisions, in_place=tuple(pairs))
+            offsets = {name: offset * unit for name, offset in joint.offsets.items()}
+            draft.put_arena(self.memories[place], joint.size * unit, offsets, joint.in_place)
+        return draft.onto(plan)
 
 
 def is_settled(plan: Plan) -> bool:
@@ -385,12 +363,6 @@ def stands(plan: Plan) -> bool:
     problem = plan.problem
     is_plain = all(pool.capacity is None for pool in problem.memories.values())
     return (is_plain and all(request.fixed is None for request in problem.requests)) or bool(check(problem, plan))
-
-
-def _choice(request: Request, taken: set[str]) -> Choice:
-    if request.fixed is not None:
-        return Choice.FIXED
-    return Choice.IN_PLACE if request.id in taken else Choice.PACKED
 
 
 def _counted(problem: Problem, scale: Scale) -> Problem | None:

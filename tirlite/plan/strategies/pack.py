@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
 from operator import le
 
 from tirlite.plan.bound import open_bound, peak
 from tirlite.plan.collection import collection_paused
+from tirlite.plan.draft import Draft
 from tirlite.plan.in_place import Group, Handover, among, chosen, grouped, handovers
-from tirlite.plan.layout import Choice, Decision, Placement, Region, total_of
+from tirlite.plan.layout import Region, total_of
 from tirlite.plan.order import Binding, Order, drawn, samples
 from tirlite.plan.pack.assign import assigned
 from tirlite.plan.pack.blocks import Block, Piece, top_of
@@ -147,7 +147,7 @@ def pack(problem: Problem, budget: int = BUDGET, engine: Engine | None = None, l
     pairs = handovers(settled)
     slots = _Slots(settled)
     bare = _Slots(replace(settled, in_place=())) if pairs else slots
-    plan = _Parts()
+    draft = Draft(problem)
     are_least = settled is problem
     for name, requests in _by_memory(settled).items():
         # Asking what slots need would take longest where there are very many requests.
@@ -156,10 +156,11 @@ def pack(problem: Problem, budget: int = BUDGET, engine: Engine | None = None, l
         way = memory.way(among(pairs, requests), slots, bare)
         are_least = are_least and way.is_least
         if way.arena is None:
-            plan.add_slots(way.slots.regions(name), way.slots.shared, requests)
+            _put_slots(draft, way.slots.regions(name), way.slots.shared, requests)
         else:
-            plan.add_arena(_unused(name, settled), settled.memories[name], requests, way.arena)
-    made = plan.plan(problem)
+            offsets = {request.id: way.arena.offsets[request.id] for request in requests}
+            draft.put_arena(settled.memories[name], way.arena.size, offsets, way.arena.in_place)
+    made = draft.plan("pack")
     if are_least:
         made = replace(made, proved_open=made.total)
     return made if limits is None or not limits.ended_by_clock else replace(made, deterministic=False)
@@ -348,37 +349,13 @@ class _Slots:
         return [list(dict.fromkeys(by_id[each].size for each in residents[slot])) for slot in self.regions(memory)]
 
 
-@record(frozen=False)
-class _Parts:
-    """A plan, memory by memory."""
-
-    places: dict[str, Placement] = field(default_factory=dict)
-    pools: dict[str, Region] = field(default_factory=dict)
-    decisions: dict[str, Decision] = field(default_factory=dict)
-    in_place: list[tuple[str, str]] = field(default_factory=list)
-
-    def add_slots(self, slots: Mapping[str, Region], shared: Plan, requests: Sequence[Request]) -> None:
-        """One memory as it is in a plan of slots."""
-        ids = [request.id for request in requests]
-        self.pools.update(slots)
-        self.places.update((name, shared.placements[name]) for name in ids)
-        self.decisions.update((name, shared.decisions[name]) for name in ids)
-        inside = set(ids)
-        self.in_place += [pair for pair in shared.in_place if pair[0] in inside]
-
-    def add_arena(self, pool: str, memory: Pool, requests: Sequence[Request], arena: Arena) -> None:
-        """One memory as an arena."""
-        align = max(memory.align, *(request.align for request in requests))
-        self.pools[pool] = Region(memory.name, memory.scope, arena.size, align)
-        taken = {dst for dst, _ in arena.in_place}
-        for request in requests:
-            fixed = Choice.PACKED if request.fixed is None else Choice.FIXED
-            self.places[request.id] = Placement(pool, arena.offsets[request.id])
-            self.decisions[request.id] = Decision(Choice.IN_PLACE if request.id in taken else fixed)
-        self.in_place += arena.in_place
-
-    def plan(self, problem: Problem) -> Plan:
-        return Plan(problem, self.places, self.pools, "pack", self.decisions, in_place=tuple(self.in_place))
+def _put_slots(draft: Draft, slots: Mapping[str, Region], shared: Plan, requests: Sequence[Request]) -> None:
+    """Puts one memory in as it is in a plan of slots."""
+    inside = {request.id for request in requests}
+    draft.pools |= slots
+    draft.placements |= {request.id: shared.placements[request.id] for request in requests}
+    draft.decisions |= {request.id: shared.decisions[request.id] for request in requests}
+    draft.in_place += [pair for pair in shared.in_place if pair[0] in inside]
 
 
 def _settled(problem: Problem) -> Problem:
@@ -394,10 +371,3 @@ def _by_memory(problem: Problem) -> dict[str, list[Request]]:
     for request in problem.requests:
         inside.setdefault(request.memories[0], []).append(request)
     return inside
-
-
-def _unused(name: str, problem: Problem) -> str:
-    """A name for an arena that is not a name of a request, as slots are called after those."""
-    while name in problem.by_id:
-        name += "'"
-    return name

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
 from operator import attrgetter
 
-from tirlite.plan.layout import Choice, Decision, Placement, Region
+from tirlite.plan.draft import Draft
+from tirlite.plan.layout import Choice, Decision
 from tirlite.plan.plan import Plan
 from tirlite.plan.problem import Problem
-from tirlite.plan.request import Pool, Request
+from tirlite.plan.request import Request
 from tirlite.record import record
 from tirlite.sizes import Size, is_at_most, maximum, round_up
 
@@ -46,39 +47,25 @@ def slot_plan(problem: Problem, strategy: str, fill: Fill) -> Plan:
     A slot is named after the request that lives in it first. A request that may live in several memories goes to the
     first one that it names.
     """
-    placements: dict[str, Placement] = {}
-    pools: dict[str, Region] = {}
-    decisions: dict[str, Decision] = {}
-    in_place: list[tuple[str, str]] = []
+    draft = Draft(problem)
     for memory, (loose, fixed) in _by_memory(problem).items():
         pool = problem.memories[memory]
         for slot in fill(loose) if loose else ():
             name = min(slot.members, key=_live).id
-            pools[name] = _region(pool, slot.members, slot.size)
-            ids = [request.id for request in slot.members]
-            placements |= dict.fromkeys(ids, Placement(name, 0))
-            decisions |= zip(ids, slot.decisions, strict=True)
-            in_place += slot.pairs
+            offsets = dict.fromkeys([request.id for request in slot.members], 0)
+            draft.put(name, pool, slot.size, offsets, slot.decisions)
+            draft.in_place += slot.pairs
         if fixed:
-            name = fixed[0][0].id
-            members = [request for request, _ in fixed]
-            pools[name] = _region(pool, members, maximum(*(offset + request.size for request, offset in fixed)))
-            placements.update((request.id, Placement(name, offset)) for request, offset in fixed)
-            decisions.update((request.id, Decision(Choice.FIXED)) for request in members)
-    return Plan(problem, placements, pools, strategy, decisions, in_place=tuple(in_place))
+            draft.put_fixed(fixed[0].id, pool, fixed)
+    return draft.plan(strategy)
 
 
-def _by_memory(problem: Problem) -> dict[str, tuple[list[Request], list[tuple[Request, int]]]]:
-    groups: dict[str, tuple[list[Request], list[tuple[Request, int]]]] = {}
+def _by_memory(problem: Problem) -> dict[str, tuple[list[Request], list[Request]]]:
+    """For each memory the requests without a fixed offset, and those with one."""
+    groups: dict[str, tuple[list[Request], list[Request]]] = {}
     for request in problem.requests:
-        memory = request.memories[0]
-        if memory not in groups:
-            groups[memory] = [], []
-        loose, fixed = groups[memory]
-        if request.fixed is None:
-            loose.append(request)
-        else:
-            fixed.append((request, request.fixed))
+        loose, fixed = groups.setdefault(request.memories[0], ([], []))
+        (loose if request.fixed is None else fixed).append(request)
     return groups
 
 
@@ -92,26 +79,18 @@ def stacked_plan(problem: Problem, strategy: str, fill: Fill, *, align: int, kin
     Slots are aligned to `align` bytes at least. A request that may live in several memories goes to the first one that
     it names; those with a fixed offset stand in a pool of their own.
     """
-    placements: dict[str, Placement] = {}
-    pools: dict[str, Region] = {}
-    decisions: dict[str, Decision] = {}
+    draft = Draft(problem)
     for (memory, label, is_fixed), members in _by_pool(problem, kind).items():
         pool = problem.memories[memory]
         name = " ".join(part for part in (memory, label, "fixed" if is_fixed else "") if part)
-        least = max(align, pool.align)
         if is_fixed:
-            found = {request.id: request.fixed or 0 for request in members}
-            decisions.update((request.id, Decision(Choice.FIXED)) for request in members)
-            size = maximum(*(found[request.id] + request.size for request in members))
-            placements.update((key, Placement(name, offset)) for key, offset in found.items())
-        else:
-            slots = fill(members)
-            offsets, size = _stacked(slots, least)
-            for slot, offset in zip(slots, offsets, strict=True):
-                placements.update((request.id, Placement(name, offset)) for request in slot.members)
-                decisions.update(zip((request.id for request in slot.members), slot.decisions, strict=True))
-        pools[name] = _region(pool, members, size, 1 if is_fixed else align)
-    return Plan(problem, placements, pools, strategy, decisions)
+            draft.put_fixed(name, pool, members)
+            continue
+        slots = fill(members)
+        starts, size = _stacked(slots, max(align, pool.align))
+        offsets = {each.id: start for slot, start in zip(slots, starts, strict=True) for each in slot.members}
+        draft.put(name, pool, size, offsets, [each for slot in slots for each in slot.decisions], align)
+    return draft.plan(strategy)
 
 
 def _by_pool(problem: Problem, kind: Key) -> dict[tuple[str, str, bool], list[Request]]:
@@ -133,10 +112,6 @@ def _stacked(slots: Iterable[Slot], least: int) -> tuple[list[Size], Size]:
         end = start + round_up(slot.size, align)
         known = align
     return offsets, end
-
-
-def _region(memory: Pool, members: Sequence[Request], size: Size, align: int = 1) -> Region:
-    return Region(memory.name, memory.scope, size, max(memory.align, align, *(request.align for request in members)))
 
 
 def none(problem: Problem) -> Plan:
