@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
-from itertools import accumulate
-from operator import neg
 
 from tirlite.diag import public
 from tirlite.plan.arguments import demand
@@ -14,7 +12,7 @@ from tirlite.plan.in_place import Handover, grouped, possible
 from tirlite.plan.layout import total_of
 from tirlite.plan.order import drawn, samples
 from tirlite.plan.problem import Problem, pairs_in_place
-from tirlite.plan.request import Interval, Request
+from tirlite.plan.request import Interval, Request, most_live
 from tirlite.record import record
 from tirlite.sizes import Dim, Size, maximum, minimum
 from tirlite.sizes.evaluate import Evaluated
@@ -164,7 +162,7 @@ def _peak(dims: Sequence[Dim], parts: Sequence[Stretch]) -> Peak:
     lives = [part.live for part in parts]
     sizes = [part.size for part in parts if isinstance(part.size, int)]
     if len(sizes) == len(parts):
-        return _constant_peak(lives, sizes)
+        return Peak(*most_live(zip(lives, sizes, strict=True)))
     bindings = samples(dims, _SAMPLES)
     if len(parts) <= _SEVERAL:
         bindings = (*bindings, *drawn(dims, _DRAWN))
@@ -177,17 +175,6 @@ def _peak(dims: Sequence[Dim], parts: Sequence[Stretch]) -> Peak:
     times = [time for time, _ in points]
     nominal = max(points, key=lambda point: (point[1][0], -point[0]))[0]
     return Peak(maximum(*_sums_at(times, parts)), nominal)
-
-
-def _constant_peak(lives: Sequence[tuple[Interval, ...]], sizes: Sequence[int]) -> Peak:
-    changes: dict[int, int] = {}
-    for live, size in zip(lives, sizes, strict=True):
-        for low, high in live:
-            changes[low] = changes.get(low, 0) + size
-            changes[high] = changes.get(high, 0) - size
-    times = sorted(changes)
-    total, time = max(zip(accumulate(changes[time] for time in times), map(neg, times), strict=True), default=(0, 0))
-    return Peak(total, -time)
 
 
 def padded_peak(parts: Sequence[Stretch], least: int) -> PaddedPeak:

@@ -150,6 +150,14 @@ class Problem:
         return MappingProxyType({request.id: request for request in self.requests})
 
     @cached_property
+    def by_memory(self) -> Mapping[str, Sequence[Request]]:
+        """The requests of each memory, the first one that they name."""
+        inside: dict[str, list[Request]] = {}
+        for request in self.requests:
+            inside.setdefault(request.memories[0], []).append(request)
+        return MappingProxyType(inside)
+
+    @cached_property
     def memories(self) -> Mapping[str, Pool]:
         """The pools by name, with those that stand for scopes where none was given."""
         pools = self.pools or tuple(Pool(scope, scope) for scope in dict.fromkeys(r.scope for r in self.requests))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 from numbers import Integral
 from typing import TYPE_CHECKING, Protocol, SupportsIndex
 
@@ -273,6 +274,19 @@ def joined(spans: Iterable[Interval]) -> tuple[Interval, ...]:
             apart[-1] = (apart[-1][0], high)
             end = high
     return tuple(apart)
+
+
+def most_live(parts: Iterable[tuple[Iterable[Interval], int]]) -> tuple[int, int]:
+    """The largest sum of what lives at one time, each with a number, and the first such time; (0, 0) of nothing."""
+    changes: dict[int, int] = {}
+    for live, size in parts:
+        for low, high in live:
+            changes[low] = changes.get(low, 0) + size
+            changes[high] = changes.get(high, 0) - size
+    times = sorted(changes)
+    totals = list(accumulate(changes[time] for time in times))
+    most = max(totals, default=0)
+    return (most, times[totals.index(most)]) if times else (0, 0)
 
 
 class BadPool(PlanMessage):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from tirlite.plan.in_place import Group, chosen, grouped, handovers
 from tirlite.plan.order import Order, samples
-from tirlite.plan.pack.blocks import Block, Piece, sections_of
+from tirlite.plan.pack.blocks import Block, block_of, sections_of
 from tirlite.plan.pack.heuristics import first_fit, meetings
 from tirlite.plan.pack.portfolio import pack_blocks
 from tirlite.plan.problem import Problem
@@ -36,7 +37,7 @@ def assigned(problem: Problem) -> dict[str, str]:
             onward = [_next(groups[number], memory.name) for number in inside]
             if memory.capacity is None or not any(onward):
                 continue
-            blocks = [_block(groups[number], memory.align, order) for number in inside]
+            blocks = [block_of(groups[number], memory.align, partial(_bytes, order)) for number in inside]
             for place in _turned_away(blocks, [each is None for each in onward], memory.capacity):
                 next_home = onward[place]
                 if next_home is not None:
@@ -81,11 +82,6 @@ def _next(group: Group, memory: str) -> str | None:
     return group.memories[place] if place < len(group.memories) else None
 
 
-def _block(group: Group, align: int, order: Order) -> Block:
-    pieces = tuple(Piece(low, high, _bytes(size, order)) for (low, high), size in group.pieces)
-    return Block(pieces, max(align, group.align), group.members[0].fixed)
-
-
-def _bytes(size: Size, order: Order) -> int:
+def _bytes(order: Order, size: Size) -> int:
     bound = upper_bound(size)
     return order.value(size) if bound is None else bound

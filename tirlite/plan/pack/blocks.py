@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from tirlite.plan.in_place import Group
 from tirlite.record import record
+from tirlite.sizes import Size
+from tirlite.sizes.evaluate import as_number
 
 
 class Piece(NamedTuple):
@@ -41,6 +44,12 @@ class Block:
     @property
     def high(self) -> int:
         return self.pieces[-1].high
+
+
+def block_of(group: Group, align: int, bytes_of: Callable[[Size], int] = as_number) -> Block:
+    """The group as one block, aligned to `align` at least, with its sizes as numbers."""
+    pieces = tuple(Piece(low, high, bytes_of(size)) for (low, high), size in group.pieces)
+    return Block(pieces, max(align, group.align), group.fixed)
 
 
 @record

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from tirlite.plan.in_place import grouped, possible
 from tirlite.plan.layout import Layout, at
 from tirlite.plan.order import samples
+from tirlite.plan.request import most_live
 from tirlite.show import Chart, Rectangle
 from tirlite.sizes import Dim, Size, evaluate
 from tirlite.sizes.evaluate import as_number
@@ -31,7 +32,7 @@ def chart_of(layout: Layout, bound: Size, binding: Mapping[Dim, int] | None = No
     title = f"{layout.strategy}: {layout.total} bytes{when}"
     floor = evaluate(bound, values)
     line = (floor, f"lower bound {floor}")
-    time, live = _busiest(constant)
+    live, time = _busiest(constant)
     peak = ((time, f"peak: {live} bytes live at time {time}"),) if boxes else ()
     return Chart(title, tuple(boxes), "time", "bytes", (line,), tuple(base.values()), peak)
 
@@ -55,24 +56,14 @@ def _bases(constant: Layout) -> dict[str, int]:
 
 
 def _busiest(constant: Layout) -> tuple[int, int]:
-    """The first time at which most bytes are live, and how many; where one is handed on to the next, it counts once."""
+    """The most bytes that are live at one time, and when first; where one is handed on to the next, it counts once."""
     pairs = set(constant.in_place)
     taken = [each for each in possible(constant.problem) if each.pair in pairs] if pairs else []
-    changes = [
-        change
+    return most_live(
+        ((interval,), as_number(size) * _copies(constant, constant.placements[group.members[0].id].pool))
         for group in grouped(constant.problem.requests, taken)
-        for (low, high), bytes_of_one in group.pieces
-        for size in (as_number(bytes_of_one) * _copies(constant, constant.placements[group.members[0].id].pool),)
-        for change in ((low, size), (high, -size))
-    ]
-    best = (0, 0)
-    live = 0
-    # At one time what dies goes before what is born, so that the sums in between are never too large.
-    for time, change in sorted(changes):
-        live += change
-        if live > best[1]:
-            best = (time, live)
-    return best
+        for interval, size in group.pieces
+    )
 
 
 def _box(constant: Layout, layout: Layout, name: str, base: Mapping[str, int], low: int, high: int) -> Rectangle:

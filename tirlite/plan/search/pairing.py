@@ -298,7 +298,10 @@ class _Trial:
     def __init__(self, part: _Part, state: _State) -> None:
         self.part, self.state = part, state
         self.groups = grouped(part.requests, state.taken)
-        self.items = [item_of(group, part.align) for group in self.groups]
+        self.items = [
+            Item.of([(span, as_number(size)) for span, size in group.pieces], max(part.align, group.align), group.fixed)
+            for group in self.groups
+        ]
         self.place = {request.id: number for number, group in enumerate(self.groups) for request in group.members}
         self.bound = least_live(
             self.items, [Saving(*self._places(each), each.at, _saving(each)) for each in state.open]
@@ -368,13 +371,6 @@ def _joint(groups: Sequence[Group], packing: Packing, taken: _Taken) -> Joint:
     places = zip(groups, packing.offsets, strict=True)
     offsets = {request.id: offset for group, offset in places for request in group.members}
     return Joint(packing.total, offsets, tuple([each.pair for each in taken]))
-
-
-def item_of(group: Group, align: int) -> Item:
-    """The group as one item."""
-    pieces = tuple([(span, as_number(size)) for span, size in group.pieces])
-    sizes = {size for _, size in pieces}
-    return Item(max(sizes), max(align, group.align), group.fixed, group.live, pieces if len(sizes) > 1 else ())
 
 
 def _clashes(group: Group) -> bool:

@@ -27,6 +27,14 @@ class Item:
     live: tuple[Interval, ...]
     pieces: tuple[tuple[Interval, int], ...] = ()
 
+    @classmethod
+    def of(cls, stretches: Iterable[tuple[Interval, int]], align: int, fixed: int | None) -> Item:
+        """The item that fills so much in these stretches of its life."""
+        pieces = tuple(stretches)
+        sizes = {size for _, size in pieces}
+        live = tuple([span for span, _ in pieces])
+        return cls(max(sizes, default=0), align, fixed, live, pieces if len(sizes) > 1 else ())
+
     @property
     def stretches(self) -> tuple[tuple[Interval, int], ...]:
         """What it fills in each stretch of its life."""

@@ -7,8 +7,8 @@ from functools import lru_cache, partial
 
 from tirlite.diag import CapacityError, InternalError, Message, PlanMessage, public
 from tirlite.plan.arguments import demand
+from tirlite.plan.draft import Draft
 from tirlite.plan.in_place import Handover, chosen, grouped, handovers
-from tirlite.plan.layout import Choice, Decision, Placement, Region
 from tirlite.plan.order import Order, samples
 from tirlite.plan.pack.assign import assigned
 from tirlite.plan.plan import Plan
@@ -207,23 +207,14 @@ class PerShape:
         return solve(self.problem.at(binding), lambda problem: self._plan(problem, entries))
 
     def _plan(self, problem: Problem, entries: Values) -> Plan:
-        placements, pools = dict(self.constant.placements), dict(self.constant.pools)
-        decisions = dict(self.constant.decisions)
-        taken = {dst for dst, _ in self.in_place}
+        done = self.constant
+        pairs = [*done.in_place, *self.in_place]
+        draft = Draft(problem, {**done.placements}, {**done.pools}, {**done.decisions}, pairs)
         for number, name in enumerate(self.arenas):
-            memory = problem.memories[name]
-            inside = [request for request in problem.requests if self._arena_of(request.id) == number]
-            align = max(memory.align, *(request.align for request in inside))
-            pool = name
-            while pool in problem.by_id:
-                pool += "'"
-            pools[pool] = Region(name, memory.scope, entries[number], align)
-            for request in inside:
-                placements[request.id] = Placement(pool, entries[self.entry_of[request.id]])
-                choice = Choice.PACKED if request.fixed is None else Choice.FIXED
-                decisions[request.id] = Decision(Choice.IN_PLACE if request.id in taken else choice)
-        pairs = (*self.constant.in_place, *self.in_place)
-        return Plan(problem, placements, pools, "per_shape", decisions, in_place=pairs)
+            inside = [request.id for request in problem.requests if self._arena_of(request.id) == number]
+            offsets = {each: entries[self.entry_of[each]] for each in inside}
+            draft.put_arena(problem.memories[name], entries[number], offsets)
+        return draft.plan("per_shape")
 
     def _arena_of(self, name: str) -> int:
         return self.conditions.arenas[self.entry_of[name]] if name in self.entry_of else -1

@@ -84,11 +84,8 @@ def slot_bound(problem: Problem) -> SlotBound | None:
     """That of a problem of constant sizes without choices; None for all others."""
     if problem.in_place or any(r.fixed is not None or len(r.memories) > 1 for r in problem.requests):
         return None
-    inside: dict[str, list[Request]] = {}
-    for request in problem.requests:
-        inside.setdefault(request.memories[0], []).append(request)
     slots = live = 0
-    for name, requests in inside.items():
+    for name, requests in problem.by_memory.items():
         copies = problem.memories[name].copies
         sizes = [request.size for request in requests if isinstance(request.size, int)]
         if len(sizes) < len(requests) or not isinstance(copies, int):

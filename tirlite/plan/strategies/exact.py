@@ -183,12 +183,10 @@ def _item(group: Group, align: int, scale: Scale) -> Item | None:
     A fixed offset is a number of bytes, which is not a number of units where these depend on the dims.
     """
     counts = [(span, scale.count(size)) for span, size in group.pieces]
-    pieces = tuple([(span, count) for span, count in counts if count is not None])
-    if len(pieces) < len(counts) or not (group.fixed is None or scale == _BYTES):
+    known = [(span, count) for span, count in counts if count is not None]
+    if len(known) < len(counts) or not (group.fixed is None or scale == _BYTES):
         return None
-    sizes = {size for _, size in pieces}
-    align = scale.align(max(align, group.align))
-    return Item(max(sizes), align, group.fixed, group.live, pieces if len(sizes) > 1 else ())
+    return Item.of(known, scale.align(max(align, group.align)), group.fixed)
 
 
 def _in_a_row(

@@ -12,7 +12,7 @@ from tirlite.plan.in_place import Group, Handover, among, chosen, grouped, hando
 from tirlite.plan.layout import Region, total_of
 from tirlite.plan.order import Binding, Order, drawn, samples
 from tirlite.plan.pack.assign import assigned
-from tirlite.plan.pack.blocks import Block, Piece, top_of
+from tirlite.plan.pack.blocks import block_of, top_of
 from tirlite.plan.pack.portfolio import BUDGET, pack_blocks
 from tirlite.plan.pack.symbolic.groups import Slots, even, layout_cost, pack_groups
 from tirlite.plan.plan import Plan
@@ -22,7 +22,6 @@ from tirlite.plan.search.engine import Engine, Limits
 from tirlite.plan.strategies.share import share
 from tirlite.record import cached_property, record, replace
 from tirlite.sizes import Size, alternatives, maximum
-from tirlite.sizes.evaluate import as_number
 
 
 @record
@@ -89,10 +88,9 @@ class Packer:
         self, requests: Sequence[Request], align: int, taken: Sequence[Handover], slots: Callable[[], Shared]
     ) -> Iterator[Arena]:
         groups = grouped(requests, taken)
-        aligns = [max(align, group.align) for group in groups]
         in_place = tuple(each.pair for each in taken)
         if all(isinstance(size, int) for group in groups for _, size in group.pieces):
-            blocks = [_block(group, each) for group, each in zip(groups, aligns, strict=True)]
+            blocks = [block_of(group, align) for group in groups]
             offsets = pack_blocks(blocks, self.budget, self.engine, self.limits)
             yield Arena(_named(groups, offsets), top_of(blocks, offsets), in_place)
         elif all(request.fixed is None for request in requests):
@@ -102,17 +100,13 @@ class Packer:
                 ranks = [given.numbers[group.members[0].id] for group in groups]
                 return Slots(ranks, given.sizes, given.has_pairs, given.beside)
 
+            aligns = [max(align, group.align) for group in groups]
             for each, is_known in pack_groups(groups, aligns, whole, self.bindings, self.budget):
                 yield Arena(_named(groups, each.offsets), each.total, in_place, is_known)
 
 
 def _named(groups: Sequence[Group], offsets: Sequence[Size]) -> dict[str, Size]:
     return {r.id: offset for group, offset in zip(groups, offsets, strict=True) for r in group.members}
-
-
-def _block(group: Group, align: int) -> Block:
-    pieces = tuple(Piece(low, high, as_number(size)) for (low, high), size in group.pieces)
-    return Block(pieces, align, group.members[0].fixed)
 
 
 _SAMPLES = 8
@@ -149,7 +143,7 @@ def pack(problem: Problem, budget: int = BUDGET, engine: Engine | None = None, l
     bare = _Slots(replace(settled, in_place=())) if pairs else slots
     draft = Draft(problem)
     are_least = settled is problem
-    for name, requests in _by_memory(settled).items():
+    for name, requests in settled.by_memory.items():
         # Asking what slots need would take longest where there are very many requests.
         is_asked = len(requests) <= _MANY and budget >= BUDGET
         memory = _Memory(settled, settled.memories[name], requests, packer, is_asked)
@@ -364,10 +358,3 @@ def _settled(problem: Problem) -> Problem:
     if all(len(request.memories) == 1 for request in problem.requests):
         return problem
     return replace(problem, requests=tuple(replace(r, pools=(homes[r.id],)) for r in problem.requests))
-
-
-def _by_memory(problem: Problem) -> dict[str, list[Request]]:
-    inside: dict[str, list[Request]] = {}
-    for request in problem.requests:
-        inside.setdefault(request.memories[0], []).append(request)
-    return inside

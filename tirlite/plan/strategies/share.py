@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
 from heapq import heappop, heappush
-from itertools import accumulate, islice, pairwise, product
+from itertools import islice, pairwise, product
 
 from tirlite.plan.in_place import Group, Handover, among, chosen, grouped, handovers
 from tirlite.plan.layout import Choice, Decision, total_of
 from tirlite.plan.order import Order, samples
 from tirlite.plan.plan import Plan
 from tirlite.plan.problem import Problem
-from tirlite.plan.request import Interval, Request, joined
+from tirlite.plan.request import Interval, Request, joined, most_live
 from tirlite.plan.strategies.slots import Slot, slot_plan
 from tirlite.plan.strategies.tvm import MATCH_RANGE, tvm, tvm_slots
 from tirlite.record import record, replace
@@ -383,17 +383,8 @@ def _totals(sizes: Sequence[Size], order: Order) -> list[int]:
 def _floor(requests: Sequence[Request], order: Order) -> list[int]:
     """The most bytes that are live at one time, at each sample binding: no plan without pairs does with less there."""
     values = [order.values(request.size) for request in requests]
-    return [_most_live(requests, column) for column in zip(*values, strict=True)]
-
-
-def _most_live(requests: Sequence[Request], values: Sequence[int]) -> int:
-    """The largest sum of the values that are live at one time."""
-    changes: defaultdict[int, int] = defaultdict(int)
-    for request, value in zip(requests, values, strict=True):
-        for low, high in request.live:
-            changes[low] += value
-            changes[high] -= value
-    return max(accumulate(changes[time] for time in sorted(changes)))
+    lives = [request.live for request in requests]
+    return [most_live(zip(lives, column, strict=True))[0] for column in zip(*values, strict=True)]
 
 
 def _rank(totals: Sequence[int], floor: Sequence[int]) -> tuple[float, Sequence[int]]:

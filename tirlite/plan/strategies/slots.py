@@ -48,25 +48,16 @@ def slot_plan(problem: Problem, strategy: str, fill: Fill) -> Plan:
     first one that it names.
     """
     draft = Draft(problem)
-    for memory, (loose, fixed) in _by_memory(problem).items():
-        pool = problem.memories[memory]
+    for memory, requests in problem.by_memory.items():
+        pool, loose = problem.memories[memory], [request for request in requests if request.fixed is None]
         for slot in fill(loose) if loose else ():
             name = min(slot.members, key=_live).id
             offsets = dict.fromkeys([request.id for request in slot.members], 0)
             draft.put(name, pool, slot.size, offsets, slot.decisions)
             draft.in_place += slot.pairs
-        if fixed:
+        if fixed := [request for request in requests if request.fixed is not None]:
             draft.put_fixed(fixed[0].id, pool, fixed)
     return draft.plan(strategy)
-
-
-def _by_memory(problem: Problem) -> dict[str, tuple[list[Request], list[Request]]]:
-    """For each memory the requests without a fixed offset, and those with one."""
-    groups: dict[str, tuple[list[Request], list[Request]]] = {}
-    for request in problem.requests:
-        loose, fixed = groups.setdefault(request.memories[0], ([], []))
-        (loose if request.fixed is None else fixed).append(request)
-    return groups
 
 
 # What shares a pool: the requests of one memory with one key.

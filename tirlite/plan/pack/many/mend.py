@@ -172,10 +172,7 @@ class _Scene:
             for low, high, size in block.pieces
             if low < part.high and high > part.low
         ]
-        sizes = {size for _, size in pieces}
-        fixed = block.fixed if is_free else int(self.offset[number])
-        live = tuple(span for span, _ in pieces)
-        return Item(max(sizes, default=0), block.align, fixed, live, tuple(pieces) if len(sizes) > 1 else ())
+        return Item.of(pieces, block.align, block.fixed if is_free else int(self.offset[number]))
 
 
 def _weights(instance: Instance) -> Sequence[Sequence[float]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tirlite.plan.in_place import Group, handover
 from tirlite.plan.order import Binding, Order, drawn
-from tirlite.plan.pack.blocks import Block, Piece, Sections, sections_of, top_of
+from tirlite.plan.pack.blocks import Block, Piece, Sections, block_of, sections_of, top_of
 from tirlite.plan.pack.portfolio import pack_blocks
 from tirlite.plan.pack.symbolic.orders import ENOUGH, Trials, least_cost, robust_orders
 from tirlite.plan.pack.symbolic.vectors import Cover, Fronts, Padding, Products, fronts_of
@@ -401,9 +401,7 @@ def _dims(towers: Sequence[Tower]) -> tuple[Dim, ...]:
 
 def _sections(groups: Sequence[Group], compare: Order) -> Sections:
     """With the sizes that groups have at the first sample binding."""
-    return sections_of(
-        [Block(tuple(Piece(*live, compare.value(size)) for live, size in group.pieces)) for group in groups]
-    )
+    return sections_of([block_of(group, 1, compare.value) for group in groups])
 
 
 def _multiples(groups: Sequence[Group], aligns: Sequence[int], scale: Scale, budget: int) -> Stack:
