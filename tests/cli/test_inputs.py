@@ -11,7 +11,7 @@ import pytest
 
 import tirlite as tl
 from tirlite.cli.main import main
-from tirlite.cli.numbers import byte_count, decimal, integer, seconds, whole
+from tirlite.cli.options import byte_count, decimal, integer, seconds, whole
 from tirlite.plan import read_csv, write_csv
 
 TABLE = "id,lower,upper,size\na,0,3,64\nb,2,5,128\n"

@@ -8,8 +8,7 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 
-from tirlite.cli.model_options import add_constant, add_facts
-from tirlite.cli.numbers import seconds, whole
+from tirlite.cli.options import add_constant, add_facts, seconds, whole
 from tirlite.cli.progress import printed
 from tirlite.show.environment import without_cache
 
@@ -197,7 +196,7 @@ def run_graphs(arguments: argparse.Namespace) -> int:
     """Measures and prints."""
     from tirlite.bench.graphs import ModelSizes, graph_rows, graphs_json, graphs_text, model_rows
     from tirlite.bench.networks import LARGE, SMALL
-    from tirlite.cli.model_options import dims_of_model, parsed_constants, parsed_dims, parsed_values
+    from tirlite.cli.options import dims_of_model, parsed_constants, parsed_dims, parsed_values
 
     networks = SMALL if arguments.quick else {**SMALL, **LARGE}
     runs = 1 if arguments.quick else 11
@@ -238,7 +237,7 @@ def run_plans(arguments: argparse.Namespace) -> int:
 def run_storage(arguments: argparse.Namespace) -> int:
     """Measures and prints."""
     from tirlite.bench.storage import storage_json, storage_rows, storage_text
-    from tirlite.cli.model_options import parsed_dims
+    from tirlite.cli.options import parsed_dims
 
     limit = min(arguments.time_limit, 1.0) if arguments.quick else arguments.time_limit
     rows = storage_rows(arguments.paths, parsed_dims(arguments.bind, "--bind"), limit)

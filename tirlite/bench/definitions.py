@@ -210,3 +210,18 @@ def spmv(values: tl.f32[k], columns: tl.i32[k], starts: tl.i32[n + 1], x: tl.f32
         for p in tl.reduce(starts[i], starts[i + 1]):
             t += values[p] * x[columns[p]]
         y[i] = t
+
+
+@tl.kernel
+def forks(nothing: tl.i64[1], times: tl.i64, y: tl.i64[16]):
+    """`times` parallel loops, one after the other, so that what is measured is the handing out.
+
+    That their inner loops are empty is known when they run alone.
+    """
+    for _ in range(times):
+        for i in tl.parallel(16):
+            for a in range(nothing[0]):
+                for b in range(nothing[0]):
+                    for c in range(nothing[0]):
+                        for d in range(nothing[0]):
+                            y[i] += a + b + c + d

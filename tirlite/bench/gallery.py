@@ -16,8 +16,8 @@ from tirlite import driver
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.guarded import guarded_accesses
 from tirlite.analysis.safety import Verdict, safety_of
+from tirlite.bench.definitions import forks
 from tirlite.bench.figures import Figure
-from tirlite.bench.probes.forks import forks
 from tirlite.cli.kernel_file import kernels_in
 from tirlite.cli.turns import medians
 from tirlite.ir.dtype import i64

@@ -21,7 +21,7 @@ from tirlite.bench import onnxruntime_figures
 from tirlite.bench.figures import machine, machine_text
 from tirlite.bench.networks import Network
 from tirlite.cli.command_error import input_at_fault
-from tirlite.cli.model_options import bad_option, by_identifier
+from tirlite.cli.options import bad_option, by_identifier
 from tirlite.cli.turns import medians
 from tirlite.graph import Function, compile, from_onnx, memory_problem  # noqa: A004
 from tirlite.graph.sample_arguments import sample_sizes, sizes_by_name

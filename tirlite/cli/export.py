@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from tirlite.cli.command_error import input_at_fault
-from tirlite.cli.model_options import add_constant, parsed_constants, parsed_dims
+from tirlite.cli.options import add_constant, parsed_constants, parsed_dims
 from tirlite.cli.progress import working
 
 _DESCRIPTION = """\

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tirlite.cli.command_error import CommandMessage, input_at_fault
-from tirlite.cli.model_options import add_constant
-from tirlite.cli.numbers import byte_count, decimal, integer
+from tirlite.cli.options import add_constant, byte_count, decimal, integer
 from tirlite.cli.output_file import real_path, refuse_unwritable, write_file
 from tirlite.cli.progress import FirstFit, hearing, working
 from tirlite.diag import CapacityError
@@ -160,7 +159,7 @@ def _of_table(arguments: argparse.Namespace, fitting: FirstFit) -> tuple[Problem
 
 
 def _of_model(arguments: argparse.Namespace, _: FirstFit) -> tuple[Problem, Plan]:
-    from tirlite.cli.model_options import by_identifier, dims_of_model, parsed_constants, parsed_dims
+    from tirlite.cli.options import by_identifier, dims_of_model, parsed_constants, parsed_dims
     from tirlite.cli.plan_model import ModelFacts, model_plan
     from tirlite.cli.plan_report import failure_json
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tirlite.cli.model_options import bad_option, refuse_other_dims
+from tirlite.cli.options import bad_option, refuse_other_dims
 from tirlite.diag import TirliteError
 from tirlite.record import record
 

@@ -10,7 +10,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from tirlite.cli.command_error import CommandError, input_at_fault
-from tirlite.cli.model_options import (
+from tirlite.cli.options import (
     add_constant,
     add_facts,
     bad_option,
@@ -21,8 +21,8 @@ from tirlite.cli.model_options import (
     parsed_constants,
     parsed_dims,
     refuse_other_dims,
+    whole,
 )
-from tirlite.cli.numbers import whole
 from tirlite.cli.progress import hearing, working
 from tirlite.diag import KernelRunError, TirliteError
 

@@ -28,7 +28,7 @@ from tirlite.graph.operators.arrangement import Arrangement, Broadcast, Creation
 from tirlite.graph.operators.binary import Binary
 from tirlite.graph.operators.convolution import Convolution
 from tirlite.graph.operators.elementwise import Elementwise
-from tirlite.graph.operators.indexing import Indexing
+from tirlite.graph.operators.indexing import Indexing, Selection
 from tirlite.graph.operators.linear import Linear
 from tirlite.graph.operators.normalization import Normalization
 from tirlite.graph.operators.pooling import Pooling
@@ -36,7 +36,6 @@ from tirlite.graph.operators.quantization import Quantization
 from tirlite.graph.operators.recurrence import Recurrence
 from tirlite.graph.operators.reduction import Reduction
 from tirlite.graph.operators.sampling import Sampling, Scaling
-from tirlite.graph.operators.selection import Selection
 from tirlite.graph.run_dims import run_dim, run_dims, with_limits
 from tirlite.graph.types import TensorType, Type, same_type, tensor_type
 from tirlite.graph.validate import validate

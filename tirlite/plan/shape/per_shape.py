@@ -10,7 +10,6 @@ from tirlite.plan.arguments import demand
 from tirlite.plan.draft import Draft
 from tirlite.plan.in_place import Handover, chosen, grouped, handovers
 from tirlite.plan.order import Order, samples
-from tirlite.plan.pack.assign import assigned
 from tirlite.plan.plan import Plan
 from tirlite.plan.problem import Problem
 from tirlite.plan.request import Request
@@ -19,6 +18,7 @@ from tirlite.plan.shape.arena import Place, ShapeArena
 from tirlite.plan.shape.formulas import Conditions, Values, evaluator, rows_of
 from tirlite.plan.solve import solve
 from tirlite.plan.strategies.auto import auto
+from tirlite.plan.strategies.pack import assigned
 from tirlite.record import cached_property, record, replace
 from tirlite.sizes import Dim, Proof, Size, evaluate, prove_eq
 

@@ -14,8 +14,6 @@ from tirlite.graph.extents import product
 from tirlite.graph.onnx.computed import numbers, scalar
 from tirlite.graph.onnx.importers.convolution import CONVOLUTION
 from tirlite.graph.onnx.importers.declared import declared
-from tirlite.graph.onnx.importers.indexing import INDEXING
-from tirlite.graph.onnx.importers.normalization import along, inverse_root, moments
 from tirlite.graph.onnx.importers.quantization import QUANTIZATION
 from tirlite.graph.onnx.importers.recurrence import (
     USUAL_LSTM,
@@ -28,7 +26,8 @@ from tirlite.graph.onnx.importers.recurrence import (
     state,
     ways_of,
 )
-from tirlite.graph.onnx.importers.selection import SELECTION
+from tirlite.graph.onnx.importers.reduction import along, inverse_root, moments
+from tirlite.graph.onnx.importers.selection import INDEXING, SELECTION
 from tirlite.graph.onnx.node import Node, Unsupported
 from tirlite.graph.onnx.translation import Importer, Translation
 from tirlite.graph.op import OPS

@@ -1,16 +1,18 @@
-"""Importers of operators that make one element of many."""
+"""Importers of operators that make one element of many, or bring elements to a common scale."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from tirlite.graph.expr import Expr
+from tirlite.graph.expr import Constant, Expr
 from tirlite.graph.extents import product
 from tirlite.graph.onnx.computed import scalar
-from tirlite.graph.onnx.node import Node, axis_of
+from tirlite.graph.onnx.narrow import DTYPES
+from tirlite.graph.onnx.node import Node, Unsupported, axis_of
 from tirlite.graph.onnx.translation import Importer, Translation
+from tirlite.graph.operators.reduction import Axes
 from tirlite.sizes import Proof, prove_eq
 
 _NAMES = {
@@ -83,4 +85,153 @@ REDUCTION: Mapping[str, Importer] = {
     **dict.fromkeys(_NAMES, _reduce),
     "CumSum": _cumulative,
     "CumProd": _cumulative,
+}
+
+
+def _batch_norm(t: Translation, node: Node) -> Sequence[Expr]:
+    if node.rank == 1:
+        raise Unsupported("its operand has no channels")
+    if not node.integer("spatial", 1):
+        raise Unsupported("it has a mean for each element")
+    x, scale, bias, mean, variance = (node.x(number) for number in range(5))
+    kinds = {each.dtype for each in (scale, bias, mean, variance)}
+    if node.flag("training_mode"):
+        return _trained(t, node)
+    if any(map(node.wants, range(1, 5))):
+        raise Unsupported("it computes means and variances, as in training")
+    if kinds != {x.dtype}:
+        scale, bias, mean, variance = (t.b.cast(each, x.dtype) for each in (scale, bias, mean, variance))
+    epsilon = node.number("epsilon", 1e-5)
+    # Factors of halves are floats of 32 bits, and no tensor of the network.
+    if isinstance(scale, Constant) and isinstance(variance, Constant) and x.dtype.bits > 16:
+        return [t.b.batch_norm(x, t.b.divide(scale, t.b.sqrt(t.b.add(variance, epsilon))), bias, mean)]
+    return [t.b.batch_norm(x, scale, bias, mean, variance, epsilon)]
+
+
+def _trained(t: Translation, node: Node) -> Sequence[Expr]:
+    """By the means and variances of the batch itself; then those of all batches so far."""
+    x, scale, bias, mean, variance = (node.x(number) for number in range(5))
+    axes = [axis for axis in range(node.rank) if axis != 1]
+    wide = t.b.cast(x, mean.dtype)
+    own = t.b.reduce_mean(wide, axes)
+    apart = t.b.subtract(wide, t.b.reshape(own, (own.shape[0], *(1 for _ in axes[1:]))))
+    spread = t.b.reduce_mean(t.b.multiply(apart, apart), axes)
+    factor, shift, middle, width = (t.b.cast(each, x.dtype) for each in (scale, bias, own, spread))
+    made = t.b.batch_norm(x, factor, shift, middle, width, node.number("epsilon", 1e-5))
+    kept = node.number("momentum", 0.9)
+    return [
+        made,
+        *(
+            t.b.add(t.b.multiply(old, kept), t.b.multiply(new, 1 - kept))
+            for old, new in ((mean, own), (variance, spread))
+        ),
+    ]
+
+
+def _layer_norm(t: Translation, node: Node) -> list[Expr | None]:
+    x, axis, epsilon = node.first, node.axis("axis", -1), node.number("epsilon", 1e-5)
+    made = t.b.layer_norm(x, node.x(1), node.maybe(2), axis=axis, epsilon=epsilon)
+    if not node.wants(1) and not node.wants(2):
+        return [made]
+    kind = DTYPES[node.integer("stash_type", 1)]
+    wide = t.b.cast(x, kind)
+    _, mean, inverse = moments(t, wide, range(axis, node.rank), epsilon)
+    return [made, mean, inverse]
+
+
+def moments(t: Translation, x: Expr, axes: Axes, epsilon: float) -> tuple[Expr, Expr, Expr]:
+    """What is left of x without its mean over some axes, the mean, and 1 over the standard deviation."""
+    mean = t.b.reduce_mean(x, axes, keepdims=True)
+    apart = t.b.subtract(x, mean)
+    return apart, mean, inverse_root(t, apart, axes, epsilon)
+
+
+def inverse_root(t: Translation, x: Expr, axes: Axes, epsilon: float) -> Expr:
+    """1 over the root of the mean of squares over some axes."""
+    squares = t.b.reduce_mean(t.b.multiply(x, x), axes, keepdims=True)
+    return t.b.rsqrt(t.b.add(squares, epsilon))
+
+
+def _rms_norm(t: Translation, node: Node) -> Expr:
+    x, axis = node.first, node.axis("axis", -1)
+    wide = t.b.cast(x, DTYPES[node.integer("stash_type", 1)])
+    scaled = t.b.multiply(wide, inverse_root(t, wide, range(axis, node.rank), node.number("epsilon", 1e-5)))
+    return t.b.multiply(t.b.cast(scaled, x.dtype), node.x(1))
+
+
+def _group_norm(t: Translation, node: Node) -> Expr:
+    """Instance normalisation of groups of channels, then scale and bias of each channel."""
+    x, groups = node.first, node.integer("num_groups", 1)
+    batch, channels, *rest = x.shape
+    wide = t.b.cast(x, DTYPES[node.integer("stash_type", 1)]) if node.version >= 21 else x
+    apart = t.b.reshape(wide, (batch, groups, product((channels // groups, *rest))))
+    centred, _, inverse = moments(t, apart, 2, node.number("epsilon", 1e-5))
+    scaled = t.b.multiply(centred, inverse)
+    back = t.b.cast(t.b.reshape(scaled, x.shape), x.dtype)
+    factors = []
+    for number in (1, 2):
+        each = node.x(number)
+        if node.version < 21:
+            grown = t.b.broadcast_to(t.b.reshape(each, (groups, 1)), (groups, channels // groups))
+            each = t.b.reshape(grown, (channels,))
+        factors.append(t.b.reshape(each, (channels, *(1 for _ in rest))))
+    return t.b.add(t.b.multiply(back, factors[0]), factors[1])
+
+
+def _softmax(t: Translation, node: Node) -> Expr:
+    function = t.b.softmax if node.op == "Softmax" else t.b.log_softmax
+    is_alone = node.version >= 13
+    return along(t, function, node.first, node.axis("axis", -1 if is_alone else 1), is_alone=is_alone)
+
+
+def along(t: Translation, function: Callable[[Expr, int], Expr], x: Expr, axis: int, *, is_alone: bool) -> Expr:
+    """A function along an axis; before version 13, all axes from that one on count as one."""
+    shape = x.shape
+    if is_alone or axis == len(shape) - 1:
+        return function(x, axis)
+    flat = t.b.reshape(x, (product(shape[:axis]), product(shape[axis:])))
+    return t.b.reshape(function(flat, 1), shape)
+
+
+def _hardmax(t: Translation, node: Node) -> Expr:
+    x, shape = node.first, node.first.shape
+    axis = node.axis("axis", -1 if node.version >= 13 else 1)
+    if node.version < 13:
+        x = t.b.reshape(x, (product(shape[:axis]), product(shape[axis:])))
+        axis = 1
+    if prove_eq(x.shape[axis], 0) is Proof.YES:
+        return node.first
+    values, extent, kept = t.b.cast(t.b.constant([0, 1]), x.dtype), x.shape[axis], list(x.shape)
+    if not isinstance(extent, int):
+        # Of no elements none is the greatest: what stands behind them all is, and no place of the result.
+        kept[axis] = 1
+        x = t.b.concat([x, t.b.broadcast_to(t.b.cast(t.b.constant(np.float32(-np.inf)), x.dtype), kept)], axis)
+    return t.b.reshape(t.b.one_hot(t.b.argmax(x, axis), extent, values, axis=axis), shape)
+
+
+def _lp_norm(t: Translation, node: Node) -> Expr:
+    x, axis = node.first, node.axis("axis", -1)
+    reduce = t.b.reduce_l1 if node.integer("p", 2) == 1 else t.b.reduce_l2
+    norm = reduce(x, axis, keepdims=True)
+    return t.b.divide(x, t.b.where(t.b.equal(norm, 0.0), 1.0, norm))
+
+
+def _mean_variance(t: Translation, node: Node) -> Expr:
+    x, axes = node.first, node.integers("axes") or (0, 2, 3)
+    mean = t.b.reduce_mean(x, axes, keepdims=True)
+    squares = t.b.reduce_mean(t.b.multiply(x, x), axes, keepdims=True)
+    deviation = t.b.sqrt(t.b.subtract(squares, t.b.multiply(mean, mean)))
+    return t.b.divide(t.b.subtract(x, mean), t.b.add(deviation, 1e-9))
+
+
+NORMALIZATION: Mapping[str, Importer] = {
+    "BatchNormalization": _batch_norm,
+    "LayerNormalization": _layer_norm,
+    "RMSNormalization": _rms_norm,
+    "GroupNormalization": _group_norm,
+    "Softmax": _softmax,
+    "LogSoftmax": _softmax,
+    "Hardmax": _hardmax,
+    "LpNormalization": _lp_norm,
+    "MeanVarianceNormalization": _mean_variance,
 }

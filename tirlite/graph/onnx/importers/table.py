@@ -8,16 +8,13 @@ from tirlite.graph.onnx.importers.convolution import CONVOLUTION
 from tirlite.graph.onnx.importers.declared import declared
 from tirlite.graph.onnx.importers.elementwise import BINARY, ELEMENTWISE
 from tirlite.graph.onnx.importers.features import FEATURES, VECTORIZER
-from tirlite.graph.onnx.importers.indexing import INDEXING, check_indices
 from tirlite.graph.onnx.importers.microsoft import ADDED, MICROSOFT, MICROSOFT_QUANTIZED
-from tirlite.graph.onnx.importers.microsoft_attention import ATTENTION
-from tirlite.graph.onnx.importers.microsoft_blocks import BLOCKS
-from tirlite.graph.onnx.importers.normalization import NORMALIZATION
+from tirlite.graph.onnx.importers.microsoft_language import ATTENTION, BLOCKS
 from tirlite.graph.onnx.importers.quantization import QUANTIZATION
 from tirlite.graph.onnx.importers.recurrence import RECURRENCE
-from tirlite.graph.onnx.importers.reduction import REDUCTION
+from tirlite.graph.onnx.importers.reduction import NORMALIZATION, REDUCTION
 from tirlite.graph.onnx.importers.sampling import RESIZING, SAMPLING
-from tirlite.graph.onnx.importers.selection import SELECTION
+from tirlite.graph.onnx.importers.selection import INDEXING, SELECTION, check_indices
 from tirlite.graph.onnx.importers.shape import SHAPE
 from tirlite.graph.onnx.importers.spectral import SPECTRAL
 from tirlite.graph.onnx.importers.trees import TREES
