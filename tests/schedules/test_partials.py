@@ -228,3 +228,15 @@ def test_what_each_iteration_allocates_for_itself_is_passed_on_by_none() -> None
 
     with pytest.raises(tl.KernelError, match="passes nothing on"):
         tl.schedule(copied).scan("i", 8)
+
+
+def test_sums_of_vectors_are_not_scanned() -> None:
+    @tl.kernel
+    def columns(x: tl.i32[n, 8], y: tl.i32[8], z: tl.i32[n, 8]):
+        for i in range(n):
+            y[tl.ramp(0, 1, 8)] = y[tl.ramp(0, 1, 8)] + x[i, tl.ramp(0, 1, 8)]
+            z[i, tl.ramp(0, 1, 8)] = y[tl.ramp(0, 1, 8)]
+
+    with pytest.raises(tl.KernelError, match="`y` is combined by vectors"):
+        tl.schedule(columns).scan("i", 8)
+

@@ -69,6 +69,8 @@ class Scan(Step):
         stores = [each for each in statements_of(loop.body, Store) if root(each.buffer) is root(buffer)]
         if stores != [update.store]:
             raise does_not_fit(self, f"`{buffer.name}` is written by several statements")
+        if update.store.value.dtype.lanes > 1:
+            raise does_not_fit(self, f"`{buffer.name}` is combined by vectors")
         for each in carried:
             for touch in (each.source, each.sink):
                 node = touch.node
