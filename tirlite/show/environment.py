@@ -2,7 +2,8 @@
 
 NO_COLOR (https://no-color.org) and FORCE_COLOR (https://force-color.org) count when they are set to anything but
 nothing; of both, NO_COLOR wins. TIRLITE_FULL_TRACEBACK=1 shows the frames inside of tirlite too. TIRLITE_CACHE is the
-folder of the cache on disk, or 0 or off for none; left out, it is `tirlite` in the folder for caches (XDG_CACHE_HOME).
+folder of the cache on disk, or 0 or off for none; left out, or with 1 or on, it is `tirlite` in the folder for caches
+(XDG_CACHE_HOME).
 TIRLITE_PERF=1 tells the profiler perf the names of compiled functions, TIRLITE_GDB=1 the debugger gdb.
 TIRLITE_NUM_THREADS is the most threads that run a parallel loop.
 """
@@ -11,8 +12,8 @@ from __future__ import annotations
 
 import os
 
-# Words for no cache, of which none is taken for the name of a folder.
-_OFF = ("0", "off", "no", "false")
+# Words for no cache, and for one in the usual place, of which none is taken for the name of a folder.
+_OFF, _ON = ("0", "off", "no", "false"), ("", "1", "on", "yes", "true")
 
 
 def colour_is_refused() -> bool:
@@ -37,9 +38,11 @@ def full_traceback() -> bool:
 
 def cache_folder() -> str:
     """The path of the folder for what was compiled; empty where there is to be none, or no place for it."""
-    told = os.environ.get("TIRLITE_CACHE", "")
-    if told:
-        return "" if told.lower() in _OFF else os.path.abspath(told)  # noqa: PTH100
+    told = os.environ.get("TIRLITE_CACHE", "").strip()
+    if told.lower() in _OFF:
+        return ""
+    if told.lower() not in _ON:
+        return os.path.abspath(os.path.expanduser(told))  # noqa: PTH100, PTH111
     caches = os.environ.get("XDG_CACHE_HOME", "")
     if not os.path.isabs(caches):  # noqa: PTH117
         home = os.environ.get("HOME", "")
