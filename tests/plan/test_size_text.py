@@ -85,6 +85,8 @@ def test_a_division_is_exact_where_the_facts_say_so():
         ("4*x", "`x` is not a dim"),
         ("n / 2", "`n` divided by `2` may leave a rest"),
         ("n // 0", "it divides by zero"),
+        ("n // (m - 1)", "it divides by zero where `m` is 1"),
+        ("n % (m // 16)", "it divides by zero where `m` is 1"),
         ("1.5", "`.` has no meaning here"),
         ("4n", "an operator is missing before `n`"),
         ("n)", "a parenthesis is never opened"),

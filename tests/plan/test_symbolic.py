@@ -13,7 +13,7 @@ from tirlite.plan.in_place import handover
 from tirlite.plan.order import drawn
 from tirlite.plan.pack.blocks import Block, Piece, sections_of
 from tirlite.plan.pack.symbolic.vectors import Cover, Products, fronts_of
-from tirlite.sizes import Dim, Proof, alternatives, evaluate, prove_le
+from tirlite.sizes import Dim, Proof, alternatives, evaluate, maximum, prove_le
 
 n, m, k = Dim("n", min=2), Dim("m", multiple_of=8), Dim("k", max=512)
 KINDS = {
@@ -278,3 +278,13 @@ def test_an_arena_is_taken_that_needs_no_more_than_slots_where_only_the_proof_of
         total = evaluate(plan.total, at)
         assert total <= evaluate(slots.total, at)
         assert total < 1.02 * evaluate(plan.open_bound, at)
+
+
+def test_facts_of_more_bits_than_proofs_take_are_left_out_of_them():
+    far = Dim("far", max=10**20)
+    requests = (
+        Request("a", 16 * far, (0, 2)),
+        Request("b", 8 * far, (1, 3)),
+        Request("c", maximum(16 * far, 64), (2, 4)),
+    )
+    assert check(Problem(requests), solve(Problem(requests), "pack")) == Ok()

@@ -239,4 +239,3 @@ def test_sums_of_vectors_are_not_scanned() -> None:
 
     with pytest.raises(tl.KernelError, match="`y` is combined by vectors"):
         tl.schedule(columns).scan("i", 8)
-

@@ -12,7 +12,20 @@ from typing import NamedTuple
 from tirlite.diag import KernelError, PlanMessage, Source, Span, public
 from tirlite.plan.arguments import demand
 from tirlite.record import record
-from tirlite.sizes import Dim, Proof, Size, SizeLike, as_size, ceildiv, maximum, minimum, prove_divides
+from tirlite.sizes import (
+    Dim,
+    Proof,
+    Size,
+    SizeLike,
+    as_size,
+    ceildiv,
+    dims_of,
+    evaluate,
+    maximum,
+    minimum,
+    prove_divides,
+)
+from tirlite.sizes.evaluate import sample_bindings
 from tirlite.sizes.poly import terms_of
 from tirlite.sizes.terms import SizeTooLong
 
@@ -100,6 +113,15 @@ def _ceil(ratio: _Ratio) -> Size:
     return ratio.top if ratio.bottom == 1 else ceildiv(ratio.top, ratio.bottom)
 
 
+def _divisor(size: Size) -> Size:
+    """The size, which something is divided by. Raises _NoSize where it is 0 at one of a few values of its dims."""
+    for binding in sample_bindings(dims_of(size)):
+        if evaluate(size, binding) == 0:
+            told = " and ".join(f"`{dim.name}` is {value}" for dim, value in binding.items())
+            raise _NoSize(f"it divides by zero where {told}" if told else "it divides by zero")
+    return size
+
+
 def _sum(a: _Ratio, b: _Ratio) -> _Ratio:
     if a.bottom == b.bottom:
         return _Ratio(a.top + b.top, a.bottom)
@@ -122,16 +144,11 @@ def _negated(a: _Ratio) -> _Ratio:
 
 
 def _quotient(a: _Ratio, b: _Ratio) -> _Ratio:
-    if b.top == 0:
-        raise _NoSize("it divides by zero")
-    return _product(a, _Ratio(b.bottom, b.top))
+    return _product(a, _Ratio(b.bottom, _divisor(b.top)))
 
 
 def _modulo(a: _Ratio, b: _Ratio) -> _Ratio:
-    top, bottom = _whole(a), _whole(b)
-    if bottom == 0:
-        raise _NoSize("it divides by zero")
-    return _Ratio(as_size(top % bottom))
+    return _Ratio(as_size(_whole(a) % _divisor(_whole(b))))
 
 
 def _power(a: _Ratio, b: _Ratio) -> _Ratio:

@@ -115,7 +115,7 @@ class Products:
         return list(found)
 
     def _take(self, found: dict[tuple[int, ...], None], terms: Terms) -> None:
-        if all(product in self.products for product in terms):
+        if all(product in self.products and abs(count) <= _LARGEST for product, count in terms.items()):
             found[tuple(terms.get(product, 0) for product in self.products)] = None
 
     def moduli(self, align: int) -> Numbers:
