@@ -14,7 +14,6 @@ from tirlite.bench.main import main
 from tirlite.bench.plan_figures import overall, plans_json, plans_text
 from tirlite.bench.plan_instances import Instance, cut, generated, instances_in, network, trace, transformer
 from tirlite.bench.plans import (
-    Arrival,
     Failure,
     Fresh,
     How,
@@ -29,7 +28,7 @@ from tirlite.bench.plans import (
     replanned,
 )
 from tirlite.plan import Plan, Problem, Request, lower_bound
-from tirlite.plan.search.engine import Progress, PythonEngine
+from tirlite.plan.search.engine import PythonEngine
 from tirlite.sizes import Dim
 
 Shown = pytest.CaptureFixture[str]
@@ -98,16 +97,6 @@ def test_models_stand_beside_tables(tmp_path: Path) -> None:
     assert (table.file, table.elsewhere) == (tmp_path / "A.1048576.csv", 4.5)
     (failure,) = measured([model], How(PythonEngine()))
     assert isinstance(failure, Failure)
-
-
-def test_the_first_plan_that_fits_counts() -> None:
-    arrival = Arrival(100)
-    arrival.listen(Progress(10, 0.1, 101, 90))
-    assert arrival.at(101, 5.0) is None
-    arrival.listen(Progress(20, 0.2, 100, 90))
-    assert (arrival.at(100, 5.0) or 5.0) < 5.0
-    assert Arrival(100).at(100, 5.0) == 5.0
-    assert Arrival(None).at(100, 5.0) is None
 
 
 def test_growth_is_told_as_a_power() -> None:

@@ -31,7 +31,7 @@ class Figure:
         return None if self.bar is None else self.value <= self.bar
 
 
-_VERDICT = {True: "yes", False: "NO", None: ""}
+VERDICT = {True: "yes", False: "NO", None: ""}
 
 
 def figures_text(figures: Sequence[Figure]) -> str:
@@ -41,7 +41,7 @@ def figures_text(figures: Sequence[Figure]) -> str:
             figure.name,
             "failed" if figure.value is None else f"{_number(figure.value)} {figure.unit}".rstrip(),
             "" if figure.bar is None else f"{_number(figure.bar)} {figure.unit}".rstrip(),
-            _VERDICT[figure.met],
+            VERDICT[figure.met],
             figure.note,
         )
         for figure in figures

@@ -12,9 +12,9 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import asdict
 from functools import partial
 from statistics import median
-from time import perf_counter, sleep
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from tirlite import driver
 from tirlite.bench.figures import machine, machine_text
 from tirlite.bench.peers import PEERS, peers_for
 from tirlite.bench.workloads import Array, Workload, workloads
+from tirlite.cli.turns import turns
 from tirlite.driver.profile import computing, moving, multiplying
 from tirlite.ir import PrimFunc
 from tirlite.record import record
@@ -96,7 +97,9 @@ def measured(workload: Workload, key: str, threads: int, peers: tuple[str, ...],
         call()
         is_right[name] = bool((abs(array.astype(float) - workload.exact) <= workload.bound).all())
     limits = limits_of(workload, target)
-    seconds = _in_turn({name: call for name, (call, _) in called.items()} | limits, runs)
+    calls = {name: call for name, (call, _) in called.items()} | limits
+    timed = turns([*calls.values()], runs, patience=_PATIENCE, rest=_REST if runs > 1 else 0.0)
+    seconds = dict(zip(calls, timed, strict=True))
     least = {name: 1e3 * min(each) for name, each in seconds.items()}
     limited_by = max(limits, key=lambda name: least[name])
     return Row(
@@ -126,22 +129,6 @@ def _call(func: PrimFunc, given: tuple[object, ...], target: Target) -> Callable
 def _all(calls: Sequence[Callable[[], object]]) -> None:
     for call in calls:
         call()
-
-
-def _in_turn(calls: dict[str, Callable[[], object]], runs: int) -> dict[str, list[float]]:
-    """The seconds of all calls of each: at least three, and none more once it took `_PATIENCE` in all."""
-    seconds: dict[str, list[float]] = {name: [] for name in calls}
-    for call in calls.values():
-        call()
-    for turn in range(runs):
-        for name, call in calls.items():
-            if turn >= 3 and sum(seconds[name]) > _PATIENCE:
-                continue
-            sleep(_REST if runs > 1 else 0)
-            start = perf_counter()
-            call()
-            seconds[name].append(perf_counter() - start)
-    return seconds
 
 
 def kernels_text(rows: Sequence[Row]) -> str:
@@ -175,19 +162,7 @@ def _milliseconds(row: Row, name: str) -> str:
 
 def kernels_json(rows: Sequence[Row]) -> str:
     """One object: the machine, and the list of rows."""
-    listed = [
-        {
-            "workload": row.workload,
-            "threads": row.threads,
-            "least": row.least,
-            "median": row.median,
-            "limit": row.limit,
-            "limited_by": row.limited_by,
-            "best_peer": row.best_peer,
-            "ratio": row.ratio,
-        }
-        for row in rows
-    ]
+    listed = [{**asdict(row), "best_peer": row.best_peer, "ratio": row.ratio} for row in rows]
     return json.dumps({"machine": machine(), "rows": listed}, indent=1)
 
 
@@ -199,8 +174,7 @@ def main(threads: str, only: str = "", peers: str = "", quick: str = "") -> None
     for key, make in workloads(quick=bool(quick)).items():
         if only in key.replace("_", " "):
             row = measured(make(), key, int(threads), chosen, 1 if quick else _RUNS)
-            told = {name: getattr(row, name) for name in ("workload", "threads", "least", "median", "limit")}
-            print(json.dumps({**told, "limited_by": row.limited_by}), flush=True)
+            print(json.dumps(asdict(row)), flush=True)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy.typing as npt
 
 from tirlite import driver
 from tirlite.bench.figures import Figure
+from tirlite.cli.turns import turns
 from tirlite.ir import Builder, Call, DType, Op, Var, f32, f64
 from tirlite.ir.functions.fast_angles import LARGEST
 from tirlite.sizes import Dim
@@ -129,17 +129,8 @@ def _seconds(op: Op, dtype: DType, kernels: Mapping[str, driver.Kernel], runs: i
         calls[name] = partial(kernel, *arguments, result)
     if peer is not None:
         calls["NumPy "] = partial(peer, *arguments, out=result)
-    seconds: dict[str, list[float]] = {name: [] for name in calls}
-    for _ in range(runs):
-        for name, call in calls.items():
-            seconds[name].append(_timed(call))
-    return {name: min(each) for name, each in seconds.items()}
-
-
-def _timed(work: Callable[[], Any]) -> float:
-    start = perf_counter()
-    work()
-    return perf_counter() - start
+    timed = turns([*calls.values()], runs)
+    return {name: min(each) for name, each in zip(calls, timed, strict=True)}
 
 
 def exact(op: Op) -> Callable[..., mpmath.mpf]:

@@ -3,46 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
+from functools import partial
 from math import log
 from statistics import fmean, linear_regression
+from typing import TypeVar
 
-from tirlite.bench.figures import Figure, machine, machine_text
+from tirlite.bench.figures import VERDICT, Figure, machine, machine_text
 from tirlite.bench.plans import MOMENTS, SEARCHES, Failure, Result, Row, SymbolicRow
 from tirlite.show import table
 
+R = TypeVar("R")
 # Mean gaps at MOMENTS over instances of one group, and the mean peak of symbolic plans over the bound.
 _GAP_BARS = (0.15, 0.05, 0.01)
 _MEAN_BAR = 1.2
 # Groups of networks, and seconds that nobody notices; numbers of buffers over which cost should grow about linearly.
 _NETWORKS, _BLINK = ("network", "onnx"), 0.02
 _GROWING, _GROWTH_BAR = (1_000, 4_000, 16_000), 1.2
-_HEADING = (
-    *(
-        "instance",
-        "strategy",
-        "buffers",
-        "lower bound",
-        "total",
-        "bar",
-        "gap",
-        "proved",
-        "seconds",
-        "bar",
-        "met",
-        "CPU",
-        "MB",
-    ),
-    *(f"gap {moment:g} s" for moment in MOMENTS),
-    *("new process", "fit s", "elsewhere s"),
-)
-_SYMBOLIC_HEADING = (
-    *("instance", "strategy", "buffers", "names", "seconds", "MB", "mean", "bar", "met", "worst"),
-    *("equal: mean", "worst", "per shape: mean", "worst", "ms", "most"),
-    *("offsets: ns", "native"),
-)
-_VERDICT = {True: "yes", False: "NO"}
 
 
 def plans_text(results: Sequence[Result]) -> str:
@@ -52,12 +30,12 @@ def plans_text(results: Sequence[Result]) -> str:
     failures = [result for result in results if isinstance(result, Failure)]
     parts = [machine_text()]
     if rows:
-        parts.append(table(_HEADING, [_cells(row) for row in rows]))
+        parts.append(_table(_COLUMNS, rows))
     if symbolic:
         parts.append("peak over the lower bound, at 1,000 bindings")
-        parts.append(table(_SYMBOLIC_HEADING, [_symbolic_cells(row) for row in symbolic]))
+        parts.append(_table(_SYMBOLIC, symbolic))
     parts += [f"{failure.name}: {failure.error}" for failure in failures]
-    summary = [(f.name, _number(f.value), "" if f.bar is None else _number(f.bar), _met(f)) for f in overall(results)]
+    summary = [(each.name, _number(each.value), _number(each.bar), VERDICT[each.met]) for each in overall(results)]
     parts.append(table(("over all", "measured", "bar", "met"), summary))
     return "\n\n".join(parts)
 
@@ -137,54 +115,59 @@ def _speeds(rows: Sequence[Row]) -> Iterator[Figure]:
         yield Figure("trace: seconds grow with buffers to the power of, from 1,000 to 16,000", slope, "", _GROWTH_BAR)
 
 
-def _cells(row: Row) -> tuple[object, ...]:
-    gaps = ("-" if gap is None else f"{gap:.2%}" for gap in row.gaps)
-    return (
-        row.name,
-        row.strategy,
-        row.buffers,
-        row.lower_bound,
-        row.total,
-        row.total_bar,
-        f"{row.gap:.2%}",
-        "yes" if row.proved else "",
-        f"{row.seconds:.3f}",
-        f"{row.seconds_bar:g}",
-        _VERDICT[row.met],
-        "" if row.cpu is None else f"{row.cpu:.3f}",
-        "" if row.megabytes is None else round(row.megabytes),
-        *gaps,
-        "" if row.fresh is None else f"{row.fresh.gap:.2%} in {row.fresh.seconds:.2f} s",
-        "" if row.fit is None else f"{row.fit:.3f}",
-        "" if row.elsewhere is None else f"{row.elsewhere:.2f}",
-    )
+def _gap_at(place: int, row: Row) -> str:
+    gap = row.gaps[place]
+    return "-" if gap is None else f"{gap:.2%}"
 
 
-def _symbolic_cells(row: SymbolicRow) -> tuple[object, ...]:
-    return (
-        row.name,
-        row.strategy,
-        row.buffers,
-        " ".join(row.names),
-        f"{row.seconds:.3f}",
-        "" if row.megabytes is None else round(row.megabytes),
-        f"{row.ours.mean:.3f}",
-        f"{_MEAN_BAR:g}",
-        _VERDICT[row.ours.mean <= _MEAN_BAR],
-        f"{row.ours.worst:.3f}",
-        f"{row.equal.mean:.3f}",
-        f"{row.equal.worst:.3f}",
-        f"{row.shapes.quality.mean:.3f}",
-        f"{row.shapes.quality.worst:.3f}",
-        f"{row.shapes.milliseconds:.2f}",
-        f"{row.shapes.most:.1f}",
-        round(row.offsets.python),
-        round(row.offsets.native),
-    )
+def _or_nothing(value: float | None, form: str) -> str:
+    return "" if value is None else f"{value:{form}}"
 
 
-def _met(figure: Figure) -> str:
-    return "" if figure.met is None else _VERDICT[figure.met]
+# The heads of the columns, and what stands in them.
+_COLUMNS: Sequence[tuple[str, Callable[[Row], object]]] = (
+    ("instance", lambda row: row.name),
+    ("strategy", lambda row: row.strategy),
+    ("buffers", lambda row: row.buffers),
+    ("lower bound", lambda row: row.lower_bound),
+    ("total", lambda row: row.total),
+    ("bar", lambda row: row.total_bar),
+    ("gap", lambda row: f"{row.gap:.2%}"),
+    ("proved", lambda row: "yes" if row.proved else ""),
+    ("seconds", lambda row: f"{row.seconds:.3f}"),
+    ("bar", lambda row: f"{row.seconds_bar:g}"),
+    ("met", lambda row: VERDICT[row.met]),
+    ("CPU", lambda row: _or_nothing(row.cpu, ".3f")),
+    ("MB", lambda row: _or_nothing(row.megabytes, ".0f")),
+    *((f"gap {moment:g} s", partial(_gap_at, place)) for place, moment in enumerate(MOMENTS)),
+    ("new process", lambda row: "" if row.fresh is None else f"{row.fresh.gap:.2%} in {row.fresh.seconds:.2f} s"),
+    ("fit s", lambda row: _or_nothing(row.fit, ".3f")),
+    ("elsewhere s", lambda row: _or_nothing(row.elsewhere, ".2f")),
+)
+_SYMBOLIC: Sequence[tuple[str, Callable[[SymbolicRow], object]]] = (
+    ("instance", lambda row: row.name),
+    ("strategy", lambda row: row.strategy),
+    ("buffers", lambda row: row.buffers),
+    ("names", lambda row: " ".join(row.names)),
+    ("seconds", lambda row: f"{row.seconds:.3f}"),
+    ("MB", lambda row: _or_nothing(row.megabytes, ".0f")),
+    ("mean", lambda row: f"{row.ours.mean:.3f}"),
+    ("bar", lambda _: f"{_MEAN_BAR:g}"),
+    ("met", lambda row: VERDICT[row.ours.mean <= _MEAN_BAR]),
+    ("worst", lambda row: f"{row.ours.worst:.3f}"),
+    ("equal: mean", lambda row: f"{row.equal.mean:.3f}"),
+    ("worst", lambda row: f"{row.equal.worst:.3f}"),
+    ("per shape: mean", lambda row: f"{row.shapes.quality.mean:.3f}"),
+    ("worst", lambda row: f"{row.shapes.quality.worst:.3f}"),
+    ("ms", lambda row: f"{row.shapes.milliseconds:.2f}"),
+    ("most", lambda row: f"{row.shapes.most:.1f}"),
+    ("offsets: ns", lambda row: round(row.offsets.python)),
+    ("native", lambda row: round(row.offsets.native)),
+)
+
+
+def _table(columns: Sequence[tuple[str, Callable[[R], object]]], rows: Sequence[R]) -> str:
+    return table(tuple(head for head, _ in columns), [tuple(cell(row) for _, cell in columns) for row in rows])
 
 
 def _number(value: float | None) -> str:

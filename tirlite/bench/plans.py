@@ -15,9 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tirlite.bench.plan_instances import Instance, cut
+from tirlite.cli.progress import FirstFit
 from tirlite.diag import InternalError, Message, TirliteError
 from tirlite.plan import PerShape, Plan, Problem, offset_evaluator, solve
-from tirlite.plan.search.engine import Engine, Listener, Progress
+from tirlite.plan.bound import maximal_points
+from tirlite.plan.search.engine import Engine, Listener
 from tirlite.record import record, replace
 from tirlite.sizes import Dim, Size, evaluate
 from tirlite.sizes.evaluate import as_number
@@ -91,25 +93,12 @@ def _over(total: npt.NDArray[np.float64], bound: npt.NDArray[np.float64]) -> Qua
 
 
 def _live_counts(problem: Problem) -> tuple[npt.NDArray[np.float64], list[Size]]:
-    """At each time something is born, how many requests of each size are live; and the sizes."""
-    places: dict[Size, int] = {}
-    for request in problem.requests:
-        places.setdefault(request.size, len(places))
-    return np.array(list(_snapshots(problem, places)), np.float64), list(places)
-
-
-def _snapshots(problem: Problem, places: Mapping[Size, int]) -> Iterator[list[int]]:
-    changes = sorted(
-        change
-        for request in problem.requests
-        for low, high in request.live
-        for change in ((low, 1, places[request.size]), (high, -1, places[request.size]))
-    )
-    counts = [0] * len(places)
-    for (time, change, place), following in zip(changes, [*changes[1:], None], strict=True):
-        counts[place] += change
-        if following is None or following[0] > time:
-            yield list(counts)
+    """How many requests of each size are live, at each time at which no more come to be so; and the sizes."""
+    sizes = list(dict.fromkeys(request.size for request in problem.requests))
+    one_of_each = dict(zip(sizes, np.eye(len(sizes), dtype=int).tolist(), strict=True))
+    requests = problem.requests
+    points = maximal_points([each.live for each in requests], [one_of_each[each.size] for each in requests])
+    return np.array([counts for _, counts in points], np.float64), sizes
 
 
 class OffsetsDiffer(Message):
@@ -252,9 +241,9 @@ def _warm_up(engine: Engine) -> None:
 def _measured(instance: Instance, how: How, strategy: str) -> Row | SymbolicRow:
     problem = instance.make()
     count = len(problem.requests)
-    arrival = Arrival(instance.capacity)
+    fitting = FirstFit(instance.capacity)
     begun = process_time()
-    plan, seconds = _solved(problem, how, strategy, arrival.listen)
+    plan, seconds = _solved(problem, how, strategy, fitting.listening(None))
     cpu = process_time() - begun
     if problem.dims:
         samples = bindings(problem.dims, _BINDINGS)
@@ -282,7 +271,7 @@ def _measured(instance: Instance, how: How, strategy: str) -> Row | SymbolicRow:
         most_seconds,
         _megabytes(),
         gaps,
-        arrival.at(total, seconds),
+        fitting.seconds_of(plan),
         instance.elsewhere,
         in_new_process(str(instance.file), strategy, MOMENTS[0]) if is_fresh else None,
         cpu,
@@ -317,26 +306,6 @@ def _megabytes() -> float | None:
 
     used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return used / (1 << 20 if sys.platform == "darwin" else 1 << 10)
-
-
-class Arrival:
-    """Notes when a search has a plan of at most so many bytes for the first time."""
-
-    def __init__(self, capacity: int | None) -> None:
-        self._capacity = capacity
-        self._start = perf_counter()
-        self._seconds: float | None = None
-
-    def listen(self, progress: Progress) -> None:
-        """For `plan.solve(listener=)`; one memory is searched."""
-        if self._seconds is None and self._capacity is not None and progress.total <= self._capacity:
-            self._seconds = perf_counter() - self._start
-
-    def at(self, total: int, seconds: float) -> float | None:
-        """Seconds to the first plan that fits, where the last one needs `total` bytes and is there after `seconds`."""
-        if self._capacity is None or total > self._capacity:
-            return None
-        return seconds if self._seconds is None else min(self._seconds, seconds)
 
 
 @record

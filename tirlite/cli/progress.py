@@ -162,8 +162,8 @@ class FirstFit:
         return listen
 
     def seconds_of(self, plan: Plan) -> float | None:
-        """Seconds to that plan: those of the whole plan where no search told of one."""
-        if self._capacity is None:
+        """Seconds to that plan: those of the whole plan where no search told of one; None where it does not fit."""
+        if self._capacity is None or (isinstance(plan.total, int) and plan.total > self._capacity):
             return None
         return plan.seconds if self._seconds is None else self._seconds
 

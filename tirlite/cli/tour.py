@@ -189,8 +189,8 @@ def _frame(image: Gray, top: int, left: int, size: int, value: int) -> None:
             image[rows, column] = value
 
 
-# Runs of each side, in turns, and seconds after which no more are begun.
-_RUNS, _PATIENCE = 21, 0.5
+# Runs of each side, in turns, and seconds after which no more of it are begun.
+_RUNS, _PATIENCE = 21, 0.25
 # Longer bodies of loops are folded.
 _MOST_LINES = 3
 
