@@ -19,6 +19,7 @@ from tirlite.analysis.regions import child_of
 from tirlite.analysis.threads import Visibility
 from tirlite.ir import Buffer, For, IfThenElse, PrimFunc, While
 from tirlite.ir.demand import of_prim_func
+from tirlite.names import UniqueNames
 from tirlite.record import record
 
 Interval = tuple[int, int]
@@ -47,14 +48,8 @@ class Lifetime:
 @of_prim_func
 def lifetimes(func: PrimFunc) -> dict[str, Lifetime]:
     """The lifetime of each allocation by the name of its buffer; equal names get `_1`, `_2` ... in order."""
-    named: dict[str, Lifetime] = {}
-    for lifetime in lifetimes_of(linear_sequence(func)):
-        name, number = lifetime.buffer.name, 0
-        while name in named:
-            number += 1
-            name = f"{lifetime.buffer.name}_{number}"
-        named[name] = lifetime
-    return named
+    names = UniqueNames()
+    return {names.unique(each.buffer.name): each for each in lifetimes_of(linear_sequence(func))}
 
 
 def lifetimes_of(sequence: LinearSequence) -> list[Lifetime]:

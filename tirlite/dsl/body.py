@@ -30,7 +30,7 @@ from typing import TypeVar
 from tirlite.dsl.assignment import Assignments
 from tirlite.dsl.convert import is_literal
 from tirlite.dsl.expression import Expressions, Invoke
-from tirlite.dsl.local_names import BODIES, Block, assigned_by, binders, fresh, local_names, names_in, names_of, read_by
+from tirlite.dsl.local_names import BODIES, Block, assigned_by, binders, local_names, names_in, names_of, read_by
 from tirlite.dsl.loops import LeftLoop
 from tirlite.dsl.scope import CellTypes, Scope
 from tirlite.dsl.signature import annotated_names
@@ -40,6 +40,7 @@ from tirlite.dsl.syntax import Places
 from tirlite.ir.expr import Expr
 from tirlite.ir.stmt import SeqStmt
 from tirlite.ir.trampoline import Steps, run
+from tirlite.names import UniqueNames
 from tirlite.record import record
 
 
@@ -135,10 +136,10 @@ def with_own_parameters(tree: ast.FunctionDef, expressions: Expressions) -> OwnP
     own = [arg for arg in tree.args.args if arg.arg in assigned]
     if not own:
         return OwnParameters(tree)
-    taken = names_of(tree)
+    names = UniqueNames(names_of(tree))
     first: dict[str, tuple[str, ast.stmt]] = {}
     for arg in own:
-        other = fresh(arg.arg, taken)
+        other = names.unique(arg.arg)
         first[arg.arg] = other, _assignment(_placed(ast.Name(arg.arg, ast.Store()), arg), other)
     made = copy(tree)
     made.body = [*(stmt for _, stmt in first.values()), *tree.body]
@@ -160,7 +161,7 @@ def with_own_variables(tree: ast.FunctionDef, expressions: Expressions) -> OwnVa
     if not shared:
         return OwnVariables(tree)
     made = OwnVariables(copy(tree))
-    made.tree.body = run(_renamed(tree.body, shared, names_of(tree), expressions, made.values))
+    made.tree.body = run(_renamed(tree.body, shared, UniqueNames(names_of(tree)), expressions, made.values))
     return made
 
 
@@ -208,7 +209,7 @@ def _block(stmt: ast.stmt, name: str) -> Sequence[ast.stmt]:
 def _renamed(
     stmts: Sequence[ast.stmt],
     shared: set[str],
-    taken: set[str],
+    names: UniqueNames,
     expressions: Expressions,
     values: dict[ast.stmt, ast.For],
 ) -> Steps[list[ast.stmt]]:
@@ -221,9 +222,9 @@ def _renamed(
         other = copy(stmt)
         for name in BODIES:
             if block := _block(stmt, name):
-                setattr(other, name, (yield _renamed(block, shared, taken, expressions, values)))
+                setattr(other, name, (yield _renamed(block, shared, names, expressions, values)))
         if isinstance(stmt, ast.For) and isinstance(other, ast.For) and _variable(stmt, expressions) in shared:
-            own = fresh(_variable(stmt, expressions), taken)
+            own = names.unique(_variable(stmt, expressions))
             assignment = _assignment(stmt.target, own)
             other.target = _placed(ast.Name(own, ast.Store()), stmt.target)
             other.body = [assignment, *other.body]

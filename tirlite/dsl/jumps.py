@@ -23,11 +23,12 @@ from typing import TypeAlias, TypeVar
 
 from tirlite.diag import Message
 from tirlite.dsl.expression import Expressions
-from tirlite.dsl.local_names import fresh, names_of
+from tirlite.dsl.local_names import names_of
 from tirlite.dsl.loops import LeftLoop
 from tirlite.dsl.statement import tail_returns
 from tirlite.dsl.syntax import Places
 from tirlite.ir.trampoline import Steps, run
+from tirlite.names import UniqueNames
 from tirlite.record import record
 
 Loop: TypeAlias = ast.For | ast.While
@@ -68,7 +69,7 @@ def without_jumps(tree: ast.FunctionDef, places: Places, expressions: Expression
     if gives_value and not all(each in ends for each in _returns(body)):
         returns = _returns(tree.body)
         _check_even(tree.name, returns, places, always=end is _Exit.LEAVES)
-        jumps.result = [jumps.fresh("result") for _ in range(_count(returns[0]))]
+        jumps.result = [jumps.names.unique("result") for _ in range(_count(returns[0]))]
         body = jumps.body()
         if jumps.result:
             value = _several([_read(name, returns[-1]) for name in jumps.result], ast.Load())
@@ -192,7 +193,7 @@ class _Jumps:
         self.result: list[str] = []  # what holds the result, where `return` does not give it back as it stands
         self.left: dict[ast.For, LeftLoop] = {}
         self._tree, self._exits, self._expressions = tree, exits, expressions
-        self._taken = names_of(tree)
+        self.names = UniqueNames(names_of(tree))
         self._flags: dict[tuple[ast.AST, type[Jump]], str] = {}
         self._tested: set[str] = set()  # the flags that are read
         self._blocks: list[_Block] = []  # that are open
@@ -205,13 +206,9 @@ class _Jumps:
             made: list[ast.stmt] = run(self._block_of(self._tree.body))
         return [*self._begun(self._blocks[0], self._tree.body[0]), *made]
 
-    def fresh(self, name: str) -> str:
-        """`name`, or one like it that the function does not use."""
-        return fresh(name, self._taken)
-
     def _block(self, owner: ast.AST, kind: type[Jump]) -> _Block:
         if (owner, kind) not in self._flags:
-            self._flags[owner, kind] = self.fresh(_FLAGS[kind])
+            self._flags[owner, kind] = self.names.unique(_FLAGS[kind])
         return _Block(kind, self._flags[owner, kind])
 
     def _begun(self, block: _Block, place: ast.stmt) -> list[ast.stmt]:

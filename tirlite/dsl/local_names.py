@@ -176,16 +176,6 @@ BODIES = ("body", "orelse")
 """The fields of a statement that hold statements of kernels."""
 
 
-def fresh(name: str, taken: set[str]) -> str:
-    """`name`, or one like it that is not in `taken`, to which it is added."""
-    made, number = name, 0
-    while made in taken:
-        number += 1
-        made = f"{name}_{number}"
-    taken.add(made)
-    return made
-
-
 def names_in(target: ast.expr) -> list[ast.Name]:
     """The names that a target binds: itself, or those of a tuple."""
     parts = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]

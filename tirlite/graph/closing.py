@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from tirlite.graph.expr import Call, Constant, Expr, If, Let, Tuple, Var, operands_first, rebuilt
 from tirlite.graph.run_dims import RunDim, mapped_run_dim, run_dims, with_limits
 from tirlite.graph.types import substituted
+from tirlite.names import UniqueNames
 from tirlite.record import record
 from tirlite.sizes import Dim, Size, as_size, dims_of, substitute
 from tirlite.sizes.poly import atom_of
@@ -86,7 +87,7 @@ class _Closing:
         self.extents: dict[Dim, Size] = {}
         self.outside: dict[Expr, Var] = {}
         self.made: dict[Expr, Expr] = {}
-        self.taken: set[str] = set()
+        self.names = UniqueNames()
         self._name_extents([*params, *order], room)
         self.room = tuple(map(self._size, room))
         self.params = [self._param(each, each.name) for each in params]
@@ -138,11 +139,7 @@ class _Closing:
         return self.outside[expr]
 
     def _param(self, expr: Expr, name: str) -> Var:
-        number = 0
-        while (free := f"{name}_{number}" if number else name) in self.taken:
-            number += 1
-        self.taken.add(free)
-        return Var(free, substituted(expr.type, self.extents), span=expr.span, device=expr.device)
+        return Var(self.names.unique(name), substituted(expr.type, self.extents), span=expr.span, device=expr.device)
 
     def _name_extents(self, exprs: Sequence[Expr], room: Sequence[Size]) -> None:
         # Those of what comes in from outside among them.

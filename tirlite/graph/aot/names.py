@@ -6,6 +6,7 @@ import keyword
 
 from tirlite.diag import GraphMessage, Span
 from tirlite.ir.printer_names import identifier
+from tirlite.names import UniqueNames
 
 
 class NameClash(GraphMessage):
@@ -24,24 +25,20 @@ class Names:
 
     def __init__(self, function: str) -> None:
         self._function = function
-        self._taken: dict[str, str] = {}
+        self._names = UniqueNames()
+        self._given: dict[str, str] = {}
 
     def exact(self, given: str, span: Span | None = None) -> str:
         """The identifier for a name that callers use. Raises GraphError where another has it already."""
         name = name_of(given)
-        if name in self._taken:
-            raise NameClash(self._taken[name], given, self._function, name, span=span).error()
-        self._taken[name] = given
-        return name
+        if name in self._given:
+            raise NameClash(self._given[name], given, self._function, name, span=span).error()
+        return self.fresh(given)
 
     def fresh(self, given: str) -> str:
         """An identifier like a name, with a number behind it where that is taken."""
-        base = name = name_of(given)
-        count = 0
-        while name in self._taken:
-            count += 1
-            name = f"{base}_{count}"
-        self._taken[name] = given
+        name = self._names.unique(name_of(given))
+        self._given[name] = given
         return name
 
 

@@ -22,11 +22,12 @@ from tirlite.graph.explicit.instructions import (
     Routine,
 )
 from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Var
-from tirlite.graph.memory.problem import UniqueNames, Value, values_of
+from tirlite.graph.memory.problem import Value, values_of
 from tirlite.graph.op import Attrs, Op
 from tirlite.graph.program import Block, program
 from tirlite.graph.types import TensorType, Type, same_type, tensors
 from tirlite.ir import Steps, run
+from tirlite.names import UniqueNames
 
 _ALIGN = 64
 COPY = "identity"

@@ -33,6 +33,7 @@ from tirlite.graph.op import OPS, Attrs
 from tirlite.graph.types import TensorType, TupleType, Type, tensors
 from tirlite.ir import DType
 from tirlite.ir.dtype import dtype_of
+from tirlite.names import UniqueNames
 from tirlite.plan.tables.problem_json import read_size, size_json
 from tirlite.sizes import Dim, Poly, Size, dims_of
 
@@ -85,16 +86,8 @@ def _names(routine: Routine) -> dict[Dim, str]:
         if isinstance(step, LetSize | ReadSize):
             found[step.dim] = None
         found.update(dict.fromkeys(dim for size in sizes_in(step) for dim in dims_of(size)))
-    names: dict[Dim, str] = {}
-    used: set[str] = set()
-    for dim in found:
-        name, number = dim.name, 0
-        while name in used:
-            number += 1
-            name = f"{dim.name}_{number}"
-        used.add(name)
-        names[dim] = name
-    return names
+    names = UniqueNames()
+    return {dim: names.unique(dim.name) for dim in found}
 
 
 def _routine(routine: Routine) -> dict[str, object]:

@@ -19,6 +19,7 @@ from tirlite.graph.program import Block, Program, program
 from tirlite.graph.run_dims import most_of
 from tirlite.graph.types import NegativeGraphExtent, TensorType, all_nonnegative, tensors
 from tirlite.ir import Steps, run
+from tirlite.names import UniqueNames
 from tirlite.plan import Pool, Problem, Request
 from tirlite.plan.request import Interval
 from tirlite.record import record
@@ -121,22 +122,6 @@ def _new(expr: Expr, name: str, names: UniqueNames, *, pinned: bool) -> tuple[Va
         if not all_nonnegative(of):
             raise NegativeGraphExtent(each, str(of), span=expr.span).error()
     return tuple(Value(each, most_of(of).bytes, expr.device, pinned) for each, of in zip(ids, parts, strict=True))
-
-
-class UniqueNames:
-    """The names that are taken, each with the last number that stands behind it in another."""
-
-    def __init__(self) -> None:
-        self._last: dict[str, int] = {}
-
-    def unique(self, name: str) -> str:
-        """The name, from now on taken, with a number behind it where it was taken before."""
-        made = name
-        while made in self._last:
-            self._last[name] += 1
-            made = f"{name}_{self._last[name]}"
-        self._last[made] = 0
-        return made
 
 
 @public

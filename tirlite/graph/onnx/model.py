@@ -28,6 +28,7 @@ from tirlite.graph.onnx.translation import Dialect, Lost, Missing, Names, Transl
 from tirlite.graph.onnx.weights import Weights, parted
 from tirlite.graph.types import TensorType
 from tirlite.ir import DType
+from tirlite.names import UniqueNames
 from tirlite.sizes import Dim, Proof, Size, SizeLike, as_size, prove_eq
 from tirlite.sizes.poly import atom_of
 
@@ -324,7 +325,7 @@ class ModelDims:
         self._model = model
         self._given = {name: as_size(size) for name, size in given.items()}
         self._identifiers: dict[object, str] = {}
-        self._taken: set[str] = set()
+        self._names = UniqueNames()
         self._told: set[str] = set()
 
     def extent(self, of: str, axis: int, proto: Any) -> Size:
@@ -367,13 +368,7 @@ class ModelDims:
     def _identifier(self, key: object, wanted: str) -> str:
         """An identifier of its own for each name, or each place: with a number behind it where another has it."""
         if key not in self._identifiers:
-            base = made = name_of(wanted)
-            count = 0
-            while made in self._taken:
-                count += 1
-                made = f"{base}_{count}"
-            self._taken.add(made)
-            self._identifiers[key] = made
+            self._identifiers[key] = self._names.unique(name_of(wanted))
         return self._identifiers[key]
 
 

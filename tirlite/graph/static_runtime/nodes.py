@@ -12,12 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Let, Tuple, TupleGetItem, Var
-from tirlite.graph.memory.problem import UniqueNames
 from tirlite.graph.op import Op
 from tirlite.graph.out_variants import aligned
 from tirlite.graph.program import Block, Program, program
 from tirlite.graph.types import TensorType, TupleType, Type, tensors
 from tirlite.ir import DType, Steps, run
+from tirlite.names import UniqueNames
 
 
 class Kind(Enum):

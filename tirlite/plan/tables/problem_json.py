@@ -9,6 +9,7 @@ from operator import index
 from typing import Any, NamedTuple, TypeVar
 
 from tirlite.diag import KernelError, PlanError, PlanMessage
+from tirlite.names import UniqueNames
 from tirlite.plan.request import Pool, Request
 from tirlite.plan.tables.text import is_dim_name, parse_size
 from tirlite.sizes import Dim, Size, dims_of, substitute
@@ -141,17 +142,11 @@ def _read_request(data: Mapping[str, Any], dims: Mapping[str, Dim]) -> Request:
 
 def names_of(dims: Iterable[Dim]) -> dict[Dim, str]:
     """A name of its own for each dim that a size can be told with: two may have the same, or one that is not a name."""
-    names: dict[Dim, str] = {}
-    used: set[str] = set()
-    for dim in dict.fromkeys(dims):
-        plain = dim.name if is_dim_name(dim.name) else "d_" + re.sub(r"\W", "_", dim.name)
-        name, number = plain, 0
-        while name in used:
-            number += 1
-            name = f"{plain}_{number}"
-        used.add(name)
-        names[dim] = name
-    return names
+    names = UniqueNames()
+    return {
+        dim: names.unique(dim.name if is_dim_name(dim.name) else "d_" + re.sub(r"\W", "_", dim.name))
+        for dim in dict.fromkeys(dims)
+    }
 
 
 def size_json(size: Size, names: Names) -> int | str:

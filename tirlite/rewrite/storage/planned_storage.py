@@ -8,7 +8,6 @@ stay as they are. Source: TVM's storage_rewrite (2017), with the plan made by `t
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import chain, count
 from typing import TYPE_CHECKING, TypeAlias
 
 from tirlite.analysis.facts import Facts
@@ -21,6 +20,7 @@ from tirlite.ir.node import Node
 from tirlite.ir.rewrite import Rule, rewrite
 from tirlite.ir.stmt import Allocate, For, ForKind, Let, SeqStmt, Stmt, Store, View, While
 from tirlite.ir.walk import statements_of, walk
+from tirlite.names import UniqueNames
 from tirlite.plan import Plan, StorageScope, solve
 from tirlite.plan.solve import Doubt, without_doubt
 from tirlite.plan.strategy import Strategy
@@ -276,19 +276,17 @@ class _Merger:
         self.attached: dict[Var | None, list[Stmt]] = {}
 
     @cached_property
-    def names(self) -> set[str]:
+    def names(self) -> UniqueNames:
         """The names that the function has taken, and those of the arenas."""
         body = self.func.body
         loops = [each.var for each in statements_of(body, For)]
         lets = [each.var for each in statements_of(body, Let)]
         views = [each.buffer for each in statements_of(body, View)]
-        return {each.name for each in (*self.entry_variables, *self.found.spans, *loops, *lets, *views)}
+        return UniqueNames(each.name for each in (*self.entry_variables, *self.found.spans, *loops, *lets, *views))
 
     def fresh(self, wish: str) -> str:
         """A name like `wish`, which nothing in the function has."""
-        name = next(name for name in chain((wish,), map(f"{wish}_{{}}".format, count(1))) if name not in self.names)
-        self.names.add(name)
-        return name
+        return self.names.unique(wish)
 
     def rewrite(self, by_shape: Declarations | None = None) -> PrimFunc:
         """The function with the pools of the plan, and with what is declared besides."""

@@ -5,7 +5,6 @@ The finder of the loop-nest level. What stays where it is, and why, is told besi
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,7 @@ from tirlite.analysis.work import distributed_loops
 from tirlite.diag import KernelError, Message, PlanMessage, Span
 from tirlite.ir import Buffer, DType, For, PrimFunc, Var, calls_in
 from tirlite.ir.shapes import least_alignment
+from tirlite.names import UniqueNames
 from tirlite.plan import Plan, Pool, Problem, Rank, Request, StorageScope
 from tirlite.plan.order import drawn, samples
 from tirlite.record import record, replace
@@ -107,7 +107,7 @@ def storage_problem(
     lifetimes: dict[str, Lifetime] = {}
     kept: dict[Buffer, str] = {}
     dead: list[Buffer] = []
-    used: Counter[str] = Counter()
+    unique = UniqueNames().unique
     for allocation, lifetime in zip(facts.sequence.allocations, facts.lifetimes, strict=True):
         buffer = lifetime.buffer
         size = _most_bytes(most, buffer, spans[buffer])
@@ -118,12 +118,12 @@ def storage_problem(
         elif reason := left_alone(buffer, size):
             kept[buffer] = reason
         else:
-            name = buffer.name if buffer.name not in lifetimes else _unused(buffer.name, lifetimes, used)
+            name = unique(buffer.name)
             lifetimes[name] = lifetime
             requests.append(_request(name, lifetime, size, memories, lines=lines))
     proofs = in_place_candidates(facts) if in_place else ()
-    names = {lifetime.buffer: name for name, lifetime in lifetimes.items()}
-    pairs, refusals = _pairs(proofs, names, exact_dtype=exact_dtype)
+    named = {lifetime.buffer: name for name, lifetime in lifetimes.items()}
+    pairs, refusals = _pairs(proofs, named, exact_dtype=exact_dtype)
     problem = Problem(
         tuple(requests),
         memories.pools(),
@@ -190,15 +190,6 @@ def left_alone(buffer: Buffer, size: Size | None) -> str | None:
     if isinstance(size, int) and size <= REGISTER_BYTES:
         return "it fits into a register"
     return None
-
-
-def _unused(name: str, taken: Mapping[str, Lifetime], used: Counter[str]) -> str:
-    """A name like this that is not taken; `used` counts the numbers that names have got."""
-    fresh = name
-    while fresh in taken:
-        used[name] += 1
-        fresh = f"{name}_{used[name]}"
-    return fresh
 
 
 class _Memories:
