@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import linecache
 import warnings
+from collections.abc import Callable
 from dataclasses import field
 from functools import lru_cache
 from types import CodeType, FunctionType
@@ -104,22 +105,20 @@ _KEPT = 1 << 10
 @lru_cache(_KEPT)
 def _definition(of: _Code) -> tuple[ast.stmt | None, Places]:
     """What stands where a function was defined."""
-    lines, first_line = _own_lines(of)
+    lines, first_line, body = _own_lines(of)
     text = "".join(lines)
     source = Source(of.code.co_filename, lines_of(text), first_line)
-    # An indented function is read under an `if` of our own, one line above it.
-    under_if = text[:1].isspace()
-    places = Places(source, first_line - (2 if under_if else 1))
-    tree = parsed(f"if 1:\n{text}" if under_if else text, places)
-    body = tree.body[0].body if under_if and isinstance(tree.body[0], ast.If) else tree.body
+    places = Places(source, first_line - (2 if _is_indented(text) else 1))
+    if body is None:
+        body = _body(text, lambda whole: parsed(whole, places))
     found = body[0] if body else None
     if isinstance(found, ast.FunctionDef):
         found.body = trimmed(found.body)
     return found, places
 
 
-def _own_lines(of: _Code) -> tuple[list[str], int]:
-    """The lines of a function in its file, decorators included, and the number of the first."""
+def _own_lines(of: _Code) -> tuple[list[str], int, list[ast.stmt] | None]:
+    """The lines of a function in its file, decorators included, the number of the first, and what they say if read."""
     code = of.code
     first = code.co_firstlineno
     linecache.checkcache(code.co_filename)
@@ -132,13 +131,13 @@ def _own_lines(of: _Code) -> tuple[list[str], int]:
         if line.strip() and _indent(line) <= indent:
             break
         own.append(line)
-    if _is_block(own):
-        return own, first
+    if body := _function(own):
+        return own, first, body
     # Slower, as it reads every token, but sure: brackets and texts may span lines of any indentation.
     import inspect
 
     try:
-        return inspect.getsourcelines(code)
+        return *inspect.getsourcelines(code), None
     except (OSError, TypeError, IndexError, SyntaxError):
         raise NoSource(code.co_name).error() from None
 
@@ -147,18 +146,27 @@ def _indent(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
-def _is_block(lines: list[str]) -> bool:
-    """Whether the lines are one function by themselves."""
-    text = "".join(lines)
+def _function(lines: list[str]) -> list[ast.stmt] | None:
+    """The lines as a statement, if they are one function by themselves."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            body = ast.parse(f"if 1:\n{text}" if text[:1].isspace() else text).body
+            body = _body("".join(lines), ast.parse)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    if text[:1].isspace():
-        body = body[0].body if isinstance(body[0], ast.If) else []
-    return len(body) == 1 and isinstance(body[0], ast.FunctionDef)
+        return None
+    return body if len(body) == 1 and isinstance(body[0], ast.FunctionDef) else None
+
+
+def _body(text: str, parse: Callable[[str], ast.Module]) -> list[ast.stmt]:
+    """The statements of a text. An indented one is read under an `if` of our own, one line above it."""
+    if not _is_indented(text):
+        return parse(text).body
+    branch = parse(f"if 1:\n{text}").body[0]
+    return branch.body if isinstance(branch, ast.If) else []
+
+
+def _is_indented(text: str) -> bool:
+    return text[:1].isspace()
 
 
 def trimmed(body: list[ast.stmt]) -> list[ast.stmt]:

@@ -188,21 +188,25 @@ def _caches() -> dict[int, int]:
     """The bytes of the caches for data by level, and those of a line as level 0, as far as the system tells."""
     found: dict[int, int] = {}
     for place in range(4):
+        folder = f"{_CACHES}/index{place}"
         try:
-            level, kind, size, line = (
-                _word(f"{_CACHES}/index{place}/{name}") for name in ("level", "type", "size", "coherency_line_size")
-            )
-            if kind != "Instruction":
-                found[int(level)] = int(size.removesuffix("K")) * _KIB
-                found[0] = int(line)
+            if _word(f"{folder}/type") == "Instruction":
+                continue
+            level, size = int(_word(f"{folder}/level")), _word(f"{folder}/size").removesuffix("K")
+            found[level] = int(size) * _KIB
+            if 0 not in found:
+                found[0] = int(_word(f"{folder}/coherency_line_size"))
         except (OSError, ValueError):
             break
     return found
 
 
 def _word(path: str) -> str:
-    with open(path, "rb") as file:  # noqa: PTH123
-        return file.read(64).decode("ascii", "replace").strip()
+    file = os.open(path, os.O_RDONLY)
+    try:
+        return os.read(file, 64).decode("ascii", "replace").strip()
+    finally:
+        os.close(file)
 
 
 def processors() -> int:
