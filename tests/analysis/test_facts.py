@@ -13,7 +13,7 @@ from tirlite.kernels.harris import harris
 from tirlite.record import record
 from tirlite.rewrite import default_pipeline, run_pipeline
 from tirlite.rewrite.pipeline import FactsPass
-from tirlite.schedules.auto.rules import ScheduleTemporaries
+from tirlite.schedules.auto import ScheduleTemporaries
 
 n = tl.dim("n")
 

@@ -21,7 +21,7 @@ from tirlite.codegen import Effort, outline
 from tirlite.codegen.llvm import machine
 from tirlite.ir import PrimFunc
 from tirlite.rewrite import Pass, RemoveNoOps, SplitWebs, UnrollLoops, VectorizeLoops
-from tirlite.schedules.auto.rules import ScheduleTemporaries
+from tirlite.schedules.auto import ScheduleTemporaries
 
 
 def spliced(func: PrimFunc) -> PrimFunc:

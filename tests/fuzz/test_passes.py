@@ -23,7 +23,7 @@ from tirlite.codegen import Effort
 from tirlite.interp import interpreter
 from tirlite.ir import validate
 from tirlite.rewrite import InjectVirtualThreads, Normalize, Pass, SplitThreads, run_pipeline
-from tirlite.schedules.auto.rules import ScheduleTemporaries
+from tirlite.schedules.auto import ScheduleTemporaries
 
 GROUP = 10
 TARGET = target_of(2)

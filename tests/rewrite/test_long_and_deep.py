@@ -8,7 +8,7 @@ import pytest
 import tirlite as tl
 from tirlite.ir import Builder, f32
 from tirlite.rewrite import Normalize, Pass, RemoveNoOps, UnrollLoops, VectorizeLoops
-from tirlite.schedules.auto.rules import ScheduleTemporaries
+from tirlite.schedules.auto import ScheduleTemporaries
 
 PASSES: tuple[Pass, ...] = (ScheduleTemporaries(), RemoveNoOps(), UnrollLoops(), VectorizeLoops())
 

@@ -17,8 +17,7 @@ from tirlite.rewrite import Normalize
 from tirlite.rewrite.forms import Form
 from tirlite.rewrite.pipelines import LOOPS
 from tirlite.schedules import ComputeAt
-from tirlite.schedules.auto import chains
-from tirlite.schedules.auto.rules import ScheduleChains
+from tirlite.schedules.auto import ScheduleChains, chains
 
 n, m, k = tl.dims("n m k")
 # Tiles so small that arrays of some elements have several, and no arrays that are too small for tiles.

@@ -6,7 +6,7 @@ from rewrite.before_after import BeforeAfter, ByFacts, kernel
 import tirlite as tl
 from tirlite.analysis.facts import Facts
 from tirlite.ir import For, statements
-from tirlite.schedules.auto.rules import ScheduleTemporaries
+from tirlite.schedules.auto import ScheduleTemporaries
 from tirlite.schedules.auto.temporaries import join_loops
 from tirlite.schedules.auto.trace import Trace
 

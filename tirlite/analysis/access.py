@@ -22,8 +22,20 @@ from tirlite.ir.func import PrimFunc
 from tirlite.ir.kernel_call import KernelCall
 from tirlite.ir.node import Node
 from tirlite.ir.op import Op
-from tirlite.ir.stmt import Allocate, AttrKey, AttrStmt, For, ForKind, IfThenElse, SeqStmt, Stmt, Store, View, While
-from tirlite.ir.thread_tag import is_barrier
+from tirlite.ir.stmt import (
+    Allocate,
+    AttrKey,
+    AttrStmt,
+    For,
+    ForKind,
+    IfThenElse,
+    SeqStmt,
+    Stmt,
+    Store,
+    View,
+    While,
+    is_barrier,
+)
 from tirlite.ir.walk import composites, statements, statements_of
 from tirlite.record import record
 

@@ -11,8 +11,7 @@ from tirlite.diag import Message
 from tirlite.ir.expr import Buffer, Call, Expr, Load, Var
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.op import Op
-from tirlite.ir.stmt import Allocate, For, Let, SeqStmt, Stmt, View
-from tirlite.ir.thread_tag import ThreadRole, thread_role
+from tirlite.ir.stmt import Allocate, For, Let, SeqStmt, Stmt, ThreadRole, View, thread_role
 from tirlite.ir.walk import statements, walk
 from tirlite.plan import Rank, StorageScope
 

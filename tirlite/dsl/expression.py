@@ -7,15 +7,24 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
-from enum import Enum
 from types import ModuleType
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from tirlite.diag import Message, Span
 from tirlite.dsl.convert import cast, condition, is_literal, number
-from tirlite.dsl.indexing import Shape, chosen, element, extent_of, tensor_type
 from tirlite.dsl.inline import Inline
-from tirlite.dsl.operators import BINARY, COMPARE, binary, logical, unary
+from tirlite.dsl.operators import (
+    BINARY,
+    COMPARE,
+    Shape,
+    binary,
+    chosen,
+    element,
+    extent_of,
+    logical,
+    tensor_type,
+    unary,
+)
 from tirlite.dsl.parameters import described, output
 from tirlite.dsl.refused import NotInKernels, refusal
 from tirlite.dsl.scope import Scope
@@ -53,12 +62,9 @@ class NotIndexable(Message):
 _TEXTS = {type(None): "None", type(...): "`...`", complex: "a complex number", bytes: "bytes"}
 
 
-class Position(Enum):
-    """Where the call of a kernel or an inline function stands."""
-
-    ALONE = "the whole value of a statement"
-    INSIDE = "a part of an expression"
-    CONDITIONAL = "a part that is computed on a condition, or again and again"
+# Where the call of a kernel or an inline function stands: as the whole value of a statement, as a part of an
+# expression, or as a part that is computed on a condition, or again and again.
+Position: TypeAlias = Literal["alone", "inside", "conditional"]
 
 
 @record
@@ -309,8 +315,8 @@ class Expressions:
         return found if is_pure and callable(found) else None
 
     def _invocation(self, function: Callee, node: ast.Call, args: Sequence[ast.expr]) -> Steps[object]:
-        alone = Position.ALONE if node is self._alone else Position.INSIDE
-        position = Position.CONDITIONAL if self._conditions or self._lets else alone
+        alone: Position = "alone" if node is self._alone else "inside"
+        position: Position = "conditional" if self._conditions or self._lets else alone
         assert self._invoke is not None, "text knows no kernels and functions"
         site = yield self._site(Word(function.name), node, args)
         return (yield self._invoke(function, site, position))

@@ -76,9 +76,9 @@ class Invocation:
 
             stmts = (called(callee.func, site),) if isinstance(callee, AsFunction) else spliced(callee, site)
             value = None
-        if position is Position.CONDITIONAL:
+        if position == "conditional":
             return _as_expression(callee.name, stmts, value, site.span)
-        if position is Position.INSIDE and not (self.types.learning and self.types.undecided):
+        if position == "inside" and not (self.types.learning and self.types.undecided):
             _refuse_stores(callee.name, stmts, site.span)
         for stmt in stmts:
             self.scope.add(stmt)

@@ -39,10 +39,11 @@ from tirlite.ir.stmt import (
     SeqStmt,
     Stmt,
     Store,
+    ThreadRole,
     View,
     While,
+    thread_role,
 )
-from tirlite.ir.thread_tag import ThreadRole, thread_role
 from tirlite.ir.trampoline import Steps
 from tirlite.ir.walk import statements
 from tirlite.record import replace

@@ -9,7 +9,7 @@ from tirlite.interp.memory import Window, refuse
 from tirlite.interp.place import Locate
 from tirlite.interp.program import THREAD, Fork, Marks, Meeting, Step, Values
 from tirlite.ir import Buffer, For
-from tirlite.ir.thread_tag import ThreadRole, thread_role
+from tirlite.ir.stmt import ThreadRole, thread_role
 from tirlite.plan import Rank, StorageScope
 
 

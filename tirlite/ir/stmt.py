@@ -12,8 +12,9 @@ from typing import ClassVar, TypeAlias
 
 from tirlite.diag import Span
 from tirlite.ir.dtype import i64
-from tirlite.ir.expr import Buffer, Expr, IntImm, Max, Sub, Var, const
+from tirlite.ir.expr import Buffer, Call, Expr, IntImm, Max, Sub, Var, const
 from tirlite.ir.node import Node, node
+from tirlite.ir.op import Op
 
 
 class Stmt(Node):
@@ -177,6 +178,31 @@ class For(Stmt):
         return Max(Sub(Max(stop, start), start), const(0, i64))
 
 
+class ThreadRole(Enum):
+    """What the iterations of a thread-bound loop are.
+
+    Blocks know nothing of one another. The threads of a block share its memory and meet at barriers. Virtual threads
+    are threads of the block that one thread runs in turn, statement by statement.
+    """
+
+    BLOCK = "block"
+    THREAD = "thread"
+    VIRTUAL = "virtual thread"
+
+
+def thread_role(stmt: Stmt) -> ThreadRole | None:
+    """The role of a thread-bound loop by its tag (`blockIdx.x`, `vthread`, anything else); None for another statement.
+
+    Tags are those of TVM.
+    """
+    if not isinstance(stmt, For) or stmt.kind is not ForKind.THREAD:
+        return None
+    name = stmt.thread_tag.partition(".")[0]
+    if name == "blockIdx":
+        return ThreadRole.BLOCK
+    return ThreadRole.VIRTUAL if name in ("vthread", "cthread", "virtual_thread") else ThreadRole.THREAD
+
+
 @node
 class While(Stmt):
     """The body again and again, while the condition holds."""
@@ -261,3 +287,8 @@ class AttrStmt(Stmt):
 def seq(*stmts: Stmt) -> SeqStmt:
     """The statements as one block."""
     return SeqStmt(stmts)
+
+
+def is_barrier(stmt: Stmt) -> bool:
+    """Whether the threads of a block wait for one another here."""
+    return isinstance(stmt, Evaluate) and isinstance(stmt.value, Call) and stmt.value.op is Op.BARRIER

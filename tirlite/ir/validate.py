@@ -11,7 +11,6 @@ a name is not defined again while it is defined. A name that an inner block defi
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from enum import Enum
 from itertools import islice
 from typing import TypeAlias
 
@@ -56,14 +55,9 @@ class _Define:
     by: Node
 
 
-class _Edge(Enum):
-    """Where a block begins and ends."""
-
-    OPEN = "open"
-    CLOSE = "close"
-
-
-_Step: TypeAlias = Node | _Define | _Edge
+# Where a block begins and ends.
+_OPEN, _CLOSE = "open", "close"
+_Step: TypeAlias = Node | _Define | str
 
 
 def violations(func: PrimFunc, known: Collection[Function]) -> Iterator[Message]:
@@ -108,7 +102,7 @@ def _own_violations(func: PrimFunc) -> Iterator[Message]:
                 stack += step.children()[::-1]
         elif isinstance(step, _Define):
             broken = _at_definition(step, scope, span)
-        elif step is _Edge.OPEN:
+        elif step is _OPEN:
             scope.open()
         else:
             scope.close()
@@ -124,12 +118,12 @@ def _steps(node: Node) -> list[_Step]:
     """What a block, or a node that defines something, is made of, in program order, with the edges of blocks."""
     children: list[_Step] = list(node.children())
     if isinstance(node, SeqStmt):
-        return [_Edge.OPEN, *children, _Edge.CLOSE]
+        return [_OPEN, *children, _CLOSE]
     definitions: list[_Step] = []
     for name in _members(node, node.DEFINES):
         definitions += [*(name.shape if isinstance(name, Buffer) else ()), _Define(name, node)]
     if "body" in node.CHILDREN:
-        return [*children[:-1], _Edge.OPEN, *definitions, children[-1], _Edge.CLOSE]
+        return [*children[:-1], _OPEN, *definitions, children[-1], _CLOSE]
     return [*children, *definitions]
 
 

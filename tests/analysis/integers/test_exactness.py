@@ -10,7 +10,7 @@ from tirlite.analysis.integers.array_bounds import array_bounds, is_exact_index,
 from tirlite.analysis.integers.extents import Extents
 from tirlite.interp import interpret
 from tirlite.ir import i64
-from tirlite.schedules.auto.rules import ScheduleTemporaries
+from tirlite.schedules.auto import ScheduleTemporaries
 from tirlite.sizes import Dim, Size, maximum, minimum
 
 n, m = Dim("n", min=0), Dim("m")

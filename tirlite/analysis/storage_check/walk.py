@@ -28,10 +28,12 @@ from tirlite.ir.stmt import (
     SeqStmt,
     Stmt,
     Store,
+    ThreadRole,
     View,
     While,
+    is_barrier,
+    thread_role,
 )
-from tirlite.ir.thread_tag import ThreadRole, is_barrier, thread_role
 from tirlite.ir.trampoline import Steps, run
 
 _Declaration: TypeAlias = Allocate | View

@@ -12,8 +12,20 @@ from tirlite.ir.dtype import i64
 from tirlite.ir.expr import Add, Buffer, BufferRef, Expr, FloorDiv, IntImm, Load, Mul, Var, const
 from tirlite.ir.node import Node
 from tirlite.ir.rewrite import Rule, Substitution, rewrite
-from tirlite.ir.stmt import Allocate, AttrStmt, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, View
-from tirlite.ir.thread_tag import ThreadRole, thread_role
+from tirlite.ir.stmt import (
+    Allocate,
+    AttrStmt,
+    For,
+    ForKind,
+    IfThenElse,
+    Let,
+    SeqStmt,
+    Stmt,
+    Store,
+    ThreadRole,
+    View,
+    thread_role,
+)
 from tirlite.ir.trampoline import Steps, run
 from tirlite.ir.walk import statements, walk
 from tirlite.plan import Rank, StorageScope

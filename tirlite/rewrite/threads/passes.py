@@ -14,7 +14,7 @@ from tirlite.diag import Message
 from tirlite.ir import Evaluate, For, ForKind, Node, PrimFunc, Stmt, statements_of
 from tirlite.ir.checked import has_check
 from tirlite.ir.demand import pass_call
-from tirlite.ir.thread_tag import ThreadRole, is_barrier, thread_role
+from tirlite.ir.stmt import ThreadRole, is_barrier, thread_role
 from tirlite.record import record
 
 if TYPE_CHECKING:

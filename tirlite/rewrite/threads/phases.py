@@ -18,8 +18,21 @@ from tirlite.ir.expr import LT, Buffer, Call, Expr, IntImm, LetExpr, Load, Var, 
 from tirlite.ir.kernel_call import Function, KernelCall, closure_of
 from tirlite.ir.node import Node
 from tirlite.ir.op import Op
-from tirlite.ir.stmt import Allocate, AttrStmt, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, View, While
-from tirlite.ir.thread_tag import ThreadRole, is_barrier, thread_role
+from tirlite.ir.stmt import (
+    Allocate,
+    AttrStmt,
+    For,
+    ForKind,
+    IfThenElse,
+    Let,
+    SeqStmt,
+    Stmt,
+    ThreadRole,
+    View,
+    While,
+    is_barrier,
+    thread_role,
+)
 from tirlite.ir.trampoline import Steps, run
 from tirlite.ir.walk import statements, walk
 from tirlite.record import record
