@@ -197,7 +197,7 @@ def test_what_cannot_be_compiled_is_told_as_elsewhere() -> None:
 
 def test_threads_end_and_settings_are_as_before_where_lowering_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = tl.compile(several.ir, schedule=None)
-    storage = import_module("tirlite.rewrite.storage.storage_rewrite")
+    storage = import_module("tirlite.rewrite.storage")
     running, interval = {*threading.enumerate()}, sys.getswitchinterval()
     rewritten: Callable[..., object] = storage.StorageRewrite.on
 

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from tirlite.codegen import memory
-from tirlite.codegen.arithmetic.operators import binary, compare, convert, to_index, unary
+from tirlite.codegen.arithmetic import binary, compare, convert, to_index, unary
 from tirlite.codegen.faults import require_inside
 from tirlite.codegen.llvm.text import FunctionText
 from tirlite.codegen.llvm.values import FALSE, TRUE, Value, constant, is_half, register_type
@@ -130,7 +130,7 @@ class Expressions:
             from tirlite.analysis.integers.float_ends import rounded_between
 
             if (found := rounded_between(expr)) is not None:
-                from tirlite.codegen.arithmetic.operators import to_integer_between
+                from tirlite.codegen.arithmetic import to_integer_between
 
                 cast, low, high = found
                 value = self._leaf(cast.value) or (yield self.steps(cast.value))
@@ -152,7 +152,7 @@ class Expressions:
         value = self._leaf(expr.value) or (yield self.steps(expr.value))
         if expr.value.dtype.is_float and expr.dtype.is_integer and not is_half(value.dtype):
             from tirlite.analysis.integers.float_ends import is_within
-            from tirlite.codegen.arithmetic.operators import to_integer
+            from tirlite.codegen.arithmetic import to_integer
 
             fits = is_within(expr.value, expr.dtype)
             is_alone = self.is_alone or (self.innermost is not None and has_check(self.innermost))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from tirlite.codegen.arithmetic.operators import convert
+from tirlite.codegen.arithmetic import convert
 from tirlite.codegen.llvm.text import FunctionText, ModuleText
 from tirlite.codegen.llvm.values import FALSE, NULL, Value, integer
 from tirlite.codegen.memory import Environment, Place

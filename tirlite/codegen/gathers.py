@@ -7,7 +7,7 @@ vector finds that all lanes lie within twice their number; elsewhere each is loa
 from __future__ import annotations
 
 from tirlite.codegen import memory
-from tirlite.codegen.arithmetic.operators import convert, to_index
+from tirlite.codegen.arithmetic import convert, to_index
 from tirlite.codegen.llvm.text import FunctionText
 from tirlite.codegen.llvm.values import Value, constant, integer, is_half, undefined
 from tirlite.codegen.memory import Place

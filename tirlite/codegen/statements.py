@@ -10,7 +10,6 @@ from tirlite.codegen import memory
 from tirlite.codegen.aliases import Aliases
 from tirlite.codegen.expressions import Expressions
 from tirlite.codegen.faults import KernelFunction, any_of, as_bits, require_exact, require_view
-from tirlite.codegen.interleaved import phases_of
 from tirlite.codegen.kernel_calls import Calls, Version, dim_parameters
 from tirlite.codegen.llvm.values import Value, integer
 from tirlite.codegen.loop_hints import SELDOM, goes_by_elements, hints_of, in_any_order, is_seldom
@@ -19,7 +18,7 @@ from tirlite.codegen.refused import Refused
 from tirlite.codegen.storage import Home, Storage
 from tirlite.codegen.whole_rows import as_one_row
 from tirlite.codegen.work import Work, is_unbound, iterations_between, polls_between, work_of
-from tirlite.ir.checked import has_check, is_checked, mask_of
+from tirlite.ir.checked import ELSE_IN_THE_OTHER, has_check, is_checked, mask_of
 from tirlite.ir.dtype import f64, handle, i64
 from tirlite.ir.expr import Buffer, Call, Expr, Load, Ramp, Var
 from tirlite.ir.kernel_call import KernelCall
@@ -46,12 +45,15 @@ from tirlite.late import LateModule
 from tirlite.record import replace
 
 if TYPE_CHECKING:
-    from tirlite.codegen import ahead, polling
+    from tirlite.codegen import ahead, interleaved, polling
     from tirlite.codegen.streaming import Shifted
     from tirlite.codegen.workspace_layout import WorkerPart
+    from tirlite.ir import assertion
 else:
     ahead = LateModule("tirlite.codegen.ahead")  # what tiles of sums take
+    interleaved = LateModule("tirlite.codegen.interleaved")  # what lanes that lie apart take
     polling = LateModule("tirlite.codegen.polling")  # what loops take that may last long
+    assertion = LateModule("tirlite.ir.assertion")  # what a message shows
 
 # Iterations of a loop that ends by a condition, after which it polls for signals; and the sums of a tile, at least.
 _BETWEEN, _TILE = 1 << 16, 6
@@ -146,7 +148,8 @@ class Statements:
         self.module.span = span
 
     def _each(self, stmts: tuple[Stmt, ...]) -> Steps[None]:
-        self.environment.phases.update(phases_of(stmts))
+        if any(isinstance(stmt, Let | Store) and stmt.value.dtype.lanes > 1 for stmt in stmts):
+            self.environment.phases.update(interleaved.phases_of(stmts))
         for stmt in stmts:
             if stmt.span is not None:
                 self.module.span = stmt.span
@@ -178,28 +181,26 @@ class Statements:
         values.is_alone = mask_of(indices) is None and any(map(memory.asks_floats, indices))
         if any(map(has_check, indices)):  # first, as in the interpreter: what is told is the first fault
             indices = tuple(map(values.computed_index, indices))
-        value = values.kept(stmt.value)
+        value, note = values.kept(stmt.value), self.environment.notes.get(stmt.buffer, "")
         if mask_of(indices) is not None:
             pointer, on = run(values.masked_pointer(place, indices))
-            memory.store_lanes(self.out, place, pointer, on, value, self.environment.notes.get(stmt.buffer, ""))
+            memory.store_lanes(self.out, place, pointer, on, value, note)
             return
         if indices and memory.is_reversed(place, indices[-1]):
             assert isinstance(indices[-1], Ramp)
             last = run(values.address(place, (*indices[:-1], indices[-1].base)))
-            memory.store_reversed(self.out, place, last, value, self.environment.notes.get(stmt.buffer, ""))
+            memory.store_reversed(self.out, place, last, value, note)
             return
         first, *others = run(values.pointers(place, indices))
         values.is_alone = False
         if others:
             memory.scatter(self.out, place, [first, *others], value)
-        else:
-            note = self.environment.notes.get(stmt.buffer, "")
-            if stmt in self.streamed:
-                from tirlite.codegen.streaming import store
+        elif stmt in self.streamed:
+            from tirlite.codegen.streaming import store
 
-                store(self.out, place, first, value, note, self.streamed[stmt], self.shifted)
-            else:
-                memory.store(self.out, place, first, value, note)
+            store(self.out, place, first, value, note, self.streamed[stmt], self.shifted)
+        else:
+            memory.store(self.out, place, first, value, note)
 
     def evaluate(self, stmt: Evaluate) -> None:
         if not (isinstance(stmt.value, Call) and stmt.value.op is Op.PRINT):
@@ -271,15 +272,13 @@ class Statements:
     def assertion(self, stmt: Assert) -> None:
         held, failed = self.out.label("held"), self.out.label("failed")
         condition = self.values.good(stmt.condition, "the condition of an assert")
-        from tirlite.ir import shown
-
-        told = shown(stmt)
-        if not told.values:
+        told = () if stmt.message == ELSE_IN_THE_OTHER else assertion.shown(stmt).values
+        if not told:
             self.out.branch_if(condition, held, self.out.fails(stmt))
         else:
             self.out.branch_if(condition, held, failed)
             self.out.start(failed)
-            self.tell(stmt, [self.values.value(each) for each in told.values])
+            self.tell(stmt, [self.values.value(each) for each in told])
         self.out.start(held)
 
     def tell(self, stmt: Assert, values: list[Value]) -> None:

@@ -11,8 +11,8 @@ from tirlite.dsl.expression import Expressions
 from tirlite.dsl.local_names import Home, LocalNames, Use, names_in
 from tirlite.dsl.operators import BINARY, binary
 from tirlite.dsl.parameters import checked, described
-from tirlite.dsl.refused import NotInKernels, refusal
 from tirlite.dsl.scope import Cell, CellTypes, Scope
+from tirlite.dsl.syntax import NotInKernels, refusal
 from tirlite.dsl.vocabulary import CallSite
 from tirlite.ir.dtype import DType, f64
 from tirlite.ir.expr import Buffer, Expr, FloatImm, IntImm, Load, Var

@@ -26,10 +26,9 @@ from tirlite.dsl.operators import (
     unary,
 )
 from tirlite.dsl.parameters import described, output
-from tirlite.dsl.refused import NotInKernels, refusal
 from tirlite.dsl.scope import Scope
 from tirlite.dsl.surroundings import Surroundings, is_tl, meaning, member
-from tirlite.dsl.syntax import Places
+from tirlite.dsl.syntax import NotInKernels, Places, refusal
 from tirlite.dsl.vocabulary import BUILTINS, DECLARATIONS, CallSite, Word, WrongArgument, misplaced, named
 from tirlite.ir.dtype import DType
 from tirlite.ir.expr import Buffer, FloatImm, IntImm, LetExpr, Var

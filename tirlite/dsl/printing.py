@@ -12,7 +12,7 @@ from tirlite.diag import Message
 from tirlite.dsl.convert import is_literal, number
 from tirlite.dsl.expression import Expressions
 from tirlite.dsl.parameters import described
-from tirlite.dsl.refused import NotInKernels, refusal
+from tirlite.dsl.syntax import NotInKernels, refusal
 from tirlite.dsl.vocabulary import UnknownKeyword, WrongArgument
 from tirlite.ir.assertion import PLACE, places_in
 from tirlite.ir.dtype import i32

@@ -12,9 +12,8 @@ from tirlite.diag import KernelError, Message
 from tirlite.dsl.convert import is_literal, stored
 from tirlite.dsl.expression import Expressions
 from tirlite.dsl.parameters import ParamType, described, parameter
-from tirlite.dsl.refused import NotInKernels
 from tirlite.dsl.surroundings import meaning
-from tirlite.dsl.syntax import Places, parsed
+from tirlite.dsl.syntax import NotInKernels, Places, parsed
 from tirlite.dsl.vocabulary import BUILTINS
 from tirlite.ir.expr import Buffer, FloatImm, IntImm, Var
 from tirlite.ir.stmt import Stmt

@@ -14,9 +14,9 @@ from tirlite.dsl.expression import Expressions
 from tirlite.dsl.local_names import LocalNames, Use, bound_by, names_in
 from tirlite.dsl.loops import LeavesLoop, LeftLoop, header
 from tirlite.dsl.parameters import described
-from tirlite.dsl.refused import NotInKernels, refusal
 from tirlite.dsl.scope import AlreadyReported, Scope
 from tirlite.dsl.surroundings import meaning
+from tirlite.dsl.syntax import NotInKernels, refusal
 from tirlite.dsl.vocabulary import CallSite, Word, misplaced
 from tirlite.ir.dtype import i64
 from tirlite.ir.expr import Buffer, Expr, Var

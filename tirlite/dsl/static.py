@@ -10,10 +10,9 @@ from types import CodeType, SimpleNamespace
 
 from tirlite.diag import Message, Span
 from tirlite.dsl.parameters import described
-from tirlite.dsl.refused import NotInKernels
 from tirlite.dsl.scope import Scope
 from tirlite.dsl.surroundings import Surroundings, meaning
-from tirlite.dsl.syntax import Places
+from tirlite.dsl.syntax import NotInKernels, Places
 from tirlite.ir.expr import Buffer, Expr, FloatImm, IntImm
 
 # No loop is written out more often than this.

@@ -5,11 +5,9 @@ from typing import TYPE_CHECKING
 from tirlite.late import late_names
 
 if TYPE_CHECKING:
-    from tirlite.rewrite.checks.check_bounds import CheckBounds as CheckBounds
-    from tirlite.rewrite.checks.check_races import CheckRaces as CheckRaces
+    from tirlite.rewrite.checks import CheckBounds as CheckBounds, CheckRaces as CheckRaces
     from tirlite.rewrite.compute_once import ComputeOnce as ComputeOnce
     from tirlite.rewrite.divide_loops import DivideLoops as DivideLoops
-    from tirlite.rewrite.find_reductions import FindReductions as FindReductions
     from tirlite.rewrite.narrow_integers import NarrowIntegers as NarrowIntegers
     from tirlite.rewrite.normalize import Normalize as Normalize
     from tirlite.rewrite.observers import (
@@ -29,10 +27,12 @@ if TYPE_CHECKING:
     from tirlite.rewrite.reductions import (
         BlockReductions as BlockReductions,
         CheckReductions as CheckReductions,
+        FindReductions as FindReductions,
         SplitReductions as SplitReductions,
     )
     from tirlite.rewrite.remove_no_ops import RemoveNoOps as RemoveNoOps
     from tirlite.rewrite.simplify.simplify import Simplify as Simplify, simplified as simplified
+    from tirlite.rewrite.storage import StorageRewrite as StorageRewrite
     from tirlite.rewrite.storage.double_buffer import DoubleBuffer as DoubleBuffer
     from tirlite.rewrite.storage.shape_rewrite import ByShape as ByShape
     from tirlite.rewrite.storage.split_webs import SplitWebs as SplitWebs
@@ -40,8 +40,7 @@ if TYPE_CHECKING:
         StorageProblem as StorageProblem,
         storage_problem as storage_problem,
     )
-    from tirlite.rewrite.storage.storage_rewrite import StorageRewrite as StorageRewrite
-    from tirlite.rewrite.threads.passes import (
+    from tirlite.rewrite.threads import (
         InjectVirtualThreads as InjectVirtualThreads,
         SplitThreads as SplitThreads,
     )

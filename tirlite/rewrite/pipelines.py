@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING
 from tirlite.ir import PrimFunc, calls_in
 from tirlite.ir.demand import pass_call
 from tirlite.record import record, replace
-from tirlite.rewrite.checks.check_bounds import CheckBounds
-from tirlite.rewrite.checks.check_races import CheckRaces
+from tirlite.rewrite.checks import CheckBounds, CheckRaces
 from tirlite.rewrite.compute_once import ComputeOnce
 from tirlite.rewrite.divide_loops import DivideLoops
-from tirlite.rewrite.find_reductions import FindReductions
 from tirlite.rewrite.forms import Form
 from tirlite.rewrite.narrow_integers import NarrowIntegers
 from tirlite.rewrite.normalize import Normalize
@@ -20,9 +18,9 @@ from tirlite.rewrite.options import Options
 from tirlite.rewrite.parallelize_loops import ParallelizeLoops
 from tirlite.rewrite.partition_loops import PartitionLoops
 from tirlite.rewrite.pipeline import Pass, versions
-from tirlite.rewrite.reductions import BlockReductions, CheckReductions, SplitReductions
-from tirlite.rewrite.storage.storage_rewrite import StorageRewrite
-from tirlite.rewrite.threads.passes import InjectVirtualThreads, SplitThreads
+from tirlite.rewrite.reductions import BlockReductions, CheckReductions, FindReductions, SplitReductions
+from tirlite.rewrite.storage import StorageRewrite
+from tirlite.rewrite.threads import InjectVirtualThreads, SplitThreads
 from tirlite.rewrite.tighten_loops import TightenLoops
 from tirlite.rewrite.use_permissions import UsePermissions
 from tirlite.rewrite.vectorize_loops import UnmarkLoops, VectorizeLoops

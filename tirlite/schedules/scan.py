@@ -15,7 +15,7 @@ from tirlite.ir.stmt import Allocate, AttrStmt, For, ForKind, IfThenElse, Let, S
 from tirlite.ir.walk import statements_of, walk
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
-from tirlite.rewrite.find_reductions import may_regroup
+from tirlite.rewrite.reductions import may_regroup
 from tirlite.schedules.handle import LoopName, chain_to
 from tirlite.schedules.loop_facts import defined_in, is_steady, mentions, trips
 from tirlite.schedules.order import breaks_order, demand_any_order

@@ -1,1 +1,205 @@
-"""What instructions an operation on values is made of."""
+"""Emits the result of an operator or a conversion from the values of its operands.
+
+A float becomes an integer with saturation, and nan 0. LLVM has an intrinsic for that, but keeps loops with it from
+going by vectors. Comparisons and an instruction that is undefined beyond the ends say the same, and do not.
+"""
+
+from __future__ import annotations
+
+from tirlite.codegen.llvm.text import FunctionText
+from tirlite.codegen.llvm.values import Value, constant, is_half, suffix
+from tirlite.ir.dtype import DType, TypeCode, f32, f64, i32, i64, u16
+from tirlite.ir.expr import (
+    EQ,
+    GE,
+    GT,
+    LE,
+    LT,
+    NE,
+    Add,
+    And,
+    BitAnd,
+    BitNot,
+    BitOr,
+    BitXor,
+    Div,
+    Expr,
+    FloorDiv,
+    FloorMod,
+    Max,
+    Min,
+    Mul,
+    Neg,
+    Not,
+    Or,
+    ShiftLeft,
+    ShiftRight,
+    Sub,
+    TruncDiv,
+    TruncMod,
+)
+
+_PLAIN: dict[type[Expr], tuple[str, str, str]] = {  # on integers, on floats, on bools
+    Add: ("add", "fadd", ""),
+    Sub: ("sub", "fsub", ""),
+    Mul: ("mul", "fmul", ""),
+    Div: ("", "fdiv", ""),
+    BitAnd: ("and", "", "and"),
+    BitOr: ("or", "", "or"),
+    BitXor: ("xor", "", "xor"),
+    Min: ("", "", "and"),
+    Max: ("", "", "or"),
+    And: ("", "", "and"),
+    Or: ("", "", "or"),
+}
+_SEQUENCES_OF_REALS = (FloorDiv, FloorMod, Min, Max)
+_SEQUENCES_OF_INTEGERS = (FloorDiv, FloorMod, TruncDiv, TruncMod, ShiftLeft, ShiftRight)
+_COMPARISONS: dict[type[Expr], tuple[str, str, str]] = {  # on signed integers, on unsigned, on floats
+    EQ: ("eq", "eq", "oeq"),
+    NE: ("ne", "ne", "une"),
+    LT: ("slt", "ult", "olt"),
+    LE: ("sle", "ule", "ole"),
+    GT: ("sgt", "ugt", "ogt"),
+    GE: ("sge", "uge", "oge"),
+}
+
+
+def binary(out: FunctionText, kind: type[Expr], a: Value, b: Value) -> Value:
+    """`kind` of two operands of one type."""
+    dtype = a.dtype
+    if is_half(dtype):
+        from tirlite.codegen.arithmetic.halves import narrow, widen
+
+        return narrow(out, binary(out, kind, widen(out, a), widen(out, b)), dtype)
+    if dtype.is_float and kind in _SEQUENCES_OF_REALS:
+        from tirlite.codegen.arithmetic.sequences import real_operation
+
+        return real_operation(out, kind, a, b)
+    if kind in _SEQUENCES_OF_INTEGERS:
+        from tirlite.codegen.arithmetic.sequences import integer_operation
+
+        return integer_operation(out, kind, a, b)
+    if kind in (Min, Max) and dtype.is_integer:
+        return out.intrinsic(("s" if dtype.is_signed else "u") + ("min" if kind is Min else "max"), a, b)
+    on_integers, on_floats, on_bools = _PLAIN[kind]
+    return out.op(on_bools if dtype.is_bool else on_floats if dtype.is_float else on_integers, a, b)
+
+
+def compare(out: FunctionText, kind: type[Expr], a: Value, b: Value) -> Value:
+    """`kind` of two operands of one type; with a nan only `!=` holds."""
+    if is_half(a.dtype):
+        from tirlite.codegen.arithmetic.halves import widen
+
+        return compare(out, kind, widen(out, a), widen(out, b))
+    signed, unsigned, real = _COMPARISONS[kind]
+    if a.dtype.is_float:
+        return out.compare(f"fcmp {real}", a, b)
+    return out.compare(f"icmp {signed if a.dtype.is_signed else unsigned}", a, b)
+
+
+def unary(out: FunctionText, kind: type[Expr], a: Value) -> Value:
+    dtype = a.dtype
+    if kind is Neg and is_half(dtype):
+        return out.op("xor", a, constant(0x8000, u16.with_lanes(dtype.lanes)))
+    if kind is Neg:
+        return out.unary("fneg", a) if dtype.is_float else out.op("sub", constant(0, dtype), a)
+    assert kind in (BitNot, Not)
+    return out.op("xor", a, constant(1 if dtype.is_bool else -1, dtype))
+
+
+def convert(out: FunctionText, value: Value, target: DType) -> Value:
+    """Integers wrap, floats round to nearest even, float to integer saturates and takes nan to 0; all but 0 is true."""
+    source = value.dtype
+    if source == target:
+        return value
+    if is_half(source):
+        if target.is_bool:
+            return _half_to_bool(out, value)
+        from tirlite.codegen.arithmetic.halves import widen
+
+        return convert(out, widen(out, value), target)
+    if is_half(target):
+        return _to_half(out, value, target)
+    if target.is_bool:
+        return out.compare("fcmp une" if source.is_float else "icmp ne", value, constant(0, source))
+    if source.is_float and target.is_float:
+        return out.cast("fpext" if target.bits > source.bits else "fptrunc", value, target)
+    if source.is_float:
+        return to_integer(out, value, target)
+    if target.is_float:
+        return out.cast("sitofp" if source.is_signed else "uitofp", value, target)
+    if target.bits == source.bits:
+        return value.of(target)
+    if target.bits < source.bits:
+        return out.cast("trunc", value, target)
+    if value.words is not None:
+        return convert(out, value.words, target)
+    return out.cast("sext" if source.is_signed else "zext", value, target)
+
+
+def _half_to_bool(out: FunctionText, value: Value) -> Value:
+    dtype = value.dtype
+    magnitude = out.op("and", value, constant(0x7FFF, u16.with_lanes(dtype.lanes)))
+    return out.compare("icmp ne", magnitude, constant(0, dtype))
+
+
+def _to_half(out: FunctionText, value: Value, target: DType) -> Value:
+    """Rounded once: what f32 or f64 cannot hold is never rounded to it on the way."""
+    from tirlite.codegen.arithmetic.halves import gather_digits, narrow
+
+    source = value.dtype
+    if source.is_float:
+        return narrow(out, value, target)
+    # Integers that f32 does not hold are beyond the range of float16, before and after rounding.
+    is_exact = source.bits < 32 or target.code is TypeCode.FLOAT
+    if source.bits == 64 and not is_exact:
+        value = gather_digits(out, value)
+    between = (f32 if is_exact else f64).with_lanes(source.lanes)
+    return narrow(out, convert(out, value, between), target)
+
+
+def to_index(out: FunctionText, value: Value) -> Value:
+    """An index of any integer type as i64, or a vector of them."""
+    return convert(out, value, i64.with_lanes(value.dtype.lanes))
+
+
+def to_integer(
+    out: FunctionText, value: Value, target: DType, *, is_within: bool = False, is_alone: bool = False
+) -> Value:
+    """The float rounded towards zero, or the nearest number that there is; 0 of nan.
+
+    `is_within` if all but nan rounds to a number that there is, `is_alone` if no loop takes this into vectors.
+    """
+    is_narrow = target.bits < 32
+    if not is_within and (is_alone or not (is_narrow or target.scalar in (i32, i64))):
+        kind = "s" if target.is_signed else "u"
+        return out.call(target, f"llvm.fpto{kind}i.sat.{suffix(target)}.{suffix(value.dtype)}", value)
+    between = i32.with_lanes(target.lanes) if is_narrow else target
+    number = value
+    if is_within or target.is_signed:
+        number = out.select(out.compare("fcmp ord", value, value), value, constant(0, value.dtype))
+    if not is_within:  # takes nan to 0 where there is no sign
+        number = _bounded(out, "fcmp ogt", number, constant(target.min, value.dtype))
+        number = _bounded(out, "fcmp olt", number, constant(target.max, value.dtype)) if is_narrow else number
+    result = out.cast("fptosi" if between.is_signed else "fptoui", number, between)
+    if is_narrow:
+        return out.cast("trunc", result, target)
+    if is_within:
+        return result
+    # f32 has no such number as the last of i32, so the first one beyond decides.
+    beyond = constant(target.max + 1, value.dtype)
+    return out.select(out.compare("fcmp oge", value, beyond), constant(target.max, target), result)
+
+
+def to_integer_between(out: FunctionText, value: Value, target: DType, low: int, high: int) -> Value:
+    """The float rounded towards zero, kept between two floats of which neither is beyond 0; 0 of nan."""
+    if low < 0:
+        value = out.select(out.compare("fcmp ord", value, value), value, constant(0, value.dtype))
+    value = _bounded(out, "fcmp ogt", value, constant(low, value.dtype))  # takes nan to a low end of 0
+    value = _bounded(out, "fcmp olt", value, constant(high, value.dtype))
+    between = i32 if target.bits <= 32 and i32.min <= low and high <= i32.max else i64
+    return convert(out, out.cast("fptosi", value, between.with_lanes(target.lanes)), target)
+
+
+def _bounded(out: FunctionText, comparison: str, value: Value, end: Value) -> Value:
+    return out.select(out.compare(comparison, value, end), value, end)

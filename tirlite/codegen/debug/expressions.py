@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tirlite.codegen import memory
-from tirlite.codegen.arithmetic.operators import binary, to_index
+from tirlite.codegen.arithmetic import binary, to_index
 from tirlite.codegen.debug import shadows
 from tirlite.codegen.debug.conflicts import Watched
 from tirlite.codegen.debug.poison import Checks, Mark, Read, chosen, filled, joined, settled, spread_mark

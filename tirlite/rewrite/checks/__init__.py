@@ -1,1 +1,273 @@
-"""What keeps accesses inside of their buffers and iterations apart: checks, and errors that are certain."""
+"""What keeps accesses inside of their buffers and iterations apart: checks, and errors that are certain.
+
+CheckBounds adds a check of each access that is not proved to lie in its buffer. CheckRaces leaves a function as it is,
+or raises the error that two iterations of a loop conflict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING
+
+from tirlite.analysis.facts import Facts
+from tirlite.diag import KernelError, Message
+from tirlite.ir.expr import Binary, Buffer, Expr, FloatImm, IntImm, Load, Var
+from tirlite.ir.faults import IterationConflict
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.kernel_call import calls_in
+from tirlite.ir.node import Node
+from tirlite.ir.stmt import Allocate, AttrKey, AttrStmt, For, IfThenElse, Store, View, While
+from tirlite.ir.walk import conjuncts, walk
+from tirlite.record import record
+from tirlite.rewrite.pipeline import FactsPass
+
+if TYPE_CHECKING:
+    from tirlite.analysis.access import Region, Touch
+    from tirlite.analysis.trials.races import Race
+
+# What most programs are made of, and what no access stands below.
+_ATOMS: frozenset[type[Node]] = frozenset((IntImm, FloatImm, Var, Allocate))
+# So few buffers are looked through as quickly as a set of them.
+_FEW = 8
+_DECLARE = "the iterations combine values: declare it by `tl.reduce` in place of `{}`, and workers share them"
+
+
+@record
+class CheckBounds(FactsPass):
+    """Marks with `tl.checked` what is not proved: indices, and the byte offsets of views, which must lie in their
+    sources. Compiled code stops there with the fault that the interpreter would tell.
+
+    What the tests around an access say counts. Nothing is marked under `tl.unchecked`. With `at_entry` no mark is put
+    where conditions on dims and scalar parameters decide: an assert at the top says these, and a call that breaks it is
+    for a function without `at_entry`; then what the function calls has its checks, too, which it has not otherwise.
+    With `at_loops`, an innermost loop whose accesses a condition in front of it decides stands there twice, once
+    without marks. `plainly` marks all that takes more than a glance to prove: for a function that is to find the fault
+    of a call. For functions in normal form.
+    """
+
+    at_entry: bool = False
+    at_loops: bool = False
+    plainly: bool = False
+
+    def rewritten(self, facts: Facts) -> PrimFunc:
+        func = facts.func
+        stmts = func.body.stmts
+        if len(stmts) == 1 and isinstance(stmts[0], AttrStmt) and stmts[0].key is AttrKey.UNCHECKED:
+            return func.replaced(body=stmts[0].body)
+        # What is called is looked at, too.
+        if is_plainly_inside(func) and not (self.at_entry and calls_in(func.body)):
+            return func
+        from tirlite.rewrite.checks.marks import with_checks, with_marks
+
+        if self.plainly:
+            return with_marks(facts)
+        return with_checks(facts, at_entry=self.at_entry, at_loops=self.at_loops)
+
+
+def is_plainly_inside(func: PrimFunc) -> bool:
+    """Whether each index of a function in normal form is a constant below a constant, or counts up to its extent.
+
+    False where it takes more than a look, where an author makes a view or leaves checks out, and where nothing is seen
+    to give an allocation that is read a first value.
+    """
+    ends: dict[Var, tuple[Expr, ...]] = {}
+    loaded: set[Buffer] = set()
+    stored: set[Buffer | Var] = {*func.params}
+    stack: list[Node] = [func.body]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, (Load, Store)):
+            if not _are_inside(node, ends):
+                return False
+            if isinstance(node, Load):
+                loaded.add(node.buffer)
+                continue
+            found = _loaded_by(node.value, ends)
+            if found is None:
+                return False
+            loaded.update(found)
+            # What a value takes part of gets no first value by it.
+            if node.buffer not in found:
+                stored.add(node.buffer)
+            continue
+        stack += [each for each in node.children() if type(each) not in _ATOMS]
+        if isinstance(node, For):
+            if node.step > 0 and isinstance(node.start, IntImm) and node.start.value >= 0:
+                ends[node.var] = (node.stop,)
+        elif (isinstance(node, View) and not node.fresh) or _says_unchecked(node):
+            return False
+    return loaded <= stored
+
+
+def _loaded_by(value: Expr, ends: dict[Var, tuple[Expr, ...]]) -> Collection[Buffer] | None:
+    """The buffers that a value takes elements of; None where an index takes more than a look."""
+    found: list[Buffer] = []
+    stack: list[Node] = [value]
+    while stack:
+        node = stack.pop()
+        kind = type(node)
+        if kind in _ATOMS:
+            continue
+        if isinstance(node, Load):
+            if not _are_inside(node, ends):
+                return None
+            found.append(node.buffer)
+        elif isinstance(node, Binary):
+            stack += (node.a, node.b)
+        else:
+            stack += node.children()
+    return found if len(found) < _FEW else set(found)
+
+
+def _are_inside(access: Load | Store, ends: dict[Var, tuple[Expr, ...]]) -> bool:
+    for index, extent in zip(access.indices, access.buffer.shape, strict=True):
+        if not _is_inside(index, extent, ends):
+            return False
+    return True
+
+
+def _says_unchecked(node: Node) -> bool:
+    return isinstance(node, AttrStmt) and node.key is AttrKey.UNCHECKED
+
+
+def _is_inside(index: Expr, extent: Expr, ends: dict[Var, tuple[Expr, ...]]) -> bool:
+    if type(index) is IntImm:
+        if type(extent) is IntImm:
+            return 0 <= index.value < extent.value
+        return type(extent) is Var and extent.dim is not None and 0 <= index.value < extent.dim.min
+    for stop in ends.get(index, ()) if type(index) is Var else ():
+        if stop is extent or (type(stop) is IntImm and type(extent) is IntImm and stop.value <= extent.value):
+            return True
+    return False
+
+
+class ParallelRace(IterationConflict):
+    """Two iterations of a parallel or vectorized loop touch one element, whatever the arguments are, and one writes it.
+
+    Example: `total[0] += x[i]` in `for i in tl.parallel(n):`.
+    Fix: Where iterations combine values, declare it by `tl.reduce`. Else make the loop serial with `range`, or let each
+    iteration write an element of its own.
+    """
+
+    raises = KernelError
+    title = IterationConflict.title + "{sizes}"
+    help = "{advice}"
+
+    sizes: str = ""
+    advice: str = IterationConflict.help
+
+
+class ParallelUpdate(Message):
+    """Iterations of a parallel loop change one element where a condition on memory holds, and read it, too.
+
+    Example: `if x[i] > 0: total[0] += x[i]` in `for i in tl.parallel(n):`, which loses what two iterations add at once.
+    Fix: Where iterations combine values, declare it by `tl.reduce`. Else make the loop serial with `range`, or let each
+    iteration write an element of its own.
+    """
+
+    title = "`{element}` is changed by iterations of `{loop}` where a condition holds, and read by others meanwhile"
+    label = "changed here by any of them"
+    help = "{advice}"
+
+
+@record
+class CheckRaces(FactsPass):
+    """Refuses a function in normal form in whose parallel or vectorized loops two iterations are seen to conflict.
+
+    So it does where a condition on memory decides whether iterations update one element, or write one that all of them
+    read: no memory is thought of for which a single iteration does so, as that needs no loop. What else cannot be
+    decided passes: the interpreter finds it. Two writes of the same value are a conflict too. Raises KernelError with
+    both places, and two iterations that meet.
+    """
+
+    def rewritten(self, facts: Facts) -> PrimFunc:
+        if facts.doubtful_loops:
+            from tirlite.analysis.trials.races import find_race  # and what tries programs at points
+
+            race = find_race(facts)
+            if race is not None:
+                raise _message(race, _advice(race.loop, facts)).error()
+            for loop in facts.doubtful_loops:
+                for store in _changes_by_memory(loop, facts):
+                    element = str(Load(store.buffer, store.indices)).removesuffix("[()]")
+                    raise ParallelUpdate(element, loop.var.name, _advice(loop, facts), span=store.span).error()
+        return facts.func
+
+
+def _advice(loop: For, facts: Facts) -> str:
+    from tirlite.analysis.regrouping import updates_in
+
+    updates = updates_in(loop, facts)
+    combines = isinstance(updates, tuple) and bool(updates)
+    return _DECLARE.format(loop.kind.value) if combines else IterationConflict.help
+
+
+def _changes_by_memory(loop: For, facts: Facts) -> Iterator[Store]:
+    """The stores into elements that are the same in all iterations, and read by all, or by those that store.
+
+    Memory decides which iterations come to them.
+    """
+    from tirlite.analysis.reductions import update_of
+
+    inside = {loop.var, *(getattr(node, name) for node in walk(loop.body) for name in node.DEFINES)}
+    for allocation, touches in facts.touches_in.get(loop, {}).items():
+        for touch in touches:
+            store = touch.node
+            if not isinstance(store, Store) or store.buffer is not allocation.buffer:
+                continue
+            nodes = [node for index in store.indices for node in walk(index)]
+            if any(node in inside or isinstance(node, Load) for node in nodes) or not _is_by_memory(touch, loop, facts):
+                continue
+            if update_of(store) is not None or any(_is_read_by_all(each, store, loop) for each in touches):
+                yield store
+
+
+def _is_read_by_all(touch: Touch, store: Store, loop: For) -> bool:
+    from tirlite.rewrite.lanes import is_same_element
+
+    is_first = touch.region.composite is loop
+    return is_first and isinstance(touch.node, Load) and is_same_element(store, touch)
+
+
+def _is_by_memory(touch: Touch, loop: For, facts: Facts) -> bool:
+    """Whether memory decides which iterations of a loop come to an access, and nothing else does."""
+    region: Region | None = touch.region
+    is_by_memory = False
+    while region is not None and region.composite is not loop:
+        composite = region.composite
+        if isinstance(composite, IfThenElse):
+            parts = [composite.condition] if region.then is not None else [*conjuncts(composite.condition)]
+            if not all(_is_of_memory(part, touch, facts) for part in parts):
+                return False
+            is_by_memory = True
+        elif isinstance(composite, While):
+            return False
+        elif isinstance(composite, For):
+            bounds = (composite.start, composite.stop)
+            if any(node is loop.var for bound in bounds for node in walk(bound)):
+                return False
+        region = region.parent
+    return is_by_memory
+
+
+def _is_of_memory(condition: Expr, touch: Touch, facts: Facts) -> bool:
+    """Whether a condition is on a parameter, or on the element itself."""
+    loads = (node for node in walk(condition) if isinstance(node, Load))
+    return any(load.buffer is touch.buffer or facts.definitions.root(load.buffer) in facts.params for load in loads)
+
+
+def _message(race: Race, advice: str) -> ParallelRace:
+    first, second = race.first, race.second
+    at = ", ".join(f"{name} = {value}" for name, value in race.sizes)
+    return ParallelRace(
+        first.element,
+        race.loop.var.name,
+        "written",
+        first.iteration,
+        "written" if second.is_write else "read",
+        second.iteration,
+        f"; for example at {at}" if at else "",
+        advice,
+        span=first.span,
+        related=None if second.span == first.span else second.span,
+    )

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 from tirlite.analysis.facts import Facts
 from tirlite.ir import Allocate, For, PrimFunc, Store, statements_of
 from tirlite.record import record, replace
-from tirlite.rewrite.find_reductions import FindReductions
 from tirlite.rewrite.forms import Form
 from tirlite.rewrite.normalize import Normalize
 from tirlite.rewrite.pipeline import FactsPass, ForSizes, Pass, Rewritten, after
 from tirlite.rewrite.pipelines import LOOPS
+from tirlite.rewrite.reductions import FindReductions
 from tirlite.rewrite.tighten_loops import TightenLoops
 from tirlite.rewrite.vectorize_loops import UnmarkLoops, VectorizeLoops
 from tirlite.schedules.auto.candidates import has_chains, has_rows, has_stencils, is_down_columns
@@ -183,7 +183,7 @@ def schedule_of(func: PrimFunc, given: object, target: Target) -> Schedule:
         return Schedule.by(given, func)
     if given is None or isinstance(given, tuple):
         return Schedule(func, given or ())
-    from tirlite.rewrite.threads.passes import InjectVirtualThreads, SplitThreads
+    from tirlite.rewrite.threads import InjectVirtualThreads, SplitThreads
     from tirlite.schedules.auto.orders import orders
 
     facts, steps = Facts(Normalize()(func)), list[Pass]()
