@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from every import every
 
 import tirlite as tl
 from tirlite.schedules import Pack, Split
@@ -795,3 +796,23 @@ def test_loops_inside_store_under_the_mask_of_a_block_that_is_not_whole() -> Non
         y, total = kernel(x)
         np.testing.assert_array_equal(y, 2 * x)
         np.testing.assert_array_equal(total, 2 * x.sum(0))
+
+
+@tl.kernel
+def shifted(x: tl.f32[n], by: tl.i64, y: tl.out[tl.f32[n]]):
+    for i in range(n):
+        y[i] = x[i + by]
+
+
+@every("kernel", (product, shifted))  # nothing changes the one before its steps, and checks do the other
+def test_what_an_author_has_applied_is_not_applied_again(kernel: tl.Kernel) -> None:
+    split: list[tl.PrimFunc] = []
+
+    class Watched(Split):
+        def rewritten(self, facts: tl.analysis.Facts) -> tl.PrimFunc:
+            split.append(facts.func)
+            return super().rewritten(facts)
+
+    by_author = tl.compile(kernel.ir, schedule=lambda s: s.apply(Watched("i", 8))).lowered
+    assert len(split) == len({*split})
+    assert tl.structural_equal(by_author, tl.compile(kernel.ir, schedule=[Split("i", 8)]).lowered)

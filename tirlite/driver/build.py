@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tirlite.plan import Plan
     from tirlite.rewrite import Step
     from tirlite.rewrite.options import Options
-    from tirlite.rewrite.pipeline import Rewritten
+    from tirlite.rewrite.pipeline import Known, Rewritten
     from tirlite.rewrite.storage.shape_rewrite import ByShape
     from tirlite.runtime import Binding, Executable, ShapePlans, Signature
     from tirlite.runtime.artifact.artifact import Artifact
@@ -113,16 +113,18 @@ class Version:
         from tirlite.schedules.auto import auto
 
         options = self.options
+        known: Known = {}
         if callable(options.schedule):
             from tirlite.schedules import Schedule
 
-            options = replace(options, schedule=Schedule.by(options.schedule, self.func).steps)
+            schedule = Schedule.by(options.schedule, self.func)
+            options, known = replace(options, schedule=schedule.steps), schedule.known
         steps: list[Step] = []
         passes = pipeline(options, self.form, auto(options.target, self.form, options.schedule))
         if ahead is not None:
             told = (ahead.write,)
             passes = tuple(replace(e, observers=told) if isinstance(e, LowerCallees) else e for e in passes)
-        func = run_pipeline(self.func, passes, (steps.append, *self.options.observers))
+        func = run_pipeline(self.func, passes, (steps.append, *self.options.observers), known=known)
         for step in steps:
             written = ahead.seconds if ahead is not None and step.name == LowerCallees.name else 0.0
             self.stages.append((step.name, step.seconds - written))

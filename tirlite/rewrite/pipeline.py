@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from time import perf_counter
+from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias
 
 from tirlite.analysis.facts import Facts
@@ -115,17 +116,23 @@ class Step:
 
 
 Observer: TypeAlias = Callable[[Step], None]
+# By functions, a pass that has run on each, and what it has made of it.
+Known: TypeAlias = Mapping[PrimFunc, tuple[Pass, Rewritten]]
+_NOTHING: Known = MappingProxyType({})
 
 
 @of_prim_func
-def run_pipeline(func: PrimFunc, passes: Iterable[Pass], observers: Iterable[Observer] = ()) -> PrimFunc:
-    """`func` after all passes, in order. Each observer is called after each pass."""
+def run_pipeline(
+    func: PrimFunc, passes: Iterable[Pass], observers: Iterable[Observer] = (), *, known: Known = _NOTHING
+) -> PrimFunc:
+    """`func` after all passes, in order. Each observer is called after each pass. What is `known` is not done again."""
     watching = tuple(observers)
     facts = Facts(func)
     for number, each in enumerate(passes, start=1):
         start = perf_counter()
         with collection_paused():
-            made = _made(each, facts)
+            ran, made = known.get(facts.func, (None, Rewritten(facts.func)))
+            made = made if ran is each else _made(each, facts)
             seconds = perf_counter() - start
             step = Step(number, _name(each), facts.func, made.func, seconds, made.plan, made.limits)
             # What was known of the function before is freed here, not walked over by the collector first.

@@ -21,7 +21,7 @@ from tirlite.schedules.handle import BufferHandle, BufferName, LoopHandle, LoopN
 from tirlite.schedules.step import Step, does_not_fit, plain
 
 if TYPE_CHECKING:
-    from tirlite.rewrite.pipeline import Pass
+    from tirlite.rewrite.pipeline import Known, Pass, Rewritten
     from tirlite.rewrite.simplify import simplify
     from tirlite.schedules import (
         annotate,
@@ -100,6 +100,7 @@ class Schedule:
         demand_prim_func(func, "schedule()")
         self.steps: tuple[Pass, ...] = ()
         self.notes: tuple[str, ...] = ()
+        self._known: dict[PrimFunc, tuple[Pass, Rewritten]] = {}
         self._written = self._func = Normalize()(func)
         for each in steps:
             self.apply(each)
@@ -112,6 +113,11 @@ class Schedule:
         return made
 
     @property
+    def known(self) -> Known:
+        """What the steps have made of the function so far: a pipeline need not take them again."""
+        return self._known
+
+    @property
     def func(self) -> PrimFunc:
         """The function after all steps, in its shortest form."""
         return simplify.Simplify()(self._func)
@@ -120,8 +126,13 @@ class Schedule:
         """Applies a step, or any other pass."""
         with boundary:
             demand_kind("apply", step, Callable)  # type: ignore[arg-type]
-            step = plain(step) if isinstance(step, Step) else step
-            self._func = after(step, Facts(self._func)).func
+            if isinstance(step, Step):
+                step = plain(step)
+                made = step.on(Facts(self._func))
+                self._known[self._func] = step, made
+                self._func = made.func
+            else:
+                self._func = after(step, Facts(self._func)).func
         self.steps = (*self.steps, step)
 
     def loop(self, path: str, place: int | None = None) -> LoopHandle:
