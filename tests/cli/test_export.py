@@ -32,3 +32,9 @@ def test_an_unknown_target_is_refused(tmp_path: Path, capsys: pytest.CaptureFixt
     (tmp_path / "k.py").write_text(SOURCE)
     assert main(["export", str(tmp_path / "k.py"), "--out", str(tmp_path / "out"), "--target", "z80"]) == 2
     assert "the target cannot be 'z80'" in capsys.readouterr().err
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "k.py").write_text(SOURCE)
+    assert main(["export", str(tmp_path / "k.py"), "--out", str(tmp_path / "k.py")]) == 2
+    assert f"cannot write `{tmp_path / 'k.py'}`: File exists" in capsys.readouterr().err

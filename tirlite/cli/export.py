@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tirlite.cli.command_error import input_at_fault
 from tirlite.cli.options import add_constant, parsed_constants, parsed_dims
+from tirlite.cli.output_file import CannotWrite
 from tirlite.cli.progress import working
+
+if TYPE_CHECKING:
+    from tirlite.driver import Kernel
+    from tirlite.graph import CompiledGraph
 
 _DESCRIPTION = """\
 Compiles a kernel or an ONNX model, and writes an object file, a C header and a snippet for CMake. Prints their paths.
@@ -47,20 +53,21 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Writes the files and prints their paths."""
-    with input_at_fault():
-        told = {"name": arguments.name, "target": arguments.target, "weights": arguments.weights}
+    told = {"name": arguments.name, "target": arguments.target, "weights": arguments.weights}
+    with input_at_fault(), working(f"compiling {arguments.source}"):
         if arguments.source.endswith(".onnx"):
             from tirlite.graph import compile, from_onnx  # noqa: A004
 
             bound, constants = parsed_dims(arguments.bind, "--bind"), parsed_constants(arguments.constant)
-            with working(f"compiling {arguments.source}"):
-                graph = compile(from_onnx(arguments.source, dims=bound, constants=constants))
-                paths = graph.export(arguments.out, **told)
+            made: Kernel | CompiledGraph = compile(from_onnx(arguments.source, dims=bound, constants=constants))
         else:
             from tirlite.cli.kernel_file import load_kernel
 
-            with working(f"compiling {arguments.source}"):
-                paths = load_kernel(arguments.source).export(arguments.out, **told)
+            made = load_kernel(arguments.source)
+        try:
+            paths = made.export(arguments.out, **told)
+        except OSError as error:
+            raise CannotWrite(str(error.filename), error.strerror or str(error)).error() from None
     for path in paths:
         print(path)
     return 0

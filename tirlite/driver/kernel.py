@@ -391,7 +391,7 @@ class Kernel:
         with boundary:
             embed, called, own = weights == "object", name or self.name, self.options.target
             machine = target or own.name
-            demand_options(called, machine, embed=embed and bool(self.fixed))
+            demand_options(called, machine, weights, are_some=bool(self.fixed))
             options = replace(self.options, debug=False, target=replace(own, name=machine))
             version = version_of(self._front, options, is_empty=False, form=Form.ALONE)
             return version.export(Path(folder), called, self.fixed or {}, embed=embed)

@@ -71,6 +71,16 @@ def test_all_types_have_names_in_c(tmp_path: Path) -> None:
     )
 
 
+def test_parameters_have_names_of_their_own_in_c(tmp_path: Path) -> None:
+    @tl.kernel
+    def scaled(α: tl.f32[n], β: tl.f32[n], NULL: tl.f32):
+        for i in range(n):
+            β[i] = NULL * α[i]
+
+    header = scaled.export(tmp_path)[1].read_text()
+    assert "const float *_, float *__, float NULL_, int64_t n)" in header
+
+
 @pytest.mark.parametrize("machine", ["x86-64", "x86-64-v3", "aarch64"])
 def test_other_machines_have_objects_of_their_own(tmp_path: Path, machine: str) -> None:
     data = smooth.export(tmp_path, target=machine)[0].read_bytes()
@@ -92,6 +102,10 @@ def test_what_no_program_could_run_is_refused(tmp_path: Path) -> None:
         tl.compile(smooth, strategy="per_shape").export(tmp_path)
     with pytest.raises(tl.CallValueError, match="the name cannot be 'double'"):
         smooth.export(tmp_path, name="double")
+    with pytest.raises(tl.CallValueError, match="the C library has a function of that name"):
+        smooth.export(tmp_path, name="exp")
+    with pytest.raises(tl.CallValueError, match="weights cannot be 'both'"):
+        smooth.export(tmp_path, weights="both")  # type: ignore[arg-type]
     with pytest.raises(tl.CallValueError, match="the target cannot be 'arm'"):
         smooth.export(tmp_path, target="arm")
     assert not list(tmp_path.iterdir())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -11,13 +11,14 @@ from tirlite.analysis import shape_plan
 from tirlite.codegen import MACHINES, Lowered, compile_exported, lower
 from tirlite.codegen.reports import FailedAssert, IndexReport
 from tirlite.diag import CallValueError, Message
-from tirlite.ir import Buffer, DType, TypeCode, Var
+from tirlite.ir import Buffer, TypeCode, Var
 from tirlite.ir.assertion import filled
 from tirlite.ir.printer import text as printed
 from tirlite.record import record
 from tirlite.runtime.export.wrapper import ABI, BAD_CONTEXT, BAD_SIZE, NO_ARENA, Weights, arena_need, wrapper_text
 from tirlite.runtime.signature import Signature
 from tirlite.runtime.signature_text import kind_text
+from tirlite.show import shown
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -126,10 +127,12 @@ def _numbers(made: Exported) -> list[str]:
 def _functions(signature: Signature, made: Exported) -> list[str]:
     name, written = made.name, {array.buffer for array in signature.arrays if array.is_written}
     given = [param for param in signature.func.params if param.name not in made.constants]
-    dims = [f"int64_t {_in_c(var.name)}" for var in signature.dims]
-    params = ["const tirlite_ctx *ctx", *(_declared(each, is_written=each in written) for each in given), *dims]
+    named = _names_in_c(each.name for each in (*given, *signature.dims))
+    declared = {each: f"{_c_type(each, is_written=each in written)}{named[each.name]}" for each in given}
+    dims = [f"int64_t {named[var.name]}" for var in signature.dims]
+    params = ["const tirlite_ctx *ctx", *declared.values(), *dims]
     params += ["const void *weights"] * (made.weight_bytes >= 0) + ["void *arena"] * made.has_arena
-    numbers = [*(_declared(each, is_written=False) for each in given if isinstance(each, Var)), *dims]
+    numbers = [*(text for each, text in declared.items() if isinstance(each, Var)), *dims]
     return [
         "/* 0, or a status that the function below puts into words. May be called by several threads, each with an",
         "   arena of its own; the content of the arena does not matter. */",
@@ -159,19 +162,16 @@ set_target_properties({name} PROPERTIES
 """
 
 
-def _declared(param: Var | Buffer, *, is_written: bool) -> str:
-    name = _in_c(param.name)
-    if isinstance(param, Var):
-        return f"{_c_type(param.dtype, is_number=True)} {name}"
-    return f"{'' if is_written else 'const '}{_c_type(param.dtype, is_number=False)} *{name}"
-
-
-def _c_type(dtype: DType, *, is_number: bool) -> str:
+def _c_type(param: Var | Buffer, *, is_written: bool) -> str:
+    """What stands in front of a parameter's name."""
+    dtype, is_number = param.dtype, isinstance(param, Var)
     if dtype.is_float:
-        return {64: "double", 32: "float"}.get(dtype.bits, "float" if is_number else "uint16_t")
-    if dtype.is_bool:
-        return "uint8_t"
-    return f"{'' if dtype.code is TypeCode.INT else 'u'}int{dtype.bits}_t"
+        kind = {64: "double", 32: "float"}.get(dtype.bits, "float" if is_number else "uint16_t")
+    elif dtype.is_bool:
+        kind = "uint8_t"
+    else:
+        kind = f"{'' if dtype.code is TypeCode.INT else 'u'}int{dtype.bits}_t"
+    return f"{kind} " if is_number else f"{'' if is_written else 'const '}{kind} *"
 
 
 def _dims_told(signature: Signature) -> list[str]:
@@ -190,13 +190,29 @@ restrict return short signed sizeof static struct switch template this throw try
 using virtual void volatile while
 """
 C_WORDS = frozenset(_C_AND_CPP.split())
-_TAKEN = frozenset(("ctx", "weights", "arena"))
+# What the C library calls functions of its own: a program would take ours for these.
+_C_FUNCTIONS = """
+abort abs acos acosh asin asinh atan atan2 atanh atexit atof atoi bsearch calloc cbrt ceil copysign cos cosh div erf
+erfc exit exp exp2 expm1 fabs fclose fdim fflush floor fma fmax fmin fmod fopen fprintf fputs fread free frexp fwrite
+gamma getenv hypot index j0 j1 jn labs ldexp lgamma log log10 log1p log2 lround main malloc memchr memcmp memcpy memmove
+memset modf nan open pow printf putchar puts qsort raise rand read realloc remainder remove rename rewind rint round
+scanf select send setbuf signal sin sinh sleep sprintf sqrt srand strlen strtol system tan tanh tgamma time trunc wait
+write y0 y1 yn
+"""
+_C_LIBRARY = frozenset(_C_FUNCTIONS.split())
+# Of our own parameters, and macros of C and its library.
+_TAKEN = frozenset(("ctx", "weights", "arena", "errno", "linux", "unix", "I", "NULL"))
 
 
-def _in_c(name: str) -> str:
-    """A parameter's name in C; in prototypes alone, so that letters that C does not have may be replaced."""
-    plain = "".join(letter if letter.isascii() and letter.isalnum() else "_" for letter in name)
-    return f"{plain}_" if plain in C_WORDS or plain in _TAKEN else plain
+def _names_in_c(names: Iterable[str]) -> dict[str, str]:
+    """Parameters' names in C; in prototypes alone, so that letters that C does not have may be replaced."""
+    found: dict[str, str] = {}
+    for name in names:
+        plain = "".join(letter if letter.isascii() and letter.isalnum() else "_" for letter in name)
+        while plain in C_WORDS or plain in _TAKEN or plain in found.values():
+            plain += "_"
+        found[name] = plain
+    return found
 
 
 _LINE = 64  # bytes that constants are aligned to
@@ -269,14 +285,21 @@ def export(
     return tuple(paths)
 
 
-def demand_options(name: str, machine: str, *, embed: bool) -> None:
+def demand_options(name: object, machine: str, weights: object, *, are_some: bool) -> None:
     """Raises CallValueError for a name that C does not take, an unknown machine, and weights in such code."""
-    if not re.fullmatch("[A-Za-z][A-Za-z0-9_]*", name, re.ASCII) or name in C_WORDS:
-        raise BadExport("the name", repr(name), "give one that C takes: `name=`").error()
+    is_name = isinstance(name, str) and re.fullmatch("[A-Za-z][A-Za-z0-9_]{,199}", name, re.ASCII)
+    if not is_name or name in C_WORDS:
+        raise BadExport("the name", shown(name), "give one that C takes: `name=`").error()
+    if name in _C_LIBRARY:
+        raise BadExport(
+            "the name", shown(name), "the C library has a function of that name: `name=` gives another"
+        ).error()
+    if weights not in ("object", "file"):
+        raise BadExport("weights", shown(weights), "they are in the object, or in a file").error()
     if machine != "host" and machine not in MACHINES:
         listed = ", ".join(("host", *MACHINES))
         raise BadExport("the target", repr(machine), f"the targets are {listed}").error()
-    if embed and machine == "aarch64":
+    if are_some and weights == "object" and machine == "aarch64":
         advice = 'have the weights in a file: `weights="file"`'
         raise BadExport("weights for another machine", "in the object", advice).error()
 
