@@ -5,6 +5,7 @@ from __future__ import annotations
 from tirlite.analysis.facts import Facts, of_facts
 from tirlite.analysis.integers.array_bounds import is_exact_index, is_exact_size, may_be_anything
 from tirlite.analysis.shape_plan import shape_plan
+from tirlite.groups import by_key
 from tirlite.ir import Add, Allocate, Buffer, Expr, IntImm, Mul, Neg, Sub, View, statements, walk
 from tirlite.record import record
 from tirlite.sizes import Size, is_at_most
@@ -31,10 +32,7 @@ def byte_ranges(facts: Facts) -> dict[Buffer, ByteRange]:
     """The range of each parameter, allocation and view."""
     func, extents = facts.func, facts.extents
     plan, views = shape_plan(func), _Views(facts)
-    rows: dict[int, list[int]] = {}
-    for number, row in enumerate(plan.rows if plan is not None else ()):
-        for entry in row:
-            rows.setdefault(entry, []).append(number)
+    rows = by_key((entry, number) for number, row in enumerate(plan.rows if plan is not None else ()) for entry in row)
     ranges = {param: ByteRange(param, 0, extents.bytes(param)) for param in func.params if isinstance(param, Buffer)}
     for stmt in statements(func.body):
         if isinstance(stmt, Allocate):

@@ -25,6 +25,7 @@ from tirlite.analysis.guarded import Access, guarded_accesses
 from tirlite.analysis.hoisted import Hoisted, Hoisting
 from tirlite.analysis.integers.array_bounds import is_exact_size, may_be_anything
 from tirlite.analysis.integers.cells import cells_of
+from tirlite.groups import by_key
 from tirlite.ir.dtype import i64
 from tirlite.ir.expr import Buffer, Expr, IntImm, Load, Mul, Var
 from tirlite.ir.node import Node
@@ -215,10 +216,7 @@ class Entry:
     def _decide(self, space: EntrySpace, found: dict[tuple[int, int], Judged]) -> None:
         """Decides what is still to be checked, by what a space knows."""
         bounds = Bounds(space)
-        by_access: dict[int, list[int]] = {}
-        for (number, axis), each in found.items():
-            if each.verdict is Verdict.CHECKED:
-                by_access.setdefault(number, []).append(axis)
+        by_access = by_key(place for place, each in found.items() if each.verdict is Verdict.CHECKED)
         if not by_access:
             return
         for number, access in enumerate(guarded_accesses(self.func, space)):

@@ -11,6 +11,7 @@ from textwrap import wrap
 import tirlite
 from tirlite.cli.command_error import CommandMessage
 from tirlite.diag import Entry, TirliteError, entries, message_kinds, nearest
+from tirlite.groups import by_key
 from tirlite.show import Piece, write
 
 _DESCRIPTION = """\
@@ -98,9 +99,7 @@ def all_entries() -> dict[str, Entry]:
 
 def page(found: Iterable[Entry]) -> str:
     """All entries as Markdown, under the classes of error that carry them."""
-    groups: dict[str, list[Entry]] = {}
-    for entry in found:
-        groups.setdefault(entry.raises, []).append(entry)
+    groups = by_key((entry.raises, entry) for entry in found)
     parts = [_HEAD]
     for kind in _classes():
         if kind.__name__ in groups:

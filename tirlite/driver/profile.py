@@ -15,6 +15,7 @@ from tirlite.driver.build import Version
 from tirlite.driver.front import Front
 from tirlite.driver.timed_calls import TimedCalls
 from tirlite.dsl import parse
+from tirlite.groups import by_key
 from tirlite.ir import For, KernelCall, PrimFunc, Stmt, Store, Var, dtype_of, statements, statements_of, text
 from tirlite.record import record
 from tirlite.rewrite.options import Options
@@ -88,10 +89,7 @@ class Profile(Sequence[LoopProfile]):
     @property
     def kinds(self) -> Mapping[str, tuple[LoopProfile, ...]]:
         """The calls by the function that is called, those first that took the most of the time together."""
-        found: dict[str, list[LoopProfile]] = {}
-        for each in self._rows:
-            if each.kind:
-                found.setdefault(each.kind, []).append(each)
+        found = by_key((each.kind, each) for each in self._rows if each.kind)
         by_time = sorted(found.items(), key=lambda item: -sum(each.seconds for each in item[1]))
         return {kind: tuple(rows) for kind, rows in by_time}
 
@@ -181,11 +179,8 @@ def _rows(calls: TimedCalls, ticks: Array, limits: Limits) -> Iterator[LoopProfi
     given = zip(func.params, binding.arguments, strict=False)
     sizes |= {var: int(value) for var, value in given if isinstance(var, Var) and isinstance(value, int | np.integer)}
     written = _as_written(calls.plain.func)
-    found: dict[Timed, list[int]] = {}
-    for place, loop in enumerate(calls.loops):
-        if ticks[2 * place + 1]:
-            found.setdefault(_origin(loop, written), []).append(place)
-    for origin, places in found.items():
+    ran = (place for place in range(len(calls.loops)) if ticks[2 * place + 1])
+    for origin, places in by_key((_origin(calls.loops[place], written), place) for place in ran).items():
         loops = [calls.loops[place] for place in places]
         # What is called does what its definition says, however it is scheduled.
         costs = costs_of([origin] if isinstance(origin, KernelCall) else loops, sizes)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.guarded import Access, guarded_accesses
 from tirlite.analysis.safety import Judged, Safety, Verdict, safety_of
+from tirlite.groups import by_key
 from tirlite.ir import Expr, Load, PrimFunc, Var, View, callees, rewrite, text
 from tirlite.record import record
 from tirlite.rewrite.checks.lifted_checks import lifted_safety
@@ -97,9 +98,7 @@ def _by_word(facts: Facts) -> Iterator[str]:
 
 
 def _rows(facts: Facts, safety: Safety, *, unchecked: bool) -> Iterator[Assurance]:
-    judged: dict[object, list[Judged]] = {}
-    for each in safety.judged:
-        judged.setdefault(each.access.node, []).append(each)
+    judged = by_key((each.access.node, each) for each in safety.judged)
     for access in guarded_accesses(facts.func, facts.space):
         if not access.node.buffer.shape and not isinstance(access.node, View):
             continue  # a local number: there is nothing beside it

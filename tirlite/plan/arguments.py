@@ -8,6 +8,7 @@ from os import PathLike
 from typing import SupportsIndex, TypeVar
 
 from tirlite.diag import PlanMessage
+from tirlite.groups import by_key
 from tirlite.show import shown
 from tirlite.sizes import Dim, as_size
 from tirlite.sizes.poly import atom_of
@@ -77,9 +78,7 @@ def bound(
     for what is not a dim or not an integer, and for a value that contradicts the facts.
     """
     demand(function, "binding", given, "a dict from dims to integers", fits=given is None or isinstance(given, Mapping))
-    by_name: dict[str, list[Dim]] = {}
-    for dim in dims:
-        by_name.setdefault(dim.name, []).append(dim)
+    by_name = by_key((dim.name, dim) for dim in dims)
     values: dict[Dim, int] = {}
     for key, value in (*(given or {}).items(), *named.items()):
         name = _name(function, key)

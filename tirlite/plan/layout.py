@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import NamedTuple, TypeVar
 
 from tirlite.diag import PlanMessage
+from tirlite.groups import by_key
 from tirlite.plan.arguments import PlanArgument, demand
 from tirlite.plan.problem import Problem, pairs_in_place
 from tirlite.record import cached_property, record, replace
@@ -210,13 +211,10 @@ def pools_of(problem: Problem, placements: Mapping[str, Placement]) -> dict[str,
 
     A pool lies in the memory of its name, or else in the first one that all requests in it accept.
     """
-    residents: dict[str, list[str]] = {}
-    for name, placement in placements.items():
-        if name in problem.by_id:
-            residents.setdefault(placement.pool, []).append(name)
+    by_id = problem.by_id
+    residents = by_key((placements[name].pool, by_id[name]) for name in placements if name in by_id)
     pools = {}
-    for pool, ids in residents.items():
-        requests = [problem.by_id[name] for name in ids]
+    for pool, requests in residents.items():
         common = [m for m in requests[0].memories if all(m in r.memories for r in requests)]
         memory = problem.memories[pool if pool in common else (common or requests[0].memories)[0]]
         size = maximum(*(placements[r.id].offset + r.size for r in requests))

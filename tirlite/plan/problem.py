@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, SupportsIndex, TypeVar
 
 from tirlite.diag import PlanError, PlanMessage, Span, hint, nearest, public
+from tirlite.groups import by_key
 from tirlite.plan.arguments import bound, demand, dim_of
 from tirlite.plan.request import BadFixed, NegativeSize, Pool, Request
 from tirlite.plan.scope import StorageScope
@@ -152,10 +153,7 @@ class Problem:
     @cached_property
     def by_memory(self) -> Mapping[str, Sequence[Request]]:
         """The requests of each memory, the first one that they name."""
-        inside: dict[str, list[Request]] = {}
-        for request in self.requests:
-            inside.setdefault(request.memories[0], []).append(request)
-        return MappingProxyType(inside)
+        return MappingProxyType(by_key((request.memories[0], request) for request in self.requests))
 
     @cached_property
     def memories(self) -> Mapping[str, Pool]:

@@ -20,6 +20,7 @@ from itertools import chain, combinations
 from typing import TypeVar
 
 from tirlite.diag import KernelError
+from tirlite.groups import by_key
 from tirlite.record import record
 from tirlite.sizes.bounds import Bounds
 from tirlite.sizes.box import minimum_in_box
@@ -53,10 +54,7 @@ def covered_minimum(terms: Terms, bound: Bound) -> int | None:
         return None
     dims = {product: dims_of(of_terms({product: 1})) for product in terms if product}
     free = _Free({product: over for product, over in dims.items() if terms[product] > 0})
-    negative: dict[tuple[Dim, ...], list[Product]] = {}
-    for product in dims:
-        if terms[product] < 0:
-            negative.setdefault(dims[product], []).append(product)
+    negative = by_key((over, product) for product, over in dims.items() if terms[product] < 0)
     failures = 0
     for over, needed in sorted(negative.items(), key=lambda each: len(free.meeting(each[0]))):
         for cover in free.covers(over):
@@ -78,10 +76,7 @@ class _Free:
     def __init__(self, dims: Mapping[Product, tuple[Dim, ...]]) -> None:
         self._dims = dims
         self.products = {product: place for place, product in enumerate(sorted(dims, key=lambda each: len(dims[each])))}
-        self._over: dict[Dim, list[Product]] = {}
-        for product in self.products:
-            for dim in dims[product]:
-                self._over.setdefault(dim, []).append(product)
+        self._over = by_key((dim, product) for product in self.products for dim in dims[product])
 
     def meeting(self, over: tuple[Dim, ...]) -> list[Product]:
         """The terms that have some of these dims."""
@@ -91,9 +86,7 @@ class _Free:
     def covers(self, over: tuple[Dim, ...]) -> list[list[Product]]:
         """What may cover a term over these dims: each term that meets it, then all of those over the same dims."""
         found = self.meeting(over)
-        groups: dict[tuple[Dim, ...], list[Product]] = {}
-        for product in found:
-            groups.setdefault(self._dims[product], []).append(product)
+        groups = by_key((self._dims[product], product) for product in found)
         return [*([product] for product in found), *(group for group in groups.values() if len(group) > 1)]
 
     def take(self, cover: Sequence[Product]) -> None:

@@ -16,6 +16,7 @@ from tirlite.analysis.access import Allocation, Region, Touch
 from tirlite.analysis.coverage.overwrites import MOST_TOGETHER, CallCoverage
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.regions import by_statement, child_of, path_to
+from tirlite.groups import by_key
 from tirlite.ir import Buffer, For, ForKind, IfThenElse, Node, Steps, While, run
 from tirlite.record import record
 
@@ -63,10 +64,8 @@ class _Finder:
 
     def find(self) -> list[Web]:
         run(self.body(self.allocation.home, self.allocation.touches, frozenset()))
-        grouped: dict[int, list[Touch]] = {}
-        for touch, number in self.web_of_touch:
-            grouped.setdefault(self.root(number), []).append(touch)
-        return [Web(self.home(number, touches), touches) for number, touches in grouped.items()]
+        webs = by_key((self.root(number), touch) for touch, number in self.web_of_touch)
+        return [Web(self.home(number, touches), touches) for number, touches in webs.items()]
 
     def body(self, region: Region, touches: Sequence[Touch], state: _State) -> Steps[_State]:
         """What may be in the buffer after `region`, entered with `state`, of which `touches` are all touches."""

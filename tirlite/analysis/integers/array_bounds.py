@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import field
 from math import prod
 
+from tirlite.groups import by_key
 from tirlite.ir import i64
 from tirlite.record import record
 from tirlite.sizes import Dim, Size, dims_of, is_at_most
@@ -81,10 +82,7 @@ def array_bounds(sizes: Iterable[Size]) -> ArrayBounds:
                 parts = dict.fromkeys(rest * operand for operand in maximum.operands)
                 todo += [part for part in parts if part not in seen]
                 seen.update(parts)
-    products: dict[Atom, list[Product]] = {}
-    for product in found:
-        for atom in dict.fromkeys(product):
-            products.setdefault(atom, []).append(product)
+    products = by_key((atom, product) for product in found for atom in dict.fromkeys(product))
     return ArrayBounds({atom: tuple(each) for atom, each in products.items()}, times)
 
 

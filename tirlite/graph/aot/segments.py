@@ -30,6 +30,7 @@ from tirlite.graph.expr import Call, Constant, Expr, FunctionNode
 from tirlite.graph.loop import LoopFunction, stepping
 from tirlite.graph.program import Block, extents_found
 from tirlite.graph.run_dims import RunDim, check_extent, run_dims, with_limits
+from tirlite.groups import by_key
 from tirlite.record import record
 from tirlite.sizes import Dim, evaluate
 
@@ -356,9 +357,7 @@ def timetable(segments: Segments) -> Timetable:
         last |= dict.fromkeys(_taken(segments, item), number)
     for result in (*segments.results, *segments.kept):
         last.pop(result, None)
-    uses: dict[int, list[Expr]] = {}
-    for value, number in last.items():
-        uses.setdefault(number, []).append(value)
+    uses = by_key((number, value) for value, number in last.items())
     return Timetable(segments, extents_found(segments.made), {at: tuple(values) for at, values in uses.items()})
 
 

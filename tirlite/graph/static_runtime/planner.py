@@ -24,6 +24,7 @@ from tirlite.graph.static_runtime.nodes import (
     span,
 )
 from tirlite.graph.types import TensorType
+from tirlite.groups import by_key
 from tirlite.ir import Steps, run
 from tirlite.plan import Plan, Problem, Request, solve
 from tirlite.plan.strategies.slots import groups
@@ -153,19 +154,14 @@ class MemoryPlanner:
 
     def _grouped(self) -> list[list[Register]]:
         """The values that share a storage. Sizes have no say in it, so that it is known before the first run."""
-        members: dict[str, list[Register]] = {}
-        for register, leader in self._leaders.items():
-            members.setdefault(leader.name, []).append(register)
+        members = by_key((leader.name, register) for register, leader in self._leaders.items())
         if not self._reuse:
             return list(members.values())
         return [[each for r in slot.members for each in members[r.id]] for slot in groups(list(self._requests()))]
 
     def _requests(self) -> Iterator[Request]:
         """One for each value, or for values that an operator made share a storage."""
-        members: dict[Register, list[Register]] = {}
-        for register, leader in self._leaders.items():
-            members.setdefault(leader, []).append(register)
-        for leader, group in members.items():
+        for leader, group in by_key((leader, register) for register, leader in self._leaders.items()).items():
             lives = [self.ranges.live[each] for each in group]
             live = (min(low for low, _ in lives), max(high for _, high in lives))
             yield Request(leader.name, max(self._sizes[each] for each in group), (live,), align=ALIGN)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 
 from tirlite.diag import PlanMessage, did_you_mean
+from tirlite.groups import by_key
 from tirlite.plan.bound import peaks
 from tirlite.plan.layout import Choice, Layout, Region
 from tirlite.plan.request import Request
@@ -120,9 +121,7 @@ def _listed(names: list[str]) -> str:
 
 def _outside(layout: Layout) -> list[str]:
     """What is not planned, one line for each reason."""
-    names: dict[str, list[str]] = {}
-    for name, reason in layout.problem.outside:
-        names.setdefault(reason, []).append(name)
+    names = by_key((reason, name) for name, reason in layout.problem.outside)
     return [f"not planned, as {reason}: {_listed(those)}" for reason, those in names.items()]
 
 

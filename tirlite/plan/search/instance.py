@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from math import gcd
 
+from tirlite.groups import by_key
 from tirlite.plan.request import Interval
 from tirlite.plan.search.sections import (
     NONE_LOOSE,
@@ -12,7 +13,6 @@ from tirlite.plan.search.sections import (
     Loose,
     Near,
     Section,
-    Together,
     meetings,
     rounded_up,
     sections,
@@ -64,11 +64,9 @@ def instances(items: Sequence[Item], loose: Loose = NONE_LOOSE) -> Iterator[Inst
     numbers = [number for number, item in enumerate(items) if item.size]
     near, live = meetings(items, numbers, loose)
     parts = []
-    rows: dict[int, list[Together]] = {}
     connected = list(_connected(numbers, near))
     part_of = {number: index for index, part in enumerate(connected) for number in part}
-    for each in live:
-        rows.setdefault(part_of[each[0][0]], []).append(each)
+    rows = by_key((part_of[each[0][0]], each) for each in live)
     for index, part in enumerate(connected):
         steps = _steps(items, part, near)
         parts.append(_instance(items, near, sections(items, near, rows[index], steps, loose), steps))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 
+from tirlite.groups import by_key
 from tirlite.plan.in_place import Group, Handover, grouped
 from tirlite.plan.request import Interval, Request
 from tirlite.plan.search.descent import Packing, minimise
@@ -93,10 +94,7 @@ def _parts(edges: Sequence[Edge]) -> list[list[Edge]]:
         old, new = part_of[a], part_of[b]
         if old != new:
             part_of = {node: new if part == old else part for node, part in part_of.items()}
-    parts: dict[int, list[Edge]] = {}
-    for edge in edges:
-        parts.setdefault(part_of[edge[0]], []).append(edge)
-    return list(parts.values())
+    return list(by_key((part_of[edge[0]], edge) for edge in edges).values())
 
 
 def _heaviest(edges: Sequence[Edge], nodes: Sequence[int]) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
 from operator import attrgetter
 
+from tirlite.groups import by_key
 from tirlite.plan.draft import Draft
 from tirlite.plan.layout import Choice, Decision
 from tirlite.plan.plan import Plan
@@ -85,10 +86,9 @@ def stacked_plan(problem: Problem, strategy: str, fill: Fill, *, align: int, kin
 
 
 def _by_pool(problem: Problem, kind: Key) -> dict[tuple[str, str, bool], list[Request]]:
-    groups: dict[tuple[str, str, bool], list[Request]] = {}
-    for request in problem.requests:
-        groups.setdefault((request.memories[0], kind(request), request.fixed is not None), []).append(request)
-    return groups
+    return by_key(
+        ((request.memories[0], kind(request), request.fixed is not None), request) for request in problem.requests
+    )
 
 
 def _stacked(slots: Iterable[Slot], least: int) -> tuple[list[Size], Size]:
