@@ -229,8 +229,18 @@ def test_lanes_that_lie_far_apart_are_not_gathered_for_a_few_operations() -> Non
         for i in range(n):
             y[i] = q[i, 0] + q[i, 3]
 
+    @tl.kernel
+    def moved(q: tl.f32[n, 3, 3], x: tl.f32[n, 3], y: tl.f32[n, 3]):
+        for i in range(n):
+            for j in range(3):
+                s = q[i, j, 0] * x[i, 0]
+                for k in range(1, 3):
+                    s += q[i, j, k] * x[i, k]
+                y[i, j] = s
+
     one_by_one = ('!{!"llvm.loop.vectorize.width", i32 1}',)
-    assert [hints_of(*statements_of(each.ir.body, For), 32) for each in (turned, length, color)] == [one_by_one, (), ()]
+    hints = [hints_of(next(statements_of(each.ir.body, For)), 32) for each in (turned, length, color, moved)]
+    assert hints == [one_by_one, (), (), one_by_one]
 
 
 @pytest.mark.parametrize("loop", ["range(k)", "tl.reduce(k)"])

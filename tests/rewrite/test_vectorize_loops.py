@@ -728,6 +728,40 @@ def test_colours_are_parted_by_llvm() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("index", "stride"),
+    [
+        ("x[2 * j + 1]", 2),
+        ("max(max(x[2 * j], x[2 * j + 1]), x[2 * j + 2])", 2),
+        ("x[3 * j + 2]", 3),
+        ("max(x[2 * j], x[2 * j + 1])", 0),  # LLVM parts what is all loaded
+        ("2 * x[2 * j]", 0),  # and gathers what it computes with
+        ("x[4 * j]", 0),
+        ("min(x[3 * j], x[3 * j + 2])", 0),
+    ],
+)
+def test_one_of_few_elements_is_copied_by_vectors(index: str, stride: int) -> None:
+    func = tl.parse(f"""
+n = tl.dim("n")
+
+@tl.kernel
+def few(x: tl.f32[4 * n + 2], y: tl.f32[n]):
+    for j in range(n):
+        y[j] = {index}
+""")
+    kernel = tl.compile(func)
+    assert (f", {stride}, " in str(kernel.lowered)) is (stride > 0)
+    for count in (1, 3, 4, 9, 16, 50):
+        x, y = (
+            guarded(np.random.default_rng(count).random(size, np.float32), at_end=True)
+            for size in (4 * count + 2, count)
+        )
+        wanted = y.copy()
+        kernel(x, y)
+        kernel.interpret(x, wanted)
+        np.testing.assert_array_equal(y, wanted)
+
+
 def test_a_number_in_memory_that_some_lanes_alone_read() -> None:
     func = tl.parse("""
 n = tl.dim("n")

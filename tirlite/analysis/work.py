@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from tirlite.ir.dtype import DType, i64, u8
-from tirlite.ir.expr import Add, Call, Cast, Expr, FloorDiv, FloorMod, IntImm, Load, Mul, Sub, Var
+from tirlite.ir.expr import Add, Buffer, Call, Cast, Expr, FloorDiv, FloorMod, IntImm, Load, Max, Min, Mul, Sub, Var
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.node import Node
 from tirlite.ir.op import Op
@@ -21,6 +21,9 @@ _WORD = 4
 _FEW = 16
 # Of fewer neighbours LLVM parts vectors faster than tiles are turned over: colours of an image, or coordinates.
 GROUP = 8
+# Of so many it does not load one alone by vectors.
+_PAIR = 2
+_SKIPPED = (_PAIR, 3)
 # Loops of more iterations stay loops.
 _WRITTEN_OUT = 64
 # The most lanes of a vector.
@@ -91,6 +94,50 @@ def reads_neighbours(loop: For) -> bool:
                 if len(met) > _MOST_LOADS:
                     return False
     return False
+
+
+def skips(loop: For) -> bool:
+    """Whether iterations copy elements of a row that lie apart, or what is the least or the largest of a few of them.
+
+    LLVM takes groups of neighbours apart where most of each are loaded, and gathers lanes where these are computed
+    with. Else it goes one by one.
+    """
+    if not all(isinstance(stmt, Store) for stmt in loop.body.stmts):
+        return False
+    found: dict[tuple[Buffer, int], set[int]] = {}
+    todo: list[Node] = [stmt.value for stmt in loop.body.stmts if isinstance(stmt, Store)]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, Min | Max):
+            todo += node.children()
+            continue
+        apart = elements_between(node, loop.var) if isinstance(node, Load) and node.indices else None
+        if not isinstance(node, Load) or apart not in _SKIPPED:
+            return False
+        found.setdefault((node.buffer, apart), set()).add(_passed(node))
+    return any(len(offsets) == 1 or (apart == _PAIR and len(offsets) > apart) for (_, apart), offsets in found.items())
+
+
+def elements_between(access: Load | Store, counter: Var) -> int | None:
+    """How many elements lie from what an iteration accesses to what the next one does; None where that is unknown."""
+    total, row = 0, 1
+    for index, extent in zip(reversed(access.indices), reversed(access.buffer.shape), strict=True):
+        if access.buffer.strides or (moves := moved_by(index, counter)) is None:
+            return None
+        if moves and not row:
+            return None
+        total += moves * row
+        row = row * extent.value if isinstance(extent, IntImm) else 0
+    return abs(total)
+
+
+def _passed(access: Load) -> int:
+    """How many elements the numbers in indices pass, along axes that are known."""
+    total, row = 0, 1
+    for index, extent in zip(reversed(access.indices), reversed(access.buffer.shape), strict=True):
+        total += row * (index.value if isinstance(index, IntImm) else parted(index)[1])
+        row = row * extent.value if isinstance(extent, IntImm) else 0
+    return total
 
 
 def divides(loop: For) -> bool:

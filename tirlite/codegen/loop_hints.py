@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from tirlite.analysis.work import moved_by, sums_differences, widest_computed
+from tirlite.analysis.work import elements_between, sums_differences, widest_computed
 from tirlite.ir.expr import Add, Binary, Buffer, Call, Div, Expr, FloorDiv, IntImm, Load, Min, Mul, Sub, Var
 from tirlite.ir.node import Node
 from tirlite.ir.op import Op
@@ -186,7 +186,7 @@ def lane_of(stmt: For, vector_bytes: int) -> float:
     accesses = [each for each in walk(stmt.body) if isinstance(each, Load | Store) and each.buffer not in own]
     stores = [each for each in accesses if isinstance(each, Store)]
     for each in accesses:
-        apart = _elements_between(each, stmt.var)
+        apart = elements_between(each, stmt.var)
         if apart is None or apart > _SHUFFLED or any(node in named for index in each.indices for node in walk(index)):
             return 1.0
         if (isinstance(each, Store) and not apart) or _waits(each, stores):
@@ -246,37 +246,30 @@ def _lie_apart(stmt: For) -> bool:
     """Whether lanes would lie too far apart to be shuffled, and each of them takes longer than vectors save.
 
     As the elements of small matrices do: LLVM would gather and scatter them, which takes some cycles for each lane.
+    Brief loops inside are straight code to it.
     """
-    if abs(stmt.step) != 1 or not all(isinstance(each, Store | Let) for each in stmt.body.stmts):
+    if abs(stmt.step) != 1 or any(
+        isinstance(each, IfThenElse) or not _is_straight(each) for each in statements(stmt.body)
+    ):
         return False
-    apart, saved = set[str](), 0.0
-    todo: list[Node] = [*stmt.body.stmts]
+    apart, saved = dict[str, int](), 0.0
+    todo: list[tuple[Node, int]] = [(each, 1) for each in stmt.body.stmts]
     while todo:
-        node = todo.pop()
+        node, times = todo.pop()
         if isinstance(node, Load | Store):
-            if (_elements_between(node, stmt.var) or 0) > _SHUFFLED and node.buffer.dtype.lanes == 1:
-                apart.add(str(Load(node.buffer, node.indices)))
-            todo += (node.value,) if isinstance(node, Store) else ()
+            if (elements_between(node, stmt.var) or 0) > _SHUFFLED and node.buffer.dtype.lanes == 1:
+                apart[str(Load(node.buffer, node.indices))] = times
+            todo += ((node.value, times),) if isinstance(node, Store) else ()
+            continue
+        if isinstance(node, For):
+            todo += ((each, times * len(node.values or ())) for each in node.body.stmts)
             continue
         if isinstance(node, Div) or (isinstance(node, Call) and node.op is Op.SQRT):
-            saved += node.dtype.bytes * _SAVED_OF_SLOW
+            saved += times * node.dtype.bytes * _SAVED_OF_SLOW
         elif isinstance(node, Binary | Call):
-            saved += _SAVED
-        todo += node.children()
-    return len(apart) * _GATHERED > saved
-
-
-def _elements_between(access: Load | Store, counter: Var) -> int | None:
-    """How many elements lie from what an iteration accesses to what the next one does; None where that is unknown."""
-    total, row = 0, 1
-    for index, extent in zip(reversed(access.indices), reversed(access.buffer.shape), strict=True):
-        if access.buffer.strides or (moves := moved_by(index, counter)) is None:
-            return None
-        if moves and not row:
-            return None
-        total += moves * row
-        row = row * extent.value if isinstance(extent, IntImm) else 0
-    return abs(total)
+            saved += times * _SAVED
+        todo += ((each, times) for each in node.children())
+    return sum(apart.values()) * _GATHERED > saved
 
 
 def _is_short(stmt: For) -> bool:

@@ -22,6 +22,7 @@ from tirlite.analysis.work import (
     moved_by,
     reads_neighbours,
     resamples,
+    skips,
 )
 from tirlite.ir.checked import has_check
 from tirlite.ir.dtype import i32, i64
@@ -174,7 +175,7 @@ def _is_plain(loop: For) -> bool:
 
 def _may_pay(loop: For) -> bool:
     """Whether vectors may serve a loop more than LLVM does by itself: it does not look around loops."""
-    return _is_plain(loop) and (has_much_to_do(loop) or reads_neighbours(loop) or divides(loop))
+    return _is_plain(loop) and (has_much_to_do(loop) or reads_neighbours(loop) or divides(loop) or skips(loop))
 
 
 def _is_part_of_row(chain: list[For], facts: Facts) -> bool:

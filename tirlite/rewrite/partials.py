@@ -73,7 +73,7 @@ def splitting(facts: Facts, processor: Processor) -> Callable[[For], Stmt | tupl
     What a nest of reductions combines into the same elements throughout is kept in vectors for all of the nest. The
     last few integers follow one by one where `processor` has no masks of elements as narrow as theirs.
     """
-    nests = _nests(facts)
+    nests, rests = _nests(facts), _inside_rests(facts.func.body)
     begun: dict[Var, _Loops] = {}
 
     def rule(loop: For) -> Stmt | tuple[Stmt, ...]:
@@ -92,12 +92,26 @@ def splitting(facts: Facts, processor: Processor) -> Callable[[For], Stmt | tupl
             if loop.step == 1 and sums_differences(loop):
                 return _whole_first(loop, processor)
             if not (pairs := [*pair_updates(loop)]):
-                return loop.replaced(kind=ForKind.SERIAL)
+                from tirlite.rewrite.chains import in_chains
+
+                chains = None if loop.var in rests else in_chains(loop, processor.vector_bytes)
+                return chains or loop.replaced(kind=ForKind.SERIAL)
             from tirlite.rewrite.first_place import in_order
 
             return in_order(loop, pairs, facts)
 
     return rule
+
+
+def _inside_rests(body: SeqStmt) -> set[Var]:
+    """The loops inside of those over the few rows that whole groups of rows leave: these take little together."""
+    rows = (loop for loop in statements_of(body, For) if loop.step <= _PER_VECTOR and _follows_whole(loop))
+    return {each.var for row in rows for each in statements_of(row.body, For)}
+
+
+def _follows_whole(loop: For) -> bool:
+    start = loop.start.b if isinstance(loop.start, Add) else loop.start
+    return isinstance(start, Mul) and isinstance(start.a, FloorDiv)
 
 
 def _split(loop: For, facts: Facts, processor: Processor) -> Stmt | tuple[Stmt, ...]:

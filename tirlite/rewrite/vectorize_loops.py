@@ -21,6 +21,7 @@ from tirlite.analysis.work import (
     meets_other_rows,
     reads_neighbours,
     resamples,
+    skips,
 )
 from tirlite.ir import For, ForKind, IfThenElse, Let, PrimFunc, Stmt, Store, While, statements, statements_of
 from tirlite.record import record
@@ -74,7 +75,8 @@ class VectorizeLoops(FactsPass):
     Loops over many short rows, along which others reduce, have a row in each lane there: `short_rows.py`.
 
     Loops that load where they round a float to go by vectors where `target` permutes these. So do those that divide
-    integers of up to 32 bits by what is no constant: vectors of floats divide them.
+    integers of up to 32 bits by what is no constant: vectors of floats divide them. So do those that copy one of two
+    or three elements of a row, for which LLVM has no vectors.
 
     A loop that stores where it loads goes by vectors where none of these holds two iterations that meet, as when an
     array is turned over in place; a number that decides that is looked at in front of it.
@@ -174,6 +176,7 @@ def _may_serve(loop: For) -> bool:
         or follows_a_place(loop)
         or is_written_out(loop)
         or divides(loop)
+        or skips(loop)
     )
     return loop.kind is ForKind.VECTORIZED or serves
 
