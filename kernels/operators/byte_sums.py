@@ -16,7 +16,7 @@ from tirlite.kernels.operators.factory import factory
 from tirlite.kernels.operators.matmul import Product
 from tirlite.kernels.operators.multiplication import multiplication
 from tirlite.kernels.operators.shapes import Extent, extents, product
-from tirlite.kernels.operators.window import Window
+from tirlite.kernels.operators.window import Window, picking
 
 _OUTPUTS = 128  # of which sums are held together, at most
 _MANY_PIECES = 8  # are shared out evenly, however many they are; of fewer, halves of the outputs make an even number
@@ -51,6 +51,8 @@ def conv_bytes(
         window = window if len(size) > 1 else window.with_one_row()
         if W.dtype.is_float:
             sweep = sweeping(window, f32, planes, weights, storing(f32, groups, has_bias=True), X.dtype)
+        elif product(size) == 1 and not any(pads) and len(window.size) == 2:
+            sweep = _picked(window, X.dtype, planes, weights)
         else:
             sweep = _sweep(window, X.dtype, planes, channels, weights)
 
@@ -109,6 +111,29 @@ def _products(planes: Extent, weights: tuple[Extent, Extent, Extent], places: Ex
         factors = tl.view(w, w.dtype[groups, outputs, taken])
         results = tl.view(y, tl.i32[planes, outputs, places])
         multiply(factors, images, results, offsets)
+
+    return sweep
+
+
+def _picked(window: Window, kind: DType, planes: Extent, weights: tuple[Extent, Extent, Extent]) -> Inline:
+    """The same where elements are left out between those that windows see: of each plane these are copied first."""
+    (groups, outputs, taken), elements, places = weights, product(window.inputs), product(window.places)
+    pick = picking(window)
+
+    @tl.inline
+    def sweep(x, beyond, w, offsets, y):
+        images = tl.view(x, kind[planes, taken, elements])
+        factors = tl.view(w, w.dtype[groups, outputs, taken])
+        results = tl.view(y, tl.i32[planes, outputs, places])
+        for t in range(planes):
+            picked = tl.alloc(kind[taken, places])
+            pick(picked, images, t)
+            for o in range(outputs):
+                for i in range(places):
+                    total = tl.i32(0)
+                    for c in tl.reduce(taken):
+                        total += tl.i32(factors[t % groups, o, c]) * tl.i32(picked[c, i])
+                    results[t, o, i] = total + offsets[t % groups, o]
 
     return sweep
 

@@ -17,7 +17,7 @@ from tirlite.kernels.operators.elementwise import computed_in
 from tirlite.kernels.operators.factory import factory
 from tirlite.kernels.operators.multiplication import multiplication
 from tirlite.kernels.operators.shapes import Extent, extents, is_one, product as count_of
-from tirlite.kernels.operators.window import Window
+from tirlite.kernels.operators.window import Window, picking
 
 # Elements of a block of channels at all places, which the first cache holds beside the weights of a panel; and channels
 # that pay for the sums of the block.
@@ -128,14 +128,15 @@ def convolution(
     is_held = not is_point and is_one(planes)
     own = add_windows if is_held else _with_a_copy(add_windows, hold, held_type)
     add_up = _of_points(places, size, taken, kind) if is_point else own
-    panel, pick = _panel(add_up, (places, size), kind, (groups, blocks), B is not None), _picking(window)
+    panel, pick = _panel(add_up, (places, size), kind, (groups, blocks), B is not None), picking(window)
 
     @tl.inline
     def sweep(x, w, biases, y):
         images = tl.view(x, x.dtype[planes, taken, elements])
         if tl.static(is_picked):
+            whole = tl.view(x, x.dtype[1, planes * taken, elements])
             picked = tl.alloc(x.dtype[planes, taken, places])
-            pick(picked, images)
+            pick(picked, whole, 0)
             panels(picked, w, biases, y)
         elif tl.static(is_held):
             held = tl.alloc(held_type)
@@ -174,23 +175,6 @@ def _panel(add_up: Inline, held: tuple[Extent, int], kind: DType, of: tuple[int,
                     results[t, p, j, i] = results.dtype(sums[i, j])
 
     return panel
-
-
-def _picking(window: Window) -> Inline:
-    """`pick(picked, images)`: the elements that windows of a single one see, side by side."""
-    (height, width), (rows, columns), (row_step, step) = window.inputs, window.places, window.strides
-
-    @tl.inline
-    def pick(picked, images):
-        count = images.shape[0] * images.shape[1]
-        whole = tl.view(images, images.dtype[count, height, width])
-        spots = tl.view(picked, images.dtype[count, rows, columns])
-        for c in range(count):
-            for i in range(rows):
-                for j in range(columns):
-                    spots[c, i, j] = whole[c, i * row_step, j * step]
-
-    return pick
 
 
 @factory

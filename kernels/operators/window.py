@@ -93,6 +93,23 @@ def row_under(window: Window) -> Inline:
     return row_under
 
 
+def picking(window: Window) -> Inline:
+    """`pick(picked, images, t)`: the elements that windows of a single one see in image t, side by side."""
+    (height, width), (rows, columns), (row_step, step) = window.inputs, window.places, window.strides
+
+    @tl.inline
+    def pick(picked, images, t):
+        count = images.shape[1]
+        whole = tl.view(images, images.dtype[images.shape[0], count, height, width])
+        spots = tl.view(picked, images.dtype[count, rows, columns])
+        for c in range(count):
+            for i in range(rows):
+                for j in range(columns):
+                    spots[c, i, j] = whole[t, c, i * row_step, j * step]
+
+    return pick
+
+
 def finder(window: Window, where: Inline) -> Inline:
     """`find(table, runs, first, columns)`: fills table[tap, q] for the places from `first` on.
 

@@ -22,6 +22,7 @@ from tirlite.kernels.operators.window import Window
 TERMS = 16
 _MANY_LANES, _LANES, _FEW_LANES = 32, 16, 8  # tiles go together by as many lanes as there are, to the last ones
 _HELD = 3 << 15  # elements of terms and sums that a worker holds, about: 384 KiB of f32 stay in the second cache
+_LAST = 1 << 21  # the same of terms that the last cache holds beside weights, about: of more all are read from memory
 _BLOCKS = 8  # that are summed up together, at most
 _FETCHED = 6  # products that are computed while a weight is fetched
 _PIECES = 4  # for workers, at least; where there are fewer, outputs are spread over so many runs
@@ -63,9 +64,10 @@ class Tiles(NamedTuple):
         """How long their products take, beside those of all rows alone: what goes beyond the last is made in vain."""
         if self.lines:
             return _IN_VAIN * (1 + _FETCHED / (self.lines * self.columns))
-        beyond = TERMS * channels * self.lanes / _HELD - 1
+        terms = TERMS * channels * self.lanes
+        beyond = max(0.0, min(terms / _HELD - 1, 2)) + max(0.0, terms / _LAST - 1)
         computed = -(-rows // self.rows) * self.lanes / (rows * self.columns)
-        return computed * (1 + _FETCHED / self.lanes) + max(0.0, min(beyond, 2)) / 8
+        return computed * (1 + _FETCHED / self.lanes) + beyond / 8
 
     @property
     def lanes(self) -> int:
@@ -262,8 +264,9 @@ def _multiply(tiles: Tiles, kind: DType, taken: int, blocks: tuple[int, int]) ->
     @tl.inline
     def multiply(sums, terms, w, first, count, wide):
         full = min(count, whole - first)
-        for b in range(full):
-            for p in range(TERMS):
+        # What all blocks read of a term stays in a cache meanwhile.
+        for p in range(TERMS):
+            for b in range(full):
                 block(sums, terms, w, p, first, b, w.shape[3], wide)
         if tl.static(left):
             if full < count and first + full == whole:

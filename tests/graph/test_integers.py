@@ -70,6 +70,7 @@ LAYERS = {
     "channels": ((1, 24, 17, 17), (24, 1, 3, 3), {"pad": 1, "groups": 24}),
     "channels in steps": ((2, 5, 33, 30), (5, 1, 5, 5), {"pad": 2, "groups": 5, "stride": 2}),
     "every other point": ((1, 16, 14, 14), (32, 16, 1, 1), {"stride": 2}),
+    "points of groups": ((2, 12, 13, 15), (20, 6, 1, 1), {"groups": 2, "stride": (2, 3)}),
 }
 
 

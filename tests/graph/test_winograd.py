@@ -83,6 +83,12 @@ def test_compiled_is_interpreted(extents: tuple[int | tl.Dim, ...]) -> None:
     np.testing.assert_array_equal(checked(x, w), kernel(x, w))
 
 
+def test_terms_of_many_channels_are_held_for_some_rows_at_a_time() -> None:
+    net = compile(layer((1, 1024, 32, 32), 48))
+    assert "winograd" in str(net.ir)
+    assert net.plan.total < 16 * 1024 * 16 * 16 * 4
+
+
 def test_only_what_pays_and_is_permitted_is_computed_so() -> None:
     assert pays(64, 64, (56, 56))
     assert not pays(3, 64, (224, 224))

@@ -377,8 +377,9 @@ def _is_byte(dtype: DType) -> bool:
 
 
 def _is_point(attrs: Conv, weight: Constant) -> bool:
-    """Whether all that a window sees is one element, at the same place."""
-    return all(each == 1 for each in (*weight.shape[2:], *attrs.strides)) and not any(attrs.pads)
+    """Whether all that a window sees is one element, with none beyond the image."""
+    sees_one = all(each == 1 for each in weight.shape[2:]) and not any(attrs.pads)
+    return sees_one and (len(attrs.strides) <= 2 or all(each == 1 for each in attrs.strides))
 
 
 def _by_groups(distances: Array, attrs: Conv, weight: Constant) -> Array:
