@@ -52,10 +52,17 @@ def _in_blocks(b: Builder, box: Sequence[Extent], near: int) -> Iterator[tuple[V
     others = [axis for axis in range(len(box) - 1) if axis != near]
     sides = [(box[axis] + SQUARE - 1) // SQUARE for axis in (near, -1)]
     with nest(b, [*(box[axis] for axis in others), *sides]) as (*outer, i, j):
-        ends = [Min(block * SQUARE + SQUARE, as_expr(box[axis])) for block, axis in ((i, near), (j, -1))]
-        with b.for_("row", i * SQUARE, ends[0]) as row, b.for_("column", j * SQUARE, ends[1]) as column:
+        rows, columns = _within(i, box[near]), _within(j, box[-1])
+        with b.for_("row", *rows) as row, b.for_("column", *columns) as column:
             found = dict(zip(others, outer, strict=True)) | {near: row, len(box) - 1: column}
             yield tuple(found[axis] for axis in range(len(box)))
+
+
+def _within(block: Var, extent: Extent) -> tuple[Expr, Expr]:
+    """The first element of a block along an axis, and the one behind the last; numbers where there is one block."""
+    if isinstance(extent, int) and extent <= SQUARE:
+        return as_expr(0), as_expr(extent)
+    return block * SQUARE, Min(block * SQUARE + SQUARE, as_expr(extent))
 
 
 def _before(axis: int, shape: Sequence[Extent]) -> int:

@@ -319,3 +319,24 @@ def test_a_loop_by_vectors_leaves_callees_that_may_go_in_place() -> None:
     assert str(by_rows.plan.total) == "4*m*n"
     x = np.linspace(-3, 1, 23, dtype=np.float32)
     assert np.array_equal(outer(x), outer.interpret(x))
+
+
+def test_a_transpose_that_is_called_goes_by_tiles() -> None:
+    """What it reads lies at the same indices as what it writes, in another order: the two are no one array."""
+
+    @tl.kernel
+    def turned(x: tl.f32[n, m], y: tl.f32[m, n]):
+        for j in range(m):
+            for i in range(n):
+                y[j, i] = 2 * x[i, j]
+
+    @tl.kernel
+    def outer(x: tl.f32[n, m], y: tl.out[tl.f32[n, m]]):
+        a = tl.alloc(tl.f32[m, n])
+        tl.call(turned, x, a)
+        tl.call(turned, a, y)
+
+    assert "y_columns" in str(outer.lowered)
+    for shape in ((16, 16), (33, 21), (1, 40)):
+        x = np.random.default_rng(0).random(shape, np.float32)
+        assert np.array_equal(outer(x), outer.interpret(x))

@@ -26,7 +26,7 @@ from tirlite.analysis.work import (
 )
 from tirlite.ir.checked import has_check
 from tirlite.ir.dtype import i32, i64
-from tirlite.ir.equal import structural_hash
+from tirlite.ir.equal import are_equal
 from tirlite.ir.expr import LE, Buffer, Expr, IntImm, Load, Mul, Ramp, Var, const
 from tirlite.ir.node import Node
 from tirlite.ir.rewrite import rewrite
@@ -472,9 +472,8 @@ def _may_be_in_place(touches: Mapping[Allocation, Sequence[Touch]]) -> bool:
     """Whether an iteration reads an element by the indices by which it writes one of another buffer.
 
     The two buffers may be one array then, as far as this loop goes, if no iteration runs again, and none reads a tile
-    before it writes it. Other indices with the same hash count as well, which errs on the safe side.
+    before it writes it.
     """
     nodes = [touch.node for found in touches.values() for touch in found]
-    stored = {tuple(map(structural_hash, each.indices)) for each in nodes if isinstance(each, Store)}
-    loaded = {tuple(map(structural_hash, each.indices)) for each in nodes if isinstance(each, Load)}
-    return not stored.isdisjoint(loaded)
+    stored, loaded = ([each.indices for each in nodes if isinstance(each, kind)] for kind in (Store, Load))
+    return any(are_equal(ones, others) for ones in stored for others in loaded)
