@@ -11,11 +11,12 @@ from tirlite.dsl import Inline
 from tirlite.ir import DType, PrimFunc
 from tirlite.kernels.operators.convolution import Types, storing, with_bias
 from tirlite.kernels.operators.elementwise import computed_in
-from tirlite.kernels.operators.shapes import Extent, extents
+from tirlite.kernels.operators.shapes import Extent, extents, is_same
 from tirlite.kernels.operators.window import Window
 
 _FEW = 32  # elements: fewer do not fill vectors
-_HELD = 1 << 20  # bytes of parts, about
+_HELD = 1 << 19  # bytes of parts, about
+_TOGETHER = (8, 4)  # elements of a row with fewer than twice as many
 _ROWS = 64  # of products, at least, which share what is read of the image
 
 
@@ -25,14 +26,15 @@ def overlapping(types: Types, window: Window, groups: int) -> PrimFunc:
     kind, window = computed_in(X.dtype), window if len(window.size) > 1 else window.with_one_row()
     planes, taken, outputs = extents(X)[0] * groups, extents(X)[1] // groups, extents(W)[1]
     (height, width), (down, across), (rows, columns) = window.inputs, window.size, window.places
-    elements, taps, step = height * width, down * across, window.strides[1]
+    elements, taps = height * width, down * across
     together = _together(outputs, taps, elements, kind)
     is_few = isinstance(elements, int) and elements < _FEW
     own, held = kind[together, down, across, height, width], kind[together * taps, elements]
     if is_few:
         own, held = kind[height, width, together, down, across], kind[elements, together * taps]
-    add_up = _adding_up(window, kind, is_few=is_few)
     store = storing(kind, groups, has_bias=B is not None)
+    finish = _side_by_side if _stand_apart(window) else _added_up
+    of_plane = finish(window, kind, store, is_few=is_few)
 
     @tl.inline
     def multiply(made, images, factors, t, share):
@@ -58,12 +60,7 @@ def overlapping(types: Types, window: Window, groups: int) -> PrimFunc:
                     made = tl.view(parts, held)
                     multiply(made, images, factors, t, share)
                     for o in range(together):
-                        for row in range(rows):
-                            for phase in range(step):
-                                sums = tl.alloc(kind[(columns + step - 1) // step])
-                                add_up(sums, parts, o, row, phase)
-                                for j in range((columns - phase + step - 1) // step):
-                                    store(results, t, share * together + o, 0, row, j * step + phase, sums[j], biases)
+                        of_plane(results, parts, t, o, share * together + o, biases)
 
     return with_bias("conv_transpose", types, (groups, outputs), spread)
 
@@ -76,6 +73,55 @@ def _together(outputs: Extent, taps: Extent, elements: Extent, kind: DType) -> E
     most = max(1, fits, -(-_ROWS // taps))
     counts = (count for count in range(1, outputs + 1) if outputs % count == 0)
     return next(outputs // count for count in counts if outputs // count <= most)
+
+
+def _stand_apart(window: Window) -> bool:
+    """Whether windows lie side by side, and all of each counts."""
+    whole = (inputs * stride for inputs, stride in zip(window.inputs, window.strides, strict=True))
+    are_whole = all(map(is_same, whole, window.places)) and {*window.before} == {0} and {*window.dilations} == {1}
+    return window.size == window.strides and are_whole
+
+
+def _side_by_side(window: Window, kind: DType, store: Inline, *, is_few: bool) -> Inline:
+    """`of_plane(y, parts, t, o, output, bias)`: the results of an output, each of which is one part."""
+    (height, width), (row_step, step) = window.inputs, window.strides
+    # The last of a few elements are stored with some of those before, by whole vectors.
+    together = next((n for n in _TOGETHER if n <= width < 2 * n), width) if isinstance(width, int) else width
+
+    @tl.inline
+    def of_part(y, parts, t, o, output, bias, i, j, r, p):
+        if tl.static(is_few):
+            store(y, t, output, 0, i * row_step + r, j * step + p, parts[i, j, o, r, p], bias)
+        else:
+            store(y, t, output, 0, i * row_step + r, j * step + p, parts[o, r, p, i, j], bias)
+
+    @tl.inline
+    def of_plane(y, parts, t, o, output, bias):
+        for i in range(height):
+            for r in range(row_step):
+                for first in range(0, width, together):
+                    for v in range(together):
+                        for p in tl.static(range(step)):
+                            of_part(y, parts, t, o, output, bias, i, min(first, width - together) + v, r, p)
+
+    return of_plane
+
+
+def _added_up(window: Window, kind: DType, store: Inline, *, is_few: bool) -> Inline:
+    """The same where parts are added up."""
+    (rows, columns), step = window.places, window.strides[1]
+    add_up = _adding_up(window, kind, is_few=is_few)
+
+    @tl.inline
+    def of_plane(y, parts, t, o, output, bias):
+        for row in range(rows):
+            for phase in range(step):
+                sums = tl.alloc(kind[(columns + step - 1) // step])
+                add_up(sums, parts, o, row, phase)
+                for j in range((columns - phase + step - 1) // step):
+                    store(y, t, output, 0, row, j * step + phase, sums[j], bias)
+
+    return of_plane
 
 
 def _adding_up(window: Window, kind: DType, *, is_few: bool) -> Inline:

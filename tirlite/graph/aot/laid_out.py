@@ -20,7 +20,9 @@ from tirlite.graph.operators.laid_out import (
     DEPTHWISE,
     DOTS,
     HALVES,
+    MANY_OUTPUTS,
     NARROW,
+    OUTPUTS,
     PERMUTES,
     PRODUCT,
     SHORT_ROWS,
@@ -95,12 +97,19 @@ def _of_outputs(sizes: Sizes, attrs: Callable[..., Attrs | None], needs: str = "
     return Layout(CONVOLUTION, 1, cut, partial(attrs, sizes=sizes), needs, shape)
 
 
+def _of_made(size: int) -> Layout:
+    """The layout of the weights of a transposed convolution by panels of so many outputs."""
+    cut, shape = partial(panels_of_made, size=size), partial(shape_of_made, size=size)
+    return Layout(TRANSPOSE, 1, cut, partial(transpose_by_panels, size=size), shape=shape)
+
+
 LAYOUTS: Mapping[str, Layout] = {
     WINOGRAD.name: Layout(WINOGRAD, 1, terms_of, by_winograd, shape=shape_of_terms),
     **{f"narrow {name}": each for name, each in _by_panels(NARROW, SHORT_ROWS).items()},
     **_by_panels(),
     "panels of few outputs": _of_outputs(NARROW, windows_by_panels),
-    "panels of made": Layout(TRANSPOSE, 1, panels_of_made, transpose_by_panels, shape=shape_of_made),
+    "wide panels of made": _of_made(MANY_OUTPUTS),
+    "panels of made": _of_made(OUTPUTS),
     "rows in registers": Layout(DEPTHWISE, 1, as_they_are, by_registers, PERMUTES),
     "panels of bytes": Layout(CONVOLUTION_BYTES, 2, panels_of_bytes, conv_bytes_by_panels, DOTS),
     "groups": Layout(BYTES, 1, groups, bytes_by_groups, DOTS),

@@ -36,8 +36,8 @@ _MANY = 8
 _EVEN, _UNEVEN = 2, 128
 _COPIED, _SHARED = 1 << 19, 1 << 20
 _WINDOW, _CHANNELS = 9, 16
-# The outputs of a panel of transposed convolutions.
-_OUTPUTS = 16
+# The outputs of a panel of transposed convolutions: of the wide ones there is an even number.
+OUTPUTS, MANY_OUTPUTS = 16, 32
 # The steps of transposed convolutions that go by panels: each phase has loops of its own.
 _STEPS = (2, 2)
 # Points go by panels at fewer places than so many: more fill vectors as they lie, if they do.
@@ -265,7 +265,7 @@ def windows_by_panels(call: Call, sizes: Sizes) -> Conv | None:
     return attrs if attrs is not None and any(extent != 1 for extent in call.args[1].shape[2:]) else None
 
 
-def transpose_by_panels(call: Call) -> ConvTranspose | None:
+def transpose_by_panels(call: Call, size: int = OUTPUTS) -> ConvTranspose | None:
     """The attributes of what computes the transpose of a convolution on a small image by panels, where that pays."""
     attrs = call.attrs
     if not isinstance(attrs, ConvTranspose) or call.dtype != f32 or call.tensor.rank != 4 or attrs.groups != 1:
@@ -274,31 +274,31 @@ def transpose_by_panels(call: Call) -> ConvTranspose | None:
     extents = [extent for extent in known if isinstance(extent, int)]
     if len(extents) < len(known) or not all(extents[:8]) or attrs.dilations != (1, 1):
         return None
-    taken, height, width, outputs, *size = extents[:6]
-    is_whole = outputs % _OUTPUTS == 0 and outputs > _OUTPUTS
-    # Windows that do not overlap read each element once for each tap as it lies.
-    most = _COPIED if max(size) > max(_STEPS) else taken * _STRIDED * f32.bytes
-    is_small = min(size) >= max(_STEPS) and taken * height * width * f32.bytes <= min(most, _COPIED)
-    return attrs if attrs.strides == _STEPS and is_whole and is_small else None
+    taken, height, width, outputs, *taps = extents[:6]
+    is_whole = outputs > size and outputs % (size if size == OUTPUTS else _EVEN * size) == 0
+    # Where windows stand apart, each result is one part, and none are added up.
+    overlaps = min(taps) >= max(_STEPS) and max(taps) > max(_STEPS)
+    is_small = taken * height * width * f32.bytes <= _COPIED
+    return attrs if attrs.strides == _STEPS and is_whole and overlaps and is_small else None
 
 
-def panels_of_made(weights: Array) -> Array:
+def panels_of_made(weights: Array, size: int = OUTPUTS) -> Array:
     """The weights `[inputs, outputs, *window]` of the transpose of a convolution as panels of outputs.
 
     Those of taps that count at the same places lie together.
     """
-    made = np.empty(shape_of_made(weights.shape), weights.dtype)
+    made = np.empty(shape_of_made(weights.shape, size), weights.dtype)
     turned, rest = np.swapaxes(weights, 0, 1), made.reshape(-1)
     for row, column in np.ndindex(_STEPS):
-        part = _cut(turned[:, :, row :: _STEPS[0], column :: _STEPS[1]], _OUTPUTS)
+        part = _cut(turned[:, :, row :: _STEPS[0], column :: _STEPS[1]], size)
         rest[: part.size], rest = part.reshape(-1), rest[part.size :]
     return made
 
 
-def shape_of_made(weights: tuple[int, ...]) -> tuple[int, ...]:
+def shape_of_made(weights: tuple[int, ...], size: int = OUTPUTS) -> tuple[int, ...]:
     """The shape of these panels."""
     taken, outputs, *window = weights
-    return outputs // _OUTPUTS, taken, *window, _OUTPUTS
+    return outputs // size, taken, *window, size
 
 
 def by_registers(call: Call) -> Conv | None:
