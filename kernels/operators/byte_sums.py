@@ -87,6 +87,39 @@ def matmul_bytes(A: TensorType, W: TensorType, B: TensorType, Y: TensorType) -> 
     return matmul_bytes.ir
 
 
+@factory
+def matmul_bits(A: TensorType, W: TensorType, S: TensorType, Z: TensorType, Y: TensorType, *, width: int) -> PrimFunc:
+    """y = a @ b, where w has the columns of b by panels, as integers of so few bits: of a block of terms (w - z) * s.
+
+    Those of neighbouring terms lie in one byte, the first in the lowest bits.
+    """
+    (panels, blocks, lines, size), rows, each = extents(W), product(extents(A)[:-1]), 8 // width
+
+    @tl.inline
+    def sum_up(a, w, z, u, i, g, j):
+        total, zero = f32(0), z[u, g, j]
+        for p in range(lines):
+            packed = i32(w[u, g, p, j])
+            for r in tl.static(range(each)):
+                total += a[i, g, p, r] * (f32((packed >> tl.static(r * width)) & tl.static((1 << width) - 1)) - zero)
+        return total
+
+    @tl.kernel
+    def matmul_bits(a: A, w: W, s: S, z: Z, y: tl.out[Y]):
+        terms = tl.view(a, f32[rows, blocks, lines, each])
+        results = tl.view(y, f32[rows, panels, size])
+        with tl.allow("contract"):
+            for u in tl.parallel(panels):
+                for i in range(rows):
+                    for j in range(size):
+                        total = f32(0)
+                        for g in range(blocks):
+                            total += sum_up(terms, w, z, u, i, g, j) * s[u, g, j]
+                        results[i, u, j] = total
+
+    return matmul_bits.ir
+
+
 def _products(planes: Extent, weights: tuple[Extent, Extent, Extent], places: Extent) -> Inline:
     """`sweep(x, beyond, w, offsets, y)` for a window of a single element: channels lie as they are multiplied."""
     groups, outputs, taken = weights

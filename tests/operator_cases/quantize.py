@@ -7,7 +7,7 @@ from operator_cases.case import Case, integers, joined, normal
 
 import tirlite as tl
 from tirlite.ir import DType
-from tirlite.kernels.operators.byte_sums import conv_bytes, matmul_bytes
+from tirlite.kernels.operators.byte_sums import conv_bytes, matmul_bits, matmul_bytes
 from tirlite.kernels.operators.quantize import (
     add_dequantized,
     conv_integer,
@@ -61,6 +61,21 @@ def integer_case(name: str, a: tuple[int, ...], b: tuple[int, ...], zero_a: tupl
     zeros = (integers(0, 255, zero_a, dtype=np.uint8), integers(-9, 9, zero_b, dtype=np.int8))
     types = (tl.u8[a], tl.i8[b], tl.u8[zero_a], tl.i8[zero_b], tl.i32[(*b[:-2], a[-2], b[-1])])
     return Case(f"matmul_integer-{name}", lambda: matmul_integer(*types), joined(unsigned, signed, *zeros), multiplied)
+
+
+def bits_case(bits: int) -> Case:
+    """Three rows and two panels of 16 columns, of three blocks of 8 terms."""
+    packed, of_blocks = (2, 3, bits, 16), (2, 3, 16)
+
+    def reference(a: np.ndarray, w: np.ndarray, scale: np.ndarray, zero: np.ndarray) -> np.ndarray:
+        parts = [w >> place & ((1 << bits) - 1) for place in range(0, 8, bits)]
+        whole = np.stack(parts, 3).reshape(2, 3, 8, 16)
+        floats = (whole - zero[:, :, None]) * scale[:, :, None]
+        return a @ floats.transpose(1, 2, 0, 3).reshape(24, 32)
+
+    types = tl.f32[n, 24], tl.u8[packed], tl.f32[of_blocks], tl.f32[of_blocks], tl.f32[n, 32]
+    inputs = joined(normal((3, 24)), integers(0, 256, packed, dtype=np.uint8), normal(of_blocks, of_blocks))
+    return Case(f"matmul_bits-{bits}", lambda: matmul_bits(*types, width=bits), inputs, reference, 1e-5)
 
 
 def requantized(total: np.ndarray, factor: np.ndarray, zero: np.ndarray) -> np.ndarray:
@@ -172,6 +187,7 @@ CASES = (
     bytes_case(
         "steps", (1, 8, 8, 9), (6, 3, 2, 4), (1, 6, 4, 5), like=(tl.u8, tl.i16), strides=(2, 2), pads=(1, 0, 1, 1)
     ),
+    bytes_case("apart", (2, 8, 5, 6), (6, 1, 1, 4), (2, 6, 3, 2), like=(tl.u8, tl.i8), strides=(2, 3)),
     bytes_case("line", (2, 8, 40), (4, 5, 8), (2, 4, 36), like=(tl.u8, tl.i8)),
     *(
         bytes_case(f"channels {x}", (1, 5, 9, 20), (5, 3, 3, 1), (1, 5, 9, 20), like=(x, tl.f32), pads=(1, 1, 1, 1))
@@ -190,4 +206,5 @@ CASES = (
         ),
         lambda a, b, offsets: (a.astype(np.int32) @ b.astype(np.int32) + offsets).astype(np.int32),
     ),
+    *map(bits_case, (2, 4, 8)),
 )

@@ -128,11 +128,11 @@ def test_convolutions_and_products_with_activations() -> None:
 
 @pytest.mark.parametrize("bits", [2, 4, 8])
 def test_products_with_weights_of_few_bits(bits: int) -> None:
-    for k, size, points in ((32, 16, False), (40, 16, True), (64, 32, True)):
+    for k, n, size, points in ((32, 5, 16, False), (40, 5, 16, True), (64, 5, 32, True), (96, 48, 32, True)):
         blocks = -(-k // size)
-        weights = {"w": small(np.uint8, 5, blocks, size * bits // 8), "s": np.abs(normal(5, blocks))}
-        weights["z"] = small(np.uint8, 5, -(-blocks * bits // 8))
-        how = {"K": k, "N": 5, "bits": bits, "block_size": size}
+        weights = {"w": small(np.uint8, n, blocks, size * bits // 8), "s": np.abs(normal(n, blocks))}
+        weights["z"] = small(np.uint8, n, -(-blocks * bits // 8))
+        how = {"K": k, "N": n, "bits": bits, "block_size": size}
         inputs = [*"xws", *(["z"] if points else [])]
         assert_close(compared("MatMulNBits", inputs, ["y"], {"x": normal(3, k)}, weights, **how), 2e-4)
 

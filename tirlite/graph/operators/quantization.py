@@ -33,6 +33,13 @@ class Requantize(Attrs):
     dtype: DType
 
 
+@record
+class Bits(Attrs):
+    """How many bits an integer has."""
+
+    width: int
+
+
 def _along(site: Site, attrs: Quantize) -> TensorType:
     """The operand, once scale and zero point are found to be one number each, or one for each index of the axis."""
     x = site.tensor(0)
@@ -127,6 +134,18 @@ def _matmul_bytes_type(site: Site, attrs: Attrs) -> TensorType:
     return TensorType((*broadcast(site, [a.shape[:-2], b.shape[:-2]]), a.shape[-2], b.shape[-1]), i32)
 
 
+def _matmul_bits_type(site: Site, attrs: Bits) -> TensorType:
+    a, weights, *others = site.tensors()
+    if weights.rank != 4 or weights.dtype != u8 or {each.dtype for each in (a, *others)} != {f32}:
+        raise site.mismatch("operand 1 must have 4 axes, of u8, and the others must be of f32")
+    panels, blocks, lines, size = weights.shape
+    contracted(site, a.shape[-1], blocks * lines * (8 // attrs.width))
+    for number, each in enumerate(others, 2):
+        if each.rank != 3 or not all(map(site.is_equal, each.shape, (panels, blocks, size))):
+            raise site.mismatch(f"operand {number} must be {TensorType((panels, blocks, size), f32)}")
+    return TensorType((*a.shape[:-1], panels * size), f32)
+
+
 def _add_dequantized_type(site: Site, attrs: Attrs) -> TensorType:
     x, small, _, _ = site.tensors()
     return TensorType(broadcast(site, [x.shape, small.shape]), f32)
@@ -171,6 +190,14 @@ def _matmul_integer(attrs: Attrs, a: Array, b: Array, zero_a: Array, zero_b: Arr
     left: Any = a.astype(np.int32) - (zero_a.reshape(-1, 1) if zero_a.size > 1 else zero_a.reshape(())).astype(np.int32)
     right: Any = b.astype(np.int32) - (zero_b if zero_b.size > 1 else zero_b.reshape(())).astype(np.int32)
     return np.asarray(left @ right)
+
+
+def _matmul_bits(attrs: Bits, a: Array, weights: Array, scale: Array, zero: Array) -> Array:
+    places = np.arange(0, 8, attrs.width, dtype=np.uint8)[:, None]
+    panels, blocks, _, size = weights.shape
+    whole = (weights[..., None, :] >> places & ((1 << attrs.width) - 1)).reshape(panels, blocks, -1, size)
+    floats = (whole - zero[:, :, None]) * scale[:, :, None]
+    return np.asarray(a @ np.moveaxis(floats, 0, 2).reshape(a.shape[-1], panels * size))
 
 
 def _requantize(attrs: Requantize, total: Array, factor: Array, zero: Array) -> Array:
@@ -218,6 +245,15 @@ class Quantization(CallBuilder):
     def matmul_integer(self, a: Operand, b: Operand, zero_a: Operand, zero_b: Operand) -> Call:
         """`(a - zero_a) @ (b - zero_b)` of integers of 8 bits, in i32; a zero point of a row, of a column, or one."""
         return self.call("matmul_integer", a, b, zero_a, zero_b)
+
+    @operator(_matmul_bits_type, _matmul_bits, "byte_sums.matmul_bits", least=4, attrs=Bits)
+    def matmul_bits(self, a: Operand, b: Operand, scale: Operand, zero: Operand, *, bits: int = 4) -> Call:
+        """The product of a and `(b - zero) * scale` of integers of up to 8 bits, which lie by panels of columns.
+
+        b is `[panels, blocks of terms, bytes of a block, columns of a panel]`, neighbouring terms in one byte, the
+        first in the lowest bits; scale and zero are `[panels, blocks, columns]`.
+        """
+        return self.call("matmul_bits", a, b, scale, zero, attrs=Bits(bits))
 
     @operator(_conv_integer_type, _conv_integer, "quantize.conv_integer", least=4, attrs=Conv)
     def conv_integer(

@@ -17,7 +17,7 @@ from tirlite.graph.onnx.importers.microsoft import scaled, zeros_of
 from tirlite.graph.onnx.node import Node, Unsupported
 from tirlite.graph.onnx.standard import standard_function
 from tirlite.graph.onnx.translation import Importer, Result, Translation
-from tirlite.ir import i64, u8
+from tirlite.ir import f32, i64, u8
 from tirlite.sizes import Size, maximum
 
 # The version of the standard whose operators are called.
@@ -230,6 +230,12 @@ ATTENTION: Mapping[str, Importer] = {
 }
 
 
+# Rows for which weights are unpacked at each call, which takes less time than to read floats, or about as much.
+_FEW_ROWS = 16
+# Columns of a panel.
+_COLUMNS = (64, 32, 16)
+
+
 def _unpacked(t: Translation, packed: Expr, bits: int) -> Expr:
     """The integers in bytes along the last axis, the first one in the lowest bits."""
     if bits not in (2, 4, 8):
@@ -270,6 +276,9 @@ def _matmul_nbits(t: Translation, node: Node) -> Expr:
     x, scales, zeros = node.x(0), node.x(2), node.maybe(3)
     k, n, bits, size = (node.integer(name) for name in ("K", "N", "bits", "block_size"))
     blocks = -(-k // size)
+    made = _of_few_rows(t, node, (k, n, bits, size))
+    if made is not None:
+        return made
     whole = _unpacked(t, t.b.reshape(node.x(1), (n, blocks * size * bits // 8)), bits)
     if zeros is not None:
         zeros = (
@@ -278,9 +287,38 @@ def _matmul_nbits(t: Translation, node: Node) -> Expr:
     points = float(1 << (bits - 1)) if zeros is None else zeros
     whole = t.b.slice(whole, [0], [k], [1])
     rows = _floats(t, whole, t.b.reshape(scales, (n, blocks)), points, size, node.maybe(4))
-    total = t.b.matmul(x, t.b.transpose(t.b.cast(rows, x.dtype)))
+    return _with_bias(t, node, t.b.matmul(x, t.b.transpose(t.b.cast(rows, x.dtype))))
+
+
+def _with_bias(t: Translation, node: Node, total: Expr) -> Expr:
     bias = node.maybe(5)
     return total if bias is None else t.b.add(total, bias)
+
+
+def _of_few_rows(t: Translation, node: Node, numbers: tuple[int, int, int, int]) -> Expr | None:
+    """The product of few rows, for which weights are unpacked at each call; None of others, and of blocks in an order.
+
+    Rows may be few where their number is not known. The numbers are those of terms and columns, of bits, and of the
+    terms of a block.
+    """
+    (k, n, bits, size), x, scales, zeros = numbers, node.x(0), node.x(2), node.maybe(3)
+    columns, rows = next((each for each in _COLUMNS if n % each == 0), 0), product(x.shape[:-1])
+    may_be_few = not isinstance(rows, int) or rows <= _FEW_ROWS
+    are_floats = {x.dtype, scales.dtype} == {f32} and node.maybe(4) is None
+    if not (may_be_few and are_floats and columns) or k % size or bits not in (2, 4, 8):
+        return None
+    if zeros is None:
+        zeros = t.b.constant(np.full((n, k // size), 1 << (bits - 1), np.float32))
+    elif zeros.dtype == u8:
+        zeros = t.b.slice(_unpacked(t, t.b.reshape(zeros, (n, -1)), bits), [0], [k // size], [1])
+
+    def by_panels(each: Expr, *of_block: int) -> Expr:
+        """A row for each column, as panels of columns; these become the last axis."""
+        axes = range(2, 3 + len(of_block))
+        return t.b.transpose(t.b.reshape(each, (n // columns, columns, k // size, *of_block)), (0, *axes, 1))
+
+    scale, zero = (by_panels(t.b.cast(each, f32)) for each in (scales, zeros))
+    return _with_bias(t, node, t.b.matmul_bits(x, by_panels(node.x(1), size * bits // 8), scale, zero, bits=bits))
 
 
 def _gather_blocks(t: Translation, node: Node) -> Expr:
