@@ -179,6 +179,7 @@ def lstm_bytes(
     G: TensorType,
     R: TensorType,
     S: TensorType,
+    T: TensorType,
     H: TensorType,
     C: TensorType,
     E: TensorType | None,
@@ -191,19 +192,28 @@ def lstm_bytes(
     """The same, where the outputs of all sequences of a batch are quantized before each step.
 
     What they are multiplied with are integers, in units of `scale`, by panels of columns: those of two rows of a column
-    lie side by side, as dot products take them. A sequence has `ends[0]` steps, and its outputs are 0 beyond; its state
-    counts for the reach of those of the batch before the steps up to `ends[1]`.
+    lie side by side, or of four, as dot products take them, and `totals` are the sums of columns. A sequence has
+    `ends[0]` steps, and its outputs are 0 beyond; its state counts for the reach of those of the batch before the steps
+    up to `ends[1]`.
     """
     run = _quantized_steps(extents(G), extents(R), extents(H)[2], G.dtype, is_ragged=E is not None, reverse=reverse)
     if E is None:
 
         @tl.kernel
         def lstm_bytes(
-            sums: G, weights: R, scale: S, hidden: H, cell: C, y: tl.out[Y], last: tl.out[LH], inner: tl.out[LC]
+            sums: G,
+            weights: R,
+            scale: S,
+            totals: T,
+            hidden: H,
+            cell: C,
+            y: tl.out[Y],
+            last: tl.out[LH],
+            inner: tl.out[LC],
         ):
             begin(last, hidden)
             begin(inner, cell)
-            run(sums, weights, scale, sums, y, last, inner)
+            run(sums, weights, scale, totals, sums, y, last, inner)
 
     else:
 
@@ -212,6 +222,7 @@ def lstm_bytes(
             sums: G,
             weights: R,
             scale: S,
+            totals: T,
             hidden: H,
             cell: C,
             ends: E,
@@ -221,7 +232,7 @@ def lstm_bytes(
         ):
             begin(last, hidden)
             begin(inner, cell)
-            run(sums, weights, scale, ends, y, last, inner)
+            run(sums, weights, scale, totals, ends, y, last, inner)
 
     return lstm_bytes.ir
 
@@ -229,13 +240,14 @@ def lstm_bytes(
 def _quantized_steps(
     sums: tuple[Extent, ...], weights: tuple[Extent, ...], width: Extent, kind: DType, *, is_ragged: bool, reverse: bool
 ) -> Inline:
-    """`run(sums, weights, scale, ends, y, last_hidden, last_cell)`: all steps, from the states that are given."""
-    (time, batches, _), (ways, panels, pairs, size, _) = sums, weights
+    """`run(sums, weights, scale, of_columns, ends, y, last_hidden, last_cell)`: all steps, from the states given."""
+    (time, batches, _), (ways, panels, groups, size, each) = sums, weights
+    of_steps = tl.i16 if each == 2 else tl.u8
     place, finish, quantize = _place(reverse=reverse), _finishing(kind, width), _quantizing(width, is_ragged=is_ragged)
     over_ways, over_panels = _loops(ways, width, 4)
 
     @tl.inline
-    def run(sums, weights, scale, ends, y, last_hidden, last_cell):
+    def run(sums, weights, scale, of_columns, ends, y, last_hidden, last_cell):
         of_gates = tl.view(sums, kind[time, batches, ways, 4 * width])
         outputs = tl.view(y, y.dtype[time, ways * batches, width])
         last = tl.view(last_hidden, last_hidden.dtype[ways * batches, width])
@@ -244,25 +256,27 @@ def _quantized_steps(
             gates = tl.alloc(kind[batches, 4, width])
             columns = tl.view(gates, kind[batches, panels * size])
             totals = tl.alloc(tl.i32[batches, panels * size])
-            steps = tl.alloc(tl.i16[batches, 2 * pairs])
+            steps = tl.alloc(of_steps[batches, groups * each])
             for b in range(batches):
-                steps[b, 2 * pairs - 1] = tl.i16(0)  # of an odd width, there is no output there
+                for k in range(width, groups * each):
+                    steps[b, k] = of_steps(0)
             for step in range(time):
-                by = quantize(steps, last, way * batches, batches, step, ends)
+                by, zero = quantize(steps, last, way * batches, batches, step, ends)
                 for u in over_panels(panels):
                     for b in range(batches):
                         for j in range(size):
                             total = tl.i32(0)
-                            for p in tl.reduce(pairs):
-                                for r in tl.reduce(2):
-                                    total += tl.i32(steps[b, 2 * p + r]) * tl.i32(weights[way, u, p, j, r])
+                            for p in tl.reduce(groups):
+                                for r in tl.reduce(each):
+                                    total += tl.i32(steps[b, each * p + r]) * tl.i32(weights[way, u, p, j, r])
                             totals[b, u * size + j] = total
                 for b in range(batches):
                     count = min(tl.i64(ends[0, b]), time) if tl.static(is_ragged) else time
                     if step < count:
                         t = place(step, way, count)
                         for j in range(panels * size):
-                            columns[b, j] = of_gates[t, b, way, j] + kind(totals[b, j]) * (by * scale[way, j])
+                            total = totals[b, j] - zero * of_columns[way, j]
+                            columns[b, j] = of_gates[t, b, way, j] + kind(total) * (by * scale[way, j])
                         finish(gates, inner, last, outputs, t, b, way * batches + b)
                     else:
                         for j in range(width):
@@ -272,9 +286,9 @@ def _quantized_steps(
 
 
 def _quantizing(width: Extent, *, is_ragged: bool) -> Inline:
-    """`quantize(steps, state, first, rows, step, ends)`: rows of a state in 256 steps, from the one that is 0.
+    """`quantize(steps, state, first, rows, step, ends)`: rows of a state in 256 steps.
 
-    It returns the size of one, by the rows that count before this step.
+    It returns the size of one, by the rows that count before this step, and which of them is 0.
     """
 
     @tl.inline
@@ -291,9 +305,8 @@ def _quantizing(width: Extent, *, is_ragged: bool) -> Inline:
         zero = tl.round(max(min((0 - least) / size, 255), 0))
         for b in range(rows):
             for k in range(width):
-                place = max(min(tl.round(state[first + b, k] / size) + zero, 255), 0)
-                steps[b, k] = tl.i16(place - zero)
-        return size
+                steps[b, k] = steps.dtype(max(min(tl.round(state[first + b, k] / size) + zero, 255), 0))
+        return size, tl.i32(zero)
 
     return quantize
 

@@ -11,7 +11,7 @@ import tirlite as tl
 from tirlite.graph import Builder, Function, compile, evaluate  # noqa: A004
 from tirlite.graph.aot.laid_out import LAYOUTS
 from tirlite.graph.aot.lower import lower
-from tirlite.graph.operators.laid_out import panels as cut
+from tirlite.graph.operators.laid_out import are_bytes, groups_of_pairs, panels as cut
 from tirlite.ir import callees
 
 # Values are compared, and how weights lie: how hard LLVM tries is of no matter.
@@ -224,3 +224,16 @@ def test_all_constants_are_laid_out_once_a_function_is_lowered() -> None:
     for constant, (layout, source) in lowered.layouts.items():
         np.testing.assert_array_equal(constant.value, LAYOUTS[layout].function(source.value))
         assert not constant.value.flags.writeable
+
+
+def test_groups_of_four_rows_have_the_same_bytes_as_pairs() -> None:
+    def rows(weights: np.ndarray) -> np.ndarray:
+        return weights.transpose(0, 2, 4, 1, 3).reshape(2, -1, 12)
+
+    pairs = RNG.integers(-128, 128, (2, 3, 3, 4, 2)).astype(np.int16)
+    made = rows(groups_of_pairs(pairs))
+    np.testing.assert_array_equal(made[:, :6], rows(pairs))
+    assert not made[:, 6:].any()
+    pairs[0, 0, 0, 0, 0] = 127
+    assert are_bytes(pairs)
+    assert not are_bytes(pairs + np.int16(1))

@@ -10,6 +10,7 @@ import pytest
 
 import tirlite as tl
 from tirlite.graph import Builder, Function, compile, evaluate  # noqa: A004
+from tirlite.graph.operators.laid_out import groups_of_pairs
 from tirlite.kernels.operators import sequence
 
 # Values are compared alone: how hard LLVM tries is of no matter.
@@ -87,28 +88,38 @@ def test_both_ways_have_the_outputs_that_each_has_alone(cell: str, batches: int)
             np.testing.assert_array_equal(state[way : way + 1], each)
 
 
-def in_steps(batches: int, ways: int, width: int, *, reverse: bool, is_ragged: bool = False) -> Function:
+def in_steps(
+    batches: int, ways: int, width: int, *, reverse: bool, is_ragged: bool = False, of_bytes: bool = False
+) -> Function:
+    """A layer whose integers go by pairs, or those that are bytes by groups."""
     rng = np.random.default_rng(width)
-    pairs = rng.integers(-255, 256, (ways, width, (width + 1) // 2, 4, 2)).astype(np.int16)
+    least = -128 if of_bytes else -255
+    pairs = rng.integers(least, -least, (ways, width, (width + 1) // 2, 4, 2)).astype(np.int16)
     if width % 2:
         pairs[:, :, -1, :, 1] = 0
+    totals = pairs.sum((2, 4), dtype=np.int32).reshape(ways, 4 * width)
+    recurrence = groups_of_pairs(pairs) if of_bytes else pairs
     g = Builder("steps")
     sums, state = g.input("sums", tl.f32[TIME, batches, ways * 4 * width]), tl.f32[ways, batches, width]
     scale = rng.uniform(0, 1e-3, (ways, 4 * width)).astype(np.float32)
     states = g.input("hidden", state), g.input("cell", state)
     ends = g.input("ends", tl.i32[2, batches]) if is_ragged else None
-    return g.function([*g.lstm_bytes(sums, pairs, scale, *states, ends, reverse=reverse)])
+    return g.function([*g.lstm_bytes(sums, recurrence, scale, totals, *states, ends, reverse=reverse)])
 
 
+@pytest.mark.parametrize("of_bytes", [False, True])
 @pytest.mark.parametrize(("batches", "ways", "width"), [(1, 1, 16), (3, 2, 5), (4, 1, 8)])
-def test_a_layer_of_integers_quantizes_its_outputs_before_each_step(batches: int, ways: int, width: int) -> None:
-    function, rng = in_steps(batches, ways, width, reverse=ways == 1), np.random.default_rng(batches)
+def test_a_layer_of_integers_quantizes_its_outputs_before_each_step(
+    batches: int, ways: int, width: int, of_bytes: bool
+) -> None:
+    function = in_steps(batches, ways, width, reverse=ways == 1, of_bytes=of_bytes)
+    rng = np.random.default_rng(batches)
     shapes = (TIME, batches, ways * 4 * width), (ways, batches, width), (ways, batches, width)
     given: list[np.ndarray] = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
     for found, wanted in zip(compile(function)(*given), evaluate(function, *given), strict=True):
         np.testing.assert_allclose(found, wanted, 1e-5, 1e-5)
     if batches > 1:
-        net = in_steps(batches, ways, width, reverse=ways == 1, is_ragged=True)
+        net = in_steps(batches, ways, width, reverse=ways == 1, is_ragged=True, of_bytes=of_bytes)
         ragged = np.array([[*range(batches - 1), 99], [*range(batches - 1), 2]], np.int32)
         for found, wanted in zip(compile(net)(*given, ragged), evaluate(net, *given, ragged), strict=True):
             np.testing.assert_allclose(found, wanted, 1e-5, 1e-5)

@@ -30,6 +30,7 @@ from tirlite.graph.operators.laid_out import (
     WIDE,
     WINOGRAD,
     Sizes,
+    are_bytes,
     as_they_are,
     by_registers,
     by_winograd,
@@ -39,6 +40,7 @@ from tirlite.graph.operators.laid_out import (
     conv_bytes_by_pairs,
     conv_bytes_by_panels,
     groups,
+    groups_of_pairs,
     halves,
     pairs,
     pairs_of_bytes,
@@ -52,13 +54,14 @@ from tirlite.graph.operators.laid_out import (
     shape_of_made,
     shape_of_outputs,
     shape_of_terms,
+    steps_by_groups,
     terms_of,
     transpose_by_panels,
     windows_by_panels,
 )
 from tirlite.graph.operators.linear import as_it_lies, transposed
 from tirlite.graph.program import Program
-from tirlite.ir import DType, i16
+from tirlite.ir import DType, i8, i16
 from tirlite.record import record
 
 
@@ -69,7 +72,7 @@ class Layout:
     These are None where the call is better computed as it is. Without an operator it is the call's own. With `needs`
     it pays where processors have that: these dot products, permutations of lanes, or tiles with short rows. With
     `shape`, which tells what shape the operand takes, it is laid out while others go on, which takes as long as it does
-    to read it. With `dtype` it becomes of that type.
+    to read it. With `dtype` it becomes of that type. With `fits` it is laid out where that holds of it.
     """
 
     op: Op | None
@@ -79,6 +82,7 @@ class Layout:
     needs: str = ""
     shape: Callable[[tuple[int, ...]], tuple[int, ...]] | None = None
     dtype: DType | None = None
+    fits: Callable[[Array], bool] | None = None
 
 
 def _by_panels(sizes: Sizes = WIDE, needs: str = "") -> dict[str, Layout]:
@@ -112,6 +116,7 @@ LAYOUTS: Mapping[str, Layout] = {
     "panels of made": _of_made(OUTPUTS),
     "rows in registers": Layout(DEPTHWISE, 1, as_they_are, by_registers, PERMUTES),
     "panels of bytes": Layout(CONVOLUTION_BYTES, 2, panels_of_bytes, conv_bytes_by_panels, DOTS),
+    "groups of pairs": Layout(None, 1, groups_of_pairs, steps_by_groups, DOTS, dtype=i8, fits=are_bytes),
     "groups": Layout(BYTES, 1, groups, bytes_by_groups, DOTS),
     "pairs": Layout(BYTES, 1, pairs, pairs_of_bytes, HALVES, dtype=i16),
     "panels of halves": Layout(CONVOLUTION_BYTES, 2, panels_of_halves, conv_bytes_by_pairs, HALVES, dtype=i16),
@@ -187,7 +192,7 @@ def lay_out(made: Program, folded: Mapping[Expr, Constant], layouts: Mapping[str
                 continue
             given = made.resolved(step.args[layout.operand])
             source = given if isinstance(given, Constant) else folded.get(given)
-            if source is None:
+            if source is None or (layout.fits is not None and not layout.fits(source.value)):
                 continue
             if (name, source) not in found:
                 called = f"{source.name}_{name.replace(' ', '_')}" if source.name else ""

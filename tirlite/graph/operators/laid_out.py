@@ -18,7 +18,7 @@ from tirlite.graph.operators.convolution import Conv, ConvTranspose, convolved, 
 from tirlite.graph.operators.linear import Gemm, Sides
 from tirlite.graph.operators.windows import pads_of
 from tirlite.graph.types import TensorType
-from tirlite.ir import f32, i8, i32, u8
+from tirlite.ir import f32, i8, i16, i32, u8
 from tirlite.record import record
 from tirlite.sizes import Size
 
@@ -188,6 +188,23 @@ def pairs(weights: Array) -> Array:
 
 def halves(weights: Array) -> Array:
     return weights.astype(np.int16)
+
+
+def steps_by_groups(call: Call) -> Attrs | None:
+    """The attributes of a layer of integers that go by pairs."""
+    return call.attrs if call.op.name == "lstm_bytes" and call.args[1].dtype == i16 else None
+
+
+def are_bytes(weights: Array) -> bool:
+    return bool((weights == weights.astype(np.int8)).all())
+
+
+def groups_of_pairs(weights: Array) -> Array:
+    """Pairs of rows `[ways, panels, pairs, columns, 2]` as groups of four, with 0 behind the last, of bytes."""
+    ways, panels, pairs, columns, _ = weights.shape
+    whole = np.pad(weights.astype(np.int8), [(0, 0), (0, 0), (0, pairs % 2), (0, 0), (0, 0)])
+    made = whole.reshape(ways, panels, -1, 2, columns, 2).swapaxes(3, 4)
+    return np.ascontiguousarray(made).reshape(ways, panels, -1, columns, _GROUP)
 
 
 def pairs_of_bytes(call: Call) -> Attrs | None:

@@ -17,7 +17,7 @@ from tirlite.graph.extents import Shape
 from tirlite.graph.op import Array, Attrs, Site
 from tirlite.graph.operators.operands import FLOATS
 from tirlite.graph.types import TensorType, TupleType
-from tirlite.ir import f32, i16
+from tirlite.ir import f32, i8, i16
 from tirlite.record import record
 
 
@@ -61,15 +61,16 @@ def _lstm_type(site: Site, attrs: Steps) -> TupleType:
 
 
 def _lstm_bytes_type(site: Site, attrs: Steps) -> TupleType:
-    sums, pairs, hidden = (site.tensor(number) for number in (0, 1, 3))
-    if sums.rank != 3 or hidden.rank != 3 or sums.dtype != f32 or pairs.dtype != i16:
-        raise site.mismatch("operands 0 and 3 must have 3 axes, of f32, and operand 1 i16")
+    sums, weights, hidden = (site.tensor(number) for number in (0, 1, 4))
+    if sums.rank != 3 or hidden.rank != 3 or sums.dtype != f32 or weights.dtype not in (i16, i8):
+        raise site.mismatch("operands 0 and 4 must have 3 axes, of f32, and operand 1 i16 or i8")
     time, batch, _ = sums.shape
-    (ways, _, width), size = hidden.shape, pairs.shape[3] if pairs.rank == 5 else 1
+    (ways, _, width), size = hidden.shape, weights.shape[3] if weights.rank == 5 else 1
     if not isinstance(width, int) or not isinstance(size, int) or 4 * width % size:
-        raise site.mismatch("the width of operand 3 must be known, and whole panels")
-    state, of_pairs = (ways, batch, width), (ways, 4 * width // size, (width + 1) // 2, size, 2)
-    wanted = (time, batch, ways * 4 * width), of_pairs, (ways, 4 * width), state, state, (2, batch)
+        raise site.mismatch("the width of operand 4 must be known, and whole panels")
+    together, gates = 2 if weights.dtype == i16 else 4, (ways, 4 * width)
+    state, panels = (ways, batch, width), (ways, 4 * width // size, -(-width // together), size, together)
+    wanted = (time, batch, ways * 4 * width), panels, gates, gates, state, state, (2, batch)
     for number, (given, shape) in enumerate(zip(site.tensors(), wanted, strict=False)):
         if given.rank != len(shape) or not all(map(site.is_equal, given.shape, shape)):
             raise site.mismatch(f"operand {number} must be {TensorType(shape, given.dtype)}")
@@ -121,12 +122,12 @@ def _lstm(attrs: Attrs, sums: Array, weights: tuple[Array, ...], states: tuple[A
 
 
 def _lstm_bytes(attrs: Attrs, sums: Array, weights: tuple[Array, ...], states: tuple[Array, ...]) -> tuple[Array, ...]:
-    (pairs, scale), (hidden, cell) = weights, states
+    (groups, scale, _), (hidden, cell) = weights, states
     least, most = min(hidden.min(initial=0), np.float32(0)), max(hidden.max(initial=0), np.float32(0))
     size = (most - least) / np.float32(255) if most > least else np.float32(1)
     zero = np.rint(np.clip(-least / size, 0, 255))
     steps = np.clip(np.rint(hidden / size) + zero, 0, 255) - zero
-    recurrence = pairs.transpose(1, 3, 0, 2).reshape(2 * pairs.shape[1], -1)[: hidden.shape[1]]
+    recurrence = groups.transpose(1, 3, 0, 2).reshape(groups.shape[1] * groups.shape[3], -1)[: hidden.shape[1]]
     total = steps.astype(np.int32) @ recurrence.astype(np.int32)
     return _cell_step(sums + total.astype(np.float32) * (size * scale), cell)
 
@@ -169,12 +170,13 @@ class Recurrence(CallBuilder):
         call = self.call("lstm", sums, recurrence, hidden, cell, attrs=Steps(reverse))
         return self.item(call, 0), self.item(call, 1), self.item(call, 2)
 
-    @operator(_lstm_bytes_type, _stepped(_lstm_bytes, 2, 2), "sequence.lstm_bytes", least=5, most=6, attrs=Steps)
+    @operator(_lstm_bytes_type, _stepped(_lstm_bytes, 3, 2), "sequence.lstm_bytes", least=6, most=7, attrs=Steps)
     def lstm_bytes(
         self,
         sums: Operand,
         recurrence: Operand,
         scale: Operand,
+        totals: Operand,
         hidden: Operand,
         cell: Operand,
         ends: Operand | None = None,
@@ -187,9 +189,9 @@ class Recurrence(CallBuilder):
         how the states of a batch are quantized up to another step.
 
         `recurrence` is `[ways, panels of columns, pairs of rows, columns of a panel, 2]`, in units of `scale`
-        `[ways, gates * hidden]`.
+        `[ways, gates * hidden]`; `totals` are the sums of its columns, in i32. In i8 four rows lie together.
         """
-        operands = [sums, recurrence, scale, hidden, cell, *([] if ends is None else [ends])]
+        operands = [sums, recurrence, scale, totals, hidden, cell, *([] if ends is None else [ends])]
         call = self.call("lstm_bytes", *operands, attrs=Steps(reverse))
         return self.item(call, 0), self.item(call, 1), self.item(call, 2)
 

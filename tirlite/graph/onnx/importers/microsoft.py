@@ -329,12 +329,12 @@ def _dynamic_lstm(t: Translation, node: Node) -> Sequence[Expr | None]:
     start = [state(t, plain, number, (ways, x.shape[1], hidden)) for number in (5, 6)]
     if not is_plain(plain, USUAL_LSTM, len(ways_of(plain))):
         return results(t, plain, _in_steps(t, plain, node, sums, start, lengths, until), lengths)
-    pairs, by = _pairs(t, node), _of_gates(t, node, 10, gates)
+    (pairs, totals), by = _pairs(t, node), _of_gates(t, node, 10, gates)
     assert by is not None
     ends = None
     if lengths is not None and until is not None:
         ends = t.b.concat([t.b.unsqueeze(each, 0) for each in (lengths, until)], 0)
-    made = t.b.lstm_bytes(sums, pairs, by, start[0], start[1], ends, reverse=ways_of(plain)[0])
+    made = t.b.lstm_bytes(sums, pairs, by, totals, start[0], start[1], ends, reverse=ways_of(plain)[0])
     return results(t, plain, made, lengths)
 
 
@@ -408,8 +408,8 @@ def _of_gates(t: Translation, node: Node, number: int, gates: Size) -> Expr | No
     return None if each is None else t.b.broadcast_to(t.b.reshape(each, (each.shape[0], -1)), (each.shape[0], gates))
 
 
-def _pairs(t: Translation, node: Node) -> Expr:
-    """The weights of the state as distances from their zero points, by panels of columns, rows by pairs."""
+def _pairs(t: Translation, node: Node) -> tuple[Expr, Expr]:
+    """The weights of the state as distances from their zero points, by panels of columns, rows by pairs; their sums."""
     x = t.b.cast(node.x(2), i16)
     ways, hidden, gates = x.shape
     zero = _of_gates(t, node, 11, gates)
@@ -417,9 +417,10 @@ def _pairs(t: Translation, node: Node) -> Expr:
         x = t.b.subtract(x, t.b.reshape(t.b.cast(zero, i16), (ways, 1, gates)))
     if not isinstance(hidden, int):
         raise Unsupported("the width of its state is not known")
+    totals = t.b.reduce_sum(t.b.cast(x, i32), 1)
     x = t.b.pad(x, (0, 0, 0), (0, 1, 0)) if hidden % 2 else x
     size = next(n for n in (*WIDE, *NARROW, 8, 4) if 4 * hidden % n == 0)
-    return t.b.transpose(t.b.reshape(x, (ways, (hidden + 1) // 2, 2, -1, size)), (0, 3, 1, 4, 2))
+    return t.b.transpose(t.b.reshape(x, (ways, (hidden + 1) // 2, 2, -1, size)), (0, 3, 1, 4, 2)), totals
 
 
 MICROSOFT_QUANTIZED: Mapping[str, Importer] = {
