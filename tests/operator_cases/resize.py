@@ -1,4 +1,4 @@
-"""Cases of the kernels of `tirlite.kernels.operators.resize`."""
+"""Cases of the kernel `resize`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from operator_cases.case import Case, normal
 
 import tirlite as tl
-from tirlite.kernels.operators.resize import resize
+from tirlite.kernels.operators.sampling import resize
 
 COORDINATES = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric")
 

@@ -19,7 +19,7 @@ from tirlite.ir import For, ForKind, statements_of
 from tirlite.kernels.operators.byte_sums import conv_bytes
 from tirlite.kernels.operators.indexing import gather
 from tirlite.kernels.operators.normalize import softmax
-from tirlite.kernels.operators.resize import resize
+from tirlite.kernels.operators.sampling import resize
 
 # Their sums are written in vectors, each way to lay out operands in another one.
 PRODUCTS = ("conv", "conv_transpose", "gemm", "matmul")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tirlite.graph.known.places import Place, arrays_at
 from tirlite.graph.onnx.narrow import DTYPES
+from tirlite.runtime.artifact.line_table import unsigned
 
 if TYPE_CHECKING:
     from mmap import mmap
@@ -125,12 +126,4 @@ def _number(data: mmap, at: int) -> tuple[int, int]:
 
 def _field(number: int, value: bytes) -> bytes:
     """A field of bytes, as it is written."""
-    return _written(number << 3 | _BYTES) + _written(len(value)) + value
-
-
-def _written(number: int) -> bytes:
-    found = bytearray()
-    while number > 127:
-        found.append(number & 127 | 128)
-        number >>= 7
-    return bytes((*found, number))
+    return unsigned(number << 3 | _BYTES) + unsigned(len(value)) + value

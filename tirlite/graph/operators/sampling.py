@@ -348,7 +348,7 @@ def _keys(x: Array, a: float) -> Array:
 class Scaling(CallBuilder):
     """Elements at other places."""
 
-    @operator(_resize_type, _resize, Lowering("resize.resize", said=("shape",)), attrs=Resize)
+    @operator(_resize_type, _resize, Lowering("sampling.resize", said=("shape",)), attrs=Resize)
     def resize(
         self,
         x: Operand,
