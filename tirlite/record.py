@@ -52,7 +52,7 @@ class cached_property(Generic[T]):  # noqa: N801
 
 
 # So many objects of a class are made before its `__init__` is compiled: as many as take what that takes, 0.1 ms.
-_FIRST_OBJECTS = 50
+_FIRST_OBJECTS = 100
 
 
 if not TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pytest
 
 import tirlite as tl
 from tirlite.codegen import lower
-from tirlite.codegen.storage import STACK_BYTES, Home, assign_homes, padded_bytes, stack_shares
+from tirlite.codegen.storage import STACK_BYTES, assign_homes, padded_bytes, stack_shares
 from tirlite.ir import BufferRef, IntImm, KernelCall, PrimFunc, callees, f32, f64, i64, u8
 from tirlite.ir.builder import Builder
 
@@ -24,7 +24,7 @@ def homes(*tensors: tuple[object, str]) -> list[str]:
     extents = {"k": k, "n": n}
     for number, (extent, scope) in enumerate(tensors):
         b.alloc(f"t{number}", u8[extents.get(str(extent), extent)], scope=scope)
-    return [home.value for home in assign_homes(b.build()).homes.values()]
+    return [*assign_homes(b.build()).homes.values()]
 
 
 def test_buffers_of_constant_size_lie_on_the_stack() -> None:
@@ -78,7 +78,7 @@ def test_the_functions_of_a_chain_share_one_stack(extent: int) -> None:
     taken = []
     for each in (*callees(func), func):
         storage = assign_homes(each, stack=shares[each])
-        taken.append(sum(padded_bytes(storage.sizes[buffer], storage.line) for buffer in storage.of(Home.STACK)))
+        taken.append(sum(padded_bytes(storage.sizes[buffer], storage.line) for buffer in storage.of("stack")))
         assert taken[-1] <= shares[each]
     assert sum(taken) <= STACK_BYTES
 

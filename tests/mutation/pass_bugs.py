@@ -92,7 +92,7 @@ def writes_of_callees(who: object) -> Plant:
     """`who`, a module, does not see that a callee writes to what it is given."""
 
     class Blind(ParamUses):
-        def of(self, func: Function) -> dict[Buffer, Use]:
+        def of(self, func: Function) -> dict[Buffer, int]:
             return {buffer: use & ~Use.WRITE for buffer, use in super().of(func).items()}
 
     return put(who, "ParamUses", Blind)

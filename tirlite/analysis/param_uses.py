@@ -7,7 +7,6 @@ values there only if it had some before the function, or the allocation, began.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from enum import Flag
 
 from tirlite.ir.expr import Binary, Buffer, BufferRef, Call, Cast, Expr, FloatImm, IntImm, Load, StringImm, Unary, Var
 from tirlite.ir.func import PrimFunc
@@ -18,13 +17,13 @@ from tirlite.ir.stmt import Store, View
 from tirlite.ir.walk import statements_of, walk
 
 
-class Use(Flag):
-    """What may happen to a buffer. Opaque: its address goes to code that is not known."""
+class Use:
+    """What may happen to a buffer, as bits of an int. Opaque: its address goes to code that is not known.
 
-    NONE = 0
-    READ = 1
-    WRITE = 2
-    OPAQUE = 4
+    To add to a Flag takes a microsecond, and to make the class of one as long as to load a module.
+    """
+
+    NONE, READ, WRITE, OPAQUE = 0, 1, 2, 4
 
 
 _ANY = Use.READ | Use.WRITE | Use.OPAQUE
@@ -38,9 +37,9 @@ class ParamUses:
     """The uses of parameters, each function looked at once."""
 
     def __init__(self) -> None:
-        self._known: dict[Function, dict[Buffer, Use]] = {}
+        self._known: dict[Function, dict[Buffer, int]] = {}
 
-    def of(self, func: Function) -> dict[Buffer, Use]:
+    def of(self, func: Function) -> dict[Buffer, int]:
         """How `func` uses each of its buffers: itself, through views, and through functions that it calls."""
         if func not in self._known:
             for each in closure_of(func):
@@ -48,7 +47,7 @@ class ParamUses:
                     self._known[each] = self._uses(each)
         return self._known[func]
 
-    def _uses(self, func: Function) -> dict[Buffer, Use]:
+    def _uses(self, func: Function) -> dict[Buffer, int]:
         roots = {param: param for param in func.params if isinstance(param, Buffer)}
         uses = dict.fromkeys(roots, Use.NONE)
         for view in statements_of(func.body, View):
@@ -57,8 +56,8 @@ class ParamUses:
         told: set[Node] = set()
         loaded: set[Buffer] = set()
         stored: set[Buffer] = set()
-        found: list[tuple[Buffer, Use]] = []
-        # Most nodes that mention a buffer are one of two, and adding to flags takes a microsecond.
+        found: list[tuple[Buffer, int]] = []
+        # Most nodes that mention a buffer are one of two.
         stack: list[Node] = [func.body]
         while stack:
             node = stack.pop()
@@ -81,21 +80,21 @@ class ParamUses:
                 uses[roots[buffer]] |= use
         return uses
 
-    def touched(self, root: Node) -> Iterator[tuple[Buffer, Use, Node]]:
+    def touched(self, root: Node) -> Iterator[tuple[Buffer, int, Node]]:
         """Each use of a buffer below a node, how it is used, and the node that mentions it, as often as it stands."""
         told: set[Node] = set()  # mentions of buffers that a node around them has accounted for
         for node in walk(root):
             if type(node) in _MENTIONS and node not in told:
                 yield from self._told(node, told)
 
-    def _told(self, node: Node, told: set[Node]) -> Iterator[tuple[Buffer, Use, Node]]:
+    def _told(self, node: Node, told: set[Node]) -> Iterator[tuple[Buffer, int, Node]]:
         """As `_touched`; `told` gets the mentions that the node accounts for."""
         for buffer, use, mention in self._touched(node):
             if mention is not node:
                 told.add(mention)
             yield buffer, use, mention
 
-    def _touched(self, node: Node) -> Iterator[tuple[Buffer, Use, Node]]:
+    def _touched(self, node: Node) -> Iterator[tuple[Buffer, int, Node]]:
         """Each buffer that a node uses, how, and the node that mentions it."""
         if isinstance(node, Store):
             yield node.buffer, Use.WRITE, node

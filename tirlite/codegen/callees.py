@@ -25,7 +25,7 @@ from tirlite.codegen.parts import Part, Unit, unit
 from tirlite.codegen.pieces import Weights
 from tirlite.codegen.refused import NotCompiled, Refused
 from tirlite.codegen.statements import Statements
-from tirlite.codegen.storage import Home, Storage, assign_homes, share_of_leaf
+from tirlite.codegen.storage import Storage, assign_homes, share_of_leaf
 from tirlite.ir import Buffer, Expr, Function, Load, PrimFunc, Store, Var, View, callees, calls_in, walk
 from tirlite.target.processor import processor_called
 
@@ -68,7 +68,7 @@ class Callees:
     def statements(self, func: PrimFunc, name: str, storage: Storage) -> Statements:
         """Who writes the statements of a function."""
         out, facts = KernelFunction(self.module, storage.line), self.versions.facts_of(func)
-        aliases = Aliases(self.versions.ranges_in(func, storage.of(Home.WORKSPACE)), self.module)
+        aliases = Aliases(self.versions.ranges_in(func, storage.of("workspace")), self.module)
         values = Expressions(out, Environment(), facts=facts)
         return Statements(out, values, name, storage, Weights(func.body), aliases, Calls(func, self.versions))
 

@@ -19,7 +19,7 @@ from tirlite.codegen.parts import Part, parts
 from tirlite.codegen.pieces import Weights, are_only_calls
 from tirlite.codegen.refused import NotCompiled, Refused
 from tirlite.codegen.statements import Statements
-from tirlite.codegen.storage import HeapNeed, Home, Storage, Workspace, assign_homes, heap_need, stack_shares
+from tirlite.codegen.storage import HeapNeed, Storage, Workspace, assign_homes, heap_need, stack_shares
 from tirlite.diag import Message
 from tirlite.ir import Allocate, AttrStmt, Buffer, DType, For, PrimFunc, Var, View, f32, handle, statements_of, u8
 from tirlite.record import record
@@ -165,7 +165,7 @@ def _checked_statements(kernel: PrimFunc, versions: Versions, module: ModuleText
 
     def statements(func: PrimFunc, name: str, storage: Storage) -> Statements:
         out = KernelFunction(module, storage.line)
-        heap = storage.of(Home.HEAP) if func is kernel else ()
+        heap = storage.of("heap") if func is kernel else ()
         ranges = versions.ranges_in(func, heap)
         aliases = (Aliases(ranges, module), Aliases(ranges, module))
         calls = CheckedCalls(func, versions)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from tirlite.codegen.storage import Home, Storage
+from tirlite.codegen.storage import Storage
 from tirlite.ir.expr import Buffer, Call, Expr, Load, Var
 from tirlite.ir.kernel_call import KernelCall
 from tirlite.ir.stmt import Allocate, AttrStmt, For, IfThenElse, Let, SeqStmt, Stmt, View, While
@@ -105,7 +105,7 @@ def cut(body: SeqStmt, weights: Weights, storage: Storage) -> Iterator[Part]:
 def _declared(stmt: Stmt, storage: Storage) -> Var | Buffer | None:
     """The name that `stmt` declares, if it may be declared earlier."""
     if isinstance(stmt, Allocate):
-        return None if storage.homes[stmt.buffer] is Home.HEAP else stmt.buffer
+        return None if storage.homes[stmt.buffer] == "heap" else stmt.buffer
     if isinstance(stmt, View):
         is_entry = storage.plan is not None and storage.plan.entry(stmt.byte_offset) is not None
         exprs = stmt.buffer.shape if is_entry else (stmt.byte_offset, *stmt.buffer.shape)

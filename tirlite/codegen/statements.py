@@ -15,7 +15,7 @@ from tirlite.codegen.llvm.values import Value, integer
 from tirlite.codegen.loop_hints import SELDOM, goes_by_elements, hints_of, in_any_order, is_seldom
 from tirlite.codegen.pieces import LARGEST, Weights, are_only_calls, cut
 from tirlite.codegen.refused import Refused
-from tirlite.codegen.storage import Home, Storage
+from tirlite.codegen.storage import Storage
 from tirlite.codegen.whole_rows import as_one_row
 from tirlite.codegen.work import Work, is_unbound, iterations_between, polls_between, work_of
 from tirlite.ir.checked import ELSE_IN_THE_OTHER, has_check, is_checked, mask_of
@@ -124,7 +124,7 @@ class Statements:
     def write(self, body: SeqStmt) -> None:
         """The statements of a function, and its end."""
         views = [stmt.buffer for stmt in statements_of(body, View) if is_checked(stmt.byte_offset)]
-        self._sizing = _behind(body, (*self.storage.of(Home.HEAP), *views))
+        self._sizing = _behind(body, (*self.storage.of("heap"), *views))
         if any(len(loop.body.stmts) >= _TILE for loop in statements_of(body, For)):
             self.ahead = ahead.rows_ahead(body, self.module.processor)
         if self.module.processor.masks_stores_slowly:
@@ -228,12 +228,12 @@ class Statements:
         buffer = stmt.buffer
         home = self.storage.homes[buffer]
         align = self.storage.line
-        if home is Home.HEAP:
+        if home == "heap":
             extents, overflows = self._checked(buffer.shape)
             pointer = self.out.allocate(buffer, extents, overflows, stmt.span)
         else:
             extents = [self.values.value(extent) for extent in buffer.shape]
-            if home is Home.WORKSPACE:
+            if home == "workspace":
                 pointer = self.addresses[buffer]
             elif buffer in self.out.slots:
                 pointer = self.out.slots[buffer]

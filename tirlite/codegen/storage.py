@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from tirlite.analysis import ShapePlan, shape_plan
 from tirlite.analysis.work import distributed_loops
@@ -33,12 +32,8 @@ LARGEST_BYTES = 1 << 62
 LINE = 64  # the least alignment of the workspace, of its ranges, and of what lies on the heap
 
 
-class Home(Enum):
-    """Where the bytes of an allocation lie."""
-
-    STACK = "stack"
-    WORKSPACE = "workspace"
-    HEAP = "heap"
+# Where the bytes of an allocation lie.
+Home: TypeAlias = Literal["stack", "workspace", "heap"]
 
 
 @record
@@ -63,7 +58,7 @@ class Storage:
     def on_heap(self) -> Storage:
         """The same without a workspace, for a function that is called by others: each of its runs allocates."""
         homes: dict[Buffer, Home] = {
-            buffer: Home.HEAP if home is Home.WORKSPACE else home for buffer, home in self.homes.items()
+            buffer: "heap" if home == "workspace" else home for buffer, home in self.homes.items()
         }
         return replace(self, homes=homes, ranges=dict.fromkeys(self.ranges, ()))
 
@@ -91,7 +86,7 @@ def heap_need(func: PrimFunc, storages: Mapping[Function, Storage]) -> HeapNeed:
             continue
         storage = storages[each]
         own = 0
-        for buffer in storage.of(Home.HEAP):
+        for buffer in storage.of("heap"):
             if buffer in storage.sizes:
                 # Rounded up, with a line more, and a line to begin at a multiple of one.
                 own += padded_bytes(storage.sizes[buffer], storage.line) + 2 * storage.line
@@ -148,19 +143,19 @@ def assign_homes(
         if size is None:
             found = [e if _is_known(e, known, plan) else on_entry.extent(e) if on_entry else None for e in buffer.shape]
             shapes[buffer] = tuple(each for each in found if each is not None)
-            homes[buffer] = Home.WORKSPACE if len(shapes[buffer]) == len(found) else Home.HEAP
+            homes[buffer] = "workspace" if len(shapes[buffer]) == len(found) else "heap"
             continue
         if size > LARGEST_BYTES:
             raise BufferTooLarge(buffer.name, size, span=stmt.span).error()
         sizes[buffer] = size
-        homes[buffer] = Home.WORKSPACE
+        homes[buffer] = "workspace"
     line = max([LINE, *(buffer.alignment for buffer in homes)])
     for buffer, size in sorted(sizes.items(), key=lambda each: each[1]):
         stack -= padded_bytes(size, line)
-        homes[buffer] = Home.STACK if stack >= 0 else Home.WORKSPACE
+        homes[buffer] = "stack" if stack >= 0 else "workspace"
     ranges: dict[For | None, list[Buffer]] = {None: [], **{loop: [] for loop in distributed}}
     for buffer, home in sorted(homes.items(), key=lambda each: each[0] not in sizes):
-        if home is Home.WORKSPACE:
+        if home == "workspace":
             ranges[loops.get(buffer)].append(buffer)
     placed = {loop: tuple(found) for loop, found in ranges.items()}
     return Storage(homes, sizes, shapes, line, distributed, placed, plan)

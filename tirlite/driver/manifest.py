@@ -108,11 +108,11 @@ def _holds(kept: Token, function: FunctionType, frame_locals: Mapping[str, objec
     """Whether the names around the function give the tokens that were kept."""
 
     _, _, names, attributes = kept
-    own = [(name, Asked(asked)) for name, asked, _ in names]
+    own = [(name, asked) for name, asked, _ in names]
     inside = dict(_inline_names([token for *_, token in (*names, *attributes)]))
     members = {(module, name): getattr(sys.modules.get(module), name, ABSENT) for module, name, _ in attributes}
 
-    def asked_of(each: FunctionType) -> Sequence[tuple[str, Asked]]:
+    def asked_of(each: FunctionType) -> Sequence[tuple[str, int]]:
         return own if each is function else inside.get(source_token(each), ())
 
     try:
@@ -121,14 +121,14 @@ def _holds(kept: Token, function: FunctionType, frame_locals: Mapping[str, objec
         return False
 
 
-def _inline_names(tokens: list[Any]) -> Iterator[tuple[Token, Sequence[tuple[str, Asked]]]]:
+def _inline_names(tokens: list[Any]) -> Iterator[tuple[Token, Sequence[tuple[str, int]]]]:
     """The names that each inline function in the tokens asks for."""
     while tokens:
         token = tokens.pop()
         if token[0] == "tuple":
             tokens += token[1]
         elif token[0] == "inline":
-            yield token[1], [(name, Asked(asked)) for name, asked, _ in token[3]]
+            yield token[1], [(name, asked) for name, asked, _ in token[3]]
             tokens += [inner for *_, inner in token[3]]
 
 
@@ -167,7 +167,7 @@ def _text(name: str, names: dict[str, Any]) -> bytes:
 class Tokens:
     """Makes tokens. `asked_of` gives, for an inline function, the names that it asks for and what of each."""
 
-    def __init__(self, asked_of: Callable[[FunctionType], Iterable[tuple[str, Asked]]]) -> None:
+    def __init__(self, asked_of: Callable[[FunctionType], Iterable[tuple[str, int]]]) -> None:
         self._asked_of = asked_of
         self._inside: list[FunctionType] = []
 
@@ -206,11 +206,11 @@ class Tokens:
             raise NotComparable
         return "found", module, name
 
-    def asked(self, value: object, asked: Asked) -> Token:
+    def asked(self, value: object, asked: int) -> Token:
         """As much of a value as was asked for."""
-        if asked is Asked.PRESENCE:
+        if asked == Asked.PRESENCE:
             return "has", value is not ABSENT
-        if asked is Asked.DIM and not _may_be_dim(value):
+        if asked == Asked.DIM and not _may_be_dim(value):
             return ("no dim",)
         return self.of(value)
 
@@ -262,7 +262,7 @@ class Tokens:
         return "kernel", value.content
 
 
-def asked_by(lookups: Lookups) -> Callable[[FunctionType], Iterable[tuple[str, Asked]]]:
+def asked_by(lookups: Lookups) -> Callable[[FunctionType], Iterable[tuple[str, int]]]:
     """What functions asked for when they were translated."""
     return lambda function: [(name, asked) for name, (asked, _) in sorted(lookups.names.get(function, {}).items())]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Mapping
-from enum import IntEnum
 from types import FrameType, FunctionType
 from typing import Final
 
@@ -20,8 +19,8 @@ class _Absent:
 ABSENT: Final = _Absent()
 
 
-class Asked(IntEnum):
-    """What was asked of a name, the most."""
+class Asked:
+    """What was asked of a name, the most: a number, as files keep it."""
 
     PRESENCE = 0  # whether there is one
     DIM = 1  # whether it is a dim
@@ -35,11 +34,11 @@ class Lookups:
     """
 
     def __init__(self) -> None:
-        self.names: dict[Callable[..., object], dict[str, tuple[Asked, object]]] = {}
+        self.names: dict[Callable[..., object], dict[str, tuple[int, object]]] = {}
         self.members: dict[tuple[str, str], object] = {}
         self.is_open = False
 
-    def note(self, function: Callable[..., object], name: str, asked: Asked, value: object) -> None:
+    def note(self, function: Callable[..., object], name: str, asked: int, value: object) -> None:
         own = self.names.setdefault(function, {})
         if name not in own or own[name][0] < asked:
             own[name] = asked, value

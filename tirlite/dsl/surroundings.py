@@ -98,7 +98,7 @@ class Surroundings:
         """The same names around the kernel of this name."""
         return Surroundings(self.layers, self.captures, self.prefix, self.function, name, self.lookups)
 
-    def _look(self, name: str, asked: Asked) -> object:
+    def _look(self, name: str, asked: int) -> object:
         found = looked_up(name, self.layers)
         if self.function is not None:
             self.lookups.note(self.function, name, asked, found)

@@ -131,8 +131,8 @@ def run_pipeline(
     for number, each in enumerate(passes, start=1):
         start = perf_counter()
         with collection_paused():
-            ran, made = known.get(facts.func, (None, Rewritten(facts.func)))
-            made = made if ran is each else _made(each, facts)
+            ran = known.get(facts.func)
+            made = ran[1] if ran is not None and ran[0] is each else _made(each, facts)
             seconds = perf_counter() - start
             step = Step(number, _name(each), facts.func, made.func, seconds, made.plan, made.limits)
             # What was known of the function before is freed here, not walked over by the collector first.

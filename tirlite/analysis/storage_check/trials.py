@@ -58,7 +58,7 @@ class Trials:
         self._lets: dict[Var, Expr] = {}
         self._views: dict[Buffer, View] = {}
         uses = ParamUses().of(func)
-        self._read = [b for b, use in uses.items() if use is Use.READ and b.dtype.code not in _NOT_IN_NUMPY]
+        self._read = [b for b, use in uses.items() if use == Use.READ and b.dtype.code not in _NOT_IN_NUMPY]
         for stmt in statements(func.body):
             if isinstance(stmt, Let):
                 self._lets[stmt.var] = stmt.value

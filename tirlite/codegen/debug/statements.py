@@ -24,7 +24,7 @@ from tirlite.codegen.memory import largest_divisor
 from tirlite.codegen.pieces import Weights
 from tirlite.codegen.reports import AssertReport, ExtentReport, MemoryReport
 from tirlite.codegen.statements import Statements
-from tirlite.codegen.storage import Home, Storage, padded_bytes
+from tirlite.codegen.storage import Storage, padded_bytes
 from tirlite.ir.dtype import bool_, handle, i8, i64
 from tirlite.ir.expr import Buffer, Var
 from tirlite.ir.kernel_call import KernelCall
@@ -180,7 +180,7 @@ class CheckedStatements(Statements):
     def allocate(self, stmt: Allocate) -> None:
         buffer, out, align = stmt.buffer, self.out, self.storage.line
         extents = self._extents(buffer)
-        if self.storage.homes[buffer] is Home.STACK:
+        if self.storage.homes[buffer] == "stack":
             padded = padded_bytes(self.storage.sizes[buffer], align)
             if buffer not in out.slots:
                 out.slots[buffer] = out.alloca(2 * padded, align)
