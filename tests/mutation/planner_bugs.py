@@ -17,7 +17,8 @@ from tirlite.plan.layout import Placement
 from tirlite.plan.strategies import slots, tvm
 from tirlite.plan.strategies.share import Occupancy
 from tirlite.plan.strategies.slots import Slot
-from tirlite.rewrite.storage import planned_storage, storage_rewrite
+from tirlite.rewrite import storage
+from tirlite.rewrite.storage import planned_storage
 from tirlite.rewrite.storage.storage_problem import StorageProblem
 from tirlite.sizes import Dim, Size, lower_bound, minimum
 
@@ -279,7 +280,7 @@ PLANNER_BUGS = (
     Bug(
         "a statement stands twice as one object",
         "4",
-        put(storage_rewrite, "Normalize", lambda: lambda func: func),
+        put(storage, "Normalize", lambda: lambda func: func),
         normalizes=False,
     ),
     Bug("a slot does not grow", "6", put(Slot, "size", property(lambda self: self.members[0].size))),
