@@ -13,6 +13,7 @@ from tirlite import analysis
 from tirlite.analysis import Extents
 from tirlite.ir import Allocate, Buffer, For, PrimFunc, SeqStmt, Stmt, View, statements, walk
 from tirlite.plan import Plan, in_place
+from tirlite.plan.draft import Draft
 from tirlite.plan.layout import Placement
 from tirlite.plan.strategies import slots, tvm
 from tirlite.plan.strategies.share import Occupancy
@@ -232,8 +233,13 @@ def gaps_for_ever(patch: pytest.MonkeyPatch) -> None:
 
 
 def unaligned(patch: pytest.MonkeyPatch) -> None:
-    right = slots._region
-    patch.setattr(slots, "_region", lambda *arguments: replace(right(*arguments), align=1))
+    right = Draft.put
+
+    def loosely(self: Draft, name: str, *arguments: object) -> None:
+        right(self, name, *arguments)  # type: ignore[arg-type]
+        self.pools[name] = replace(self.pools[name], align=1)
+
+    patch.setattr(Draft, "put", loosely)
 
 
 def one_memory(patch: pytest.MonkeyPatch) -> None:
