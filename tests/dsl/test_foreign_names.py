@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from math import sqrt
 
 import numpy as np
 import pytest
@@ -25,6 +26,9 @@ n = tl.dim("n")
         ("x.sum()", "for i in tl.reduce(n): total += x[i]"),
         ("x.T", "index it, or make a window on its bytes by tl.view"),
         ("ndrange(n)", "write `for i in tl.parallel(n):`"),
+        ("x[0].astype(tl.i32)", "call the type: `tl.f32(x)`"),
+        ("...", "a body without statements is `pass`"),
+        ("1\n    for w in (1, 2):\n        x[0] += w", "write `for i in tl.static((1, 2)):`, which is unrolled"),
     ],
 )
 def test_a_foreign_name_is_told_with_what_to_write(value: str, told: str) -> None:
@@ -73,3 +77,22 @@ def test_a_pure_function_without_a_value_is_refused_and_one_of_an_element_is_tol
         @tl.kernel
         def g(x: tl.f32[n]):
             x[0] = math.sqrt(x[1])
+
+    with pytest.raises(tl.KernelError, match=r"write tl\.sqrt"):
+
+        @tl.kernel
+        def h(x: tl.f32[n]):
+            x[0] = sqrt(x[1])
+
+
+def test_what_has_no_def_is_not_to_be_put_under_inline() -> None:
+    with pytest.raises(tl.KernelError, match="help: write the computation in the kernel"):
+
+        @tl.kernel
+        def f(x: tl.f32[n]):
+            x[0] = 1 if isinstance(x, int) else 2
+
+
+def test_an_extent_that_is_left_open_is_answered_with_a_dim() -> None:
+    with pytest.raises(tl.KernelError, match=r'n = tl\.dim\("n"\) stands for any'):
+        tl.f32[:]

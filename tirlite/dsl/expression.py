@@ -135,7 +135,10 @@ class Expressions:
         if isinstance(node.value, (bool, int, float, str)):
             return node.value
         what = _TEXTS.get(type(node.value), "this constant")
-        raise NotInKernels(what, "a kernel has bools, integers and floats", span=self.span(node)).error()
+        advice = "a kernel has bools, integers and floats"
+        if node.value is ...:
+            advice = "write a loop over the elements; a body without statements is `pass`"
+        raise NotInKernels(what, advice, span=self.span(node)).error()
 
     def attribute(self, node: ast.Attribute) -> Steps[object]:
         base = yield self._steps(node.value)

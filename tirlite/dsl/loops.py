@@ -137,6 +137,8 @@ def _bad_loop(over: ast.expr, expressions: Expressions) -> Exception:
         instead = f"`for i in range(len({given})):`, and read `{given}[i]` in it"
     elif isinstance(value, Expr):
         instead = f"`for i in range({given}):`"
+    elif isinstance(over, ast.Tuple | ast.List):
+        instead = f"`for i in tl.static({given}):`, which is unrolled"
     return BadLoop(f"`{given}`", instead, span=expressions.span(over)).error()
 
 

@@ -25,6 +25,17 @@ class BadAnnotation(Message):
     help = "write `tl.f32[n, m]` for an array, `tl.f32` for a scalar, `tl.out[tl.f32[n, m]]` for an output"
 
 
+class NoArrayType(Message):
+    """`tl.out` or `tl.buffer` is given something other than the type of an array.
+
+    Example: `y: tl.out[tl.f32]`.
+    Fix: An output of one number is an array of one element: `tl.out[tl.f32[1]]`.
+    """
+
+    title = "tl.{word} takes the type of an array, and is given {given}"
+    help = "an array is `tl.f32[n]`; of one number, `tl.f32[1]`"
+
+
 class BadExtent(Message):
     """An extent is neither an integer nor an expression of dims.
 
@@ -110,7 +121,7 @@ def output(kind: object, span: Span | None) -> ParamType:
         return ParamType(kind, is_output=True)
     if isinstance(kind, ParamType):
         return replace(kind, is_output=True)
-    raise BadAnnotation("out", described(kind), span=span).error()
+    raise NoArrayType("out", described(kind), span=span).error()
 
 
 def buffer(
@@ -130,7 +141,7 @@ def buffer(
     than `below`, which each call checks first. Raises KernelError for a scope that does not exist.
     """
     if not isinstance(tensor, TensorType):
-        raise BadAnnotation("buffer", described(tensor)).error()
+        raise NoArrayType("buffer", described(tensor)).error()
     check_options(scope, alignment, volatile, None)
     given = stride_exprs(strides, None)
     return ParamType(

@@ -319,10 +319,12 @@ def _described(value: object) -> str:
 
 def _advice(value: object, name: str) -> str:
     last = name.rpartition(".")[2]
-    if last in MATH and last != name:
+    if last in MATH and (last != name or not hasattr(value, "__code__")):
         return f"write tl.{last}; math.{last} and np.{last} may be called with constants alone"
     if callable(value) and (advice := foreign_names.advice_on(last)):
         return advice
+    if callable(value) and not hasattr(value, "__code__"):
+        return "write the computation in the kernel"
     if callable(value):
         return "put @tl.inline above its `def`, and kernels can call it; or write the computation in the kernel"
     if isinstance(value, (list, dict, range)):

@@ -185,8 +185,13 @@ def _check_extents(dtype: DType, extents: tuple[object, ...]) -> None:
         if not fits:
             given = f"an expression of type {kind}" if isinstance(kind, DType) else shown(extent)
             hint = f": {extent} = tl.dim({extent!r})" if isinstance(extent, str) and extent.isidentifier() else ""
+            hint = ': n = tl.dim("n") stands for any' if given in _ANY else hint
             hint = "; integers are divided by //" if isinstance(kind, DType) and kind.is_float else hint
             raise TypeExtent(axis, str(dtype), given, hint).error()
+
+
+# How others write an extent that is not known.
+_ANY = ("None", "-1", "Ellipsis", "slice(None, None, None)")
 
 
 @cache
