@@ -129,6 +129,30 @@ def _lstm_cell(kind: DType, batches: Extent, width: Extent, over_gates: object) 
     return step
 
 
+def _lstm_cell_by_panels(kind: DType, batches: Extent, weights: tuple[Extent, ...], over_panels: object) -> Inline:
+    """The same by panels of weights, which workers may share."""
+    _, panels, width, size = weights
+    finish = _finishing(kind, width)
+
+    @tl.inline
+    def step(gates, of_gates, last_cell, last_hidden, weights, y, t, way, at, rows):
+        columns = tl.view(gates, kind[rows, panels, size])
+        theirs = tl.view(of_gates, of_gates.dtype[of_gates.shape[0], batches, of_gates.shape[2], panels, size])
+        first = way * batches + at
+        with tl.allow("contract"):
+            for u in over_panels(panels):
+                for r in range(rows):
+                    for j in range(size):
+                        total = kind(theirs[t, at + r, way, u, j])
+                        for k in tl.reduce(width):
+                            total += kind(last_hidden[first + r, k]) * kind(weights[way, u, k, j])
+                        columns[r, u, j] = total
+        for r in range(rows):
+            finish(gates, last_cell, last_hidden, y, t, r, first + r)
+
+    return step
+
+
 @factory
 def lstm(
     G: TensorType,
@@ -141,18 +165,25 @@ def lstm(
     *,
     reverse: bool = False,
 ) -> PrimFunc:
-    """All outputs y, the last output h and the last state c of a layer with initial output and state."""
+    """All outputs y, the last output h and the last state c of a layer with initial output and state.
+
+    Weights are `[ways, width, 4 * width]`, or by panels of columns `[ways, panels, width, columns of one]`.
+    """
     kind = computed_in(G.dtype)
-    time, batches, _ = extents(G)
-    ways, width, _ = extents(R)
-    (blocks, rest), place = _blocks(batches), _place(reverse=reverse)
+    (time, batches, _), (ways, _, width) = extents(G), extents(H)
     over_ways, over_gates = _loops(ways, width, 4)
-    together, alone = (_lstm_cell(kind, batches, width, loop) for loop in (range, over_gates))
+    (blocks, rest), place = _blocks(batches), _place(reverse=reverse)
+    if len(extents(R)) > 3:
+        of_weights = R
+        together, alone = (_lstm_cell_by_panels(kind, batches, extents(R), loop) for loop in (range, over_gates))
+    else:
+        of_weights = R.dtype[ways, width, 4, width]
+        together, alone = (_lstm_cell(kind, batches, width, loop) for loop in (range, over_gates))
 
     @tl.kernel
     def lstm(sums: G, recurrence: R, hidden: H, cell: C, y: tl.out[Y], last_hidden: tl.out[LH], last_cell: tl.out[LC]):
         of_gates = tl.view(sums, sums.dtype[time, batches, ways, 4, width])
-        weights = tl.view(recurrence, recurrence.dtype[ways, width, 4, width])
+        weights = tl.view(recurrence, of_weights)
         outputs = tl.view(y, y.dtype[time, ways * batches, width])
         last = tl.view(last_hidden, last_hidden.dtype[ways * batches, width])
         inner = tl.view(last_cell, last_cell.dtype[ways * batches, width])

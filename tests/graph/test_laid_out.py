@@ -226,6 +226,21 @@ def test_all_constants_are_laid_out_once_a_function_is_lowered() -> None:
         assert not constant.value.flags.writeable
 
 
+@pytest.mark.parametrize(("batches", "ways", "width", "is_cut"), [(1, 1, 128, True), (7, 2, 8, True), (1, 1, 8, False)])
+def test_recurrent_layers_of_several_sequences_go_by_panels(batches: int, ways: int, width: int, is_cut: bool) -> None:
+    g = Builder("layer")
+    sums = g.input("sums", tl.f32[3, batches, ways * 4 * width])
+    weights = RNG.standard_normal((ways, width, 4 * width), np.float32) / np.float32(width)
+    states = (g.input(name, tl.f32[ways, batches, width]) for name in ("hidden", "cell"))
+    function = g.function([*g.lstm(sums, g.constant(weights, name="w"), *states, reverse=ways == 1)])
+    for target in ("x86-64-v3", "x86-64-v4"):
+        cut = "w_panels_of_ways" in str(compile(function, target=tl.Target(target)).ir)
+        assert cut == (is_cut and target == "x86-64-v4")
+    given = [RNG.standard_normal(param.tensor.shape, np.float32) for param in function.params]
+    for found, wanted in zip(compile(function)(*given), evaluate(function, *given), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
+
+
 def test_groups_of_four_rows_have_the_same_bytes_as_pairs() -> None:
     def rows(weights: np.ndarray) -> np.ndarray:
         return weights.transpose(0, 2, 4, 1, 3).reshape(2, -1, 12)

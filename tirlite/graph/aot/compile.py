@@ -177,7 +177,7 @@ class _Front:
         from tirlite.graph.aot.integers import in_integers
         from tirlite.graph.aot.laid_out import permitted
         from tirlite.graph.aot.lower import lower_program
-        from tirlite.graph.operators.laid_out import DOTS, HALVES, NARROW, PERMUTES, SHORT_ROWS
+        from tirlite.graph.operators.laid_out import DOTS, HALVES, LONG_ROWS, NARROW, PERMUTES, SHORT_ROWS
         from tirlite.ir import f32, i16
         from tirlite.ir.dot import dot_name
 
@@ -186,7 +186,7 @@ class _Front:
         processor = self._options.target.processor
         is_short = processor.tile[1] * processor.vector_bytes <= max(NARROW) * f32.bytes
         has_halves = is_short and dot_name(i16, i16) in processor.dots and DOTS not in processor.dots
-        others = {PERMUTES: processor.permutes, SHORT_ROWS: is_short, HALVES: has_halves}
+        others = {PERMUTES: processor.permutes, SHORT_ROWS: is_short, LONG_ROWS: not is_short, HALVES: has_halves}
         has = (*processor.dots, *(name for name, holds in others.items() if holds))
         layouts = permitted(winograd=how.winograd, has=has)
         return lower_program(made, self.keep, fuse=how.fuse, layouts=layouts if how.fuse or how.winograd else {})

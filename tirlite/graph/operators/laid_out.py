@@ -16,8 +16,9 @@ from tirlite.graph.expr import Call
 from tirlite.graph.op import Array, Attrs, Lowering, Op, Site
 from tirlite.graph.operators.convolution import Conv, ConvTranspose, convolved, transposed
 from tirlite.graph.operators.linear import Gemm, Sides
+from tirlite.graph.operators.recurrence import Steps
 from tirlite.graph.operators.windows import pads_of
-from tirlite.graph.types import TensorType
+from tirlite.graph.types import TensorType, TupleType
 from tirlite.ir import f32, i8, i16, i32, u8
 from tirlite.record import record
 from tirlite.sizes import Size
@@ -44,14 +45,16 @@ _STEPS = (2, 2)
 _SPOTS, _STRIDED = 64, 256
 # Where processors have it, lanes of any two vectors go into one by one instruction.
 PERMUTES = "permutations"
-# Processors whose tiles of sums are as narrow as that.
-SHORT_ROWS = "short rows"
+# Processors whose tiles of sums are as narrow as that, and all others.
+SHORT_ROWS, LONG_ROWS = "short rows", "long rows"
 # The dot products of bytes, and how many of each column these take at once.
 DOTS = "u8 s8"
 _GROUP = 4
 # Processors that multiply pairs of halves, and no bytes: weights are halves there, so that none are widened at calls.
 HALVES = "halves"
 _PAIR = 2
+# Columns of a recurrent layer that pay for panels where one sequence goes through it.
+_COLUMNS = 512
 # An image of bytes is copied with its inputs side by side, which so many products of each pay for, and so many inputs.
 # The sums of a panel are held meanwhile, at so many places. Of points so many places fill vectors as they lie.
 _PRODUCTS = 512
@@ -98,6 +101,11 @@ def _depthwise_type(site: Site, attrs: Conv) -> TensorType:
     return TensorType(convolved(site, attrs, *site.tensor(1).shape), site.tensor(0).dtype)
 
 
+def _lstm_type(site: Site, attrs: Steps) -> TupleType:
+    (time, *_), state = site.tensor(0).shape, site.tensor(2)
+    return TupleType((TensorType((time, *state.shape), state.dtype), state, state))
+
+
 PRODUCT = Op("product", _product_type, 2, 3, Scales, lowering=Lowering("panels.product"))
 BYTES = Op("product_bytes", _bytes_type, 3, 3, lowering=Lowering("panels.product_bytes"))
 CONVOLUTION_BYTES = Op("conv_bytes_panels", _convolution_bytes_type, 4, 4, Conv, lowering=Lowering("panels.conv_bytes"))
@@ -105,6 +113,7 @@ CONVOLUTION = Op("conv_panels", _convolution_type, 2, 3, Conv, lowering=Lowering
 TRANSPOSE = Op(
     "conv_transpose_panels", _transpose_type, 2, 3, ConvTranspose, lowering=Lowering("panels.conv_transpose")
 )
+LSTM = Op("lstm_panels", _lstm_type, 4, 4, Steps, lowering=Lowering("sequence.lstm"))
 DEPTHWISE = Op("conv_depthwise", _depthwise_type, 2, 3, Conv, lowering=Lowering("conv.conv_depthwise"))
 
 
@@ -188,6 +197,24 @@ def pairs(weights: Array) -> Array:
 
 def halves(weights: Array) -> Array:
     return weights.astype(np.int16)
+
+
+def lstm_by_panels(call: Call, sizes: Sizes = WIDE) -> Steps | None:
+    """The attributes of a layer of a known number of sequences, or of a single one with weights that pay for it."""
+    attrs = call.attrs
+    if not isinstance(attrs, Steps) or call.op.name != "lstm" or call.args[1].dtype != f32:
+        return None
+    batches, columns = call.args[2].tensor.shape[1], call.args[1].tensor.shape[2]
+    if not isinstance(batches, int) or not isinstance(columns, int) or not _columns_of_panel(columns, sizes):
+        return None
+    return attrs if batches > 1 or columns >= _COLUMNS else None
+
+
+def panels_of_ways(weights: Array, sizes: Sizes = WIDE) -> Array:
+    """Matrices as panels of columns, one behind the other."""
+    ways, rows, columns = weights.shape
+    made = weights.reshape(ways, rows, -1, _columns_of_panel(columns, sizes))
+    return np.ascontiguousarray(made.swapaxes(1, 2))
 
 
 def steps_by_groups(call: Call) -> Attrs | None:
