@@ -231,7 +231,7 @@ ATTENTION: Mapping[str, Importer] = {
 
 
 # Rows for which weights are unpacked at each call, which takes less time than to read floats, or about as much.
-_FEW_ROWS = 16
+_FEW_ROWS = 4
 # Columns of a panel.
 _COLUMNS = (64, 32, 16)
 
