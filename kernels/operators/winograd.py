@@ -24,6 +24,9 @@ _MANY_LANES, _LANES, _FEW_LANES = 32, 16, 8  # tiles go together by as many lane
 _HELD = 3 << 15  # elements of terms and sums that a worker holds, about: 384 KiB of f32 stay in the second cache
 _LAST = 1 << 21  # the same of terms that the last cache holds beside weights, about: of more all are read from memory
 _BLOCKS = 8  # that are summed up together, at most
+# What all blocks read of a term stays in a cache where they follow one another; of more channels, weights do not come
+# fast enough out of order.
+_FEW_CHANNELS = 256
 _FETCHED = 6  # products that are computed while a weight is fetched
 _PIECES = 4  # for workers, at least; where there are fewer, outputs are spread over so many runs
 _RUNS = 8
@@ -264,10 +267,14 @@ def _multiply(tiles: Tiles, kind: DType, taken: int, blocks: tuple[int, int]) ->
     @tl.inline
     def multiply(sums, terms, w, first, count, wide):
         full = min(count, whole - first)
-        # What all blocks read of a term stays in a cache meanwhile.
-        for p in range(TERMS):
+        if tl.static(taken <= _FEW_CHANNELS):
+            for p in range(TERMS):
+                for b in range(full):
+                    block(sums, terms, w, p, first, b, w.shape[3], wide)
+        else:
             for b in range(full):
-                block(sums, terms, w, p, first, b, w.shape[3], wide)
+                for p in range(TERMS):
+                    block(sums, terms, w, p, first, b, w.shape[3], wide)
         if tl.static(left):
             if full < count and first + full == whole:
                 for p in range(TERMS):
