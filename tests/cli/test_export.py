@@ -38,3 +38,9 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path, capsys: pytest.Ca
     (tmp_path / "k.py").write_text(SOURCE)
     assert main(["export", str(tmp_path / "k.py"), "--out", str(tmp_path / "k.py")]) == 2
     assert f"cannot write `{tmp_path / 'k.py'}`: File exists" in capsys.readouterr().err
+
+
+def test_what_is_for_models_is_refused_with_a_kernel(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "k.py").write_text(SOURCE)
+    assert main(["export", str(tmp_path / "k.py"), "--out", str(tmp_path / "out"), "--bind", "n=4"]) == 2
+    assert "`--bind n=4`: it is for models, and a kernel is given" in capsys.readouterr().err

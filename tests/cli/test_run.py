@@ -103,6 +103,16 @@ def test_options_that_do_not_fit_are_refused(model: Path, option: list[str]) -> 
     assert main(["run", str(model), *option]) == 2
 
 
+@pytest.mark.parametrize(
+    ("size", "told"), [(1 << 46, "error[too-little-memory]"), (1 << 80, "no array has so many elements")]
+)
+def test_a_dim_that_no_memory_holds_is_told(
+    model: Path, capsys: pytest.CaptureFixture[str], size: int, told: str
+) -> None:
+    assert main(["run", str(model), "--dim", f"n={size}"]) == 2
+    assert told in capsys.readouterr().err
+
+
 def test_a_dim_that_the_model_does_not_have_is_named(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for option in ("--dim", "--bind"):
         assert main(["run", str(model), option, "m=2"]) == 2

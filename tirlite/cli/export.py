@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tirlite.cli.command_error import input_at_fault
-from tirlite.cli.options import add_constant, parsed_constants, parsed_dims
+from tirlite.cli.options import add_constant, bad_option, parsed_constants, parsed_dims
 from tirlite.cli.output_file import CannotWrite
 from tirlite.cli.progress import working
 
@@ -63,6 +63,9 @@ def run(arguments: argparse.Namespace) -> int:
         else:
             from tirlite.cli.kernel_file import load_kernel
 
+            for option, given in (("--bind", arguments.bind), ("--constant", arguments.constant)):
+                if given:
+                    raise bad_option(f"{option} {given[0]}", "it is for models, and a kernel is given")
             made = load_kernel(arguments.source)
         try:
             paths = made.export(arguments.out, **told)

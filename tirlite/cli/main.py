@@ -36,6 +36,16 @@ class LongFileName(CommandMessage):
     title = "no file can be called `{path}`: the name is too long"
 
 
+class TooLittleMemory(CommandMessage):
+    """There is less memory than an array takes.
+
+    Example: `python -m tirlite run net.onnx --dim batch=1000000000`.
+    Fix: Give smaller values to the dims.
+    """
+
+    title = "there is not enough memory: {reason}"
+
+
 class Command(Protocol):
     """A module that is a command."""
 
@@ -59,6 +69,8 @@ def main(argv: Sequence[str] | None = None, more: Sequence[Command] = (checkout,
             raise
         _discard_output()
         return _told(CannotWrite("standard output", error.strerror or str(error)).error())
+    except MemoryError as error:
+        return _told(TooLittleMemory(str(error) or "Python has no more").error())
     except KeyboardInterrupt:
         return 130
     return code

@@ -131,6 +131,7 @@ def _arrays(function: Function, files: Mapping[str, str], told: Mapping[str, int
     """
     import numpy as np
 
+    from tirlite.analysis.integers.array_bounds import ADDRESSABLE
     from tirlite.graph.sample_arguments import sample_arguments, sample_sizes, sizes_by_name
 
     names, dims = [param.name for param in function.params], sizes_by_name(function)
@@ -147,4 +148,7 @@ def _arrays(function: Function, files: Mapping[str, str], told: Mapping[str, int
         if extent == size
     }
     sizes = sample_sizes(function, known)
+    for name, size in told.items():
+        if size >= ADDRESSABLE:
+            raise bad_option(f"--dim {name}={size}", "no array has so many elements")
     return sample_arguments(function, sizes, np.random.default_rng(seed), found)
