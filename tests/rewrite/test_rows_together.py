@@ -47,6 +47,13 @@ def f(x: tl.f32[n, m], y: tl.f32[m], z: tl.f32[n, m], at: tl.i32[m], few: tl.f32
     assert tl.structural_equal(found, expected), str(found)
 
 
+@pytest.mark.parametrize(("rows", "step"), [(4, 4), (5, 5), (6, 3), (10, 5), (12, 4), (13, 4)])
+def test_of_a_known_number_of_rows_none_is_left_over_if_that_can_be(rows: int, step: int) -> None:
+    found = str(vectorized(source("y[j] += z[i, j]", f"range({rows})")))
+    assert f"for i in range(0, {rows // step * step}, {step}):" in found
+    assert ("for i in range(12, 13):" in found) is (rows == 13)
+
+
 @pytest.mark.parametrize(
     ("stmt", "loop", "inner"),
     [

@@ -54,6 +54,8 @@ from tirlite.target import Processor
 
 # So many iterations of a loop around share what is loaded inside: with four registers each for what they combine.
 _ROWS = 4
+# As many of a known number that leaves none over.
+_ROWS_OF_FEW = (_ROWS, 3, 5, 7)
 # So many loops of a chain are looked at, from the inside.
 _DEEPEST = 4
 _PLAIN = (ForKind.SERIAL, ForKind.PARALLEL)
@@ -272,8 +274,11 @@ def _rows_together(chain: list[For], facts: Facts) -> tuple[Stmt, ...] | None:
     """What stands in the place of a chain whose innermost loop adds to a row what the one around brings."""
     if len(chain) < 2 or chain[-2].kind not in (ForKind.SERIAL, ForKind.REDUCE):
         return None
-    rows = rows_together(chain[-2], chain[-1], _ROWS, facts)
-    return None if rows is None else _within(chain[:-2], (*by_rows(chain[-2], _ROWS, rows, (chain[-1],)),))
+    count = chain[-2].count
+    few = count.value if isinstance(count, IntImm) and count.value > _ROWS else _ROWS
+    number = next((each for each in _ROWS_OF_FEW if few % each == 0), _ROWS)
+    rows = rows_together(chain[-2], chain[-1], number, facts)
+    return None if rows is None else _within(chain[:-2], (*by_rows(chain[-2], number, rows, (chain[-1],)),))
 
 
 def _or_one_column(chain: list[For], made: tuple[Stmt, ...], facts: Facts) -> tuple[Stmt, ...]:
