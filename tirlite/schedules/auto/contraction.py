@@ -307,8 +307,10 @@ def least_sizes(nest: Contraction, tiling: Tiling) -> tuple[tuple[str, int], ...
     elements = max(1, size // nest.packed.buffer.dtype.bytes)
     wide = (*nest.terms, nest.columns)
     few = tiling.row_bytes if not is_known(nest.columns) else 0 if nest.is_dense else tiling.vector_bytes
+    # Without a panel, windows go over several loops for each vector of columns.
+    few = min(few // 2, tiling.vector_bytes) if len(nest.terms) > 1 else few // 2
     rows = tiling.least_rows if nest.is_dense else tiling.strided_rows
-    wanted = [(nest.rows, rows), ((nest.columns,), max(2, few // nest.element // 2)), (wide, elements)]
+    wanted = [(nest.rows, rows), ((nest.columns,), max(2, few // nest.element)), (wide, elements)]
     if nest.dots is not None:
         columns = 2 if tiling.masks_bytes else max(2, tiling.vector_bytes // nest.element // 2)
         wanted = [(nest.rows, _FEWEST_ROWS), ((nest.columns,), columns)]
