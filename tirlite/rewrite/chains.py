@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from math import prod
 
 from tirlite.analysis.reductions import Update, update_of
+from tirlite.analysis.work import has_much_to_do
 from tirlite.ir.checked import has_check
 from tirlite.ir.dtype import i64
 from tirlite.ir.expr import GE, Add, Broadcast, Expr, IntImm, Load, Var, const
@@ -47,7 +48,9 @@ def _updates(loop: For) -> list[Update]:
     """What the iterations combine into small results; nothing where they do something else, or in another form."""
     stmts = loop.body.stmts
     stores = [stmt for stmt in stmts if isinstance(stmt, Store)]
-    if loop.step != 1 or has_check(loop) or not all(isinstance(stmt, Store | Let) for stmt in stmts):
+    if loop.step != 1 or has_check(loop) or has_much_to_do(loop):
+        return []
+    if not all(isinstance(stmt, Store | Let) for stmt in stmts):
         return []
     if sum(1 for _ in walk(loop.body)) > _MOST_NODES or len({store.buffer for store in stores}) < len(stores):
         return []
