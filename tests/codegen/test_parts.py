@@ -241,3 +241,20 @@ def test_modules_are_loaded_while_parts_are_compiled_and_none_that_is_missing_st
         made = beside.finished(lower(square.ir).parts)
     assert {*threading.enumerate()} <= before
     assert made.objects == compile_module(lower(square.ir)).objects
+
+
+def test_what_is_done_last_is_done_beside_one_part_or_several_and_may_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tirlite.codegen.llvm.side_by_side.processors", lambda: 2)
+    alone = [lower(kernel.ir).parts for kernel in (square, roots)]
+    for given in (alone[0], (*alone[0], *alone[1])):
+        done = threading.Event()
+
+        def task(done: threading.Event = done) -> None:
+            done.set()
+            raise ValueError("told to who needs it")
+
+        with SideBySide() as beside:
+            beside.do_last(task)
+            made = beside.finished(given)
+        assert done.wait(10)
+        assert len(made.objects) == len(given)

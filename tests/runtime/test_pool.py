@@ -250,27 +250,6 @@ def test_other_numbers_of_threads_are_refused(asked: str, monkeypatch: pytest.Mo
         tl.set_num_threads(int(asked) if asked == "1025" else 0)
 
 
-def test_another_thread_loads_the_pool_where_there_is_a_processor_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tirlite.runtime import pool
-
-    loading: list[threading.Thread] = []
-
-    @functools.cache
-    def loaded() -> None:
-        loading.append(threading.current_thread())
-        raise ValueError("told to who asks for the pool")
-
-    monkeypatch.setattr(pool, "_loaded", loaded)
-    for count, wanted in ((1, 0), (2, 1)):
-        monkeypatch.setattr(pool, "processors", lambda count=count: count)
-        before = set(threading.enumerate())
-        pool.load_beside()
-        for each in set(threading.enumerate()) - before:
-            each.join()
-        assert len(loading) == wanted
-    assert loading[0] is not threading.main_thread()
-
-
 AT_ONCE = """
 import threading, time
 import numpy as np

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from functools import reduce
+from importlib import import_module
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
 
 # What is needed when LLVM is done, and loaded while it works.
 _LINKING = ("tirlite.runtime.artifact.build", "tirlite.runtime.artifact.load", "tirlite.runtime.executable", "mmap")
+# What workers share loops by, which LLVM compiles the first time.
+_POOL = "tirlite.runtime.pool"
 
 
 class ForeignTarget(Message):
@@ -319,13 +322,11 @@ class Version:
             if self._rewritten is None and (ahead := self._ahead(beside)) is not None:
                 self._rewritten = self._rewrite(ahead)
                 self._lowered = self._lower(ahead)
-            workers = 1 if self.options.debug else self._workers
-            if any(distributed_loops(each, workers) for each in closure_of(self.final)):
-                from tirlite.runtime.pool import load_beside
-
-                load_beside()
             parts = self.lowered.parts
             beside.load(_LINKING)
+            workers = 1 if self.options.debug else self._workers
+            if _POOL not in sys.modules and any(distributed_loops(each, workers) for each in closure_of(self.final)):
+                beside.do_last(lambda: import_module(_POOL).pool_address())
             code = beside.finished(parts)
         self.stages += code.seconds.items()
         if not code.effort.vectorizes:

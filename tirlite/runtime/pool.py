@@ -7,9 +7,7 @@ import os
 import platform
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from functools import cache
-from threading import Thread
 from typing import TYPE_CHECKING
 
 from tirlite.diag import CallValueError, Message, public
@@ -21,7 +19,6 @@ from tirlite.runtime.signals import signal_addresses
 from tirlite.show import shown
 from tirlite.show.environment import threads
 from tirlite.target.convention import FORK_JOIN, POLL, POOL_LIMIT, POOL_RESET, STOP
-from tirlite.target.processor import processors
 from tirlite.target.target import MOST_WORKERS
 
 if TYPE_CHECKING:
@@ -64,20 +61,6 @@ def pool_address() -> int:
     Its threads are started by the first loop that wants them, and live as long as the process.
     """
     return _pool().fork_join
-
-
-def load_beside() -> None:
-    """Has another thread load the pool, if none has: the first time LLVM compiles it, as it does the caller's loops.
-
-    What goes wrong is told to who asks for the pool.
-    """
-
-    def load() -> None:
-        with suppress(Exception):
-            _pool()
-
-    if not _loaded.cache_info().currsize and processors() > 1:
-        Thread(target=load).start()
 
 
 @record

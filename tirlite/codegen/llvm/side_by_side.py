@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from _thread import LockType, allocate_lock, start_new_thread
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from importlib import import_module
 from sys import getswitchinterval, setswitchinterval
@@ -61,10 +61,11 @@ class SideBySide:
         self._failures: list[BaseException] = []
         self._threads: list[Thread] = []
         self._loading: LockType | None = None  # held until modules are loaded
+        self._last: Callable[[], object] | None = None
         self._settings = ExitStack()
 
     @cached_property
-    def _waiting(self) -> SimpleQueue[Part | None]:
+    def _waiting(self) -> SimpleQueue[Part | Callable[[], object] | None]:
         from _queue import SimpleQueue  # the module queue loads others
 
         return SimpleQueue()
@@ -113,6 +114,13 @@ class SideBySide:
             start_new_thread(load, ())
             self._loading = loading
 
+    def do_last(self, task: Callable[[], object]) -> None:
+        """Has a task done beside the parts, when all are begun; where it fails, who needs it is told.
+
+        What needs Python takes as long from who still writes parts as it would take by itself.
+        """
+        self._last = task
+
     def finished(self, parts: Sequence[Part]) -> ObjectCode:
         """The objects of all parts; those that no thread has begun are shared out now, the longest first."""
         start = perf_counter()
@@ -120,6 +128,8 @@ class SideBySide:
         machine = machine_for(efforts[0], self._target)
         loaded = perf_counter()
         if not self._begun and len(parts) == 1:
+            if self._last is not None and processors() > 1:
+                start_new_thread(_tried, (self._last,))
             with SETTINGS.held(machine):
                 made = [compiled(parts[0], machine, efforts[0], locked=True)]
         else:
@@ -132,6 +142,8 @@ class SideBySide:
     def _shared_out(self, parts: Sequence[Part]) -> list[Compiled]:
         for part in sorted(parts, key=lambda each: -len(each.text)):
             self.begin(part)
+        if self._last is not None:
+            self._waiting.put(self._last)
         self._work()
         self._joined()
         if self._failures:
@@ -148,8 +160,8 @@ class SideBySide:
     def _work_beside(self) -> None:
         try:
             machines = _Machines(self._target)
-            while part := self._waiting.get():
-                self._compile(part, machines)
+            while item := self._waiting.get():
+                self._do(item, machines)
         except BaseException as failure:
             self._failures.append(failure)
 
@@ -159,14 +171,22 @@ class SideBySide:
         machines = _Machines(self._target)
         with suppress(Empty):
             while True:
-                if part := self._waiting.get_nowait():
-                    self._compile(part, machines)
+                if item := self._waiting.get_nowait():
+                    self._do(item, machines)
 
-    def _compile(self, part: Part, machines: _Machines) -> None:
+    def _do(self, item: Part | Callable[[], object], machines: _Machines) -> None:
         if self._failures:
             return
-        effort = effort_of(part)
-        self._made[part.text] = compiled(part, machines.of(effort), effort, locked=False)
+        if callable(item):
+            _tried(item)
+        else:
+            effort = effort_of(item)
+            self._made[item.text] = compiled(item, machines.of(effort), effort, locked=False)
+
+
+def _tried(task: Callable[[], object]) -> None:
+    with suppress(Exception):
+        task()
 
 
 class _Handover:
