@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field
+from operator import attrgetter
 from typing import Any, Self, cast
 
 import numpy as np
@@ -22,6 +23,7 @@ from tirlite.graph.op import Attrs, Op, OperandCount, Site
 from tirlite.graph.run_dims import RunDim, run_dims, with_limits
 from tirlite.graph.types import TensorType, TupleType, Type, extents_in, mapped_type, same_type, substituted, tensors
 from tirlite.ir import DType
+from tirlite.needs import needs_first
 from tirlite.record import parts_of, record, replace
 from tirlite.sizes import Dim, Size, substitute
 from tirlite.sizes.poly import atom_of
@@ -415,16 +417,7 @@ def rebuilt(expr: Expr, value: Callable[[Expr], Expr], size: Callable[[Size], Si
 
 def operands_first(root: Expr) -> list[Expr]:
     """All expressions below one, and itself, each once and after its operands."""
-    done: dict[Expr, None] = {}
-    stack = [(root, False)]
-    while stack:
-        expr, is_ready = stack.pop()
-        if is_ready:
-            done[expr] = None
-        elif expr not in done:
-            stack.append((expr, True))
-            stack += [(each, False) for each in reversed(expr.operands) if each not in done]
-    return list(done)
+    return needs_first((root,), attrgetter("operands"))
 
 
 def matched(site: Site, params: tuple[Type, ...], result: Type) -> Type:

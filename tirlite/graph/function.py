@@ -23,6 +23,7 @@ from tirlite.graph.loop import LoopFunction
 from tirlite.graph.op import Op
 from tirlite.graph.program import Block, extents_found, program
 from tirlite.ir import Steps, run
+from tirlite.needs import needs_first
 from tirlite.record import record
 from tirlite.sizes import dims_of
 
@@ -32,7 +33,7 @@ _SHOWN = 8  # elements of a constant
 
 def text(function: FunctionNode) -> str:
     """The function, behind the functions that it calls and the facts of dims that differ from the default."""
-    functions = _reachable(function)
+    functions = callees_first(function)
     names = _Names()
     for each in functions:
         names.of(each, each.name or "f")
@@ -42,21 +43,12 @@ def text(function: FunctionNode) -> str:
     return "\n\n".join(parts)
 
 
-def _reachable(function: FunctionNode) -> list[FunctionNode]:
+def callees_first(function: FunctionNode) -> list[FunctionNode]:
     """The functions that it calls, and those that these call, and itself: each behind those that it needs."""
-    order: list[FunctionNode] = []
-    seen: set[FunctionNode] = set()
-    stack = [(function, False)]
-    while stack:
-        top, is_done = stack.pop()
-        if is_done:
-            order.append(top)
-        elif top not in seen:
-            seen.add(top)
-            callees = [s.op for s in program(top).steps() if isinstance(s, Call) and not isinstance(s.op, Op)]
-            stack.append((top, True))
-            stack += [(callee, False) for callee in reversed(callees)]
-    return order
+    return needs_first(
+        (function,),
+        lambda each: [s.op for s in program(each).steps() if isinstance(s, Call) and not isinstance(s.op, Op)],
+    )
 
 
 def _facts(function: FunctionNode) -> Iterator[str]:

@@ -17,6 +17,7 @@ from tirlite.ir.expr import Buffer, BufferRef, Expr, FloorDiv, IntImm, Sub, Var
 from tirlite.ir.node import Node, node
 from tirlite.ir.stmt import SeqStmt, Stmt
 from tirlite.ir.walk import COMPOSITES, distinct, statements_of
+from tirlite.needs import needs_first
 from tirlite.record import record
 
 
@@ -147,16 +148,9 @@ def callees(func: F) -> tuple[F, ...]:
 
 def closure_of(func: F) -> tuple[F, ...]:
     """The `callees` of `func`, then `func`."""
-    done: dict[Function, None] = {}
-    stack: list[tuple[Function, bool]] = [(func, False)]
-    while stack:
-        each, is_ready = stack.pop()
-        if is_ready:
-            done[each] = None
-        elif each not in done:
-            stack.append((each, True))
-            stack += [(callee, False) for callee in reversed(_called(each.body)) if callee not in done]
-    return cast("tuple[F, ...]", tuple(done))
+    whole: Function = func
+    found = needs_first((whole,), lambda each: _called(each.body))
+    return cast("tuple[F, ...]", tuple(found))
 
 
 def _called(body: Stmt) -> dict[Function, None]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from tirlite.diag import KernelError, Message
 from tirlite.gate import GATE
+from tirlite.needs import needs_first
 from tirlite.record import record
 from tirlite.sizes.dim import Dim
 from tirlite.sizes.evaluate import dims_of
@@ -123,17 +124,10 @@ def from_sympy(expression: object, dims: Mapping[str, Dim]) -> Size:
 
     made: dict[str, Dim] = {}
     images: dict[sympy.Basic, _Ratio] = {}
-    stack = [sympy.sympify(expression)]
-    while stack:
-        node = stack[-1]
-        missing = [argument for argument in node.args if argument not in images] if node not in images else []
-        if missing:
-            stack += missing
-            continue
-        stack.pop()
-        if node not in images:
-            images[node] = _converted(node, [images[argument] for argument in node.args], dims, made)
-    return _whole(images[sympy.sympify(expression)], str(expression))
+    root: sympy.Basic = sympy.sympify(expression)
+    for node in needs_first((root,), lambda node: node.args[::-1]):
+        images[node] = _converted(node, [images[argument] for argument in node.args], dims, made)
+    return _whole(images[root], str(expression))
 
 
 def size_of(expression: object, beside: SizeLike) -> Size | None:

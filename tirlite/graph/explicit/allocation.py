@@ -22,6 +22,7 @@ from tirlite.graph.explicit.instructions import (
     Routine,
 )
 from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Var
+from tirlite.graph.function import callees_first
 from tirlite.graph.memory.problem import Value, values_of
 from tirlite.graph.op import Attrs, Op
 from tirlite.graph.program import Block, program
@@ -41,17 +42,11 @@ def explicit_allocation(function: FunctionNode) -> Executable:
     is returned is never a parameter or a constant itself, nor one tensor twice: such results are copied.
     """
     demand_known_extents(function, "explicit_allocation")
+    names = UniqueNames()
     routines: dict[FunctionNode, Routine] = {}
-    run(_routine(function, routines, UniqueNames()))
+    for each in callees_first(function):
+        routines[each] = run(_Allocation(each, routines).routine(names.unique(each.name or "f")))
     return Executable(tuple(routines.values()))
-
-
-def _routine(function: FunctionNode, routines: dict[FunctionNode, Routine], names: UniqueNames) -> Steps[None]:
-    for step in program(function).steps():
-        if isinstance(step, Call) and not isinstance(step.op, Op) and step.op not in routines:
-            yield _routine(step.op, routines, names)
-    name = names.unique(function.name or "f")
-    routines[function] = run(_Allocation(function, routines).routine(name))
 
 
 class _Allocation:

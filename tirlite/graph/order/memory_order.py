@@ -14,6 +14,7 @@ from tirlite.graph.memory.problem import Value, Values, lenders, values_of
 from tirlite.graph.order.decide import Decision, SearchGivenUpError, Task, Tasks, Way, stretches
 from tirlite.graph.program import Block, Branches, Program
 from tirlite.ir import Steps, run
+from tirlite.needs import needs_first
 from tirlite.plan.order import samples
 from tirlite.plan.search.sections import members
 from tirlite.record import record, replace
@@ -326,17 +327,8 @@ class _Ordering:
     def _steps(self, block: Block, order: Sequence[Expr]) -> tuple[Expr, ...]:
         """The steps with the operators in this order; all others stand right before who needs them, or at the end."""
         inside = frozenset(block.steps)
-        found: dict[Expr, None] = {}
-        for wanted in (*order, *block.steps):
-            stack = [wanted]
-            while stack:
-                step = stack[-1]
-                missing = [each for each in self._needed(step) if each in inside and each not in found]
-                if missing:
-                    stack += reversed(missing)
-                else:
-                    found.setdefault(stack.pop())
-        return tuple(found)
+        wanted = (*order, *block.steps)
+        return tuple(needs_first(wanted, lambda step: [each for each in self._needed(step) if each in inside]))
 
     def _needed(self, step: Expr) -> Iterator[Expr]:
         if isinstance(step, If):
