@@ -25,6 +25,21 @@ def smoothed(x: tl.u8[n + 4, m + 4], y: tl.out[tl.u8[n, m]]):
             y[i, j] = tl.u8(total >> 8)
 
 
+@tl.kernel
+def sharpened(x: tl.f32[n, m], y: tl.out[tl.f32[n, m]]):
+    up = tl.alloc(tl.f32[n, m])
+    aside = tl.alloc(tl.f32[n, m])
+    for i in range(n):
+        for j in range(m):
+            up[i, j] = x[max(i - 1, 0), j] + x[min(i + 1, n - 1), j]
+    for i in range(n):
+        for j in range(m):
+            aside[i, j] = up[i, max(j - 1, 0)] - up[i, min(j + 1, m - 1)]
+    for i in range(n):
+        for j in range(m):
+            y[i, j] = aside[i, j] + up[i, j] * x[i, j]
+
+
 OWN = [each for each in vars(definitions).values() if isinstance(each, tl.Kernel)]
 KERNELS = [smoothed, *(case.kernel for case in CASES), *OWN]
 
@@ -49,6 +64,12 @@ def test_the_same_code(kernel: tl.Kernel, given: str) -> None:
     for form in (Form.USUAL, *apart):
         ours, theirs = (each._in_form(False, form, None).rewritten.func for each in (chosen, again))
         assert str(ours) == str(theirs)
+
+
+def test_what_a_compact_schedule_tells_is_what_is_made() -> None:
+    chosen = tl.compile(sharpened, target=tl.Target("x86-64-v3"), schedule="compact")
+    again = tl.compile(sharpened, target=tl.Target("x86-64-v3"), schedule=read(chosen.schedule, sharpened))
+    assert again._version.rewritten.limits == chosen._version.rewritten.limits
 
 
 def test_steps_for_large_arrays_print_as_a_function() -> None:

@@ -197,6 +197,8 @@ def schedule_of(func: PrimFunc, given: object, target: Target) -> Schedule:
     figures = [*usual.figures]
     before = steps[: len(steps) - len(usual.taken) - len(LOOPS)]
     for limits in usual.limits.each():
+        if given == "compact" and limits.small_below:
+            continue  # such a version leaves temporaries whole
         of_size = ForSizes(limits, ())
         other = _chosen(facts, _rules(target, of_size.form, given))
         figures += other.figures
