@@ -183,7 +183,7 @@ def _sweep(
     deep, (height, width) = product(window.inputs[:-2]), window.inputs[-2:]
     outer, (rows, columns) = product(window.places[:-2]), window.places[-2:]
     layers, (down, across) = product(window.size[:-2]), window.size[-2:]
-    high, wide, lines, (row_step, step) = block.rows, block.columns, block.held, window.strides[-2:]
+    high, wide, lines, (row_phases, phases) = block.rows, block.columns, block.held, window.phases[-2:]
     bands, parts = (rows + high - 1) // high, (columns + wide - 1) // wide
     count = planes * outer * bands * parts
     is_odd = isinstance(count, int) and isinstance(outputs, int) and count < _MANY_PIECES and count % 2 == 1
@@ -191,7 +191,7 @@ def _sweep(
     if is_odd and shares == 1:
         shares, runs = runs, 1
     hold = holding(window, block, kind, taken, kind if window.strides[-1] > 1 else None)
-    pieces, size = outer * bands * parts * shares, layers * row_step * step * lines
+    pieces, size = outer * bands * parts * shares, layers * row_phases * phases * lines
     compute = _sums_of(window, block, weights, (together, runs))
 
     @tl.inline
@@ -203,7 +203,7 @@ def _sweep(
             t = piece // pieces
             share, place = piece % shares, piece // (bands * parts * shares) % outer
             row, column = piece // (parts * shares) % bands * high, piece // shares % parts * wide
-            held = tl.alloc(kind[all_taken, layers, row_step, step, lines])
+            held = tl.alloc(kind[all_taken, layers, row_phases, phases, lines])
             hold(held, images, beyond, t, place, row, column)
             whole = tl.view(held, kind[all_taken * size])
             for v in range(taken * size, all_taken * size):

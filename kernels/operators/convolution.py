@@ -108,7 +108,7 @@ def _lanes_of(columns: int, step: int) -> int:
 
 def _lines(window: Window, channels: Extent) -> Extent:
     """How many lines a block holds."""
-    return channels * product(window.size[:-2]) * product(window.strides[-2:])
+    return channels * product(window.size[:-2]) * product(window.phases[-2:])
 
 
 def _heights(rows: Extent) -> list[int]:
@@ -194,7 +194,7 @@ def sweeping(
     outer, (rows, columns) = product(window.places[:-2]), window.places[-2:]
     layers, (down, across) = product(window.size[:-2]), window.size[-2:]
     hold = holding(window, block, kind, taken, given)
-    high, wide, lines, (row_step, step) = block.rows, block.columns, block.held, window.strides[-2:]
+    high, wide, lines, (row_phases, phases) = block.rows, block.columns, block.held, window.phases[-2:]
     bands, parts = (rows + high - 1) // high, (columns + wide - 1) // wide
     together, shares, runs = spread(outputs, planes * outer * bands * parts)
     if by_rows:
@@ -214,7 +214,7 @@ def sweeping(
                 row = piece // (parts * shares) % bands * high
                 column = piece // shares % parts * wide
                 share = piece % shares
-                held = tl.alloc(kind[taken, layers, row_step, step, lines])
+                held = tl.alloc(kind[taken, layers, row_phases, phases, lines])
                 hold(held, images, beyond, t, place, row, column)
                 compute(results, held, factors, bias, t, share, place, row, column)
 
@@ -226,7 +226,8 @@ def holding(window: Window, block: Block, kind: DType, taken: Extent, given: DTy
 
     With `given`, the type of the image, rows are moved as they lie, then converted and put apart by phases of columns.
     """
-    deep, lines, (row_step, step) = product(window.inputs[:-2]), block.held, window.strides[-2:]
+    deep, lines, step = product(window.inputs[:-2]), block.held, window.strides[-1]
+    row_phases, phases = window.phases[-2:]
     layers, last = product(window.size[:-2]), len(window.size) - 3
     under, whole = row_under(window.without_last()), is_same(block.columns, window.places[-1])
     fill = filling(window, block, kind, whole=whole)
@@ -245,12 +246,12 @@ def holding(window: Window, block: Block, kind: DType, taken: Extent, given: DTy
             for c in range(taken):
                 fill_all(fill, held, images, beyond, t, c, place, row, column)
         else:
-            plain = tl.alloc(given[taken, layers, row_step, 1, lines * step])
+            plain = tl.alloc(given[taken, layers, row_phases, 1, lines * step])
             for c in range(taken):
                 fill_all(move, plain, images, beyond, t, c, place, row, column * step)
                 for d in range(layers):
-                    for a in range(row_step):
-                        for b in tl.static(range(step)):
+                    for a in range(row_phases):
+                        for b in tl.static(range(phases)):
                             for v in range(lines):
                                 held[c, d, a, b, v] = kind(plain[c, d, a, 0, v * step + b])
 
@@ -271,7 +272,7 @@ def _rows_of(window: Window, block: Block, kind: DType, groups: Extent, store: I
     rows_left, columns_left = left_of(block.rows, window.places[-2]), left_of(block.columns, window.places[-1])
     layers, (down, across) = product(window.size[:-2]), window.size[-2:]
     (row_step, step), (row_gap, gap) = window.strides[-2:], window.dilations[-2:]
-    copied, apart = block.copied, block.apart
+    (row_phases, phases), copied, apart = window.phases[-2:], block.copied, block.apart
 
     @tl.inline
     def under(lines, d, r, p, i, j):
@@ -279,7 +280,7 @@ def _rows_of(window: Window, block: Block, kind: DType, groups: Extent, store: I
 
     @tl.inline
     def compute(y, held, w, bias, t, share, place, row, column):
-        lines = tl.view(held, kind[layers, row_step, step, copied, apart])
+        lines = tl.view(held, kind[layers, row_phases, phases, copied, apart])
         g = t % groups
         for i in range(rows_left(row)):
             for j in range(columns_left(column)):
@@ -397,7 +398,7 @@ def filling(window: Window, block: Block, kind: DType, *, whole: bool) -> Inline
     Elsewhere it is `beyond`. A block is as wide as all results where it is `whole`: then the padding is known.
     """
     (height, width), (row_step, step), (above, left) = window.inputs[-2:], window.strides[-2:], window.before[-2:]
-    copied, apart, lines = block.copied, block.apart, block.held
+    (row_phases, phases), copied, apart, lines = window.phases[-2:], block.copied, block.apart, block.held
     # Of each phase, the first column inside, and the first one behind.
     first, behind = [0] * step, [0] * step
     is_known = whole and isinstance(width, int) and isinstance(left, int) and isinstance(apart, int)
@@ -414,12 +415,12 @@ def filling(window: Window, block: Block, kind: DType, *, whole: bool) -> Inline
     @tl.inline
     def copy(held, x, beyond, t, c, plane, d, a, r, u, column):
         if tl.static(is_known):
-            for b in tl.static(range(step)):
+            for b in tl.static(range(phases)):
                 clear(held, beyond, c, d, a, b, r * apart, r * apart + tl.static(first[b]))
                 pick(held, x, t, c, plane, d, a, b, r, u)
                 clear(held, beyond, c, d, a, b, r * apart + tl.static(behind[b]), r * apart + apart)
         else:
-            for b in range(step):
+            for b in range(phases):
                 for v in range(apart):
                     at = (column + v) * step + b - left
                     inside = at >= 0 and at < width
@@ -427,15 +428,15 @@ def filling(window: Window, block: Block, kind: DType, *, whole: bool) -> Inline
 
     @tl.inline
     def fill(held, x, beyond, t, c, plane, d, row, column):
-        for a in range(row_step):
+        for a in range(row_phases):
             for r in range(copied):
                 u = (row + r) * row_step + a - above
                 if plane >= 0 and u >= 0 and u < height:
                     copy(held, x, beyond, t, c, plane, d, a, r, u, column)
                 else:
-                    for b in range(step):
+                    for b in range(phases):
                         clear(held, beyond, c, d, a, b, r * apart, r * apart + apart)
-            for b in range(step):
+            for b in range(phases):
                 clear(held, beyond, c, d, a, b, copied * apart, lines)
 
     return fill

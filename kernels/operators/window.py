@@ -52,6 +52,12 @@ class Window:
         )
 
     @property
+    def phases(self) -> tuple[int, ...]:
+        """Along each axis, how many elements in a row lie under some tap; no more than the windows are apart."""
+        axes = zip(self.size, self.strides, self.dilations, strict=True)
+        return tuple(min(step, (size - 1) * gap + 1) if isinstance(size, int) else step for size, step, gap in axes)
+
+    @property
     def is_point(self) -> bool:
         """Whether each place of the result has one element under it: that at the same place."""
         return all(
