@@ -341,18 +341,25 @@ def conv_bytes(
 def _beside(image: tuple[Extent, ...], wide: Extent, whole: Extent, before: tuple[int, ...], kind: DType) -> Inline:
     """`copy(held, images, beyond, t, i)`: a row of an image with its padding, all channels of an element together."""
     (taken, height, width), (above, left) = image, before
+    inside, behind = max(0, min(width, wide - left)), min(wide, left + width)
+
+    @tl.inline
+    def clear(held, beyond, i, start, stop, first):
+        for j in range(start, stop):
+            for c in range(first, whole):
+                held[i, j, c] = kind(beyond)
 
     @tl.inline
     def copy(held, images, beyond, t, i):
-        for j in range(wide):
-            if above <= i and i < above + height and left <= j and j < left + width:
+        if above <= i and i < above + height:
+            clear(held, beyond, i, 0, min(left, wide), 0)
+            for j in range(inside):
                 for c in range(taken):
-                    held[i, j, c] = kind(images[t, c, i - above, j - left])
-                for c in range(taken, whole):
-                    held[i, j, c] = kind(beyond)
-            else:
-                for c in range(whole):
-                    held[i, j, c] = kind(beyond)
+                    held[i, left + j, c] = kind(images[t, c, i - above, j])
+            clear(held, beyond, i, left, behind, taken)
+            clear(held, beyond, i, behind, wide, 0)
+        else:
+            clear(held, beyond, i, 0, wide, 0)
 
     return copy
 

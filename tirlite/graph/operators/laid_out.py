@@ -257,7 +257,8 @@ def conv_bytes_by_panels(call: Call, group: int = _GROUP, sizes: Sizes = WIDE) -
     if len(known) < 9 or not all(known) or (x.dtype, weights.dtype) != (u8, i8):
         return None
     taken, height, width, outputs, down, across, inputs, rows, columns = known
-    is_small = taken * height * width <= _COPIED and rows * columns <= (_PLACES if down * across > 1 else _POINTS)
+    most = _PLACES if down * across > 1 else _POINTS - 1
+    is_small = taken * height * width <= _COPIED and rows * columns <= most
     pays = inputs >= _INPUTS and outputs * down * across >= _PRODUCTS
     return attrs if is_small and pays and inputs % group == 0 and _columns_of_panel(outputs, sizes) else None
 
