@@ -22,6 +22,7 @@ from tirlite.kernels.operators.window import Window, picking
 # Elements of a block of channels at all places, which the first cache holds beside the weights of a panel; and channels
 # that pay for the sums of the block.
 _ELEMENTS, _FEWEST = 6272, 48
+_PIECES = 4  # for workers, at least
 # Weights of a part of the channels, which the first cache holds beside what they are multiplied by.
 _WEIGHTS = 4608
 
@@ -116,8 +117,8 @@ def convolution(
 
     For small images: outputs fill the lanes of vectors, which elements would not. The sums of a panel are turned over
     when they are stored. Where windows have more elements than one, the image is copied with the padding: a single one
-    once for all panels, else each panel copies its own. Of an image of which points are left out the others are copied
-    together, once for all panels.
+    once for all panels, of several each once for those that go together. Of an image of which points are left out the
+    others are copied together, once for all panels.
     """
     batches, (blocks, taken, *taps, size), image = extents(X)[0], extents(W), extents(Y)[2:]
     window = Window(*map(tuple, (extents(X)[2:], image, taps, strides, pads[: len(taps)], dilations)))
@@ -125,10 +126,11 @@ def convolution(
     is_point = count_of(taps) == 1
     add_windows, hold, held_type = _of_windows(window, size, taken, kind)
     is_picked, planes = is_point and not window.is_point, batches * groups
-    is_held = not is_point and is_one(planes)
-    own = add_windows if is_held else _with_a_copy(add_windows, hold, held_type)
-    add_up = _of_points(places, size, taken, kind) if is_point else own
+    add_up = _of_points(places, size, taken, kind) if is_point else add_windows
     panel, pick = _panel(add_up, (places, size), kind, (groups, blocks), B is not None), picking(window)
+    own = blocks // groups
+    shares = _shares(planes, own)
+    together = own // shares
 
     @tl.inline
     def sweep(x, w, biases, y):
@@ -138,12 +140,21 @@ def convolution(
             picked = tl.alloc(x.dtype[planes, taken, places])
             pick(picked, whole, 0)
             panels(picked, w, biases, y)
-        elif tl.static(is_held):
+        elif tl.static(is_point):
+            panels(images, w, biases, y)
+        elif tl.static(is_one(planes)):
             held = tl.alloc(held_type)
             hold(held, images, 0)
             panels(held, w, biases, y)
         else:
-            panels(images, w, biases, y)
+            results = tl.view(y, y.dtype[batches, blocks, size, places])
+            with tl.allow("contract"):
+                for piece in tl.parallel(planes * shares):
+                    plane, first = piece // shares, piece % shares * together
+                    held = tl.alloc(held_type)
+                    hold(held, images, plane)
+                    for p in range(together):
+                        panel(held, w, results, biases, plane // groups, plane % groups * own + first + p)
 
     @tl.inline
     def panels(images, w, biases, y):
@@ -157,6 +168,17 @@ def convolution(
                     panel(images, w, results, biases, p // blocks, p % blocks)
 
     return with_bias("convolution", (X, W, B, Y), (blocks, size), sweep)
+
+
+def _shares(planes: Extent, panels: int) -> int:
+    """How many shares the panels of each plane have, so that workers have an even number of pieces, and not too few.
+
+    Each copies what it looks at: of an unknown number of planes all do.
+    """
+    if not isinstance(planes, int):
+        return panels
+    counts = (n for n in range(1, panels) if panels % n == 0)
+    return next((n for n in counts if planes * n % 2 == 0 and planes * n >= _PIECES), panels)
 
 
 def _panel(add_up: Inline, held: tuple[Extent, int], kind: DType, of: tuple[int, int], has_bias: bool) -> Inline:
@@ -409,18 +431,6 @@ def _blocks(taken: Extent, places: Extent) -> int:
         return 1
     most = max(_ELEMENTS // places, _FEWEST)
     return next((n for n in range(1, taken + 1) if taken % n == 0 and taken // n <= most), 1)
-
-
-def _with_a_copy(add_windows: Inline, hold: Inline, held_type: TensorType) -> Inline:
-    """`add_up(sums, images, w, t, p)` by what adds up over what is held, of which each panel has a copy."""
-
-    @tl.inline
-    def add_up(sums, images, w, t, p):
-        held = tl.alloc(held_type)
-        hold(held, images, t)
-        add_windows(sums, held, w, t, p)
-
-    return add_up
 
 
 def _of_windows(window: Window, size: int, taken: Extent, kind: DType) -> tuple[Inline, Inline, TensorType]:
