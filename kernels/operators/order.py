@@ -8,7 +8,7 @@ from tirlite.ir import DType, PrimFunc, TensorType
 from tirlite.kernels.operators.elementwise import computed_in
 from tirlite.kernels.operators.factory import factory
 from tirlite.kernels.operators.reduce import added, multiplied
-from tirlite.kernels.operators.shapes import Extent, around, elements, extents, product
+from tirlite.kernels.operators.shapes import Extent, around, elements, extents, is_one, product
 
 BLOCK = 64  # columns that are gone through together
 
@@ -48,23 +48,43 @@ def comes_before(kind: DType, compare: Inline) -> Inline:
 def _extreme(name: str, X: TensorType, Y: TensorType, axis: int, last: bool, compare: Inline) -> PrimFunc:
     outer, length, inner = around(X, axis)
     kind = tl.u8 if X.dtype.is_bool else computed_in(X.dtype)
-    before = comes_before(kind, compare)
+    before, best, is_row = comes_before(kind, compare), tl.argmax if name == "argmax" else tl.argmin, is_one(inner)
+    # Of an index of as few bits as do, vectors hold more.
+    index = tl.i64 if is_row or not isinstance(length, int) or length >= 1 << 31 else tl.i32
+    seen_as = X.dtype[(outer, length) if is_row else (outer, length, inner)]
+
+    @tl.inline
+    def element(x, i, j, q):
+        return kind(x[i, j]) if tl.static(is_row) else kind(x[i, j, q])
+
+    @tl.inline
+    def first_of(x, i, q):
+        most = element(x, i, 0, q)
+        place = index(0)
+        for j in tl.reduce(1, length):
+            most, place = best((most, place), (element(x, i, j, q), index(j)))
+        return place
+
+    @tl.inline
+    def last_of(x, i, q):
+        most = element(x, i, 0, q)
+        place = index(0)
+        for j in range(1, length):
+            value = element(x, i, j, q)
+            better = not before(most, value)
+            most = tl.select(better, value, most)
+            place = tl.select(better, index(j), place)
+        return place
+
+    place_of = last_of if last else first_of
 
     @tl.kernel
     def extreme(x: X, y: tl.out[Y]):
-        columns = tl.view(x, x.dtype[outer, length, inner])
+        seen = tl.view(x, seen_as)
         places = tl.view(y, y.dtype[outer, inner])
-        for piece in tl.parallel(outer * inner):
-            i = piece // inner
-            q = piece % inner
-            most = kind(columns[i, 0, q])
-            place = tl.i64(0)
-            for j in range(1, length):
-                value = kind(columns[i, j, q])
-                better = not before(most, value) if tl.static(last) else before(value, most)
-                most = tl.select(better, value, most)
-                place = tl.select(better, j, place)
-            places[i, q] = y.dtype(place)
+        for i in tl.parallel(outer):
+            for q in range(inner):
+                places[i, q] = y.dtype(place_of(seen, i, q))
 
     return extreme.ir.replaced(name=name)
 

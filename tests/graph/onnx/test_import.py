@@ -62,6 +62,13 @@ def test_arithmetic_of_shapes_is_folded() -> None:
     assert steps(f) == ["reshape"]
 
 
+def test_squares_and_cubes_are_products() -> None:
+    node = helper.make_node("Pow", ["x", "e"], ["y"])
+    for exponent, wanted in ((2, ["multiply"]), (3, ["multiply", "multiply"]), (2.5, ["power"])):
+        weight = onnx.numpy_helper.from_array(np.float32(exponent), "e")
+        assert steps(tl.from_onnx(model([node], {"x": ["n", 6]}, ["y"], weight))) == wanted
+
+
 def test_sizes_that_are_data_are_computed_from_the_dims() -> None:
     nodes = [helper.make_node("Shape", ["x"], ["shape"]), helper.make_node("Cast", ["shape"], ["y"], to=FLOAT)]
     f = tl.from_onnx(model(nodes, {"x": ["n", 6]}, ["y"]))
