@@ -128,9 +128,7 @@ def convolution(
     is_picked, planes = is_point and not window.is_point, batches * groups
     add_up = _of_points(places, size, taken, kind) if is_point else add_windows
     panel, pick = _panel(add_up, (places, size), kind, (groups, blocks), B is not None), picking(window)
-    own = blocks // groups
-    shares = _shares(planes, own)
-    together = own // shares
+    several = _of_several(panel, hold, held_type, (planes, groups, blocks))
 
     @tl.inline
     def sweep(x, w, biases, y):
@@ -149,12 +147,7 @@ def convolution(
         else:
             results = tl.view(y, y.dtype[batches, blocks, size, places])
             with tl.allow("contract"):
-                for piece in tl.parallel(planes * shares):
-                    plane, first = piece // shares, piece % shares * together
-                    held = tl.alloc(held_type)
-                    hold(held, images, plane)
-                    for p in range(together):
-                        panel(held, w, results, biases, plane // groups, plane % groups * own + first + p)
+                several(images, w, results, biases)
 
     @tl.inline
     def panels(images, w, biases, y):
@@ -170,15 +163,29 @@ def convolution(
     return with_bias("convolution", (X, W, B, Y), (blocks, size), sweep)
 
 
-def _shares(planes: Extent, panels: int) -> int:
-    """How many shares the panels of each plane have, so that workers have an even number of pieces, and not too few.
+def _of_several(panel: Inline, hold: Inline, held_type: TensorType, of: tuple[Extent, int, int]) -> Inline:
+    """`several(images, w, results, biases)`: all results of so many planes, groups and panels.
 
-    Each copies what it looks at: of an unknown number of planes all do.
+    A plane is copied once for each share of its panels: these are such that workers have an even number of pieces, and
+    not too few. Of an unknown number of planes all panels are.
     """
-    if not isinstance(planes, int):
-        return panels
-    counts = (n for n in range(1, panels) if panels % n == 0)
-    return next((n for n in counts if planes * n % 2 == 0 and planes * n >= _PIECES), panels)
+    planes, groups, blocks = of
+    own = shares = blocks // groups
+    if isinstance(planes, int):
+        counts = (n for n in range(1, own) if own % n == 0)
+        shares = next((n for n in counts if planes * n % 2 == 0 and planes * n >= _PIECES), own)
+    together = own // shares
+
+    @tl.inline
+    def several(images, w, results, biases):
+        for piece in tl.parallel(planes * shares):
+            plane, first = piece // shares, piece % shares * together
+            held = tl.alloc(held_type)
+            hold(held, images, plane)
+            for p in range(together):
+                panel(held, w, results, biases, plane // groups, plane % groups * own + first + p)
+
+    return several
 
 
 def _panel(add_up: Inline, held: tuple[Extent, int], kind: DType, of: tuple[int, int], has_bias: bool) -> Inline:
