@@ -46,6 +46,7 @@ FILES = {
     "dot.pgm": "P2 1 1 255 7",
     "colour.pgm": "P6 1 1 255 abc",
 }
+MODEL = '<ir_version: 8, opset_import: ["": 18]> net (float[n] x) => (float[n] y) { y = Neg(x) }'
 COMMANDS = {
     "cannot-write": "demo dot.pgm --out nowhere/corners.pgm",
     "failed-file": "show failing.py:smooth",
@@ -60,6 +61,7 @@ COMMANDS = {
     "no-kernel-named": "show one.py:smoth",
     "no-tables": "plan empty",
     "one-plan-only": "plan . --html plan.html",
+    "too-little-memory": f"run vast.onnx --dim n={1 << 46}",
     "unknown-code": "explain unknwn-name",
     "unknown-format": "demo dot.pgm --out corners",
     "unknown-pass": "show one.py:smooth --after normalise",
@@ -74,6 +76,9 @@ def test_the_message_reads_as_recorded(
 ) -> None:
     for name, text in FILES.items():
         (tmp_path / name).write_text(text)
+    if "vast.onnx" in COMMANDS[code]:
+        parser = pytest.importorskip("onnx.parser")
+        (tmp_path / "vast.onnx").write_bytes(parser.parse_model(MODEL).SerializeToString())
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path)
     for module in ("PIL", "PIL.Image"):
