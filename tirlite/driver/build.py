@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from functools import reduce
+from functools import partial, reduce
 from importlib import import_module
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -323,7 +323,7 @@ class Version:
                 self._rewritten = self._rewrite(ahead)
                 self._lowered = self._lower(ahead)
             parts = self.lowered.parts
-            beside.load(_LINKING)
+            beside.do_last(*(partial(import_module, each) for each in _LINKING if each not in sys.modules))
             workers = 1 if self.options.debug else self._workers
             if _POOL not in sys.modules and any(distributed_loops(each, workers) for each in closure_of(self.final)):
                 beside.do_last(lambda: import_module(_POOL).pool_address())

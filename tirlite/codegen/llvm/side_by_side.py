@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from _thread import LockType, allocate_lock, start_new_thread
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from importlib import import_module
 from sys import getswitchinterval, setswitchinterval
 from threading import Thread
 from time import perf_counter
@@ -60,8 +58,8 @@ class SideBySide:
         self._made: dict[str, Compiled] = {}
         self._failures: list[BaseException] = []
         self._threads: list[Thread] = []
-        self._loading: LockType | None = None  # held until modules are loaded
-        self._last: Callable[[], object] | None = None
+        self._last: list[Callable[[], object]] = []
+        self._doing_last: LockType | None = None  # held until another thread has done these
         self._settings = ExitStack()
 
     @cached_property
@@ -79,8 +77,8 @@ class SideBySide:
     def __exit__(self, *error: object) -> None:
         self._failures += [each for each in error if isinstance(each, BaseException)]
         self._joined()
-        if self._loading is not None:
-            self._loading.acquire()
+        if self._doing_last is not None:
+            self._doing_last.acquire()
         self._settings.close()
 
     def begin(self, part: Part) -> None:
@@ -95,31 +93,12 @@ class SideBySide:
             self._threads.append(Thread(target=self._work_beside))
             self._threads[-1].start()
 
-    def load(self, modules: Collection[str]) -> None:
-        """Has another thread load modules while LLVM is at work; where that fails, who needs them is told."""
-
-        loading = allocate_lock()
-
-        def load() -> None:
-            try:
-                with suppress(Exception):
-                    for each in modules:
-                        import_module(each)
-            finally:
-                loading.release()
-
-        if processors() > 1 and any(each not in sys.modules for each in modules):
-            loading.acquire()
-            # `Thread.start` would wait until there is a processor for the thread, and LLVM with it.
-            start_new_thread(load, ())
-            self._loading = loading
-
-    def do_last(self, task: Callable[[], object]) -> None:
-        """Has a task done beside the parts, when all are begun; where it fails, who needs it is told.
+    def do_last(self, *tasks: Callable[[], object]) -> None:
+        """Has tasks done beside the parts, when all are begun; where one fails, who needs it is told.
 
         What needs Python takes as long from who still writes parts as it would take by itself.
         """
-        self._last = task
+        self._last += tasks
 
     def finished(self, parts: Sequence[Part]) -> ObjectCode:
         """The objects of all parts; those that no thread has begun are shared out now, the longest first."""
@@ -128,8 +107,7 @@ class SideBySide:
         machine = machine_for(efforts[0], self._target)
         loaded = perf_counter()
         if not self._begun and len(parts) == 1:
-            if self._last is not None and processors() > 1:
-                start_new_thread(_tried, (self._last,))
+            self._do_last_beside()
             with SETTINGS.held(machine):
                 made = [compiled(parts[0], machine, efforts[0], locked=True)]
         else:
@@ -139,11 +117,28 @@ class SideBySide:
         seconds = {"llvm load": loaded - start, **{stage: each * share for stage, each in total.items()}}
         return ObjectCode(tuple(data for data, _ in made), max(efforts, key=[*Effort].index), seconds)
 
+    def _do_last_beside(self) -> None:
+        """Has another thread do the last tasks while LLVM is at work."""
+        done = allocate_lock()
+
+        def work() -> None:
+            try:
+                for each in self._last:
+                    _tried(each)
+            finally:
+                done.release()
+
+        if processors() > 1 and self._last:
+            done.acquire()
+            # `Thread.start` would wait until there is a processor for the thread, and LLVM with it.
+            start_new_thread(work, ())
+            self._doing_last = done
+
     def _shared_out(self, parts: Sequence[Part]) -> list[Compiled]:
         for part in sorted(parts, key=lambda each: -len(each.text)):
             self.begin(part)
-        if self._last is not None:
-            self._waiting.put(self._last)
+        for task in self._last:
+            self._waiting.put(task)
         self._work()
         self._joined()
         if self._failures:
