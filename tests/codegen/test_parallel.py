@@ -118,11 +118,12 @@ def test_of_two_branches_the_larger_one_tells_how_much_there_is_to_do() -> None:
     """
 
     def work(most: str, least: str) -> str:
-        llvm = tl.compile(tl.parse(source.format(most, least)), target=tl.Target.host(workers=2), schedule=None).llvm
+        target = tl.Target("x86-64-v4", workers=2)
+        llvm = tl.compile(tl.parse(source.format(most, least)), target=target, schedule=None).llvm
         return llvm[llvm.index("lshr") : llvm.index("fcmp oge")]
 
     for least in ("0", "9", "10"):
-        assert re.search(r"fmul double %v\d+, 8.100000e\+01", work("10", least))
+        assert re.search(r"fmul double %v\d+, 1.200000e\+01", work("10", least))
     assert "maxnum" in work("min(large, 99)", "9")
     assert "maxnum" not in work("min(large, 99)", "0")
 
@@ -144,11 +145,26 @@ def test_what_becomes_vectors_counts_by_them() -> None:
         assert found is not None
         return float(found[1])
 
-    # Two accesses, a sum, and what counts the iterations.
-    assert work("f32", "x[i] + 1") == 8 * 4 / 32
-    assert work("u8", "x[i] + 1") == 8 / 32
-    assert work("u8", "t[x[i]]") == 3 + 3 + 3 + 1
-    assert work("f32", "x[i] / t[3]") == (3 + 3 + 3 + 16 + 1) * 4 / 32
+    # A load, a store, a sum, and what counts the iterations.
+    assert work("f32", "x[i] + 1") == (3 + 6 + 1 + 1) * 4 / 32
+    assert work("u8", "x[i] + 1") == (3 + 6 + 1 + 1) / 32
+    assert work("u8", "t[x[i]]") == 3 + 3 + 6 + 1
+    assert work("f32", "x[i] / t[3]") == (3 + 3 + 6 + 16 + 1) * 4 / 32
+
+
+def test_the_first_iteration_of_a_worker_is_no_number_below_0() -> None:
+    """So LLVM parts vectors of neighbours, which it would have to gather if multiples of it might wrap around."""
+    source = """
+    n = tl.dim("n")
+
+    @tl.kernel
+    def apart(x: tl.f32[n, 3], y: tl.out[tl.f32[n]], first: tl.i64):
+        for i in tl.parallel({}, n):
+            y[i] = x[i, 0] - x[i, 2]
+    """
+    target = tl.Target("x86-64-v3", workers=2)
+    texts = [tl.compile(tl.parse(source.format(first)), target=target).llvm for first in ("0", "max(first, 0)")]
+    assert ["%p1, i64 range(i64 0, -9223372036854775808) %first" in text for text in texts] == [True, False]
 
 
 def test_longer_work_is_cut_into_more_chunks() -> None:
@@ -166,7 +182,7 @@ def test_longer_work_is_cut_into_more_chunks() -> None:
     )
     chunks = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_double)(engine.get_function_address("chunks"))
 
-    assert [chunks(1000, work) for work in (1e4, 1.5e5, 5e5, 6e5, 3.1e7, 1e9, 1e300)] == [1, 2, 2, 8, 25, 64, 64]
+    assert [chunks(1000, work) for work in (9e4, 1e5, 5e5, 6e5, 3.1e7, 1e9, 1e300)] == [1, 2, 2, 8, 25, 64, 64]
     assert chunks(50, 1e9) == 50
 
 

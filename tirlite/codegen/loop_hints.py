@@ -179,7 +179,8 @@ def goes_by_elements(stmt: For) -> bool:
 def lane_of(stmt: For, vector_bytes: int) -> float:
     """What an iteration takes of an operation where LLVM makes vectors of a loop; 1 where it makes none."""
     inside = [*statements(stmt.body)]
-    if _is_short(stmt) or _is_brief(stmt) or not all(map(_is_straight, inside)):
+    count = _LANES if stmt.values is None else len(stmt.values)
+    if _is_short(stmt) or count < _HALF or not all(map(_is_straight, inside)):
         return 1.0
     own = {each.buffer for each in inside if isinstance(each, Allocate) and not each.buffer.shape}
     named = {each.var for each in inside if isinstance(each, Let)}
@@ -191,7 +192,7 @@ def lane_of(stmt: For, vector_bytes: int) -> float:
             return 1.0
         if (isinstance(each, Store) and not apart) or _waits(each, stores):
             return 1.0
-    return min(1.0, widest_computed(inside) / vector_bytes)
+    return min(1.0, max(1 / count, widest_computed(inside) / vector_bytes))
 
 
 def _is_straight(stmt: Stmt) -> bool:

@@ -14,16 +14,16 @@ from collections.abc import Iterable
 from tirlite.codegen.faults import KernelFunction
 from tirlite.codegen.llvm.text import FunctionText
 from tirlite.codegen.llvm.values import Value, decimal, integer, register_type
-from tirlite.ir import handle, i64
+from tirlite.ir import For, IntImm, handle, i64
 from tirlite.record import record, replace
 from tirlite.target.convention import FORK_JOIN
 
 # The work of a loop, in operations, from which on it is handed to workers: some microseconds. A job takes the pool less
 # than one, but it may find a worker asleep, or one whose processor has other things to do.
-_WORTHWHILE = 150_000.0
+_WORTHWHILE = 100_000.0
 # Longer work is cut into some chunks for each worker, and work that takes much longer into more of them, of tens of
 # microseconds: a slow worker, or one whose iterations are dear, holds the others up by one chunk at most.
-_LONG = 4 * _WORTHWHILE
+_LONG = 6 * _WORTHWHILE
 _CHUNK = 2 * _LONG
 _LEAST_EACH, _MOST_EACH = 4, 32
 
@@ -115,9 +115,15 @@ def _field(out: FunctionText, record: str, closure: Value, number: int) -> Value
     return out.value(handle, f"getelementptr {record}, {closure.typed}, i64 0, i32 {number}", closure)
 
 
-def worker_parameters(out: FunctionText) -> tuple[Value, Value, Value]:
-    """What a body is given beside its values: its first iteration, the end of them, and the number of its worker."""
-    return out.parameter(i64, "%first"), out.parameter(i64, "%end"), out.parameter(i64, "%worker")
+def worker_parameters(out: FunctionText, loop: For | None = None) -> tuple[Value, Value, Value]:
+    """What a body is given beside its values: its first iteration, the end of them, and the number of its worker.
+
+    A loop that begins at 0 or above, and counts up, has fewer iterations than 2**63. Else LLVM would not know that
+    multiples of them go up along an array, and so gather what lies apart.
+    """
+    counts_up = loop is not None and loop.step > 0 and isinstance(loop.start, IntImm) and loop.start.value >= 0
+    fact = f" range(i64 0, {i64.min})" if counts_up else ""
+    return out.parameter(i64, "%first", fact), out.parameter(i64, "%end", fact), out.parameter(i64, "%worker")
 
 
 def trip_count(out: FunctionText, start: Value, stop: Value, step: int) -> Value:

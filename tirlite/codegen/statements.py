@@ -460,7 +460,7 @@ class Statements:
         pairs = around.cast("sitofp", around.op("lshr", count, integer(1)), f64)
         chunks = chunk_count(around, count, around.op("fmul", pairs, work_of(self.values, stmt, self.once)), workers)
         self.enter(KernelFunction(self.module, self.storage.line))
-        first, end, worker = worker_parameters(self.out)
+        first, end, worker = worker_parameters(self.out, stmt)
         if stmt in self.parts:
             from tirlite.codegen.workspace_layout import worker_addresses
 

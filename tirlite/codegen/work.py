@@ -63,10 +63,10 @@ _REST = 64
 _TAPS = 16
 # What has no statement inside, and binds nothing.
 _PLAIN: frozenset[type[Stmt]] = frozenset((Store, Allocate, Evaluate, Assert, View))
-# What an elementary function or a call costs, a quotient or a root, and an access, in sums; and what costs nothing.
+# What an elementary function or a call costs, a quotient or a root, a load and a store, in sums; and what is free.
 _CALL = 40.0
 _QUOTIENT = 16.0
-_ACCESS = 3.0
+_LOAD, _STORE = 3.0, 6.0
 _FREE = Var | IntImm | FloatImm | Broadcast | Ramp
 
 
@@ -170,6 +170,7 @@ class _Estimate:
         self.values = values
         self.out = values.out
         self.vector_bytes = values.out.module.processor.vector_bytes
+        self.in_vectors = False  # whether LLVM makes vectors of a loop around
         self.asked = {node for expr in _decisive(loop) for node in walk(expr) if isinstance(node, Var)}
         self.around: list[For | Let] = []  # what has defined variables so far
         self.bounds: dict[Expr, Value] = {}
@@ -183,9 +184,12 @@ class _Estimate:
             half = self.out.op("ashr", self.distance(loop), integer(1))
             variables[loop.var] = half if _begins_at_0(loop) else self.out.op("add", self.bound(loop.start), half)
         self.around.append(loop)
+        lane = 1.0 if self.in_vectors else lane_of(loop, self.vector_bytes)
+        around, self.in_vectors = self.in_vectors, self.in_vectors or lane < 1
         once: Work = yield self.block(loop.body)
+        self.in_vectors = around
         once = self.sum(once, Work(1.0))
-        if (lane := lane_of(loop, self.vector_bytes)) < 1:
+        if lane < 1:
             once = self.product(once, Work(lane))
         # What stands in for variables is no value of theirs.
         for stmt in (loop, *statements(loop.body)):
@@ -258,7 +262,7 @@ class _Estimate:
         if loop.values is not None:
             return Work(float(len(loop.values)))
         if not (self.is_known(loop.start) and self.is_known(loop.stop)):
-            return Work(max(1.0, _SOME / abs(loop.step)))
+            return Work(_SOME / 8 if _follows_whole(loop) else max(1.0, _SOME / abs(loop.step)))
         if (whole := _block_at(loop)) is not None:
             return Work(whole / loop.step)
         key = (loop.stop, loop.step) if _begins_at_0(loop) else (loop.start, loop.stop, loop.step)
@@ -313,6 +317,12 @@ def _block_at(loop: For) -> int | None:
     return stop.a.b.value if stop.a.b.value <= _REST else None
 
 
+def _follows_whole(loop: For) -> bool:
+    """Whether a loop goes over what whole groups of iterations have left."""
+    start = loop.start.b if isinstance(loop.start, Add) else loop.start
+    return isinstance(start, Mul) and isinstance(start.a, FloorDiv) and loop.step == 1
+
+
 def _is_decided_by(loop: For, around: set[Var]) -> bool:
     """Whether variables from around a loop stand in what the work of an iteration is estimated from."""
     return any(node in around for expr in (loop.start, loop.stop, *_decisive(loop)) for node in walk(expr))
@@ -343,7 +353,8 @@ def _cost(stmt: Stmt, vector_bytes: int) -> float:
             value = node.value if isinstance(node, Store) else node
             looks_up = any(isinstance(each, Load) for index in node.indices for each in walk(index))
             if node.indices:
-                total += _ACCESS * (value.dtype.lanes if looks_up else max(1.0, value.dtype.bytes / vector_bytes))
+                access = _STORE if isinstance(node, Store) else _LOAD
+                total += access * (value.dtype.lanes if looks_up else max(1.0, value.dtype.bytes / vector_bytes))
             todo += (*(node.indices if looks_up else ()), *((value,) if isinstance(node, Store) else ()))
             continue
         if isinstance(node, Expr) and not isinstance(node, _FREE):
