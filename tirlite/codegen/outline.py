@@ -23,7 +23,7 @@ from tirlite.target.convention import FORK_JOIN
 _WORTHWHILE = 100_000.0
 # Longer work is cut into some chunks for each worker, and work that takes much longer into more of them, of tens of
 # microseconds: a slow worker, or one whose iterations are dear, holds the others up by one chunk at most.
-_LONG = 6 * _WORTHWHILE
+_LONG = 20 * _WORTHWHILE
 _CHUNK = 2 * _LONG
 _LEAST_EACH, _MOST_EACH = 4, 32
 
