@@ -16,6 +16,9 @@ _WHOLE = 10  # rows of a plane that go together
 _ROWS = 8  # of a higher one, at most
 _LEAST = 3  # fewer rows share too little
 _WRITTEN_OUT = 512  # products that are written out, at most
+# Weights of more taps do not stay in registers. LLVM would fetch those of two loops in front of both, and put them
+# away: there is one, whose last columns are some of those before, too.
+_FEW_TAPS = 25
 _MOST_APART = 4  # elements between columns that vectors pick out of a row
 
 
@@ -80,6 +83,8 @@ def by_registers(
     (down, across), (row_step, step), row_gap = window.size, window.strides, window.dilations[0]
     high, lanes = _together(rows), _lanes(columns, permutes)
     bands, full, rest = -(-rows // high), columns // lanes, columns % lanes
+    is_one_loop = permutes and full > 0 and down * across > _FEW_TAPS
+    full, rest = (-(-columns // lanes), 0) if is_one_loop else (full, rest)
     held, under = _held(window, lanes), (high - 1) * row_step + (down - 1) * row_gap + 1
     load, pick, look = _taking(window, kind, high, lanes)
     edges, inside = _blocks(window, full, lanes, permutes)
@@ -120,7 +125,8 @@ def by_registers(
                 i = piece % bands * high
                 if tl.static(len(edges) > 0):
                     for q in range(tl.static(edges[0]), tl.static(edges[-1] + 1), between):
-                        some(images, factors, bias, results, t, i, q * lanes, lanes, tl.static(False))
+                        first = min(q * lanes, columns - lanes) if tl.static(is_one_loop) else q * lanes
+                        some(images, factors, bias, results, t, i, first, lanes, tl.static(False))
                 if tl.static(len(inside) > 0):
                     for q in range(tl.static(inside[0]), tl.static(inside[-1] + 1)):
                         some(images, factors, bias, results, t, i, q * lanes, lanes, tl.static(True))

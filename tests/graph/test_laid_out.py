@@ -198,14 +198,15 @@ def test_transposes_of_convolutions_by_steps_of_two_go_by_panels(
     np.testing.assert_allclose(net(value), evaluate(function, value), rtol=0, atol=1e-4)
 
 
+@pytest.mark.parametrize("size", [(5, 3), (7, 7)])
 @pytest.mark.parametrize(("target", "is_in_registers"), [("x86-64-v3", False), ("x86-64-v4", True)])
 def test_long_rows_of_depthwise_convolutions_stand_in_registers_where_lanes_are_permuted(
-    target: str, is_in_registers: bool
+    target: str, is_in_registers: bool, size: tuple[int, int]
 ) -> None:
     g = Builder("layer")
-    weights = RNG.standard_normal((3, 1, 5, 3), np.float32)
+    weights = RNG.standard_normal((3, 1, *size), np.float32)
     x = g.input("x", tl.f32[2, 3, 19, 21])
-    function = g.function({"y": g.conv2d(x, g.constant(weights, name="w"), pad=(2, 1), groups=3)})
+    function = g.function({"y": g.conv2d(x, g.constant(weights, name="w"), pad=(size[0] // 2, size[1] // 2), groups=3)})
     net = compile(function, target=tl.Target(target))
     assert ("w_rows_in_registers" in str(net.ir)) == is_in_registers
     image = RNG.standard_normal((2, 3, 19, 21), np.float32)
