@@ -63,12 +63,18 @@ def _sees_no_padding(window: Window, first: int, lanes: int) -> bool:
     return 1 < step <= _MOST_APART and 0 <= begin and end < window.inputs[-1]
 
 
-def _blocks(window: Window, full: int, lanes: int, permutes: bool) -> tuple[list[int], list[int]]:
-    """Of so many blocks of columns those that padding may be near, and the others."""
+def _blocks(window: Window, lanes: int, permutes: bool) -> tuple[list[int], list[int], int]:
+    """The blocks of columns that padding may be near, the others, and how many columns are left.
+
+    These are less than none where the last block has some of the one before.
+    """
+    full, rest = divmod(window.places[-1], lanes)
+    if permutes and full and rest and window.taps > _FEW_TAPS:
+        full, rest = full + 1, rest - lanes
     inside = [] if permutes else [q for q in range(full) if _sees_no_padding(window, q * lanes, lanes)]
     # One loop goes over the first and the last, or over all.
     inside = inside if full - len(inside) <= 2 else []
-    return [q for q in range(full) if q not in inside], inside
+    return [q for q in range(full) if q not in inside], inside, rest
 
 
 def by_registers(
@@ -82,12 +88,9 @@ def by_registers(
     (height, width), (rows, columns), (above, left) = window.inputs, window.places, window.before
     (down, across), (row_step, step), row_gap = window.size, window.strides, window.dilations[0]
     high, lanes = _together(rows), _lanes(columns, permutes)
-    bands, full, rest = -(-rows // high), columns // lanes, columns % lanes
-    is_one_loop = permutes and full > 0 and down * across > _FEW_TAPS
-    full, rest = (-(-columns // lanes), 0) if is_one_loop else (full, rest)
-    held, under = _held(window, lanes), (high - 1) * row_step + (down - 1) * row_gap + 1
+    bands, held, under = -(-rows // high), _held(window, lanes), (high - 1) * row_step + (down - 1) * row_gap + 1
     load, pick, look = _taking(window, kind, high, lanes)
-    edges, inside = _blocks(window, full, lanes, permutes)
+    edges, inside, rest = _blocks(window, lanes, permutes)
     between = edges[-1] - edges[0] if len(edges) == 2 else 1
 
     @tl.inline
@@ -125,13 +128,13 @@ def by_registers(
                 i = piece % bands * high
                 if tl.static(len(edges) > 0):
                     for q in range(tl.static(edges[0]), tl.static(edges[-1] + 1), between):
-                        first = min(q * lanes, columns - lanes) if tl.static(is_one_loop) else q * lanes
+                        first = min(q * lanes, columns - lanes) if tl.static(rest < 0) else q * lanes
                         some(images, factors, bias, results, t, i, first, lanes, tl.static(False))
                 if tl.static(len(inside) > 0):
                     for q in range(tl.static(inside[0]), tl.static(inside[-1] + 1)):
                         some(images, factors, bias, results, t, i, q * lanes, lanes, tl.static(True))
                 if tl.static(rest > 0):
-                    some(images, factors, bias, results, t, i, full * lanes, rest, tl.static(False))
+                    some(images, factors, bias, results, t, i, columns - rest, rest, tl.static(False))
 
     return sweep
 

@@ -15,7 +15,7 @@ from tirlite.kernels.operators.shapes import Extent, extents, is_same
 from tirlite.kernels.operators.window import Window
 
 _FEW = 32  # elements: fewer do not fill vectors
-_HELD = 1 << 19  # bytes of parts, about
+_HELD = 1 << 17  # bytes of parts, about
 _TOGETHER = (8, 4)  # elements of a row with fewer than twice as many
 _ROWS = 64  # of products, at least, which share what is read of the image
 
