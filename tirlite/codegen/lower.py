@@ -153,7 +153,7 @@ def _told(func: PrimFunc, name: str, size_name: str, workspace: Workspace, line:
         keeps_scalars=module.keeps_scalars,
         needs_pool=module.tasks > 0,
         polls=module.polls,
-        heap=heap_need(func, own.storages),
+        heap=heap_need(func, own.storages, bounded=module.exported),
     )
 
 

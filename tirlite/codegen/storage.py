@@ -77,8 +77,11 @@ class HeapNeed:
     unbounded: tuple[str, ...]
 
 
-def heap_need(func: PrimFunc, storages: Mapping[Function, Storage]) -> HeapNeed:
-    """The need of `func`; `storages` are those of the functions of which code was made."""
+def heap_need(func: PrimFunc, storages: Mapping[Function, Storage], *, bounded: bool = False) -> HeapNeed:
+    """The need of `func`; `storages` are those of the functions of which code was made.
+
+    Where it is `bounded`, a buffer whose bytes have a bound that no call exceeds needs that.
+    """
     needs: dict[Function, int] = {}
     unbounded: dict[str, None] = {}
     for each in (*callees(func), func):
@@ -86,14 +89,29 @@ def heap_need(func: PrimFunc, storages: Mapping[Function, Storage]) -> HeapNeed:
             continue
         storage = storages[each]
         own = 0
-        for buffer in storage.of("heap"):
-            if buffer in storage.sizes:
-                # Rounded up, with a line more, and a line to begin at a multiple of one.
-                own += padded_bytes(storage.sizes[buffer], storage.line) + 2 * storage.line
-            else:
+        heap = storage.of("heap")
+        most = _most_bytes(each, heap) if bounded else {}
+        for buffer in heap:
+            size = storage.sizes.get(buffer, most.get(buffer))
+            if size is None or size > LARGEST_BYTES:
                 unbounded.setdefault(buffer.name)
+            else:
+                # Rounded up, with a line more, and a line to begin at a multiple of one.
+                own += padded_bytes(size, storage.line) + 2 * storage.line
         needs[each] = own + max((needs.get(call.callee, 0) for call in calls_in(each.body)), default=0)
     return HeapNeed(needs[func], tuple(unbounded))
+
+
+def _most_bytes(func: Function, buffers: Iterable[Buffer]) -> dict[Buffer, int]:
+    """What buffers of a function never exceed, for those of which that is known."""
+    from tirlite.analysis.facts import Facts
+    from tirlite.analysis.most_bytes import MostBytes
+    from tirlite.sizes import upper_bound
+
+    assert isinstance(func, PrimFunc)
+    most = MostBytes(Facts(func))
+    sizes = {buffer: size for buffer in buffers if (size := most.of(buffer)) is not None}
+    return {buffer: found for buffer, size in sizes.items() if (found := upper_bound(size)) is not None}
 
 
 def stack_shares(func: PrimFunc) -> Mapping[Function, int]:

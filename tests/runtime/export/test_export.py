@@ -250,3 +250,34 @@ def test_each_worker_has_a_part_of_the_arena_in_the_place_of_a_heap(tmp_path: Pa
     assert set(asked) == {3}
     end = there + size - keeping.ctypes.data
     assert (keeping[end:] == 0xA5).all()
+
+
+@pytest.mark.skipif(COMPILER is None, reason="there is no C compiler")
+def test_what_a_callee_takes_is_in_the_arena_where_it_has_a_bound(tmp_path: Path) -> None:
+    @tl.kernel
+    def turned(x: tl.f32[4, n], y: tl.f32[4, n]):
+        for row in tl.parallel(4):
+            line = tl.alloc(tl.f32[min(n, 3000)])
+            for i in range(min(n, 3000)):
+                line[i] = x[row, i]
+            for i in range(min(n, 3000)):
+                y[row, i] = line[min(n, 3000) - 1 - i]
+
+    @tl.kernel(schedule=None)
+    def twice(x: tl.f32[4, n], y: tl.f32[4, n], z: tl.f32[4, n]):
+        tl.call(turned, x, y)
+        tl.call(turned, y, z)
+
+    twice.export(tmp_path)
+    library = linked(tmp_path, "twice")
+    library.twice_arena_bytes.restype = ctypes.c_int64
+    for extent in (10, 4000):
+        size = library.twice_arena_bytes(ctypes.c_int64(extent))
+        assert size >= 3000 * 4
+        keeping, there = arena(size + 64)
+        keeping[:] = 0xA5
+        x, (y, z) = np.arange(4 * extent, dtype=np.float32).reshape(4, extent), np.zeros((2, 4, extent), np.float32)
+        addresses = [ctypes.c_void_p(each.ctypes.data) for each in (x, y, z)]
+        assert library.twice(None, *addresses, ctypes.c_int64(extent), ctypes.c_void_p(there)) == 0
+        assert np.array_equal(z[:, :3000], x[:, :3000])
+        assert (keeping[there + size - keeping.ctypes.data :] == 0xA5).all()
