@@ -64,6 +64,7 @@ def test_of_a_known_number_of_rows_none_is_left_over_if_that_can_be(rows: int, s
         ("y[j] += x[i, j]", "range(n)", "range(k[i])"),  # of lengths of their own
         ("few[j] += x[i, j]", "tl.reduce(n)", "range(20)"),  # blocks of iterations have copies
         ("y[j] += x[i, j]", "range(3)", "range(m)"),  # too few
+        ("few[j] += x[i, j]", "range(n)", "range(16)"),  # that stay in registers
         ("pass", "range(n)", "range(m)"),
     ],
 )

@@ -23,8 +23,8 @@ from tirlite.ir.walk import statements, walk
 from tirlite.record import replace
 from tirlite.rewrite.lanes import NotVector, held, is_at, is_same_element, last_whole, may_fault
 
-# Rows of fewer elements than this are known to take too little.
-_SHORTEST = 16
+# Rows of fewer elements are known to take too little: LLVM writes them out, and keeps them in registers throughout.
+_SHORTEST = 17
 
 
 class Jam:
