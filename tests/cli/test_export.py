@@ -40,7 +40,24 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path, capsys: pytest.Ca
     assert f"cannot write `{tmp_path / 'k.py'}`: File exists" in capsys.readouterr().err
 
 
-def test_what_is_for_models_is_refused_with_a_kernel(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("given", ["--bind n=4", "--facts n<=4"])
+def test_what_is_for_models_is_refused_with_a_kernel(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], given: str
+) -> None:
     (tmp_path / "k.py").write_text(SOURCE)
-    assert main(["export", str(tmp_path / "k.py"), "--out", str(tmp_path / "out"), "--bind", "n=4"]) == 2
-    assert "`--bind n=4`: it is for models, and a kernel is given" in capsys.readouterr().err
+    assert main(["export", str(tmp_path / "k.py"), "--out", str(tmp_path / "out"), *given.split()]) == 2
+    assert f"`{given}`: it is for models, and a kernel is given" in capsys.readouterr().err
+
+
+def test_facts_bound_what_a_network_takes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    onnx = pytest.importorskip("onnx")
+    helper, kind = onnx.helper, onnx.TensorProto.FLOAT
+    x, y = (helper.make_tensor_value_info(name, kind, [1, 3, f"h{name}", f"w{name}"]) for name in "xy")
+    scales = helper.make_tensor("scales", kind, [4], [1, 1, 2, 2])
+    node = helper.make_node("Resize", ["x", "", "scales"], ["y"], mode="linear")
+    made = helper.make_model(helper.make_graph([node], "doubled", [x], [y], [scales]))
+    (tmp_path / "net.onnx").write_bytes(made.SerializeToString())
+    call = ["export", str(tmp_path / "net.onnx"), "--out", str(tmp_path / "out")]
+    assert main(call) == 2
+    assert "give dims a `max`, which bounds it" in capsys.readouterr().err
+    assert main([*call, "--facts", "wx<=640"]) == 0

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tirlite.cli.command_error import input_at_fault
-from tirlite.cli.options import add_constant, bad_option, parsed_constants, parsed_dims
+from tirlite.cli.options import add_constant, add_facts, bad_option, dims_of_model, parsed_constants, parsed_dims
 from tirlite.cli.output_file import CannotWrite
 from tirlite.cli.progress import working
 
@@ -47,6 +47,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--bind", metavar="NAME=N", action="append", default=[], help="fix a dim before the model is read"
     )
+    add_facts(parser)
     add_constant(parser)
     parser.set_defaults(run=run)
 
@@ -59,11 +60,16 @@ def run(arguments: argparse.Namespace) -> int:
             from tirlite.graph import compile, from_onnx  # noqa: A004
 
             bound, constants = parsed_dims(arguments.bind, "--bind"), parsed_constants(arguments.constant)
-            made: Kernel | CompiledGraph = compile(from_onnx(arguments.source, dims=bound, constants=constants))
+            dims = dims_of_model([Path(arguments.source)], bound, arguments.facts)
+            made: Kernel | CompiledGraph = compile(from_onnx(arguments.source, dims=dims, constants=constants))
         else:
             from tirlite.cli.kernel_file import load_kernel
 
-            for option, given in (("--bind", arguments.bind), ("--constant", arguments.constant)):
+            for option, given in (
+                ("--bind", arguments.bind),
+                ("--facts", arguments.facts),
+                ("--constant", arguments.constant),
+            ):
                 if given:
                     raise bad_option(f"{option} {given[0]}", "it is for models, and a kernel is given")
             made = load_kernel(arguments.source)

@@ -95,6 +95,7 @@ _FORMS = {
     "--dim": "--dim NAME=NUMBER gives a dim of the model a value",
     "--bind": "--bind NAME=NUMBER makes a dim of the model a number",
     "--input": "--input NAME=FILE.npy gives an input of the model an array",
+    "--facts": "--facts F tells what is known of the dims of a model",
     "--constant": "--constant NAME=NUMBER or NAME=FILE.npy makes an input of the model a constant",
 }
 

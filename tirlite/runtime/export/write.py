@@ -306,7 +306,7 @@ def demand_options(name: object, machine: str, weights: object, *, are_some: boo
 
 def _demand_exportable(kernel: str, lowered: Lowered) -> None:
     if lowered.heap.unbounded:
-        advice = "give it extents that are known from the arguments, or allocate it in the kernel that is exported"
+        advice = "give dims a `max`, which bounds it, or allocate it in the kernel that is exported"
         why = f"the bytes of `{lowered.heap.unbounded[0]}` are known only as it runs"
         raise NotExportable(kernel, why, advice).error()
     if lowered.addresses:
