@@ -260,3 +260,22 @@ def test_what_is_done_last_is_done_beside_one_part_or_several_and_may_fail(monke
             made = beside.finished(given)
         assert done.wait(10)
         assert len(made.objects) == len(given)
+
+
+def test_a_module_is_closed_where_its_compilation_is_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+
+    def interrupted(module: object, *_: object, **__: object) -> None:
+        seen.append(module)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tirlite.codegen.llvm.machine._optimise", interrupted)
+
+    @tl.kernel
+    def doubled(x: tl.f32[8]):
+        for i in range(8):
+            x[i] = 2 * x[i]
+
+    with pytest.raises(KeyboardInterrupt):
+        doubled(np.ones(8, np.float32))
+    assert [module.closed for module in seen] == [True]

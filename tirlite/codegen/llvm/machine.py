@@ -100,13 +100,15 @@ def compiled(part: Part, machine: TargetMachine, effort: Effort, *, locked: bool
 
     seconds: Seconds = {}
     start = perf_counter()
-    module = _parsed(part.text, machine, binding.create_context())
-    start = _lap(seconds, "llvm parse", start)
-    _optimise(module, machine, effort, joins_scalars=part.joins_scalars, locked=locked)
-    start = _lap(seconds, "llvm optimise", start)
-    with ADDRESSES.worked_over(are=bool(part.extent.by_elements) and not part.is_unit):
-        data = emit_object(machine, module, locked=locked)
-    _lap(seconds, "llvm emit", start)
+    # Closed here, whatever ends this: of a module and its context that a traceback holds, as that of Ctrl-C, the
+    # collector may free either first, and a module that outlives its context ends the process.
+    with _parsed(part.text, machine, binding.create_context()) as module:
+        start = _lap(seconds, "llvm parse", start)
+        _optimise(module, machine, effort, joins_scalars=part.joins_scalars, locked=locked)
+        start = _lap(seconds, "llvm optimise", start)
+        with ADDRESSES.worked_over(are=bool(part.extent.by_elements) and not part.is_unit):
+            data = emit_object(machine, module, locked=locked)
+        _lap(seconds, "llvm emit", start)
     return data, seconds
 
 
@@ -285,16 +287,21 @@ def _parsed(text: str, machine: TargetMachine, context: ContextRef | None = None
     """A module of LLVM, which is sure to be well formed."""
     from llvmlite import binding
 
+    module = None
     try:
         module = binding.parse_assembly(text, context)
         # LLVM's passes end the process over what this finds. It takes a hundredth of their time.
         module.verify()
-    except RuntimeError as error:
+        module.triple = machine.triple
+        module.data_layout = str(machine.target_data)
+    except BaseException as error:
+        if module is not None:
+            module.close()
+        if not isinstance(error, RuntimeError):
+            raise
         from tirlite.codegen.refused import BadModule
 
         raise BadModule(str(error).strip()).error() from None
-    module.triple = machine.triple
-    module.data_layout = str(machine.target_data)
     return module
 
 
