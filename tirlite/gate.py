@@ -51,9 +51,10 @@ class Gate:
             yield
         finally:
             with self._changed:
-                self._depths[me] -= 1
-                if not self._depths[me]:
-                    del self._depths[me]
+                # Ctrl-C may have ended `outside` before it put the depth back.
+                depth = self._depths.pop(me, 1) - 1
+                if depth:
+                    self._depths[me] = depth
                 if claim is not None:
                     times = self._claims.pop(claim)[1] - 1
                     if times:

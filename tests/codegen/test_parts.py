@@ -279,3 +279,14 @@ def test_a_module_is_closed_where_its_compilation_is_interrupted(monkeypatch: py
     with pytest.raises(KeyboardInterrupt):
         doubled(np.ones(8, np.float32))
     assert [module.closed for module in seen] == [True]
+
+
+def test_an_interrupt_goes_through_that_comes_as_a_thread_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(thread: threading.Thread) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tirlite.codegen.llvm.side_by_side.processors", lambda: 2)
+    monkeypatch.setattr("tirlite.codegen.llvm.side_by_side.sleep", lambda seconds: None)
+    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    with pytest.raises(KeyboardInterrupt), SideBySide(HOST) as beside:
+        beside.begin(Part("", Extent()))

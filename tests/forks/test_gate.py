@@ -199,3 +199,9 @@ def test_a_call_of_llvm_in_another_thread_ends_before_a_fork() -> None:
 def test_a_child_compiles_whatever_another_thread_was_at(delay: float, *, same: bool, observer: bool) -> None:
     """`PYTHONPATH=tests:. python -m forks.trial` tries 200 moments, in cold processes as well."""
     assert passes(Trial(delay, cold=False, same=same, observer=observer), 0.1)
+
+
+def test_an_interrupt_in_what_is_outside_leaves_the_gate_open() -> None:
+    with GATE.inside(), GATE.inside(), GATE._changed:
+        GATE._out(threading.get_ident())  # as where Ctrl-C comes before the depth is put back
+    assert threading.get_ident() not in GATE._depths

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from sys import getswitchinterval, setswitchinterval
 from threading import Thread
-from time import perf_counter
+from time import perf_counter, sleep
 from typing import TYPE_CHECKING
 
 from tirlite.codegen.llvm.machine import SETTINGS, Compiled, Effort, compiled, effort_of, machine_for, new_machine
@@ -149,7 +149,7 @@ class SideBySide:
         for _ in self._threads:
             self._waiting.put(None)
         for thread in self._threads:
-            thread.join()
+            _join(thread)
         self._threads = []
 
     def _work_beside(self) -> None:
@@ -177,6 +177,15 @@ class SideBySide:
         else:
             effort = effort_of(item)
             self._made[item.text] = compiled(item, machines.of(effort), effort, locked=False)
+
+
+def _join(thread: Thread) -> None:
+    """Waits for a thread to end. It may be about to begin, where Ctrl-C has ended its `start`, or never begin."""
+    for _ in range(1000):
+        with suppress(RuntimeError):
+            thread.join()
+            return
+        sleep(1e-3)
 
 
 def _tried(task: Callable[[], object]) -> None:
