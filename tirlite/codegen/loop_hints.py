@@ -178,9 +178,8 @@ def goes_by_elements(stmt: For) -> bool:
 
 def lane_of(stmt: For, vector_bytes: int) -> float:
     """What an iteration takes of an operation where LLVM makes vectors of a loop; 1 where it makes none."""
-    inside = [*statements(stmt.body)]
     count = _LANES if stmt.values is None else len(stmt.values)
-    if _is_short(stmt) or count < _HALF or not all(map(_is_straight, inside)):
+    if _is_short(stmt) or count < _HALF or not (inside := _straight(stmt)):
         return 1.0
     own = {each.buffer for each in inside if isinstance(each, Allocate) and not each.buffer.shape}
     named = {each.var for each in inside if isinstance(each, Let)}
@@ -195,8 +194,13 @@ def lane_of(stmt: For, vector_bytes: int) -> float:
     return min(1.0, max(1 / count, widest_computed(inside) / vector_bytes))
 
 
-def _is_straight(stmt: Stmt) -> bool:
-    return isinstance(stmt, Store | Let | Allocate | IfThenElse) or (isinstance(stmt, For) and _is_brief(stmt))
+def _straight(stmt: For) -> list[Stmt]:
+    """The statements inside a loop if they are straight code to LLVM, as a few brief loops are; else nothing."""
+    loops = [*islice(statements_of(stmt.body, For), _MOST_INSIDE)]
+    if len(loops) == _MOST_INSIDE or not all(map(_is_brief, loops)):
+        return []
+    inside = [*statements(stmt.body)]
+    return inside if all(isinstance(each, Store | Let | Allocate | IfThenElse | For) for each in inside) else []
 
 
 def _waits(access: Load | Store, stores: Iterable[Store]) -> bool:
@@ -249,9 +253,8 @@ def _lie_apart(stmt: For) -> bool:
     As the elements of small matrices do: LLVM would gather and scatter them, which takes some cycles for each lane.
     Brief loops inside are straight code to it.
     """
-    if abs(stmt.step) != 1 or any(
-        isinstance(each, IfThenElse) or not _is_straight(each) for each in statements(stmt.body)
-    ):
+    inside = _straight(stmt) if abs(stmt.step) == 1 else []
+    if not inside or any(isinstance(each, IfThenElse) for each in inside):
         return False
     apart, saved = dict[str, int](), 0.0
     todo: list[tuple[Node, int]] = [(each, 1) for each in stmt.body.stmts]
