@@ -9,8 +9,12 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+from shutil import which
+
+import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+TOP_LEVEL = {"LICENSE", "README.md", "docs", "kernels", "pyproject.toml", "tests", "tirlite"}
 LONGEST_FILE = 500
 LONGEST_FUNCTION = 60
 EMPTY_NAMES = {"utils", "util", "helpers", "helper", "common", "misc"}
@@ -106,6 +110,13 @@ def test_a_circle_is_found_inside_functions_and_under_type_checking() -> None:
     circle = find_circle(import_graph(trees, {"p"}))
     assert circle is not None
     assert set(circle) == {"p.a", "p.b", "p.c"}
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists() or which("git") is None, reason="a copy without its history")
+def test_the_top_level_holds_what_it_is_to_hold() -> None:
+    kept = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    names = {line.split("/")[0] for line in kept.splitlines()}
+    assert {name for name in names if not name.startswith(".")} == TOP_LEVEL
 
 
 def test_names_say_what_is_inside() -> None:
