@@ -96,6 +96,12 @@ def reads_neighbours(loop: For) -> bool:
     return False
 
 
+def follows_whole(loop: For) -> bool:
+    """Whether a loop goes over what whole groups of iterations have left, as `range(n // 8 * 8, n)`."""
+    start = loop.start.b if isinstance(loop.start, Add) else loop.start
+    return isinstance(start, Mul) and isinstance(start.a, FloorDiv)
+
+
 def skips(loop: For) -> bool:
     """Whether iterations copy elements of a row that lie apart, or what is the least or the largest of a few of them.
 

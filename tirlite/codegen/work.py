@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tirlite.analysis.work import follows_whole
 from tirlite.codegen.expressions import Expressions
 from tirlite.codegen.llvm.text import FunctionText
 from tirlite.codegen.llvm.values import Value, decimal, integer
@@ -262,7 +263,7 @@ class _Estimate:
         if loop.values is not None:
             return Work(float(len(loop.values)))
         if not (self.is_known(loop.start) and self.is_known(loop.stop)):
-            return Work(_SOME / 8 if _follows_whole(loop) else max(1.0, _SOME / abs(loop.step)))
+            return Work(_SOME / 8 if loop.step == 1 and follows_whole(loop) else max(1.0, _SOME / abs(loop.step)))
         if (whole := _block_at(loop)) is not None:
             return Work(whole / loop.step)
         key = (loop.stop, loop.step) if _begins_at_0(loop) else (loop.start, loop.stop, loop.step)
@@ -315,12 +316,6 @@ def _block_at(loop: For) -> int | None:
     if not (isinstance(stop, Min) and isinstance(stop.a, Add) and stop.a.a is start and isinstance(stop.a.b, IntImm)):
         return None
     return stop.a.b.value if stop.a.b.value <= _REST else None
-
-
-def _follows_whole(loop: For) -> bool:
-    """Whether a loop goes over what whole groups of iterations have left."""
-    start = loop.start.b if isinstance(loop.start, Add) else loop.start
-    return isinstance(start, Mul) and isinstance(start.a, FloorDiv) and loop.step == 1
 
 
 def _is_decided_by(loop: For, around: set[Var]) -> bool:

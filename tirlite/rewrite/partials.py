@@ -10,7 +10,7 @@ from tirlite.analysis.dependence import writes
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.reductions import AnyUpdate, PairUpdate, Update, pair_updates
 from tirlite.analysis.regrouping import updates_in
-from tirlite.analysis.work import has_much_to_do, mentions, sums_differences
+from tirlite.analysis.work import follows_whole, has_much_to_do, mentions, sums_differences
 from tirlite.ir.checked import has_check, unmasked
 from tirlite.ir.dtype import i64
 from tirlite.ir.expr import (
@@ -105,13 +105,8 @@ def splitting(facts: Facts, processor: Processor) -> Callable[[For], Stmt | tupl
 
 def _inside_rests(body: SeqStmt) -> set[Var]:
     """The loops inside of those over the few rows that whole groups of rows leave: these take little together."""
-    rows = (loop for loop in statements_of(body, For) if loop.step <= _PER_VECTOR and _follows_whole(loop))
+    rows = (loop for loop in statements_of(body, For) if loop.step <= _PER_VECTOR and follows_whole(loop))
     return {each.var for row in rows for each in statements_of(row.body, For)}
-
-
-def _follows_whole(loop: For) -> bool:
-    start = loop.start.b if isinstance(loop.start, Add) else loop.start
-    return isinstance(start, Mul) and isinstance(start.a, FloorDiv)
 
 
 def _split(loop: For, facts: Facts, processor: Processor) -> Stmt | tuple[Stmt, ...]:
