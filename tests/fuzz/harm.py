@@ -15,14 +15,14 @@ from tirlite.analysis import fusion
 from tirlite.analysis.trials.races import find_race
 from tirlite.ir import PrimFunc
 from tirlite.rewrite.normalize import Normalize
-from tirlite.schedules import distribute, order, reorder, tile
+from tirlite.schedules import order, reorder, tile
 
 
 @contextmanager
 def unproved() -> Iterator[None]:
     """Whoever asks which dependences a loop carries is told that there are none."""
     with ExitStack() as stack:
-        for module in (distribute, order, reorder, tile):
+        for module in (order, reorder, tile):
             stack.enter_context(patch.object(module, "carried", lambda _facts, _loop: iter(())))
         stack.enter_context(patch.object(fusion, "against", lambda _facts, *_loops: iter(())))
         yield

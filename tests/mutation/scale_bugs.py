@@ -15,7 +15,7 @@ from mutation.trial import Plant
 import tirlite as tl
 from tirlite.analysis import access, check_storage
 from tirlite.analysis.storage_check import meetings as storage_meetings
-from tirlite.analysis.storage_check.places import Places
+from tirlite.analysis.storage_check.check import Places
 from tirlite.ir import Builder, Load, Node, PrimFunc, f32
 from tirlite.rewrite import StorageRewrite
 

@@ -4,8 +4,7 @@ import pytest
 from rewrite.before_after import BeforeAfter, ByFacts
 
 from tirlite.analysis.temporaries import temporaries
-from tirlite.schedules.compact import compacted
-from tirlite.schedules.shrink import sunk
+from tirlite.schedules.shrink import compacted, sunk
 
 COMPACT = ByFacts(lambda facts: compacted(temporaries(facts), facts).apply(facts.func))
 PASS = BeforeAfter((COMPACT,))

@@ -1,13 +1,14 @@
-"""Inline writes what is stored in a temporary where it is read."""
+"""Inline writes what is stored in a temporary where it is read, InlineLets what lets name where the names stand."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 from tirlite.analysis.access import Allocation
 from tirlite.analysis.dependence import writes
 from tirlite.analysis.facts import Facts
+from tirlite.ir import Expr, Let
 from tirlite.ir.expr import Buffer, Load, Var
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.node import Node
@@ -16,9 +17,10 @@ from tirlite.ir.stmt import Allocate, For, ForKind, SeqStmt, Stmt, Store
 from tirlite.ir.walk import walk
 from tirlite.record import record
 from tirlite.rewrite.normalize import Normalize
-from tirlite.schedules.handle import BufferName, buffer_named, loops_around
+from tirlite.schedules.handle import BufferName, LoopName, buffer_named, chain_to, loops_around
+from tirlite.schedules.loop_facts import is_steady
 from tirlite.schedules.order import demand_any_order, demand_steady, demand_temporaries
-from tirlite.schedules.step import Step, does_not_fit
+from tirlite.schedules.step import Step, does_not_fit, with_loop
 
 _PLAIN = (ForKind.SERIAL, ForKind.PARALLEL)
 
@@ -106,3 +108,29 @@ def _block(func: PrimFunc, buffer: Buffer) -> SeqStmt:
     """The block that a buffer is allocated in."""
     blocks = (node for node in walk(func.body) if isinstance(node, SeqStmt))
     return next(each for each in blocks if any(isinstance(s, Allocate) and s.buffer is buffer for s in each.stmts))
+
+
+@record
+class InlineLets(Step):
+    """Lets that stand right in the body of a loop, each written in place of its name, but for those that read memory.
+
+    A window's places are often named, as in `u = i + p - 1`; `pack` and `pack_padded` ask which loops an index is of.
+    """
+
+    loop: LoopName
+
+    def rewritten(self, facts: Facts) -> PrimFunc:
+        loop = chain_to(facts.func, self.loop)[-1]
+        made = loop.replaced(body=SeqStmt((*without_lets(loop.body.stmts),)))
+        return with_loop(facts, loop, (made,))
+
+
+def without_lets(stmts: Iterable[Stmt]) -> Iterator[Stmt]:
+    """The statements of a block with the values of its lets in their uses' place."""
+    values: dict[Var, Expr] = {}
+    for stmt in stmts:
+        own = substitute(stmt, values) if values else stmt
+        if isinstance(own, Let) and is_steady(own.value):
+            values[own.var] = own.value
+        else:
+            yield own

@@ -1,10 +1,11 @@
-"""Checks whether a step may change the order in which things happen: the demands that several steps make."""
+"""Checks whether a step may change the order in which things happen, and tells which loops run in order and why."""
 
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from tirlite.analysis.access import Touch
 from tirlite.analysis.dependence import writes
 from tirlite.analysis.facts import Facts
 from tirlite.diag import KernelError, Message
@@ -16,11 +17,12 @@ from tirlite.ir.printing import prints_in
 from tirlite.ir.rewrite import rewrite
 from tirlite.ir.stmt import Allocate, For, ForKind, Stmt, Store
 from tirlite.ir.walk import statements_of, walk
+from tirlite.schedules.handle import loops_around
 from tirlite.schedules.loop_facts import defined_in, is_block_of
 from tirlite.schedules.step import does_not_fit
 
 if TYPE_CHECKING:
-    from tirlite.analysis.access import Allocation, Touch
+    from tirlite.analysis.access import Allocation
     from tirlite.analysis.dependence import Dependence
 
 
@@ -188,3 +190,41 @@ def demand_any_order(step: object, loop: For) -> None:
             f"an index in the loop over `{loop.var.name}` is checked where it stands, so that iterations run in order"
         )
         raise does_not_fit(step, f"{reason}; clamp the index, or promise that it is in bounds by tl.unchecked()")
+
+
+def orders(func: PrimFunc) -> Iterator[str]:
+    """For each loop whose iterations can't run at once, by workers or as lanes, the first reason for that."""
+    facts = Facts(func)
+    for loop, _ in loops_around(func):
+        if loop.kind is ForKind.SERIAL and not _has_vectors(loop) and (reason := _reason(facts, loop)):
+            yield f"in order: the loop over `{loop.var.name}`, as {reason}"
+
+
+def _reason(facts: Facts, loop: For) -> str:
+    from tirlite.analysis.regrouping import updates_in
+
+    if next(prints_in(loop), None) is not None:
+        return "it prints"
+    if has_check(loop):
+        return "an index is checked where it stands"
+    first = next(carried(facts, loop), None)
+    if first is None:
+        return ""
+    sink, source = str(first.sink), str(first.source)
+    updates = updates_in(loop, facts)
+    if isinstance(updates, tuple) and updates:
+        if _goes_along(loop, first.sink):
+            return ""
+        return f"it combines values into {sink} as written: `tl.reduce` says that they may be regrouped"
+    return f"its iterations may meet in {sink}" if sink == source else f"{sink} must come after {source}"
+
+
+def _goes_along(loop: For, touch: Touch) -> bool:
+    """Whether a loop inside goes from element to element: each is combined in order, but many at once."""
+    inside = {each.var for each in statements_of(loop.body, For)}
+    indices = touch.node.indices if isinstance(touch.node, Load | Store) else ()
+    return any(node in inside for index in indices for node in walk(index))
+
+
+def _has_vectors(loop: For) -> bool:
+    return any(getattr(node, "dtype", loop.var.dtype).lanes > 1 for node in walk(loop))

@@ -1,4 +1,4 @@
-"""Reorder changes the order of loops that hold nothing but each other."""
+"""Reorder changes the order of loops that hold nothing but each other; Distribute makes two such nests of one."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from itertools import pairwise
 
 from tirlite.analysis.dependence import Dependence
 from tirlite.analysis.facts import Facts
-from tirlite.ir import For, ForKind, PrimFunc, SeqStmt
+from tirlite.ir import Allocate, For, ForKind, Let, PrimFunc, SeqStmt, Stmt, View, statements
 from tirlite.record import record
 from tirlite.schedules.handle import LoopName, chain_to
 from tirlite.schedules.loop_facts import is_steady, mentions
 from tirlite.schedules.order import breaks_order, carried, demand_any_order, moved_out
-from tirlite.schedules.step import Step, does_not_fit, with_loop
+from tirlite.schedules.step import Step, demand_plain, does_not_fit, named, with_loop
 
 
 @record
@@ -68,3 +68,55 @@ def _is_turned(dependence: Dependence, order: list[For]) -> bool:
         return False
     # Loops around the one that carries it are in one iteration.
     return bool(apart) and steps[apart[0]].direction != "<"
+
+
+@record
+class Distribute(Step):
+    """What stands before `loop`, in the innermost of the loops around it up to `out_of`, in a nest of its own.
+
+    With `behind` it is what stands up to the loop, and that too.
+
+    The first nest has the loops `i.before`; those of the second one keep their names. Refused where what comes to run
+    later must run before, and where what stands before the loop declares what it uses.
+    """
+
+    loop: LoopName
+    out_of: LoopName
+    behind: bool = False
+
+    def rewritten(self, facts: Facts) -> PrimFunc:
+        chain = chain_to(facts.func, self.loop)
+        outermost = chain_to(facts.func, self.out_of)
+        loop, nest = chain[-1], [*chain[len(outermost) - 1 : -1]]
+        if not nest or chain[: len(outermost)] != outermost:
+            raise does_not_fit(self, "the first loop does not stand inside of the other one")
+        for outer, inner in pairwise(nest):
+            if outer.body.stmts != (inner,):
+                raise does_not_fit(self, f"the loop over `{outer.var.name}` has more in it than `{inner.var.name}`")
+        stmts = nest[-1].body.stmts
+        if loop not in stmts:
+            raise does_not_fit(self, f"`{loop.var.name}` stands in a branch")
+        cut = stmts.index(loop) + self.behind
+        before, after = stmts[:cut], stmts[cut:]
+        if not (before and after):
+            return facts.func
+        for each in nest:
+            demand_plain(self, each)
+        demand_any_order(self, nest[0])
+        if any(isinstance(stmt, Allocate | Let | View) for stmt in before):
+            raise does_not_fit(self, "what stands before the loop declares names")
+        first = {each for stmt in before for each in statements(stmt)}
+        then = {each for stmt in after for each in statements(stmt)}
+        for found in (dependence for around in nest for dependence in carried(facts, around)):
+            if found.source.stmt in then and found.sink.stmt in first:
+                raise breaks_order(self, found)
+        return with_loop(facts, nest[0], (*_nest(nest, before, ".before"), *_nest(nest, after, "")))
+
+
+def _nest(loops: list[For], stmts: tuple[Stmt, ...], suffix: str) -> tuple[Stmt, ...]:
+    """The statements inside of these loops, whose variables are new, by other names."""
+    body = SeqStmt(stmts)
+    for loop in reversed(loops):
+        made = loop.replaced(body=body)
+        body = SeqStmt((named(made, suffix) if suffix else made,))
+    return body.stmts

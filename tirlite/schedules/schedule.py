@@ -27,13 +27,9 @@ if TYPE_CHECKING:
         annotate,
         cache_write,
         compute_at,
-        delinearise,
-        distribute,
         dots,
         expand,
-        fuse,
         inline,
-        inline_lets,
         join,
         pack,
         pack_padded,
@@ -44,7 +40,6 @@ if TYPE_CHECKING:
         rfactor,
         scan,
         shrink,
-        skew,
         specialize,
         split,
         store_at,
@@ -56,9 +51,8 @@ if TYPE_CHECKING:
 else:  # a schedule takes few of the steps that there are
     simplify = LateModule("tirlite.rewrite.simplify.simplify")
     _steps = """
-        annotate cache_write compute_at delinearise distribute dots expand fuse inline inline_lets join pack pack_padded
-        peel precompute reorder rescale rfactor scan shrink skew specialize split store_at tensorize tile unroll_jam
-        vectorize
+        annotate cache_write compute_at dots expand inline join pack pack_padded peel precompute reorder rescale
+        rfactor scan shrink specialize split store_at tensorize tile unroll_jam vectorize
     """
     globals().update({each: LateModule(f"tirlite.schedules.{each}") for each in _steps.split()})
 
@@ -170,7 +164,7 @@ class Schedule:
 
     def fuse(self, outer: LoopName, inner: LoopName) -> None:
         """Makes one loop, `i.j`, of two that are one inside of the other."""
-        self.apply(fuse.Fuse(outer, inner))
+        self.apply(split.Fuse(outer, inner))
 
     def join(self, *loops: LoopName, behind: int | tuple[int, ...] = 0) -> None:
         """Makes one loop of several in a row, of which the others run so many iterations behind the first."""
@@ -178,7 +172,7 @@ class Schedule:
 
     def skew(self, loop: LoopName, *, along: LoopName, by: int = 1) -> None:
         """Has a loop run ahead by so much for each iteration of one around it, so that both can be tiled."""
-        self.apply(skew.Skew(loop, along, by))
+        self.apply(tile.Skew(loop, along, by))
 
     def tile(self, sizes: Mapping[LoopName, int]) -> None:
         """Has loops that hold nothing but each other go by blocks of these sizes."""
@@ -193,7 +187,7 @@ class Schedule:
 
         With `behind` the loop goes with it, and what stands behind it stays.
         """
-        self.apply(distribute.Distribute(loop, out_of, behind))
+        self.apply(reorder.Distribute(loop, out_of, behind))
 
     def compute_at(self, loop: LoopName, *, at: LoopName) -> None:
         """Puts the nest of a loop, which fills temporaries, into the loop that reads them: what an iteration needs."""
@@ -221,7 +215,7 @@ class Schedule:
 
     def inline_lets(self, loop: LoopName) -> None:
         """Writes what lets in the body of a loop name where their names stand, but for what reads memory."""
-        self.apply(inline_lets.InlineLets(loop))
+        self.apply(inline.InlineLets(loop))
 
     def pack(
         self,
@@ -293,7 +287,7 @@ class Schedule:
 
     def delinearise(self, loop: LoopName, by: int) -> None:
         """Makes two loops of one that goes over several axes at once: rows of so many, and what is in a row."""
-        self.apply(delinearise.Delinearise(loop, by))
+        self.apply(split.Delinearise(loop, by))
 
     def annotate(self, loop: LoopName, text: str) -> None:
         """Puts a remark around a loop."""

@@ -1,4 +1,4 @@
-"""Split makes two loops of one: the outer goes by blocks, the inner through one."""
+"""Split and Delinearise make two loops of one, by blocks and through one; Fuse makes one loop of two."""
 
 from __future__ import annotations
 
@@ -7,14 +7,17 @@ from collections.abc import Iterator
 from tirlite.analysis.dependence import writes
 from tirlite.analysis.facts import Facts
 from tirlite.ir.dtype import i64
-from tirlite.ir.expr import GE, LT, Add, Expr, IntImm, Min, Sub, Var, const
+from tirlite.ir.expr import GE, LT, Add, Expr, FloorDiv, FloorMod, IntImm, Min, Mul, Sub, Var, const
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.rewrite import substitute
 from tirlite.ir.stmt import For, ForKind, IfThenElse, Let, SeqStmt, Stmt
+from tirlite.ir.walk import statements_of
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
+from tirlite.rewrite.divide_loops import divided, is_whole
 from tirlite.rewrite.lanes import last_whole
-from tirlite.schedules.handle import LoopName, loop_named
+from tirlite.schedules.handle import LoopName, chain_to, loop_named
+from tirlite.schedules.loop_facts import is_block_of, is_steady, mentions
 from tirlite.schedules.order import demand_any_order, demand_independent
 from tirlite.schedules.step import Step, demand_plain, does_not_fit, named, with_loop
 
@@ -98,3 +101,87 @@ class Split(Step):
             for touch in touches if any(map(writes, touches)) else ():
                 if not writes(touch):
                     raise does_not_fit(self, f"{touch} is read and written by an iteration, which may be done twice")
+
+
+# No loop of such steps comes to an end where a number of iterations and one of them together wrap around.
+_SHORT = 1 << 16
+
+
+@record
+class Fuse(Step):
+    """`i.j`, with an iteration for each one of `j` in each one of `i`, in their order.
+
+    `j` is all there is in `i`, its bounds do not depend on `i`, both ascend, and both are parallel or neither is. Their
+    variables keep their values, as lets. It never changes results.
+    """
+
+    outer: LoopName
+    inner: LoopName
+
+    def rewritten(self, facts: Facts) -> PrimFunc:
+        inner_chain = chain_to(facts.func, self.inner)
+        outer, inner = chain_to(facts.func, self.outer)[-1], inner_chain[-1]
+        if len(inner_chain) < 2 or inner_chain[-2] is not outer or outer.body.stmts != (inner,):
+            raise does_not_fit(self, f"`{inner.var.name}` is not all there is in `{outer.var.name}`")
+        if outer.kind is not inner.kind or outer.kind not in (ForKind.SERIAL, ForKind.PARALLEL):
+            raise does_not_fit(self, "both loops are a `range`, or both are parallel")
+        bounds = (outer.start, outer.stop, inner.start, inner.stop)
+        if not all(map(is_steady, bounds)) or any(mentions(bound, (outer.var,)) for bound in bounds):
+            raise does_not_fit(self, f"the bounds of the loop over `{inner.var.name}` are decided inside")
+        for loop in (outer, inner):
+            demand_plain(self, loop, by_blocks=True)
+        rounds, turns = _rounds(facts, outer), _rounds(facts, inner)
+        number = Var(f"{outer.var.name}.{inner.var.name}")
+        is_once = isinstance(turns, IntImm) and turns.value == 1
+        places = (number, const(0, i64)) if is_once else (FloorDiv(number, turns), FloorMod(number, turns))
+        lets = [
+            Let(each.var, _value(each, at), span=each.span) for each, at in zip((outer, inner), places, strict=True)
+        ]
+        body = SeqStmt((*lets, *inner.body.stmts))
+        stop = folded(Mul(rounds, turns))
+        return with_loop(facts, outer, (For(number, const(0, i64), stop, body, outer.kind, span=outer.span),))
+
+
+def _rounds(facts: Facts, loop: For) -> Expr:
+    """How often a loop runs."""
+    if any(is_block_of(loop, each) and loop.step >= each.step for each in statements_of(facts.func.body, For)):
+        return const(1, i64)
+    count = loop.count
+    if loop.step == 1:
+        return count
+    if isinstance(count, IntImm):
+        return const(-(-count.value // loop.step), i64)
+    whole = const(loop.step, i64)
+    if loop.step <= _SHORT:
+        return FloorDiv(Add(count, const(loop.step - 1, i64)), whole)
+    rest = FloorDiv(Add(FloorMod(count, whole), const(loop.step - 1, i64)), whole)
+    return Add(FloorDiv(count, whole), rest)
+
+
+def _value(loop: For, number: Expr) -> Expr:
+    """The variable of a loop in an iteration."""
+    return folded(Add(loop.start, folded(Mul(number, const(loop.step, i64)))))
+
+
+@record
+class Delinearise(Step):
+    """`for i in range(n * 64)` as `i.outer` over rows of 64, and `i.inner` through one.
+
+    `i // 64` becomes `i.outer`, and `i % 64` becomes `i.inner`: indices that were quotients and remainders become those
+    of axes. It never changes results. `DivideLoops` does so wherever that pays. Refused where the rows are not proved
+    to be whole.
+    """
+
+    loop: LoopName
+    by: int
+
+    def rewritten(self, facts: Facts) -> PrimFunc:
+        loop = loop_named(facts.func, self.loop)
+        demand_plain(self, loop)
+        if self.by < 1 or loop.kind not in (ForKind.SERIAL, ForKind.PARALLEL, ForKind.REDUCE):
+            raise does_not_fit(self, "rows are of one iteration or more, of a loop that is run one by one")
+        if not (isinstance(loop.start, IntImm) and loop.start.value == 0):
+            raise does_not_fit(self, f"the loop over `{loop.var.name}` does not begin at 0")
+        if not is_whole(loop, self.by, facts):
+            raise does_not_fit(self, f"the loop over `{loop.var.name}` is not proved to have whole rows of {self.by}")
+        return with_loop(facts, loop, (divided(loop, self.by),))

@@ -10,10 +10,9 @@ from tirlite.ir.expr import Expr, FloorMod, IntImm, Load, const
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.stmt import For, ForKind, IfThenElse, Store
 from tirlite.record import record, replace
-from tirlite.rewrite.access_rewrite import Accesses, Reindex
-from tirlite.schedules.compact import MUCH
 from tirlite.schedules.handle import BufferName, LoopName, buffer_named, loop_named
 from tirlite.schedules.order import demand_temporaries
+from tirlite.schedules.shrink import MUCH, Accesses, Reindex
 from tirlite.schedules.step import Step, does_not_fit
 from tirlite.schedules.windows import window
 

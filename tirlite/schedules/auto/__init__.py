@@ -184,7 +184,7 @@ def schedule_of(func: PrimFunc, given: object, target: Target) -> Schedule:
     if given is None or isinstance(given, tuple):
         return Schedule(func, given or ())
     from tirlite.rewrite.threads import InjectVirtualThreads, SplitThreads
-    from tirlite.schedules.auto.orders import orders
+    from tirlite.schedules.order import orders
 
     facts, steps = Facts(Normalize()(func)), list[Pass]()
     first = (TightenLoops(), FindReductions(integers=True), UnmarkLoops(), InjectVirtualThreads(), SplitThreads())

@@ -14,10 +14,9 @@ from tirlite.analysis.work import mentions, moved_by
 from tirlite.ir import Allocate, Buffer, For, Load, Store, Var, statements_of, walk
 from tirlite.schedules.auto.candidates import is_down_columns
 from tirlite.schedules.auto.trace import Trace
-from tirlite.schedules.distribute import Distribute
 from tirlite.schedules.expand import Expand
 from tirlite.schedules.handle import loops_around
-from tirlite.schedules.reorder import Reorder
+from tirlite.schedules.reorder import Distribute, Reorder
 from tirlite.schedules.specialize import Specialize
 
 # So many columns go together: the more, the longer what lies in a row. Several workers are to find a block each.

@@ -16,7 +16,7 @@ from tirlite.record import record
 from tirlite.schedules.auto.tiling import WIDE_ROWS, Tiling, count_of, is_known
 from tirlite.schedules.dots import are_groups, operands, types_of
 from tirlite.schedules.handle import loops_around
-from tirlite.schedules.inline_lets import without_lets
+from tirlite.schedules.inline import without_lets
 from tirlite.schedules.loop_facts import is_dense
 
 _KINDS = (ForKind.SERIAL, ForKind.PARALLEL, ForKind.REDUCE)

@@ -23,14 +23,13 @@ from tirlite.schedules.auto.tiling import TILES_OF_BLOCK, Tiling, count_of, is_k
 from tirlite.schedules.auto.trace import Trace
 from tirlite.schedules.cache_write import CacheWrite
 from tirlite.schedules.dots import Dots, are_groups, moves_along
-from tirlite.schedules.fuse import Fuse
 from tirlite.schedules.handle import LoopHandle, LoopName, loops_around
-from tirlite.schedules.inline_lets import InlineLets
+from tirlite.schedules.inline import InlineLets
 from tirlite.schedules.loop_facts import is_dense, mentions
 from tirlite.schedules.pack import Pack
 from tirlite.schedules.reorder import Reorder
 from tirlite.schedules.specialize import Specialize
-from tirlite.schedules.split import Split
+from tirlite.schedules.split import Fuse, Split
 from tirlite.schedules.unroll_jam import UnrollJam
 from tirlite.schedules.vectorize import Vectorize
 
@@ -63,7 +62,7 @@ def steps(nest: Contraction, facts: Facts, tiling: Tiling) -> Iterator[Pass]:
     if nest.has_lets:
         yield InlineLets(named(nest.loops[-1].var.name))
     if nest.cut is not None:
-        from tirlite.schedules.distribute import Distribute
+        from tirlite.schedules.reorder import Distribute
 
         yield Distribute(named(nest.cut.var.name), named(nest.loops[0].var.name))
     if least:

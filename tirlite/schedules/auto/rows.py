@@ -21,10 +21,10 @@ from tirlite.schedules.auto.contraction import contractions
 from tirlite.schedules.auto.contraction_steps import MASKED_BYTES, steps
 from tirlite.schedules.auto.tiling import Tiling
 from tirlite.schedules.auto.trace import Trace
-from tirlite.schedules.distribute import Distribute
 from tirlite.schedules.expand import Expand
 from tirlite.schedules.handle import LoopName, loops_around
 from tirlite.schedules.precompute import Precompute
+from tirlite.schedules.reorder import Distribute
 from tirlite.schedules.specialize import Specialize
 from tirlite.schedules.vectorize import Vectorize
 

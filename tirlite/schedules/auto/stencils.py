@@ -16,9 +16,8 @@ from tirlite.schedules.annotate import Parallel
 from tirlite.schedules.auto.candidates import is_iterated
 from tirlite.schedules.auto.trace import Trace
 from tirlite.schedules.join import Join
-from tirlite.schedules.skew import Skew
 from tirlite.schedules.specialize import Specialize
-from tirlite.schedules.tile import Tile
+from tirlite.schedules.tile import Skew, Tile
 from tirlite.target import Target
 
 # A nest runs so many rows behind the one before, and is ahead by so many for each step of time, at most.
