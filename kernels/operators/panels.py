@@ -31,11 +31,14 @@ _WEIGHTS = 4608
 def product(
     A: TensorType, W: TensorType, C: TensorType | None, Y: TensorType, *, alpha: float = 1.0, beta: float = 1.0
 ) -> PrimFunc:
-    """y = alpha * a @ b + beta * c, where w has the columns of the matrix b by panels."""
-    (blocks, terms, size), rows, kind = extents(W), count_of(extents(A)[:-1]), computed_in(A.dtype)
-    shape_c = (1, 1, *(extents(C) if C else ()))[-2:]
+    """y = alpha * a @ b + beta * c, where w has the columns of the matrix b by panels.
+
+    The last panel may have more columns than there are.
+    """
+    (_, terms, size), rows, kind = extents(W), count_of(extents(A)[:-1]), computed_in(A.dtype)
+    columns, shape_c = extents(Y)[-1], (1, 1, *(extents(C) if C else ()))[-2:]
     has_rows, has_columns = (int(not is_one(extent)) for extent in shape_c)
-    of_columns = (blocks, size) if has_columns else (1, 1)
+    whole, rest = divmod(columns, size)
 
     @tl.inline
     def first(t):
@@ -46,32 +49,45 @@ def product(
         return t
 
     @tl.inline
-    def store(y, u, i, j, total, c):
-        value = total * alpha if tl.static(alpha != 1) else total
-        if tl.static(C is None):
-            y[i, u, j] = y.dtype(value)
-        else:
-            term = kind(c[i * has_rows, u * has_columns, j * has_columns])
-            y[i, u, j] = y.dtype(value + (term * beta if tl.static(beta != 1) else term))
+    def last(t):
+        return whole
 
-    multiply = multiplication(A.dtype, (blocks, rows, terms, size), store, first, own)
+    def multiplied(panel: Inline, count: int, width: int) -> Inline:
+        """The columns, as many of each, of so many panels."""
+
+        @tl.inline
+        def store(y, u, i, j, total, c):
+            value = total * alpha if tl.static(alpha != 1) else total
+            if tl.static(C is None):
+                y[i, panel(u) * size + j] = y.dtype(value)
+            else:
+                term = kind(c[i * has_rows, (panel(u) * size + j) * has_columns])
+                y[i, panel(u) * size + j] = y.dtype(value + (term * beta if tl.static(beta != 1) else term))
+
+        return multiplication(A.dtype, (count, rows, terms, width), store, first, panel)
+
+    of_whole, of_rest = multiplied(own, whole, size), multiplied(last, 1, rest)
+
+    @tl.inline
+    def multiply(a, w, y, c):
+        lefts = tl.view(a, a.dtype[1, rows, terms])
+        results = tl.view(y, y.dtype[rows, columns])
+        of_whole(lefts, w, results, c)
+        if tl.static(rest):
+            of_rest(lefts, w, results, c)
 
     if C is None:
 
         @tl.kernel
         def product(a: A, w: W, y: tl.out[Y]):
-            lefts = tl.view(a, a.dtype[1, rows, terms])
-            results = tl.view(y, y.dtype[rows, blocks, size])
-            multiply(lefts, w, results, results)
+            multiply(a, w, y, y)
 
     else:
 
         @tl.kernel
         def product(a: A, w: W, c: C, y: tl.out[Y]):
-            lefts = tl.view(a, a.dtype[1, rows, terms])
-            results = tl.view(y, y.dtype[rows, blocks, size])
-            bias = tl.view(c, c.dtype[shape_c[0], of_columns[0], of_columns[1]])
-            multiply(lefts, w, results, bias)
+            bias = tl.view(c, c.dtype[shape_c[0], shape_c[1]])
+            multiply(a, w, y, bias)
 
     return product.ir
 

@@ -11,7 +11,7 @@ import tirlite as tl
 from tirlite.graph import Builder, Function, compile, evaluate  # noqa: A004
 from tirlite.graph.aot.laid_out import LAYOUTS
 from tirlite.graph.aot.lower import lower
-from tirlite.graph.operators.laid_out import are_bytes, groups_of_pairs, panels as cut
+from tirlite.graph.operators.laid_out import are_bytes, groups_of_pairs, panels as cut, panels_of_transpose
 from tirlite.ir import callees
 
 # Values are compared, and how weights lie: how hard LLVM tries is of no matter.
@@ -19,13 +19,13 @@ pytestmark = pytest.mark.usefixtures("without_effort")
 
 RNG = np.random.default_rng(0)
 n = tl.dim("n")
-WEIGHTS, BIAS = RNG.standard_normal((150, 70), np.float32), RNG.standard_normal(150, np.float32)
+WEIGHTS, BIAS = RNG.standard_normal((30, 70), np.float32), RNG.standard_normal(150, np.float32)
 
 
 def layer(rows: object, *, is_read: bool = False) -> Function:
     g = Builder("layer")
     x, w = g.input("x", tl.f32[rows, 70]), g.constant(WEIGHTS, name="w")
-    made = {"y": g.relu(g.dense(x, w, BIAS))}
+    made = {"y": g.relu(g.dense(x, w, BIAS[:30]))}
     return g.function(made | {"z": g.add(w, w)} if is_read else made)
 
 
@@ -33,19 +33,33 @@ def layer(rows: object, *, is_read: bool = False) -> Function:
 def test_a_product_of_rows_takes_transposed_weights_as_they_lie(rows: object) -> None:
     net = compile(layer(rows))
     assert "w_transposed" in str(net.ir)
-    assert "150, 70" not in str(net.ir)
+    assert "30, 70" not in str(net.ir)
     x = RNG.standard_normal((40 if rows is n else rows, 70), np.float32)
     np.testing.assert_allclose(net(x), evaluate(layer(rows), x), rtol=0, atol=1e-4)
 
 
-def test_one_row_takes_them_as_the_model_has_them() -> None:
-    assert "w_transposed" not in str(compile(layer(1)).ir)
+@pytest.mark.parametrize("columns", [30, 150])
+def test_one_row_takes_them_as_the_model_has_them(columns: int) -> None:
+    g = Builder("layer")
+    w = g.constant(RNG.standard_normal((columns, 70), np.float32), name="w")
+    made = str(compile(g.function(g.dense(g.input("x", tl.f32[1, 70]), w))).ir)
+    assert "w_transposed" not in made
+    assert "w_panels" not in made
+
+
+def test_one_row_takes_panels_of_a_matrix() -> None:
+    g = Builder("layer")
+    x, weights = g.input("x", tl.f32[1, 70]), np.ascontiguousarray(RNG.standard_normal((150, 70), np.float32).T)
+    function = g.function(g.matmul(x, g.constant(weights, name="w")))
+    assert "w_panels" in str(compile(function).ir)
+    row = RNG.standard_normal((1, 70), np.float32)
+    np.testing.assert_allclose(compile(function)(row), row @ weights, rtol=0, atol=1e-4)
 
 
 def test_weights_that_are_read_elsewhere_stay_too() -> None:
     x = RNG.standard_normal((5, 70), np.float32)
     y, z = compile(layer(5, is_read=True))(x)
-    np.testing.assert_allclose(y, np.maximum(x @ WEIGHTS.T + BIAS, 0), rtol=0, atol=1e-4)
+    np.testing.assert_allclose(y, np.maximum(x @ WEIGHTS.T + BIAS[:30], 0), rtol=0, atol=1e-4)
     np.testing.assert_array_equal(z, 2 * WEIGHTS)
 
 
@@ -55,31 +69,46 @@ def test_a_pickled_network_has_them_so() -> None:
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(net))(x), net(x))
 
 
-def in_panels(rows: object, *, is_turned: bool) -> Function:
-    weights = RNG.standard_normal((96, 40), np.float32)
+def in_panels(rows: object, columns: int, *, is_turned: bool) -> Function:
+    weights = RNG.standard_normal((columns, 40), np.float32)
     g = Builder("layer")
     x = g.input("x", tl.f32[2, rows, 40])
     w = g.constant(weights if is_turned else np.ascontiguousarray(weights.T), name="w")
     if is_turned:
-        made = g.gelu(g.dense(g.reshape(x, (2 * rows, 40)), w, g.constant(BIAS[:96])))  # type: ignore[operator]
+        made = g.gelu(g.dense(g.reshape(x, (2 * rows, 40)), w, g.constant(BIAS[:columns])))  # type: ignore[operator]
     else:
-        made = g.add(g.relu(g.add(g.matmul(x, w), g.constant(BIAS[:96]))), 0.5)
+        made = g.add(g.relu(g.add(g.matmul(x, w), g.constant(BIAS[:columns]))), 0.5)
     return g.function(made)
 
 
-@pytest.mark.parametrize(("columns", "panels"), [(96, (3, 32)), (192, (6, 32)), (512, (8, 64)), (544, (17, 32))])
+@pytest.mark.parametrize(("columns", "panels"), [(96, (3, 32)), (192, (6, 32)), (512, (8, 64))])
 def test_few_columns_are_cut_into_narrow_panels_so_that_workers_end_together(columns: int, panels: object) -> None:
     made = cut(np.zeros((40, columns), np.float32))
     assert (len(made), made.shape[2]) == panels
 
 
+@pytest.mark.parametrize(
+    ("columns", "panels"), [(1000, (16, 64)), (544, (9, 64)), (150, (3, 64)), (70, (3, 32)), (37, (3, 16))]
+)
+def test_the_last_panel_of_columns_is_filled_up(columns: int, panels: object) -> None:
+    weights = RNG.standard_normal((5, columns), np.float32)
+    made = cut(weights)
+    assert (len(made), made.shape[2]) == panels
+    whole = made.swapaxes(0, 1).reshape(5, -1)
+    np.testing.assert_array_equal(whole[:, :columns], weights)
+    assert not whole[:, columns:].any()
+    np.testing.assert_array_equal(panels_of_transpose(np.ascontiguousarray(weights.T)), made)
+
+
 @pytest.mark.parametrize("is_turned", [True, False])
-@pytest.mark.parametrize("rows", [1, 5, 40, n])
-def test_columns_by_the_dozen_are_cut_into_panels_that_are_not_copied(rows: object, is_turned: bool) -> None:
-    function = in_panels(rows, is_turned=is_turned)
+@pytest.mark.parametrize(("rows", "columns"), [(1, 96), (5, 96), (40, 96), (n, 96), (1, 150), (2, 37), (n, 100)])
+def test_columns_by_the_dozen_are_cut_into_panels_of_which_whole_ones_are_not_copied(
+    rows: object, columns: int, is_turned: bool
+) -> None:
+    function = in_panels(rows, columns, is_turned=is_turned)
     net = compile(function)
     assert "w_panels" in str(net.ir)
-    assert "packed" not in "".join(map(str, callees(net.lowered)))
+    assert columns != 96 or "packed" not in "".join(map(str, callees(net.lowered)))
     x = RNG.standard_normal((2, 7 if rows is n else rows, 40), np.float32)
     np.testing.assert_allclose(net(x), evaluate(function, x), rtol=0, atol=1e-4)
     if rows == 5:

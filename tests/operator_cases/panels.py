@@ -11,13 +11,14 @@ from tirlite.kernels.operators.panels import conv_bytes, convolution, product, p
 
 
 def product_case(name: str, rows: tuple, terms: int, columns: int, size: int, c: tuple | None) -> Case:
-    """A case of `product` of so many columns each, with 2 times something to add."""
+    """A case of `product` of so many columns, the last panel of which may have more, with 2 times something to add."""
+    blocks = -(-columns // size)
 
     def reference(a: np.ndarray, w: np.ndarray, c: np.ndarray | None = None) -> np.ndarray:
-        made = a @ w.swapaxes(0, 1).reshape(terms, columns)
+        made = a @ w.swapaxes(0, 1).reshape(terms, blocks * size)[:, :columns]
         return made if c is None else made + 2 * c
 
-    shapes = ((*rows, terms), (columns // size, terms, size), c, (*rows, columns))
+    shapes = ((*rows, terms), (blocks, terms, size), c, (*rows, columns))
     types = [None if shape is None else tl.f32[shape] for shape in shapes]
     inputs = normal(*(shape for shape in shapes[:3] if shape is not None))
     return Case(f"product-{name}", lambda: product(*types, beta=2.0), inputs, reference, 1e-5)
@@ -91,6 +92,8 @@ CASES = (
     product_case("bias", (20,), 5, 128, 64, (128,)),
     product_case("bias of rows", (7,), 5, 64, 64, (7, 1)),
     product_case("sum", (7,), 5, 64, 32, (7, 64)),
+    product_case("rest", (7,), 5, 73, 32, (73,)),
+    product_case("rest of one row", (1,), 5, 40, 16, (1, 40)),
     bytes_case("one row", (1,), 8, 64, 32),
     bytes_case("filled up", (2, 7), 12, 100, 64),
     image_case("one", (1, 4, 3, 7), 32, 0, {"strides": (1, 1), "pads": (1, 1, 1, 1)}),

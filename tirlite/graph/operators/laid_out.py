@@ -29,6 +29,8 @@ from tirlite.sizes import Size
 # then take as much of a cache as the whole.
 WIDE, NARROW = (64, 32), (16,)
 _MANY = 8
+# Panels of a product, of which the last one is filled up.
+_FEW = 2
 # Where windows have several elements, the least panels of these go by: of a wider one each element of the image is
 # loaded for twice as many sums. So many panels are even, and an odd number of them serves so many outputs. Each copies
 # the image that it looks at, of so many bytes at most, so that it stays in the second cache. A copy for all of them may
@@ -67,15 +69,16 @@ Sizes = tuple[int, ...]
 
 @record
 class Scales(Attrs):
-    """What a product and what is added to it are multiplied by."""
+    """How many columns a product has, and what it and what is added to it are multiplied by."""
 
+    columns: int
     alpha: float = 1.0
     beta: float = 1.0
 
 
 def _product_type(site: Site, attrs: Scales) -> TensorType:
-    x, (blocks, _, columns) = site.tensor(0), site.tensor(1).shape
-    return TensorType((*x.shape[:-1], blocks * columns), x.dtype)
+    x = site.tensor(0)
+    return TensorType((*x.shape[:-1], attrs.columns), x.dtype)
 
 
 def _convolution_type(site: Site, attrs: Conv) -> TensorType:
@@ -106,7 +109,7 @@ def _lstm_type(site: Site, attrs: Steps) -> TupleType:
     return TupleType((TensorType((time, *state.shape), state.dtype), state, state))
 
 
-PRODUCT = Op("product", _product_type, 2, 3, Scales, lowering=Lowering("panels.product"))
+PRODUCT = Op("product", _product_type, 2, 3, Scales, lowering=Lowering("panels.product", said=("columns",)))
 BYTES = Op("product_bytes", _bytes_type, 3, 3, lowering=Lowering("panels.product_bytes"))
 CONVOLUTION_BYTES = Op("conv_bytes_panels", _convolution_bytes_type, 4, 4, Conv, lowering=Lowering("panels.conv_bytes"))
 CONVOLUTION = Op("conv_panels", _convolution_type, 2, 3, Conv, lowering=Lowering("panels.convolution"))
@@ -118,18 +121,20 @@ DEPTHWISE = Op("conv_depthwise", _depthwise_type, 2, 3, Conv, lowering=Lowering(
 
 
 def product_by_panels(call: Call, sizes: Sizes = WIDE, *, turned: bool) -> Scales | None:
-    """The attributes of what computes a product of several rows and a matrix, or its transpose, by panels of that."""
+    """The attributes of what computes a product of rows and a matrix, or its transpose, by panels of that.
+
+    One row takes the columns of a transpose as they lie, in vectors of their own.
+    """
     attrs = call.attrs
     if not isinstance(attrs, Sides) or attrs.trans_a or attrs.trans_b != turned or call.dtype != f32:
         return None
     a, b = call.args[0].tensor, call.args[1].tensor
-    if a.rank < 2 or b.rank != 2 or all(extent == 1 for extent in a.shape[:-1]):
+    if a.rank < 2 or b.rank != 2 or (turned and all(extent == 1 for extent in a.shape[:-1])):
         return None
     terms, columns = reversed(b.shape) if turned else b.shape
-    is_known = isinstance(terms, int) and isinstance(columns, int) and terms > 0
-    if not is_known or not _columns_of_panel(columns, sizes):
+    if not (isinstance(terms, int) and isinstance(columns, int) and terms > 0 and _columns_of_most(columns, sizes)):
         return None
-    return Scales(attrs.alpha, attrs.beta) if isinstance(attrs, Gemm) else Scales()
+    return Scales(columns, attrs.alpha, attrs.beta) if isinstance(attrs, Gemm) else Scales(columns)
 
 
 def _columns_of_panel(columns: Size, sizes: Sizes = WIDE) -> int:
@@ -140,15 +145,29 @@ def _columns_of_panel(columns: Size, sizes: Sizes = WIDE) -> int:
     return next((n for n in fits if columns >= _MANY * n), min(fits, default=0))
 
 
+def _columns_of_most(columns: int, sizes: Sizes = WIDE) -> int:
+    """The columns of all panels but the last one, which may have fewer; 0 where there are none of these."""
+    if columns >= _MANY * sizes[0]:
+        return sizes[0]
+    uneven = next((n for n in (*sizes, *NARROW) if columns >= _FEW * n), 0)
+    return _columns_of_panel(columns, sizes) or uneven
+
+
 def panels(weights: Array, sizes: Sizes = WIDE) -> Array:
-    """A matrix as panels of columns, one behind the other."""
-    size = _columns_of_panel(weights.shape[1], sizes)
-    return np.ascontiguousarray(weights.reshape(len(weights), -1, size).swapaxes(0, 1))
+    """A matrix as panels of columns, one behind the other; the last one is filled up with columns of 0."""
+    terms, columns = weights.shape
+    size = _columns_of_most(columns, sizes)
+    made = np.empty((-(-columns // size), terms, size), weights.dtype)
+    for panel, first in zip(made, range(0, columns, size), strict=True):
+        part = weights[:, first : first + size]
+        panel[:, : part.shape[1]] = part
+        panel[:, part.shape[1] :] = 0
+    return made
 
 
 def panels_of_transpose(weights: Array, sizes: Sizes = WIDE) -> Array:
     """The same of the transpose of a matrix."""
-    return _cut(weights, _columns_of_panel(weights.shape[0], sizes))
+    return panels(weights.T, sizes)
 
 
 def panels_of_outputs(weights: Array, sizes: Sizes = WIDE) -> Array:
