@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from tirlite.analysis.integers.extents import Extents
 from tirlite.ir.dtype import i64
-from tirlite.ir.expr import EQ, GE, LE, Buffer, Expr, FloorMod, IntImm, Load, Var
+from tirlite.ir.expr import EQ, GE, LE, Buffer, Expr, FloorMod, IntImm, Var
 from tirlite.ir.kernel_call import DimSource, Function, KernelCall
 from tirlite.ir.rewrite import substitute
-from tirlite.ir.walk import walk
+from tirlite.ir.walk import is_steady
 from tirlite.record import record
 from tirlite.sizes import Dim, Proof, Size, is_at_most, prove_divides, prove_eq, prove_le
 
@@ -84,7 +84,7 @@ def _are_one(wanted: Expr, given: Expr) -> bool:
     """Whether two extents are the same number, or one expression that reads no memory."""
     if isinstance(wanted, IntImm) and isinstance(given, IntImm):
         return wanted.value == given.value
-    return wanted is given and not any(isinstance(each, Load) for each in walk(given))
+    return wanted is given and is_steady(given)
 
 
 def _facts(dim: Var, source: DimSource, size: Size | None) -> Iterable[tuple[Proof, Expr, str]]:

@@ -224,10 +224,10 @@ class EntrySpace(KnownSpace):
 def is_index_array(param: Buffer, touched: Allocation) -> bool:
     """Whether a parameter has integers that stay as they are, and that something is read at by itself."""
     is_narrow = param.dtype.is_integer and param.dtype.lanes == 1 and (param.dtype.bits < 64 or param.dtype.is_signed)
-    return is_narrow and is_steady(touched)
+    return is_narrow and is_only_read(touched)
 
 
-def is_steady(touched: Allocation) -> bool:
+def is_only_read(touched: Allocation) -> bool:
     """Whether what a parameter holds stays as it is."""
     is_read = all(each.kind is AccessKind.READ for each in touched.touches)
     return is_read and not touched.buffer.volatile

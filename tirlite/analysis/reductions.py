@@ -173,7 +173,7 @@ def _pairs_in(body: SeqStmt) -> Iterator[PairUpdate]:
             continue
         value, place = (choice.if_true for choice in choices)
         best, at = (cast(Load, choice.if_false) for choice in choices)
-        mentioned = {node.buffer for each in (value, place) for node in walk(each) if isinstance(node, Load)}
+        mentioned = {node.buffer for node in walk(value, place) if isinstance(node, Load)}
         if not place.dtype.is_integer or place.dtype.is_bool or mentioned & {best.buffer, at.buffer}:
             continue
         for operation in (Max, Min):

@@ -17,7 +17,7 @@ from tirlite.analysis.entry_space import (
     OrdinaryExtents,
     Scan,
     is_index_array,
-    is_steady,
+    is_only_read,
     promises_of,
 )
 from tirlite.analysis.facts import Facts
@@ -161,7 +161,7 @@ def plain_safety_of(facts: Facts) -> Safety:
 def _promised(facts: Facts) -> dict[Buffer, Ends]:
     """The ends between which the top of a function has found the elements of parameters that are only read."""
     promises = promises_of(facts.func, facts.extents)
-    return {each.buffer: (each.low, each.high) for each in promises if is_steady(facts.params[each.buffer])}
+    return {each.buffer: (each.low, each.high) for each in promises if is_only_read(facts.params[each.buffer])}
 
 
 def _is_plainly_proved(facts: Facts, bounds: Bounds) -> bool:
@@ -326,7 +326,7 @@ class Entry:
             elif isinstance(stmt, Allocate | View):
                 todo += (*stmt.buffer.shape, *stmt.children())
         todo += [index for node in walk(self.func.body) if isinstance(node, Load | Store) for index in node.indices]
-        return dict.fromkeys(node for root in todo for node in walk(root))
+        return dict.fromkeys(walk(*todo))
 
 
 def apart(size: Size) -> tuple[Dim | None, Size]:

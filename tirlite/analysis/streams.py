@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Container
 
-from tirlite.analysis.work import mentions, widest_computed
+from tirlite.analysis.work import moved_by, widest_computed
 from tirlite.ir.checked import has_check
-from tirlite.ir.expr import Add, Buffer, Expr, FloorDiv, Load, Sub, Var
+from tirlite.ir.expr import Buffer, Expr, FloorDiv, Load, Var
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.kernel_call import calls_in
 from tirlite.ir.shapes import constant_bytes
 from tirlite.ir.stmt import For, ForKind, Let, Store
-from tirlite.ir.walk import statements_of, walk
+from tirlite.ir.walk import mentions, statements_of, walk
 from tirlite.target import Processor
 
 # The part of all arrays that a result is at least.
@@ -77,7 +77,7 @@ def stores_past(loop: For, past: Container[Buffer]) -> bool:
     stores = [stmt for stmt in loop.body.stmts if isinstance(stmt, Store)]
     if not all(each.buffer in past and each.indices and mentions(each.indices[-1], loop.var) for each in stores):
         return False
-    accesses = (node for stmt in loop.body.stmts for node in walk(stmt) if isinstance(node, Load | Store))
+    accesses = (node for node in walk(*loop.body.stmts) if isinstance(node, Load | Store))
     if len({each.buffer for each in stores}) < max(1, len(stores)):
         return False
     narrowest = min(each.buffer.dtype.bytes for each in stores)
@@ -91,11 +91,6 @@ def _is_plain(loop: For) -> bool:
 
 def _is_along(indices: tuple[Expr, ...], var: Var) -> bool:
     """Whether neighbouring values of a variable are one element, or neighbours in memory, as far as indices tell."""
-    if not indices or not any(mentions(index, var) for index in indices):
+    if not indices or not mentions(indices, var):
         return True
-    index = indices[-1]
-    while isinstance(index, Add | Sub) and not mentions(index.b, var):
-        index = index.a
-    while isinstance(index, Add) and not mentions(index.a, var):
-        index = index.b
-    return index is var and not any(mentions(each, var) for each in indices[:-1])
+    return moved_by(indices[-1], var) == 1 and not mentions(indices[:-1], var)

@@ -13,7 +13,7 @@ from tirlite.ir.func import PrimFunc
 from tirlite.ir.node import Node
 from tirlite.ir.op import Op
 from tirlite.ir.stmt import Allocate, Assert, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, While
-from tirlite.ir.walk import statements, walk
+from tirlite.ir.walk import mentions, statements, walk
 
 # Of so many loads at most it is asked which are neighbours.
 _MOST_LOADS = 32
@@ -174,15 +174,15 @@ def resamples(loop: For) -> bool:
 
     def is_place(index: Expr) -> bool:
         nodes = [*walk(index)]
-        rounded = any(_rounds(each) and any(node in moving for node in walk(each)) for each in nodes)
+        rounded = any(_rounds(each) and mentions(each, moving) for each in nodes)
         return (rounded or any(each in places for each in nodes)) and not any(isinstance(each, Load) for each in nodes)
 
     for stmt in loop.body.stmts:
-        if isinstance(stmt, Let) and any(node in moving for node in walk(stmt.value)):
+        if isinstance(stmt, Let) and mentions(stmt.value, moving):
             moving.add(stmt.var)
             if stmt.value.dtype.is_integer and is_place(stmt.value):
                 places.add(stmt.var)
-    loads = (node for stmt in loop.body.stmts for node in walk(stmt) if isinstance(node, Load) and node.indices)
+    loads = (node for node in walk(*loop.body.stmts) if isinstance(node, Load) and node.indices)
     return any(is_place(load.indices[-1]) for load in loads)
 
 
@@ -290,10 +290,6 @@ def widest_computed(stmts: Iterable[Stmt]) -> int:
             widest = max(widest, node.dtype.bytes)
         todo += () if isinstance(node, Load) else node.children()
     return widest
-
-
-def mentions(index: Expr, var: Var) -> bool:
-    return any(node is var for node in walk(index))
 
 
 def parted(index: Expr) -> tuple[Expr, int]:
@@ -444,7 +440,7 @@ def _goes_through(nest: list[For]) -> bool:
     todo: list[Node] = [*nest[-1].body.stmts]
     while todo:
         node = todo.pop()
-        if isinstance(node, Load | Store) and any(part in counted for index in node.indices for part in walk(index)):
+        if isinstance(node, Load | Store) and mentions(node.indices, counted):
             if not _is_whole(node, nest, counted):
                 return False
             goes = True
@@ -467,8 +463,8 @@ def _is_whole(node: Load | Store, nest: list[For], counted: set[Var]) -> bool:
     if not all(index is loop.var for index, loop in zip(inner, nest[1:], strict=True)):
         return False
     others = counted - {nest[0].var}
-    moves = moved_by(outermost, nest[0].var) == 1 and not any(part in others for part in walk(outermost))
-    is_steady = not any(part in counted for index in node.indices[:first] for part in walk(index))
+    moves = moved_by(outermost, nest[0].var) == 1 and not mentions(outermost, others)
+    is_steady = not mentions(node.indices[:first], counted)
     extents = tuple(buffer.shape[first + 1 :])
     return moves and is_steady and are_equal(extents, tuple(loop.stop for loop in nest[1:]))
 

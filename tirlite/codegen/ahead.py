@@ -68,7 +68,7 @@ def _rows(loop: For, processor: Processor) -> Iterator[Load]:
     sums = [each.value for each in stores if isinstance(each.value, Call) and each.value.op is Op.FMA]
     products = sum(-(-each.dtype.lanes * each.dtype.bytes // processor.vector_bytes) for each in sums)
     read: defaultdict[tuple[Buffer, Expr | None], dict[int, Load]] = defaultdict(dict)
-    for load in (node for value in sums for node in walk(value) if isinstance(node, Load)):
+    for load in (node for node in walk(*sums) if isinstance(node, Load)):
         if len(load.indices) > 1 and load.indices[-2] is loop.var and not any(map(is_checked, load.indices)):
             base, elements = _along(load.indices[-1])
             read[load.buffer, base] |= dict.fromkeys(elements, load)

@@ -139,7 +139,7 @@ def _type(buffer: Buffer) -> tuple[object, ...]:
 
 def _form(exprs: Iterable[Expr]) -> tuple[object, ...]:
     """What expressions are made of: equal for equal ones."""
-    nodes = (node for expr in exprs for node in walk(expr))
+    nodes = walk(*exprs)
     return tuple(each if isinstance(each, Var) else (type(each), getattr(each, "value", None)) for each in nodes)
 
 

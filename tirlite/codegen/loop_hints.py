@@ -11,7 +11,7 @@ from tirlite.ir.expr import Add, Binary, Buffer, Call, Div, Expr, FloorDiv, IntI
 from tirlite.ir.node import Node
 from tirlite.ir.op import Op
 from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, Stmt, Store
-from tirlite.ir.walk import statements, statements_of, walk
+from tirlite.ir.walk import is_steady, mentions, statements, statements_of, walk
 
 if TYPE_CHECKING:
     from tirlite.codegen.llvm.text import ModuleText
@@ -84,7 +84,7 @@ def _is_plain(stmt: Stmt) -> bool:
     """Whether a statement stores where the indices of loops say, or names a value."""
     if not isinstance(stmt, Store):
         return isinstance(stmt, Let)
-    return not any(isinstance(node, Load) for index in stmt.indices for node in walk(index))
+    return is_steady(*stmt.indices)
 
 
 def is_seldom(stmt: IfThenElse) -> bool:
@@ -187,7 +187,7 @@ def lane_of(stmt: For, vector_bytes: int) -> float:
     stores = [each for each in accesses if isinstance(each, Store)]
     for each in accesses:
         apart = elements_between(each, stmt.var)
-        if apart is None or apart > _SHUFFLED or any(node in named for index in each.indices for node in walk(index)):
+        if apart is None or apart > _SHUFFLED or mentions(each.indices, named):
             return 1.0
         if (isinstance(each, Store) and not apart) or _waits(each, stores):
             return 1.0
@@ -221,7 +221,7 @@ def _is_carried(access: Load | Store, stores: Iterable[Store], counter: Var) -> 
         return False
     from tirlite.ir import structural_equal
 
-    moves = any(node is counter for index in access.indices[-1:] for node in walk(index))
+    moves = mentions(access.indices[-1:], counter)
     return not all(moves and all(map(structural_equal, access.indices, each)) for each in others)
 
 
@@ -244,7 +244,7 @@ def _looks_up(stmt: For) -> bool:
     """Whether a loop looks small elements up where memory says: LLVM would take vectors of indices apart."""
     nodes = (node for each in stmt.body.stmts if isinstance(each, Store) for node in walk(each.value))
     loads = (node for node in nodes if isinstance(node, Load) and node.buffer.dtype.bits < 32)
-    return any(isinstance(each, Load) for load in loads for index in load.indices for each in walk(index))
+    return any(isinstance(each, Load) for load in loads for each in walk(*load.indices))
 
 
 def _lie_apart(stmt: For) -> bool:
@@ -319,7 +319,7 @@ def _goes_through_row(stmt: For) -> bool:
 
     Of how many iterations it has a processor foresees little, and less of a loop and what is left of it.
     """
-    return all(any(isinstance(node, Load) for node in walk(end)) for end in (stmt.start, stmt.stop))
+    return all(not is_steady(end) for end in (stmt.start, stmt.stop))
 
 
 def _fills_vectors(stmt: For) -> bool:

@@ -102,7 +102,7 @@ def _goes(loop: While, counter: Load, moves: type[Add | Sub]) -> bool:
         elif isinstance(stmt, Store) and stmt.buffer is counter.buffer and isinstance(stmt.value, moves):
             old, by = stmt.value.a, stmt.value.b
             goes = (old in named or _is_counter(old, counter)) and isinstance(by, IntImm) and by.value > 0
-    nodes = (node for part in (loop.condition, *loop.body.stmts) for node in walk(part))
+    nodes = walk(loop.condition, *loop.body.stmts)
     places = (index for node in nodes if isinstance(node, Load | Store) for index in node.indices)
     return goes and any(_follows(index, counter, named) for index in places)
 

@@ -71,7 +71,7 @@ def _is_near(load: Load, bounds: Bounds | None) -> bool:
     """Whether a load of a scalar is in bounds, at a place that variables and constants say."""
     if bounds is None or load.dtype.lanes > 1:
         return False
-    if not all(isinstance(node, Var | IntImm | Add | Sub | Mul) for index in load.indices for node in walk(index)):
+    if not all(isinstance(node, Var | IntImm | Add | Sub | Mul) for node in walk(*load.indices)):
         return False
     return all(
         bounds.proof(index, extent) is Proof.YES for index, extent in zip(load.indices, load.buffer.shape, strict=True)

@@ -247,7 +247,7 @@ class Statements:
 
         values = ExactExpressions(self.out, self.environment)
         found = [values.value(expr) for expr in exprs]
-        behind = dict.fromkeys(node for expr in exprs for node in walk(expr))
+        behind = dict.fromkeys(walk(*exprs))
         return found, [*values.overflows, *(self._wrapped[node] for node in behind if node in self._wrapped)]
 
     def place(self, buffer: Buffer, pointer: Value, extents: list[Value], align: int) -> None:
@@ -475,7 +475,7 @@ class Statements:
 
 def _behind(body: SeqStmt, buffers: Iterable[Buffer]) -> set[Var]:
     """The variables that extents of buffers are made of, those of the lets behind them too."""
-    found = {node for each in buffers for extent in each.shape for node in walk(extent) if isinstance(node, Var)}
+    found = {node for each in buffers for node in walk(*each.shape) if isinstance(node, Var)}
     if found:
         for let in reversed(tuple(statements_of(body, Let))):
             if let.var in found:

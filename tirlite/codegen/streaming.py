@@ -212,8 +212,8 @@ def _fetch_end(out: FunctionText, row: Value, count: Value, size: int, shifts: V
 
 def _may_overlap(loop: For, store: Store, past: Container[Buffer]) -> bool:
     """Whether iterations write only what nothing reads, and the place of the store is known before they do."""
-    nodes = [node for stmt in loop.body.stmts for node in walk(stmt)]
+    nodes = [*walk(*loop.body.stmts)]
     own = {node.buffer for node in nodes if isinstance(node, Allocate)}
     named = {node.var for node in nodes if isinstance(node, Let)}
     is_apart = all(node.buffer in own or node.buffer in past for node in nodes if isinstance(node, Store))
-    return is_apart and named.isdisjoint(node for index in store.indices for node in walk(index))
+    return is_apart and named.isdisjoint(walk(*store.indices))

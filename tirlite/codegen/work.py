@@ -48,7 +48,7 @@ from tirlite.ir.stmt import (
     While,
 )
 from tirlite.ir.trampoline import Steps, run
-from tirlite.ir.walk import statements, walk
+from tirlite.ir.walk import is_steady, mentions, statements, walk
 from tirlite.record import record
 
 # What stands in for a count that is known inside alone, as the iterations of a loop may be.
@@ -142,7 +142,7 @@ def goes_over_the_rest(loop: For) -> bool:
 
 def _is_along_array(loop: For) -> bool:
     """Whether an axis of an array bounds the iterations of a loop."""
-    nodes = (node for stmt in statements(loop.body) for node in walk(stmt) if isinstance(node, Load | Store))
+    nodes = (node for node in walk(*statements(loop.body)) if isinstance(node, Load | Store))
     return any(_goes_along(index, loop) for node in nodes for index in node.indices)
 
 
@@ -152,7 +152,7 @@ def _goes_along(index: Expr, loop: For) -> bool:
         if isinstance(index, Ramp):
             index = index.base
         else:
-            index = index.b if any(node is loop.var for node in walk(index.b)) else index.a
+            index = index.b if mentions(index.b, loop.var) else index.a
     return index is loop.var
 
 
@@ -172,7 +172,7 @@ class _Estimate:
         self.out = values.out
         self.vector_bytes = values.out.module.processor.vector_bytes
         self.in_vectors = False  # whether LLVM makes vectors of a loop around
-        self.asked = {node for expr in _decisive(loop) for node in walk(expr) if isinstance(node, Var)}
+        self.asked = {node for node in walk(*_decisive(loop)) if isinstance(node, Var)}
         self.around: list[For | Let] = []  # what has defined variables so far
         self.bounds: dict[Expr, Value] = {}
         self.counted: dict[tuple[object, ...], Work] = {}
@@ -320,7 +320,7 @@ def _block_at(loop: For) -> int | None:
 
 def _is_decided_by(loop: For, around: set[Var]) -> bool:
     """Whether variables from around a loop stand in what the work of an iteration is estimated from."""
-    return any(node in around for expr in (loop.start, loop.stop, *_decisive(loop)) for node in walk(expr))
+    return mentions((loop.start, loop.stop, *_decisive(loop)), around)
 
 
 def _decisive(loop: For) -> Iterator[Expr]:
@@ -346,7 +346,7 @@ def _cost(stmt: Stmt, vector_bytes: int) -> float:
         node = todo.pop()
         if isinstance(node, Load | Store):
             value = node.value if isinstance(node, Store) else node
-            looks_up = any(isinstance(each, Load) for index in node.indices for each in walk(index))
+            looks_up = not is_steady(*node.indices)
             if node.indices:
                 access = _STORE if isinstance(node, Store) else _LOAD
                 total += access * (value.dtype.lanes if looks_up else max(1.0, value.dtype.bytes / vector_bytes))

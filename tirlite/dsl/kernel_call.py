@@ -133,7 +133,7 @@ def _checked(func: PrimFunc, site: CallSite, *, splice: bool) -> _Call:
 
 def _proofs(buffers: list[Buffer]) -> Extents:
     """What is known of the extents of these buffers."""
-    found = (each for buffer in buffers for extent in buffer.shape for each in walk(extent))
+    found = (each for buffer in buffers for each in walk(*buffer.shape))
     others = dict.fromkeys(each for each in found if isinstance(each, Var) and each.dim is None)
     return Extents(PrimFunc("arguments", (*buffers, *others), SeqStmt()))
 

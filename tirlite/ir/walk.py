@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Sequence
 from typing import TypeVar, cast
 
-from tirlite.ir.expr import And, Expr, IntImm, Var
+from tirlite.ir.expr import And, Expr, IntImm, Load, Var
 from tirlite.ir.node import Node
 from tirlite.ir.stmt import Allocate, AttrStmt, Evaluate, For, IfThenElse, Let, SeqStmt, Stmt, Store, View, While
 
@@ -20,14 +20,32 @@ ALWAYS_FINE = 50_000
 S = TypeVar("S", bound=Stmt)
 
 
-def walk(root: Node) -> Iterator[Node]:
-    """`root` and all nodes below it, each before its children. The shapes of buffers are not entered."""
-    stack = [root]
+def walk(*roots: Node) -> Iterator[Node]:
+    """Each root and all nodes below it, each before its children. The shapes of buffers are not entered."""
+    stack = [*roots[::-1]]
     while stack:
         node = stack.pop()
         yield node
         if type(node) not in _ATOMS:
             stack.extend(node.children()[::-1])
+
+
+def mentions(root: Node | Sequence[Node], names: Node | Container[object]) -> bool:
+    """Whether a node, or one of several, is made of a name, or of any of several: variables, as a rule."""
+    roots = (root,) if isinstance(root, Node) else root
+    if isinstance(names, Node):
+        return any(node is names for node in walk(*roots))
+    return any(node in names for node in walk(*roots))
+
+
+def is_steady(*exprs: Expr) -> bool:
+    """Whether expressions have one value wherever their variables have theirs: no memory decides."""
+    return not any(isinstance(node, Load) for node in walk(*exprs))
+
+
+def defined_in(root: Node) -> set[object]:
+    """The variables and buffers that are defined by a node, and by those below it."""
+    return {getattr(node, name) for node in walk(root) for name in node.DEFINES}
 
 
 def conjuncts(condition: Expr) -> Iterator[Expr]:

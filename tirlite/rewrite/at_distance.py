@@ -16,7 +16,7 @@ from tirlite.ir.equal import are_equal
 from tirlite.ir.expr import GE, LE, Add, And, Expr, FloorDiv, Load, Max, Min, Mul, Or, Ramp, Sub, Var, const
 from tirlite.ir.rewrite import substitute
 from tirlite.ir.stmt import For, IfThenElse, Let, SeqStmt, Stmt, Store
-from tirlite.ir.walk import statements, walk
+from tirlite.ir.walk import mentions, statements, walk
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.by_vectors import widths_of
 from tirlite.rewrite.lanes import Lanes, NotVector, held
@@ -79,9 +79,9 @@ def _distance(loop: For, store: Store, load: Load) -> Expr | None:
     if not are_equal(load.indices[:-1], store.indices[:-1]):
         return None
     ends = load.indices[-1], store.indices[-1]
-    rows = [node for index in load.indices[:-1] for node in walk(index)]
+    rows = [*walk(*load.indices[:-1])]
     inside = {stmt.var for stmt in loop.body.stmts if isinstance(stmt, Let)}
-    if loop.var in rows or any(node in inside for index in (*ends, *load.indices) for node in walk(index)):
+    if loop.var in rows or mentions((*ends, *load.indices), inside):
         return None
     if any(moved_by(end, loop.var) != 1 or end.dtype != i64 for end in ends):
         return None

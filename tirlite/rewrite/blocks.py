@@ -15,7 +15,7 @@ from tirlite.ir.node import Node
 from tirlite.ir.rewrite import Rule, rewrite
 from tirlite.ir.shapes import constant_bytes
 from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store
-from tirlite.ir.walk import statements, walk
+from tirlite.ir.walk import defined_in, statements, walk
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.first_place import Search, search_in
 from tirlite.rewrite.lane_partials import Partials
@@ -77,7 +77,7 @@ def _is_plain(stmt: Stmt) -> bool:
 
 def _may_move(buffer: Buffer, loop: For, definitions: Definitions) -> bool:
     """Whether a loop has no other name for a buffer that it updates."""
-    mentioned = {each for stmt in statements(loop) for node in walk(stmt) for _, each in _mentions(node)}
+    mentioned = {each for node in walk(*statements(loop)) for _, each in _mentions(node)}
     return not buffer.volatile and all(
         each is buffer for each in mentioned if definitions.root(each) is definitions.root(buffer)
     )
@@ -91,13 +91,13 @@ def _mentions(node: Node) -> Iterator[tuple[str, Buffer]]:
 
 def _results(updates: tuple[AnyUpdate, ...], loop: For) -> list[Cells | Copies] | None:
     """Where blocks keep what they combine: for each element that stays the same throughout, or a copy of an array."""
-    inside = {getattr(stmt, name) for stmt in statements(loop) for name in stmt.DEFINES}
+    inside = defined_in(loop)
     found: list[Cells | Copies] = []
     moving: dict[Buffer, Copies] = {}
     for update in updates:
         stores = update.stores
         is_vector = any(store.value.dtype.lanes > 1 or store.buffer.dtype.lanes > 1 for store in stores)
-        indices = [node for store in stores for index in store.indices for node in walk(index)]
+        indices = [node for store in stores for node in walk(*store.indices)]
         moves = any(node in inside or isinstance(node, Load) for node in indices)
         if is_vector or any(each.covers(store) for each in found for store in stores):
             if is_vector or isinstance(update, PairUpdate):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import reduce
 
 from tirlite.analysis.streams import held as held_by_caches
-from tirlite.analysis.work import GROUP, MOST_LANES, divides, mentions, widest_computed
+from tirlite.analysis.work import GROUP, MOST_LANES, divides, widest_computed
 from tirlite.ir.dtype import i64
 from tirlite.ir.expr import (
     EQ,
@@ -31,7 +31,7 @@ from tirlite.ir.expr import (
 )
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.stmt import For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, While
-from tirlite.ir.walk import statements, statements_of, walk
+from tirlite.ir.walk import is_steady, mentions, statements, statements_of, walk
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.lanes import Lanes, NotVector, first_lanes, held, last_whole
 from tirlite.rewrite.taps import written_out
@@ -234,7 +234,7 @@ def streamed(loop: For, func: PrimFunc, processor: Processor) -> tuple[Stmt, ...
     widths = widths_of(loop, processor)
     count, long = folded(Sub(loop.stop, loop.start)), _LONG_ROW * widths[0]
     is_short = isinstance(count, IntImm) and count.value < long
-    if is_short or any(isinstance(node, Load) for bound in (loop.start, loop.stop) for node in walk(bound)):
+    if is_short or not is_steady(loop.start, loop.stop):
         return None
     vectors = ByVectors(loop, loop.body, lambda body: body, lanes, widths, is_repeatable=True)
     try:
@@ -329,6 +329,6 @@ def _widths(loop: For) -> list[int]:
         if isinstance(stmt, Store | Let | IfThenElse):
             computed = stmt.condition if isinstance(stmt, IfThenElse) else stmt.value
             loads = [node for node in walk(computed) if isinstance(node, Load)]
-            places = {node for load in loads for index in load.indices for node in walk(index)}
+            places = {node for load in loads for node in walk(*load.indices)}
             found += (load.buffer.dtype.bytes for load in loads if load not in places or mentions(load, loop.var))
     return found

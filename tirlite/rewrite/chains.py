@@ -17,7 +17,7 @@ from tirlite.ir.expr import GE, Add, Broadcast, Expr, IntImm, Load, Var, const
 from tirlite.ir.node import Node
 from tirlite.ir.rewrite import Substitution, rewrite
 from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store
-from tirlite.ir.walk import walk
+from tirlite.ir.walk import defined_in, is_steady, mentions, walk
 from tirlite.record import replace
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.lanes import held, last_whole
@@ -55,12 +55,12 @@ def _updates(loop: For) -> list[Update]:
     if sum(1 for _ in walk(loop.body)) > _MOST_NODES or len({store.buffer for store in stores}) < len(stores):
         return []
     updates = [update for store in stores if (update := update_of(store)) is not None]
-    moving = {loop.var, *(stmt.var for stmt in stmts if isinstance(stmt, Let))}
+    moving = defined_in(loop)
     is_plain = len(updates) == len(stores) and all(_waits(store, moving) for store in stores)
     return updates if is_plain else []
 
 
-def _waits(store: Store, moving: set[Var]) -> bool:
+def _waits(store: Store, moving: set[object]) -> bool:
     """Whether all iterations store to the same elements of a small array, of which other iterations wait."""
     buffer, kind = store.buffer, store.value.dtype
     if buffer.scope != "local" or buffer.volatile or not (kind.is_float or kind.lanes > 1):
@@ -68,7 +68,7 @@ def _waits(store: Store, moving: set[Var]) -> bool:
     extents = [extent.value for extent in buffer.shape if isinstance(extent, IntImm)]
     if len(extents) < len(buffer.shape) or prod(extents) > _MOST_ELEMENTS:
         return False
-    return not any(isinstance(node, Load) or node in moving for index in store.indices for node in walk(index))
+    return is_steady(*store.indices) and not mentions(store.indices, moving)
 
 
 def _by_turns(loop: For, updates: list[Update]) -> Iterator[Stmt]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Generator, Iterator
 
-from tirlite.analysis.work import has_much_to_do
+from tirlite.analysis.work import has_much_to_do, moved_by
 from tirlite.ir.checked import masked
 from tirlite.ir.dtype import DType, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
 from tirlite.ir.expr import (
@@ -35,7 +35,7 @@ from tirlite.ir.expr import (
 from tirlite.ir.op import Op
 from tirlite.ir.rewrite import substitute
 from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, While
-from tirlite.ir.walk import statements, statements_of, walk
+from tirlite.ir.walk import defined_in, mentions, statements, statements_of, walk
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.lanes import Lanes, NotVector, held, is_at
@@ -103,7 +103,7 @@ class Columns(Lanes):
         # Elements that lie apart and stand still in loops inside, and what collects those of all lanes.
         self.collected: list[tuple[Load, Buffer]] = []
         self.before: list[Stmt] = []
-        self.inside: set[Var] = set()  # what is defined by loops inside that are open, and in them
+        self.inside: set[object] = set()  # the loops and branches inside that are open, and what is defined there
 
     def statement(self, stmt: Stmt) -> Stmt:
         """A loop inside that loads along rows goes by tiles. Raises NotVector."""
@@ -116,7 +116,7 @@ class Columns(Lanes):
 
     def _statement(self, stmt: Stmt) -> Stmt:
         if isinstance(stmt, For | IfThenElse | While):
-            outside, self.inside = self.inside, self.inside | defined_in(stmt)
+            outside, self.inside = self.inside, self.inside | {stmt, *defined_in(stmt)}
             made = self._composite(stmt)
             self.inside = outside
             return made
@@ -151,15 +151,15 @@ class Columns(Lanes):
     def _stage(self, buffer: Buffer) -> Buffer:
         return Buffer(f"{buffer.name}.lanes", buffer.dtype, (const(self.lanes, i64),), "local")
 
-    def _is_known(self, node: Load | Store, inside: set[Var]) -> bool:
+    def _is_known(self, node: Load | Store, inside: set[object]) -> bool:
         """Whether an element follows from the iteration alone, of those that differ, and does not lie beside others."""
-        nodes = [each for index in node.indices for each in walk(index)]
+        nodes = [*walk(*node.indices)]
         names = {each for each in nodes if isinstance(each, Var)}
         is_plain = node.buffer.dtype.lanes == 1 and not node.buffer.volatile
         if not is_plain or any(isinstance(each, Load | Call) for each in nodes) or names & inside:
             return False
         *row, last = node.indices or (const(0, i64),)
-        is_beside = not any(map(self._is_vector, row)) and _is_shifted(last, self.var)
+        is_beside = not mentions(row, self.var) and moved_by(last, self.var) == 1
         return {name for name in names if name in self.values} == {self.var} and not is_beside
 
     def _from_stage(self, load: Load) -> Expr | None:
@@ -222,23 +222,20 @@ class Columns(Lanes):
             found.append(load)
         return found
 
-    def _goes_along(self, load: Load, loop: For, defined: set[Var]) -> bool:
+    def _goes_along(self, load: Load, loop: For, defined: set[object]) -> bool:
         """Whether the iterations of a loop inside load neighbours, and those of the loop around rows."""
         if load.buffer in self.wide or load.dtype not in self.dtypes or load.buffer.volatile or not load.indices:
             return False
         *row, last = load.indices
-        nodes = [node for index in load.indices for node in walk(index)]
+        nodes = [*walk(*load.indices)]
         own = {node for node in nodes if isinstance(node, Var) and node in self.values}
         if own != {self.var} or any(isinstance(node, Load | Call) for node in nodes):
             return False
         inside = [node for node in nodes if node in defined]
-        if inside != [loop.var] or not _is_shifted(last, loop.var):
+        if inside != [loop.var] or moved_by(last, loop.var) != 1:
             return False
         # What lies side by side for the lanes is loaded from where it is.
-        return not (self._is_vector(last) and not any(map(self._is_vector, row)) and _is_shifted(last, self.var))
-
-    def _is_vector(self, index: Expr) -> bool:
-        return any(node is self.var for node in walk(index))
+        return not (mentions(last, self.var) and not mentions(row, self.var) and moved_by(last, self.var) == 1)
 
     def _by_tiles(self, loop: For, loads: list[Load], stores: list[Load]) -> Iterator[Stmt]:
         """The rows by tiles, the last of which is loaded and stored in part."""
@@ -400,13 +397,6 @@ def _is_in_order(loop: For) -> bool:
     return loop.kind is ForKind.SERIAL or is_short(loop)
 
 
-def defined_in(stmt: For | IfThenElse | While) -> set[Var]:
-    """The variables of a loop or a branch, and those that are defined in it."""
-    found = {each.var for each in statements(stmt) if isinstance(each, For | Let)}
-    # One without any is there, too.
-    return found or {Var("none")}
-
-
 def _lanes_of(loop: For, dtypes: tuple[DType, ...], processor: Processor) -> int:
     """How many columns go together: as many as a register has of the widest of these dtypes that are loaded.
 
@@ -433,7 +423,7 @@ def takes_rows_of_lanes(loop: For) -> bool:
     So does a transpose: `y[j, i] = x[i, j]`, in a loop over i in one over j.
     """
     return any(
-        _is_shifted(last, loop.var) and any(node is inner.var for index in row for node in walk(index))
+        moved_by(last, loop.var) == 1 and mentions(row, inner.var)
         for inner in statements_of(loop.body, For)
         for load, _ in loads_of(inner.body)
         if load.indices
@@ -457,13 +447,3 @@ def loads_of(body: SeqStmt) -> Iterator[tuple[Load, bool]]:
             if isinstance(node, Load):
                 yield node, is_certain
             todo += ((each, is_certain) for each in node.children() if isinstance(each, Expr))
-
-
-def _is_shifted(index: Expr, var: Var) -> bool:
-    """Whether an index is a variable plus or minus what does not mention it."""
-    while isinstance(index, Add | Sub):
-        mentions = [any(node is var for node in walk(side)) for side in (index.a, index.b)]
-        if all(mentions) or (mentions[1] and isinstance(index, Sub)):
-            return False
-        index = index.a if mentions[0] else index.b
-    return index is var

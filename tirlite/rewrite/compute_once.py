@@ -13,7 +13,7 @@ from tirlite.ir.expr import Add, Buffer, Call, Expr, FloorDiv, FloorMod, IntImm,
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.node import Node
 from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, While
-from tirlite.ir.walk import statements, statements_of, walk
+from tirlite.ir.walk import mentions, statements, statements_of, walk
 from tirlite.record import record
 from tirlite.rewrite.pipeline import FactsPass
 
@@ -82,7 +82,7 @@ class _Block:
             return None
         result = self._root(store.buffer)
         bound = {each.var for each in _all_of(*between) if isinstance(each, Let)}
-        if result not in self.facts.params or any(node in bound for index in store.indices for node in walk(index)):
+        if result not in self.facts.params or mentions(store.indices, bound):
             return None
         if result in self._loaded(first, *between, store) | self._stored(first, *between):
             return None
@@ -106,7 +106,7 @@ class _Block:
         )
 
     def _loaded(self, *nodes: Node) -> set[Buffer]:
-        return {self._root(each.buffer) for node in nodes for each in walk(node) if isinstance(each, Load)}
+        return {self._root(each.buffer) for each in walk(*nodes) if isinstance(each, Load)}
 
     def _stored(self, *stmts: Stmt) -> set[Buffer]:
         return {self._root(each.buffer) for each in _all_of(*stmts) if isinstance(each, Store)}

@@ -72,9 +72,7 @@ def _looks_up(loop: For) -> bool:
     Of what these decide in other ways, vectors take the lanes that a mask says.
     """
     indices = (index for node in walk(loop.body) if isinstance(node, Load) for index in node.indices)
-    return any(
-        isinstance(node, FloorDiv | FloorMod) and node.a is loop.var for index in indices for node in walk(index)
-    )
+    return any(isinstance(node, FloorDiv | FloorMod) and node.a is loop.var for node in walk(*indices))
 
 
 def _divisors(loop: For) -> Iterator[int]:

@@ -21,7 +21,6 @@ from tirlite.ir.expr import (
     FloorDiv,
     FloorMod,
     IntImm,
-    LetExpr,
     Max,
     Min,
     Mul,
@@ -35,7 +34,7 @@ from tirlite.ir.expr import (
 from tirlite.ir.node import Node
 from tirlite.ir.rewrite import Rule
 from tirlite.ir.stmt import For, ForKind, Let
-from tirlite.ir.walk import statements, walk
+from tirlite.ir.walk import defined_in, mentions, statements, walk
 from tirlite.sizes.unknown import ends
 
 # So many iterations at either end are told apart.
@@ -57,16 +56,13 @@ class Edges:
         self.ends: list[Expr] = []
         self.ranges: dict[Var, range] = {}
         self.values: dict[Var, Expr] = {}
-        own: set[Node] = {loop.var}
         for stmt in statements(loop.body):
             if isinstance(stmt, For):
-                own.add(stmt.var)
                 if stmt.values:
                     self.ranges[stmt.var] = stmt.values
             elif isinstance(stmt, Let):
                 self.values[stmt.var] = stmt.value
-        named = (node.var for node in walk(loop.body) if isinstance(node, LetExpr))
-        self.inside: set[Node] = {*own, *self.values, *named}
+        self.inside = defined_in(loop)
         from tirlite.ir.rewrite import rewrite
 
         rules: dict[type[Node], Rule] = {Min: self._extremum, Max: self._extremum}
@@ -88,7 +84,7 @@ class Edges:
     def _extremum(self, node: Min | Max) -> Expr:
         """The operand that is taken by all iterations between; `node` where there is none."""
         moving, fixed = node.a, node.b
-        if self._is_moving(fixed):
+        if mentions(fixed, self.loop.var):
             moving, fixed = fixed, moving
         if isinstance(node, Max):
             return moving if self._from(moving, fixed) else fixed if self._up_to(moving, fixed) else node
@@ -96,7 +92,7 @@ class Edges:
 
     def _comparison(self, node: Compare) -> Expr:
         kind, moving, fixed = type(node), node.a, node.b
-        if self._is_moving(fixed):
+        if mentions(fixed, self.loop.var):
             kind, moving, fixed = _SWAPPED[kind], fixed, moving
         further = int(kind in (LE, GT, EQ, NE))
         # At or above a value from one iteration on, below it up to another one.
@@ -139,9 +135,6 @@ class Edges:
         if high > 0 and not any(structural_equal(cut, each) for each in noted):
             noted.append(cut)
         return True
-
-    def _is_moving(self, expr: Expr) -> bool:
-        return any(node is self.loop.var for node in walk(expr))
 
     def _parts(self, moving: Expr, fixed: Expr) -> tuple[Expr, range] | None:
         """`fixed - rest`, and the range of `short`, where `moving` is the variable plus `rest` plus `short`.

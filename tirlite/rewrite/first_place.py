@@ -88,7 +88,7 @@ def search_in(loop: For, update: PairUpdate) -> Search | None:
     stmts = loop.body.stmts
     lets = [stmt for stmt in stmts if isinstance(stmt, Let) and stmt not in update.values]
     mine = loop.var, *(let.var for let in lets)
-    moves = any(node in mine for store in update.stores for index in store.indices for node in walk(index))
+    moves = any(node in mine for store in update.stores for node in walk(*store.indices))
     is_scalar = all(store.value.dtype.lanes == 1 for store in update.stores)
     is_all = all(isinstance(stmt, Let) or stmt in update.stores for stmt in stmts)
     if not is_place(update.operands[1], loop) or not is_scalar or not is_all or moves:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator
 
-from tirlite.analysis.work import mentions
 from tirlite.ir.dtype import i64
 from tirlite.ir.equal import are_equal
 from tirlite.ir.expr import EQ, Add, Buffer, Call, Expr, IntImm, Load, Mul, Ramp, Var, const
@@ -17,7 +16,7 @@ from tirlite.ir.node import Node
 from tirlite.ir.op import Op
 from tirlite.ir.rewrite import rewrite, substitute
 from tirlite.ir.stmt import For, Let, SeqStmt, Stmt, Store, View
-from tirlite.ir.walk import walk
+from tirlite.ir.walk import mentions, walk
 from tirlite.record import replace
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.lanes import MOST_APART, Lanes
@@ -84,7 +83,7 @@ def of_one_element(loop: For, buffers: Iterable[Buffer]) -> tuple[Expr, dict[Buf
 def declared(flat: dict[Buffer, Buffer], stmts: Iterable[Stmt]) -> Iterator[Stmt]:
     """The views that statements use, and these."""
     stmts = (*stmts,)
-    used = {node.buffer for stmt in stmts for node in walk(stmt) if isinstance(node, Load | Store)}
+    used = {node.buffer for node in walk(*stmts) if isinstance(node, Load | Store)}
     yield from (View(view, buffer, const(0, i64)) for buffer, view in flat.items() if view in used)
     yield from stmts
 

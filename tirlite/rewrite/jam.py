@@ -19,7 +19,7 @@ from tirlite.ir.expr import Add, Buffer, Expr, IntImm, Load, Min, Var, const
 from tirlite.ir.node import Node
 from tirlite.ir.rewrite import Substitution, rewrite
 from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store
-from tirlite.ir.walk import statements, walk
+from tirlite.ir.walk import defined_in, is_steady, mentions, statements, walk
 from tirlite.record import replace
 from tirlite.rewrite.lanes import NotVector, held, is_at, is_same_element, last_whole, may_fault
 
@@ -123,17 +123,17 @@ def rows_together(loop: For, inner: For, rows: int, facts: Facts) -> tuple[Stmt,
         return None
     if not _updates_alone(inner, facts) or not facts.is_independent(inner):
         return None
-    *lets, store = inner.body.stmts
+    store = inner.body.stmts[-1]
     assert isinstance(store, Store)
     if loop.kind is ForKind.REDUCE and all(isinstance(extent, IntImm) for extent in store.buffer.shape):
         # Blocks of iterations may have an array of their own.
         return None
     root = facts.definitions.root(store.buffer)
-    ends = (node for end in (loop.start, loop.stop) for node in walk(end))
+    ends = walk(loop.start, loop.stop)
     if any(isinstance(node, Load) and facts.definitions.root(node.buffer) is root for node in ends):
         return None
-    moving = {loop.var, *(let.var for let in lets if isinstance(let, Let))}
-    if any(node in moving or isinstance(node, Load) for index in store.indices for node in walk(index)):
+    moving = {loop.var, *defined_in(inner.body)}
+    if mentions(store.indices, moving) or not is_steady(*store.indices):
         return None
     try:
         return Jam(loop.var, rows).block(SeqStmt((inner,))).stmts
@@ -159,7 +159,7 @@ def _updates_alone(inner: For, facts: Facts) -> bool:
     *lets, store = inner.body.stmts or (None,)
     if not isinstance(store, Store) or not store.indices or store.buffer.volatile or store.value.dtype.lanes > 1:
         return False
-    if not all(isinstance(let, Let) for let in lets) or not any(node is inner.var for node in walk(store.indices[-1])):
+    if not all(isinstance(let, Let) for let in lets) or not mentions(store.indices[-1], inner.var):
         return False
     root = facts.definitions.root(store.buffer)
     has_old = False

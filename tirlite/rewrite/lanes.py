@@ -45,7 +45,7 @@ from tirlite.ir.op import Op
 from tirlite.ir.shapes import constant_shape
 from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, While
 from tirlite.ir.trampoline import Steps, run
-from tirlite.ir.walk import walk
+from tirlite.ir.walk import is_steady, mentions, walk
 from tirlite.record import replace
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.sizes import Proof
@@ -244,7 +244,7 @@ class Lanes:
 
     def differs(self, expr: Expr) -> bool:
         """Whether a name that differs from lane to lane stands in an expression."""
-        return any(node in self.values for node in walk(expr))
+        return mentions(expr, self.values)
 
     def indices(self, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
         """The indices of an access. Raises NotVector where more than the last differs between lanes."""
@@ -407,7 +407,7 @@ def may_fault(expr: Expr) -> bool:
 
 def _is_from_memory(node: Load | Store) -> bool:
     """Whether memory decides which element an access means: it may be another one later."""
-    return any(isinstance(each, Load) for index in node.indices for each in walk(index))
+    return not is_steady(*node.indices)
 
 
 def is_at(load: Load | Store, other: Load | Store) -> bool:

@@ -17,12 +17,12 @@ from tirlite.analysis.facts import Facts
 from tirlite.analysis.work import follows_a_place, place_of
 from tirlite.ir.checked import has_check
 from tirlite.ir.equal import are_equal
-from tirlite.ir.expr import LT, Buffer, Expr, IntImm, LetExpr, Load, Var
+from tirlite.ir.expr import LT, Buffer, Expr, IntImm, Load, Var
 from tirlite.ir.node import Node
 from tirlite.ir.rewrite import Rule, rewrite
 from tirlite.ir.shapes import constant_shape
 from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, While
-from tirlite.ir.walk import statements, statements_of, walk
+from tirlite.ir.walk import defined_in, mentions, statements, statements_of, walk
 from tirlite.rewrite.lanes import MOST_APART, is_inside, is_same_element
 
 # Registers hold so many elements.
@@ -40,7 +40,7 @@ def with_local_elements(loop: For, touches: Mapping[Allocation, Sequence[Touch]]
     begun: set[Buffer] = set()
     top = {*loop.body.stmts}
     certain = {*_certain(loop.body)}
-    defined_inside = {getattr(stmt, name) for stmt in statements(loop.body) for name in stmt.DEFINES}
+    defined_inside = defined_in(loop.body)
     for allocation, found in touches.items():
         root = allocation.buffer
         written = [touch for touch in found if writes(touch)]
@@ -52,7 +52,7 @@ def with_local_elements(loop: For, touches: Mapping[Allocation, Sequence[Touch]]
         first = written[0].node
         if not isinstance(first, Store) or not all(is_same_element(first, touch) for touch in found):
             continue
-        if any(node in defined_inside for index in first.indices for node in walk(index)):
+        if mentions(first.indices, defined_inside):
             continue
         stores[root] = first
         if writes(found[0]) and found[0].stmt in top:
@@ -189,10 +189,10 @@ def with_steady_loads(loop: For, facts: Facts) -> Stmt | None:
     if not all(isinstance(let, Let) for let in lets):
         return None
     root = facts.definitions.root(store.buffer)
-    moving = {loop.var, *(node.var for node in walk(loop.body) if isinstance(node, Let | LetExpr))}
+    moving = defined_in(loop)
 
     def is_steady(load: Load) -> bool:
-        nodes = [node for index in load.indices for node in walk(index)]
+        nodes = [*walk(*load.indices)]
         is_same = not any(node in moving or isinstance(node, Load) for node in nodes)
         is_plain = load.dtype.lanes == 1 and not load.buffer.volatile and not has_check(load)
         return is_same and is_plain and bool(load.indices) and facts.definitions.root(load.buffer) is root
@@ -224,7 +224,7 @@ def with_followed_loads(loop: For, facts: Facts) -> Stmt | None:
 
     stmts = [*statements(loop.body)]
     stores = [stmt for stmt in stmts if isinstance(stmt, Store)]
-    moving = {loop.var, *(node.var for node in walk(loop.body) if isinstance(node, Let | LetExpr))}
+    moving = defined_in(loop)
     own = {stmt.buffer for stmt in stmts if isinstance(stmt, Allocate)}
     written = {facts.definitions.root(store.buffer) for store in stores}
     bounds = facts.bounds

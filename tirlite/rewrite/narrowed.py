@@ -101,11 +101,11 @@ def narrowed(loop: For) -> For | None:
 def _looks_up(node: Node) -> bool:
     """Whether an index is computed from data."""
     indices = node.indices if isinstance(node, Load | Store) else ()
-    return any(isinstance(each, Load | Call) for index in indices for each in walk(index))
+    return any(isinstance(each, Load | Call) for each in walk(*indices))
 
 
 def _shape_of(stmt: Allocate) -> Iterator[Node]:
-    return (node for extent in stmt.buffer.shape for node in walk(extent))
+    return walk(*stmt.buffer.shape)
 
 
 class _Values:

@@ -18,7 +18,6 @@ from tirlite.analysis.work import (
     is_written_out,
     meets_itself,
     meets_other_rows,
-    mentions,
     moved_by,
     reads_neighbours,
     resamples,
@@ -31,7 +30,7 @@ from tirlite.ir.expr import LE, Buffer, Expr, IntImm, Load, Mul, Ramp, Var, cons
 from tirlite.ir.node import Node
 from tirlite.ir.rewrite import rewrite
 from tirlite.ir.stmt import For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store
-from tirlite.ir.walk import statements, statements_of, walk
+from tirlite.ir.walk import mentions, statements, statements_of, walk
 from tirlite.record import record
 from tirlite.rewrite.by_vectors import (
     ByVectors,
@@ -441,12 +440,12 @@ def _loads_inside(loop: For, facts: Facts) -> list[Touch]:
     inner = {stmt for stmt in statements(loop.body) if isinstance(stmt, For)}
     within = {stmt for each in inner for stmt in statements(each.body)}
     touches = [each for found in facts.touches_in.get(loop, {}).values() for each in found]
-    return [each for each in touches if not writes(each) and each.stmt in within and _mentions(each, loop)]
+    return [each for each in touches if not writes(each) and each.stmt in within and mentions(each.node, loop.var)]
 
 
 def _shares(loads: list[Touch], outer: For) -> bool:
     """Whether all iterations of a loop around load one of these vectors alike."""
-    return any(not _mentions(load, outer) for load in loads)
+    return any(not mentions(load.node, outer.var) for load in loads)
 
 
 def _short(loop: For) -> dict[Var, int]:
@@ -467,10 +466,6 @@ def _slides(loads: list[Touch], short: Mapping[Var, int], outer: For) -> bool:
         if outer.var in nodes and taps > max(steps, default=1):
             return True
     return False
-
-
-def _mentions(touch: Touch, loop: For) -> bool:
-    return any(node is loop.var for node in walk(touch.node))
 
 
 def _may_be_in_place(touches: Mapping[Allocation, Sequence[Touch]]) -> bool:

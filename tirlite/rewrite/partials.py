@@ -10,7 +10,7 @@ from tirlite.analysis.dependence import writes
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.reductions import AnyUpdate, PairUpdate, Update, pair_updates
 from tirlite.analysis.regrouping import updates_in
-from tirlite.analysis.work import follows_whole, has_much_to_do, mentions, sums_differences
+from tirlite.analysis.work import follows_whole, has_much_to_do, sums_differences
 from tirlite.ir.checked import has_check, unmasked
 from tirlite.ir.dtype import i64
 from tirlite.ir.expr import (
@@ -32,7 +32,7 @@ from tirlite.ir.expr import (
     const,
 )
 from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, While
-from tirlite.ir.walk import statements, statements_of, walk
+from tirlite.ir.walk import defined_in, mentions, statements, statements_of, walk
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.lane_partials import LanePartials, differences_of, factors_of, lane_partials, ramp
 from tirlite.rewrite.lanes import (
@@ -137,7 +137,7 @@ def _has_masks(loop: For, processor: Processor) -> bool:
     inside = [*statements(loop.body)]
     if any(stmt.buffer.dtype.is_float for stmt in inside if isinstance(stmt, Store)):
         return True
-    loads = (node for stmt in inside for node in walk(stmt) if isinstance(node, Load) and mentions(node, loop.var))
+    loads = (node for node in walk(*inside) if isinstance(node, Load) and mentions(node, loop.var))
     return processor.has_masks(min((load.buffer.dtype.bytes for load in loads), default=processor.vector_bytes))
 
 
@@ -275,10 +275,10 @@ def _is_certain(store: Store, loop: For, facts: Facts) -> bool:
 
 def _moves(update: AnyUpdate, loops: Sequence[For], stmts: Sequence[Stmt]) -> bool:
     """Whether iterations combine into different elements, or into one that is volatile."""
-    inside = {*(loop.var for loop in loops), *(stmt.var for stmt in stmts if isinstance(stmt, Let))}
+    inside = defined_in(loops[0])
     written = {stmt.buffer for stmt in stmts if isinstance(stmt, Store)}
     for store in update.stores:
-        nodes = [node for index in store.indices for node in walk(index)]
+        nodes = [*walk(*store.indices)]
         changes = any(node in inside or (isinstance(node, Load) and node.buffer in written) for node in nodes)
         if store.value.dtype.lanes > 1 or changes or store.buffer.volatile:
             return True
@@ -453,7 +453,7 @@ def _gathers(stmt: Stmt) -> bool:
     """Whether a statement loads lanes from wherever others say, so that lanes that are off cost as much as the rest."""
     loads = (node for node in walk(stmt) if isinstance(node, Load) and node.indices)
     places = (unmasked(load.indices[-1]) for load in loads if load.indices[-1].dtype.lanes > 1)
-    return any(isinstance(node, Load) and node.dtype.lanes > 1 for place in places for node in walk(place))
+    return any(isinstance(node, Load) and node.dtype.lanes > 1 for node in walk(*places))
 
 
 class _Updates(Lanes):

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.work import mentions
 from tirlite.ir.checked import has_check
 from tirlite.ir.dtype import i64
 from tirlite.ir.expr import EQ, GE, GT, LE, LT, NE, FloorDiv, FloorMod, Load, Max, Min, TruncDiv, TruncMod
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.stmt import Assert, For, ForKind, IfThenElse, Let, Stmt, Store, While
-from tirlite.ir.walk import statements, statements_of, walk
+from tirlite.ir.walk import mentions, statements, statements_of, walk
 from tirlite.record import record
 from tirlite.rewrite.pipeline import FactsPass
 
@@ -70,7 +69,7 @@ def _loads_where_it_stores(loop: For) -> bool:
     buffer = stores[0].buffer
     loads = [node for node in walk(loop.body) if isinstance(node, Load) and node.buffer is buffer and node.indices]
     is_one = all(store.buffer is buffer for store in stores)
-    return is_one and any(not any(mentions(index, loop.var) for index in load.indices) for load in loads)
+    return is_one and any(not mentions(load.indices, loop.var) for load in loads)
 
 
 def _may_have_edges(loop: For) -> bool:

@@ -27,7 +27,7 @@ from tirlite.ir.expr import (
 from tirlite.ir.op import Op
 from tirlite.ir.rewrite import rewrite
 from tirlite.ir.stmt import For, Let, Stmt, Store, While
-from tirlite.ir.walk import statements, walk
+from tirlite.ir.walk import defined_in, statements, walk
 
 # What a divisor is multiplied by where it is smaller or larger than that, so that its reciprocal has all of its digits.
 _SHIFTS = {f32: (100, 24), f64: (900, 60)}
@@ -65,7 +65,7 @@ def by_reciprocals(root: Callable[[Buffer], Buffer], loop: For) -> Stmt | tuple[
     if is_short or any(isinstance(stmt, For | While) for stmt in inside):
         return loop
     stored = {root(stmt.buffer) for stmt in inside if isinstance(stmt, Store)}
-    bound = {loop.var, *(stmt.var for stmt in inside if isinstance(stmt, Let))}
+    bound = defined_in(loop)
     found: list[_Divisor] = []
 
     def product(node: Div) -> Expr:
@@ -85,7 +85,7 @@ def by_reciprocals(root: Callable[[Buffer], Buffer], loop: For) -> Stmt | tuple[
     return (*(let for each in found for let in each.defined), result) if found else loop
 
 
-def _stays(value: Expr, bound: set[Var]) -> bool:
+def _stays(value: Expr, bound: set[object]) -> bool:
     """Whether a value is the same as long as memory is, and may be computed where there are no iterations."""
     return all(
         isinstance(node, _PLAIN)

@@ -103,7 +103,7 @@ def _size_of_elements(func: PrimFunc, found: set[For]) -> int:
     """
     arrays, sizes = {*func.params}, list[int]()
     for loop in statements_of(func.body, For):
-        nodes = [node for stmt in statements(loop) for node in walk(stmt)]
+        nodes = [*walk(*statements(loop))]
         if any(isinstance(node, For) for node in nodes if node is not loop):
             return 0
         if loop in found:
@@ -279,7 +279,7 @@ def _is_entered_often(loop: For, around: tuple[For | While, ...]) -> bool:
     if len(around) != 1:
         return len(around) > 1
     variables = {each.var for each in around if isinstance(each, For)}
-    nodes = (node for end in (loop.start, loop.stop) for node in walk(end))
+    nodes = walk(loop.start, loop.stop)
     return any(isinstance(node, Load) or node in variables for node in nodes)
 
 

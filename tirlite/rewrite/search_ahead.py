@@ -30,7 +30,7 @@ from tirlite.ir.node import Node
 from tirlite.ir.op import Op
 from tirlite.ir.rewrite import rewrite, substitute
 from tirlite.ir.stmt import Assert, For, IfThenElse, Let, SeqStmt, Stmt, Store, While
-from tirlite.ir.walk import conjuncts, walk
+from tirlite.ir.walk import conjuncts, mentions, walk
 from tirlite.record import record
 from tirlite.rewrite.groups import declared
 from tirlite.rewrite.lanes import Lanes, NotVector, last_whole, may_fault
@@ -218,7 +218,7 @@ def _may_look_ahead(search: _Search) -> bool:
     if search.counter.dtype != i64 or any(_mentions_load(search.limit, buffer) for buffer in moved):
         return False
     loads = [node for node in walk(search.goes_on) if isinstance(node, Load)]
-    looks = any(node is search.at for load in loads for index in load.indices for node in walk(index))
+    looks = any(node is search.at for load in loads for node in walk(*load.indices))
     return looks and all(_is_harmless(node, search, moved) for node in walk(search.goes_on))
 
 
@@ -233,9 +233,9 @@ def _is_harmless(node: Node, search: _Search, moved: tuple[Buffer, ...]) -> bool
         return isinstance(node, Expr) and not may_fault(node)
     if node.buffer in moved or node.buffer.volatile:
         return False
-    if not any(each is search.at for index in node.indices for each in walk(index)):
+    if not mentions(node.indices, search.at):
         return True
     # The element at the counter is there, so rows are; and the limit is where they end.
     *row, last = node.indices
-    is_last = last is search.at and not any(each is search.at for index in row for each in walk(index))
+    is_last = last is search.at and not mentions(row, search.at)
     return is_last and bool(structural_equal(node.buffer.shape[-1], search.limit))

@@ -34,11 +34,11 @@ from tirlite.ir.expr import (
 )
 from tirlite.ir.rewrite import substitute
 from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, While
-from tirlite.ir.walk import statements, statements_of, walk
+from tirlite.ir.walk import defined_in, statements, statements_of, walk
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.by_vectors import ByVectors
-from tirlite.rewrite.columns import TURNED, Columns, Memory, defined_in, turned_over
+from tirlite.rewrite.columns import TURNED, Columns, Memory, turned_over
 from tirlite.rewrite.lanes import NotVector, is_at
 from tirlite.rewrite.partials import is_short
 from tirlite.target import Processor
@@ -154,7 +154,7 @@ class ShortRows(Columns):
         """Whether an element lies along a row that a loop inside follows, of which the bounds are known before."""
         if not isinstance(loop, For) or loop.step != 1:
             return False
-        bounds = [node for bound in (loop.start, loop.stop) for node in walk(bound)]
+        bounds = [*walk(loop.start, loop.stop)]
         if any(isinstance(node, Load) or node in self.own for node in bounds):
             return False
         return self._goes_along(element, loop, self.inside)
@@ -248,7 +248,7 @@ def with_short_rows(
     sums = len(reductions) * (_REPEATED if repeated else 1)
     if sums < _FEWEST_SUMS or not processor.has_masks(4) or all(map(is_short, reductions)):
         return None
-    loads = (node for stmt in statements(body) for node in walk(stmt) if isinstance(node, Load) and node.indices)
+    loads = (node for node in walk(*statements(body)) if isinstance(node, Load) and node.indices)
     vector = processor.vector_bytes // max([4, *(load.dtype.bytes for load in loads if load.dtype in TURNED)])
     most, lanes = min(_MOST_BYTES // processor.vector_bytes, int(_PER_SUM * vector * sums)), _REGISTERS * vector
 

@@ -13,11 +13,11 @@ from tirlite.analysis.work import moved_by
 from tirlite.ir.checked import has_check
 from tirlite.ir.dtype import i64
 from tirlite.ir.equal import are_equal
-from tirlite.ir.expr import LT, Add, Expr, LetExpr, Load, Max, Min, Sub, Var, const
+from tirlite.ir.expr import LT, Add, Expr, Load, Max, Min, Sub, Var, const
 from tirlite.ir.node import Node
 from tirlite.ir.rewrite import rewrite, substitute
 from tirlite.ir.stmt import For, IfThenElse, Let, SeqStmt, Stmt, Store
-from tirlite.ir.walk import statements, walk
+from tirlite.ir.walk import defined_in, statements, walk
 from tirlite.rewrite.affine_exprs import folded
 
 
@@ -47,10 +47,10 @@ def parted(loop: For, facts: Facts) -> tuple[Stmt, ...] | None:
 
 def _steady(loop: For, store: Store) -> Iterator[Load]:
     """What all iterations load alike from the array that one stores to."""
-    moving = {loop.var, *(node.var for node in walk(loop.body) if isinstance(node, Let | LetExpr))}
+    moving = defined_in(loop)
     for node in walk(loop.body):
         if isinstance(node, Load) and node.buffer is store.buffer and node.indices and node.dtype.lanes == 1:
-            inside = [each for index in node.indices for each in walk(index)]
+            inside = [*walk(*node.indices)]
             if not any(each in moving or isinstance(each, Load) for each in inside):
                 yield node
 

@@ -14,7 +14,7 @@ from tirlite.ir.expr import GE, Add, Buffer, Expr, IntImm, Load, Min, Sub, Var, 
 from tirlite.ir.node import Node
 from tirlite.ir.rewrite import Rule, rewrite, substitute
 from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store
-from tirlite.ir.walk import statements, walk
+from tirlite.ir.walk import is_steady, statements, walk
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.columns import takes_rows_of_lanes
 from tirlite.rewrite.jam import Jam, by_rows
@@ -71,7 +71,7 @@ def _parts(loop: For) -> tuple[Sequence[Stmt], For, Sequence[Stmt]] | None:
 def _stays(node: Node) -> bool:
     """Whether it counts what is computed first, or memory tells where a row lies: then none is read behind another."""
     if isinstance(node, Load):
-        return node.buffer.volatile or any(isinstance(each, Load) for index in node.indices for each in walk(index))
+        return node.buffer.volatile or not is_steady(*node.indices)
     return isinstance(node, Expr) and (may_fault(node) or has_check(node))
 
 
@@ -80,7 +80,7 @@ def _combines(inner: For, loop: For, scalars: Sequence[Buffer]) -> bool:
     count = inner.count
     is_long = not isinstance(count, IntImm) or count.value >= _FEWEST_ROWS
     is_plain = inner.kind in (ForKind.SERIAL, ForKind.REDUCE) and inner.step == 1 and not has_check(inner)
-    ends = [node for end in (inner.start, inner.stop) for node in walk(end)]
+    ends = [*walk(inner.start, inner.stop)]
     if not is_long or not is_plain or any(node is loop.var or isinstance(node, Load) for node in ends):
         return False
     for stmt in inner.body.stmts:

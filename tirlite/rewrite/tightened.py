@@ -24,7 +24,6 @@ from tirlite.ir.expr import (
     FloorDiv,
     FloorMod,
     IntImm,
-    LetExpr,
     Load,
     Max,
     Min,
@@ -38,7 +37,7 @@ from tirlite.ir.expr import (
 from tirlite.ir.node import Node
 from tirlite.ir.rewrite import substitute
 from tirlite.ir.stmt import For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store
-from tirlite.ir.walk import conjuncts, statements, statements_of, walk
+from tirlite.ir.walk import conjuncts, defined_in, mentions, statements, statements_of, walk
 from tirlite.rewrite.affine_exprs import folded, shifted
 from tirlite.sizes import Proof
 
@@ -72,7 +71,7 @@ class Tightening:
             values[stmt.var] = substitute(stmt.value, values)
         if not all(map(self._is_safe, values.values())):
             return loop
-        inside: set[Node] = {loop.var, *(each.var for each in walk(loop.body) if isinstance(each, For | Let | LetExpr))}
+        inside = defined_in(loop)
         if branch.else_body.stmts:
             return self._parted(loop, branch, substitute(branch.condition, values), inside)
         narrow, before, kept = loop, list[Expr](), list[Expr]()
@@ -94,7 +93,7 @@ class Tightening:
         lets, narrow = _with_names(narrow, loop)
         return (*lets, IfThenElse(reduce(And, before), SeqStmt((narrow,)), span=branch.span) if before else narrow)
 
-    def _parted(self, loop: For, branch: IfThenElse, condition: Expr, inside: set[Node]) -> Stmt | tuple[Stmt, ...]:
+    def _parted(self, loop: For, branch: IfThenElse, condition: Expr, inside: set[object]) -> Stmt | tuple[Stmt, ...]:
         """The iterations that meet a condition and the others, as two loops in the order of both.
 
         Not of loops without an order: that would hide what their iterations must not do to each other.
@@ -112,7 +111,7 @@ class Tightening:
         stmts = [each if isinstance(each, tuple) else (each,) for each in again]
         return tuple(stmt for (lets, _), own in zip(named, stmts, strict=True) for stmt in (*lets, *own))
 
-    def _narrowed(self, loop: For, condition: Expr, inside: set[Node]) -> For | None:
+    def _narrowed(self, loop: For, condition: Expr, inside: set[object]) -> For | None:
         """The loop over those of its iterations that meet a condition; None where that is not seen to be exact."""
         while isinstance(condition, Not) and isinstance(condition.a, Not):
             condition = condition.a.a
@@ -170,7 +169,7 @@ class Tightening:
     def _is_exact(self, expr: Expr) -> bool:
         return self.space.is_exact(self.space.size(expr))
 
-    def _sides(self, condition: Compare, var: Var, inside: set[Node]) -> tuple[Expr, bool] | None:
+    def _sides(self, condition: Compare, var: Var, inside: set[object]) -> tuple[Expr, bool] | None:
         """What stays in a comparison with `var`, and whether the variable is on the right of it; None for others."""
         rest: list[tuple[Expr, bool]] = []  # of the left less the right, and whether it is added
         signs: list[bool] = []
@@ -194,9 +193,9 @@ class Tightening:
         total = folded(reduce(Sub, negative, total))
         return (total, not signs[0]) if self._is_exact(total) else None
 
-    def _stays(self, expr: Expr, inside: set[Node]) -> bool:
+    def _stays(self, expr: Expr, inside: set[object]) -> bool:
         """Whether an expression can be computed before a loop, and is there what it is in each iteration."""
-        return self._is_safe(expr) and not any(node in inside for node in walk(expr)) and all(self._loads_stay(expr))
+        return self._is_safe(expr) and not mentions(expr, inside) and all(self._loads_stay(expr))
 
     def _loads_stay(self, expr: Expr) -> Iterator[bool]:
         return (
@@ -212,11 +211,11 @@ class Tightening:
             for index, extent in zip(node.indices, node.buffer.shape, strict=True)
         )
 
-    def _is_of_counters(self, condition: Expr, inside: set[Node]) -> bool:
+    def _is_of_counters(self, condition: Expr, inside: set[object]) -> bool:
         """Whether a condition stays in a loop, and compares integers by the counters of loops around it."""
         if not isinstance(condition, Compare) or condition.a.dtype != i64 or not self._stays(condition, inside):
             return False
-        return any(node in self.counters for node in walk(condition))
+        return mentions(condition, self.counters)
 
 
 def _with_names(loop: For, before: For) -> tuple[list[Let], For]:
@@ -226,7 +225,7 @@ def _with_names(loop: For, before: For) -> tuple[list[Let], For]:
     lets: list[Let] = []
     ends = [new for new, old in ((loop.start, before.start), (loop.stop, before.stop)) if new is not old]
     old = {*walk(before.start), *walk(before.stop)}
-    for node in (each for end in ends for each in walk(end) if each not in old):
+    for node in (each for each in walk(*ends) if each not in old):
         source = node.value if isinstance(node, Cast) else node
         is_new = not any(structural_equal(node, let.value) for let in lets)
         if isinstance(source, Load) and isinstance(node, Cast | Load) and node.dtype == i64 and is_new:

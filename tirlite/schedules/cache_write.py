@@ -14,11 +14,11 @@ from tirlite.ir.func import PrimFunc
 from tirlite.ir.node import Node
 from tirlite.ir.rewrite import Rule, rewrite
 from tirlite.ir.stmt import Allocate, For, ForKind, SeqStmt, Store
-from tirlite.ir.walk import walk
+from tirlite.ir.walk import defined_in, is_steady, mentions, walk
 from tirlite.record import record
 from tirlite.rewrite.local_elements import in_scalars
 from tirlite.schedules.handle import BufferName, LoopName, buffer_named, chain_to
-from tirlite.schedules.loop_facts import defined_in, is_in_bounds, is_steady, mentions
+from tirlite.schedules.loop_facts import is_in_bounds
 from tirlite.schedules.order import demand_any_order, settled
 from tirlite.schedules.step import Step, does_not_fit, with_loop
 

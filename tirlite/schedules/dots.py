@@ -13,20 +13,11 @@ from tirlite.ir.expr import Add, Buffer, Cast, Expr, FloorDiv, IntImm, Load, Min
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.rewrite import rewrite, substitute
 from tirlite.ir.stmt import Allocate, For, ForKind, Let, SeqStmt, Stmt, Store, View
-from tirlite.ir.walk import statements_of, walk
+from tirlite.ir.walk import defined_in, is_steady, mentions, statements_of, walk
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.schedules.handle import LoopName, chain_to
-from tirlite.schedules.loop_facts import (
-    defined_in,
-    has_whole_blocks,
-    is_block_of,
-    is_dense,
-    is_in_bounds,
-    is_steady,
-    mentions,
-    trips,
-)
+from tirlite.schedules.loop_facts import has_whole_blocks, is_block_of, is_dense, is_in_bounds, trips
 from tirlite.schedules.order import demand_any_order
 from tirlite.schedules.pack import demand_axes, loads_of_one
 from tirlite.schedules.step import Step, demand_plain, does_not_fit, with_loop
@@ -127,7 +118,7 @@ class _Made:
         store = body[0] if len(body) == 1 and isinstance(body[0], Store) else None
         update = None if store is None else update_of(store)
         loads = [] if update is None else operands(update.operand)
-        across = [load for load in loads if mentions(load, (self.columns.var,))]
+        across = [load for load in loads if mentions(load, self.columns.var)]
         if update is None or store is None or update.operation is not Add or len(loads) != 2 or len(across) != 1:
             raise does_not_fit(self.step, "the loops do not sum up products of one operand's rows and one's columns")
         right = across[0]
@@ -136,7 +127,7 @@ class _Made:
 
     def _trips(self, loop: For) -> Expr:
         most = trips(self.facts, loop)
-        if most is None or mentions(most, defined_in(SeqStmt((self.outside,)))):
+        if most is None or mentions(most, defined_in(self.outside)):
             raise does_not_fit(self.step, f"how often the loop over `{loop.var.name}` runs is decided inside")
         return most
 
@@ -159,7 +150,7 @@ class _Made:
         loops = {loop.var: loop for loop in statements_of(own, For)}
         defined, found = defined_in(own), dict[For, tuple[Expr, Expr]]()
         terms = {loop.var for loop in self.terms}
-        for node in (node for index in self.left.indices for node in walk(index)):
+        for node in walk(*self.left.indices):
             if node not in defined or node in terms:
                 continue
             loop = loops.get(node) if isinstance(node, Var) else None
@@ -200,7 +191,7 @@ class _Made:
             for touch in touches if allocation.buffer is root else ():
                 if writes(touch) or touch.buffer is not self.left.buffer:
                     raise does_not_fit(self.step, f"{touch} may write `{self.left.buffer.name}`")
-        if self.left.buffer.volatile or not all(map(is_steady, self.left.indices)):
+        if self.left.buffer.volatile or not is_steady(*self.left.indices):
             raise does_not_fit(self.step, f"`{self.left.buffer.name}` is read where memory decides")
         inside = (*self.around, *self.rows, *loops)
         for load in (self.right,) if self.is_in_place else (self.left, self.right):
@@ -331,7 +322,7 @@ def are_groups(load: Load, columns: For, terms: For) -> bool:
 def moves_along(load: Load, terms: Sequence[For], columns: For) -> bool:
     """Whether other terms than the last, which goes along an axis, move along columns, the last of known axes."""
     *others, last = terms
-    along = [index for index in load.indices if mentions(index, (last.var,))]
+    along = [index for index in load.indices if mentions(index, last.var)]
     is_from_0 = isinstance(last.start, IntImm) and last.start.value == 0
     is_known = all(isinstance(extent, IntImm) for extent in load.buffer.shape)
     is_moved = is_dense(load.indices, columns.var) and mentions(load.indices[-1], [loop.var for loop in others])

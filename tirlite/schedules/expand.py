@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from tirlite.analysis.facts import Facts
 from tirlite.ir import Allocate, Buffer, Expr, Load, Node, PrimFunc, Rule, SeqStmt, Store, Sub, View, rewrite, walk
+from tirlite.ir.walk import defined_in, mentions
 from tirlite.record import record, replace
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.schedules.handle import BufferName, LoopName, buffer_named, chain_to
-from tirlite.schedules.loop_facts import defined_in, mentions, trips
+from tirlite.schedules.loop_facts import trips
 from tirlite.schedules.step import Step, demand_plain, does_not_fit, with_loop
 
 
@@ -34,8 +35,8 @@ class Expand(Step):
             raise does_not_fit(self, f"the body of the loop over `{at.var.name}` does not allocate `{self.buffer}`")
         allocation, buffer = found[0], found[0].buffer
         count = trips(facts, at)
-        inside = {at.var, *defined_in(at.body)}
-        if count is None or any(mentions(extent, inside) for extent in buffer.shape):
+        inside = defined_in(at)
+        if count is None or mentions(buffer.shape, inside):
             raise does_not_fit(self, f"the size of `{buffer.name}`, or how often the loop runs, is not known before it")
         if buffer.dtype.lanes > 1 or buffer.volatile or not _is_plain(at.body, buffer):
             raise does_not_fit(self, f"`{buffer.name}` is not used element by element")

@@ -14,11 +14,10 @@ from tirlite.ir.func import PrimFunc
 from tirlite.ir.node import Node
 from tirlite.ir.rewrite import rewrite, substitute
 from tirlite.ir.stmt import Allocate, For, ForKind, SeqStmt, Stmt, Store
-from tirlite.ir.walk import walk
+from tirlite.ir.walk import is_steady, walk
 from tirlite.record import record
 from tirlite.rewrite.normalize import Normalize
 from tirlite.schedules.handle import BufferName, LoopName, buffer_named, chain_to, loops_around
-from tirlite.schedules.loop_facts import is_steady
 from tirlite.schedules.order import demand_any_order, demand_steady, demand_temporaries
 from tirlite.schedules.step import Step, does_not_fit, with_loop
 
@@ -91,7 +90,7 @@ class Inline(Step):
         stmts = _block(facts.func, buffer).stmts
         behind = stmts[stmts.index(nest[0]) + 1 :]
         uses = [place for place, stmt in enumerate(behind) if any(_reads(node, buffer) for node in walk(stmt))]
-        if any(_reads(node, buffer) for stmt in stmts[: stmts.index(nest[0])] for node in walk(stmt)):
+        if any(_reads(node, buffer) for node in walk(*stmts[: stmts.index(nest[0])])):
             raise does_not_fit(self, f"`{buffer.name}` is read before it is filled")
         demand_steady(self, facts, store.value, behind[: max(uses, default=-1) + 1])
 

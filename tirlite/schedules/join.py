@@ -14,13 +14,12 @@ from tirlite.ir.func import PrimFunc
 from tirlite.ir.rewrite import substitute
 from tirlite.ir.shapes import is_sized_by_load
 from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt
-from tirlite.ir.walk import walk
+from tirlite.ir.walk import is_steady, walk
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import shifted
 from tirlite.rewrite.normalize import exchanged
 from tirlite.rewrite.simplify.simplify import simplified
 from tirlite.schedules.handle import LoopName, block_of, loop_named
-from tirlite.schedules.loop_facts import is_steady
 from tirlite.schedules.order import demand_any_order, demand_order
 from tirlite.schedules.step import Step, demand_plain, does_not_fit
 from tirlite.sizes import Size

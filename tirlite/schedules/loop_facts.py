@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tirlite.analysis.facts import Facts
+from tirlite.analysis.work import moved_by
 from tirlite.ir.dtype import i32, i64
 from tirlite.ir.equal import are_equal
 from tirlite.ir.expr import GE, LT, Add, And, Broadcast, Cast, Expr, IntImm, Load, Min, Ramp, Sub, Var, const
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.stmt import Assert, For, IfThenElse, SeqStmt, Store
-from tirlite.ir.walk import conjuncts, statements_of, walk
+from tirlite.ir.walk import conjuncts, is_steady, mentions, statements_of
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.sizes import maximum
 
@@ -54,31 +55,9 @@ def has_whole_blocks(loops: Sequence[For], last: For, extent: Expr, lanes: int) 
     )
 
 
-def mentions(expr: Expr, variables: Iterable[object]) -> bool:
-    """Whether an expression depends on one of these variables."""
-    wanted = {*variables}
-    return any(node in wanted for node in walk(expr))
-
-
-def defined_in(body: SeqStmt) -> set[object]:
-    """The variables and buffers that a body defines."""
-    return {getattr(node, name) for node in walk(body) for name in node.DEFINES}
-
-
 def is_dense(indices: tuple[Expr, ...], var: Var) -> bool:
     """Whether neighbouring values of a variable are neighbouring elements."""
-    last, others = indices[-1], indices[:-1]
-    while isinstance(last, Add | Sub):
-        a, b = (any(node is var for node in walk(each)) for each in (last.a, last.b))
-        if a is b or (b and isinstance(last, Sub)):
-            return False
-        last = last.a if a else last.b
-    return last is var and not any(node is var for index in others for node in walk(index))
-
-
-def is_steady(expr: Expr) -> bool:
-    """Whether an expression has one value wherever its variables have theirs: no memory decides."""
-    return not any(isinstance(node, Load) for node in walk(expr))
+    return moved_by(indices[-1], var) == 1 and not mentions(indices[:-1], var)
 
 
 def is_in_bounds(func: PrimFunc, around: Sequence[For], access: Load | Store, where: Expr | None = None) -> bool:

@@ -16,9 +16,9 @@ from tirlite.ir.node import Node
 from tirlite.ir.printing import prints_in
 from tirlite.ir.rewrite import rewrite
 from tirlite.ir.stmt import Allocate, For, ForKind, Stmt, Store
-from tirlite.ir.walk import statements_of, walk
+from tirlite.ir.walk import defined_in, mentions, statements_of, walk
 from tirlite.schedules.handle import loops_around
-from tirlite.schedules.loop_facts import defined_in, is_block_of
+from tirlite.schedules.loop_facts import is_block_of
 from tirlite.schedules.step import does_not_fit
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ def _behind(index: Expr, own: Container[object], loop: For) -> tuple[object, ...
     nodes = [*walk(rest)]
     if not all(isinstance(node, Var | IntImm | Add | Sub | Mul | FloorDiv | FloorMod) for node in nodes):
         return None
-    if not {loop.var, *defined_in(loop.body)}.isdisjoint(nodes):
+    if not defined_in(loop).isdisjoint(nodes):
         return None
     return tuple(
         [node.value if isinstance(node, IntImm) else node if isinstance(node, Var) else type(node) for node in nodes]
@@ -223,7 +223,7 @@ def _goes_along(loop: For, touch: Touch) -> bool:
     """Whether a loop inside goes from element to element: each is combined in order, but many at once."""
     inside = {each.var for each in statements_of(loop.body, For)}
     indices = touch.node.indices if isinstance(touch.node, Load | Store) else ()
-    return any(node in inside for index in indices for node in walk(index))
+    return mentions(indices, inside)
 
 
 def _has_vectors(loop: For) -> bool:

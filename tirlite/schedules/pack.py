@@ -12,21 +12,12 @@ from tirlite.ir.expr import LT, Add, Buffer, Cast, Expr, FloorDiv, IntImm, Load,
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.rewrite import rewrite, substitute
 from tirlite.ir.stmt import Allocate, For, IfThenElse, Let, SeqStmt, Stmt, Store
-from tirlite.ir.walk import statements, walk
+from tirlite.ir.walk import defined_in, is_steady, mentions, statements, walk
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.lanes import Lanes, NotVector
 from tirlite.schedules.handle import BufferName, LoopName, buffer_named, chain_to
-from tirlite.schedules.loop_facts import (
-    defined_in,
-    is_block_of,
-    is_in_bounds,
-    is_steady,
-    is_whole,
-    lanes_before,
-    mentions,
-    trips,
-)
+from tirlite.schedules.loop_facts import is_block_of, is_in_bounds, is_whole, lanes_before, trips
 from tirlite.schedules.order import demand_any_order
 from tirlite.schedules.step import Step, demand_plain, does_not_fit, with_loop
 
@@ -79,7 +70,7 @@ class Pack(Step):
             return Load(packed, tuple(places)) if read in loads and (read is not node or not self.cast) else node
 
         body = rewrite(at.body, {Cast if self.cast else Load: moved})
-        if any(node in loads for node in walk(body)):
+        if mentions(body, loads):
             raise does_not_fit(self, f"`{buffer.name}` is read otherwise than to be converted to {self.cast}")
         stmts = (
             Allocate(packed, span=at.span),
@@ -119,7 +110,7 @@ def loads_of_one(step: object, facts: Facts, buffer: Buffer, at: For, loops: lis
     for other in loads[1:]:
         if not structural_equal(Load(buffer, first.indices), Load(buffer, other.indices)):
             raise does_not_fit(step, f"`{buffer.name}` is read by several indices")
-    if any(isinstance(stmt, IfThenElse) and any(node in loads for node in walk(stmt)) for stmt in inside):
+    if any(isinstance(stmt, IfThenElse) and mentions(stmt, loads) for stmt in inside):
         raise does_not_fit(step, f"whether `{buffer.name}` is read is decided by a branch")
     return loads
 
@@ -145,7 +136,7 @@ def demand_axes(step: object, at: For, loops: list[For], load: Load, *, by_block
 
 def _is_of(load: Load, loops: list[For]) -> bool:
     """Whether the last of the loops decides which element is read."""
-    return not loops or any(mentions(index, (loops[-1].var,)) for index in load.indices)
+    return not loops or any(mentions(index, loops[-1].var) for index in load.indices)
 
 
 def _copy(load: Load, packed: Buffer, loops: list[For], *, masked: bool, whole: bool) -> Iterator[Stmt]:

@@ -44,12 +44,12 @@ from tirlite.ir.func import PrimFunc
 from tirlite.ir.op import Op
 from tirlite.ir.rewrite import rewrite, substitute
 from tirlite.ir.stmt import Allocate, For, IfThenElse, Let, SeqStmt, Stmt, Store, View
-from tirlite.ir.walk import walk
+from tirlite.ir.walk import defined_in, is_steady, mentions, walk
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.lanes import Lanes, NotVector
 from tirlite.schedules.handle import BufferName, LoopName, buffer_named, chain_to
-from tirlite.schedules.loop_facts import defined_in, is_in_bounds, is_steady, lanes_before, mentions
+from tirlite.schedules.loop_facts import is_in_bounds, lanes_before
 from tirlite.schedules.order import demand_any_order
 from tirlite.schedules.pack import demand_axes, extents_of, loads_of_one
 from tirlite.schedules.step import Step, does_not_fit, with_loop
@@ -134,7 +134,7 @@ class _Copy:
         self._load = load
         self._own = {loop.var: Var(f"{load.buffer.name}.{loop.var.name}") for loop in loops}
         # Axes from the first on along which lanes lie are seen as one.
-        first = next(axis for axis, index in enumerate(load.indices) if mentions(index, (loops[-1].var,)))
+        first = next(axis for axis, index in enumerate(load.indices) if mentions(index, loops[-1].var))
         self._row, self._place, extent = load.indices[:first], load.indices[first], load.buffer.shape[first]
         for index, inner in zip(load.indices[first + 1 :], load.buffer.shape[first + 1 :], strict=True):
             self._place, extent = Add(Mul(self._place, inner), index), folded(Mul(extent, inner))
@@ -164,9 +164,7 @@ class _Copy:
         places = [folded(Sub(self._own[loop.var], self._of(loop.start))) for loop in self._loops[:-1]]
         store = Store(self._packed, (*places, Ramp(const(0, i64), const(1, i64), width.value)), value)
         # Loops that decide neither whether lanes lie inside nor where stand inside of the others.
-        decide = [
-            each for each in self._loops[:-1] if any(mentions(e, (each.var,)) for e in (self._inside, self._place))
-        ]
+        decide = [each for each in self._loops[:-1] if mentions((self._inside, self._place), each.var)]
         rest = [each for each in self._loops[:-1] if each not in decide]
         around, within = self._in_blocks([*map(self._head, decide)], [*map(self._head, rest)])
         filled: tuple[Stmt, ...] = (on, *made, *_nest(within, store))
@@ -308,7 +306,7 @@ def one_row(place: Var, start: Expr, stop: Expr, width: int, inside: Expr, indic
     exprs = [rewrite(each, {FloorDiv: of_lane, FloorMod: of_lane}) for each in (inside, *indices)]
     lanes = Lanes(width, {lane: Ramp(column, const(1, i64), width)})
     condition, *read = [each for each in exprs if isinstance(each, Expr)]
-    if any(mentions(each, (place,)) for each in (condition, *read)):
+    if any(mentions(each, place) for each in (condition, *read)):
         return None
     try:
         bounds = [*_bounds(condition, lanes)]
@@ -320,7 +318,7 @@ def one_row(place: Var, start: Expr, stop: Expr, width: int, inside: Expr, indic
     last = Add(column, const(width - 1, i64))
     holds = And(LE(Add(column, const(width, i64)), length), LE(Add(start, const(width, i64)), stop))
     for bound in bounds:
-        for at_column in (column, last) if mentions(bound, (lane,)) else (column,):
+        for at_column in (column, last) if mentions(bound, lane) else (column,):
             holds = And(holds, substitute(bound, {lane: at_column}))
     return OneRow((Let(column, FloorMod(start, length)),), holds, tuple(at))
 

@@ -12,12 +12,12 @@ from tirlite.ir.node import Node
 from tirlite.ir.op import Op
 from tirlite.ir.rewrite import rewrite, substitute
 from tirlite.ir.stmt import Allocate, For, ForKind, SeqStmt, Stmt, Store
-from tirlite.ir.walk import statements, walk
+from tirlite.ir.walk import defined_in, mentions, statements, walk
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.normalize import Normalize
 from tirlite.schedules.handle import LoopName, block_of, chain_to
-from tirlite.schedules.loop_facts import defined_in, trips
+from tirlite.schedules.loop_facts import trips
 from tirlite.schedules.order import demand_any_order, demand_steady
 from tirlite.schedules.step import Step, demand_plain, does_not_fit
 
@@ -48,7 +48,7 @@ class Precompute(Step):
         block = block_of(facts.func, loop)
         behind = block.stmts[block.stmts.index(loop) :]
         inside = defined_in(loop.body)
-        if any(node in inside for node in walk(value)):
+        if mentions(value, inside):
             raise does_not_fit(self, f"`{value.op.name.lower()}` is of what the iteration defines")
         same = [each for stmt in behind for each in _loops(stmt) if _has_bounds(each, loop)]
         users = [each for each in same if any(True for _ in _equals(each, loop, value))]

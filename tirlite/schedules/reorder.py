@@ -7,9 +7,9 @@ from itertools import pairwise
 from tirlite.analysis.dependence import Dependence
 from tirlite.analysis.facts import Facts
 from tirlite.ir import Allocate, For, ForKind, Let, PrimFunc, SeqStmt, Stmt, View, statements
+from tirlite.ir.walk import is_steady, mentions
 from tirlite.record import record
 from tirlite.schedules.handle import LoopName, chain_to
-from tirlite.schedules.loop_facts import is_steady, mentions
 from tirlite.schedules.order import breaks_order, carried, demand_any_order, moved_out
 from tirlite.schedules.step import Step, demand_plain, does_not_fit, named, with_loop
 
@@ -56,7 +56,7 @@ class Reorder(Step):
             for bound in (loop.start, loop.stop):
                 if not is_steady(bound):
                     raise does_not_fit(self, f"the bounds of the loop over `{loop.var.name}` are read from memory")
-                if mentions(bound, (each.var for each in loops[place:])):
+                if mentions(bound, {each.var for each in loops[place:]}):
                     raise does_not_fit(self, f"the bounds of the loop over `{loop.var.name}` depend on one inside")
 
 

@@ -29,13 +29,13 @@ from tirlite.ir.stmt import (
     Store,
     While,
 )
-from tirlite.ir.walk import statements, statements_of, walk
+from tirlite.ir.walk import defined_in, is_steady, mentions, statements, statements_of, walk
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.normalize import exchanged
 from tirlite.rewrite.reductions import message_of
 from tirlite.schedules.handle import LoopName, block_of, chain_to
-from tirlite.schedules.loop_facts import defined_in, is_in_bounds, is_steady, mentions, trips
+from tirlite.schedules.loop_facts import is_in_bounds, trips
 from tirlite.schedules.order import demand_any_order, demand_order
 from tirlite.schedules.step import Step, does_not_fit
 
@@ -103,14 +103,14 @@ class Rescale(Step):
         found = updates_in(first, facts)
         if not isinstance(found, tuple):
             raise message_of(found, first.var.name).error()
-        read = {node.buffer for loop in others for node in walk(loop) if isinstance(node, Load)}
+        read = {node.buffer for node in walk(*others) if isinstance(node, Load)}
         best = [each for each in found if not read.isdisjoint(store.buffer for store in each.stores)]
         update = best[0] if len(best) == 1 else None
         wrong = does_not_fit(self, f"the loop over `{first.var.name}` combines no one maximum that the others read")
         if not isinstance(update, Update) or update.operation is not Max or not update.store.buffer.dtype.is_float:
             raise wrong
-        inside = {first.var, *defined_in(first.body)}
-        if any(not is_steady(index) or mentions(index, inside) for index in update.store.indices):
+        inside = defined_in(first)
+        if not is_steady(*update.store.indices) or mentions(update.store.indices, inside):
             raise wrong
         root = facts.definitions.root
         of = {root(node.buffer) for node in walk(update.operand) if isinstance(node, Load)}
@@ -283,17 +283,17 @@ class _Part:
     def __init__(self, own: _Sum, facts: Facts, update: Update, around: tuple[For, ...]) -> None:
         step, loop, store = own.step, own.loop, update.store
         self.update = update
-        name, inside = store.buffer.name, {loop.var, *defined_in(loop.body)}
+        name, inside = store.buffer.name, defined_in(loop)
         within = next(chain for each, chain in _loops_to(loop) if each is store)
-        self.loops = [each for each in within if any(mentions(index, (each.var,)) for index in store.indices)]
+        self.loops = [each for each in within if mentions(store.indices, each.var)]
         branches = (stmt for stmt in statements(loop) if isinstance(stmt, IfThenElse | While))
         moving = inside - {each.var for each in self.loops}
         counts: list[Expr] = []
-        if any(not is_steady(index) or mentions(index, moving) for index in store.indices):
+        if not is_steady(*store.indices) or mentions(store.indices, moving):
             raise does_not_fit(step, f"which element of `{name}` is summed up is decided inside")
         for each in self.loops:
             count = trips(facts, each)
-            if each.step != 1 or count is None or any(mentions(i, inside) for i in (each.start, each.stop, count)):
+            if each.step != 1 or count is None or mentions((each.start, each.stop, count), inside):
                 raise does_not_fit(step, f"how often the loop over `{each.var.name}` runs is decided inside")
             counts.append(count)
         if any(store in {*statements(stmt)} for stmt in branches) or store.buffer.volatile:

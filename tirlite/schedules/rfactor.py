@@ -12,13 +12,13 @@ from tirlite.ir.expr import Expr, Sub, Var, const
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.rewrite import rewrite
 from tirlite.ir.stmt import For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, While
-from tirlite.ir.walk import statements
+from tirlite.ir.walk import defined_in, is_steady, mentions, statements
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.lane_partials import Partials
 from tirlite.rewrite.reductions import message_of
 from tirlite.schedules.handle import LoopName, chain_to
-from tirlite.schedules.loop_facts import defined_in, is_in_bounds, is_steady, mentions, trips
+from tirlite.schedules.loop_facts import is_in_bounds, trips
 from tirlite.schedules.order import demand_any_order
 from tirlite.schedules.step import Step, demand_plain, does_not_fit, with_loop
 
@@ -49,7 +49,7 @@ class Rfactor(Step):
         demand_any_order(self, at)
         demand_plain(self, loop)
         count = trips(facts, loop)
-        if count is None or mentions(count, defined_in(at.body)) or mentions(count, (at.var,)):
+        if count is None or mentions(count, defined_in(at.body)) or mentions(count, at.var):
             raise does_not_fit(self, f"how often the loop over `{loop.var.name}` runs is decided inside")
         partials = [Partials(each, count) for each in self._updates(facts, at, around)]
         place = folded(Sub(loop.var, loop.start))
@@ -78,7 +78,7 @@ class Rfactor(Step):
         found = updates_in(at, facts)
         if not isinstance(found, tuple):
             raise message_of(found, at.var.name).error()
-        inside = {at.var, *defined_in(at.body)}
+        inside = defined_in(at)
         if not found:
             raise does_not_fit(self, f"the loop over `{at.var.name}` combines nothing")
         branches = (stmt for stmt in statements(at) if isinstance(stmt, IfThenElse | While))
@@ -87,7 +87,7 @@ class Rfactor(Step):
             for store in update.stores:
                 if store.value.dtype.lanes > 1 or store.buffer.volatile:
                     raise does_not_fit(self, f"`{store.buffer.name}` is not combined value by value")
-                if any(not is_steady(index) or mentions(index, inside) for index in store.indices):
+                if not is_steady(*store.indices) or mentions(store.indices, inside):
                     raise does_not_fit(self, f"which element of `{store.buffer.name}` is combined is decided inside")
                 if store in uncertain:
                     raise does_not_fit(self, f"whether `{store.buffer.name}` is combined is decided by a branch")

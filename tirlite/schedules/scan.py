@@ -12,12 +12,12 @@ from tirlite.ir.func import PrimFunc
 from tirlite.ir.node import Node
 from tirlite.ir.rewrite import Rule, rewrite, substitute
 from tirlite.ir.stmt import Allocate, AttrStmt, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store
-from tirlite.ir.walk import statements_of, walk
+from tirlite.ir.walk import defined_in, is_steady, mentions, statements_of, walk
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.reductions import may_regroup
 from tirlite.schedules.handle import LoopName, chain_to
-from tirlite.schedules.loop_facts import defined_in, is_steady, mentions, trips
+from tirlite.schedules.loop_facts import trips
 from tirlite.schedules.order import breaks_order, demand_any_order
 from tirlite.schedules.step import Step, demand_plain, does_not_fit, with_loop
 
@@ -98,8 +98,8 @@ class Scan(Step):
 
 def _is_steady(update: Update, loop: For) -> bool:
     """Whether all iterations of a loop combine into one element."""
-    inside = {loop.var, *defined_in(loop.body)}
-    return all(is_steady(index) and not mentions(index, inside) for index in update.store.indices)
+    inside = defined_in(loop)
+    return is_steady(*update.store.indices) and not mentions(update.store.indices, inside)
 
 
 def _is_same(node: Load | Store, store: Store) -> bool:
@@ -206,6 +206,6 @@ def _is_before(facts: Facts, element: Load, store: Store, loop: For) -> bool:
     """Whether an element is the one that the iteration before has stored."""
     earlier = substitute(store, {loop.var: Sub(loop.var, const(1, i64))})
     space = facts.space
-    return any(mentions(index, (loop.var,)) for index in store.indices) and all(
+    return mentions(store.indices, loop.var) and all(
         space.size(mine) == space.size(other) for mine, other in zip(element.indices, earlier.indices, strict=True)
     )

@@ -11,10 +11,9 @@ from tirlite.ir.expr import GE, And, Expr, Mul, const
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.rewrite import rewrite
 from tirlite.ir.stmt import For, IfThenElse, SeqStmt, Stmt
-from tirlite.ir.walk import statements_of
+from tirlite.ir.walk import defined_in, mentions, statements_of
 from tirlite.record import record
 from tirlite.schedules.handle import LoopName, chain_to, handle_of
-from tirlite.schedules.loop_facts import defined_in, mentions
 from tirlite.schedules.step import Step, demand_plain, does_not_fit, named, with_loop
 
 
@@ -51,7 +50,7 @@ class Specialize(Step):
     def _count(self, product: str, inside: list[For], facts: Facts) -> Expr:
         """The product of how often loops run, one inside of the other, and of dims."""
         counts: list[Expr] = []
-        decided = {inside[0].var, *defined_in(inside[0].body)}
+        decided = defined_in(inside[0])
         dims = {dim.name: dim for dim in facts.func.dims}
         for name in (each.strip() for each in product.split("*")):
             found = next((each for each in inside if each.var.name == name), None)
@@ -61,7 +60,7 @@ class Specialize(Step):
             if found is None:
                 raise does_not_fit(self, f"there is no loop `{name}` in `{inside[0].var.name}`, nor a dim")
             demand_plain(self, found)
-            if any(mentions(bound, decided) for bound in (found.start, found.stop)):
+            if mentions((found.start, found.stop), decided):
                 raise does_not_fit(self, f"how often the loop over `{name}` runs is decided inside")
             counts.append(found.count)
         return reduce(Mul, counts)

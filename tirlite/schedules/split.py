@@ -11,13 +11,13 @@ from tirlite.ir.expr import GE, LT, Add, Expr, FloorDiv, FloorMod, IntImm, Min, 
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.rewrite import substitute
 from tirlite.ir.stmt import For, ForKind, IfThenElse, Let, SeqStmt, Stmt
-from tirlite.ir.walk import statements_of
+from tirlite.ir.walk import is_steady, mentions, statements_of
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.divide_loops import divided, is_whole
 from tirlite.rewrite.lanes import last_whole
 from tirlite.schedules.handle import LoopName, chain_to, loop_named
-from tirlite.schedules.loop_facts import is_block_of, is_steady, mentions
+from tirlite.schedules.loop_facts import is_block_of
 from tirlite.schedules.order import demand_any_order, demand_independent
 from tirlite.schedules.step import Step, demand_plain, does_not_fit, named, with_loop
 
@@ -126,7 +126,7 @@ class Fuse(Step):
         if outer.kind is not inner.kind or outer.kind not in (ForKind.SERIAL, ForKind.PARALLEL):
             raise does_not_fit(self, "both loops are a `range`, or both are parallel")
         bounds = (outer.start, outer.stop, inner.start, inner.stop)
-        if not all(map(is_steady, bounds)) or any(mentions(bound, (outer.var,)) for bound in bounds):
+        if not is_steady(*bounds) or mentions(bounds, outer.var):
             raise does_not_fit(self, f"the bounds of the loop over `{inner.var.name}` are decided inside")
         for loop in (outer, inner):
             demand_plain(self, loop, by_blocks=True)

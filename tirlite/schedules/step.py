@@ -17,11 +17,11 @@ from tirlite.ir.expr import Var
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.rewrite import substitute
 from tirlite.ir.stmt import For, Stmt
+from tirlite.ir.walk import is_steady
 from tirlite.record import replace
 from tirlite.rewrite.normalize import exchanged
 from tirlite.rewrite.pipeline import FactsPass, Rewritten
 from tirlite.schedules.handle import BufferHandle, LoopHandle
-from tirlite.schedules.loop_facts import is_steady
 
 
 class Step(FactsPass):

@@ -18,12 +18,12 @@ from tirlite.ir.node import Node
 from tirlite.ir.rewrite import Rule, rewrite, substitute
 from tirlite.ir.shapes import constant_shape
 from tirlite.ir.stmt import Allocate, For, ForKind, SeqStmt, Store
-from tirlite.ir.walk import statements_of, walk
+from tirlite.ir.walk import defined_in, mentions, statements_of, walk
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded, index_expr
 from tirlite.rewrite.normalize import Normalize
 from tirlite.schedules.handle import LoopName, chain_to
-from tirlite.schedules.loop_facts import defined_in, is_in_bounds, mentions
+from tirlite.schedules.loop_facts import is_in_bounds
 from tirlite.schedules.order import demand_any_order, settled
 from tirlite.schedules.step import Step, does_not_fit, with_loop
 from tirlite.sizes import Size
@@ -136,7 +136,7 @@ class _Match:
         if len(stmts) != 1 or not isinstance(stmts[0], For):
             raise does_not_fit(step, f"`{definition.name}` is not one loop")
         self.wanted = stmts[0]
-        self.inside = {self.loop.var, *defined_in(self.loop.body)}
+        self.inside = defined_in(self.loop)
 
     def parts(self) -> dict[Buffer, _Part]:
         """What the definition's arrays stand for. Raises KernelError where the loops differ."""

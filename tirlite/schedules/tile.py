@@ -14,10 +14,11 @@ from tirlite.ir.expr import GE, LT, Add, And, Expr, IntImm, Max, Min, Mul, Sub, 
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.rewrite import substitute
 from tirlite.ir.stmt import For, ForKind, IfThenElse, SeqStmt
+from tirlite.ir.walk import mentions
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.schedules.handle import LoopName, chain_to, handle_of
-from tirlite.schedules.loop_facts import is_block_of, mentions
+from tirlite.schedules.loop_facts import is_block_of
 from tirlite.schedules.order import breaks_order, carried, demand_any_order, moved_out
 from tirlite.schedules.step import Step, demand_plain, does_not_fit, with_loop
 from tirlite.sizes import Proof, Size, prove_divides
@@ -115,7 +116,7 @@ class Tile(Step):
         """Raises KernelError where a loop over blocks may begin elsewhere than some whole blocks after `first`."""
         if loop.step == 1 or first is loop.start:
             return
-        if not mentions(first, (each.var for each in cut)):
+        if not mentions(first, {each.var for each in cut}):
             moved = facts.space.size(loop.start) - facts.space.size(first)
             if prove_divides(loop.step, moved) is Proof.YES:
                 return

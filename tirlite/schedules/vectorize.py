@@ -13,12 +13,12 @@ from tirlite.ir.func import PrimFunc
 from tirlite.ir.node import Node
 from tirlite.ir.rewrite import rewrite, substitute
 from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store
-from tirlite.ir.walk import statements_of, walk
+from tirlite.ir.walk import mentions, statements_of, walk
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.lanes import Lanes, NotVector, last_whole
 from tirlite.schedules.handle import LoopName, loop_named
-from tirlite.schedules.loop_facts import has_whole_blocks, is_block_of, is_whole, lanes_before, mentions, trips
+from tirlite.schedules.loop_facts import has_whole_blocks, is_block_of, is_whole, lanes_before, trips
 from tirlite.schedules.order import demand_any_order, demand_independent
 from tirlite.schedules.step import Step, demand_plain, does_not_fit, with_loop
 
@@ -246,10 +246,10 @@ class _Padded:
         return all(store.buffer in self.own for store in statements_of(stmt, Store))
 
     def _has_room(self, load: Load) -> bool:
-        if load.buffer in self.own or not any(mentions(index, (self.loop.var,)) for index in load.indices):
+        if load.buffer in self.own or not mentions(load.indices, self.loop.var):
             return True
         width, last = load.buffer.shape[-1], load.indices[-1]
-        if not isinstance(width, IntImm) or any(mentions(index, (self.loop.var,)) for index in load.indices[:-1]):
+        if not isinstance(width, IntImm) or mentions(load.indices[:-1], self.loop.var):
             return False
         group, is_made = last.dtype.lanes, load.buffer in self.made
         column = folded(Sub(self.loop.var, self.loop.start)) if is_made else self.loop.var

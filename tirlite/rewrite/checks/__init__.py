@@ -17,7 +17,7 @@ from tirlite.ir.func import PrimFunc
 from tirlite.ir.kernel_call import calls_in
 from tirlite.ir.node import Node
 from tirlite.ir.stmt import Allocate, AttrKey, AttrStmt, For, IfThenElse, Store, View, While
-from tirlite.ir.walk import conjuncts, walk
+from tirlite.ir.walk import conjuncts, defined_in, mentions, walk
 from tirlite.record import record
 from tirlite.rewrite.pipeline import FactsPass
 
@@ -209,13 +209,13 @@ def _changes_by_memory(loop: For, facts: Facts) -> Iterator[Store]:
     """
     from tirlite.analysis.reductions import update_of
 
-    inside = {loop.var, *(getattr(node, name) for node in walk(loop.body) for name in node.DEFINES)}
+    inside = defined_in(loop)
     for allocation, touches in facts.touches_in.get(loop, {}).items():
         for touch in touches:
             store = touch.node
             if not isinstance(store, Store) or store.buffer is not allocation.buffer:
                 continue
-            nodes = [node for index in store.indices for node in walk(index)]
+            nodes = [*walk(*store.indices)]
             if any(node in inside or isinstance(node, Load) for node in nodes) or not _is_by_memory(touch, loop, facts):
                 continue
             if update_of(store) is not None or any(_is_read_by_all(each, store, loop) for each in touches):
@@ -244,7 +244,7 @@ def _is_by_memory(touch: Touch, loop: For, facts: Facts) -> bool:
             return False
         elif isinstance(composite, For):
             bounds = (composite.start, composite.stop)
-            if any(node is loop.var for bound in bounds for node in walk(bound)):
+            if mentions(bounds, loop.var):
                 return False
         region = region.parent
     return is_by_memory

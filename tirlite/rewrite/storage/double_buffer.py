@@ -26,7 +26,7 @@ from tirlite.ir.node import Node
 from tirlite.ir.printer import text
 from tirlite.ir.rewrite import Rule, rewrite, substitute
 from tirlite.ir.stmt import Allocate, AttrKey, AttrStmt, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, View
-from tirlite.ir.walk import statements, statements_of, walk
+from tirlite.ir.walk import defined_in, is_steady, statements, statements_of, walk
 from tirlite.record import record, replace
 from tirlite.rewrite.normalize import Normalize
 from tirlite.rewrite.simplify.simplify import simplified
@@ -139,7 +139,7 @@ def _check_uses(facts: Facts, marked: AttrStmt, loop: For, fill: Sequence[Stmt],
         reason = "something is declared in between"
     elif not all(can_be_reordered(stmt) for stmt in loop.body.stmts):
         reason = "something in the loop cannot be moved: a call, assert, attribute, loaded size or volatile access"
-    elif any(isinstance(node, Load) for end in (loop.start, loop.stop) for node in walk(end)):
+    elif not is_steady(loop.start, loop.stop):
         reason = "the bounds of the loop are loaded"
     elif not _counts_on(facts, loop):
         reason = "the variable of the loop may wrap around behind its end"
@@ -168,7 +168,7 @@ def _shared(fill: Sequence[Stmt], work: Sequence[Stmt], buffer: Buffer, definiti
 
 
 def _accesses(stmts: Sequence[Stmt]) -> Iterator[Load | Store]:
-    return (node for stmt in stmts for node in walk(stmt) if isinstance(node, Load | Store))
+    return (node for node in walk(*stmts) if isinstance(node, Load | Store))
 
 
 def _stale(facts: Facts, buffer: Buffer, loop: For) -> str | None:
@@ -259,8 +259,8 @@ def _accesses_in(node: Node, marked: AttrStmt) -> int:
 def _is_resized(loop: For, marked: AttrStmt) -> bool:
     """Whether the size of the buffer may change from iteration to iteration."""
     assert marked.buffer is not None
-    inside = {loop.var, *(each.var for each in loop.body.stmts if isinstance(each, Let))}
-    nodes = [node for extent in marked.buffer.shape for node in walk(extent)]
+    inside = defined_in(loop)
+    nodes = [*walk(*marked.buffer.shape)]
     return any(isinstance(node, Load) or (isinstance(node, Var) and node in inside) for node in nodes)
 
 

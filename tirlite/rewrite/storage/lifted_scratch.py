@@ -79,7 +79,7 @@ def _may_move(buffer: Buffer) -> bool:
 
 def _is_known(buffer: Buffer, known: set[Var]) -> bool:
     """Whether its size follows from the dims and scalar parameters."""
-    parts = [node for extent in buffer.shape for node in walk(extent)]
+    parts = [*walk(*buffer.shape)]
     return all(part in known if isinstance(part, Var) else not _computes(part) for part in parts)
 
 
@@ -106,5 +106,5 @@ def _shapes(call: KernelCall, scratch: tuple[Buffer, ...]) -> list[tuple[Expr, .
     """The shapes of the scratch in terms of the caller; None where they depend on what may have changed meanwhile."""
     images = dict(call.scalars()) | call.callee.dims_at(dict(call.buffers()))
     shapes = [tuple(substitute(extent, images) for extent in buffer.shape) for buffer in scratch]
-    computed = any(_computes(part) for shape in shapes for extent in shape for part in walk(extent))
+    computed = any(_computes(part) for shape in shapes for part in walk(*shape))
     return None if computed else shapes

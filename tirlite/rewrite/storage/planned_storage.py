@@ -373,9 +373,7 @@ class _Merger:
     def can_move(self, buffer: Buffer) -> bool:
         """Whether its shape can be evaluated at the top of the function as it is written."""
         unknown = [extent for extent in buffer.shape if type(extent) is not IntImm]
-        return not unknown or all(
-            node in self.entry_variables for extent in unknown for node in walk(extent) if isinstance(node, Var)
-        )
+        return not unknown or all(node in self.entry_variables for node in walk(*unknown) if isinstance(node, Var))
 
     def allocate(self, node: Allocate) -> Node | tuple[Stmt, ...]:
         if node.buffer not in self.views:

@@ -133,7 +133,7 @@ class Names:
         stands_open = stmt in phase.stmts
         why = "all threads share it"
         self._demand_size(stmt, why, is_copied=not stands_open)
-        named = [node for extent in stmt.buffer.shape for node in walk(extent) if isinstance(node, Var)]
+        named = [node for node in walk(*stmt.buffer.shape) if isinstance(node, Var)]
         inside = next((var.name for var in named if var in self.phases.closed), None)
         if inside is not None:
             raise ThreadDependentSize(stmt.buffer.name, inside, why, span=stmt.span).error()

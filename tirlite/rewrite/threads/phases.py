@@ -147,7 +147,7 @@ class Phases:
         return tuple(run(self._opened(self.launch, ())))
 
     def _want(self, *exprs: Expr) -> None:
-        for node in (node for expr in exprs for node in walk(expr)):
+        for node in walk(*exprs):
             if isinstance(node, Var):
                 self.wanted.add(node)
             elif isinstance(node, Load):

@@ -18,7 +18,7 @@ from math import inf, prod
 
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.streams import held, results
-from tirlite.analysis.work import MOST_LANES, mentions
+from tirlite.analysis.work import MOST_LANES
 from tirlite.diag import KernelError
 from tirlite.ir.expr import (
     Add,
@@ -40,7 +40,7 @@ from tirlite.ir.expr import (
 from tirlite.ir.kernel_call import calls_in
 from tirlite.ir.shapes import constant_bytes
 from tirlite.ir.stmt import For, ForKind, Let, SeqStmt, Stmt, Store
-from tirlite.ir.walk import statements, walk
+from tirlite.ir.walk import mentions, statements, walk
 from tirlite.record import record
 from tirlite.rewrite.forms import Form, Limits
 from tirlite.schedules.annotate import Parallel
@@ -255,7 +255,7 @@ def _widths(trace: Trace, innermost: Var, processor: Processor) -> tuple[int, ..
 def _moves(loop: For, read: set[Buffer]) -> bool:
     """Whether the loop decides where one of these buffers is read."""
     loads = (node for node in walk(loop) if isinstance(node, Load) and node.buffer in read)
-    return any(node is loop.var for load in loads for index in load.indices for node in walk(index))
+    return any(node is loop.var for load in loads for node in walk(*load.indices))
 
 
 def _rows(trace: Trace, chain: Chain, processor: Processor, form: Form) -> int:
@@ -316,7 +316,7 @@ def join_rows(trace: Trace, loops: list[For], fill: list[For], processor: Proces
     store, body = _only_store(fill[-1]), loops[-1].body.stmts
     if store is None or len(loops) < 2 or not all(isinstance(stmt, Store | Let) for stmt in body):
         return False
-    loads = [node for stmt in body for node in walk(stmt) if isinstance(node, Load) and node.buffer is store.buffer]
+    loads = [node for node in walk(*body) if isinstance(node, Load) and node.buffer is store.buffer]
     places = [_place(load, loops) for load in loads]
     known = {place for place in places if place is not None}
     if not known or None in places or any(isinstance(node, Call) for node in walk(store.value)):

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from functools import partial
 
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.work import mentions, moved_by
+from tirlite.analysis.work import moved_by
 from tirlite.ir import Allocate, Buffer, For, Load, Store, Var, statements_of, walk
+from tirlite.ir.walk import mentions
 from tirlite.schedules.auto.candidates import is_down_columns
 from tirlite.schedules.auto.trace import Trace
 from tirlite.schedules.expand import Expand
@@ -46,8 +47,7 @@ def _goes_along_rows(loop: For, steps: Sequence[Var]) -> bool:
         return False
     accesses = [node for node in walk(loop.body) if isinstance(node, Load | Store) and node.buffer not in own]
     return all(_is_beside(each, loop.var, steps) for each in accesses) and any(
-        isinstance(each, Store) and any(mentions(index, var) for index in each.indices for var in steps)
-        for each in accesses
+        isinstance(each, Store) and mentions(each.indices, steps) for each in accesses
     )
 
 
@@ -56,7 +56,7 @@ def _is_beside(access: Load | Store, column: Var, steps: Sequence[Var]) -> bool:
     if not access.indices:
         return True
     *rows, last = access.indices
-    if any(mentions(row, column) for row in rows):
+    if mentions(rows, column):
         return False
     is_along = moved_by(last, column) == 1 and not any(mentions(last, var) for var in steps)
     return is_along or not mentions(last, column)

@@ -9,9 +9,9 @@ from tirlite.analysis.facts import Facts
 from tirlite.analysis.reductions import Update, update_of
 from tirlite.ir.dtype import DType
 from tirlite.ir.equal import structural_equal
-from tirlite.ir.expr import Add, Buffer, Call, Cast, Expr, IntImm, Load, Var
+from tirlite.ir.expr import Add, Buffer, Call, Cast, Expr, IntImm, Load
 from tirlite.ir.stmt import Allocate, For, ForKind, Let, Stmt, Store
-from tirlite.ir.walk import walk
+from tirlite.ir.walk import mentions, walk
 from tirlite.record import record
 from tirlite.schedules.auto.tiling import WIDE_ROWS, Tiling, count_of, is_known
 from tirlite.schedules.dots import are_groups, operands, types_of
@@ -125,7 +125,7 @@ def _contraction(loop: For, around: tuple[For, ...], tiling: Tiling) -> Contract
     store = None if update is None else _stored(nest, update)
     if update is None or store is None:
         return None
-    written = {node for index in store.indices for node in walk(index)}
+    written = {*walk(*store.indices)}
     spatial = tuple(each for each in nest.loops if each.var in written)
     terms = tuple(each for each in nest.loops if each.var not in written)
     is_local = store is not update.store
@@ -139,15 +139,15 @@ def _contraction(loop: For, around: tuple[For, ...], tiling: Tiling) -> Contract
     ):
         return None
     values = [update.operand, *(stmt.value for stmt in body if isinstance(stmt, Let))]
-    loads = [node for value in values for node in walk(value) if isinstance(node, Load)]
+    loads = [node for node in walk(*values) if isinstance(node, Load)]
     if any(node.buffer is update.store.buffer for node in loads):
         return None
     found: list[Contraction] = []
     for columns in _by_preference(spatial, store, tiling, update.store.buffer.dtype.bytes):
-        across = [load for load in loads if names(load, columns.var)]
-        rows = [each for each in spatial if across and not names(across[0], each.var)]
+        across = [load for load in loads if mentions(load, columns.var)]
+        rows = [each for each in spatial if across and not mentions(across[0], each.var)]
         is_one = all(structural_equal(load, across[0]) for load in across)
-        if rows and is_one and any(names(across[0], each.var) for each in terms):
+        if rows and is_one and any(mentions(across[0], each.var) for each in terms):
             dots = None if _is_padded(values, across[0]) else _dots(update, across[0], tiling)
             made = Contraction(
                 loops=nest.loops,
@@ -199,7 +199,7 @@ def _dots(update: Update, across: Load, tiling: Tiling) -> tuple[tuple[str, str]
 
 def _cast(values: list[Expr], load: Load, update: Update) -> str:
     """The type of the sums, where that is what a load is converted to, wherever it stands; else none."""
-    kind, nodes = update.store.buffer.dtype, [node for value in values for node in walk(value)]
+    kind, nodes = update.store.buffer.dtype, [*walk(*values)]
     alike = [node for node in nodes if isinstance(node, Load) and structural_equal(node, load)]
     converted = [node for node in nodes if isinstance(node, Cast) and node.dtype == kind]
     count = sum(bool(structural_equal(node.value, load)) for node in converted)
@@ -208,7 +208,7 @@ def _cast(values: list[Expr], load: Load, update: Update) -> str:
 
 def _is_padded(values: list[Expr], load: Load) -> bool:
     """Whether a load stands in a conditional expression, which is packed with what stands for it elsewhere."""
-    calls = [node for value in values for node in walk(value) if isinstance(node, Call)]
+    calls = [node for node in walk(*values) if isinstance(node, Call)]
     if not calls:
         return False
     from tirlite.schedules.pack_padded import is_choice_of
@@ -280,10 +280,6 @@ def _tile_last(rows: list[For], tiling: Tiling) -> tuple[For, ...]:
     full = [each for each in rows if not is_known(each) or count_of(each) >= tiling.rows]
     last = full[-1] if full else max(rows, key=count_of)
     return (*(each for each in rows if each is not last), last)
-
-
-def names(load: Load, var: Var) -> bool:
-    return any(node is var for index in load.indices for node in walk(index))
 
 
 def least_sizes(nest: Contraction, tiling: Tiling) -> tuple[tuple[str, int], ...] | None:

@@ -15,17 +15,18 @@ from math import prod
 from tirlite.analysis.facts import Facts
 from tirlite.ir import For, Load
 from tirlite.ir.printer_names import identifier
+from tirlite.ir.walk import mentions
 from tirlite.record import replace
 from tirlite.rewrite.pipeline import Pass
 from tirlite.schedules.annotate import Parallel
-from tirlite.schedules.auto.contraction import Contraction, contractions, least_sizes, names
+from tirlite.schedules.auto.contraction import Contraction, contractions, least_sizes
 from tirlite.schedules.auto.tiling import TILES_OF_BLOCK, Tiling, count_of, is_known, time_of_rows
 from tirlite.schedules.auto.trace import Trace
 from tirlite.schedules.cache_write import CacheWrite
 from tirlite.schedules.dots import Dots, are_groups, moves_along
 from tirlite.schedules.handle import LoopHandle, LoopName, loops_around
 from tirlite.schedules.inline import InlineLets
-from tirlite.schedules.loop_facts import is_dense, mentions
+from tirlite.schedules.loop_facts import is_dense
 from tirlite.schedules.pack import Pack
 from tirlite.schedules.reorder import Reorder
 from tirlite.schedules.specialize import Specialize
@@ -91,7 +92,7 @@ def steps(nest: Contraction, facts: Facts, tiling: Tiling) -> Iterator[Pass]:
         yield Dots(order[0], outer, (*terms, within), lanes, nest.dots[0], moves, tiling.masks_bytes)
     elif not nest.is_laid:
         if nest.halves is not None:
-            own = [name for each, name in zip((first, *others), rows, strict=True) if names(nest.halves, each.var)]
+            own = [name for each, name in zip((first, *others), rows, strict=True) if mentions(nest.halves, each.var)]
             yield Pack(nest.halves.buffer.name, outer, (*map(named, own), *terms), cast=nest.kind)
         if not nest.lies or nest.is_padded:
             yield from _panel(nest, named, (*terms, within), lanes, has_masks=has_masks)
@@ -102,7 +103,7 @@ def steps(nest: Contraction, facts: Facts, tiling: Tiling) -> Iterator[Pass]:
         yield UnrollJam(named(rows[-1]), together)
     path = [*batches, *blocks, f"{nest.columns.var.name}.outer"]
     # What decides how many columns there are stays a loop around.
-    around = [place for place, each in enumerate(nest.batches, 1) if mentions(nest.columns.stop, (each.var,))]
+    around = [place for place, each in enumerate(nest.batches, 1) if mentions(nest.columns.stop, each.var)]
     for place in reversed(range(max(around, default=0) + 1, len(path))):
         yield Fuse(named(path[place - 1]), named(".".join(path[place:])))
 

@@ -99,7 +99,7 @@ def _is_product(stage: For, row: Var, own: Container[Buffer]) -> bool:
     """
     inside = {each.var for each in statements_of(stage, For)}
     for load in (node for node in walk(stage) if isinstance(node, Load) and node.buffer not in own):
-        named = {node for index in load.indices for node in walk(index)}
+        named = {*walk(*load.indices)}
         if len(named & inside) > 1 and row not in named:
             return True
     return False

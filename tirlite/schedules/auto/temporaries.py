@@ -9,6 +9,7 @@ from tirlite.analysis.facts import Facts
 from tirlite.analysis.temporaries import temporaries
 from tirlite.diag import KernelError
 from tirlite.ir import Allocate, Buffer, For, ForKind, Load, SeqStmt, Store, Var, statements, statements_of, walk
+from tirlite.ir.walk import mentions
 from tirlite.rewrite.remove_no_ops import RemoveNoOps
 from tirlite.schedules.auto.trace import Trace
 from tirlite.schedules.handle import BufferName, name_of
@@ -156,6 +157,5 @@ def _sums_up(loop: For) -> bool:
     """
     own = {stmt.buffer for stmt in statements_of(loop.body, Allocate)}
     return _is_innermost(loop) and any(
-        stmt.buffer not in own and not any(node is loop.var for index in stmt.indices for node in walk(index))
-        for stmt in statements_of(loop.body, Store)
+        stmt.buffer not in own and not mentions(stmt.indices, loop.var) for stmt in statements_of(loop.body, Store)
     )
