@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import tirlite as tl
-from tirlite.analysis.bounds import Bounds
 from tirlite.analysis.facts import Facts
+from tirlite.analysis.in_bounds.bounds import Bounds
 from tirlite.ir import Load, walk
 from tirlite.rewrite import Normalize
 from tirlite.sizes import Proof

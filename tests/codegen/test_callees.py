@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 import tirlite as tl
-from tirlite.codegen import SideBySide, compile_module, lower, parts
+from tirlite.codegen import SideBySide, compile_module, lower
+from tirlite.codegen.functions import parts
+from tirlite.codegen.functions.parts import Part
 from tirlite.codegen.lower import Lowered
-from tirlite.codegen.parts import Part
 
 n = tl.dim("n")
 
@@ -133,7 +134,9 @@ def test_a_form_for_a_result_in_the_place_of_its_operand_serves_others_too(
     for guesses_right in (True, False):
         if not guesses_right:
             # What was written for arguments that lie apart is in no part then.
-            monkeypatch.setattr(import_module("tirlite.codegen.callees"), "may_go_in_place", lambda *given: ())
+            monkeypatch.setattr(
+                import_module("tirlite.codegen.functions.callees"), "may_go_in_place", lambda *given: ()
+            )
         in_place, apart = (
             lower(tl.compile(several.ir, schedule=None, in_place=each).lowered) for each in (True, False)
         )

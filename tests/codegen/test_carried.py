@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tirlite as tl
-from tirlite.codegen.carried import carried_last
+from tirlite.codegen.loops.carried import carried_last
 from tirlite.ir import For, Store, statements_of
 
 n, m = tl.dims("n m")

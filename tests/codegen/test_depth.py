@@ -11,7 +11,8 @@ import pytest
 from effort import effort
 
 import tirlite as tl
-from tirlite.codegen import pieces, statements
+from tirlite.codegen import statements
+from tirlite.codegen.functions import pieces
 from tirlite.codegen.llvm import machine
 from tirlite.codegen.llvm.machine import Effort, effort_for
 from tirlite.codegen.llvm.text import Extent

@@ -11,7 +11,7 @@ from llvmlite import binding
 import tirlite as tl
 from tirlite.codegen import Effort, lower
 from tirlite.codegen.llvm import machine
-from tirlite.codegen.loop_hints import hints_of
+from tirlite.codegen.loops.loop_hints import hints_of
 from tirlite.ir import For, statements_of
 
 

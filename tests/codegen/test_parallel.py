@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import tirlite as tl
+from tirlite.codegen.functions.outline import chunk_count
 from tirlite.codegen.llvm.text import FunctionText, ModuleText
-from tirlite.codegen.outline import chunk_count
 from tirlite.target.processor import processor_called
 
 n, m = tl.dims("n m")

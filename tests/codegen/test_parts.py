@@ -13,11 +13,12 @@ import pytest
 from llvmlite import binding as llvm
 
 import tirlite as tl
-from tirlite.codegen import Effort, SideBySide, compile_module, compile_text, lower, parts
+from tirlite.codegen import Effort, SideBySide, compile_module, compile_text, lower
+from tirlite.codegen.functions import parts
+from tirlite.codegen.functions.parts import Part
 from tirlite.codegen.llvm.machine import ADDRESSES, compiled, new_machine
 from tirlite.codegen.llvm.text import Extent
 from tirlite.codegen.lower import Lowered
-from tirlite.codegen.parts import Part
 from tirlite.runtime.artifact.build import code_of, linked
 from tirlite.runtime.artifact.load import loaded
 from tirlite.runtime.artifact.object_files import ObjectFiles, jit_loaded

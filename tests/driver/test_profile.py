@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tirlite as tl
-from tirlite.analysis.loop_costs import Costs, costs_of
+from tirlite.analysis.loops.loop_costs import Costs, costs_of
 from tirlite.ir import For, KernelCall
 
 n, m = tl.dims("n m")

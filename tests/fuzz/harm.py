@@ -11,7 +11,7 @@ from fuzz.nests import Nests
 from fuzz.test_random_nests import MOST_ITERATIONS, SIZES, arguments, interpreted
 
 import tirlite as tl
-from tirlite.analysis import fusion
+from tirlite.analysis.loops import fusion
 from tirlite.analysis.trials.races import find_race
 from tirlite.ir import PrimFunc
 from tirlite.rewrite.normalize import Normalize

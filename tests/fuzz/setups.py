@@ -17,7 +17,8 @@ from fuzz.program import Arguments, Run
 from fuzz.writer import TAGGED
 
 import tirlite as tl
-from tirlite.codegen import Effort, outline
+from tirlite.codegen import Effort
+from tirlite.codegen.functions import outline
 from tirlite.codegen.llvm import machine
 from tirlite.ir import PrimFunc
 from tirlite.rewrite import Pass, RemoveNoOps, SplitWebs, UnrollLoops, VectorizeLoops

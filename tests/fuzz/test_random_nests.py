@@ -13,11 +13,12 @@ from fuzz.nests import SPARE, Nests
 from random_cases import groups
 
 import tirlite as tl
-from tirlite.analysis.work import has_much_to_do
+from tirlite.analysis.loops.work import has_much_to_do
 from tirlite.codegen import Effort
 from tirlite.interp import interpret
 from tirlite.ir import For, PrimFunc
-from tirlite.rewrite import blocks, nests as rewrite_nests, vectorize_loops
+from tirlite.rewrite import blocks
+from tirlite.rewrite.vectors import nests as rewrite_nests, vectorize_loops
 
 PROGRAMS = 60
 SIZES = ((37, 5, 3), (6, 70, 4), (5, 4, 20), (1, 2, 90), (20, 8, 2), (7, 131, 1), (9, 17, 2), (0, 3, 20), (17, 0, 2))

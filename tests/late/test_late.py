@@ -166,10 +166,10 @@ def test_a_call_loads_neither_searches_nor_proofs_nor_tables(tmp_path: Path) -> 
         "tirlite.ir.equal",
         "_queue",
         "tirlite.driver.branches",
-        "tirlite.codegen.carried",
+        "tirlite.codegen.loops.carried",
         "tirlite.codegen.doubtful",
         "tirlite.dsl.host_functions",
-        "tirlite.codegen.polling",
+        "tirlite.codegen.loops.polling",
         "tirlite.codegen.workspace_layout",
         "tirlite.plan.problem",
         "tirlite.plan.plan",
@@ -191,7 +191,7 @@ def test_a_call_loads_neither_searches_nor_proofs_nor_tables(tmp_path: Path) -> 
         "tirlite.runtime.cache.entries",
         "tirlite.analysis.trials.races",
         "tirlite.codegen.arithmetic.halves",
-        "tirlite.codegen.outline",
+        "tirlite.codegen.functions.outline",
         "tirlite.codegen.arithmetic.sequences",
         "tirlite.sizes.extrema",
         "tirlite.sizes.search",
@@ -202,10 +202,12 @@ def test_a_call_loads_neither_searches_nor_proofs_nor_tables(tmp_path: Path) -> 
 
 def test_a_loop_over_elements_is_shared_without_proofs(tmp_path: Path) -> None:
     loaded = loaded_by(tmp_path, VECTOR_ADD + "x = np.ones(4, np.float32)\nadd(x, x.copy(), x.copy())")
-    unneeded = ("access", "dependence", "integers.index_space")
+    unneeded = ("access", "loops.dependence", "integers.index_space")
     assert "tirlite.driver.branches" in loaded
     assert [name for name in unneeded if f"tirlite.analysis.{name}" in loaded] == []
-    assert not {"tirlite.rewrite.lanes", "tirlite.ir.equal", "tirlite.ir.printer", "tirlite.sizes.search"} & loaded
+    assert (
+        not {"tirlite.rewrite.vectors.lanes", "tirlite.ir.equal", "tirlite.ir.printer", "tirlite.sizes.search"} & loaded
+    )
 
 
 def test_a_schedule_loads_the_steps_that_it_takes_alone(tmp_path: Path) -> None:

@@ -18,7 +18,8 @@ from tirlite.analysis.in_place import prover
 from tirlite.analysis.in_place.prover import Callees
 from tirlite.analysis.param_uses import ParamUses, Use
 from tirlite.analysis.storage_check import walk as storage_walk
-from tirlite.codegen import outline, workspace_layout
+from tirlite.codegen import workspace_layout
+from tirlite.codegen.functions import outline
 from tirlite.codegen.llvm.values import integer
 from tirlite.ir import Buffer, Function, KernelCall, PrimFunc, SeqStmt
 from tirlite.plan.shape import formulas

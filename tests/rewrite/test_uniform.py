@@ -7,7 +7,7 @@ import pytest
 
 import tirlite as tl
 from tirlite.ir import Allocate, For, statements_of
-from tirlite.rewrite.uniform import uniform_scalars
+from tirlite.rewrite.vectors.uniform import uniform_scalars
 
 n = tl.dim("n")
 

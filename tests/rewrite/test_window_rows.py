@@ -7,7 +7,7 @@ import pytest
 
 import tirlite as tl
 from tirlite.ir import For, Store, statements_of
-from tirlite.rewrite.taps import by_window_rows
+from tirlite.rewrite.vectors.taps import by_window_rows
 
 REDUCED = "tl.reduce(3)"
 TERM = "x[i + u, j + v]"

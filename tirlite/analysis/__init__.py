@@ -19,19 +19,23 @@ if TYPE_CHECKING:
         are_disjoint as are_disjoint,
         byte_ranges as byte_ranges,
     )
-    from tirlite.analysis.call_demands import (
+    from tirlite.analysis.facts import Facts as Facts, dependences as dependences
+    from tirlite.analysis.in_bounds.call_demands import (
         GIVEN as GIVEN,
         Demand as Demand,
         demands as demands,
         demands_of as demands_of,
     )
-    from tirlite.analysis.dependence import Dependence as Dependence, DependenceKind as DependenceKind, Step as Step
-    from tirlite.analysis.facts import Facts as Facts, dependences as dependences
     from tirlite.analysis.in_place.candidates import in_place_candidates as in_place_candidates
     from tirlite.analysis.in_place.prover import InPlaceProof as InPlaceProof
     from tirlite.analysis.integers.extents import Extents as Extents
     from tirlite.analysis.integers.index_space import IndexSpace as IndexSpace
     from tirlite.analysis.lifetimes import Lifetime as Lifetime, lifetimes as lifetimes, lifetimes_of as lifetimes_of
+    from tirlite.analysis.loops.dependence import (
+        Dependence as Dependence,
+        DependenceKind as DependenceKind,
+        Step as Step,
+    )
     from tirlite.analysis.param_uses import ParamUses as ParamUses, Use as Use
     from tirlite.analysis.shape_plan import (
         PlanDemands as PlanDemands,

@@ -41,7 +41,7 @@ from tirlite.record import record
 
 if TYPE_CHECKING:
     from tirlite.analysis.integers.definitions import Loop
-    from tirlite.analysis.reductions import Operation
+    from tirlite.analysis.loops.reductions import Operation
 
 
 class AccessKind(Enum):
@@ -109,7 +109,7 @@ class Touch:
     @property
     def reduction(self) -> Operation | None:
         """The operation by which its statement combines a value into the element, if that is all it touches it for."""
-        from tirlite.analysis.reductions import update_of
+        from tirlite.analysis.loops.reductions import update_of
 
         update = update_of(self.stmt) if isinstance(self.stmt, Store) else None
         return None if update is None or self.node not in (update.store, update.element) else update.operation

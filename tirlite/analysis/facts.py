@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import wraps
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar, cast
 
-from tirlite.analysis.work import has_elements_apart
+from tirlite.analysis.loops.work import has_elements_apart
 from tirlite.diag import boundary
 from tirlite.ir import Buffer, For, ForKind, Function, PrimFunc, View, statements_of
 from tirlite.ir.demand import demand_prim_func
@@ -19,12 +19,12 @@ from tirlite.record import cached_property
 if TYPE_CHECKING:
     from tirlite.analysis.access import Allocation, LinearSequence, Touch
     from tirlite.analysis.addresses import Addresses
-    from tirlite.analysis.bounds import Bounds
-    from tirlite.analysis.dependence import Dependence
+    from tirlite.analysis.in_bounds.bounds import Bounds
     from tirlite.analysis.integers.definitions import Definitions, Loop
     from tirlite.analysis.integers.extents import Extents
     from tirlite.analysis.integers.index_space import IndexSpace
     from tirlite.analysis.lifetimes import Lifetime
+    from tirlite.analysis.loops.dependence import Dependence
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -85,7 +85,7 @@ class Facts:
     @cached_property
     def bounds(self) -> Bounds:
         """Which of its indices are in bounds."""
-        from tirlite.analysis.bounds import Bounds
+        from tirlite.analysis.in_bounds.bounds import Bounds
 
         return Bounds(self.space)
 
@@ -99,7 +99,7 @@ class Facts:
     @cached_property
     def dependences(self) -> tuple[Dependence, ...]:
         """Which of its accesses may touch a byte after another one, where one of the two writes."""
-        from tirlite.analysis.dependence import dependences_of
+        from tirlite.analysis.loops.dependence import dependences_of
 
         return tuple(dependences_of(self.sequence, self.addresses))
 
@@ -126,7 +126,7 @@ class Facts:
         Of accesses that are alike, those of one. Buffers that are allocated in the loop are each iteration's own. The
         loop is not bound to threads.
         """
-        from tirlite.analysis.dependence import carried_by
+        from tirlite.analysis.loops.dependence import carried_by
 
         return carried_by(loop, self.touched_in(loop), self.addresses)
 
@@ -144,13 +144,13 @@ class Facts:
             return False
         if isinstance(loop, For) and has_elements_apart(loop, self.func.params):
             return True
-        from tirlite.analysis.dependence import is_independent
+        from tirlite.analysis.loops.dependence import is_independent
 
         return is_independent(loop, self.touched_in(loop), self.addresses)
 
     def shared_in(self, loop: Loop) -> dict[Allocation, list[Touch]]:
         """The buffers of which iterations of a loop may share elements that one writes, with all accesses inside."""
-        from tirlite.analysis.dependence import is_independent
+        from tirlite.analysis.loops.dependence import is_independent
 
         inside = self.touches_in.get(loop, {}).items()
         return {each: touches for each, touches in inside if not is_independent(loop, {each: touches}, self.addresses)}
@@ -172,7 +172,7 @@ class Facts:
 
         A temporary takes the place of another one alone, which its loop reads and does not write.
         """
-        from tirlite.analysis.dependence import writes
+        from tirlite.analysis.loops.dependence import writes
 
         touches = self.touches_in.get(loop, {})
         written = {each for each, found in touches.items() if any(map(writes, found))}
@@ -181,7 +181,7 @@ class Facts:
 
     def writes_tiles(self, loop: Loop) -> bool:
         """Whether a loop writes parameters, and of the rest only what loops around it allocate anew each time."""
-        from tirlite.analysis.dependence import writes
+        from tirlite.analysis.loops.dependence import writes
 
         touches = self.touches_in.get(loop, {})
         written = [each for each, found in touches.items() if any(map(writes, found))]

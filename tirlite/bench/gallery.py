@@ -14,8 +14,8 @@ import numpy as np
 
 from tirlite import driver
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.guarded import guarded_accesses
-from tirlite.analysis.safety import Verdict, safety_of
+from tirlite.analysis.in_bounds.guarded import guarded_accesses
+from tirlite.analysis.in_bounds.safety import Verdict, safety_of
 from tirlite.bench.definitions import forks
 from tirlite.bench.figures import Figure
 from tirlite.cli.kernel_file import kernels_in

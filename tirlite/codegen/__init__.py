@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from tirlite.late import late_names
 
 if TYPE_CHECKING:
-    from tirlite.codegen.callees import Callees as Callees, offered_ahead as offered_ahead
+    from tirlite.codegen.functions.callees import Callees as Callees, offered_ahead as offered_ahead
     from tirlite.codegen.llvm.machine import (
         MACHINES as MACHINES,
         Effort as Effort,

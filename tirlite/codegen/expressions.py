@@ -86,7 +86,7 @@ class Expressions:
     def kept(self, expr: Expr) -> Value:
         """The value of what is stored or named, in an order that waits for the iteration before last."""
         if self.innermost is not None and expr.dtype.is_integer:
-            from tirlite.codegen.carried import carried_last
+            from tirlite.codegen.loops.carried import carried_last
 
             expr = carried_last(expr, self.innermost)
         return self.value(expr)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from tirlite.analysis.work import parted
+from tirlite.analysis.loops.work import parted
 from tirlite.ir import Add, Allocate, And, Call, Expr, IntImm, Let, Load, Op, Or, Ramp, Stmt, Store, const, i64, walk
 from tirlite.ir.checked import is_checked
 

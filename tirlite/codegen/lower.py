@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from tirlite.analysis import shape_plan
 from tirlite.analysis.facts import Facts
-from tirlite.codegen.aliases import Aliases
-from tirlite.codegen.callees import Callees, legal, offered_ahead, write_versions
 from tirlite.codegen.expressions import Expressions
 from tirlite.codegen.faults import KernelFunction
-from tirlite.codegen.kernel_calls import Versions, dim_parameters
+from tirlite.codegen.functions.callees import Callees, legal, offered_ahead, write_versions
+from tirlite.codegen.functions.kernel_calls import Versions, dim_parameters
+from tirlite.codegen.functions.parts import Part, parts
+from tirlite.codegen.functions.pieces import Weights, are_only_calls
 from tirlite.codegen.llvm.text import Extent, FunctionText, ModuleText, define_entry
 from tirlite.codegen.llvm.values import Value, constant, integer, is_half
+from tirlite.codegen.loops.aliases import Aliases
 from tirlite.codegen.memory import Environment, Place, alignment_of, natural_alignment
-from tirlite.codegen.parts import Part, parts
-from tirlite.codegen.pieces import Weights, are_only_calls
 from tirlite.codegen.refused import NotCompiled, Refused
 from tirlite.codegen.statements import Statements
 from tirlite.codegen.storage import HeapNeed, Storage, Workspace, assign_homes, heap_need, stack_shares
@@ -190,7 +190,7 @@ def _write_kernel(func: PrimFunc, statements: Statements, workspace: Workspace) 
             layout = workspace_layout(values, statements.storage, pointer)
             statements.addresses, statements.parts = layout.addresses, layout.parts
     if any(loop.step > 1 for loop in statements_of(func.body, For)) or next(statements_of(func.body, AttrStmt), None):
-        from tirlite.codegen.streaming import streamed_stores
+        from tirlite.codegen.loops.streaming import streamed_stores
 
         statements.streamed = streamed_stores(func, out, values.environment.places)
     out.as_written = are_only_calls(func.body.stmts)

@@ -32,7 +32,7 @@ from tirlite.ir import (
 from tirlite.sizes import Proof
 
 if TYPE_CHECKING:
-    from tirlite.analysis.bounds import Bounds
+    from tirlite.analysis.in_bounds.bounds import Bounds
 
 # What is larger is not speculated, in nodes; and what a load from near the others counts as.
 _LARGEST, _LOAD = 12, 4

@@ -7,17 +7,17 @@ from math import gcd
 from typing import TYPE_CHECKING
 
 from tirlite.codegen import memory
-from tirlite.codegen.aliases import Aliases
 from tirlite.codegen.expressions import Expressions
 from tirlite.codegen.faults import KernelFunction, any_of, as_bits, require_exact, require_view
-from tirlite.codegen.kernel_calls import Calls, Version, dim_parameters
+from tirlite.codegen.functions.kernel_calls import Calls, Version, dim_parameters
+from tirlite.codegen.functions.pieces import LARGEST, Weights, are_only_calls, cut
 from tirlite.codegen.llvm.values import Value, integer
-from tirlite.codegen.loop_hints import SELDOM, goes_by_elements, hints_of, in_any_order, is_seldom
-from tirlite.codegen.pieces import LARGEST, Weights, are_only_calls, cut
+from tirlite.codegen.loops.aliases import Aliases
+from tirlite.codegen.loops.loop_hints import SELDOM, goes_by_elements, hints_of, in_any_order, is_seldom
+from tirlite.codegen.loops.whole_rows import as_one_row
+from tirlite.codegen.loops.work import Work, is_unbound, iterations_between, polls_between, work_of
 from tirlite.codegen.refused import Refused
 from tirlite.codegen.storage import Storage
-from tirlite.codegen.whole_rows import as_one_row
-from tirlite.codegen.work import Work, is_unbound, iterations_between, polls_between, work_of
 from tirlite.ir.checked import ELSE_IN_THE_OTHER, has_check, is_checked, mask_of
 from tirlite.ir.dtype import f64, handle, i64
 from tirlite.ir.expr import Buffer, Call, Expr, Load, Ramp, Var
@@ -45,14 +45,15 @@ from tirlite.late import LateModule
 from tirlite.record import replace
 
 if TYPE_CHECKING:
-    from tirlite.codegen import ahead, interleaved, polling
-    from tirlite.codegen.streaming import Shifted
+    from tirlite.codegen import interleaved
+    from tirlite.codegen.loops import ahead, polling
+    from tirlite.codegen.loops.streaming import Shifted
     from tirlite.codegen.workspace_layout import WorkerPart
     from tirlite.ir import assertion
 else:
-    ahead = LateModule("tirlite.codegen.ahead")  # what tiles of sums take
+    ahead = LateModule("tirlite.codegen.loops.ahead")  # what tiles of sums take
     interleaved = LateModule("tirlite.codegen.interleaved")  # what lanes that lie apart take
-    polling = LateModule("tirlite.codegen.polling")  # what loops take that may last long
+    polling = LateModule("tirlite.codegen.loops.polling")  # what loops take that may last long
     assertion = LateModule("tirlite.ir.assertion")  # what a message shows
 
 # Iterations of a loop that ends by a condition, after which it polls for signals; and the sums of a tile, at least.
@@ -159,7 +160,7 @@ class Statements:
 
     def _piece(self, stmts: tuple[Stmt, ...]) -> Steps[None]:
         """A function of its own for `stmts`, and its call."""
-        from tirlite.codegen.outline import call, close, compute_again
+        from tirlite.codegen.functions.outline import call, close, compute_again
 
         around = self.out
         self.enter(KernelFunction(self.module, self.storage.line))
@@ -196,7 +197,7 @@ class Statements:
         if others:
             memory.scatter(self.out, place, [first, *others], value)
         elif stmt in self.streamed:
-            from tirlite.codegen.streaming import store
+            from tirlite.codegen.loops.streaming import store
 
             store(self.out, place, first, value, note, self.streamed[stmt], self.shifted)
         else:
@@ -437,11 +438,11 @@ class Statements:
 
     def _strided(self, stmt: For, start: Value, stop: Value) -> Steps[None]:
         """A loop by another step: its iterations are counted, as the variable itself might wrap behind the last."""
-        from tirlite.codegen.outline import trip_count
+        from tirlite.codegen.functions.outline import trip_count
 
         count = trip_count(self.out, start, stop, stmt.step)
         if any(each in self.streamed for each in stmt.body.stmts):
-            from tirlite.codegen.streaming import shifted
+            from tirlite.codegen.loops.streaming import shifted
 
             self.shifted = shifted(self.values, stmt, start, count, self.streamed)
             if self.shifted is not None:
@@ -452,7 +453,7 @@ class Statements:
 
     def _distributed(self, stmt: For, start: Value, stop: Value) -> Steps[None]:
         """A loop whose iterations go to workers: a function of its own, and the call of the pool that runs it."""
-        from tirlite.codegen.outline import chunk_count, close, fork_join, trip_count, worker_parameters
+        from tirlite.codegen.functions.outline import chunk_count, close, fork_join, trip_count, worker_parameters
 
         around, workers = self.out, self.storage.workers[stmt]
         count = trip_count(around, start, stop, stmt.step)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from tirlite.analysis.loop_costs import Costs, costs_of
+from tirlite.analysis.loops.loop_costs import Costs, costs_of
 from tirlite.driver.build import Version
 from tirlite.driver.front import Front
 from tirlite.driver.timed_calls import TimedCalls
@@ -18,8 +18,8 @@ from tirlite.dsl import parse
 from tirlite.groups import by_key
 from tirlite.ir import For, KernelCall, PrimFunc, Stmt, Store, Var, dtype_of, statements, statements_of, text
 from tirlite.record import record
+from tirlite.rewrite.loops.time_loops import Timed, outermost
 from tirlite.rewrite.options import Options
-from tirlite.rewrite.time_loops import Timed, outermost
 from tirlite.runtime import Binder
 from tirlite.runtime.pool import threads_now
 from tirlite.show import table

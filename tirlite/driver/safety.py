@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.guarded import Access, guarded_accesses
-from tirlite.analysis.safety import Judged, Safety, Verdict, safety_of
+from tirlite.analysis.in_bounds.guarded import Access, guarded_accesses
+from tirlite.analysis.in_bounds.safety import Judged, Safety, Verdict, safety_of
 from tirlite.groups import by_key
 from tirlite.ir import Expr, Load, PrimFunc, Var, View, callees, rewrite, text
 from tirlite.record import record

@@ -12,7 +12,7 @@ import numpy as np
 
 from tirlite.driver.build import Version
 from tirlite.record import replace
-from tirlite.rewrite.time_loops import Clock, ClockKind, TimeLoops, outermost
+from tirlite.rewrite.loops.time_loops import Clock, ClockKind, TimeLoops, outermost
 
 if TYPE_CHECKING:
     import numpy.typing as npt

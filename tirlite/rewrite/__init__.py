@@ -7,7 +7,11 @@ from tirlite.late import late_names
 if TYPE_CHECKING:
     from tirlite.rewrite.checks import CheckBounds as CheckBounds, CheckRaces as CheckRaces
     from tirlite.rewrite.compute_once import ComputeOnce as ComputeOnce
-    from tirlite.rewrite.divide_loops import DivideLoops as DivideLoops
+    from tirlite.rewrite.loops.divide_loops import DivideLoops as DivideLoops
+    from tirlite.rewrite.loops.parallelize_loops import ParallelizeLoops as ParallelizeLoops
+    from tirlite.rewrite.loops.partition_loops import PartitionLoops as PartitionLoops
+    from tirlite.rewrite.loops.tighten_loops import TightenLoops as TightenLoops
+    from tirlite.rewrite.loops.unroll_loops import UnrollLoops as UnrollLoops
     from tirlite.rewrite.narrow_integers import NarrowIntegers as NarrowIntegers
     from tirlite.rewrite.normalize import Normalize as Normalize
     from tirlite.rewrite.observers import (
@@ -15,8 +19,6 @@ if TYPE_CHECKING:
         PrintAfter as PrintAfter,
         verify_after as verify_after,
     )
-    from tirlite.rewrite.parallelize_loops import ParallelizeLoops as ParallelizeLoops
-    from tirlite.rewrite.partition_loops import PartitionLoops as PartitionLoops
     from tirlite.rewrite.pipeline import (
         Observer as Observer,
         Pass as Pass,
@@ -44,9 +46,7 @@ if TYPE_CHECKING:
         InjectVirtualThreads as InjectVirtualThreads,
         SplitThreads as SplitThreads,
     )
-    from tirlite.rewrite.tighten_loops import TightenLoops as TightenLoops
-    from tirlite.rewrite.unroll_loops import UnrollLoops as UnrollLoops
     from tirlite.rewrite.use_permissions import UsePermissions as UsePermissions
-    from tirlite.rewrite.vectorize_loops import UnmarkLoops as UnmarkLoops, VectorizeLoops as VectorizeLoops
+    from tirlite.rewrite.vectors.vectorize_loops import UnmarkLoops as UnmarkLoops, VectorizeLoops as VectorizeLoops
 else:
     __getattr__, __all__ = late_names(__name__)

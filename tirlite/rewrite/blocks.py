@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.integers.definitions import Definitions
-from tirlite.analysis.reductions import AnyUpdate, PairUpdate, Update
-from tirlite.analysis.regrouping import updates_in
-from tirlite.analysis.work import has_much_to_do
+from tirlite.analysis.loops.reductions import AnyUpdate, PairUpdate, Update
+from tirlite.analysis.loops.regrouping import updates_in
+from tirlite.analysis.loops.work import has_much_to_do
 from tirlite.ir.dtype import i64
 from tirlite.ir.expr import GT, LE, Add, Buffer, Expr, FloorDiv, IntImm, Load, Max, Min, Mul, Ramp, Sub, Var, const
 from tirlite.ir.node import Node
@@ -17,10 +17,10 @@ from tirlite.ir.shapes import constant_bytes
 from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store
 from tirlite.ir.walk import defined_in, statements, walk
 from tirlite.rewrite.affine_exprs import folded
-from tirlite.rewrite.first_place import Search, search_in
-from tirlite.rewrite.lane_partials import Partials
-from tirlite.rewrite.lanes import Lanes, held, is_at
-from tirlite.rewrite.partials import vector_lanes
+from tirlite.rewrite.vectors.first_place import Search, search_in
+from tirlite.rewrite.vectors.lane_partials import Partials
+from tirlite.rewrite.vectors.lanes import Lanes, held, is_at
+from tirlite.rewrite.vectors.partials import vector_lanes
 
 # So many blocks at most. The copies of an array, one for each block, take so many bytes at most.
 _MOST_BLOCKS = 64

@@ -7,7 +7,7 @@ a dim, it calls a second version, made without that. Other facts of dims are che
 from __future__ import annotations
 
 from tirlite.analysis import Extents
-from tirlite.analysis.call_demands import may_be_empty
+from tirlite.analysis.in_bounds.call_demands import may_be_empty
 from tirlite.ir.expr import Buffer, Expr, Var
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.kernel_call import Function, KernelCall, calls_in

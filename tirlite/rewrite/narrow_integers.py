@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.work import widens_integers
+from tirlite.analysis.loops.work import widens_integers
 from tirlite.ir import For, PrimFunc, Stmt
 from tirlite.ir.walk import composites
 from tirlite.record import record

@@ -6,7 +6,7 @@ from collections.abc import Container, Iterator, Mapping
 from math import prod
 from typing import NamedTuple
 
-from tirlite.analysis.work import is_small, is_wide
+from tirlite.analysis.loops.work import is_small, is_wide
 from tirlite.ir.dtype import DType, f32, i16, u16
 from tirlite.ir.expr import (
     EQ,
@@ -49,7 +49,7 @@ from tirlite.ir.rewrite import Rule, rewrite
 from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store
 from tirlite.ir.walk import statements, walk
 from tirlite.record import replace
-from tirlite.rewrite.taps import count_of
+from tirlite.rewrite.vectors.taps import count_of
 
 _SUMS = (Add, Sub, Mul)
 _EXTREMES = (Min, Max)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.work import sums_differences
+from tirlite.analysis.loops.work import sums_differences
 from tirlite.diag import Message
 from tirlite.ir.checked import has_check
 from tirlite.ir.expr import GE, Expr, IntImm, Load, Var
@@ -24,8 +24,8 @@ from tirlite.rewrite.pipeline import FactsPass, Rewritten
 from tirlite.target.processor import HOST, processor_called
 
 if TYPE_CHECKING:
-    from tirlite.analysis.reductions import AnyUpdate
-    from tirlite.analysis.regrouping import Obstacle
+    from tirlite.analysis.loops.reductions import AnyUpdate
+    from tirlite.analysis.loops.regrouping import Obstacle
 
 
 @record
@@ -68,7 +68,7 @@ def may_regroup(stmt: AttrStmt) -> bool:
 
 def _reductions(body: SeqStmt, facts: Facts) -> set[For]:
     """The serial loops inside that combine values, and hold no other loops than reductions."""
-    from tirlite.analysis.regrouping import updates_in
+    from tirlite.analysis.loops.regrouping import updates_in
 
     found: set[For] = set()
     # Loops inside come behind those around them.
@@ -120,7 +120,7 @@ def _stores_integers(loop: For) -> bool:
     stores = [*statements_of(loop.body, Store)]
     if any(each.buffer.dtype.is_float for each in stores):
         return False
-    from tirlite.analysis.reductions import update_of
+    from tirlite.analysis.loops.reductions import update_of
 
     return any(map(update_of, stores))
 
@@ -185,7 +185,7 @@ class CheckReductions(FactsPass):
         for loop in statements_of(facts.func.body, For):
             if loop.kind is not ForKind.REDUCE:
                 continue
-            from tirlite.analysis.regrouping import updates_in
+            from tirlite.analysis.loops.regrouping import updates_in
 
             found = updates_in(loop, facts)
             if not isinstance(found, tuple):
@@ -194,8 +194,8 @@ class CheckReductions(FactsPass):
 
 
 def message_of(found: Obstacle, loop: str) -> Message:
-    from tirlite.analysis.reductions import converted_update
-    from tirlite.analysis.regrouping import Mixture, Reading
+    from tirlite.analysis.loops.reductions import converted_update
+    from tirlite.analysis.loops.regrouping import Mixture, Reading
 
     if isinstance(found, Reading):
         store = found.update.store
@@ -212,7 +212,7 @@ def message_of(found: Obstacle, loop: str) -> Message:
 
 
 def _told(update: AnyUpdate | None) -> str:
-    from tirlite.analysis.reductions import SPELLING, Update
+    from tirlite.analysis.loops.reductions import SPELLING, Update
 
     if update is None:
         return "assigned"
@@ -315,7 +315,7 @@ class SplitReductions(FactsPass):
         if not any(loop.kind is ForKind.REDUCE or sums_differences(loop) for loop in statements_of(func.body, For)):
             return func
         from tirlite.ir import rewrite
-        from tirlite.rewrite.partials import splitting
+        from tirlite.rewrite.vectors.partials import splitting
 
         result = rewrite(func, {For: splitting(facts, processor_called(self.target))})
         # The statements stand there once for each length of vectors.

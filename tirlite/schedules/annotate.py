@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tirlite.analysis.dependence import writes
 from tirlite.analysis.facts import Facts
+from tirlite.analysis.loops.dependence import writes
 from tirlite.ir import AttrKey, AttrStmt, ForKind, PrimFunc, SeqStmt
 from tirlite.record import record
 from tirlite.schedules.handle import BufferName, LoopName, buffer_named, loop_named

@@ -14,7 +14,7 @@ from tirlite.ir.rewrite import substitute
 from tirlite.ir.stmt import For, IfThenElse, Let, SeqStmt, Stmt, Store
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
-from tirlite.rewrite.lanes import Lanes, NotVector, first_lanes
+from tirlite.rewrite.vectors.lanes import Lanes, NotVector, first_lanes
 
 
 @record(eq=False)

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from tirlite.analysis.access import Touch
-from tirlite.analysis.dependence import writes
 from tirlite.analysis.facts import Facts
+from tirlite.analysis.loops.dependence import writes
 from tirlite.ir.equal import structural_equal
 from tirlite.ir.expr import Buffer, Load, Var
 from tirlite.ir.func import PrimFunc
@@ -16,7 +16,7 @@ from tirlite.ir.rewrite import Rule, rewrite
 from tirlite.ir.stmt import Allocate, For, ForKind, SeqStmt, Store
 from tirlite.ir.walk import defined_in, is_steady, mentions, walk
 from tirlite.record import record
-from tirlite.rewrite.local_elements import in_scalars
+from tirlite.rewrite.vectors.local_elements import in_scalars
 from tirlite.schedules.handle import BufferName, LoopName, buffer_named, chain_to
 from tirlite.schedules.loop_facts import is_in_bounds
 from tirlite.schedules.order import demand_any_order, settled

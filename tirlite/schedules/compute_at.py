@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from tirlite.analysis.access import Allocation, Touch
-from tirlite.analysis.dependence import writes
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.fusion import can_be_reordered
+from tirlite.analysis.loops.dependence import writes
+from tirlite.analysis.loops.fusion import can_be_reordered
 from tirlite.ir.dtype import i64
 from tirlite.ir.equal import structural_equal
 from tirlite.ir.expr import Buffer, Expr, IntImm, Load, Max, Min, Sub, Var, const

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from tirlite.analysis.dependence import writes
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.reductions import update_of
+from tirlite.analysis.loops.dependence import writes
+from tirlite.analysis.loops.reductions import update_of
 from tirlite.ir.dot import dot, dot_name
 from tirlite.ir.dtype import DType, dtype_of, i8, i16, i32, i64, u8
 from tirlite.ir.expr import Add, Buffer, Cast, Expr, FloorDiv, IntImm, Load, Min, Mul, Ramp, Sub, Var, const

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 from tirlite.analysis.access import Allocation
-from tirlite.analysis.dependence import writes
 from tirlite.analysis.facts import Facts
+from tirlite.analysis.loops.dependence import writes
 from tirlite.ir import Expr, Let
 from tirlite.ir.expr import Buffer, Load, Var
 from tirlite.ir.func import PrimFunc

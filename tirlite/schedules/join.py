@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.fusion import can_be_reordered
 from tirlite.analysis.integers.array_bounds import stays_exact
 from tirlite.analysis.integers.index_space import IndexSpace
+from tirlite.analysis.loops.fusion import can_be_reordered
 from tirlite.ir.equal import structural_equal
 from tirlite.ir.expr import LE, LT, And, Call, Expr, Load, Max, Min, Var
 from tirlite.ir.func import PrimFunc

@@ -6,8 +6,8 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from tirlite.analysis.access import Touch
-from tirlite.analysis.dependence import writes
 from tirlite.analysis.facts import Facts
+from tirlite.analysis.loops.dependence import writes
 from tirlite.diag import KernelError, Message
 from tirlite.ir.checked import has_check
 from tirlite.ir.expr import Add, Buffer, Expr, FloorDiv, FloorMod, IntImm, Load, Mul, Sub, Var
@@ -23,7 +23,7 @@ from tirlite.schedules.step import does_not_fit
 
 if TYPE_CHECKING:
     from tirlite.analysis.access import Allocation
-    from tirlite.analysis.dependence import Dependence
+    from tirlite.analysis.loops.dependence import Dependence
 
 
 class StepBreaksOrder(Message):
@@ -68,7 +68,7 @@ def demand_temporaries(step: object, facts: Facts, buffers: Iterable[Buffer]) ->
 
 def demand_steady(step: object, facts: Facts, of: Node, stmts: Iterable[Stmt], but: Iterable[Buffer] = ()) -> None:
     """Raises KernelError where statements may write what a node loads, other than from some buffers."""
-    from tirlite.analysis.fusion import can_be_reordered
+    from tirlite.analysis.loops.fusion import can_be_reordered
 
     root = facts.definitions.root
     read = {root(node.buffer) for node in walk(of) if isinstance(node, Load)}.difference(but)
@@ -87,7 +87,7 @@ def demand_order(
 
     Those of the first to `but` may be.
     """
-    from tirlite.analysis.fusion import against
+    from tirlite.analysis.loops.fusion import against
 
     for each in against(facts, first, second, behind):
         if each is None:
@@ -131,7 +131,7 @@ def settled(step: object, made: PrimFunc, around: Sequence[For]) -> PrimFunc:
     asked = {loop.var for loop in around if loop.kind in (ForKind.PARALLEL, ForKind.REDUCE)}
     if not asked:
         return made
-    from tirlite.analysis.regrouping import updates_in
+    from tirlite.analysis.loops.regrouping import updates_in
 
     facts, in_order = Facts(made), set[Var]()
     for loop in statements_of(made.body, For):
@@ -201,7 +201,7 @@ def orders(func: PrimFunc) -> Iterator[str]:
 
 
 def _reason(facts: Facts, loop: For) -> str:
-    from tirlite.analysis.regrouping import updates_in
+    from tirlite.analysis.loops.regrouping import updates_in
 
     if next(prints_in(loop), None) is not None:
         return "it prints"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from tirlite.analysis.dependence import writes
 from tirlite.analysis.facts import Facts
+from tirlite.analysis.loops.dependence import writes
 from tirlite.ir.dtype import bool_, dtype_of, i64
 from tirlite.ir.equal import structural_equal
 from tirlite.ir.expr import LT, Add, Buffer, Cast, Expr, FloorDiv, IntImm, Load, Ramp, Sub, Var, const
@@ -15,7 +15,7 @@ from tirlite.ir.stmt import Allocate, For, IfThenElse, Let, SeqStmt, Stmt, Store
 from tirlite.ir.walk import defined_in, is_steady, mentions, statements, walk
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
-from tirlite.rewrite.lanes import Lanes, NotVector
+from tirlite.rewrite.vectors.lanes import Lanes, NotVector
 from tirlite.schedules.handle import BufferName, LoopName, buffer_named, chain_to
 from tirlite.schedules.loop_facts import is_block_of, is_in_bounds, is_whole, lanes_before, trips
 from tirlite.schedules.order import demand_any_order

@@ -47,7 +47,7 @@ from tirlite.ir.stmt import Allocate, For, IfThenElse, Let, SeqStmt, Stmt, Store
 from tirlite.ir.walk import defined_in, is_steady, mentions, walk
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
-from tirlite.rewrite.lanes import Lanes, NotVector
+from tirlite.rewrite.vectors.lanes import Lanes, NotVector
 from tirlite.schedules.handle import BufferName, LoopName, buffer_named, chain_to
 from tirlite.schedules.loop_facts import is_in_bounds, lanes_before
 from tirlite.schedules.order import demand_any_order

@@ -8,7 +8,7 @@ from tirlite.analysis.facts import Facts
 from tirlite.ir import Add, For, ForKind, Max, Min, PrimFunc, Sub, const, i64
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
-from tirlite.rewrite.edges import Edges
+from tirlite.rewrite.loops.edges import Edges
 from tirlite.schedules.handle import LoopName, loop_named
 from tirlite.schedules.step import Step, demand_plain, does_not_fit, named, with_loop
 

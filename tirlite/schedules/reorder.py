@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from tirlite.analysis.dependence import Dependence
 from tirlite.analysis.facts import Facts
+from tirlite.analysis.loops.dependence import Dependence
 from tirlite.ir import Allocate, For, ForKind, Let, PrimFunc, SeqStmt, Stmt, View, statements
 from tirlite.ir.walk import is_steady, mentions
 from tirlite.record import record

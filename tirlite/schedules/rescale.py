@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from math import inf
 
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.fusion import can_be_reordered
-from tirlite.analysis.reductions import Update, neutral
-from tirlite.analysis.regrouping import updates_in
+from tirlite.analysis.loops.fusion import can_be_reordered
+from tirlite.analysis.loops.reductions import Update, neutral
+from tirlite.analysis.loops.regrouping import updates_in
 from tirlite.ir.equal import structural_equal
 from tirlite.ir.expr import EQ, LT, NE, Add, Buffer, Call, Div, Expr, Load, Max, Mul, Neg, Select, Sub, Var, const
 from tirlite.ir.func import PrimFunc

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.reductions import AnyUpdate, Update
-from tirlite.analysis.regrouping import updates_in
+from tirlite.analysis.loops.reductions import AnyUpdate, Update
+from tirlite.analysis.loops.regrouping import updates_in
 from tirlite.ir.dtype import i64
 from tirlite.ir.expr import Expr, Sub, Var, const
 from tirlite.ir.func import PrimFunc
@@ -15,8 +15,8 @@ from tirlite.ir.stmt import For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store,
 from tirlite.ir.walk import defined_in, is_steady, mentions, statements
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
-from tirlite.rewrite.lane_partials import Partials
 from tirlite.rewrite.reductions import message_of
+from tirlite.rewrite.vectors.lane_partials import Partials
 from tirlite.schedules.handle import LoopName, chain_to
 from tirlite.schedules.loop_facts import is_in_bounds, trips
 from tirlite.schedules.order import demand_any_order

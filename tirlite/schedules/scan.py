@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tirlite.analysis.dependence import writes
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.reductions import SPELLING, Update, neutral, update_of
+from tirlite.analysis.loops.dependence import writes
+from tirlite.analysis.loops.reductions import SPELLING, Update, neutral, update_of
 from tirlite.ir.dtype import i64
 from tirlite.ir.equal import structural_equal
 from tirlite.ir.expr import LT, Add, Binary, Buffer, Expr, FloorDiv, Load, Max, Min, Sub, Var, const

@@ -8,8 +8,8 @@ from typing import TypeAlias
 from tirlite.analysis.access import AccessKind, Allocation, Region, Touch
 from tirlite.analysis.addresses import Addresses
 from tirlite.analysis.coverage.webs import webs_of
-from tirlite.analysis.dependence import may_carry
 from tirlite.analysis.facts import Facts
+from tirlite.analysis.loops.dependence import may_carry
 from tirlite.analysis.regions import is_within, regions_between
 from tirlite.analysis.temporaries import common_regions, temporaries
 from tirlite.ir import Broadcast, Expr, Ramp, Sub

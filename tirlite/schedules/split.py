@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tirlite.analysis.dependence import writes
 from tirlite.analysis.facts import Facts
+from tirlite.analysis.loops.dependence import writes
 from tirlite.ir.dtype import i64
 from tirlite.ir.expr import GE, LT, Add, Expr, FloorDiv, FloorMod, IntImm, Min, Mul, Sub, Var, const
 from tirlite.ir.func import PrimFunc
@@ -14,8 +14,8 @@ from tirlite.ir.stmt import For, ForKind, IfThenElse, Let, SeqStmt, Stmt
 from tirlite.ir.walk import is_steady, mentions, statements_of
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
-from tirlite.rewrite.divide_loops import divided, is_whole
-from tirlite.rewrite.lanes import last_whole
+from tirlite.rewrite.loops.divide_loops import divided, is_whole
+from tirlite.rewrite.vectors.lanes import last_whole
 from tirlite.schedules.handle import LoopName, chain_to, loop_named
 from tirlite.schedules.loop_facts import is_block_of
 from tirlite.schedules.order import demand_any_order, demand_independent

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tirlite.analysis.dependence import writes
 from tirlite.analysis.facts import Facts
+from tirlite.analysis.loops.dependence import writes
 from tirlite.diag import KernelRunError
 from tirlite.ir.equal import structural_equal
 from tirlite.ir.expr import Add, Buffer, Expr, Load, Ramp, Sub, Var

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import ClassVar
 
-from tirlite.analysis.dependence import Dependence
 from tirlite.analysis.facts import Facts
+from tirlite.analysis.loops.dependence import Dependence
 from tirlite.ir import rewrite
 from tirlite.ir.dtype import i64
 from tirlite.ir.expr import GE, LT, Add, And, Expr, IntImm, Max, Min, Mul, Sub, Var, const

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from tirlite.analysis.access import Allocation, Touch
-from tirlite.analysis.dependence import writes
 from tirlite.analysis.facts import Facts
+from tirlite.analysis.loops.dependence import writes
 from tirlite.ir.dtype import i64
 from tirlite.ir.expr import Add, IntImm, Sub, Var, const
 from tirlite.ir.func import PrimFunc
@@ -15,9 +15,9 @@ from tirlite.ir.stmt import For, ForKind, Let, SeqStmt, Stmt, Store
 from tirlite.ir.walk import statements, statements_of
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
-from tirlite.rewrite.jam import Jam
-from tirlite.rewrite.lanes import NotVector, last_whole
-from tirlite.rewrite.unroll_loops import MOST_STATEMENTS, unrolled
+from tirlite.rewrite.loops.unroll_loops import MOST_STATEMENTS, unrolled
+from tirlite.rewrite.vectors.jam import Jam
+from tirlite.rewrite.vectors.lanes import NotVector, last_whole
 from tirlite.schedules.handle import LoopName, loop_named
 from tirlite.schedules.order import demand_any_order, demand_independent
 from tirlite.schedules.step import Step, demand_plain, does_not_fit, named, with_loop

@@ -16,7 +16,7 @@ from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, St
 from tirlite.ir.walk import mentions, statements_of, walk
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
-from tirlite.rewrite.lanes import Lanes, NotVector, last_whole
+from tirlite.rewrite.vectors.lanes import Lanes, NotVector, last_whole
 from tirlite.schedules.handle import LoopName, loop_named
 from tirlite.schedules.loop_facts import has_whole_blocks, is_block_of, is_whole, lanes_before, trips
 from tirlite.schedules.order import demand_any_order, demand_independent

@@ -14,7 +14,7 @@ from tirlite.driver import Kernel
 from tirlite.ir import AttrKey, AttrStmt, For, ForKind, PrimFunc, statements_of
 from tirlite.ir.kernel_call import closure_of
 from tirlite.record import record, replace
-from tirlite.rewrite.parallelize_loops import ParallelizeLoops
+from tirlite.rewrite.loops.parallelize_loops import ParallelizeLoops
 from tirlite.rewrite.pipeline import Pass
 from tirlite.rewrite.pipelines import LOOPS
 from tirlite.schedules.annotate import Parallel

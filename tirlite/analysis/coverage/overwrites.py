@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tirlite.analysis.access import AccessKind, Allocation, Region, Touch
-from tirlite.analysis.call_demands import may_be_empty
 from tirlite.analysis.coverage.store_nest import StoreNest, Stretch, nest_of, trip_count
 from tirlite.analysis.facts import Facts
+from tirlite.analysis.in_bounds.call_demands import may_be_empty
 from tirlite.analysis.integers.index_space import IndexSpace
 from tirlite.analysis.regions import by_statement, is_within, regions_between
 from tirlite.ir import Buffer, For, ForKind, Function, KernelCall, Store

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from tirlite.analysis.access import OPAQUE, WRITE, Allocation, Region, Touch
-from tirlite.analysis.call_demands import may_be_empty
-from tirlite.analysis.dependence import exclude_each_other, out_of_order, plainly_ordered, relation, shared_loops
 from tirlite.analysis.facts import Facts
+from tirlite.analysis.in_bounds.call_demands import may_be_empty
+from tirlite.analysis.loops.dependence import exclude_each_other, out_of_order, plainly_ordered, relation, shared_loops
 from tirlite.analysis.regions import regions_between
 from tirlite.ir.expr import Buffer, Load
 from tirlite.ir.kernel_call import Function, KernelCall

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
-from tirlite.analysis.dependence import writes
+from tirlite.analysis.loops.dependence import writes
 from tirlite.codegen import memory
 from tirlite.codegen.debug import shadows
 from tirlite.codegen.llvm.values import NULL, Value, constant, integer

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from math import gcd
 
 from tirlite.analysis import demands_of
-from tirlite.codegen.aliases import Aliases
 from tirlite.codegen.debug import shadows
 from tirlite.codegen.debug.conflicts import SentLoop, doubtful_buffers, received, sent, watch
 from tirlite.codegen.debug.expressions import CheckedExpressions
@@ -18,10 +17,11 @@ from tirlite.codegen.debug.poison import Checks, Mark, Read, settled
 from tirlite.codegen.debug.shadows import ShadowEnvironment, Shadows, Window
 from tirlite.codegen.expressions import Expressions
 from tirlite.codegen.faults import KernelFunction, any_of, as_bits, checked_bytes, require_exact, require_view
-from tirlite.codegen.kernel_calls import Calls, Version
+from tirlite.codegen.functions.kernel_calls import Calls, Version
+from tirlite.codegen.functions.pieces import Weights
 from tirlite.codegen.llvm.values import NULL, Value, constant, integer
+from tirlite.codegen.loops.aliases import Aliases
 from tirlite.codegen.memory import largest_divisor
-from tirlite.codegen.pieces import Weights
 from tirlite.codegen.reports import AssertReport, ExtentReport, MemoryReport
 from tirlite.codegen.statements import Statements
 from tirlite.codegen.storage import Storage, padded_bytes

@@ -15,8 +15,8 @@ from threading import Condition
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from tirlite.codegen.functions.parts import Part
 from tirlite.codegen.llvm.text import Extent
-from tirlite.codegen.parts import Part
 from tirlite.gate import GATE
 from tirlite.record import record
 from tirlite.target.processor import HOST

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from llvmlite.binding import TargetMachine
 
+    from tirlite.codegen.functions.parts import Part
     from tirlite.codegen.lower import Lowered
-    from tirlite.codegen.parts import Part
 
 _SOON = 0.0002  # seconds
 

@@ -195,7 +195,7 @@ class CheckRaces(FactsPass):
 
 
 def _advice(loop: For, facts: Facts) -> str:
-    from tirlite.analysis.regrouping import updates_in
+    from tirlite.analysis.loops.regrouping import updates_in
 
     updates = updates_in(loop, facts)
     combines = isinstance(updates, tuple) and bool(updates)
@@ -207,7 +207,7 @@ def _changes_by_memory(loop: For, facts: Facts) -> Iterator[Store]:
 
     Memory decides which iterations come to them.
     """
-    from tirlite.analysis.reductions import update_of
+    from tirlite.analysis.loops.reductions import update_of
 
     inside = defined_in(loop)
     for allocation, touches in facts.touches_in.get(loop, {}).items():
@@ -223,7 +223,7 @@ def _changes_by_memory(loop: For, facts: Facts) -> Iterator[Store]:
 
 
 def _is_read_by_all(touch: Touch, store: Store, loop: For) -> bool:
-    from tirlite.rewrite.lanes import is_same_element
+    from tirlite.rewrite.vectors.lanes import is_same_element
 
     is_first = touch.region.composite is loop
     return is_first and isinstance(touch.node, Load) and is_same_element(store, touch)

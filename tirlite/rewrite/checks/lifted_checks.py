@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tirlite.analysis.entry_space import ORDINARY
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.safety import Decided, Demand, Entry, Judging, Safety, Verdict, is_negative
+from tirlite.analysis.in_bounds.safety import Decided, Demand, Entry, Judging, Safety, Verdict, is_negative
 from tirlite.diag import KernelError
 from tirlite.ir import Expr, Function, IfThenElse, KernelCall, PrimFunc, Stmt, Var, While, callees
 from tirlite.record import record, replace

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tirlite.analysis.entry_space import ORDINARY, Scan
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.refuted import find_outside, find_unwritten
-from tirlite.analysis.safety import Demand, Judged, Safety, Verdict, apart, plain_safety_of, safety_of
+from tirlite.analysis.in_bounds.refuted import find_outside, find_unwritten
+from tirlite.analysis.in_bounds.safety import Demand, Judged, Safety, Verdict, apart, plain_safety_of, safety_of
 from tirlite.diag import Message
 from tirlite.ir.checked import ELSE_IN_ORDER, bare, checked, is_checked
 from tirlite.ir.dtype import i64

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 from tirlite.analysis.access import AccessKind, Allocation, Region
 from tirlite.analysis.coverage.filled import is_filled
 from tirlite.analysis.coverage.webs import webs_of
-from tirlite.analysis.dependence import may_carry
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.fusion import can_be_reordered
 from tirlite.analysis.integers.definitions import Definitions
+from tirlite.analysis.loops.dependence import may_carry
+from tirlite.analysis.loops.fusion import can_be_reordered
 from tirlite.analysis.regions import is_within, regions_around
 from tirlite.diag import Message
 from tirlite.ir.demand import pass_call

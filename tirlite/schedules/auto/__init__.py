@@ -14,12 +14,12 @@ from tirlite.analysis.facts import Facts
 from tirlite.ir import Allocate, For, PrimFunc, Store, statements_of
 from tirlite.record import record, replace
 from tirlite.rewrite.forms import Form
+from tirlite.rewrite.loops.tighten_loops import TightenLoops
 from tirlite.rewrite.normalize import Normalize
 from tirlite.rewrite.pipeline import FactsPass, ForSizes, Pass, Rewritten, after
 from tirlite.rewrite.pipelines import LOOPS
 from tirlite.rewrite.reductions import FindReductions
-from tirlite.rewrite.tighten_loops import TightenLoops
-from tirlite.rewrite.vectorize_loops import UnmarkLoops, VectorizeLoops
+from tirlite.rewrite.vectors.vectorize_loops import UnmarkLoops, VectorizeLoops
 from tirlite.schedules.auto.candidates import has_chains, has_rows, has_stencils, is_down_columns
 from tirlite.target import Target
 from tirlite.target.processor import HOST

@@ -17,8 +17,8 @@ from functools import partial
 from math import inf, prod
 
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.streams import held, results
-from tirlite.analysis.work import MOST_LANES
+from tirlite.analysis.loops.streams import held, results
+from tirlite.analysis.loops.work import MOST_LANES
 from tirlite.diag import KernelError
 from tirlite.ir.expr import (
     Add,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from math import prod
 
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.reductions import Update, update_of
+from tirlite.analysis.loops.reductions import Update, update_of
 from tirlite.ir.dtype import DType
 from tirlite.ir.equal import structural_equal
 from tirlite.ir.expr import Add, Buffer, Call, Cast, Expr, IntImm, Load

@@ -1,0 +1,342 @@
+"""Judges the accesses of a function: which are proved to lie in their buffers, and what decides about the others.
+
+Where an access is not proved, what it demands may be a condition on dims and scalar parameters: then that decides, at
+entry, for all of its executions. Scalars are taken to be of ordinary size there, which is part of the condition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from enum import Enum
+
+from tirlite.analysis.entry_space import (
+    SHORT,
+    EntrySpace,
+    KnownSpace,
+    OrdinaryExtents,
+    Scan,
+    is_index_array,
+    is_only_read,
+    promises_of,
+)
+from tirlite.analysis.facts import Facts
+from tirlite.analysis.in_bounds.bounds import Bounds, Goal
+from tirlite.analysis.in_bounds.guarded import Access, guarded_accesses
+from tirlite.analysis.in_bounds.hoisted import Hoisted, Hoisting
+from tirlite.analysis.integers.array_bounds import is_exact_size, may_be_anything
+from tirlite.analysis.integers.cells import cells_of
+from tirlite.groups import by_key
+from tirlite.ir.dtype import i64
+from tirlite.ir.expr import Buffer, Expr, IntImm, Load, Mul, Var
+from tirlite.ir.node import Node
+from tirlite.ir.size import expr_of
+from tirlite.ir.stmt import Allocate, Assert, For, IfThenElse, Let, Store, View, While
+from tirlite.ir.walk import statements, statements_of, walk
+from tirlite.record import cached_property, record, replace
+from tirlite.sizes import Dim, Proof, Scalar, Size, dims_of
+from tirlite.sizes.poly import terms_of, varies
+from tirlite.sizes.unknown import Ends, is_nonnegative
+
+# So many conditions are tested at entry: what is left is checked where it stands.
+_MOST_DEMANDS = 32
+# No array of a call is counted on to have so many elements.
+_LARGE = 1 << 30
+
+
+class Verdict(Enum):
+    """How it is made sure that an access lies in its buffer; the value is the word for it in tables."""
+
+    PROVED = "proved"
+    DECIDED = "decided"
+    CHECKED = "checked"
+    UNCHECKED = "unchecked"
+
+
+@record
+class Demand:
+    """Sizes that must all be 0 or more, where all are that say whether the access is reached at all."""
+
+    sizes: tuple[Size, ...]
+    reached: tuple[Size, ...] = ()
+
+
+@record(eq=False)
+class Judged:
+    """An access along one axis, or a view as a whole; where it is decided at entry, or in front of a loop, by what."""
+
+    access: Access
+    axis: int
+    verdict: Verdict
+    demand: Demand | None = None
+    hoisted: Hoisted | None = None
+
+
+@record(eq=False)
+class Safety:
+    """What is not proved of a function, and what is tested on entry: demands, and the numbers that are ordinary."""
+
+    judged: tuple[Judged, ...]
+    demands: tuple[Demand, ...] = ()
+    scalars: tuple[Var, ...] = ()
+    scans: tuple[Scan, ...] = ()
+    images: dict[Dim, Expr] | None = None
+
+    def expr(self, size: Size) -> Expr:
+        """A size over what is known on entry."""
+        return expr_of(size, self.images or {})
+
+
+def safety_of(facts: Facts, *, at_entry: bool = False, at_loops: bool = False) -> Safety:
+    """What is not proved of a function in normal form, in program order, each axis of an access by itself.
+
+    With `at_entry` accesses are decided there where they can be, and `at_loops` in front of innermost loops.
+    """
+    judging = Judging(facts)
+    safety = judging.at_entry().safety if at_entry else judging.safety
+    return judging.at_loops(safety) if at_loops else safety
+
+
+class Judging:
+    """What is not proved of one function, `safety`, and what else may decide about it."""
+
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
+        self.safety = Safety(())
+        self._judged: dict[tuple[int, int], Judged] = {}
+        if _is_plainly_proved(facts, facts.bounds):
+            return
+        self._elements = _promised(facts)
+        self._space = facts.space
+        if self._elements or cells_of(facts.func):
+            self._space = KnownSpace(facts.func, facts.extents, facts.definitions, self._elements)
+        bounds = Bounds(self._space)
+        for number, access in enumerate(guarded_accesses(facts.func, self._space)):
+            for goal in bounds.open_goals(access):
+                verdict = Verdict.UNCHECKED if access.around.is_unchecked else Verdict.CHECKED
+                self._judged[number, goal.axis] = Judged(access, goal.axis, verdict)
+        self.safety = Safety(tuple(self._judged.values()))
+
+    @property
+    def is_open(self) -> bool:
+        """Whether something is to be checked."""
+        return any(each.verdict is Verdict.CHECKED for each in self._judged.values())
+
+    def at_entry(self, *, scans: bool = True) -> Decided:
+        """What is decided on entry, and what is known there; `scans` says whether arrays may be looked at."""
+        entry = Entry(self._facts, self._elements if self.is_open else {}, scans=scans) if self.is_open else None
+        return Decided(self.safety if entry is None else entry.decided(self._judged), entry)
+
+    def at_loops(self, safety: Safety) -> Safety:
+        """The same with what can be decided in front of loops."""
+        return _hoisted(safety, Hoisting(self._facts.func, self._space)) if safety.judged else safety
+
+
+def _hoisted(safety: Safety, hoisting: Hoisting) -> Safety:
+    """The same with what can be decided in front of loops."""
+    found: list[Judged] = []
+    for each in safety.judged:
+        hoisted = hoisting.condition(each.access, each.axis) if each.verdict is Verdict.CHECKED else None
+        found.append(each if hoisted is None else replace(each, verdict=Verdict.DECIDED, hoisted=hoisted))
+    return replace(safety, judged=tuple(found))
+
+
+@record(eq=False)
+class Decided:
+    """The accesses of a function, some of them decided at its entry, and what is known there where any are."""
+
+    safety: Safety
+    entry: Entry | None
+
+
+def plain_safety_of(facts: Facts) -> Safety:
+    """The same with a glance at each access alone, not at the tests around it: much counts as open that is not."""
+    bounds = facts.bounds
+    judged: list[Judged] = []
+    for access in guarded_accesses(facts.func, facts.space):
+        verdict = Verdict.UNCHECKED if access.around.is_unchecked else Verdict.CHECKED
+        judged += [Judged(access, axis, verdict) for axis in bounds.open_axes(access)]
+    return Safety(tuple(judged))
+
+
+def _promised(facts: Facts) -> dict[Buffer, Ends]:
+    """The ends between which the top of a function has found the elements of parameters that are only read."""
+    promises = promises_of(facts.func, facts.extents)
+    return {each.buffer: (each.low, each.high) for each in promises if is_only_read(facts.params[each.buffer])}
+
+
+def _is_plainly_proved(facts: Facts, bounds: Bounds) -> bool:
+    """Whether all accesses are proved without a look at the tests around them."""
+    if any(not view.fresh for view in statements_of(facts.func.body, View)):
+        return False
+    sequence = facts.sequence
+    return all(
+        bounds.proof(index, extent) is Proof.YES
+        for allocation in (*sequence.params, *sequence.allocations)
+        for touch in allocation.touches
+        if isinstance(node := touch.node, Load | Store)
+        for index, extent in zip(node.indices, node.buffer.shape, strict=True)
+    )
+
+
+class Entry:
+    """What can be decided at the entry to one function.
+
+    First with elements of arrays that may be any integers; then with those of 64 bits taken to be ordinary numbers,
+    which is part of the condition: of those arrays `relied_on`.
+    """
+
+    def __init__(self, facts: Facts, elements: Mapping[Buffer, Ends], *, scans: bool = True) -> None:
+        self.func = facts.func
+        self.extents = OrdinaryExtents(facts.func)
+        arrays = {param for param, each in facts.params.items() if is_index_array(param, each)} if scans else set()
+        arrays -= {*elements}
+        looks: dict[Buffer, Scan] = {}
+        self.space = EntrySpace(facts, self.extents, elements, looks, arrays=arrays)
+        self.spaces = [self.space]
+        if any(each.dtype == i64 for each in arrays):
+            wide = EntrySpace(facts, self.extents, elements, looks, arrays=arrays, is_ordinary=False)
+            self.spaces.insert(0, wide)
+        self.short: EntrySpace | None = None
+        if any(isinstance(node, Mul) and not isinstance(node.b, IntImm) for node in self._deciding):
+            self.short = EntrySpace(facts, self.extents.short(), elements, looks, arrays=set())
+            self.spaces.append(self.short)
+        self.demands: dict[Demand, None] = {}
+        self.relied_on: dict[Scan, None] = {}
+
+    def decided(self, judged: Mapping[tuple[int, int], Judged]) -> Safety:
+        """The same accesses, by their number and axis, decided where that can be."""
+        found = dict(judged)
+        for space in self.spaces:
+            self._decide(space, found)
+        demands = tuple(each for each in self.demands if each.sizes)
+        scalars = (*self.scalars(), *self._wide(self.relied_on)) if self.demands else ()
+        scans = tuple(dict.fromkeys((*self.scans(self.demands), *self.relied_on)))
+        return Safety(tuple(found.values()), demands, scalars, scans, self.extents.images)
+
+    def _decide(self, space: EntrySpace, found: dict[tuple[int, int], Judged]) -> None:
+        """Decides what is still to be checked, by what a space knows."""
+        bounds = Bounds(space)
+        by_access = by_key(place for place, each in found.items() if each.verdict is Verdict.CHECKED)
+        if not by_access:
+            return
+        for number, access in enumerate(guarded_accesses(self.func, space)):
+            axes = by_access.get(number, ())
+            goals = {goal.axis: goal for goal in bounds.open_goals(access)} if axes else {}
+            for axis in axes:
+                demand = self._demand(bounds, access, goals.get(axis))
+                if demand is not None and space is self.short:
+                    demand = replace(demand, sizes=(*demand.sizes, *self._short_axes()))
+                if demand is not None and len(self.demands) < _MOST_DEMANDS:
+                    self.demands[demand] = None
+                    found[number, axis] = replace(found[number, axis], verdict=Verdict.DECIDED, demand=demand)
+                    if space is self.space:
+                        behind = {dim for size in bounds.behind(access) for dim in dims_of(size)}
+                        used = (scan for dim, scan in space.scans.items() if dim in behind)
+                        self.relied_on |= dict.fromkeys(scan for scan in used if scan.buffer.dtype == i64)
+
+    @staticmethod
+    def _wide(scans: Iterable[Scan]) -> Iterator[Var]:
+        return (var for scan in scans if scan.buffer.dtype == i64 for var in (scan.least, scan.greatest))
+
+    def scans(self, demands: Iterable[Demand]) -> tuple[Scan, ...]:
+        """The looks at arrays that it takes to tell whether demands are met."""
+        used = {dim for each in demands for size in (*each.sizes, *each.reached) for dim in dims_of(size)}
+        known = {dim: scan for space in self.spaces for dim, scan in space.scans.items()}
+        return tuple(dict.fromkeys(scan for dim, scan in known.items() if dim in used))
+
+    def end_of(self, dim: Dim) -> tuple[Buffer, bool] | None:
+        """The array of which a dim is the least or the greatest element, and whether it is that."""
+        scan = next((space.scans[dim] for space in self.spaces if dim in space.scans), None)
+        return None if scan is None else (scan.buffer, self.extents.images[dim] is scan.greatest)
+
+    def end(self, buffer: Buffer, *, is_greatest: bool) -> Size | None:
+        """The least or the greatest element of an array that is looked at on entry; None where it may not be."""
+        return self.spaces[0].end(buffer, is_greatest=is_greatest)
+
+    def value_of(self, var: Var) -> Size:
+        """A number of the function that is to be ordinary."""
+        known = self.extents.given.get(var)
+        return (
+            next(dim for dim, image in self.extents.images.items() if image is var) + 0 if known is None else known + 0
+        )
+
+    def _demand(self, bounds: Bounds, access: Access, goal: Goal | None) -> Demand | None:
+        """None where it depends on what the function computes, or where a test in a loop may keep it from happening."""
+        if goal is None:
+            return Demand(())
+        if access.around.is_tested:
+            return None
+        sizes = bounds.demands(goal, access)
+        if sizes is None or not all(map(self.is_known, sizes)) or any(map(is_negative, sizes)):
+            return None
+        if any(map(self._is_rare, sizes)):
+            return None
+        return Demand(sizes, tuple(dict.fromkeys(self._reached(access))))
+
+    def _is_rare(self, size: Size) -> bool:
+        """Whether hardly any call meets that a size is 0 or more, and nearly all would run the loops in order.
+
+        The elements of an array would have to be all alike, or an extent as large as a type that an index wraps in.
+        """
+        terms = terms_of(size)
+        if terms.get((), 0) <= -_LARGE:
+            return True
+        ends = {dim: end for dim in dims_of(size) if (end := self.end_of(dim)) is not None}
+        arrays = [buffer for buffer, _ in ends.values()]
+        is_spread = len(ends) == 2 and arrays[0] is arrays[1]
+        signs = all(terms.get((dim,), 0) * (-1 if is_greatest else 1) > 0 for dim, (_, is_greatest) in ends.items())
+        return is_spread and signs and len(terms.keys() - {()}) == 2
+
+    def _reached(self, access: Access) -> Iterator[Size]:
+        for fact in (*access.around.known, *map(self._last, access.around.loops)):
+            if fact is not None and not varies(fact) and self.is_known(fact) and not is_nonnegative(fact):
+                yield fact
+
+    def _last(self, loop: For) -> Size | None:
+        """How many iterations follow the first one; below 0 where there is none."""
+        start, stop = self.extents.size(loop.start), self.extents.size(loop.stop)
+        if start is None or stop is None:
+            return None
+        return stop - start - 1 if loop.step > 0 else start - stop - 1
+
+    def is_known(self, size: Size) -> bool:
+        """Whether a size can be computed at entry, or compared to 0: then i64 arithmetic gives it."""
+        if not all(dim in self.extents.images for dim in dims_of(size)):
+            return False
+        wide, rest = apart(size)
+        return is_exact_size(size if wide is None else rest, self.extents.arrays)
+
+    def scalars(self) -> tuple[Var, ...]:
+        """Those parameters that must be ordinary for what is proved here."""
+        return tuple(var for var in self.extents.limited if var in self._deciding)
+
+    def _short_axes(self) -> Iterator[Size]:
+        """That no axis is long which may have been multiplied by another one: what comes of that need not show it."""
+        for var, dim in self.extents.given.items():
+            if var in self._deciding and not isinstance(dim, Scalar):
+                yield SHORT - dim
+
+    @cached_property
+    def _deciding(self) -> dict[Node, None]:
+        """What control and indices are made of."""
+        todo: list[Node] = []
+        for stmt in statements(self.func.body):
+            if isinstance(stmt, For | While | IfThenElse | Assert | Let):
+                todo += [child for child in stmt.children() if isinstance(child, Expr)]
+            elif isinstance(stmt, Allocate | View):
+                todo += (*stmt.buffer.shape, *stmt.children())
+        todo += [index for node in walk(self.func.body) if isinstance(node, Load | Store) for index in node.indices]
+        return dict.fromkeys(walk(*todo))
+
+
+def apart(size: Size) -> tuple[Dim | None, Size]:
+    """A number in a sum that may be any of 64 bits, taken once, and the sum without it; None where none is there."""
+    for product, factor in terms_of(size).items():
+        if len(product) == 1 and abs(factor) == 1 and isinstance(dim := product[0], Scalar) and may_be_anything(dim):
+            return dim, size - factor * dim
+    return None, size
+
+
+def is_negative(size: Size) -> bool:
+    """Whether a size is proved to be less than 0."""
+    return is_nonnegative(-1 - size)

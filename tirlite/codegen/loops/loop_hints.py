@@ -1,0 +1,341 @@
+"""Tells LLVM which loops it is to unroll, which to leave as they are, and which may go in any order."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from tirlite.analysis.loops.work import elements_between, sums_differences, widest_computed
+from tirlite.ir.expr import Add, Binary, Buffer, Call, Div, Expr, FloorDiv, IntImm, Load, Min, Mul, Sub, Var
+from tirlite.ir.node import Node
+from tirlite.ir.op import Op
+from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, Stmt, Store
+from tirlite.ir.walk import is_steady, mentions, statements, statements_of, walk
+
+if TYPE_CHECKING:
+    from tirlite.codegen.llvm.text import ModuleText
+
+# A loop that is to be unrolled is written out up to so many times.
+_MOST_COPIES = 64
+# So many loops inside of one are looked at.
+_MOST_INSIDE = 64
+# A loop of so few iterations gains nothing by vectors, which take LLVM's time.
+_FEW = 16
+# So many iterations are left of a vector at most.
+_LANES = 64
+# LLVM shuffles lanes that lie up to so many elements apart.
+_SHUFFLED = 8
+# What a gathered or scattered lane takes longer than a plain load or store, and what a lane of a vector saves for an
+# operation, or for each byte of a quotient or a root, in cycles.
+_GATHERED, _SAVED, _SAVED_OF_SLOW = 1.7, 0.45, 0.8
+_UNROLLED = ('!{!"llvm.loop.unroll.full"}',)
+_ONE_BY_ONE = ('!{!"llvm.loop.vectorize.width", i32 1}',)
+# So many vectors are copied, or terms added to several sums, at a time: what counts them takes its share. Beside so
+# many bytes of sums it takes none, nor where so few vectors of sums wait for themselves.
+_MOST_TERMS = 4
+_FEWEST_SUMS = 2
+_MANY_BYTES = 1024
+_WAITING = 8
+# So many fill half of a vector of words.
+_HALF = 8
+# The bytes of a sum of bytes.
+_WORD = 4
+# LLVM makes no selection of a branch that is taken less often than one in a hundred times.
+SELDOM = ('!"branch_weights"', "i32 1", "i32 2000")
+_NOT_UNROLLED = ('!{!"llvm.loop.unroll.disable"}',)
+_AS_WRITTEN = ('!{!"llvm.loop.unroll.disable"}', '!{!"llvm.loop.vectorize.width", i32 1}')
+
+
+def hints_of(stmt: For, vector_bytes: int) -> tuple[str, ...]:
+    """The metadata of a loop, as LLVM spells it; none where LLVM decides."""
+    if _can_be_unrolled(stmt):
+        return _UNROLLED
+    if _looks_up(stmt):
+        return _ONE_BY_ONE
+    if (terms := _terms_at_once(stmt, vector_bytes)) > 1:
+        return (f'!{{!"llvm.loop.unroll.count", i32 {terms}}}', '!{!"llvm.loop.vectorize.width", i32 1}')
+    if _goes_by_vectors(stmt) or _is_short(stmt):
+        return _AS_WRITTEN
+    if _lie_apart(stmt):
+        return _ONE_BY_ONE
+    if sums_differences(stmt):
+        return _of_bytes(stmt, vector_bytes)
+    return _NOT_UNROLLED if _fills_vectors(stmt) or _goes_through_row(stmt) else ()
+
+
+def in_any_order(
+    stmt: For, notes: Mapping[Buffer, str], module: ModuleText
+) -> tuple[Mapping[Buffer, str], tuple[str, ...]]:
+    """The notes of the accesses of a loop, and its metadata, where LLVM may take iterations in any order.
+
+    So it may those of a parallel loop, also where the result lies in the place of an operand: no proof of that relies
+    on the order of these. LLVM alone would compare addresses, find them equal, and go element by element.
+    """
+    if stmt.kind is not ForKind.PARALLEL or not all(map(_is_plain, stmt.body.stmts)):
+        return notes, ()
+    group = module.group()
+    touched = dict.fromkeys(node.buffer for node in walk(stmt.body) if isinstance(node, Load | Store))
+    own = {buffer: f"{notes.get(buffer, '')}, !llvm.access.group {group}" for buffer in touched}
+    return own, (f'!{{!"llvm.loop.parallel_accesses", {group}}}',)
+
+
+def _is_plain(stmt: Stmt) -> bool:
+    """Whether a statement stores where the indices of loops say, or names a value."""
+    if not isinstance(stmt, Store):
+        return isinstance(stmt, Let)
+    return is_steady(*stmt.indices)
+
+
+def is_seldom(stmt: IfThenElse) -> bool:
+    """Whether a branch keeps where the best of what was seen so far is: `if x[j] > x[at]: at = j`.
+
+    It is taken a few times for each array. As a selection, each iteration would load the best one anew and wait for it.
+    """
+    store = stmt.then_body.stmts[0] if len(stmt.then_body.stmts) == 1 and not stmt.else_body.stmts else None
+    if not isinstance(store, Store) or store.indices or _loads(store.buffer, store.value):
+        return False
+    read = (node for node in walk(stmt.condition) if isinstance(node, Load))
+    return any(_loads(store.buffer, index) for load in read for index in load.indices)
+
+
+def _loads(buffer: Buffer, expr: Expr) -> bool:
+    return any(isinstance(node, Load) and node.buffer is buffer for node in walk(expr))
+
+
+def _can_be_unrolled(stmt: For) -> bool:
+    """Whether LLVM is told to unroll a loop.
+
+    Only where it will: it complains on the terminal about what it cannot do, and so is not told of vectorized loops.
+    """
+    return stmt.kind is ForKind.UNROLLED and stmt.values is not None and len(stmt.values) <= _MOST_COPIES
+
+
+def _terms_at_once(stmt: For, vector_bytes: int) -> int:
+    """How many iterations are written out of a loop that copies a vector, or adds to several: if there is one, a part
+    of all of them, so that none is left over. Of sums that wait for themselves that is all or one. Of a few iterations
+    it is all, whatever the sums take: each end of such a loop may be guessed wrong.
+    """
+    sums = [each for each in stmt.body.stmts if not isinstance(each, Let)]
+    is_tile = len(sums) >= _FEWEST_SUMS and all(map(_is_sum_of_vectors, sums))
+    if is_tile and stmt.step == 1 and stmt.values is not None and _FEWEST_SUMS < len(stmt.values) <= _MOST_TERMS:
+        return len(stmt.values)
+    is_tile = is_tile and len(sums) == len(stmt.body.stmts)
+    if stmt.step != 1 or not (is_tile or (len(sums) == 1 and _is_copy(sums[0]))):
+        return 1
+    held = sum(each.value.dtype.bytes for each in sums if isinstance(each, Store))
+    most = min(_MOST_TERMS, -(-_MANY_BYTES // held))
+    waits = is_tile and held < _WAITING * vector_bytes
+    rest = most if is_tile and not waits else 1
+    if stmt.values is None:
+        return rest
+    count = len(stmt.values)
+    parts = (each for each in range(most, 1, -1) if (count == each if waits else count % each == 0))
+    return next(parts, min(rest, max(count, 1)))
+
+
+def _is_copy(stmt: Stmt) -> bool:
+    """Whether a statement copies a vector."""
+    return isinstance(stmt, Store) and isinstance(stmt.value, Load) and stmt.value.dtype.lanes > 1
+
+
+def _is_sum_of_vectors(stmt: Stmt) -> bool:
+    """Whether a statement adds a term to a vector that it reads."""
+    if not isinstance(stmt, Store) or stmt.value.dtype.lanes == 1:
+        return False
+    return any(isinstance(node, Load) and node.buffer is stmt.buffer for node in walk(stmt.value))
+
+
+def _goes_by_vectors(stmt: For) -> bool:
+    """Whether a loop stores vectors: enough for an iteration, so that copies of it would take LLVM's time alone.
+
+    So would copies of a loop around a long one that does.
+    """
+    if any(isinstance(each, Store) and each.value.dtype.lanes > 1 for each in stmt.body.stmts):
+        return True
+    inside = (each for each in islice(statements_of(stmt.body, For), _MOST_INSIDE) if not _is_brief(each))
+    return any(each.value.dtype.lanes > 1 for loop in inside for each in loop.body.stmts if isinstance(each, Store))
+
+
+def goes_by_elements(stmt: For) -> bool:
+    """Whether a loop takes element after element and LLVM finds no vectors in it: there, addresses take their share.
+
+    A loop around others does not, unless these are brief, nor one over what is left of a vector.
+    """
+    if _is_short(stmt) or any(not _is_brief(each) for each in statements_of(stmt.body, For)):
+        return False
+    own = {each.buffer for each in stmt.body.stmts if isinstance(each, Allocate) and not each.buffer.shape}
+    found = (node for node in walk(stmt.body) if isinstance(node, Load | Store))
+    accesses = [each for each in found if each.buffer not in own]
+    if any(index.dtype.lanes > 1 for each in accesses for index in each.indices[-1:]):
+        return False
+    if _is_brief(stmt) or not all(isinstance(each, Allocate) or _is_plain(each) for each in stmt.body.stmts):
+        return bool(accesses)
+    stores = [each for each in accesses if isinstance(each, Store)]
+    moved = {stmt.var, *(each.var for each in stmt.body.stmts if isinstance(each, Let))}
+    return any(_is_carried(each, stores, stmt.var) or not _stays_in_row(each, stmt.var, moved) for each in accesses)
+
+
+def lane_of(stmt: For, vector_bytes: int) -> float:
+    """What an iteration takes of an operation where LLVM makes vectors of a loop; 1 where it makes none."""
+    count = _LANES if stmt.values is None else len(stmt.values)
+    if _is_short(stmt) or count < _HALF or not (inside := _straight(stmt)):
+        return 1.0
+    own = {each.buffer for each in inside if isinstance(each, Allocate) and not each.buffer.shape}
+    named = {each.var for each in inside if isinstance(each, Let)}
+    accesses = [each for each in walk(stmt.body) if isinstance(each, Load | Store) and each.buffer not in own]
+    stores = [each for each in accesses if isinstance(each, Store)]
+    for each in accesses:
+        apart = elements_between(each, stmt.var)
+        if apart is None or apart > _SHUFFLED or mentions(each.indices, named):
+            return 1.0
+        if (isinstance(each, Store) and not apart) or _waits(each, stores):
+            return 1.0
+    return min(1.0, max(1 / count, widest_computed(inside) / vector_bytes))
+
+
+def _straight(stmt: For) -> list[Stmt]:
+    """The statements inside a loop if they are straight code to LLVM, as a few brief loops are; else nothing."""
+    loops = [*islice(statements_of(stmt.body, For), _MOST_INSIDE)]
+    if len(loops) == _MOST_INSIDE or not all(map(_is_brief, loops)):
+        return []
+    inside = [*statements(stmt.body)]
+    return inside if all(isinstance(each, Store | Let | Allocate | IfThenElse | For) for each in inside) else []
+
+
+def _waits(access: Load | Store, stores: Iterable[Store]) -> bool:
+    """Whether a load finds what another iteration stored in the same row."""
+    others = [each.indices for each in stores if each.buffer is access.buffer]
+    if isinstance(access, Store) or not others:
+        return False
+    from tirlite.ir.equal import are_equal
+
+    rows = (each for each in others if are_equal(each[:-1], access.indices[:-1]))
+    return any(not are_equal(each, access.indices) for each in rows)
+
+
+def _is_carried(access: Load | Store, stores: Iterable[Store], counter: Var) -> bool:
+    """Whether a load may find what another iteration stored."""
+    others = [each.indices for each in stores if each.buffer is access.buffer]
+    if isinstance(access, Store) or not others:
+        return False
+    from tirlite.ir import structural_equal
+
+    moves = mentions(access.indices[-1:], counter)
+    return not all(moves and all(map(structural_equal, access.indices, each)) for each in others)
+
+
+def _stays_in_row(access: Load | Store, counter: Var, moved: Collection[Var]) -> bool:
+    """Whether an iteration accesses what the one before did, or the element beside that."""
+    indices = [[*walk(index)] for index in access.indices]
+    last = indices.pop() if indices else []
+    steady = [node for index in indices for node in index] + [node for node in last if node is not counter]
+    if any(node in moved or isinstance(node, Load) for node in steady):
+        return False
+    return counter not in last or all(isinstance(node, Var | IntImm | Add | Sub) for node in last)
+
+
+def _is_brief(stmt: For) -> bool:
+    """Whether a loop is known to run a few times."""
+    return stmt.values is not None and len(stmt.values) <= _FEW
+
+
+def _looks_up(stmt: For) -> bool:
+    """Whether a loop looks small elements up where memory says: LLVM would take vectors of indices apart."""
+    nodes = (node for each in stmt.body.stmts if isinstance(each, Store) for node in walk(each.value))
+    loads = (node for node in nodes if isinstance(node, Load) and node.buffer.dtype.bits < 32)
+    return any(isinstance(each, Load) for load in loads for each in walk(*load.indices))
+
+
+def _lie_apart(stmt: For) -> bool:
+    """Whether lanes would lie too far apart to be shuffled, and each of them takes longer than vectors save.
+
+    As the elements of small matrices do: LLVM would gather and scatter them, which takes some cycles for each lane.
+    Brief loops inside are straight code to it.
+    """
+    inside = _straight(stmt) if abs(stmt.step) == 1 else []
+    if not inside or any(isinstance(each, IfThenElse) for each in inside):
+        return False
+    apart, saved = dict[str, int](), 0.0
+    todo: list[tuple[Node, int]] = [(each, 1) for each in stmt.body.stmts]
+    while todo:
+        node, times = todo.pop()
+        if isinstance(node, Load | Store):
+            if (elements_between(node, stmt.var) or 0) > _SHUFFLED and node.buffer.dtype.lanes == 1:
+                apart[str(Load(node.buffer, node.indices))] = times
+            todo += ((node.value, times),) if isinstance(node, Store) else ()
+            continue
+        if isinstance(node, For):
+            todo += ((each, times * len(node.values or ())) for each in node.body.stmts)
+            continue
+        if isinstance(node, Div) or (isinstance(node, Call) and node.op is Op.SQRT):
+            saved += times * node.dtype.bytes * _SAVED_OF_SLOW
+        elif isinstance(node, Binary | Call):
+            saved += times * _SAVED
+        todo += ((each, times) for each in node.children())
+    return sum(apart.values()) * _GATHERED > saved
+
+
+def _is_short(stmt: For) -> bool:
+    """Whether a loop goes through part of what is left: `range(j, min(j + 16, m))`, `range(m // 16 * 16, m)`.
+
+    So does `range(min(16, m))`, where there are no more than that.
+    """
+    start = stmt.start.b if isinstance(stmt.start, Add) else stmt.start
+    if isinstance(start, Mul) and isinstance(start.a, FloorDiv):
+        from tirlite.ir import structural_equal
+
+        if structural_equal(start.a.b, start.b):
+            return isinstance(start.b, IntImm) and start.b.value <= _FEW
+    stop = stmt.stop.a if isinstance(stmt.stop, Min) else stmt.stop
+    if isinstance(stop, IntImm) and isinstance(stmt.start, IntImm):
+        return isinstance(stmt.stop, Min) and stop.value - stmt.start.value <= _LANES
+    return isinstance(stop, Add) and stop.a is stmt.start and isinstance(stop.b, IntImm) and stop.b.value <= _LANES
+
+
+def _of_bytes(stmt: For, lanes: int) -> tuple[str, ...]:
+    """The hints of a loop over whole vectors of bytes alone, `range(m // 32 * 32)`, and of one over what is left.
+
+    LLVM would take no more at a time than a vector has sums, and several of these, of which less is left.
+    """
+    if _is_whole(stmt.stop, lanes):
+        return (f'!{{!"llvm.loop.vectorize.width", i32 {lanes}}}',)
+    if _is_whole(stmt.start, lanes):
+        width = f'!{{!"llvm.loop.vectorize.width", i32 {lanes // _WORD}}}'
+        return width, '!{!"llvm.loop.interleave.count", i32 1}'
+    return ()
+
+
+def _is_whole(end: Expr, lanes: int) -> bool:
+    """Whether an end of a loop is so many whole vectors behind where that starts."""
+    steps = end.b if isinstance(end, Add) else end
+    if not isinstance(steps, Mul) or not isinstance(steps.a, FloorDiv):
+        return False
+    return isinstance(steps.b, IntImm) and steps.b.value == lanes
+
+
+def _goes_through_row(stmt: For) -> bool:
+    """Whether memory says where a loop starts and stops, as for rows of a sparse matrix.
+
+    Of how many iterations it has a processor foresees little, and less of a loop and what is left of it.
+    """
+    return all(not is_steady(end) for end in (stmt.start, stmt.stop))
+
+
+def _fills_vectors(stmt: For) -> bool:
+    """Whether a loop of a few iterations fills as much of rows in memory as a vector holds, with what it does not read.
+
+    LLVM would write all of them out before it looks for vectors. That serves arrays of known extents, and elements that
+    loops around update: these stay in registers then.
+    """
+    stores = [each for each in stmt.body.stmts if isinstance(each, Store)]
+    if not stores or len(stores) < len(stmt.body.stmts) or stmt.values is None or stmt.step != 1:
+        return False
+    if not _HALF <= len(stmt.values) <= _LANES or not all(each.indices[-1:] == (stmt.var,) for each in stores):
+        return False
+    loads = [node for each in stores for node in walk(each.value) if isinstance(node, Load) and node.indices]
+    written = {each.buffer for each in stores}
+    reads = any(load.buffer in written for load in loads)
+    touched = (*written, *(load.buffer for load in loads))
+    known = any(all(isinstance(extent, IntImm) for extent in buffer.shape) for buffer in touched)
+    return bool(loads) and not reads and not known

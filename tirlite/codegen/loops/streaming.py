@@ -1,0 +1,219 @@
+"""Stores that go past the caches: those of results that no cache holds, and that a kernel does not read.
+
+An ordinary store reads the line that it writes to first, which for such results is a third of all that memory moves, or
+a half. Whether a result is that large is decided on entry, whether it lies on 16 bytes where vectors are stored: two
+branches that always go the same way. Where `nontemporal` says it of a buffer, its size is not asked.
+
+Rows of an odd number of elements begin anywhere. In such a row, vectors between the ends begin where lines do. No line
+may be stored to in both ways: it would come back from memory, which takes as long as forty lines. So the first two
+vectors of the row and the last two go through the caches, and overlap so that what is between them begins with a line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Mapping
+from functools import partial, reduce
+
+from tirlite.analysis.loops.streams import PART, held, results
+from tirlite.codegen import memory
+from tirlite.codegen.expressions import Expressions
+from tirlite.codegen.faults import KernelFunction
+from tirlite.codegen.llvm.text import FunctionText
+from tirlite.codegen.llvm.values import Value, integer
+from tirlite.codegen.loops.work import goes_over_the_rest
+from tirlite.codegen.memory import Place
+from tirlite.ir.checked import mask_of
+from tirlite.ir.dtype import i64
+from tirlite.ir.expr import Buffer, Ramp
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.stmt import Allocate, AttrKey, AttrStmt, For, Let, Store
+from tirlite.ir.trampoline import run
+from tirlite.ir.walk import statements_of, walk
+
+# The bytes that such an instruction writes at once, at addresses that are multiples of these.
+_ALIGNMENT = 16
+# A line of the caches.
+_LINE = 64
+
+
+def streamed_stores(func: PrimFunc, out: KernelFunction, places: Mapping[Buffer, Place]) -> dict[Store, Value | None]:
+    """The stores of vectors, one behind the other, to parameters that nothing reads and that may be large.
+
+    Where loops stand between two of them, a line would leave the processor in parts. By store, whether its buffer is
+    large; shifts for one that `nontemporal` stands around.
+    """
+    processor = out.module.processor
+    if processor.family != "x86-64":
+        return {}
+    past = results(func, processor)
+    loops = (loop for loop in statements_of(func.body, For) if loop.step > 1 and not goes_over_the_rest(loop))
+    found = [store for loop in loops for store in _stores(loop)]
+    kept = [store for store in found if store.buffer in past]
+    return {**_sized(kept, out, places), **dict.fromkeys(_said(func))}
+
+
+def _sized(stores: list[Store], out: KernelFunction, places: Mapping[Buffer, Place]) -> dict[Store, Value | None]:
+    """By store, whether its buffer, with all others, is larger than what caches hold."""
+    if not stores:
+        return {}
+    sizes = {buffer: _size(out, place) for buffer, place in places.items()}
+    total = reduce(partial(out.op, "add"), sizes.values())
+    large = out.compare("icmp ugt", total, integer(held(out.module.processor)))
+    parts = {buffer: out.op("mul", sizes[buffer], integer(PART)) for buffer in {store.buffer: None for store in stores}}
+    past = {buffer: out.op("and", large, out.compare("icmp uge", part, total)) for buffer, part in parts.items()}
+    return {store: past[store.buffer] for store in stores}
+
+
+def _size(out: KernelFunction, place: Place) -> Value:
+    return reduce(out.product, place.extents, integer(place.buffer.dtype.bytes))
+
+
+def _said(func: PrimFunc) -> Iterator[Store]:
+    """The stores of vectors that are to go past the caches."""
+    for attr in statements_of(func.body, AttrStmt):
+        if attr.key is AttrKey.NONTEMPORAL:
+            for stmt in statements_of(attr.body, Store):
+                if stmt.buffer is attr.buffer and _is_whole(stmt, _ALIGNMENT):
+                    yield stmt
+
+
+def _stores(loop: For) -> Iterator[Store]:
+    """The stores of a loop that moves on by whole lines."""
+    if all(isinstance(stmt, Store | Let | Allocate) for stmt in loop.body.stmts):
+        for stmt in loop.body.stmts:
+            if isinstance(stmt, Store) and stmt.value.dtype.lanes == loop.step and _is_whole(stmt, _LINE):
+                yield stmt
+
+
+def _is_whole(store: Store, least: int) -> bool:
+    """Whether a store of a vector stores all of it, and so many bytes or more."""
+    dtype = store.value.dtype
+    return mask_of(store.indices) is None and not dtype.is_bool and dtype.lanes * store.buffer.dtype.bytes >= least
+
+
+def store(
+    out: KernelFunction,
+    place: Place,
+    pointer: Value,
+    value: Value,
+    note: str,
+    large: Value | None,
+    shifted: Shifted | None,
+) -> None:
+    """Stores a vector past the caches: always, or where the buffer is large, but for the ends of a row."""
+    low = out.op("and", out.cast("ptrtoint", pointer, i64), integer(_ALIGNMENT - 1))
+    streams = out.compare("icmp eq", low, integer(0))
+    if large is not None:
+        streams = out.op("and", large, streams)
+    past, through, done = out.label("past"), out.label("through"), out.label("stored")
+    if shifted is not None:
+        streams = out.op("and", streams, shifted.is_between)
+    out.branch_if(streams, past, through)
+    out.start(past)
+    hint = f"{note}, !nontemporal {out.module.node('i32 1')}"
+    out.effect(f"store {value.typed}, ptr {pointer.text}, align {_ALIGNMENT}{hint}", value, pointer)
+    out.branch(done)
+    out.start(through)
+    memory.store(out, place, pointer, value, note)
+    out.branch(done)
+    out.start(done)
+    out.streams = True
+
+
+class Shifted:
+    """A loop whose vectors begin where lines do, so many elements further on: it runs once more, `count` times.
+
+    The first vector begins where the row does, and the last one ends there. Where nothing is to be shifted, iterations
+    are what they were.
+    """
+
+    def __init__(self, out: FunctionText, step: int, start: Value, count: Value, shift: Value, shifts: Value) -> None:
+        self.out, self.step, self.start, self.shifts = out, step, start, shifts
+        self.count = out.op("add", count, out.cast("zext", shifts, i64))
+        self.first = out.op("add", start, out.select(shifts, out.op("sub", shift, integer(step)), integer(0)))
+        self.last = out.op("add", start, out.op("mul", out.op("sub", count, integer(1)), integer(step)))
+        self.ends = out.select(shifts, integer(_ENDS), integer(0))
+        self.is_between = shifts
+
+    def variable(self, counter: Value) -> Value:
+        """The loop variable in an iteration, which is the one that the stores that follow are in."""
+        out = self.out
+        begun = out.compare("icmp uge", counter, self.ends)
+        goes_on = out.compare("icmp ult", out.op("add", counter, self.ends), self.count)
+        self.is_between = out.op("and", begun, goes_on)
+        there = out.op("add", self.first, out.op("mul", counter, integer(self.step)))
+        return out.intrinsic("smin", out.intrinsic("smax", there, self.start), self.last)
+
+
+# So many vectors at either end of a row share lines with others, and a loop of few more gains nothing.
+_ENDS = 2
+_FEWEST = 8
+
+
+def shifted(
+    values: Expressions, loop: For, start: Value, count: Value, streamed: Mapping[Store, Value | None]
+) -> Shifted | None:
+    """A loop over vectors that may go past the caches, so that most of them do; None where iterations cannot overlap.
+
+    They can where they write nothing but what nothing reads.
+    """
+    past = {store.buffer for store, large in streamed.items() if large is not None}
+    store = next(stmt for stmt in loop.body.stmts if isinstance(stmt, Store) and stmt in streamed)
+    large = streamed[store]
+    if large is None or not isinstance(store.indices[-1], Ramp) or not _may_overlap(loop, store, past):
+        return None
+    out = values.out
+    before, look, looked = out.block, out.label("look"), out.label("looked")
+    out.branch_if(out.op("and", large, out.compare("icmp uge", count, integer(_FEWEST))), look, looked)
+    out.start(look)
+    shift, apart = _shift(values, loop, store, start, count)
+    behind = out.block
+    out.branch(looked)
+    out.start(looked)
+    shifts = out.phi(apart.dtype, (Value(apart.dtype, "false"), before), (apart, behind))
+    return Shifted(out, loop.step, start, count, out.phi(i64, (integer(0), before), (shift, behind)), shifts)
+
+
+def _shift(values: Expressions, loop: For, store: Store, start: Value, count: Value) -> tuple[Value, Value]:
+    """How many elements behind the beginning of a row a line begins, and whether vectors are to begin there."""
+    out, place = values.out, values.environment.places[store.buffer]
+    values.environment.variables[loop.var] = start
+    pointer = run(values.pointers(place, store.indices))[0]
+    address = out.cast("ptrtoint", pointer, i64)
+    behind = out.op("and", out.op("sub", integer(0), address), integer(_LINE - 1))
+    shift = out.op("lshr", behind, integer(place.buffer.dtype.bytes.bit_length() - 1))
+    # Where vectors fill rows, what a line lacks comes from the next row in the same way.
+    rest = out.op("urem", place.extents[-1], integer(loop.step))
+    wanted = out.select(out.compare("icmp eq", rest, integer(0)), integer(_ALIGNMENT - 1), integer(_LINE - 1))
+    apart = out.compare("icmp ne", out.op("and", address, wanted), integer(0))
+    _fetch_end(out, pointer, count, loop.step * place.buffer.dtype.bytes, apart)
+    return shift, apart
+
+
+def _fetch_end(out: FunctionText, row: Value, count: Value, size: int, shifts: Value) -> None:
+    """Asks for the lines ahead where a row of `count` vectors of `size` bytes ends, and the next one begins."""
+    name = "llvm.prefetch.p0"
+    out.module.declarations[name] = f"declare void @{name}(ptr, i32, i32, i32)"
+    before, fetch, done = out.label("end"), out.label("fetch"), out.label("fetched")
+    out.branch_if(shifts, before, done)
+    out.start(before)
+    end = out.move(row, out.op("mul", count, integer(size)), flags="")
+    out.branch(fetch)
+    out.start(fetch)
+    following = out.later(i64)
+    line = out.phi(i64, (integer(-_ENDS * size), before), (following, fetch))
+    pointer = out.move(end, line, flags="")
+    out.effect(f"call void @{name}({pointer.typed}, i32 1, i32 3, i32 1)", pointer)
+    out.define_later(following, f"add nsw {line.typed}, {_LINE}", line)
+    note = out.loop_metadata('!{!"llvm.loop.unroll.disable"}')
+    out.branch_if(out.compare("icmp slt", following, integer((_ENDS + 1) * size)), fetch, done, note)
+    out.start(done)
+
+
+def _may_overlap(loop: For, store: Store, past: Container[Buffer]) -> bool:
+    """Whether iterations write only what nothing reads, and the place of the store is known before they do."""
+    nodes = [*walk(*loop.body.stmts)]
+    own = {node.buffer for node in nodes if isinstance(node, Allocate)}
+    named = {node.var for node in nodes if isinstance(node, Let)}
+    is_apart = all(node.buffer in own or node.buffer in past for node in nodes if isinstance(node, Store))
+    return is_apart and named.isdisjoint(walk(*store.indices))

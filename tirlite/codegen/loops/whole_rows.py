@@ -1,0 +1,27 @@
+"""Writes loops that go over whole rows of arrays, and over all elements of each, as one loop over these elements.
+
+In `for i in range(h): for j in range(w): y[c, i, j] = x[c, i, j] * g[c]` rows lie one behind the other, so the loop
+over j may go on from row to row: with i = 0, `y[c, i, j]` is the element j of the image. Vectors are full then, however
+short rows are.
+"""
+
+from __future__ import annotations
+
+from tirlite.analysis.loops.work import whole_rows
+from tirlite.codegen.expressions import Expressions
+from tirlite.codegen.llvm.values import Value, integer
+from tirlite.ir.stmt import For
+
+
+def as_one_row(values: Expressions, loop: For, *bounds: Value) -> tuple[For, tuple[Value, ...]]:
+    """The loop to write in the place of one, with its bounds: the innermost of a nest over whole rows, or itself."""
+    nest = whole_rows(loop)
+    if len(nest) == 1:
+        return loop, bounds
+    *outer, innermost = nest
+    for each in outer:
+        values.bind(each.var, integer(0))
+    for inner in nest[1:]:
+        extent = values.value(inner.stop)
+        bounds = tuple(values.out.product(bound, extent) for bound in bounds)
+    return innermost, bounds

@@ -1,0 +1,128 @@
+"""DivideLoops makes two loops of one that runs over several axes at once and divides to tell them apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tirlite.analysis.facts import Facts
+from tirlite.ir.checked import has_check
+from tirlite.ir.dtype import i64
+from tirlite.ir.expr import Add, Expr, FloorDiv, FloorMod, IntImm, Load, Mul, Var, const
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.stmt import Assert, For, ForKind, Let, SeqStmt, Stmt, Store, While
+from tirlite.ir.walk import statements, statements_of, walk
+from tirlite.record import record
+from tirlite.rewrite.pipeline import FactsPass
+
+# Rows of so few elements LLVM writes out, and takes vectors of the first, of the second, and so on. Longer ones are a
+# loop of their own, from so many on.
+_MOST_WRITTEN_OUT, _LEAST = 8, 16
+_PLAIN = (ForKind.SERIAL, ForKind.PARALLEL)
+
+
+@record
+class DivideLoops(FactsPass):
+    """`for i in range(n * 64)` with `i // 64` and `i % 64` inside as a loop over rows, and one over what is in a row.
+
+    `x[i] * scale[i % 64]` goes by vectors then, and what depends on the row alone is loaded once. Short rows are
+    written out where the numbers say what is loaded: `y[j] = x[j // 2]` stores each element twice. That is done for
+    innermost loops whose iterations are independent, where the numbers that the variable is divided by are multiples of
+    the smallest one, and that one divides the number of iterations; what is left of a short row is a loop behind. Their
+    order stays; both are parallel where the one was, and does no more than store.
+    """
+
+    def rewritten(self, facts: Facts) -> PrimFunc:
+        rows = {loop: length for loop in statements_of(facts.func.body, For) if (length := _length_of_rows(loop))}
+        whole = {loop: is_whole(loop, length, facts) for loop, length in rows.items()}
+        parted = {loop for loop in rows if whole[loop] or (rows[loop] < _LEAST and _is_exact(loop, facts))}
+        apart = {loop for loop in parted if facts.is_independent(loop)}
+        if not apart:
+            return facts.func
+        from tirlite.ir import rewrite
+        from tirlite.rewrite.simplify.simplify import Simplify
+        from tirlite.rewrite.vectors.lanes import last_whole
+
+        def in_rows(loop: For) -> Stmt | tuple[Stmt, ...]:
+            if loop not in apart:
+                return loop
+            if whole[loop]:
+                return divided(loop, rows[loop])
+            end = last_whole(loop, loop.count, rows[loop])
+            return divided(loop.replaced(stop=end), rows[loop]), loop.replaced(start=end)
+
+        return Simplify()(rewrite(facts.func, {For: in_rows}))
+
+
+def _length_of_rows(loop: For) -> int:
+    """How many iterations make a row; 0 where the loop has none."""
+    if loop.kind not in _PLAIN or loop.step != 1 or not (isinstance(loop.start, IntImm) and loop.start.value == 0):
+        return 0
+    # What an assertion says of its operands, it says of them as they are written.
+    if any(isinstance(stmt, Assert | For | While) for stmt in statements(loop.body)):
+        return 0
+    divisors = set(_divisors(loop))
+    length = min(divisors, default=0)
+    serves = length >= _LEAST or (1 < length <= _MOST_WRITTEN_OUT and _looks_up(loop))
+    return 0 if not serves or any(each % length for each in divisors) or has_check(loop) else length
+
+
+def _looks_up(loop: For) -> bool:
+    """Whether a loop loads where a quotient or a remainder says: LLVM would take each lane from a place of its own.
+
+    Of what these decide in other ways, vectors take the lanes that a mask says.
+    """
+    indices = (index for node in walk(loop.body) if isinstance(node, Load) for index in node.indices)
+    return any(isinstance(node, FloorDiv | FloorMod) and node.a is loop.var for node in walk(*indices))
+
+
+def _divisors(loop: For) -> Iterator[int]:
+    """The numbers that the loop's variable is divided by."""
+    for node in walk(loop.body):
+        if isinstance(node, FloorDiv | FloorMod) and node.a is loop.var and isinstance(node.b, IntImm):
+            yield node.b.value
+
+
+def is_whole(loop: For, length: int, facts: Facts) -> bool:
+    """Whether there are whole rows, and more than one."""
+    if loop.values is not None:
+        return len(loop.values) > length and len(loop.values) % length == 0
+    from tirlite.sizes import Proof, prove_divides
+
+    size = facts.extents.size(loop.stop)
+    return size is not None and _is_exact(loop, facts) and prove_divides(length, size) is Proof.YES
+
+
+def _is_exact(loop: For, facts: Facts) -> bool:
+    """Whether the end of a loop is made of extents: products of these do not wrap around, others might."""
+    from tirlite.sizes import dims_of
+
+    size, given = facts.extents.size(loop.stop), facts.extents.given
+    return loop.values is None and size is not None and {*dims_of(size)} <= {given[dim] for dim in facts.func.dims}
+
+
+def divided(loop: For, length: int) -> For:
+    """The loop over rows, and in it the one through a row."""
+    from tirlite.ir import rewrite
+
+    row, place = Var(f"{loop.var.name}.outer"), Var(f"{loop.var.name}.inner")
+
+    def named(var: Var) -> Expr:
+        return whole if var is loop.var else var
+
+    def part(node: FloorDiv | FloorMod) -> Expr:
+        if node.a is not whole or not isinstance(node.b, IntImm) or node.b.value <= 0 or node.b.value % length:
+            return node
+        times = const(node.b.value // length, i64)
+        if isinstance(node, FloorDiv):
+            return FloorDiv(row, times)
+        return Add(Mul(FloorMod(row, times), const(length, i64)), place)
+
+    whole = Add(Mul(row, const(length, i64)), place)
+    body = rewrite(loop.body, {Var: named, FloorDiv: part, FloorMod: part})
+    assert isinstance(body, SeqStmt)
+    # What has loops or storage inside goes to workers by rows alone.
+    stays = loop.kind is not ForKind.PARALLEL or all(isinstance(each, Store | Let) for each in body.stmts)
+    kind = loop.kind if stays else ForKind.SERIAL
+    through = For(place, loop.start, const(length, i64), body, kind, span=loop.span)
+    rows = FloorDiv(loop.stop, const(length, i64))
+    return loop.replaced(var=row, stop=rows, body=SeqStmt((through,)))

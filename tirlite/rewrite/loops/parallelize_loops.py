@@ -1,0 +1,130 @@
+"""ParallelizeLoops hands loops to workers whose iterations are seen to be independent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import prod
+
+from tirlite.analysis.facts import Facts
+from tirlite.analysis.loops.work import has_much_to_do
+from tirlite.ir.checked import has_check
+from tirlite.ir.dtype import i64
+from tirlite.ir.expr import GE, Buffer, IntImm, const
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.stmt import Allocate, Assert, AttrStmt, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, While
+from tirlite.ir.walk import composites, statements
+from tirlite.record import record
+from tirlite.rewrite.pipeline import FactsPass
+
+# What an iteration allocates exists once for each worker. So many bytes in all stay in a cache of the worker's own, as
+# a row does, of so many elements for each step along it; so few elements stand in registers.
+_MOST_BYTES = 1 << 15
+_MOST_ELEMENTS = 16
+# So many loops around are looked at in turn.
+_DEEPEST = 3
+# Loops that are known to have so few iterations, with all inside of them, are done before a worker wakes up.
+_FEWEST = 128
+
+
+@record
+class ParallelizeLoops(FactsPass):
+    """Makes serial loops parallel: the outermost ones whose iterations are independent.
+
+    That is done for loops that have loops inside or compute elementary functions, and where iterations allocate no
+    more than a row or a small table, assert nothing and call nothing; with `sparing` no more than scalars. When the
+    kernel runs, loops with little to do run in the calling thread. A loop that does less, and is all that a function
+    does, is parallel where it has `alone_from` iterations or more, if that is not 0: that is a branch of its own, which
+    calls with fewer never compile. For functions in normal form (see `Normalize`).
+    """
+
+    sparing: bool = False
+    alone_from: int = 0
+
+    def rewritten(self, facts: Facts) -> PrimFunc:
+        chosen = _outermost(facts.func.body, facts, self.sparing)
+        if not chosen:
+            return _shared_alone(facts, self.alone_from) if self.alone_from else facts.func
+
+        from tirlite.ir import rewrite
+
+        def parallel(loop: For) -> Stmt:
+            return loop.replaced(kind=ForKind.PARALLEL) if loop in chosen else loop
+
+        return rewrite(facts.func, {For: parallel})
+
+
+def _outermost(body: SeqStmt, facts: Facts, sparing: bool) -> set[For]:
+    """The loops to be made parallel, none inside of another one."""
+    found: set[For] = set()
+    stack: list[tuple[Stmt, int]] = [(body, 0)]
+    while stack:
+        stmt, depth = stack.pop()
+        if isinstance(stmt, SeqStmt):
+            stack += ((each, depth) for each in composites(stmt) if type(each) is not While)
+        elif not isinstance(stmt, For):
+            stack += ((body, depth) for body in stmt.bodies)
+        elif stmt.kind is ForKind.SERIAL:
+            if _is_independent(stmt, facts, sparing):
+                found.add(stmt)
+            elif depth < _DEEPEST:
+                stack.append((stmt.body, depth + 1))
+    return found
+
+
+def _shared_alone(facts: Facts, least: int) -> PrimFunc:
+    """The function, whose loop is shared where it is alone, allocates scalars at most, and has so many iterations."""
+    before: list[Stmt] = [*facts.func.body.stmts]
+    loop = before.pop() if before else None
+    while isinstance(loop, AttrStmt) and loop.body.stmts:
+        *inside, loop = loop.body.stmts
+        before += inside
+    if not isinstance(loop, For) or loop.kind is not ForKind.SERIAL or loop.step != 1:
+        return facts.func
+    if not all(isinstance(stmt, Let | Assert) for stmt in before):
+        return facts.func
+    if not _is_independent(loop, facts, sparing=True, is_alone=True):
+        return facts.func
+    from tirlite.rewrite.normalize import exchanged
+
+    parallel = loop.replaced(kind=ForKind.PARALLEL)
+    if least == 1 or loop.values is not None:
+        is_long = least == 1 or len(loop.values or ()) >= least
+        return exchanged(facts.func, {loop: (parallel,)}) if is_long else facts.func
+    is_longer = GE(loop.count, const(least, i64))
+    choice = IfThenElse(is_longer, SeqStmt((parallel,)), SeqStmt((loop,)), span=loop.span)
+    return exchanged(facts.func, {loop: (choice,)})
+
+
+def _is_independent(loop: For, facts: Facts, sparing: bool, *, is_alone: bool = False) -> bool:
+    inside = [*statements(loop.body)]
+    is_worth_it = (is_alone or has_much_to_do(loop)) and any(isinstance(stmt, Store) for stmt in inside)
+    loops = (loop, *(stmt for stmt in inside if isinstance(stmt, For)))
+    counts = [len(each.values) for each in loops if each.values is not None]
+    if len(counts) == len(loops) and prod(counts) <= _FEWEST:
+        return False
+    # The stores before a fault are those that the loop makes in order.
+    may_move = is_worth_it and all(map(_may_run_beside, inside)) and not has_check(loop)
+    own = [stmt.buffer for stmt in inside if isinstance(stmt, Allocate)]
+    return may_move and _is_little(own, sparing) and facts.is_independent(loop)
+
+
+def _may_run_beside(stmt: Stmt) -> bool:
+    """Whether iterations with this statement may run in any order: which runs first has no effect."""
+    return isinstance(stmt, Allocate | Store | Let | While) or (
+        isinstance(stmt, For | IfThenElse | AttrStmt) and getattr(stmt, "kind", None) is not ForKind.THREAD
+    )
+
+
+def _is_little(own: Iterable[Buffer], sparing: bool) -> bool:
+    """Whether each worker may have these."""
+    total = 0
+    for buffer in own:
+        known = [extent.value for extent in buffer.shape if isinstance(extent, IntImm)]
+        unknown = len(buffer.shape) - len(known)
+        if unknown == 0 and prod(known) <= _MOST_ELEMENTS:
+            continue
+        is_row = unknown == 1 and prod(known) <= _MOST_ELEMENTS
+        total += 0 if is_row else prod(known) * buffer.dtype.bytes
+        if sparing or unknown > 1 or buffer.scope != "global" or total > _MOST_BYTES:
+            return False
+    return True

@@ -1,0 +1,90 @@
+"""PartitionLoops takes the iterations at both ends of a loop out of it, where those between need not look at edges."""
+
+from __future__ import annotations
+
+from tirlite.analysis.facts import Facts
+from tirlite.ir.checked import has_check
+from tirlite.ir.dtype import i64
+from tirlite.ir.expr import EQ, GE, GT, LE, LT, NE, FloorDiv, FloorMod, Load, Max, Min, TruncDiv, TruncMod
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.stmt import Assert, For, ForKind, IfThenElse, Let, Stmt, Store, While
+from tirlite.ir.walk import mentions, statements, statements_of, walk
+from tirlite.record import record
+from tirlite.rewrite.pipeline import FactsPass
+
+# A loop that is known to have fewer iterations stays whole.
+_LONG = 64
+# Loops inside run so often at most, and a body with more nodes than that is not written three times.
+_MOST_INSIDE, _MOST_NODES = 16, 800
+_PLAIN = (ForKind.SERIAL, ForKind.PARALLEL)
+# What may tell the iterations at an end from others.
+_TELLING = (Min, Max, LT, LE, GT, GE, EQ, NE, FloorDiv, FloorMod, TruncDiv, TruncMod)
+
+
+@record
+class PartitionLoops(FactsPass):
+    """Three loops of one: in that between, comparisons, extrema and remainders that ask for the edges have gone.
+
+    `x[max(j - 1, 0)]` is `x[j - 1]` from the second iteration on, so that it can go by vectors. That is done for loops
+    whose iterations are independent and write no temporary that could lie in the place of one that they read, with no
+    others inside than short ones of constant bounds, where at most 32 iterations at each end differ. Their order stays.
+
+    Two loops of one that loads from one place throughout, where it stores in one iteration: see `stored_once`.
+
+    For functions in normal form (see `Normalize`).
+
+    Source: TVM calls this loop partitioning (loop_partition.cc), and Halide too (PartitionLoops.cpp).
+    """
+
+    def rewritten(self, facts: Facts) -> PrimFunc:
+        parts: dict[For, tuple[Stmt, ...]] = {}
+        for loop in statements_of(facts.func.body, For):
+            if _loads_where_it_stores(loop):
+                from tirlite.rewrite.loops.stored_once import parted
+
+                if (found := parted(loop, facts)) is not None:
+                    parts[loop] = found
+            elif _may_have_edges(loop) and facts.replaces_nothing(loop) and facts.is_independent(loop):
+                from tirlite.rewrite.loops.edges import Edges
+
+                edges = Edges(loop, facts)
+                if edges.begins or edges.ends:
+                    parts[loop] = tuple(each for each in edges.partition() if each)
+        if not parts:
+            return facts.func
+        from tirlite.rewrite.normalize import exchanged
+        from tirlite.rewrite.simplify.simplify import Simplify
+
+        return Simplify()(exchanged(facts.func, parts))
+
+
+def _loads_where_it_stores(loop: For) -> bool:
+    """Whether a loop without others inside loads from one place throughout, and stores to the same array."""
+    is_plain = loop.kind is ForKind.SERIAL and loop.step == 1
+    if not is_plain or not all(isinstance(stmt, Store | Let | IfThenElse) for stmt in statements(loop.body)):
+        return False
+    stores = [*statements_of(loop.body, Store)]
+    if not stores:
+        return False
+    buffer = stores[0].buffer
+    loads = [node for node in walk(loop.body) if isinstance(node, Load) and node.buffer is buffer and node.indices]
+    is_one = all(store.buffer is buffer for store in stores)
+    return is_one and any(not mentions(load.indices, loop.var) for load in loads)
+
+
+def _may_have_edges(loop: For) -> bool:
+    """Whether a loop has short loops alone inside, if any, and asks in its body where an integer lies."""
+    if loop.kind not in _PLAIN or loop.step != 1 or _trips(loop) in range(_LONG):
+        return False
+    # What an assertion says of its operands, it says of them as they are written.
+    inside = [stmt for stmt in statements(loop.body) if isinstance(stmt, Assert | For | While)]
+    if not all(isinstance(stmt, For) and _trips(stmt) in range(1, _MOST_INSIDE + 1) for stmt in inside):
+        return False
+    nodes = [node for _, node in zip(range(_MOST_NODES + 1), walk(loop.body), strict=False)]
+    if len(nodes) > _MOST_NODES or has_check(loop):
+        return False
+    return any(isinstance(node, _TELLING) and node.children()[0].dtype == i64 for node in nodes)  # type: ignore[attr-defined]
+
+
+def _trips(loop: For) -> int | None:
+    return None if loop.values is None else len(loop.values)

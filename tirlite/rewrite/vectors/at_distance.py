@@ -1,0 +1,104 @@
+"""Writes loops that store where they load by vectors, as far apart as their iterations meet.
+
+LLVM proves no more than that iterations never meet, or that they do at a constant distance. So it leaves alone what
+goes to both ends of an array, as what reverses it in place, and what a number decides, as `x[i] += x[i - k]`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import reduce
+
+from tirlite.analysis.facts import Facts
+from tirlite.analysis.loops.work import moved_by
+from tirlite.ir.dtype import i64
+from tirlite.ir.equal import are_equal
+from tirlite.ir.expr import GE, LE, Add, And, Expr, FloorDiv, Load, Max, Min, Mul, Or, Ramp, Sub, Var, const
+from tirlite.ir.rewrite import substitute
+from tirlite.ir.stmt import For, IfThenElse, Let, SeqStmt, Stmt, Store
+from tirlite.ir.walk import mentions, statements, walk
+from tirlite.rewrite.affine_exprs import folded
+from tirlite.rewrite.vectors.by_vectors import widths_of
+from tirlite.rewrite.vectors.lanes import Lanes, NotVector, held
+from tirlite.target import Processor
+
+# The lanes of the narrowest vectors: rows of a few columns are made of these.
+_FEWEST = 4
+
+
+def at_distance(loop: For, facts: Facts, processor: Processor) -> tuple[Stmt, ...] | None:
+    """What stands in the place of an innermost loop of stores and lets, of step 1 or -1; None where that is to stay.
+
+    One vector loads before it stores. So an iteration may load what a later one stores; what an earlier one has stored,
+    only if no vector holds both.
+    """
+    most, few = widths_of(loop, processor, holds=True)
+    if facts.is_independent(loop):
+        condition: Expr | None = None
+    else:
+        distances = _distances(loop, facts)
+        if not distances:
+            return None
+        condition = reduce(And, [_is_apart(each, most) for each in distances])
+    try:
+        vectors = (*_vectors(loop, (most, few, _FEWEST) if few > _FEWEST else (most, few)),)
+    except NotVector:
+        return None
+    return vectors if condition is None else (IfThenElse(condition, SeqStmt(vectors), SeqStmt((loop,))),)
+
+
+def _is_apart(distance: Expr, lanes: int) -> Expr:
+    return Or(GE(distance, const(0, i64)), LE(distance, const(-lanes, i64)))
+
+
+def _distances(loop: For, facts: Facts) -> list[Expr] | None:
+    """By how many iterations what is loaded is stored later; None where that is not the same throughout."""
+    found: list[Expr] = []
+    written = {facts.definitions.root(stmt.buffer) for stmt in statements(loop.body) if isinstance(stmt, Store)}
+    for each in facts.carried_by(loop):
+        touches = each.source, each.sink
+        store = next((touch for touch in touches if isinstance(touch.node, Store)), None)
+        load = next((touch for touch in touches if isinstance(touch.node, Load)), None)
+        if store is None or load is None or load.position > store.position:
+            return None
+        assert isinstance(store.node, Store)
+        assert isinstance(load.node, Load)
+        distance = _distance(loop, store.node, load.node)
+        loads = [] if distance is None else [node for node in walk(distance) if isinstance(node, Load)]
+        if distance is None or any(facts.definitions.root(node.buffer) in written for node in loads):
+            return None
+        if not any(are_equal((distance,), (other,)) for other in found):
+            found.append(distance)
+    return found
+
+
+def _distance(loop: For, store: Store, load: Load) -> Expr | None:
+    """By how many iterations a store comes to what is loaded later than the load."""
+    if load.buffer is not store.buffer or not load.indices:
+        return None
+    if not are_equal(load.indices[:-1], store.indices[:-1]):
+        return None
+    ends = load.indices[-1], store.indices[-1]
+    rows = [*walk(*load.indices[:-1])]
+    inside = {stmt.var for stmt in loop.body.stmts if isinstance(stmt, Let)}
+    if loop.var in rows or mentions((*ends, *load.indices), inside):
+        return None
+    if any(moved_by(end, loop.var) != 1 or end.dtype != i64 for end in ends):
+        return None
+    mine, its = (substitute(end, {loop.var: const(0, i64)}) for end in ends)
+    return folded(Sub(mine, its) if loop.step > 0 else Sub(its, mine))
+
+
+def _vectors(loop: For, widths: tuple[int, ...]) -> Iterator[Stmt]:
+    """Loops over vectors of as many lanes as there are, then of fewer, and what is left in order. Raises NotVector."""
+    step, start, stop = const(loop.step, i64), loop.start, loop.stop
+    apart = Sub(Max(stop, start), start) if loop.step > 0 else Sub(start, Min(start, stop))
+    count = yield from held(folded(Max(apart, const(0, i64))), "count", loop)
+    for lanes in widths:
+        at = Var(loop.var.name)
+        vectors = Lanes(lanes, {loop.var: Ramp(at, step, lanes)}, neighbours=True)
+        whole = Mul(FloorDiv(count, const(lanes, i64)), const(loop.step * lanes, i64))
+        end = yield from held(folded(Add(loop.start, whole)), "whole", loop)
+        yield For(at, start, end, vectors.block(loop.body), step=loop.step * lanes)
+        start = end
+    yield loop.replaced(start=start)

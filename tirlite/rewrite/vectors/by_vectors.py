@@ -1,0 +1,334 @@
+"""ByVectors writes a loop whose iterations are independent as loops over vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import reduce
+
+from tirlite.analysis.loops.streams import held as held_by_caches
+from tirlite.analysis.loops.work import GROUP, MOST_LANES, divides, widest_computed
+from tirlite.ir.dtype import i64
+from tirlite.ir.expr import (
+    EQ,
+    GE,
+    GT,
+    LE,
+    LT,
+    Add,
+    And,
+    Buffer,
+    Expr,
+    FloorMod,
+    IntImm,
+    Load,
+    Min,
+    Mul,
+    Ramp,
+    Select,
+    Sub,
+    Var,
+    const,
+)
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.stmt import For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, While
+from tirlite.ir.walk import is_steady, mentions, statements, statements_of, walk
+from tirlite.rewrite.affine_exprs import folded
+from tirlite.rewrite.vectors.lanes import Lanes, NotVector, first_lanes, held, last_whole
+from tirlite.rewrite.vectors.taps import written_out
+from tirlite.target import Processor
+
+# The most bytes of a vector: four registers of 512 bits, or more that are narrower.
+_VECTOR_BYTES = 256
+# Vectors of fewer lanes are not worth it.
+_FEWEST_LANES = 4
+# What is left goes by vectors of a quarter of that, and so does what fills no more of as many lanes.
+_PER_VECTOR = 4
+_MANY_LANES = 64
+# Rows of fewer vectors are written through the caches.
+_LONG_ROW = 4
+
+
+class ByVectors:
+    """What becomes of a loop with this body.
+
+    Where an iteration `is_repeatable`, the last vector may overlap the one before; else the last iterations are a
+    vector with lanes that are off, as are all of fewer than a vector. Where `processor` has no masks of elements as
+    narrow as the loop's, or these lie apart, they go by narrower vectors, and what fills none follows one by one. All
+    do where a number of iterations that is not known does not meet the condition `pays`. One that is left is quicker
+    than a vector, which counts where the loop `is_alone` in one around it. `lanes` are those from an iteration on, of
+    one of the `widths`, and `jam` makes of a body what is written in its place, once its variable stands for vectors.
+    """
+
+    def __init__(
+        self,
+        loop: For,
+        body: SeqStmt,
+        jam: Callable[[SeqStmt], SeqStmt],
+        lanes: Callable[[Expr, int], Lanes],
+        widths: tuple[int, int],
+        *,
+        is_repeatable: bool,
+        processor: Processor | None = None,
+        pays: Expr | None = None,
+        is_alone: bool = False,
+    ) -> None:
+        self.loop = loop
+        self.inside = body
+        self.jam = jam
+        self.lanes = lanes
+        self.is_repeatable = is_repeatable
+        self.pays = pays
+        self.is_alone = is_alone
+        self.has_masks = processor is not None and processor.has_masks(min(_widths(loop), default=1))
+        self.has_narrow = processor is not None
+        self.most, self.few = widths
+
+    def statements(self) -> Iterator[Stmt]:
+        """The loops over vectors, and the serial one over the rest. Raises NotVector."""
+        count = self.loop.count
+        if isinstance(count, IntImm) and count.value < self.few:
+            raise NotVector
+        count = yield from held(count, "count", self.loop)
+        if in_parts := self.in_parts(count):
+            yield from in_parts
+            return
+        one_by_one = self.loop.replaced(body=self.jam(self.inside), kind=ForKind.SERIAL)
+        if not self.is_repeatable:
+            whole = last_whole(self.loop, count, self.few)
+            yield from self.vectors(count, whole)
+            yield self.part(whole, folded(FloorMod(count, const(self.few, i64)))) or one_by_one.replaced(start=whole)
+        elif isinstance(count, IntImm):
+            yield from self.vectors(count, self.loop.stop)
+        else:
+            by_vectors = SeqStmt((*self.vectors(count, folded(Add(self.loop.start, count))),))
+            start, few = self.loop.start, const(self.few, i64)
+            if self.pays is not None:
+                yield IfThenElse(And(GE(count, few), self.pays), by_vectors, SeqStmt((one_by_one,)))
+                return
+            # That there are few is said so that code generation sees it: vectors of them would take LLVM's time alone.
+            stop = Min(folded(Add(start, few)), self.loop.stop)
+            part = self.part(start, count) or one_by_one.replaced(stop=stop)
+            yield IfThenElse(GE(count, few), by_vectors, SeqStmt((part,)))
+
+    def in_parts(self, count: Expr) -> tuple[Stmt, ...] | None:
+        """Vectors of the most lanes, and one more for the rest, or narrower ones where these have fewer lanes together.
+
+        None where that cannot be. Loops inside go over memory once for each of these, and as many results are in work.
+        """
+        left = folded(FloorMod(count, const(self.most, i64)))
+        if not self.has_masks or self.most == self.few or not _has_loops(self.loop) or isinstance(count, IntImm):
+            return None
+        middle, at, rest = last_whole(self.loop, count, self.most), Var(self.loop.var.name), Var(self.loop.var.name)
+        little, much = (
+            self.masked(rest, folded(Sub(self.loop.stop, rest)), self.few),
+            self.masked(middle, left, self.most),
+        )
+        if little is None or much is None:
+            return None
+        whole = For(at, self.loop.start, middle, self.body(at, self.most), self.loop.kind, step=self.most)
+        narrow = For(rest, middle, self.loop.stop, little, step=self.few, span=self.loop.span)
+        is_much = GT(left, const(self.most - self.few, i64))
+        return whole, IfThenElse(is_much, much, SeqStmt((narrow,)), span=self.loop.span)
+
+    def part(self, first: Expr, left: Expr) -> Stmt | None:
+        """The iterations from `first` on, if any are left, but fewer than a vector has lanes.
+
+        Where these have no form with lanes that are off, as for `narrower`.
+        """
+        masked = self.masked(first, left, self.few)
+        if masked is None:
+            # Loops inside are long, and would stand there once more for each width.
+            is_brief = self.has_narrow and not (self.has_masks and _has_loops(self.loop))
+            return self.narrower(first, left, self.few // _PER_VECTOR) if is_brief else None
+        found = IfThenElse(GE(left, const(1, i64)), masked, span=self.loop.span)
+        if self.is_alone and self.few < _MANY_LANES:
+            from tirlite.ir.rewrite import substitute
+
+            one = folded(substitute(self.jam(self.inside), {self.loop.var: first}))
+            return IfThenElse(EQ(left, const(1, i64)), one, SeqStmt((found,)), span=self.loop.span)
+        narrow = self.masked(first, left, self.few // _PER_VECTOR) if self.few >= _MANY_LANES else None
+        if narrow is None:
+            return found
+        is_little = LE(left, const(self.few // _PER_VECTOR, i64))
+        little = IfThenElse(GE(left, const(1, i64)), narrow, span=self.loop.span)
+        return IfThenElse(is_little, SeqStmt((little,)), masked, span=self.loop.span)
+
+    def narrower(self, first: Expr, left: Expr, lanes: int) -> Stmt | None:
+        """The iterations from `first` on by vectors of so many lanes, the last of which overlaps the one before.
+
+        What fills none goes by still narrower ones, or one by one; None where these lanes are too few.
+        """
+        if not self.is_repeatable or lanes < _FEWEST_LANES:
+            return None
+        end = folded(Add(first, left))
+        stop = Min(folded(Add(first, const(lanes, i64))), self.loop.stop)
+        one_by_one = self.loop.replaced(stop=stop, body=self.jam(self.inside), kind=ForKind.SERIAL)
+        rest = self.narrower(first, left, lanes // 2) or one_by_one
+        vectors = SeqStmt((self.overlapping(first, end, end, lanes),))
+        return IfThenElse(GE(left, const(lanes, i64)), vectors, SeqStmt((rest,)), span=self.loop.span)
+
+    def masked(self, first: Expr, left: Expr, lanes: int) -> SeqStmt | None:
+        """So many iterations from `first` on as a vector of which the other lanes are off.
+
+        None where the processor would take lanes under a mask one by one, or they have no such form.
+        """
+        if not self.has_masks:
+            return None
+        vectors, on = self.lanes(first, lanes), first_lanes(left, lanes, _widest(self.loop))
+        name = vectors.on = vectors.some = Var("on", on.dtype)
+        # Of lanes that are no iterations nothing is known but what is the same in all.
+        inside = vectors.is_inside
+        vectors.is_inside = lambda load: not any(map(vectors.differs, load.indices)) and inside(load)
+        try:
+            body = written_out(self.jam(vectors.block(self.inside)), shared=True)
+        except NotVector:
+            return None
+        return SeqStmt((Let(name, on, span=self.loop.span), *body.stmts))
+
+    def vectors(self, count: Expr, end: Expr) -> Iterator[Stmt]:
+        """Loops over vectors up to `end`; the last vector lies within, wherever `end` is."""
+        if self.most == self.few and self.is_repeatable and self.loop.kind is not ForKind.PARALLEL:
+            # One loop does for all.
+            yield self.overlapping(self.loop.start, end, end, self.few)
+            return
+        middle = last_whole(self.loop, count, self.most)
+        is_whole = isinstance(count, IntImm) and count.value % self.most == 0
+        at = Var(self.loop.var.name)
+        if self.most == self.few and self.is_repeatable and _has_loops(self.loop) and not is_whole:
+            # The body is long, and need not stand there twice: the last block goes over the rest, too.
+            following, block = folded(Add(at, const(self.most, i64))), const(2 * self.most, i64)
+            stop = Select(LT(end, Add(at, block)), end, following)
+            blocks = SeqStmt((self.overlapping(at, stop, end, self.few),))
+            yield For(at, self.loop.start, middle, blocks, self.loop.kind, step=self.most)
+            return
+        if not isinstance(count, IntImm) or count.value >= self.most:
+            yield For(at, self.loop.start, middle, self.body(at, self.most), self.loop.kind, step=self.most)
+        if is_whole:
+            return
+        if self.is_repeatable:
+            yield self.overlapping(middle, end, end, self.few)
+        elif self.few < self.most:
+            at = Var(self.loop.var.name)
+            yield For(at, middle, end, self.body(at, self.few), step=self.few)
+
+    def overlapping(self, begin: Expr, stop: Expr, end: Expr, lanes: int) -> Stmt:
+        """A loop over vectors that begin before `stop`, the last one early enough to end in time."""
+        at, first = Var(self.loop.var.name), Var("first")
+        within = Let(first, Min(at, folded(Sub(end, const(lanes, i64)))))
+        return For(at, begin, stop, SeqStmt((within, *self.body(first, lanes).stmts)), step=lanes)
+
+    def body(self, first: Expr, lanes: int) -> SeqStmt:
+        """The body for so many iterations at once, from `first` on."""
+        return written_out(self.jam(self.lanes(first, lanes).block(self.inside)), shared=True)
+
+
+def streamed(loop: For, func: PrimFunc, processor: Processor) -> tuple[Stmt, ...] | None:
+    """A loop of independent iterations, which read nothing that they write, by vectors; None where it has none.
+
+    It goes so where arrays are large and rows long; else as it is written, by what LLVM makes of it.
+    """
+
+    def lanes(first: Expr, count: int) -> Lanes:
+        return Lanes(count, {loop.var: Ramp(first, const(1, i64), count)}, neighbours=True)
+
+    widths = widths_of(loop, processor)
+    count, long = folded(Sub(loop.stop, loop.start)), _LONG_ROW * widths[0]
+    is_short = isinstance(count, IntImm) and count.value < long
+    if is_short or not is_steady(loop.start, loop.stop):
+        return None
+    vectors = ByVectors(loop, loop.body, lambda body: body, lanes, widths, is_repeatable=True)
+    try:
+        stmts = (*vectors.vectors(count, loop.stop),)
+    except NotVector:
+        return None
+    arrays = [param for param in func.params if isinstance(param, Buffer)]
+    sizes = [reduce(Mul, array.shape, const(array.dtype.bytes, i64)) for array in arrays]
+    is_large: Expr = GE(folded(reduce(Add, sizes)), const(held_by_caches(processor), i64))
+    if not isinstance(count, IntImm):
+        is_large = And(is_large, GE(count, const(long, i64)))
+    return (IfThenElse(is_large, SeqStmt(stmts), SeqStmt((loop,))),)
+
+
+def widths_of(loop: For, processor: Processor, *, holds: bool = False) -> tuple[int, int]:
+    """The lanes of the vectors of a loop, and of those that go over what is left.
+
+    What loops inside go over again and again is to stay in registers, four of them for each vector; and so is what an
+    iteration loads, where it `holds` all of that before it stores.
+    """
+    vector = min(_VECTOR_BYTES, 4 * processor.vector_bytes) if holds or _has_loops(loop) else _VECTOR_BYTES
+    most = min(MOST_LANES, vector // _widest(loop))
+    return most, most // _PER_VECTOR
+
+
+def _has_loops(loop: For) -> bool:
+    return any(isinstance(stmt, For | While) for stmt in statements(loop.body))
+
+
+def few_widths_of(loop: For, widths: tuple[int, int]) -> tuple[int, int]:
+    """The lanes where few iterations are known: two vectors that overlap take in all of them."""
+    (most, few), count = widths, loop.count
+    while isinstance(count, IntImm) and few > max(count.value, GROUP):
+        few //= 2
+    return most, few
+
+
+def row_widths_of(loop: For, processor: Processor) -> tuple[int, int]:
+    """The lanes where iterations of a loop around go together: of a row of the tile in registers, and of one vector.
+
+    Several results of loops inside share a row.
+    """
+    inside = (stmt for inner in statements_of(loop.body, For) for stmt in statements(inner.body))
+    results = {stmt.buffer for stmt in inside if isinstance(stmt, Store)}
+    vectors = max(1, processor.tile[1] // max(1, len(results)))
+    vector = processor.vector_bytes // _widest(loop)
+    return min(MOST_LANES, vectors * vector), min(MOST_LANES, vector)
+
+
+def window_widths_of(loop: For, processor: Processor) -> tuple[int, int]:
+    """The lanes where rows of windows are shared: of one register, since each of what they load is kept in one.
+
+    Short rows take as large a part of it as they fill.
+    """
+    lanes = min(MOST_LANES, processor.vector_bytes // _widest(loop))
+    count = loop.count
+    while isinstance(count, IntImm) and lanes // 2 >= _FEWEST_LANES and count.value < lanes:
+        lanes //= 2
+    return lanes, lanes
+
+
+def stencil_widths_of(loop: For, processor: Processor) -> tuple[int, int]:
+    """The lanes where iterations load neighbours: two registers of the widest that is computed, be it on the way.
+
+    One is enough where integers as wide are divided, which takes long.
+    """
+    computed = widest_computed(loop.body.stmts)
+    number = 1 if divides(loop) and computed == _widest(loop) else 2
+    lanes = min(MOST_LANES, number * processor.vector_bytes // computed)
+    return lanes, lanes
+
+
+def place_widths_of(loop: For, processor: Processor) -> tuple[int, int]:
+    """The lanes where iterations load from places that they round floats to: one register of the widest of these."""
+    nodes = (node for stmt in statements(loop.body) if isinstance(stmt, Store | Let) for node in walk(stmt.value))
+    widest = max((node.dtype.bytes for node in nodes if isinstance(node, Expr) and node.dtype.is_float), default=4)
+    lanes = processor.vector_bytes // max(4, widest, _widest(loop))
+    return lanes, lanes
+
+
+def _widest(loop: For) -> int:
+    """The bytes of the widest element that lanes of a loop store or load; 1 where there is none."""
+    return max(_widths(loop), default=1)
+
+
+def _widths(loop: For) -> list[int]:
+    """The bytes of the elements that a loop's body stores or loads, but for places that are one for all lanes."""
+    found: list[int] = []
+    for stmt in statements(loop.body):
+        if isinstance(stmt, Store):
+            found.append(stmt.buffer.dtype.bytes)
+        if isinstance(stmt, Store | Let | IfThenElse):
+            computed = stmt.condition if isinstance(stmt, IfThenElse) else stmt.value
+            loads = [node for node in walk(computed) if isinstance(node, Load)]
+            places = {node for load in loads for node in walk(*load.indices)}
+            found += (load.buffer.dtype.bytes for load in loads if load not in places or mentions(load, loop.var))
+    return found

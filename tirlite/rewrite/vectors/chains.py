@@ -1,0 +1,117 @@
+"""Combines iterations of a reduction into several results by turns, where each would wait for the one before it.
+
+`s = s + a[i, j] * b[i, j]` over rows `i`, with `s` a vector of columns or a scalar, takes a processor some cycles for
+each row, in which it could do several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+
+from tirlite.analysis.loops.reductions import Update, update_of
+from tirlite.analysis.loops.work import has_much_to_do
+from tirlite.ir.checked import has_check
+from tirlite.ir.dtype import i64
+from tirlite.ir.expr import GE, Add, Broadcast, Expr, IntImm, Load, Var, const
+from tirlite.ir.node import Node
+from tirlite.ir.rewrite import Substitution, rewrite
+from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store
+from tirlite.ir.walk import defined_in, is_steady, mentions, walk
+from tirlite.record import replace
+from tirlite.rewrite.affine_exprs import folded
+from tirlite.rewrite.vectors.lanes import held, last_whole
+
+# So many results take the place of one of up to so many vectors. More of these keep a processor busy by themselves.
+_NUMBER = 4
+_MOST_VECTORS = 2
+# A loop is as long as so many rounds of it, and has no more nodes than that.
+_ROUNDS = 2
+_MOST_NODES = 100
+# The elements of a result that stands in registers.
+_MOST_ELEMENTS = 256
+
+
+def in_chains(loop: For, vector_bytes: int) -> tuple[Stmt, ...] | None:
+    """What stands in the place of a reduction, which is in order from there on; None where that is to stay whole."""
+    updates = _updates(loop)
+    if not updates:
+        return None
+    vectors = sum(-(-each.store.value.dtype.bytes // vector_bytes) for each in updates)
+    count = loop.count
+    if vectors > _MOST_VECTORS or (isinstance(count, IntImm) and count.value < _ROUNDS * _NUMBER):
+        return None
+    return (*_by_turns(loop, updates),)
+
+
+def _updates(loop: For) -> list[Update]:
+    """What the iterations combine into small results; nothing where they do something else, or in another form."""
+    stmts = loop.body.stmts
+    stores = [stmt for stmt in stmts if isinstance(stmt, Store)]
+    if loop.step != 1 or has_check(loop) or has_much_to_do(loop):
+        return []
+    if not all(isinstance(stmt, Store | Let) for stmt in stmts):
+        return []
+    if sum(1 for _ in walk(loop.body)) > _MOST_NODES or len({store.buffer for store in stores}) < len(stores):
+        return []
+    updates = [update for store in stores if (update := update_of(store)) is not None]
+    moving = defined_in(loop)
+    is_plain = len(updates) == len(stores) and all(_waits(store, moving) for store in stores)
+    return updates if is_plain else []
+
+
+def _waits(store: Store, moving: set[object]) -> bool:
+    """Whether all iterations store to the same elements of a small array, of which other iterations wait."""
+    buffer, kind = store.buffer, store.value.dtype
+    if buffer.scope != "local" or buffer.volatile or not (kind.is_float or kind.lanes > 1):
+        return False
+    extents = [extent.value for extent in buffer.shape if isinstance(extent, IntImm)]
+    if len(extents) < len(buffer.shape) or prod(extents) > _MOST_ELEMENTS:
+        return False
+    return is_steady(*store.indices) and not mentions(store.indices, moving)
+
+
+def _by_turns(loop: For, updates: list[Update]) -> Iterator[Stmt]:
+    count = yield from held(loop.count, "count", loop)
+    whole = last_whole(loop, count, _NUMBER)
+    serial = loop.replaced(kind=ForKind.SERIAL)
+    many = SeqStmt((*_many(loop, updates, whole), serial.replaced(start=whole)))
+    if isinstance(count, IntImm):
+        yield from many.stmts
+        return
+    yield IfThenElse(GE(count, const(_ROUNDS * _NUMBER, i64)), many, SeqStmt((serial,)), span=loop.span)
+
+
+def _many(loop: For, updates: list[Update], whole: Expr) -> Iterator[Stmt]:
+    """The loop over so many iterations at once up to `whole`, between the start and the end of their results."""
+    results: list[list[Load]] = [[] for _ in updates]
+    copies = [Substitution({loop.var: folded(Add(loop.var, const(at, i64)))}, {}) for at in range(1, _NUMBER)]
+    for update, loads in zip(updates, results, strict=True):
+        (neutral,) = update.neutral
+        kind, store = update.store.value.dtype, update.store
+        loads.append(update.element)
+        for copy in copies:
+            buffer = copy.buffers[store.buffer] = replace(store.buffer)
+            loads.append(Load(buffer, store.indices))
+            yield Allocate(buffer, span=store.span)
+            yield Store(buffer, store.indices, Broadcast(neutral, kind.lanes) if kind.lanes > 1 else neutral)
+    body = [*loop.body.stmts]
+    for copy in copies:
+        body += (each for stmt in loop.body.stmts for each in _copied(stmt, copy))
+    yield loop.replaced(stop=whole, step=_NUMBER, body=SeqStmt((*body,)), kind=ForKind.SERIAL)
+    for update, loads in zip(updates, results, strict=True):
+        while len(loads) > 1:
+            half = len(loads) // 2
+            for mine, its in zip(loads[half:], loads[:half], strict=True):
+                yield from update.combined([mine], [its])
+            loads = loads[:half]
+
+
+def _copied(stmt: Stmt, copy: Substitution) -> Iterator[Stmt]:
+    """A statement of another iteration, with a name of its own for what it defines."""
+    made: Node = rewrite(stmt, copy.rules())
+    assert isinstance(made, Stmt)
+    if isinstance(made, Let):
+        var = copy.variables[made.var] = Var(made.var.name, made.var.dtype)
+        made = made.replaced(var=var)
+    yield made

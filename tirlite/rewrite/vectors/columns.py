@@ -1,0 +1,449 @@
+"""Columns are lanes that each go along a row of memory of their own, of which tiles are turned over on the way.
+
+Where a loop inside loads the next element of its row in each iteration, one vector of these holds elements that lie far
+apart. So as many elements of as many rows are loaded row by row, and transposed in registers: rows are interleaved with
+those half of them further on, as often as their number can be halved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Generator, Iterator
+
+from tirlite.analysis.loops.work import has_much_to_do, moved_by
+from tirlite.ir.checked import masked
+from tirlite.ir.dtype import DType, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
+from tirlite.ir.expr import (
+    GE,
+    LE,
+    LT,
+    Add,
+    And,
+    Binary,
+    Broadcast,
+    Buffer,
+    Call,
+    Expr,
+    IntImm,
+    Load,
+    Min,
+    Or,
+    Ramp,
+    Sub,
+    Var,
+    const,
+)
+from tirlite.ir.op import Op
+from tirlite.ir.rewrite import substitute
+from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, While
+from tirlite.ir.walk import defined_in, mentions, statements, statements_of, walk
+from tirlite.record import record
+from tirlite.rewrite.affine_exprs import folded
+from tirlite.rewrite.vectors.lanes import Lanes, NotVector, held, is_at
+from tirlite.rewrite.vectors.partials import is_short
+from tirlite.target import Processor
+
+# What tiles hold: where lanes serve loops in order, floats alone, as LLVM sums integers by itself.
+IN_ORDER = (f32, f64)
+# A processor has some rows of fewer columns under way at once, and so does not wait for the sums in them.
+_FEWEST_COLUMNS = 32
+# The bytes of elements that every processor with masks loads as a vector under one.
+_MASKED = (4, 8)
+TURNED = (f32, f64, i8, u8, i16, u16, i32, u32, i64, u64)
+
+
+@record(eq=False)
+class _Tile:
+    """What one iteration loads in a loop over `along`, and where the lanes find it from `begin` on."""
+
+    load: Load
+    along: Var
+    buffer: Buffer
+    begin: Expr
+
+
+@record(eq=False)
+class Memory:
+    """What holds a buffer's elements, and what of that the iterations of a loop write."""
+
+    root: Callable[[Buffer], Buffer]
+    written: Container[Buffer]
+
+    def is_steady(self, buffer: Buffer) -> bool:
+        return self.root(buffer) not in self.written
+
+
+class Columns(Lanes):
+    """Lanes of a loop over `var`, from its value `first` on, of which some load along rows.
+
+    `is_steady` says of a buffer that nothing writes it while the loop runs. Tiles are of these `dtypes`. Where
+    `stores_rows`, loops inside may store along rows, too, in the way that `processor` does best.
+    """
+
+    def __init__(
+        self,
+        var: Var,
+        first: Expr,
+        lanes: int,
+        is_inside: Callable[[Load], bool],
+        is_steady: Callable[[Buffer], bool],
+        dtypes: tuple[DType, ...],
+        processor: Processor,
+        *,
+        stores_rows: bool,
+    ) -> None:
+        super().__init__(lanes, {var: Ramp(first, const(1, i64), lanes)}, neighbours=True, is_inside=is_inside)
+        self.var = var
+        self.first = first
+        self.is_steady = is_steady
+        self.dtypes = dtypes
+        self.processor = processor
+        self.stores_rows = stores_rows
+        self.tiles: list[_Tile] = []
+        self.outgoing: list[_Tile] = []
+        # Elements that lie apart and stand still in loops inside, and what collects those of all lanes.
+        self.collected: list[tuple[Load, Buffer]] = []
+        self.before: list[Stmt] = []
+        self.inside: set[object] = set()  # the loops and branches inside that are open, and what is defined there
+
+    def statement(self, stmt: Stmt) -> Stmt:
+        """A loop inside that loads along rows goes by tiles. Raises NotVector."""
+        if self.inside:
+            return self._statement(stmt)
+        made = self._statement(stmt)
+        if self.before:
+            made, self.before = SeqStmt((*self.before, made)), []
+        return made
+
+    def _statement(self, stmt: Stmt) -> Stmt:
+        if isinstance(stmt, For | IfThenElse | While):
+            outside, self.inside = self.inside, self.inside | {stmt, *defined_in(stmt)}
+            made = self._composite(stmt)
+            self.inside = outside
+            return made
+        if isinstance(stmt, Store) and not self.inside and self.on is None and stmt.buffer not in self.wide:
+            return self._stored(stmt)
+        if isinstance(stmt, Store):
+            tile = next((tile for tile in self.outgoing if is_at(Load(stmt.buffer, stmt.indices), tile.load)), None)
+            if tile is not None:
+                value = self.spread(self.of(stmt.value))
+                return Store(tile.buffer, self._place_in(tile), value, span=stmt.span)
+        return super().statement(stmt)
+
+    def _stored(self, stmt: Store) -> Stmt:
+        """A store to neighbours, or one by one from a buffer that has the values of all lanes."""
+        try:
+            return super().statement(stmt)
+        except NotVector:
+            if not self._is_known(stmt, set()):
+                raise
+        stage, lane = self._stage(stmt.buffer), Var("lane")
+        place = {self.var: folded(Add(self.first, lane))}
+        indices = tuple(folded(substitute(index, place)) for index in stmt.indices)
+        one = Store(stmt.buffer, indices, Load(stage, (lane,)), span=stmt.span)
+        return SeqStmt(
+            (
+                Allocate(stage, span=stmt.span),
+                Store(stage, (self._lane_numbers(const(0, i64)),), self.spread(self.of(stmt.value)), span=stmt.span),
+                For(lane, const(0, i64), const(self.lanes, i64), SeqStmt((one,)), span=stmt.span),
+            )
+        )
+
+    def _stage(self, buffer: Buffer) -> Buffer:
+        return Buffer(f"{buffer.name}.lanes", buffer.dtype, (const(self.lanes, i64),), "local")
+
+    def _is_known(self, node: Load | Store, inside: set[object]) -> bool:
+        """Whether an element follows from the iteration alone, of those that differ, and does not lie beside others."""
+        nodes = [*walk(*node.indices)]
+        names = {each for each in nodes if isinstance(each, Var)}
+        is_plain = node.buffer.dtype.lanes == 1 and not node.buffer.volatile
+        if not is_plain or any(isinstance(each, Load | Call) for each in nodes) or names & inside:
+            return False
+        *row, last = node.indices or (const(0, i64),)
+        is_beside = not mentions(row, self.var) and moved_by(last, self.var) == 1
+        return {name for name in names if name in self.values} == {self.var} and not is_beside
+
+    def _from_stage(self, load: Load) -> Expr | None:
+        """What all lanes load once, one after the other, before the statement that stands in no loop inside."""
+        whole = (self._lane_numbers(const(0, i64)),)
+        for known, stage in self.collected:
+            if is_at(load, known):
+                return Load(stage, whole)
+        is_surely = not self.inside and self.on is None and not self.is_lazy
+        if not self._is_known(load, self.inside) or not self.is_steady(load.buffer):
+            return None
+        if not is_surely and not self.is_inside(load):
+            return None
+        stage, lane = self._stage(load.buffer), Var("lane")
+        place = {self.var: folded(Add(self.first, lane))}
+        one = Load(load.buffer, tuple(folded(substitute(index, place)) for index in load.indices))
+        self.before.append(Allocate(stage))
+        self.before.append(For(lane, const(0, i64), const(self.lanes, i64), SeqStmt((Store(stage, (lane,), one),))))
+        self.collected.append((load, stage))
+        return Load(stage, whole)
+
+    def _composite(self, stmt: For | IfThenElse | While) -> Stmt:
+        if isinstance(stmt, For) and stmt.step == 1 and self.on is None and _is_in_order(stmt):
+            loads, stores = self._along_rows(stmt), self._stores_along_rows(stmt)
+            if loads or stores:
+                return SeqStmt((*self._by_tiles(stmt, loads, stores),))
+        return super().statement(stmt)
+
+    def moved(self, load: Load) -> Expr | None:
+        tile = next((tile for tile in self.tiles if is_at(load, tile.load)), None)
+        if tile is None:
+            return self._from_stage(load)
+        return Load(tile.buffer, self._place_in(tile))
+
+    def _place_in(self, tile: _Tile) -> tuple[Expr, ...]:
+        """What all lanes have in a tile in an iteration."""
+        return folded(Sub(tile.along, tile.begin)), self._lane_numbers(const(0, i64))
+
+    def _stores_along_rows(self, loop: For) -> list[Load]:
+        """What each iteration stores in the row of each lane, as loads of that. Each in a buffer of its own."""
+        stores = [stmt for stmt in statements(loop.body) if isinstance(stmt, Store) and self.stores_rows]
+        defined, found = defined_in(loop), []
+        for stmt in loop.body.stmts:
+            if isinstance(stmt, Store) and sum(each.buffer is stmt.buffer for each in stores) == 1:
+                element = Load(stmt.buffer, stmt.indices)
+                if self._goes_along(element, loop, defined):
+                    found.append(element)
+        return found
+
+    def _along_rows(self, loop: For) -> list[Load]:
+        """The loads that each lane does along a row of its own. Raises NotVector for one that not all lanes do."""
+        found: list[Load] = []
+        defined = defined_in(loop)
+        for load, is_certain in loads_of(loop.body):
+            is_along = self._goes_along(load, loop, defined) and self.is_steady(load.buffer)
+            if not is_along or any(is_at(load, each) for each in found):
+                continue
+            if not is_certain and not self.is_inside(load):
+                raise NotVector
+            found.append(load)
+        return found
+
+    def _goes_along(self, load: Load, loop: For, defined: set[object]) -> bool:
+        """Whether the iterations of a loop inside load neighbours, and those of the loop around rows."""
+        if load.buffer in self.wide or load.dtype not in self.dtypes or load.buffer.volatile or not load.indices:
+            return False
+        *row, last = load.indices
+        nodes = [*walk(*load.indices)]
+        own = {node for node in nodes if isinstance(node, Var) and node in self.values}
+        if own != {self.var} or any(isinstance(node, Load | Call) for node in nodes):
+            return False
+        inside = [node for node in nodes if node in defined]
+        if inside != [loop.var] or moved_by(last, loop.var) != 1:
+            return False
+        # What lies side by side for the lanes is loaded from where it is.
+        return not (mentions(last, self.var) and not mentions(row, self.var) and moved_by(last, self.var) == 1)
+
+    def _by_tiles(self, loop: For, loads: list[Load], stores: list[Load]) -> Iterator[Stmt]:
+        """The rows by tiles, the last of which is loaded and stored in part."""
+        if self.of(loop.start) is not loop.start or self.of(loop.stop) is not loop.stop:
+            raise NotVector
+        if not isinstance(loop.start, IntImm) or not isinstance(loop.stop, IntImm | Var):
+            start, stop = Var("start"), Var("stop")
+            yield Let(start, loop.start, span=loop.span)
+            yield Let(stop, loop.stop, span=loop.span)
+            loop = loop.replaced(start=start, stop=stop)
+        count, at = loop.count, Var("tile")
+        following = folded(Add(at, const(self.lanes, i64)))
+        tail = count.value % self.lanes if isinstance(count, IntImm) else None
+        if tail != 0 and all(element.dtype.bytes in _MASKED for element in (*loads, *stores)):
+            # What is done with a tile is long, and need not stand there twice.
+            part = self._part(loop, loads, stores, at, folded(Min(following, loop.stop)))
+            yield For(at, loop.start, loop.stop, part, step=self.lanes, span=loop.span)
+            return
+        count = yield from held(count, "count", loop)
+        whole = folded(Sub(count, const(tail, i64) if tail is not None else count % self.lanes))
+        middle = yield from held(folded(Add(loop.start, whole)), "middle", loop)
+        if not isinstance(count, IntImm) or count.value >= self.lanes:
+            body = SeqStmt((*self._tile(loop, loads, stores, at, following, None),))
+            yield For(at, loop.start, middle, body, step=self.lanes, span=loop.span)
+        if tail != 0:
+            part = self._part(loop, loads, stores, middle, loop.stop)
+            yield IfThenElse(LT(middle, loop.stop), part, SeqStmt())
+
+    def _part(self, loop: For, loads: list[Load], stores: list[Load], begin: Expr, end: Expr) -> SeqStmt:
+        """A tile of which a part may lie beyond the end."""
+        there = LT(self._lane_numbers(begin), self.spread(loop.stop))
+        on = Var("left", there.dtype)
+        return SeqStmt((Let(on, there), *self._tile(loop, loads, stores, begin, end, on)))
+
+    def _lane_numbers(self, begin: Expr) -> Expr:
+        return Ramp(begin, const(1, i64), self.lanes)
+
+    def _tile(
+        self, loop: For, loads: list[Load], stores: list[Load], begin: Expr, end: Expr, on: Expr | None
+    ) -> Iterator[Stmt]:
+        """The iterations from `begin` to `end`, between what they load and what they store."""
+        outer = len(self.tiles), len(self.outgoing)
+        for elements, tiles in ((loads, self.tiles), (stores, self.outgoing)):
+            for element in elements:
+                shape = (const(self.lanes, i64), const(self.lanes, i64))
+                tile = _Tile(
+                    element, loop.var, Buffer(f"{element.buffer.name}.columns", element.dtype, shape, "local"), begin
+                )
+                yield Allocate(tile.buffer, span=loop.span)
+                if tiles is self.tiles:
+                    yield from self._loaded(tile, on)
+                tiles.append(tile)
+        yield loop.replaced(start=begin, stop=end, body=self._uncertain(loop.body))
+        for tile in self.outgoing[outer[1] :]:
+            yield from self._stored_back(tile, loop.stop, on)
+        del self.tiles[outer[0] :]
+        del self.outgoing[outer[1] :]
+
+    def _loaded(self, tile: _Tile, on: Expr | None) -> Iterator[Stmt]:
+        rows: list[Expr] = [Load(tile.load.buffer, indices) for indices in self._rows(tile, 0, 0, self.lanes, on)]
+        columns = yield from turned_over(rows)
+        for number, column in enumerate(columns):
+            yield Store(tile.buffer, (const(number, i64), self._lane_numbers(const(0, i64))), column)
+
+    def _stored_back(self, tile: _Tile, stop: Expr, on: Expr | None) -> Iterator[Stmt]:
+        if on is None:
+            yield from self._by_blocks(tile, stop, None)
+            return
+        # Elements that are too narrow for masks are stored lane by lane anyway.
+        if self.processor.masks_stores_slowly and self.processor.has_masks(tile.load.dtype.bytes):
+            part = SeqStmt((self._one_by_one(tile, stop),))
+        else:
+            part = SeqStmt((*self._by_blocks(tile, stop, on),))
+        is_whole = LE(Add(tile.begin, const(self.lanes, i64)), stop)
+        yield IfThenElse(is_whole, SeqStmt((*self._by_blocks(tile, stop, None),)), part)
+
+    def side_of(self, element: Load) -> int:
+        """The rows and the columns of blocks that are turned before they are stored."""
+        return min(self.lanes, self.processor.interleaved_bytes // element.dtype.bytes)
+
+    def _by_blocks(self, tile: _Tile, stop: Expr, on: Expr | None) -> Iterator[Stmt]:
+        """Stores all rows of a tile, or what is `on` of them: some processors interleave narrow vectors alone at once.
+
+        What is loaded is turned as a whole: the loop inside would wait for vectors that have been stored in parts.
+        """
+        side = self.side_of(tile.load)
+        for row in range(0, self.lanes, side):
+            lanes = Ramp(const(row, i64), const(1, i64), side)
+            for column in range(0, self.lanes, side):
+                columns = (Load(tile.buffer, (const(column + each, i64), lanes)) for each in range(side))
+                rows = yield from turned_over([*columns])
+                if on is not None and side < self.lanes:
+                    on = LT(
+                        Ramp(folded(Add(tile.begin, const(column, i64))), const(1, i64), side), Broadcast(stop, side)
+                    )
+                places = self._rows(tile, row, column, side, on)
+                yield from (Store(tile.load.buffer, at, value) for at, value in zip(places, rows, strict=True))
+
+    def _one_by_one(self, tile: _Tile, stop: Expr) -> Stmt:
+        """Stores what there is of the rows of a tile without masks."""
+        lane, at = Var("lane"), Var(tile.along.name)
+        place = {self.var: folded(Add(self.first, lane)), tile.along: at}
+        indices = tuple(folded(substitute(index, place)) for index in tile.load.indices)
+        store = Store(tile.load.buffer, indices, Load(tile.buffer, (folded(Sub(at, tile.begin)), lane)))
+        lanes = For(lane, const(0, i64), const(self.lanes, i64), SeqStmt((store,)))
+        # That it ends in the tile is said so that code generation sees it: LLVM would take its time for vectors.
+        end = Min(folded(Add(tile.begin, const(self.lanes, i64))), stop)
+        return For(at, tile.begin, end, SeqStmt((lanes,)))
+
+    def _rows(self, tile: _Tile, first: int, column: int, side: int, on: Expr | None) -> Iterator[tuple[Expr, ...]]:
+        """The indices of the parts of so many rows, from a first one and a column of a tile on."""
+        begin = folded(Add(tile.begin, const(column, i64)))
+        for lane in range(first, first + side):
+            places = {self.var: folded(Add(self.first, const(lane, i64))), tile.along: begin}
+            *row, last = (folded(substitute(index, places)) for index in tile.load.indices)
+            part = Ramp(last, const(1, i64), side)
+            yield (*row, part if on is None else masked(part, on))
+
+
+def by_columns(
+    loop: For, inside: Callable[[Load], bool], memory: Memory, processor: Processor, *, in_order: bool
+) -> tuple[Callable[[Expr, int], Columns], int, Expr | None]:
+    """Lanes of a loop from an iteration on, how many these are, and when they serve; None where that is always.
+
+    Those of loops `in_order` inside are floats alone. What each iteration stores by itself is faster along rows; but
+    not what only lanes take from being in order, nor what they find side by side.
+    """
+    dtypes = IN_ORDER if in_order else TURNED
+    stores_rows = in_order or takes_rows_of_lanes(loop)
+
+    def lanes(first: Expr, count: int) -> Columns:
+        return Columns(loop.var, first, count, inside, memory.is_steady, dtypes, processor, stores_rows=stores_rows)
+
+    return lanes, _lanes_of(loop, dtypes, processor), _many_columns(loop) if in_order else None
+
+
+def turned_over(vectors: list[Expr]) -> Generator[Stmt, None, list[Expr]]:
+    """Names as many vectors as each has lanes, and then those of their first lanes, of their second and so on."""
+
+    def named(value: Expr) -> Let:
+        return Let(Var("row", value.dtype), value)
+
+    lets = [named(vector) for vector in vectors]
+    yield from lets
+    half = len(vectors) // 2
+    for _ in range(len(vectors).bit_length() - 1):
+        rows = [let.var for let in lets]
+        lets = [
+            named(Call(one.dtype, op, (one, other)))
+            for one, other in zip(rows[:half], rows[half:], strict=True)
+            for op in (Op.INTERLEAVE_LOW, Op.INTERLEAVE_HIGH)
+        ]
+        yield from lets
+    return [let.var for let in lets]
+
+
+def _is_in_order(loop: For) -> bool:
+    """Whether iterations follow one another, be it for want of a better way."""
+    return loop.kind is ForKind.SERIAL or is_short(loop)
+
+
+def _lanes_of(loop: For, dtypes: tuple[DType, ...], processor: Processor) -> int:
+    """How many columns go together: as many as a register has of the widest of these dtypes that are loaded.
+
+    So a tile that is turned over takes as many registers, which are no more than there are.
+    """
+    loads = (load for stmt in statements(loop.body) for load, _ in loads_of(SeqStmt((stmt,))))
+    loaded = (load.dtype.bytes for load in loads if load.dtype in dtypes)
+    return processor.vector_bytes // max([4, *loaded])
+
+
+def _many_columns(loop: For) -> Expr | None:
+    """When the one loop inside, which goes in order, has so much to wait for that lanes serve; None where always."""
+    inner = [*statements_of(loop.body, For)]
+    count = inner[0].count
+    is_told = all(isinstance(node, IntImm | Binary) or (isinstance(node, Var) and node.dim) for node in walk(count))
+    if len(inner) != 1 or isinstance(count, IntImm) or not is_told or has_much_to_do(inner[0]):
+        return None
+    return GE(count, const(_FEWEST_COLUMNS, i64))
+
+
+def takes_rows_of_lanes(loop: For) -> bool:
+    """Whether a loop inside steps from row to row of what it loads, and iterations of `loop` find neighbours in a row.
+
+    So does a transpose: `y[j, i] = x[i, j]`, in a loop over i in one over j.
+    """
+    return any(
+        moved_by(last, loop.var) == 1 and mentions(row, inner.var)
+        for inner in statements_of(loop.body, For)
+        for load, _ in loads_of(inner.body)
+        if load.indices
+        for *row, last in (load.indices,)
+    )
+
+
+def loads_of(body: SeqStmt) -> Iterator[tuple[Load, bool]]:
+    """The loads of a body but for loops inside, and whether each iteration does them."""
+    todo: list[tuple[Stmt | Expr, bool]] = [(stmt, True) for stmt in reversed(body.stmts)]
+    while todo:
+        node, is_certain = todo.pop()
+        if isinstance(node, IfThenElse):
+            todo += ((stmt, False) for stmt in (*node.else_body.stmts, *node.then_body.stmts))
+            todo.append((node.condition, is_certain))
+        elif isinstance(node, And | Or) or (isinstance(node, Call) and node.op is Op.IF_THEN_ELSE):
+            first, *others = node.children()
+            todo += ((each, False) for each in others if isinstance(each, Expr))
+            todo += ((each, is_certain) for each in (first,) if isinstance(each, Expr))
+        elif isinstance(node, Let | Store | Expr):
+            if isinstance(node, Load):
+                yield node, is_certain
+            todo += ((each, is_certain) for each in node.children() if isinstance(each, Expr))

@@ -1,0 +1,179 @@
+"""Grouped writes iterations as lanes that access groups of a few elements: complex numbers, or the colours of pixels.
+
+`z[p, j, 1]`, for neighbouring j, lie as many elements apart as `z` has along its last axis. So they are loaded from a
+view of `z` whose last two axes are one: `z_flat[p, tl.ramp(2 * j + 1, 2, 16)]`. Where the last axis has one element, a
+view without it has neighbours where the array has columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Iterator
+
+from tirlite.ir.dtype import i64
+from tirlite.ir.equal import are_equal
+from tirlite.ir.expr import EQ, Add, Buffer, Call, Expr, IntImm, Load, Mul, Ramp, Var, const
+from tirlite.ir.node import Node
+from tirlite.ir.op import Op
+from tirlite.ir.rewrite import rewrite, substitute
+from tirlite.ir.stmt import For, Let, SeqStmt, Stmt, Store, View
+from tirlite.ir.walk import mentions, walk
+from tirlite.record import replace
+from tirlite.rewrite.affine_exprs import folded
+from tirlite.rewrite.vectors.lanes import MOST_APART, Lanes
+from tirlite.rewrite.vectors.local_elements import with_scalars
+
+
+def flat_views(loop: For, buffers: Iterable[Buffer]) -> dict[Buffer, Buffer]:
+    """Buffers of which a loop accesses elements of neighbouring groups, each with the one that has no groups.
+
+    None where no loop is inside, or becomes scalars: LLVM goes along such groups itself.
+    """
+    nodes = (node for node in walk(loop) if isinstance(node, Load | Store) and len(node.indices) > 1)
+    grouped = {
+        node.buffer
+        for node in nodes
+        if mentions(node.indices[-2], loop.var) and not mentions(node.indices[-1], loop.var)
+    }
+    views = {each: _flat(each) for each in buffers if each in grouped and _has_groups(each)}
+    return views if views and with_scalars(loop.body) is None else {}
+
+
+def _has_groups(buffer: Buffer) -> bool:
+    apart = buffer.shape[-1]
+    is_few = isinstance(apart, IntImm) and 2 <= apart.value <= MOST_APART
+    return is_few and not buffer.strides and buffer.dtype.lanes == 1 and not buffer.volatile
+
+
+def _flat(buffer: Buffer) -> Buffer:
+    *rows, number, apart = buffer.shape
+    return replace(buffer, name=f"{buffer.name}.flat", shape=(*rows, folded(Mul(number, apart))))
+
+
+def of_one_element(loop: For, buffers: Iterable[Buffer]) -> tuple[Expr, dict[Buffer, Buffer], tuple[Stmt, ...]] | None:
+    """When a loop runs once, as the last axis of what it goes along has one element, and what it does then.
+
+    Buffers are read and written through views without that axis, in which terms of a sum are neighbours. None where
+    there are no such buffers.
+    """
+    count = loop.stop
+    if (
+        not isinstance(count, Var)
+        or count.dim is None
+        or not (isinstance(loop.start, IntImm) and loop.start.value == 0)
+    ):
+        return None
+    views = {
+        each: replace(each, name=f"{each.name}.flat", shape=each.shape[:-1])
+        for each in buffers
+        if len(each.shape) > 1 and each.shape[-1] is count and not (each.strides or each.volatile)
+    }
+
+    def moved(node: Load | Store) -> Node:
+        if node.buffer not in views or not _is(node.indices[-1], 0):
+            return node
+        return node.replaced(buffer=views[node.buffer], indices=node.indices[:-1])
+
+    if not views:
+        return None
+    body = rewrite(substitute(loop.body, {loop.var: const(0, i64)}), {Load: moved, Store: moved})
+    assert isinstance(body, SeqStmt)
+    return EQ(count, const(1, i64)), views, body.stmts
+
+
+def declared(flat: dict[Buffer, Buffer], stmts: Iterable[Stmt]) -> Iterator[Stmt]:
+    """The views that statements use, and these."""
+    stmts = (*stmts,)
+    used = {node.buffer for node in walk(*stmts) if isinstance(node, Load | Store)}
+    yield from (View(view, buffer, const(0, i64)) for buffer, view in flat.items() if view in used)
+    yield from stmts
+
+
+class Grouped(Lanes):
+    """Lanes that access what lies in `flat` views at equal distances. All lanes are on where they do."""
+
+    def __init__(
+        self,
+        loop: For,
+        flat: dict[Buffer, Buffer],
+        inside: Callable[[Load], bool],
+        uniform: Container[Buffer],
+        first: Expr,
+        lanes: int,
+    ) -> None:
+        places = {loop.var: Ramp(first, const(1, i64), lanes)}
+        super().__init__(lanes, places, neighbours=True, is_inside=inside, uniform=uniform)
+        self.flat = flat
+
+    def block(self, body: SeqStmt) -> SeqStmt:
+        """The statements for all iterations; those that store a whole group, one after the other, store it at once."""
+        made: list[Stmt] = []
+        stmts = body.stmts
+        while stmts:
+            group = self._group_of(stmts)
+            if group:
+                made += self._stored(group)
+            else:
+                made.append(self.statement(stmts[0]))
+            stmts = stmts[max(1, len(group)) :]
+        return SeqStmt((*made,))
+
+    def _group_of(self, stmts: tuple[Stmt, ...]) -> list[Store]:
+        """The first statements, if they store the elements of a group in order, and load none of what they store."""
+        first = stmts[0]
+        place = self._place(first) if isinstance(first, Store) else None
+        if place is None:
+            return []
+        assert isinstance(first, Store)
+        apart = first.buffer.shape[-1]
+        assert isinstance(apart, IntImm)
+        stores = [stmt for stmt in stmts[: apart.value] if isinstance(stmt, Store)]
+        wanted = [(*first.indices[:-1], const(number, i64)) for number in range(apart.value)]
+        is_whole = [store.buffer for store in stores] == [first.buffer] * apart.value and all(
+            are_equal(store.indices, indices) for store, indices in zip(stores, wanted, strict=True)
+        )
+        loads = {node.buffer for store in stores for node in walk(store.value) if isinstance(node, Load)}
+        return stores if is_whole and first.buffer not in loads and apart.value != 3 else []
+
+    def _stored(self, stores: list[Store]) -> Iterator[Stmt]:
+        """Stores whose elements lie in turn, as as many of neighbours."""
+        lets = [
+            Let(Var("part", each.buffer.dtype.with_lanes(self.lanes)), self.spread(self.of(each.value)))
+            for each in stores
+        ]
+        yield from lets
+        place = self._place(stores[0])
+        assert place is not None
+        *rows, begin = place
+        assert isinstance(begin, Ramp)
+        for number, value in enumerate(_in_turn([let.var for let in lets])):
+            at = folded(Add(begin.base, const(number * self.lanes, i64)))
+            whole = Ramp(at, const(1, i64), self.lanes)
+            yield Store(self.flat[stores[0].buffer], (*rows, whole), value, span=stores[0].span)
+
+    def moved(self, load: Load) -> Expr | None:
+        place = self._place(load)
+        return None if place is None else Load(self.flat[load.buffer], place)
+
+    def _place(self, node: Load | Store) -> tuple[Expr, ...] | None:
+        """Where lanes access elements of groups, if they do."""
+        if node.buffer not in self.flat or self.on is not None:
+            return None
+        *rows, group, last = node.indices
+        base = self.of(group)
+        if any(map(self.differs, (*rows, last))) or not isinstance(base, Ramp) or not _is(base.stride, 1):
+            return None
+        apart = node.buffer.shape[-1]
+        return (*rows, Ramp(folded(Add(Mul(base.base, apart), last)), apart, self.lanes))
+
+
+def _in_turn(values: list[Expr]) -> list[Expr]:
+    """The lanes of vectors, of a power of two, in turn: as many vectors."""
+    if len(values) == 1:
+        return values
+    pairs = zip(_in_turn(values[::2]), _in_turn(values[1::2]), strict=True)
+    ways = (Op.INTERLEAVE_LOW, Op.INTERLEAVE_HIGH)
+    return [Call(even.dtype, way, (even, odd)) for even, odd in pairs for way in ways]
+
+
+def _is(expr: Node, value: int) -> bool:
+    return isinstance(expr, IntImm) and expr.value == value

@@ -1,0 +1,177 @@
+"""Jam writes several iterations of a loop as one: each statement for all of them, before the next one.
+
+Loops inside stay one loop each, so that what they load serves all of these iterations; and what is the same in all of
+them is done once. Where a loop adds one row after the other to a row of results, as in `for i: for j: y[j] += a[i, j]`,
+each element of that row is loaded and stored once for all of them, in the same order for each element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+
+from tirlite.analysis.access import Allocation, Touch
+from tirlite.analysis.facts import Facts
+from tirlite.analysis.loops.dependence import writes
+from tirlite.ir.checked import has_check
+from tirlite.ir.dtype import i64
+from tirlite.ir.expr import Add, Buffer, Expr, IntImm, Load, Min, Var, const
+from tirlite.ir.node import Node
+from tirlite.ir.rewrite import Substitution, rewrite
+from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store
+from tirlite.ir.walk import defined_in, is_steady, mentions, statements, walk
+from tirlite.record import replace
+from tirlite.rewrite.vectors.lanes import NotVector, held, is_at, is_same_element, last_whole, may_fault
+
+# Rows of fewer elements are known to take too little: LLVM writes them out, and keeps them in registers throughout.
+_SHORTEST = 17
+
+
+class Jam:
+    """So many iterations of a loop over `var`, from its value on. The iterations must be independent.
+
+    Those behind the `last` one, if that is given, are the last one once more.
+    """
+
+    def __init__(self, var: Var, iterations: int, last: Expr | None = None) -> None:
+        images: list[Expr] = [var, *(Add(var, const(place, i64)) for place in range(1, iterations))]
+        if last is not None:
+            images[1:] = [Min(image, last) for image in images[1:]]
+        self.copies = [Substitution({var: image}, {}) for image in images]
+        # What may differ between the iterations.
+        self.differing: set[Var | Buffer] = {var}
+
+    def block(self, body: SeqStmt) -> SeqStmt:
+        """The body for all iterations. Raises NotVector where loops inside differ, or for other statements."""
+        self._find_differing(body)
+        return self._block(body)
+
+    def _find_differing(self, body: SeqStmt) -> None:
+        """Follows what differs through lets and stores; memory from outside is each iteration's own."""
+        stmts = [*statements(body)]
+        own = {stmt.buffer for stmt in stmts if isinstance(stmt, Allocate)}
+        known = -1
+        while known < len(self.differing):
+            known = len(self.differing)
+            for stmt in stmts:
+                if isinstance(stmt, Let) and self._differs(stmt.value):
+                    self.differing.add(stmt.var)
+                elif isinstance(stmt, Store) and (
+                    stmt.buffer not in own or any(map(self._differs, (stmt.value, *stmt.indices)))
+                ):
+                    self.differing.add(stmt.buffer)
+
+    def _differs(self, expr: Expr) -> bool:
+        names = (node.buffer if isinstance(node, Load) else node for node in walk(expr))
+        return any(name in self.differing for name in names)
+
+    def _block(self, body: SeqStmt) -> SeqStmt:
+        return SeqStmt(tuple(each for stmt in body.stmts for each in self.statement(stmt)))
+
+    def statement(self, stmt: Stmt) -> Iterator[Stmt]:
+        if isinstance(stmt, For) and stmt.kind in (ForKind.SERIAL, ForKind.REDUCE, ForKind.UNROLLED):
+            if self._differs(stmt.start) or self._differs(stmt.stop):
+                raise NotVector
+            yield stmt.replaced(body=self._block(stmt.body))
+        elif isinstance(stmt, IfThenElse):
+            if self._differs(stmt.condition):
+                raise NotVector
+            then_body, else_body = self._block(stmt.then_body), self._block(stmt.else_body)
+            yield stmt.replaced(then_body=then_body, else_body=else_body)
+        elif isinstance(stmt, Allocate | Let | Store):
+            name = stmt.var if isinstance(stmt, Let) else stmt.buffer
+            copies = self.copies if name in self.differing else self.copies[:1]
+            yield from (self.copied(stmt, copy, place) for place, copy in enumerate(copies))
+        else:
+            raise NotVector
+
+    def copied(self, stmt: Allocate | Let | Store, copy: Substitution, place: int) -> Stmt:
+        """A statement of one of the iterations, with names of its own for what it defines; of the first as it is."""
+        if not place:
+            return stmt
+        if isinstance(stmt, Allocate):
+            copy.buffers[stmt.buffer] = replace(stmt.buffer, shape=copy.shape(stmt.buffer))
+        made: Node = rewrite(stmt, copy.rules())
+        assert isinstance(made, Stmt)
+        if isinstance(made, Let):
+            var = Var(made.var.name, made.var.dtype)
+            copy.variables[made.var] = var
+            made = made.replaced(var=var)
+        return made
+
+
+def is_repeatable(loop: For, touches: Mapping[Allocation, Sequence[Touch]]) -> bool:
+    """Whether an iteration that runs again writes the same: it reads what it writes only once that is set anew."""
+    always = {*loop.body.stmts}
+    for found in touches.values():
+        if not any(map(writes, found)):
+            continue
+        fresh: list[Store] = []
+        for stmt, group in groupby(found, lambda touch: touch.stmt):
+            if any(not writes(touch) and not any(is_same_element(store, touch) for store in fresh) for touch in group):
+                return False
+            if isinstance(stmt, Store) and stmt in always:
+                fresh.append(stmt)
+    return True
+
+
+def rows_together(loop: For, inner: For, rows: int, facts: Facts) -> tuple[Stmt, ...] | None:
+    """So many iterations of a loop with `inner` alone in it; None where that cannot be, or does not pay."""
+    if inner.kind is not ForKind.SERIAL or inner.step != 1 or loop.step != 1:
+        return None
+    if not _is_long(loop, rows) or not _is_long(inner, _SHORTEST) or has_check(loop):
+        return None
+    if not _updates_alone(inner, facts) or not facts.is_independent(inner):
+        return None
+    store = inner.body.stmts[-1]
+    assert isinstance(store, Store)
+    if loop.kind is ForKind.REDUCE and all(isinstance(extent, IntImm) for extent in store.buffer.shape):
+        # Blocks of iterations may have an array of their own.
+        return None
+    root = facts.definitions.root(store.buffer)
+    ends = walk(loop.start, loop.stop)
+    if any(isinstance(node, Load) and facts.definitions.root(node.buffer) is root for node in ends):
+        return None
+    moving = {loop.var, *defined_in(inner.body)}
+    if mentions(store.indices, moving) or not is_steady(*store.indices):
+        return None
+    try:
+        return Jam(loop.var, rows).block(SeqStmt((inner,))).stmts
+    except NotVector:
+        return None
+
+
+def by_rows(loop: For, number: int, rows: tuple[Stmt, ...], single: tuple[Stmt, ...]) -> Iterator[Stmt]:
+    """The loop with so many iterations at once, and what is left."""
+    count = yield from held(loop.count, "count", loop)
+    middle = last_whole(loop, count, number)
+    yield loop.replaced(stop=middle, step=number, body=SeqStmt(rows))
+    yield loop.replaced(start=middle, body=SeqStmt(single))
+
+
+def _is_long(loop: For, least: int) -> bool:
+    count = loop.count
+    return not isinstance(count, IntImm) or count.value >= least
+
+
+def _updates_alone(inner: For, facts: Facts) -> bool:
+    """Whether iterations compute a new value of an element from the old one, neighbours of neighbours in memory."""
+    *lets, store = inner.body.stmts or (None,)
+    if not isinstance(store, Store) or not store.indices or store.buffer.volatile or store.value.dtype.lanes > 1:
+        return False
+    if not all(isinstance(let, Let) for let in lets) or not mentions(store.indices[-1], inner.var):
+        return False
+    root = facts.definitions.root(store.buffer)
+    has_old = False
+    for stmt in (*lets, store):
+        assert isinstance(stmt, Let | Store)
+        for node in walk(stmt.value):
+            if isinstance(node, Expr) and may_fault(node):
+                return False
+            if isinstance(node, Load) and facts.definitions.root(node.buffer) is root:
+                if stmt is not store or not is_at(node, store):
+                    return False
+                has_old = True
+            if isinstance(node, Load) and node.buffer.volatile:
+                return False
+    return has_old

@@ -1,0 +1,171 @@
+"""Partials are what a reduction keeps in each lane: how they start, take values in, and are combined at the end.
+
+Of products of narrow integers half as many sums are kept: `tl.dot` adds two products of 16 bits to each. Of differences
+of bytes a quarter of them are, where the processor adds up products of four bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator
+
+from tirlite.analysis.loops.reductions import AnyUpdate, Update
+from tirlite.ir.dot import dot
+from tirlite.ir.dtype import i8, i16, i32, i64, u8
+from tirlite.ir.expr import Add, Broadcast, Buffer, Call, Cast, Expr, Load, Max, Min, Mul, Ramp, Select, Sub, Var, const
+from tirlite.ir.op import Op
+from tirlite.ir.stmt import Allocate, Let, Stmt, Store
+from tirlite.rewrite.vectors.lanes import Lanes
+
+_PAIR = 2
+_FOUR = 4
+
+
+class Partials:
+    """Partial results of an update, so many of each element that it combines into, in buffers of their own.
+
+    These are called `name`; without one after what they are of, as `y.partial`.
+    """
+
+    def __init__(self, update: AnyUpdate, count: Expr, name: str = "", scope: str = "global") -> None:
+        self.update = update
+        own = [store.buffer for store in update.stores]
+        self.buffers = [Buffer(name or f"{each.name}.partial", each.dtype, (count,), scope) for each in own]
+        self.replaced: tuple[Stmt, ...] = (*update.stores, *update.values)
+
+    def at(self, place: Expr) -> list[Load]:
+        """Those of an iteration, or of some lanes."""
+        return [each[place] for each in self.buffers]
+
+    def declared(self) -> Iterator[Stmt]:
+        return (Allocate(each, span=self.update.store.span) for each in self.buffers)
+
+    def begun(self, place: Expr) -> Iterator[Stmt]:
+        """Sets them to what changes nothing."""
+        for buffer, value in zip(self.buffers, self.update.neutral, strict=True):
+            yield Store(buffer, (place,), value)
+
+    def taken(self, place: Expr) -> Iterator[Stmt]:
+        """Combines with those at a place what an iteration computes."""
+        yield from self.update.combined(self.update.operands, self.at(place))
+
+    def ended(self, place: Expr) -> Iterator[Stmt]:
+        """Combines those at a place with what was there before the loop."""
+        yield from self.update.combined(self.at(place), self.update.elements)
+
+
+class LanePartials(Partials):
+    """Partial results in the lanes of vectors."""
+
+    def __init__(self, update: AnyUpdate, lanes: int) -> None:
+        super().__init__(update, const(lanes, i64), "partial", "local")
+        self.lanes = lanes
+
+    def start(self) -> Iterator[Stmt]:
+        """Declares them and sets them to what changes nothing."""
+        for buffer, value in zip(self.buffers, self.update.neutral, strict=True):
+            yield Allocate(buffer)
+            yield Store(buffer, (ramp(0, self.lanes),), Broadcast(value, self.lanes))
+
+    def taken_by(self, vectors: Lanes) -> Iterator[Stmt]:
+        """Combines with them what iterations compute."""
+        operands = [vectors.spread(vectors.of(each)) for each in self.update.operands]
+        if len(operands) > 1:  # each is asked for more than once
+            lets = [Let(Var(name, each.dtype), each) for name, each in zip(("value", "place"), operands, strict=True)]
+            yield from lets
+            operands = [let.var for let in lets]
+        yield from self.update.combined(operands, self.at(ramp(0, vectors.lanes)), vectors.on)
+
+    def halved(self, left: int) -> Iterator[Stmt]:
+        """Combines them by halves, until so many are left."""
+        for low, high in _halves(self.lanes, left):
+            yield from self.update.combined(self.at(high), self.at(low))
+
+    def set_to(self, wider: LanePartials) -> Iterator[Stmt]:
+        """Takes over what is left of more of them."""
+        place = ramp(0, self.lanes)
+        for source, buffer in zip(wider.buffers, self.buffers, strict=True):
+            yield Store(buffer, (place,), source[place])
+
+
+class DotPartials(LanePartials):
+    """Partial sums of products, one for each pair of iterations."""
+
+    def __init__(self, update: AnyUpdate, lanes: int, factors: tuple[Expr, Expr]) -> None:
+        super().__init__(update, lanes // _PAIR)
+        self.factors = factors
+
+    def taken_by(self, vectors: Lanes) -> Iterator[Stmt]:
+        a, b = (vectors.spread(vectors.of(each)) for each in self.factors)
+        if vectors.on is not None:
+            a = Select(vectors.on, a, vectors.spread(const(0, i16)))
+        (total,) = self.at(ramp(0, self.lanes))
+        yield Store(total.buffer, total.indices, dot(total, a, b), span=self.update.store.span)
+
+
+class DifferencePartials(LanePartials):
+    """Partial sums of absolute differences of bytes, one for each four iterations."""
+
+    def __init__(self, update: AnyUpdate, lanes: int, apart: tuple[Expr, Expr]) -> None:
+        super().__init__(update, lanes // _FOUR)
+        self.apart = apart
+
+    def taken_by(self, vectors: Lanes) -> Iterator[Stmt]:
+        values = [vectors.spread(vectors.of(each)) for each in self.apart]
+        lets = [Let(Var(name, each.dtype), each) for name, each in zip(("one", "other"), values, strict=True)]
+        yield from lets
+        a, b = (let.var for let in lets)
+        differ: Expr = Sub(Max(a, b), Min(a, b))
+        if vectors.on is not None:
+            differ = Select(vectors.on, differ, vectors.spread(const(0, u8)))
+        (total,) = self.at(ramp(0, self.lanes))
+        summed = dot(total, differ, vectors.spread(const(1, i8)))
+        yield Store(total.buffer, total.indices, summed, span=self.update.store.span)
+
+
+def lane_partials(update: AnyUpdate, lanes: int, dots: Container[str]) -> LanePartials:
+    """What so many iterations at a time keep, where the processor has these `dots`."""
+    factors = factors_of(update)
+    if factors is not None:
+        return DotPartials(update, lanes, factors)
+    apart = differences_of(update, dots)
+    return LanePartials(update, lanes) if apart is None else DifferencePartials(update, lanes, apart)
+
+
+def differences_of(update: AnyUpdate, dots: Container[str]) -> tuple[Expr, Expr] | None:
+    """The bytes, where an update adds by how much they differ to an integer of 32 bits, and `dots` serve that."""
+    if not isinstance(update, Update) or update.operation is not Add or "u8 s8" not in dots:
+        return None
+    term = update.operand
+    apart = term.args[0] if isinstance(term, Call) and term.op is Op.ABS and term.dtype == i32 else None
+    if not isinstance(apart, Sub) or not isinstance(apart.a, Cast) or not isinstance(apart.b, Cast):
+        return None
+    a, b = apart.a.value, apart.b.value
+    return (a, b) if a.dtype == b.dtype == u8 else None
+
+
+def factors_of(update: AnyUpdate) -> tuple[Expr, Expr] | None:
+    """What is multiplied, in 16 bits, where an update adds a product of integers that fit into these to one of 32."""
+    if not isinstance(update, Update) or update.operation is not Add or not isinstance(update.operand, Mul):
+        return None
+    casts = [each for each in (update.operand.a, update.operand.b) if isinstance(each, Cast)]
+    narrow = [each.value for each in casts if _fits(each.value)]
+    if update.operand.dtype != i32 or len(narrow) < _PAIR:
+        return None
+    a, b = (each if each.dtype == i16 else Cast(i16, each) for each in narrow)
+    return a, b
+
+
+def _fits(value: Expr) -> bool:
+    kind = value.dtype
+    return kind.is_integer and not kind.is_bool and kind.lanes == 1 and i16.min <= kind.min and kind.max <= i16.max
+
+
+def ramp(start: int, lanes: int) -> Ramp:
+    return Ramp(const(start, i64), const(1, i64), lanes)
+
+
+def _halves(lanes: int, left: int) -> Iterator[tuple[Expr, Expr]]:
+    """The lanes of the lower and the upper half, of the lower half's halves and so on, until so many are left."""
+    while lanes > left:
+        lanes //= 2
+        yield (ramp(0, lanes), ramp(lanes, lanes)) if lanes > 1 else (const(0, i64), const(1, i64))

@@ -1,0 +1,476 @@
+"""Lanes writes what one iteration of a loop computes as vectors of what several compute.
+
+Where an `if` holds for some lanes only, its statements access memory under a mask, and what might fault there gets
+operands that do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Generator, Mapping
+from math import prod
+from typing import TYPE_CHECKING
+
+from tirlite.ir.checked import masked
+from tirlite.ir.dot import dot
+from tirlite.ir.dtype import bool_, i8, i16, i32, i64
+from tirlite.ir.equal import are_equal
+from tirlite.ir.expr import (
+    LT,
+    Add,
+    And,
+    Binary,
+    BitAnd,
+    Broadcast,
+    Buffer,
+    Call,
+    Cast,
+    Compare,
+    Expr,
+    FloorDiv,
+    IntImm,
+    Load,
+    Mul,
+    Not,
+    Or,
+    Ramp,
+    Select,
+    Sub,
+    Unary,
+    Var,
+    const,
+)
+from tirlite.ir.faults import SHIFTS, trap_of
+from tirlite.ir.node import Node
+from tirlite.ir.op import Op
+from tirlite.ir.shapes import constant_shape
+from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, While
+from tirlite.ir.trampoline import Steps, run
+from tirlite.ir.walk import is_steady, mentions, walk
+from tirlite.record import replace
+from tirlite.rewrite.affine_exprs import folded
+from tirlite.sizes import Proof
+
+if TYPE_CHECKING:
+    from tirlite.analysis.access import Touch
+    from tirlite.analysis.in_bounds.bounds import Bounds
+
+# Lanes that load elements so far apart are as many vectors, and shuffles of these.
+MOST_APART = 4
+# By the bytes of an element.
+_FLAGS = {1: i8, 2: i16, 4: i32, 8: i64}
+# Of a buffer that gets an element for each lane.
+_MOST_ELEMENTS = 16
+
+
+class NotVector(Exception):
+    """An expression has no vector form."""
+
+
+class Lanes:
+    """Vectors of `lanes` values. `values` says what variables stand for that differ from lane to lane.
+
+    With `neighbours`, what lanes access in memory lies side by side. `wide` are the buffers with an element for each
+    lane, in the place of those that each iteration has for itself. `is_inside` says of a load that it lies in its
+    buffer in every iteration, whatever the branches around it ask for. `uniform` are scalars that all iterations may
+    share, see `uniform.py`. `on` are the lanes for which these hold, `some`
+    a mask that is never without a lane: what is the same in all lanes may be loaded under it.
+    """
+
+    def __init__(
+        self,
+        lanes: int,
+        values: Mapping[Var, Expr],
+        *,
+        neighbours: bool = False,
+        is_inside: Callable[[Load], bool] = lambda load: False,
+        uniform: Container[Buffer] = (),
+    ) -> None:
+        self.lanes = lanes
+        self.uniform = uniform
+        self.values = dict(values)
+        self.neighbours = neighbours
+        self.is_inside = is_inside
+        self.wide: dict[Buffer, Buffer] = {}
+        self.on: Expr | None = None
+        self.some: Expr | None = None
+        # What every iteration has accessed, at indices that no memory decides: it may be loaded by all lanes.
+        self.accessed: list[Load | Store] = []
+        self.is_certain = True
+        self.is_lazy = False  # whether some lanes may not ask for what is computed
+
+    def block(self, body: SeqStmt) -> SeqStmt:
+        """The statements of a body for all iterations at once, one after the other. Raises NotVector."""
+        return SeqStmt(tuple(self.statement(stmt) for stmt in body.stmts))
+
+    def statement(self, stmt: Stmt) -> Stmt:
+        """One statement for all iterations at once; what follows sees the vector of a let. Raises NotVector.
+
+        A loop inside stays one, where all iterations run it alike, and so does a branch.
+        """
+        if isinstance(stmt, Allocate | Store) and stmt.buffer in self.uniform:
+            return stmt
+        if isinstance(stmt, IfThenElse):
+            return self._branch(stmt)
+        if isinstance(stmt, While):
+            return self._while(stmt)
+        if isinstance(stmt, For) and stmt.kind in (ForKind.SERIAL, ForKind.REDUCE, ForKind.UNROLLED):
+            is_alike = self.of(stmt.start) is stmt.start and self.of(stmt.stop) is stmt.stop
+            if not is_alike or self.on not in (None, self.some):
+                raise NotVector
+            return stmt.replaced(body=self._uncertain(stmt.body))
+        if isinstance(stmt, Allocate):
+            return self._widened(stmt)
+        if not isinstance(stmt, Let | Store):
+            raise NotVector
+        if isinstance(stmt, Let):
+            value = self.of(stmt.value)
+            if value is stmt.value:
+                return stmt
+            if isinstance(value, Ramp) and value.base.dtype == i64:
+                # An index: what it reads lies side by side, which is seen of a ramp alone.
+                first = Var(stmt.var.name, i64)
+                self.values[stmt.var] = Ramp(first, value.stride, value.lanes)
+                return Let(first, value.base, span=stmt.span)
+            var = Var(stmt.var.name, value.dtype)
+            self.values[stmt.var] = var
+            return Let(var, value, span=stmt.span)
+        indices = self.indices(stmt.buffer, stmt.indices)
+        if indices is stmt.indices:
+            # All iterations write one element: which is last is not said.
+            raise NotVector
+        if self.neighbours and stmt.buffer not in self.wide and not _is_dense(indices[-1], either=True):
+            raise NotVector
+        value, wide = self.spread(self.of(stmt.value)), self.wide.get(stmt.buffer)
+        self._note(stmt)
+        if wide is not None:
+            # Lanes that are off keep what they have, be it poison: masks would keep the buffer out of registers. Those
+            # that are never on may get anything.
+            kept = value if self.on in (None, self.some) else Select(self.on, value, Load(wide, indices))
+            return stmt.replaced(buffer=wide, indices=indices, value=kept)
+        if self.on is not None:
+            indices = self._masked(stmt.buffer, indices)
+        return stmt.replaced(indices=indices, value=value)
+
+    def _branch(self, stmt: IfThenElse) -> Stmt:
+        """A branch that all lanes take alike, or both sides, each under its mask."""
+        condition = self.of(stmt.condition)
+        if condition is stmt.condition and self.on in (None, self.some):
+            then_body, else_body = self._uncertain(stmt.then_body), self._uncertain(stmt.else_body)
+            return stmt.replaced(then_body=then_body, else_body=else_body)
+        around, vector = self.on, self.spread(condition)
+        holds = Var("holds", vector.dtype)
+        made: list[Stmt] = [Let(holds, vector, span=stmt.span)]
+        for body, own in ((stmt.then_body, holds), (stmt.else_body, Not(holds))):
+            if body.stmts:
+                self.on = holds
+                if own is not holds or around is not None:
+                    self.on = Var("on", vector.dtype)
+                    made.append(Let(self.on, self._within(around, own), span=stmt.span))
+                inside = self._uncertain(body)
+                if any(isinstance(node, Call) and node.op.takes_fast for node in walk(body)):
+                    # What takes long is left out where no lane asks for it.
+                    inside = SeqStmt((IfThenElse(Call(bool_, Op.ANY, (self.on,)), inside, SeqStmt(), span=stmt.span),))
+                made.append(inside)
+        self.on = around
+        return SeqStmt((*made,))
+
+    def _while(self, stmt: While) -> Stmt:
+        """A loop that all lanes run alike, or that runs as long as a condition holds for any of them.
+
+        Lanes for which it does not hold keep what they have, so it never holds for them again.
+        """
+        condition = self.of(stmt.condition)
+        if condition is stmt.condition and self.on is None:
+            return stmt.replaced(body=self._uncertain(stmt.body))
+        around, holds = self.on, self._within(self.on, self.spread(condition))
+        self.on = Var("holds", holds.dtype)
+        body = SeqStmt((Let(self.on, holds, span=stmt.span), self._uncertain(stmt.body)))
+        self.on = around
+        return stmt.replaced(condition=Call(bool_, Op.ANY, (holds,)), body=body)
+
+    def _within(self, around: Expr | None, own: Expr) -> Expr:
+        """The lanes of a mask that are on around it. Of one that is off, `own` may be of what was never written."""
+        if around is not None and any(isinstance(n, Load) and n.buffer in self.wide.values() for n in walk(own)):
+            return Select(around, own, self.spread(const(False, bool_)))
+        return own if around is None else BitAnd(around, own)
+
+    def _uncertain(self, body: SeqStmt) -> SeqStmt:
+        """The statements of a body that not every iteration comes to."""
+        was, self.is_certain = self.is_certain, False
+        made = self.block(body)
+        self.is_certain = was
+        return made
+
+    def _note(self, node: Load | Store) -> None:
+        """Remembers what every iteration accesses."""
+        if self.is_certain and self.on is None and not _is_from_memory(node):
+            self.accessed.append(node)
+
+    def is_there(self, load: Load) -> bool:
+        """Whether lanes that are off may load it too."""
+        if load.buffer.volatile:
+            return False
+        known = not _is_from_memory(load) and any(is_at(load, each) for each in self.accessed)
+        return known or self.is_inside(load)
+
+    def _masked(self, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        """The indices of an access of the lanes that are on. Raises NotVector where there is no such access."""
+        if self.on is None or buffer.volatile or buffer.dtype.lanes > 1 or not indices or indices[-1].dtype.lanes == 1:
+            raise NotVector
+        if self.neighbours and not _is_dense(indices[-1]):
+            raise NotVector
+        return (*indices[:-1], masked(indices[-1], self.on))
+
+    def _widened(self, stmt: Allocate) -> Stmt:
+        """The allocation with an element for each lane."""
+        buffer = stmt.buffer
+        shape = constant_shape(buffer)
+        if shape is None or prod(shape) > _MOST_ELEMENTS or buffer.dtype.lanes > 1 or buffer.volatile:
+            raise NotVector
+        self.wide[buffer] = replace(buffer, shape=(*buffer.shape, const(self.lanes, i64)))
+        return stmt.replaced(buffer=self.wide[buffer])
+
+    def moved(self, load: Load) -> Expr | None:
+        """The vector of what lanes load from elsewhere than they would; None for what they load from where it is."""
+        return None
+
+    def of(self, expr: Expr) -> Expr:
+        """The vector of the values of `expr`; `expr` itself where these are all the same. Raises NotVector."""
+        return run(self._of(expr))
+
+    def spread(self, expr: Expr) -> Expr:
+        """A vector: the expression, or it in each lane."""
+        return expr if expr.dtype.lanes > 1 else Broadcast(expr, self.lanes)
+
+    def differs(self, expr: Expr) -> bool:
+        """Whether a name that differs from lane to lane stands in an expression."""
+        return mentions(expr, self.values)
+
+    def indices(self, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        """The indices of an access. Raises NotVector where more than the last differs between lanes."""
+        return run(self._indices(buffer, indices))
+
+    def reaches(self, index: Expr) -> bool:
+        """Whether lanes load what lies side by side, in either order, or few elements apart."""
+        stride = _stride(index) if isinstance(index, Ramp) else None
+        return stride is not None and (stride == -1 or 1 <= stride <= MOST_APART)
+
+    def _indices(self, buffer: Buffer, indices: tuple[Expr, ...]) -> Steps[tuple[Expr, ...]]:
+        found: list[Expr] = []
+        for index in indices:
+            vector: Expr = yield self._of(index)
+            found.append(vector)
+        if buffer in self.wide:
+            if any(index.dtype.lanes != 1 for index in found):
+                raise NotVector
+            return (*found, Ramp(const(0, i64), const(1, i64), self.lanes))
+        if _are_same(found, indices):
+            return indices
+        if self.neighbours and found[-1].dtype.lanes > 1 and not self.reaches(found[-1]):
+            raise NotVector
+        was_scalar = buffer.dtype.lanes == 1 and all(index.dtype.lanes == 1 for index in indices)
+        if not was_scalar or any(index.dtype.lanes != 1 for index in found[:-1]):
+            raise NotVector
+        return tuple(found)
+
+    def _of(self, expr: Expr) -> Steps[Expr]:
+        if isinstance(expr, Var):
+            return self.values.get(expr, expr)
+        if isinstance(expr, Load):
+            if expr.buffer in self.uniform:
+                return expr
+            moved = self.moved(expr)
+            if moved is not None:
+                return moved
+            indices: tuple[Expr, ...] = yield self._indices(expr.buffer, expr.indices)
+            if expr.buffer in self.wide:
+                return Load(self.wide[expr.buffer], indices)
+            self._note(expr)
+            is_asked = self.on is self.some and indices is expr.indices and not expr.buffer.volatile
+            if self.on is not None and not is_asked and not self.is_there(expr):
+                return Load(expr.buffer, self._masked(expr.buffer, indices))
+            return expr if indices is expr.indices else Load(expr.buffer, indices)
+        if isinstance(expr, And | Or) or (isinstance(expr, Call) and expr.op is Op.IF_THEN_ELSE):
+            chosen: Expr = yield self._lazy(expr)
+            return chosen
+        if isinstance(expr, Call) and expr.op is Op.DOT:
+            summed: Expr = yield self._dot(expr)
+            return summed
+        children: list[Expr] = []
+        for child in expr.children():
+            assert isinstance(child, Expr)
+            vector: Expr = yield self._of(child)
+            children.append(vector)
+        is_same = _are_same(children, expr.children()) and (self.on is None or not may_fault(expr))
+        return expr if is_same else self._combined(expr, children)
+
+    def _dot(self, expr: Call) -> Steps[Expr]:
+        """A sum for each lane: of groups that lie side by side, or of one that serves all lanes."""
+        total, a, b = expr.args
+        if total.dtype.lanes != 1 or self.on is not None:
+            raise NotVector
+        vector: Expr = yield self._of(total)
+        first: Expr = yield self._group(a)
+        second: Expr = yield self._group(b)
+        if _are_same((vector, first, second), expr.args):
+            return expr
+        if second is b:  # sums have as many groups of the last operand as lanes
+            if first is a:
+                raise NotVector
+            first, second = second, first
+        return dot(self.spread(vector), first, second)
+
+    def _group(self, expr: Expr) -> Steps[Expr]:
+        """The groups of all lanes, neighbours in memory; `expr` itself where it is one for all. Raises NotVector."""
+        last = expr.indices[-1] if isinstance(expr, Load) and expr.indices else None
+        if not isinstance(expr, Load) or not isinstance(last, Ramp):
+            if self.differs(expr):
+                raise NotVector
+            return expr
+        found: list[Expr] = []
+        for index in (*expr.indices[:-1], last.base):
+            vector: Expr = yield self._of(index)
+            found.append(vector)
+        *row, base = found
+        if _are_same(found, (*expr.indices[:-1], last.base)):
+            return expr
+        if not isinstance(base, Ramp) or _stride(base) != last.lanes or _stride(last) != 1:
+            raise NotVector
+        if any(index.dtype.lanes > 1 for index in row):
+            raise NotVector
+        return Load(expr.buffer, (*row, Ramp(base.base, last.stride, last.lanes * self.lanes)))
+
+    def _lazy(self, expr: Expr) -> Steps[Expr]:
+        """`and`, `or` or a conditional expression: what lanes do not ask for is computed under a mask."""
+        first, *sides = (child for child in expr.children() if isinstance(child, Expr))
+        test: Expr = yield self._of(first)
+        vector, around, was = self.spread(test), self.on, self.is_certain
+        is_either, was_lazy = isinstance(expr, Call), self.is_lazy
+        self.is_certain, self.is_lazy = False, True
+        values: list[Expr] = []
+        for side, wanted in zip(sides, (Not(vector) if isinstance(expr, Or) else vector, Not(vector)), strict=False):
+            value: Expr = side
+            if around is None and test is first:
+                # All lanes ask for it, or none: a branch, unless `and` and `or` have lanes of their own behind it.
+                value = yield self._of(side)
+            if around is not None or test is not first or (value is not side and not is_either):
+                self.on = self._within(around, wanted)
+                value = yield self._of(side)
+                self.on = around
+            values.append(value)
+        self.is_certain, self.is_lazy = was, was_lazy
+        if test is first and _are_same(values, tuple(sides)):
+            return expr
+        if is_either and test is first and around is None:
+            return Call(expr.dtype.with_lanes(self.lanes), Op.IF_THEN_ELSE, (test, *map(self.spread, values)))
+        if not is_either:
+            decided = const(isinstance(expr, Or), bool_)
+            values = [decided, *values] if isinstance(expr, Or) else [*values, decided]
+        return Select(vector, *map(self.spread, values))
+
+    def _combined(self, expr: Expr, children: list[Expr]) -> Expr:
+        if expr.dtype.lanes != 1:
+            raise NotVector
+        if isinstance(expr, Add | Sub | Mul) and (moved := _moved_ramp(expr, *children)) is not None:
+            return moved
+        if isinstance(expr, Binary) and self.on is not None and may_fault(expr):
+            a, b = map(self.spread, children)
+            harmless = self.spread(const(int(type(expr) not in SHIFTS), expr.dtype))
+            return type(expr)(a, Select(self.on, b, harmless))
+        if isinstance(expr, Binary | Compare):
+            return type(expr)(*map(self.spread, children))
+        if isinstance(expr, Unary):
+            return type(expr)(children[0])
+        if isinstance(expr, Cast):
+            return Cast(expr.dtype.with_lanes(self.lanes), children[0])
+        if isinstance(expr, Select):
+            condition, if_true, if_false = children
+            return Select(condition, self.spread(if_true), self.spread(if_false))
+        if isinstance(expr, Call) and (expr.op.is_math or expr.op is Op.CHECKED):
+            return Call(expr.dtype.with_lanes(self.lanes), expr.op, tuple(map(self.spread, children)))
+        raise NotVector
+
+
+def _are_same(new: list[Expr] | tuple[Expr, ...], old: tuple[Node, ...]) -> bool:
+    return all(a is b for a, b in zip(new, old, strict=True))
+
+
+def may_fault(expr: Expr) -> bool:
+    """Whether an operation on integers has no value for some operands: in lanes that are off, anything may stand."""
+    if not isinstance(expr, Binary) or trap_of(type(expr), expr.dtype) is None:
+        return False
+    divisor = expr.b.value if isinstance(expr.b, IntImm) else None
+    if divisor is None or type(expr) in SHIFTS:
+        return divisor is None or not 0 <= divisor < expr.dtype.bits
+    return divisor in (0, -1)
+
+
+def _is_from_memory(node: Load | Store) -> bool:
+    """Whether memory decides which element an access means: it may be another one later."""
+    return not is_steady(*node.indices)
+
+
+def is_at(load: Load | Store, other: Load | Store) -> bool:
+    """Whether an access is at the element that another one is at."""
+    return load.buffer is other.buffer and are_equal(load.indices, other.indices)
+
+
+def is_same_element(store: Store, touch: Touch) -> bool:
+    """Whether an access touches the element that a store writes, told by equal indices that no memory decides."""
+    node = touch.node
+    return isinstance(node, Load | Store) and not _is_from_memory(store) and is_at(store, node)
+
+
+def _is_dense(index: Expr, *, either: bool = False) -> bool:
+    """Whether lanes lie side by side, from the first on, or also in the order from the last on."""
+    return isinstance(index, Ramp) and _stride(index) in ((1, -1) if either else (1,))
+
+
+def _stride(ramp: Ramp) -> int | None:
+    return ramp.stride.value if isinstance(ramp.stride, IntImm) else None
+
+
+def _moved_ramp(expr: Add | Sub | Mul, a: Expr, b: Expr) -> Expr | None:
+    """A ramp plus, minus or times a scalar, as a ramp: such an index reads neighbours in memory."""
+    if expr.dtype != i64:
+        return None
+    if isinstance(a, Ramp) and b.dtype.lanes == 1:
+        stride = Mul(a.stride, b) if isinstance(expr, Mul) else a.stride
+        return Ramp(folded(type(expr)(a.base, b)), folded(stride), a.lanes)
+    if isinstance(b, Ramp) and a.dtype.lanes == 1:
+        strides = {Add: b.stride, Sub: Mul(b.stride, const(-1, i64)), Mul: Mul(a, b.stride)}
+        return Ramp(folded(type(expr)(a, b.base)), folded(strides[type(expr)]), b.lanes)
+    return None
+
+
+def is_inside(bounds: Bounds, load: Load) -> bool:
+    """Whether a load lies in its buffer in every iteration of the loops around, whatever branches ask for."""
+    pairs = zip(load.indices, load.buffer.shape, strict=True)
+    return all(bounds.proof(index, extent) is Proof.YES for index, extent in pairs)
+
+
+def held(value: Expr, name: str, loop: For) -> Generator[Stmt, None, Expr]:
+    """Yields the Let before `loop` that holds a value, and gives its name; a constant or a name stands for itself."""
+    if isinstance(value, IntImm | Var):
+        return value
+    var = Var(name, value.dtype)
+    yield Let(var, value, span=loop.span)
+    return var
+
+
+def first_lanes(left: Expr, lanes: int, width: int) -> Expr:
+    """Which of so many lanes are the first `left` ones, in integers as wide as elements of `width` bytes.
+
+    So there are as many vectors of flags.
+    """
+    kind = _FLAGS[width]
+    least = left if kind == i64 else folded(Cast(kind, left))
+    return LT(Ramp(const(0, kind), const(1, kind), lanes), Broadcast(least, lanes))
+
+
+def last_whole(loop: For, count: Expr, lanes: int) -> Expr:
+    """Where the last whole vector of so many lanes ends, of a loop with `count` iterations."""
+    if isinstance(count, IntImm):
+        return folded(Add(loop.start, const(count.value // lanes * lanes, i64)))
+    covered = Mul(FloorDiv(count, const(lanes, i64)), const(lanes, i64))
+    return covered if isinstance(loop.start, IntImm) and loop.start.value == 0 else Add(loop.start, covered)

@@ -1,0 +1,262 @@
+"""Keeps elements of memory in local scalars, so that they stay in registers and LLVM sees what they are.
+
+Those are elements that iterations, or loops inside of them, update; elements of small temporaries; what lies at a place
+that a loop keeps; and what each iteration loads from one place of the array that it writes. LLVM cannot know that
+`a[i, p]` stays the same in `for j in range(p + 1, n): a[i, j] -= a[i, p] * a[p, j]`: it compares places when the loop
+runs, for all loops around at once, and finds that some of them meet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Mapping, Sequence
+from math import prod
+
+from tirlite.analysis.access import Allocation, Touch
+from tirlite.analysis.facts import Facts
+from tirlite.analysis.loops.dependence import writes
+from tirlite.analysis.loops.work import follows_a_place, place_of
+from tirlite.ir.checked import has_check
+from tirlite.ir.equal import are_equal
+from tirlite.ir.expr import LT, Buffer, Expr, IntImm, Load, Var
+from tirlite.ir.node import Node
+from tirlite.ir.rewrite import Rule, rewrite
+from tirlite.ir.shapes import constant_shape
+from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, While
+from tirlite.ir.walk import defined_in, mentions, statements, statements_of, walk
+from tirlite.rewrite.vectors.lanes import MOST_APART, is_inside, is_same_element
+
+# Registers hold so many elements.
+_MOST_ELEMENTS = 16
+
+
+def with_local_elements(loop: For, touches: Mapping[Allocation, Sequence[Touch]]) -> SeqStmt:
+    """The body of a loop, in which each element that is written in a loop inside of it stands in a local scalar.
+
+    That is done for buffers of which an iteration touches one element, however often loops inside run. What is there
+    before is loaded, unless the body begins by storing it, and what is there at the end is stored. The iterations must
+    be independent.
+    """
+    stores: dict[Buffer, Store] = {}
+    begun: set[Buffer] = set()
+    top = {*loop.body.stmts}
+    certain = {*_certain(loop.body)}
+    defined_inside = defined_in(loop.body)
+    for allocation, found in touches.items():
+        root = allocation.buffer
+        written = [touch for touch in found if writes(touch)]
+        if not written or all(touch.stmt in top for touch in written) or root.volatile:
+            continue
+        if not any(touch.stmt in certain for touch in found):
+            # There may be no such element: `y[t - 1]` in a loop up to `t`.
+            continue
+        first = written[0].node
+        if not isinstance(first, Store) or not all(is_same_element(first, touch) for touch in found):
+            continue
+        if mentions(first.indices, defined_inside):
+            continue
+        stores[root] = first
+        if writes(found[0]) and found[0].stmt in top:
+            begun.add(root)
+    return in_scalars(loop.body, stores, begun) if stores else loop.body
+
+
+def in_scalars(body: SeqStmt, stores: Mapping[Buffer, Store], begun: Container[Buffer]) -> SeqStmt:
+    """The body with the one element of each buffer that it touches, where `stores` write it, in a local scalar.
+
+    What is there before is loaded, but for buffers that are `begun` by a store, and what is there at the end is stored.
+    """
+    cells = {buffer: Buffer(buffer.name, buffer.dtype, (), "local") for buffer in stores}
+    before: list[Stmt] = []
+    after: list[Stmt] = []
+    for buffer, store in stores.items():
+        cell = cells[buffer]
+        before.append(Allocate(cell, span=store.span))
+        if buffer not in begun:
+            before.append(Store(cell, (), Load(buffer, store.indices), span=store.span))
+        after.append(Store(buffer, store.indices, Load(cell, ()), span=store.span))
+
+    def moved(node: Load | Store) -> Node:
+        cell = cells.get(node.buffer)
+        return node if cell is None else node.replaced(buffer=cell, indices=())
+
+    rules: dict[type[Node], Rule] = {Load: moved, Store: moved}
+    return SeqStmt((*before, *rewrite(body, rules).stmts, *after))
+
+
+def _certain(body: SeqStmt) -> Iterator[Stmt]:
+    """The statements that run whenever a body does: its own, and those of loops that have an iteration for sure."""
+    for stmt in body.stmts:
+        yield stmt
+        if isinstance(stmt, For) and stmt.step == 1 and isinstance(stmt.start, IntImm):
+            stop = stmt.stop
+            least = stop.value if isinstance(stop, IntImm) else None
+            if isinstance(stop, Var) and stop.dim is not None:
+                least = stop.dim.low
+            if least is not None and least > stmt.start.value:
+                yield from _certain(stmt.body)
+
+
+def with_scalars(body: SeqStmt) -> SeqStmt | None:
+    """The body of a loop, with its short loops written out, and a scalar for each element of what it allocates.
+
+    None where it allocates no array and loops are not short enough, or where loops or arrays would be left.
+    """
+    if not any(stmt.buffer.shape for stmt in statements_of(body, Allocate)) and not _has_few_apart(body):
+        return None
+    from tirlite.rewrite.vectors.taps import count_of, written_out
+
+    for stmt in body.stmts:
+        # What is written out has loops and arrays where these are left whatever the taps.
+        is_left = count_of(stmt) is None if isinstance(stmt, For) else next(_loops_in(stmt), None) is not None
+        if is_left or (isinstance(stmt, Allocate) and not _is_small(stmt.buffer)):
+            return None
+    made = written_out(body)
+    allocated = {stmt.buffer for stmt in statements_of(made, Allocate)}
+    if next(_loops_in(made), None) is not None:
+        return None
+    cells: dict[tuple[Buffer, int], Buffer] = {}
+    if not all(_is_small(buffer) for buffer in allocated):
+        return None
+    for stmt in statements(made):
+        for buffer, node in _mentions(stmt):
+            if buffer in allocated:
+                place = _place(node)
+                if place is None:
+                    return None
+                cells.setdefault((buffer, place), Buffer(buffer.name, buffer.dtype, (), "local"))
+
+    def moved(node: Load | Store) -> Node:
+        if node.buffer not in allocated:
+            return node
+        place = _place(node)
+        assert place is not None
+        return node.replaced(buffer=cells[node.buffer, place], indices=())
+
+    def declared(stmt: Allocate) -> Stmt | tuple[Stmt, ...]:
+        return tuple(stmt.replaced(buffer=cell) for (buffer, _), cell in cells.items() if buffer is stmt.buffer)
+
+    rules: dict[type[Node], Rule] = {Load: moved, Store: moved, Allocate: declared}
+    return rewrite(made, rules)
+
+
+def _loops_in(stmt: Stmt) -> Iterator[For | While]:
+    return statements_of(stmt, For, While)
+
+
+def _has_few_apart(body: SeqStmt) -> bool:
+    """Whether loops have no more iterations than lanes may lie apart to be shuffled."""
+    from tirlite.rewrite.vectors.taps import count_of
+
+    counts = [count_of(loop) for loop in statements_of(body, For)]
+    return bool(counts) and all(count is not None and count <= MOST_APART for count in counts)
+
+
+def _is_small(buffer: Buffer) -> bool:
+    shape = constant_shape(buffer)
+    is_plain = buffer.dtype.lanes == 1 and not buffer.volatile and buffer.scope in ("global", "local")
+    return is_plain and shape is not None and 0 < prod(shape) <= _MOST_ELEMENTS
+
+
+def _mentions(stmt: Stmt) -> Iterator[tuple[Buffer, Node]]:
+    """The buffers that a statement mentions itself, and what does."""
+    for node in walk(stmt):
+        for name in node.USES:
+            if isinstance(buffer := getattr(node, name), Buffer):
+                yield buffer, node
+
+
+def _place(node: Node) -> int | None:
+    """Which element of a buffer an access is at; None where that is not known, or where it is something else."""
+    if not isinstance(node, Load | Store):
+        return None
+    place = 0
+    for index, extent in zip(node.indices, node.buffer.shape, strict=True):
+        assert isinstance(extent, IntImm)
+        if not isinstance(index, IntImm) or not 0 <= index.value < extent.value:
+            return None
+        place = place * extent.value + index.value
+    return place
+
+
+def with_steady_loads(loop: For, facts: Facts) -> Stmt | None:
+    """What stands in the place of an innermost loop; None where it loads nothing so.
+
+    Iterations are independent, so that none writes what others load.
+    """
+    *lets, store = loop.body.stmts or (None,)
+    if loop.kind is not ForKind.SERIAL or loop.step != 1 or not isinstance(store, Store):
+        return None
+    if not all(isinstance(let, Let) for let in lets):
+        return None
+    root = facts.definitions.root(store.buffer)
+    moving = defined_in(loop)
+
+    def is_steady(load: Load) -> bool:
+        nodes = [*walk(*load.indices)]
+        is_same = not any(node in moving or isinstance(node, Load) for node in nodes)
+        is_plain = load.dtype.lanes == 1 and not load.buffer.volatile and not has_check(load)
+        return is_same and is_plain and bool(load.indices) and facts.definitions.root(load.buffer) is root
+
+    from tirlite.rewrite.vectors.columns import loads_of
+
+    found = [load for load, is_certain in loads_of(loop.body) if is_certain and is_steady(load)]
+    if not found or not facts.is_independent(loop):
+        return None
+    named = {load: Var(load.buffer.name, load.dtype) for load in found}
+
+    def replaced(load: Load) -> Node:
+        return named.get(load, load)
+
+    body = rewrite(loop.body, {Load: replaced})
+    assert isinstance(body, SeqStmt)
+    made = SeqStmt((*(Let(var, load) for load, var in named.items()), loop.replaced(body=body)))
+    return IfThenElse(LT(loop.start, loop.stop), made, SeqStmt(), span=loop.span)
+
+
+def with_followed_loads(loop: For, facts: Facts) -> Stmt | None:
+    """What stands in the place of an innermost loop that keeps a place, and loads what lies there in each iteration.
+
+    As `if x[i] > x[best]: best = i` does. What lies there stays in a scalar of its own, which is set with the place.
+    """
+    if loop.kind is not ForKind.SERIAL or loop.step != 1 or not follows_a_place(loop):
+        return None
+    from tirlite.rewrite.vectors.columns import loads_of
+
+    stmts = [*statements(loop.body)]
+    stores = [stmt for stmt in stmts if isinstance(stmt, Store)]
+    moving = defined_in(loop)
+    own = {stmt.buffer for stmt in stmts if isinstance(stmt, Allocate)}
+    written = {facts.definitions.root(store.buffer) for store in stores}
+    bounds = facts.bounds
+    kept: dict[Load, Buffer] = {}
+    places: dict[Buffer, list[Load]] = {}
+    for load, is_certain in loads_of(loop.body):
+        place = place_of(load)
+        if place is None or not is_certain or any(are_equal((load,), (each,)) for each in kept):
+            continue
+        others = [node for index in load.indices if index is not place for node in walk(index)]
+        is_same = not any(node in moving or isinstance(node, Load) for node in others)
+        at_new = [_at(load, place, store.value) for store in stores if store.buffer is place.buffer]
+        is_plain = not load.buffer.volatile and not place.buffer.volatile and place.buffer not in own
+        is_plain = is_plain and facts.definitions.root(load.buffer) not in written
+        if is_same and is_plain and at_new and all(is_inside(bounds, each) for each in at_new):
+            kept[load] = Buffer(load.buffer.name, load.dtype, (), "local")
+            places.setdefault(place.buffer, []).append(load)
+    if not kept:
+        return None
+
+    def replaced(load: Load) -> Node:
+        return next((Load(buffer, ()) for each, buffer in kept.items() if are_equal((load,), (each,))), load)
+
+    def set_anew(store: Store) -> tuple[Stmt, ...]:
+        return (store, *(Store(kept[load], (), load) for load in places.get(store.buffer, ())))
+
+    body = rewrite(loop.body, {Load: replaced, Store: set_anew})
+    assert isinstance(body, SeqStmt)
+    first = [stmt for load, buffer in kept.items() for stmt in (Allocate(buffer), Store(buffer, (), load))]
+    return IfThenElse(LT(loop.start, loop.stop), SeqStmt((*first, loop.replaced(body=body))), SeqStmt(), span=loop.span)
+
+
+def _at(load: Load, place: Load, value: Expr) -> Load:
+    """The load where another value is the place."""
+    return Load(load.buffer, tuple(value if index is place else index for index in load.indices))

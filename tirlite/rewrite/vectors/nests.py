@@ -1,0 +1,484 @@
+"""Finds the loops of a function that go by vectors, and writes what stands in their place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from functools import partial
+
+from tirlite.analysis.access import Allocation, Touch
+from tirlite.analysis.facts import Facts
+from tirlite.analysis.loops.dependence import writes
+from tirlite.analysis.loops.work import (
+    GROUP,
+    asserts_alone,
+    divides,
+    factor_of,
+    has_much_to_do,
+    is_done_at_once,
+    is_written_out,
+    meets_itself,
+    meets_other_rows,
+    moved_by,
+    reads_neighbours,
+    resamples,
+    skips,
+)
+from tirlite.ir.checked import has_check
+from tirlite.ir.dtype import i32, i64
+from tirlite.ir.equal import are_equal
+from tirlite.ir.expr import LE, Buffer, Expr, IntImm, Load, Mul, Ramp, Var, const
+from tirlite.ir.node import Node
+from tirlite.ir.rewrite import rewrite
+from tirlite.ir.stmt import For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store
+from tirlite.ir.walk import mentions, statements, statements_of, walk
+from tirlite.record import record
+from tirlite.rewrite.vectors.by_vectors import (
+    ByVectors,
+    few_widths_of,
+    place_widths_of,
+    row_widths_of,
+    stencil_widths_of,
+    widths_of,
+    window_widths_of,
+)
+from tirlite.rewrite.vectors.columns import Memory, by_columns
+from tirlite.rewrite.vectors.groups import Grouped, declared, flat_views, of_one_element
+from tirlite.rewrite.vectors.jam import Jam, by_rows, is_repeatable, rows_together
+from tirlite.rewrite.vectors.lanes import Lanes, NotVector, is_inside
+from tirlite.rewrite.vectors.local_elements import (
+    with_followed_loads,
+    with_local_elements,
+    with_scalars,
+    with_steady_loads,
+)
+from tirlite.rewrite.vectors.taps import by_window_rows, count_of
+from tirlite.rewrite.vectors.uniform import uniform_scalars
+from tirlite.sizes import Size, maximum
+from tirlite.target import Processor
+
+# So many iterations of a loop around share what is loaded inside: with four registers each for what they combine.
+_ROWS = 4
+# As many of a known number that leaves none over.
+_ROWS_OF_FEW = (_ROWS, 3, 5, 7)
+# So many loops of a chain are looked at, from the inside.
+_DEEPEST = 4
+_PLAIN = (ForKind.SERIAL, ForKind.PARALLEL)
+
+
+@record
+class Rules:
+    """What is not the same everywhere: of a function that is `called`, two parameters may be one array.
+
+    Iterations that go together hold rows of what `processor` has room for in registers.
+    """
+
+    called: bool
+    processor: Processor
+
+
+def by_vectors(facts: Facts, rules: Rules) -> tuple[dict[For, tuple[Stmt, ...]], list[Short]]:
+    """What stands in the place of loops: of those that the author marked, and of those where that pays.
+
+    Then the loops of which each lane takes a row, with what is beside that in their place.
+    """
+    made: dict[For, tuple[Stmt, ...]] = {}
+    short: list[Short] = []
+    done: set[For] = set()
+    for loop in statements_of(facts.func.body, For):
+        if loop in done:
+            continue
+        if loop.kind is ForKind.VECTORIZED:
+            found = _as_vectors(loop)
+        elif asserts_alone((nest := _chain(loop))[-1]):
+            from tirlite.rewrite.vectors.search_ahead import asserted_by_vectors
+
+            found = asserted_by_vectors(nest, partial(is_inside, facts.bounds), facts.params)
+        else:
+            chain = _chain(loop)
+            done.update(chain)
+            found = _nest(chain, facts, rules)
+            if found is None and not any(chain[0] in each.inside for each in short):
+                short += _short_rows(chain, facts, rules)
+        if found is not None:
+            made[loop] = found
+            done.update(statements_of(loop.body, For))
+    return made, short
+
+
+@record(eq=False)
+class Short:
+    """A loop of which each lane takes a row of its own, where the rows are as short as a condition says."""
+
+    loop: For
+    condition: Expr | None
+    stmts: tuple[Stmt, ...]
+    inside: frozenset[For]
+
+    def beside(self, made: dict[For, tuple[Stmt, ...]]) -> tuple[Stmt, ...]:
+        """What stands in its place, with what was `made` of loops inside where rows are longer."""
+        inside = {each: made.pop(each) for each in self.inside if each in made}
+        if self.condition is None:
+            return self.stmts
+
+        def exchanged(loop: For) -> For | tuple[Stmt, ...]:
+            return inside.get(loop, loop)
+
+        body = rewrite(self.loop.body, {For: exchanged})
+        plain = SeqStmt((self.loop.replaced(body=body),))
+        return (IfThenElse(self.condition, SeqStmt(self.stmts), plain, span=self.loop.span),)
+
+
+def _short_rows(chain: list[For], facts: Facts, rules: Rules) -> Iterator[Short]:
+    """The innermost loop of a chain, if it goes so."""
+    loop = chain[-1]
+    touches = facts.touches_in.get(loop, {})
+    if not _may_go(chain, len(chain) - 1, facts) or (rules.called and _may_be_in_place(touches)):
+        return
+    from tirlite.rewrite.vectors.short_rows import with_short_rows
+
+    inside, memory = partial(is_inside, facts.bounds), _memory(facts, touches)
+    repeats = partial(_repeats_but_for, loop, facts)
+    found = with_short_rows(loop, with_local_elements(loop, touches), inside, memory, rules.processor, repeats)
+    if found is not None:
+        yield Short(loop, *found, frozenset(statements_of(loop.body, For)))
+
+
+def _as_vectors(loop: For) -> tuple[Stmt, ...] | None:
+    """All iterations of a loop that the author marked, or None."""
+    if not is_done_at_once(loop):
+        return None
+    lanes = len(loop.values or ())
+    vectors = Lanes(lanes, {loop.var: Ramp(loop.start, const(loop.step, i64), lanes)})
+    try:
+        return vectors.block(loop.body).stmts
+    except NotVector:
+        return None
+
+
+def _resampled(loop: For, facts: Facts, rules: Rules) -> tuple[Stmt, ...] | None:
+    """A loop that loads from places that it computes by vectors; None where there are none of these."""
+    if not _is_plain(loop) or not resamples(loop) or not facts.is_independent(loop) or not facts.replaces_nothing(loop):
+        return None
+    from tirlite.rewrite.vectors.places import Places
+
+    limited: dict[Size, None] = {}
+    lanes = partial(Places, loop, partial(is_inside, facts.bounds), facts.space, limited)
+    widths = place_widths_of(loop, rules.processor)
+    repeats = is_repeatable(loop, facts.touches_in.get(loop, {}))
+    try:
+        stmts = (*ByVectors(loop, loop.body, lambda body: body, lanes, widths, is_repeatable=repeats).statements(),)
+    except NotVector:
+        return None
+    if not limited:
+        return stmts
+    fit = LE(facts.space.extents.expr(maximum(*limited)), const(i32.max, i64))
+    return (IfThenElse(fit, SeqStmt(stmts), SeqStmt((loop,))),)
+
+
+def _is_plain(loop: For) -> bool:
+    return loop.kind in _PLAIN and loop.step == 1 and not _goes_by_vectors(loop) and not has_check(loop)
+
+
+def _may_pay(loop: For) -> bool:
+    """Whether vectors may serve a loop more than LLVM does by itself: it does not look around loops."""
+    return _is_plain(loop) and (has_much_to_do(loop) or reads_neighbours(loop) or divides(loop) or skips(loop))
+
+
+def _is_part_of_row(chain: list[For], facts: Facts) -> bool:
+    """Whether a loop stands beside others in one around it, and has few iterations, which are known."""
+    return len(chain) == 1 and is_written_out(chain[0]) and chain[0] not in facts.func.body.stmts
+
+
+def _goes_by_vectors(loop: For) -> bool:
+    """Whether a step of a schedule has written vectors already."""
+    return any(store.value.dtype.lanes > 1 for store in statements_of(loop.body, Store))
+
+
+def _chain(loop: For) -> list[For]:
+    """The loop, and those that are all there is in the one before."""
+    found = [loop]
+    while len(found[-1].body.stmts) == 1 and isinstance(inner := found[-1].body.stmts[0], For):
+        found.append(inner)
+    return found
+
+
+def _nest(chain: list[For], facts: Facts, rules: Rules) -> tuple[Stmt, ...] | None:
+    """What stands in the place of a chain of loops of which one goes by vectors; None where none can."""
+    inside = partial(is_inside, facts.bounds)
+    if not rules.called and _may_be_one_row(chain, facts):
+        from tirlite.rewrite.vectors.one_row import one_row
+
+        if (row := one_row(chain, facts, inside, rules.processor)) is not None:
+            return row
+    tried: list[int] = []
+    for place in reversed(range(max(0, len(chain) - _DEEPEST), len(chain))):
+        if _may_go(chain, place, facts):
+            made = _at(chain, place, facts, inside, rules, has_rows=False)
+            if made is not None:
+                return made if rules.called else _or_one_column(chain, made, facts)
+            tried.append(place)
+    innermost = chain[-1]
+    if rules.processor.permutes and not rules.called and (resampled := _resampled(innermost, facts, rules)) is not None:
+        return _within(chain[:-1], resampled)
+    if innermost.kind in _PLAIN and (plain := with_scalars(innermost.body)) is not None and not has_check(innermost):
+        # Without arrays and loops inside, LLVM finds vectors also where lanes lie apart, as colours of an image do.
+        return _within(chain[:-1], (innermost.replaced(body=plain),))
+    found = (
+        _at(chain, place, facts, inside, rules, has_rows=True) for place in tried if not _is_parted(chain[place], facts)
+    )
+    made = next((made for made in found if made is not None), None)
+    if made is None and not rules.called:
+        made = _rows_together(chain, facts)
+    if made is None:
+        made = _sums_together(chain, facts, rules)
+    if made is None and not rules.called and meets_itself(innermost) and _is_in_order(innermost):
+        made = _at_distance(chain, facts, rules)
+    if made is None and len(chain) > 1 and not rules.called:
+        from tirlite.rewrite.vectors.staggered import staggered
+
+        rows = staggered(chain[-2], innermost, facts)
+        made = None if rows is None else _within(chain[:-2], rows)
+    if made is None and (steady := with_steady_loads(innermost, facts)) is not None:
+        made = _within(chain[:-1], (steady,))
+    if made is None and not rules.called and meets_other_rows(innermost) and _is_in_order(innermost):
+        made = _at_distance(chain, facts, rules)
+    if made is None and (followed := with_followed_loads(innermost, facts)) is not None:
+        made = _within(chain[:-1], (followed,))
+    return made
+
+
+def _may_be_one_row(chain: list[For], facts: Facts) -> bool:
+    *around, loop = chain
+    if not around or [*statements_of(loop.body, For)] or not _may_go(chain, len(around), facts):
+        return False
+    are_free = all(_is_plain(each) and facts.is_independent(each) for each in around)
+    return are_free and facts.replaces_nothing(chain[0])
+
+
+def _at_distance(chain: list[For], facts: Facts, rules: Rules) -> tuple[Stmt, ...] | None:
+    from tirlite.rewrite.vectors.at_distance import at_distance
+
+    apart = at_distance(chain[-1], facts, rules.processor)
+    return None if apart is None else _within(chain[:-1], apart)
+
+
+def _is_parted(loop: For, facts: Facts) -> bool:
+    """Whether LLVM takes what iterations touch as groups of neighbours, and parts vectors of these."""
+    if not (inner := [*statements_of(loop.body, For)]):
+        return reads_neighbours(loop) and not (has_much_to_do(loop) or divides(loop))
+    count = inner[0].count if len(inner) == 1 and facts.is_independent(inner[0]) else None
+    return isinstance(count, IntImm) and count.value < GROUP
+
+
+def _is_in_order(loop: For) -> bool:
+    return loop.kind is ForKind.SERIAL and not has_check(loop) and not _goes_by_vectors(loop)
+
+
+def _rows_together(chain: list[For], facts: Facts) -> tuple[Stmt, ...] | None:
+    """What stands in the place of a chain whose innermost loop adds to a row what the one around brings."""
+    if len(chain) < 2 or chain[-2].kind not in (ForKind.SERIAL, ForKind.REDUCE):
+        return None
+    count = chain[-2].count
+    few = count.value if isinstance(count, IntImm) and count.value > _ROWS else _ROWS
+    number = next((each for each in _ROWS_OF_FEW if few % each == 0), _ROWS)
+    rows = rows_together(chain[-2], chain[-1], number, facts)
+    return None if rows is None else _within(chain[:-2], (*by_rows(chain[-2], number, rows, (chain[-1],)),))
+
+
+def _or_one_column(chain: list[For], made: tuple[Stmt, ...], facts: Facts) -> tuple[Stmt, ...]:
+    """What was `made` of a chain; where its columns are one, sums along them that lie side by side."""
+    found = of_one_element(chain[-1], facts.params)
+    if found is None or len(chain) < 2 or _sums_along_rows(found[2]) is None:
+        return made
+    condition, views, stmts = found
+    single = SeqStmt((*declared(views, _within(chain[:-1], stmts)),))
+    return (IfThenElse(condition, single, SeqStmt(made), span=chain[0].span),)
+
+
+def _sums_together(chain: list[For], facts: Facts, rules: Rules) -> tuple[Stmt, ...] | None:
+    """What stands in the place of a chain whose innermost loop sums along rows that its iterations share.
+
+    Several iterations go together, and so do those of the loop around: each vector serves all sums that it is part of.
+    """
+    stmts: tuple[Stmt, ...] = chain[-1].body.stmts
+    sums = _sums_along_rows(stmts)
+    number = 2 if rules.processor.registers < _ROWS * (_ROWS + 2) else _ROWS
+    level = len(chain)
+    while sums is not None and level and len(chain) - level < 2 and _serves(chain[level - 1], sums, facts):
+        loop = chain[level - 1]
+        try:
+            together = Jam(loop.var, number).block(SeqStmt(stmts)).stmts
+        except NotVector:
+            break
+        stmts = (*by_rows(loop, number, together, stmts),)
+        level -= 1
+    return _within(chain[:level], stmts) if level < len(chain) else None
+
+
+def _sums_along_rows(stmts: tuple[Stmt, ...]) -> For | None:
+    """The one loop among statements, if its iterations add up what lies side by side for them, of two rows at least."""
+    loops = [stmt for stmt in stmts if isinstance(stmt, For)]
+    if len(loops) != 1 or loops[0].kind is not ForKind.REDUCE:
+        return None
+    loop, inside = loops[0], loops[0].body
+    loads = [node for node in walk(inside) if isinstance(node, Load) and mentions(node, loop.var)]
+    are_rows = len(loads) > 1 and all(moved_by(load.indices[-1], loop.var) == 1 for load in loads)
+    return loop if are_rows and all(isinstance(stmt, Let | Store) for stmt in inside.stmts) else None
+
+
+def _serves(loop: For, sums: For, facts: Facts) -> bool:
+    """Whether iterations of a loop are independent, and alike in one row that `sums` goes along, but not in all."""
+    loads = [node for node in walk(sums.body) if isinstance(node, Load) and mentions(node, sums.var)]
+    own = [load for load in loads if mentions(load, loop.var)]
+    pays = _is_plain(loop) and all(load.dtype.is_float for load in loads) and 0 < len(own) < len(loads)
+    return pays and facts.is_independent(loop) and facts.replaces_nothing(loop)
+
+
+def _may_go(chain: list[For], place: int, facts: Facts) -> bool:
+    """Whether iterations of a loop of a chain may run at once, and vectors may serve it."""
+    loop = chain[place]
+    pays = _may_pay(loop) or (_is_plain(loop) and _is_part_of_row(chain, facts))
+    if not (pays and facts.is_independent(loop)):
+        return False
+    return facts.replaces_nothing(loop) or (not has_much_to_do(loop) and facts.writes_tiles(loop))
+
+
+def _at(
+    chain: list[For], place: int, facts: Facts, inside: Callable[[Load], bool], rules: Rules, *, has_rows: bool
+) -> tuple[Stmt, ...] | None:
+    """What stands in the place of a chain whose loop at a place goes by vectors; None where that cannot be.
+
+    With `has_rows`, lanes may load along rows of their own.
+    """
+    loop = chain[place]
+    touches = facts.touches_in.get(loop, {})
+    body = with_local_elements(loop, touches)
+    flat = {} if rules.called or has_rows else flat_views(loop, facts.params)
+    lanes: Callable[[Expr, int], Lanes]
+    pays: Expr | None = None
+    in_place = rules.called and _may_be_in_place(touches)
+    repeats = is_repeatable(loop, touches) and not in_place
+    if has_rows and in_place:
+        return None
+    if has_rows:
+        in_order = any(not facts.is_independent(each) for each in statements_of(loop.body, For))
+        lanes, count, pays = by_columns(loop, inside, _memory(facts, touches), rules.processor, in_order=in_order)
+        widths = count, count
+    else:
+        uniform = uniform_scalars(body, loop.var)
+        lanes, widths = partial(Grouped, loop, flat, inside, uniform), widths_of(loop, rules.processor)
+    loads = _loads_inside(loop, facts)
+    around = _jammed(chain[:place], loop, facts, partial(_shares, loads))
+    if around is not None and not has_rows:
+        widths = row_widths_of(loop, rules.processor)
+    elif not has_rows:
+        around = _jammed(chain[:place], loop, facts, partial(_slides, loads, _short(loop)))
+        if around is not None:
+            widths = window_widths_of(loop, rules.processor)
+            body = by_window_rows(body, around[1].var)
+        elif not has_much_to_do(loop):
+            widths = stencil_widths_of(loop, rules.processor)
+    widths = few_widths_of(loop, widths) if _is_part_of_row(chain, facts) else widths
+    made = partial(ByVectors, loop, body, lanes=lanes, widths=widths, is_repeatable=repeats, processor=rules.processor)
+    made = partial(made, pays=pays, is_alone=place > 0 and around is None)
+    try:
+        plain = (*made(lambda each: each).statements(),)
+    except NotVector:
+        return None
+    if around is None:
+        if not has_rows and not rules.called:
+            from tirlite.rewrite.vectors.strips import in_strips, where_many
+
+            strips = in_strips(loop, _ROWS)
+            plain = plain if strips is None else where_many(loop, strips, plain)
+        return (*declared(flat, _within(chain[:place], plain)),)
+    level, outer = around
+    try:
+        together = (*made(partial(_jam, outer)).statements(),)
+    except NotVector:
+        return (*declared(flat, _within(chain[:place], plain)),)
+    between = chain[level + 1 : place]
+    rows, single = _within(between, together), _within(between, plain)
+    return (*declared(flat, _within(chain[:level], (*by_rows(outer, _ROWS, rows, single),))),)
+
+
+def _repeats_but_for(loop: For, facts: Facts, buffers: Container[Buffer]) -> bool:
+    """Whether iterations that run again write the same in all but some buffers."""
+    touches = facts.touches_in.get(loop, {}).items()
+    return is_repeatable(loop, {each: found for each, found in touches if each.buffer not in buffers})
+
+
+def _memory(facts: Facts, touches: Mapping[Allocation, Sequence[Touch]]) -> Memory:
+    """What a loop writes, by whatever name."""
+    root = facts.definitions.root
+    return Memory(root, {root(each.buffer) for each, found in touches.items() if any(map(writes, found))})
+
+
+def _jam(loop: For, body: SeqStmt) -> SeqStmt:
+    return Jam(loop.var, _ROWS).block(body)
+
+
+def _within(loops: list[For], stmts: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """The statements inside of these loops, the first one outermost."""
+    for loop in reversed(loops):
+        stmts = (loop.replaced(body=SeqStmt(stmts)),)
+    return stmts
+
+
+def _jammed(around: list[For], loop: For, facts: Facts, pays: Callable[[For], bool]) -> tuple[int, For] | None:
+    """The innermost loop around of which it pays to take several iterations together."""
+    inner, in_bounds = loop, set[Node]()
+    for level, outer in reversed([*enumerate(around)]):
+        in_bounds.update(walk(inner.start), walk(inner.stop))
+        is_plain = outer.kind in _PLAIN and outer.step == 1
+        count = outer.count
+        is_long = not isinstance(count, IntImm) or count.value >= _ROWS
+        runs_alike = outer.var not in in_bounds
+        if is_plain and is_long and runs_alike and pays(outer) and facts.is_independent(outer):
+            return level, outer
+        inner = outer
+    return None
+
+
+def _loads_inside(loop: For, facts: Facts) -> list[Touch]:
+    """The vectors that loops inside of a loop load."""
+    inner = {stmt for stmt in statements(loop.body) if isinstance(stmt, For)}
+    within = {stmt for each in inner for stmt in statements(each.body)}
+    touches = [each for found in facts.touches_in.get(loop, {}).values() for each in found]
+    return [each for each in touches if not writes(each) and each.stmt in within and mentions(each.node, loop.var)]
+
+
+def _shares(loads: list[Touch], outer: For) -> bool:
+    """Whether all iterations of a loop around load one of these vectors alike."""
+    return any(not mentions(load.node, outer.var) for load in loads)
+
+
+def _short(loop: For) -> dict[Var, int]:
+    """How often loops inside of a loop run that are known to run a few times, as those over the taps of a window."""
+    counts = ((each.var, count_of(each) or 0) for each in statements_of(loop.body, For))
+    return {var: count for var, count in counts if count > 1}
+
+
+def _slides(loads: list[Touch], short: Mapping[Var, int], outer: For) -> bool:
+    """Whether windows of neighbouring iterations of a loop around overlap.
+
+    An index mentions that loop and one within, which goes further than the other's step.
+    """
+    for index in (each for load in loads if isinstance(load.node, Load) for each in load.node.indices):
+        nodes = [*walk(index)]
+        steps = [abs(factor_of(node, outer.var)) for node in nodes if isinstance(node, Mul)]
+        taps = max((short.get(node, 0) for node in nodes if isinstance(node, Var)), default=0)
+        if outer.var in nodes and taps > max(steps, default=1):
+            return True
+    return False
+
+
+def _may_be_in_place(touches: Mapping[Allocation, Sequence[Touch]]) -> bool:
+    """Whether an iteration reads an element by the indices by which it writes one of another buffer.
+
+    The two buffers may be one array then, as far as this loop goes, if no iteration runs again, and none reads a tile
+    before it writes it.
+    """
+    nodes = [touch.node for found in touches.values() for touch in found]
+    stored, loaded = ([each.indices for each in nodes if isinstance(each, kind)] for kind in (Store, Load))
+    return any(are_equal(ones, others) for ones in stored for others in loaded)

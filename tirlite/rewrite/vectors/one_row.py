@@ -1,0 +1,95 @@
+"""Writes a nest that goes over whole rows, each of which lies behind the one before, as one loop by vectors.
+
+So vectors are full, however short rows are: `y[i, j] = tl.exp(x[i, j])` is done for elements of views without rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial, reduce
+
+from tirlite.analysis.facts import Facts
+from tirlite.analysis.loops.work import has_much_to_do, whole_rows
+from tirlite.ir.dtype import i64
+from tirlite.ir.expr import Add, Buffer, Expr, IntImm, Load, Mul, Var, const
+from tirlite.ir.node import Node
+from tirlite.ir.rewrite import rewrite, substitute
+from tirlite.ir.stmt import For, SeqStmt, Stmt, Store
+from tirlite.ir.walk import walk
+from tirlite.record import replace
+from tirlite.rewrite.affine_exprs import folded
+from tirlite.rewrite.vectors.by_vectors import ByVectors, stencil_widths_of, widths_of
+from tirlite.rewrite.vectors.groups import Grouped, declared
+from tirlite.rewrite.vectors.jam import is_repeatable
+from tirlite.rewrite.vectors.lanes import NotVector
+from tirlite.rewrite.vectors.uniform import uniform_scalars
+from tirlite.target import Processor
+
+
+def one_row(
+    chain: Sequence[For], facts: Facts, inside: Callable[[Load], bool], processor: Processor
+) -> tuple[Stmt, ...] | None:
+    """What stands in the place of a chain of independent loops, each all there is in the one before.
+
+    None where not even the last two go over whole rows of parameters and nothing else, or have no vectors.
+    """
+    places = range(len(chain) - 1)
+    found = [(at, rows) for at in places if (rows := as_one_row(chain[at:], facts.params)) is not None]
+    if not found:
+        return None
+    at, (row, flat) = found[0]
+    widths = widths_of(row, processor) if has_much_to_do(row) else stencil_widths_of(row, processor)
+    lanes = partial(Grouped, row, {}, inside, uniform_scalars(row.body, row.var))
+    repeats = is_repeatable(chain[-1], facts.touches_in.get(chain[-1], {}))
+    made = ByVectors(row, row.body, lambda body: body, lanes, widths, is_repeatable=repeats, processor=processor)
+    try:
+        stmts: tuple[Stmt, ...] = (*made.statements(),)
+    except NotVector:
+        return None
+    for loop in reversed(chain[:at]):
+        stmts = (loop.replaced(body=SeqStmt(stmts)),)
+    return (*declared(flat, stmts),)
+
+
+def as_one_row(nest: Sequence[For], buffers: Iterable[Buffer]) -> tuple[For, dict[Buffer, Buffer]] | None:
+    """The loop over all elements, and the views that it has of these buffers."""
+    if len(whole_rows(nest[0])) != len(nest):
+        return None
+    accesses = [node for node in walk(nest[-1].body) if isinstance(node, Load | Store) and node.indices]
+    moving = dict.fromkeys(node.buffer for node in accesses if _goes_along(node, nest))
+    if not moving.keys() <= {*buffers} or not all(
+        _goes_along(node, nest) for node in accesses if node.buffer in moving
+    ):
+        return None
+    if any(isinstance(node, Store) and node.buffer not in moving for node in accesses):
+        return None
+    outermost, *inner = nest
+    axes, length = len(nest), reduce(Mul, (loop.stop for loop in inner))
+    flat = {
+        each: replace(each, name=f"{each.name}.flat", shape=(*each.shape[:-axes], _product(each.shape[-axes:])))
+        for each in moving
+    }
+    var = Var(nest[-1].var.name)
+
+    def moved(node: Load | Store) -> Node:
+        if node.buffer not in flat:
+            return node
+        first = folded(substitute(node.indices[-axes], {outermost.var: const(0, i64)}))
+        at = folded(Add(_product((first, length)), var))
+        return node.replaced(buffer=flat[node.buffer], indices=(*node.indices[:-axes], at))
+
+    body = rewrite(nest[-1].body, {Load: moved, Store: moved})
+    assert isinstance(body, SeqStmt)
+    start, stop = (_product((bound, length)) for bound in (outermost.start, outermost.stop))
+    return For(var, start, stop, body, outermost.kind, span=outermost.span), flat
+
+
+def _goes_along(node: Load | Store, nest: Sequence[For]) -> bool:
+    """Whether an access moves with the innermost loop, as `whole_rows` has found it to go with all of them."""
+    return node.indices[-1] is nest[-1].var
+
+
+def _product(factors: Sequence[Expr]) -> Expr:
+    if any(isinstance(each, IntImm) and each.value == 0 for each in factors):
+        return const(0, i64)
+    return folded(reduce(Mul, factors))

@@ -1,0 +1,477 @@
+"""Writes reductions as loops over vectors of partial results, which are combined at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias
+
+from tirlite.analysis.facts import Facts
+from tirlite.analysis.loops.dependence import writes
+from tirlite.analysis.loops.reductions import AnyUpdate, PairUpdate, Update, pair_updates
+from tirlite.analysis.loops.regrouping import updates_in
+from tirlite.analysis.loops.work import follows_whole, has_much_to_do, sums_differences
+from tirlite.ir.checked import has_check, unmasked
+from tirlite.ir.dtype import i64
+from tirlite.ir.expr import (
+    GE,
+    LT,
+    Add,
+    Buffer,
+    Cast,
+    Expr,
+    FloorDiv,
+    FloorMod,
+    IntImm,
+    Load,
+    Mul,
+    Ramp,
+    TruncDiv,
+    TruncMod,
+    Var,
+    const,
+)
+from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, While
+from tirlite.ir.walk import defined_in, mentions, statements, statements_of, walk
+from tirlite.rewrite.affine_exprs import folded
+from tirlite.rewrite.vectors.lane_partials import LanePartials, differences_of, factors_of, lane_partials, ramp
+from tirlite.rewrite.vectors.lanes import (
+    Lanes,
+    NotVector,
+    first_lanes,
+    held,
+    is_inside,
+    is_same_element,
+    last_whole,
+)
+
+if TYPE_CHECKING:
+    from tirlite.analysis.access import Touch
+    from tirlite.rewrite.vectors.first_place import Search
+    from tirlite.target import Processor
+
+# The partial results of one sum fill four vectors of 512 bits, or more that are narrower, on every machine alike: the
+# grouping, and so the last bit of a sum, is the same wherever the kernel runs.
+_PARTIAL_BYTES = 256
+_MOST_LANES = 64
+# A loop over vectors of a quarter of that goes over what is left.
+_PER_VECTOR = 4
+
+_WORD = 4
+
+_TAKEN = (Store, Let, IfThenElse, SeqStmt)
+
+
+def vector_lanes(element: int) -> int:
+    """How many elements of so many bytes go together."""
+    return min(_MOST_LANES, _PARTIAL_BYTES // element)
+
+
+def splitting(facts: Facts, processor: Processor) -> Callable[[For], Stmt | tuple[Stmt, ...]]:
+    """The rule that writes reductions as serial loops: those over vectors first where they have a vector form.
+
+    What a nest of reductions combines into the same elements throughout is kept in vectors for all of the nest. The
+    last few integers follow one by one where `processor` has no masks of elements as narrow as theirs.
+    """
+    nests, rests = _nests(facts), _inside_rests(facts.func.body)
+    begun: dict[Var, _Loops] = {}
+
+    def rule(loop: For) -> Stmt | tuple[Stmt, ...]:
+        if loop.kind is not ForKind.REDUCE and not (loop.kind is ForKind.SERIAL and sums_differences(loop)):
+            return loop
+        if loop.var in begun:
+            return (*begun[loop.var].around(loop.replaced(kind=ForKind.SERIAL)),)
+        try:
+            if loop in nests:
+                vectors = _Loops(loop, *nests[loop][1:], has_rest=_has_masks(loop, processor))
+                inside = (*vectors.inside(),)
+                begun[nests[loop][0].var] = vectors
+                return inside
+            return _split(loop, facts, processor)
+        except NotVector:
+            if loop.step == 1 and sums_differences(loop):
+                return _whole_first(loop, processor)
+            if not (pairs := [*pair_updates(loop)]):
+                from tirlite.rewrite.vectors.chains import in_chains
+
+                chains = None if loop.var in rests else in_chains(loop, processor.vector_bytes)
+                return chains or loop.replaced(kind=ForKind.SERIAL)
+            from tirlite.rewrite.vectors.first_place import in_order
+
+            return in_order(loop, pairs, facts)
+
+    return rule
+
+
+def _inside_rests(body: SeqStmt) -> set[Var]:
+    """The loops inside of those over the few rows that whole groups of rows leave: these take little together."""
+    rows = (loop for loop in statements_of(body, For) if loop.step <= _PER_VECTOR and follows_whole(loop))
+    return {each.var for row in rows for each in statements_of(row.body, For)}
+
+
+def _split(loop: For, facts: Facts, processor: Processor) -> Stmt | tuple[Stmt, ...]:
+    """A reduction as loops over vectors, and what is left. Raises NotVector."""
+    updates = _updates(loop, facts)
+    if _is_left(loop, updates, processor):
+        raise NotVector
+    inside = partial(is_inside, facts.bounds)
+    if len(updates) == 1 and isinstance(updates[0], PairUpdate):
+        from tirlite.rewrite.vectors.first_place import search_in
+
+        if (search := search_in(loop, updates[0])) is not None:
+            return (*_searched(search, inside),)
+    has_rest = _has_masks(loop, processor) and not _follows_stores(loop, facts)
+    return (*_Loops(loop, updates, inside, has_rest=has_rest, dots=processor.dots).statements(),)
+
+
+def _whole_first(loop: For, processor: Processor) -> tuple[For, For]:
+    """A loop that is left to LLVM over whole vectors, and one over what is left of these."""
+    lanes = const(processor.vector_bytes, i64)
+    end = folded(Add(loop.start, Mul(FloorDiv(loop.count, lanes), lanes)))
+    plain = loop.replaced(kind=ForKind.SERIAL)
+    return plain.replaced(stop=end), plain.replaced(start=end)
+
+
+def _has_masks(loop: For, processor: Processor) -> bool:
+    """Whether lanes of a loop may be off: of floats always, as sums are grouped alike on every machine."""
+    inside = [*statements(loop.body)]
+    if any(stmt.buffer.dtype.is_float for stmt in inside if isinstance(stmt, Store)):
+        return True
+    loads = (node for node in walk(*inside) if isinstance(node, Load) and mentions(node, loop.var))
+    return processor.has_masks(min((load.buffer.dtype.bytes for load in loads), default=processor.vector_bytes))
+
+
+def _is_left(loop: For, updates: tuple[AnyUpdate, ...], processor: Processor) -> bool:
+    """Whether a reduction combines what is made of integers that are not words: LLVM computes in the narrowest type.
+
+    It knows no better for what is only widened, nor for what makes dots, nor quotients.
+    """
+    if not all(isinstance(stmt, Store | Let) for stmt in loop.body.stmts) or has_much_to_do(loop):
+        return False
+    nodes = [*walk(loop.body)]
+    if any(isinstance(node, FloorDiv | FloorMod | TruncDiv | TruncMod) for node in nodes):
+        return False
+    own = {store.buffer for update in updates for store in update.stores}
+    sizes = {node.buffer.dtype.bytes for node in nodes if isinstance(node, Load) and node.buffer not in own}
+    are_integers = all(_combines_integers(update, processor.dots) for update in updates)
+    return sizes - {_WORD} != set() and are_integers
+
+
+def _combines_integers(update: AnyUpdate, dots: Container[str]) -> bool:
+    if not isinstance(update, Update) or not update.store.buffer.dtype.is_integer or factors_of(update) is not None:
+        return False
+    if differences_of(update, dots) is not None:
+        return False
+    value = update.operand.value if isinstance(update.operand, Cast) else None
+    return not isinstance(value, Load | Var) or value.dtype.is_bool
+
+
+def _follows_stores(loop: For, facts: Facts) -> bool:
+    """Whether a loop goes up to what the one around has just stored, an element each time.
+
+    A vector that holds such an element waits until it has come from the queue of stores to the cache.
+    """
+    for allocation, touches in facts.touches_in.get(loop, {}).items():
+        around = _loops_around(touches[0])
+        outer = next(iter(around[around.index(loop) + 1 :]), None)
+        grows = isinstance(outer, For) and mentions(loop.stop, outer.var) and not mentions(loop.start, outer.var)
+        if outer is not None and grows and not any(map(writes, touches)):
+            stores = (touch for touch in facts.touches_in[outer][allocation] if writes(touch))
+            if any(_loops_around(store)[0] is outer for store in stores):
+                return True
+    return False
+
+
+def _loops_around(touch: Touch) -> list[For | While]:
+    """The loops that an access is in, from the innermost on."""
+    found, region = list[For | While](), touch.region
+    while region.parent is not None:
+        if isinstance(region.composite, For | While):
+            found.append(region.composite)
+        region = region.parent
+    return found
+
+
+def _updates(loop: For, facts: Facts) -> tuple[AnyUpdate, ...]:
+    """What a reduction combines into elements that stay the same throughout. Raises NotVector for what has no lanes."""
+    stmts = [*statements(loop.body)]
+    if loop.step != 1 or has_check(loop) or not all(isinstance(each, _TAKEN) for each in stmts):
+        raise NotVector
+    if any(isinstance(each, Store) and each.value.dtype.lanes > 1 for each in stmts):  # seen before it is proved
+        raise NotVector
+    updates = updates_in(loop, facts)
+    if not isinstance(updates, tuple) or not updates or any(_moves(update, [loop], stmts) for update in updates):
+        raise NotVector
+    top = {*loop.body.stmts}
+    if any(store not in top and not _is_certain(store, loop, facts) for update in updates for store in update.stores):
+        raise NotVector
+    return updates
+
+
+_Inside: TypeAlias = Callable[[Load], bool]
+
+
+def _nests(facts: Facts) -> dict[For, tuple[For, tuple[AnyUpdate, ...], _Inside]]:
+    """The innermost loops of nests of reductions, with the outermost, around which there are the elements for sure."""
+    found: dict[For, tuple[For, tuple[AnyUpdate, ...], _Inside]] = {}
+    done: set[For] = set()
+    for loop in statements_of(facts.func.body, For):
+        loops = [] if loop in done else _nest(loop)
+        done.update(loops)
+        if len(loops) < 2 or is_short(loops[-1]):
+            continue
+        stmts = [*statements(loop.body)]
+        try:
+            updates = _updates(loops[-1], facts)
+        except NotVector:
+            continue
+        is_one = all(isinstance(update, Update) and not _moves(update, loops, stmts) for update in updates)
+        if is_one and all(_is_certain(update.store, loop, facts) for update in updates):
+            found[loops[-1]] = (loop, updates, partial(is_inside, facts.bounds))
+    return found
+
+
+def _nest(loop: For) -> list[For]:
+    """A reduction and those of which each is all that the one around does, but for values with names."""
+    found: list[For] = []
+    stmt: Stmt = loop
+    while isinstance(stmt, For) and stmt.kind is ForKind.REDUCE and not has_check(stmt):
+        found.append(stmt)
+        *lets, stmt = stmt.body.stmts or (stmt.body,)
+        if not all(isinstance(each, Let) for each in lets):
+            break
+    return found
+
+
+def _searched(search: Search, inside: Callable[[Load], bool]) -> Iterator[Stmt]:
+    """The value alone first, and then where it stands. Raises NotVector."""
+    loop, ends = search.loop, dict[str, Expr]()
+    for name, end in (("start", search.loop.start), ("stop", search.loop.stop)):
+        ends[name] = yield from held(end, name, loop)
+    best = Buffer("best", search.value.dtype, (), "local")
+    yield Allocate(best, span=loop.span)
+    yield Store(best, (), search.update.neutral[0])
+    values, update = search.best(best[()])
+    yield from _Loops(values, (update,), inside).statements()
+    found = SeqStmt((*search.found(best[()], ends["start"], ends["stop"]),))
+    yield IfThenElse(LT(ends["start"], ends["stop"]), found, span=loop.span)
+
+
+def _is_certain(store: Store, loop: For, facts: Facts) -> bool:
+    """Whether what stands beside a loop accesses an element that the loop updates on a condition.
+
+    Else there may be no such element, or it may be another worker's.
+    """
+    for allocation, touches in facts.touches_in[loop].items():
+        for mine in touches:
+            if mine.node is store:
+                region = mine.region
+                while region.parent is not None and region.composite is not loop:
+                    region = region.parent
+                beside = (touch for touch in allocation.touches if touch.region is region.parent)
+                return any(is_same_element(store, touch) for touch in beside)
+    return False
+
+
+def _moves(update: AnyUpdate, loops: Sequence[For], stmts: Sequence[Stmt]) -> bool:
+    """Whether iterations combine into different elements, or into one that is volatile."""
+    inside = defined_in(loops[0])
+    written = {stmt.buffer for stmt in stmts if isinstance(stmt, Store)}
+    for store in update.stores:
+        nodes = [*walk(*store.indices)]
+        changes = any(node in inside or (isinstance(node, Load) and node.buffer in written) for node in nodes)
+        if store.value.dtype.lanes > 1 or changes or store.buffer.volatile:
+            return True
+    return False
+
+
+def is_short(loop: For) -> bool:
+    """Whether a reduction is known to have fewer iterations than half a vector has lanes: they follow in order."""
+    count = loop.count
+    if loop.kind is not ForKind.REDUCE or not isinstance(count, IntImm):
+        return False
+    return count.value < vector_lanes(_width(loop)) // _PER_VECTOR // 2
+
+
+def _width(loop: For) -> int:
+    """The bytes of the widest element that a loop stores."""
+    return max((stmt.buffer.dtype.bytes for stmt in statements(loop.body) if isinstance(stmt, Store)), default=1)
+
+
+class _Loops:
+    """What one loop becomes."""
+
+    def __init__(
+        self,
+        loop: For,
+        updates: tuple[AnyUpdate, ...],
+        inside: Callable[[Load], bool],
+        *,
+        has_rest: bool = True,
+        dots: Container[str] = (),
+    ) -> None:
+        self.loop = loop
+        self.has_rest = has_rest
+        self.is_inside = inside
+        self.width = _width(loop)
+        lanes = vector_lanes(self.width)
+        self.few = lanes // _PER_VECTOR
+        count = loop.count
+        is_half = isinstance(count, IntImm) and count.value <= self.few // 2
+        if is_half:
+            self.few //= 2
+        # Several results share the registers that there are for one.
+        results = sum(len(update.stores) for update in updates)
+        self.gathers = False  # known with the rest
+        self.most = self.few if is_half else max(self.few, lanes >> (results - 1).bit_length())
+        self.partials = {
+            most: [lane_partials(update, most, dots) for update in updates] for most in (self.most, self.few)
+        }
+
+    def statements(self) -> Iterator[Stmt]:
+        """The loops over vectors, and what is left: a vector with lanes that are off, or a serial loop.
+
+        Raises NotVector.
+        """
+        loop = self.loop
+        if is_short(loop):
+            yield loop.replaced(kind=ForKind.SERIAL)
+            return
+        count = yield from held(loop.count, "count", loop)
+        whole = last_whole(loop, count, self.few)
+        rest, serial = self.rest(count, whole), loop.replaced(kind=ForKind.SERIAL)
+        after = serial.replaced(start=whole)
+        if isinstance(count, IntImm):
+            yield from self.vectors(count, rest or ())
+            yield from (after,) if rest is None else ()
+        elif rest is not None:
+            yield IfThenElse(GE(count, const(1, i64)), SeqStmt((*self.vectors(count, rest),)))
+        elif self.gathers:
+            many = SeqStmt((*self.vectors(count, (), self.most), after))
+            yield IfThenElse(GE(count, const(self.most, i64)), many, SeqStmt((serial,)))
+        else:
+            yield IfThenElse(GE(count, const(self.few, i64)), SeqStmt((*self.vectors(count, ()),)))
+            yield after
+
+    def vectors(self, count: Expr, rest: tuple[Stmt, ...], least: int = 0) -> Iterator[Stmt]:
+        """The loops from the most lanes to few, then the rest, and what all of these give together.
+
+        There are at least `least` iterations.
+        """
+        few = self.partials[self.few]
+        for each in few:
+            yield from each.start()
+        middle = self.loop.start
+        if self.most > self.few:
+            middle = last_whole(self.loop, count, self.most)
+            if (count.value if isinstance(count, IntImm) else least) >= self.most:
+                yield from self.wide(middle)
+            elif not isinstance(count, IntImm):
+                yield IfThenElse(GE(count, const(self.most, i64)), SeqStmt((*self.wide(middle),)))
+        yield self.over_vectors(self.few, middle, last_whole(self.loop, count, self.few))
+        yield from rest
+        for each in few:
+            yield from each.halved(1)
+            yield from each.ended(const(0, i64))
+
+    def wide(self, end: Expr) -> Iterator[Stmt]:
+        """The loop over vectors of the most lanes, and what they give as one of few."""
+        wide = self.partials[self.most]
+        for each in wide:
+            yield from each.start()
+        yield self.over_vectors(self.most, self.loop.start, end)
+        for each, narrow in zip(wide, self.partials[self.few], strict=True):
+            yield from each.halved(narrow.lanes)
+            yield from narrow.set_to(each)
+
+    def inside(self) -> Iterator[Stmt]:
+        """What the loop becomes in a nest, for all of which `around` starts and ends what it combines into."""
+        loop = self.loop
+        count = yield from held(loop.count, "count", loop)
+        if isinstance(count, IntImm) and count.value < self.most:
+            self.most = self.few
+        begin, whole = loop.start, last_whole(loop, count, self.few)
+        if self.most > self.few:
+            begin = last_whole(loop, count, self.most)
+            yield self.over_vectors(self.most, loop.start, begin)
+        yield self.over_vectors(self.few, begin, whole)
+        rest = self.rest(count, whole)
+        yield from (loop.replaced(kind=ForKind.SERIAL, start=whole),) if rest is None else rest
+
+    def around(self, nest: For) -> Iterator[Stmt]:
+        """A nest with the loop inside, between the start and the end of what it combines into."""
+        wide = self.partials[self.most] if self.most > self.few else []
+        few = self.partials[self.few]
+        for each in (*wide, *few):
+            yield from each.start()
+        yield nest
+        for each, narrow in zip(wide, few, strict=False):
+            yield from each.halved(narrow.lanes)
+            place = ramp(0, narrow.lanes)
+            yield from narrow.update.combined(each.at(place), narrow.at(place))
+        for each in few:
+            yield from each.halved(1)
+            yield from each.ended(const(0, i64))
+
+    def over_vectors(self, lanes: int, begin: Expr, end: Expr) -> Stmt:
+        """The loop from `begin` to `end`, so many iterations at a time."""
+        at = Var(self.loop.var.name)
+        return For(at, begin, end, self.updates(_Updates, at, lanes).block(self.loop.body), step=lanes)
+
+    def rest(self, count: Expr, whole: Expr) -> tuple[Stmt, ...] | None:
+        """The last iterations as a vector of which some lanes are off; None where these have no such form, or wait.
+
+        Gathered lanes cost as much when they are off: few iterations follow in order, and all of them where they make
+        no more than one vector of the most lanes.
+        """
+        if isinstance(count, IntImm) and count.value % self.few == 0:
+            return ()
+        if not self.has_rest:
+            return None
+        vectors = self.updates(_Rest, whole, self.few)
+        left = folded(count % self.few)
+        on = first_lanes(left, self.few, self.width)
+        name = vectors.on = Var("left", on.dtype)
+        try:
+            stmts = (Let(name, on, span=self.loop.span), *vectors.block(self.loop.body).stmts)
+        except NotVector:
+            return None
+        self.gathers = any(map(_gathers, stmts))
+        if self.gathers:
+            return None
+        return stmts if isinstance(count, IntImm) else (IfThenElse(GE(left, const(1, i64)), SeqStmt(stmts)),)
+
+    def updates(self, kind: type[_Updates], first: Expr, lanes: int) -> _Updates:
+        """Iterations from one on, as lanes."""
+        vectors = kind(lanes, {self.loop.var: Ramp(first, const(1, i64), lanes)}, is_inside=self.is_inside)
+        # The first of the stores that make an update is where it is made.
+        vectors.replaced = {stmt: each for each in self.partials[lanes] for stmt in each.replaced}
+        return vectors
+
+
+def _gathers(stmt: Stmt) -> bool:
+    """Whether a statement loads lanes from wherever others say, so that lanes that are off cost as much as the rest."""
+    loads = (node for node in walk(stmt) if isinstance(node, Load) and node.indices)
+    places = (unmasked(load.indices[-1]) for load in loads if load.indices[-1].dtype.lanes > 1)
+    return any(isinstance(node, Load) and node.dtype.lanes > 1 for node in walk(*places))
+
+
+class _Updates(Lanes):
+    """Lanes in which partial results take in what updates combine."""
+
+    replaced: Mapping[Stmt, LanePartials]
+
+    def statement(self, stmt: Stmt) -> Stmt:
+        made = self.replaced.get(stmt)
+        if made is None:
+            return super().statement(stmt)
+        return SeqStmt((*made.taken_by(self),)) if stmt is made.replaced[0] else SeqStmt()
+
+
+class _Rest(_Updates):
+    """Lanes of which the last ones are no iterations: what each has for itself may lie in no buffer there."""
+
+    def is_there(self, load: Load) -> bool:
+        is_same = not any(map(self.differs, load.indices))
+        # The first lane is an iteration.
+        return is_same and not load.buffer.volatile and (self.is_certain or self.is_inside(load))

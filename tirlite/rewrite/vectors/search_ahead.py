@@ -1,0 +1,241 @@
+"""Looks some vectors ahead where a loop does no more than look for an element, which ends it, or which is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from tirlite.analysis.loops.work import whole_rows
+from tirlite.ir.checked import has_check
+from tirlite.ir.dtype import bool_, i64
+from tirlite.ir.equal import structural_equal
+from tirlite.ir.expr import (
+    LE,
+    LT,
+    Add,
+    And,
+    Buffer,
+    Call,
+    Expr,
+    FloorDiv,
+    FloorMod,
+    IntImm,
+    Load,
+    Not,
+    Ramp,
+    Sub,
+    Var,
+    const,
+)
+from tirlite.ir.node import Node
+from tirlite.ir.op import Op
+from tirlite.ir.rewrite import rewrite, substitute
+from tirlite.ir.stmt import Assert, For, IfThenElse, Let, SeqStmt, Stmt, Store, While
+from tirlite.ir.walk import conjuncts, mentions, walk
+from tirlite.record import record
+from tirlite.rewrite.vectors.groups import declared
+from tirlite.rewrite.vectors.lanes import Lanes, NotVector, last_whole, may_fault
+from tirlite.rewrite.vectors.one_row import as_one_row
+
+# The bytes of what is looked at in one step, of the widest element.
+_BYTES = 128
+
+
+@record(eq=False)
+class _Search:
+    """A counter below `limit`, in a local buffer, and whether the search goes on at it.
+
+    `rest` is what the loop asks for besides; `at` stands for the counter in `goes_on`.
+    """
+
+    counter: Load
+    limit: Expr
+    rest: tuple[Expr, ...]
+    at: Var
+    goes_on: Expr
+
+
+def search_ahead(loop: While) -> Stmt | None:
+    """What is to stand in front of a loop: it moves the counter on as long as the search goes on for whole vectors.
+
+    None for loops that do more than search, or might touch memory behind what they look for that is not theirs.
+    """
+    search = _search_with_body(loop) or _search_with_break(loop)
+    if search is None or has_check(search.goes_on) or not _may_look_ahead(search):
+        return None
+    widths = [node.buffer.dtype.bytes for node in walk(search.goes_on) if isinstance(node, Load)]
+    if not widths:
+        return None
+    lanes = _BYTES // max(widths)
+    try:
+        vectors = Lanes(lanes, {search.at: Ramp(search.counter, const(1, i64), lanes)}, neighbours=True)
+        holds = vectors.of(search.goes_on)
+    except NotVector:
+        return None
+    if holds.dtype.lanes != lanes:
+        return None
+    # The limit is an extent, which does not wrap around; the counter may be anything.
+    step = const(lanes, i64)
+    ahead = Add(search.counter, step)
+    condition: Expr = And(LE(search.counter, Sub(search.limit, step)), Not(Call(bool_, Op.ANY, (Not(holds),))))
+    for each in reversed(search.rest):
+        condition = And(each, condition)
+    moved = Store(search.counter.buffer, search.counter.indices, ahead, span=loop.span)
+    return While(condition, SeqStmt((moved,)), span=loop.span)
+
+
+def asserted_by_vectors(
+    nest: Sequence[For], is_inside: Callable[[Load], bool], params: Iterable[Buffer]
+) -> tuple[Stmt, ...] | None:
+    """What is to stand in the place of loops with an assertion alone: it is made of a whole vector, and again of each
+    element where it fails for any. A nest over whole rows of parameters looks at all their elements as at one row.
+
+    None for other loops, and where more than the assertion could stop the kernel. `is_inside` says of a load that it
+    lies in its buffer in every iteration.
+    """
+    (stmt,) = nest[-1].body.stmts
+    assert isinstance(stmt, Assert)
+    loads = [node for node in walk(stmt.condition) if isinstance(node, Load)]
+    is_whole = all(not may_fault(node) for node in walk(stmt.condition) if isinstance(node, Expr))
+    if not loads or has_check(stmt.condition) or not is_whole or not all(map(is_inside, loads)):
+        return None
+    if len(nest) > 1:
+        return _asserted_of_rows(nest, stmt, params)
+    (loop,) = nest
+    return None if loop.step != 1 else _asserted(loop, stmt.condition, lambda at, to: loop.replaced(start=at, stop=to))
+
+
+def _asserted_of_rows(nest: Sequence[For], stmt: Assert, params: Iterable[Buffer]) -> tuple[Stmt, ...] | None:
+    """The same of all elements; of one that is not as asserted it is said which row it is in, and where."""
+    nothing = SeqStmt(())
+    test: Stmt = IfThenElse(stmt.condition, nothing, nothing)
+    for loop in reversed(nest):
+        test = loop.replaced(body=SeqStmt((test,)))
+    assert isinstance(test, For)
+    rows = whole_rows(test)
+    found = as_one_row(rows, params) if len(rows) == len(nest) else None
+    if found is None:
+        return None
+    row, flat = found
+    (looked,) = row.body.stmts
+    assert isinstance(looked, IfThenElse)
+    refused = IfThenElse(Not(looked.condition), SeqStmt((*_at_place(row.var, nest, stmt),)), nothing, span=stmt.span)
+    one_by_one = row.replaced(body=SeqStmt((refused,)))
+    made = _asserted(row, looked.condition, lambda at, to: one_by_one.replaced(start=at, stop=to))
+    return None if made is None else (*declared(flat, made),)
+
+
+def _at_place(place: Var, nest: Sequence[For], stmt: Assert) -> Iterator[Stmt]:
+    """An assertion in loops over whole rows, made of the element that comes at one place of all."""
+    rest: Expr = place
+    indices: dict[Var, Var] = {}
+    lets: list[Let] = []
+    for loop in reversed(nest[1:]):
+        indices[loop.var] = Var(loop.var.name, i64)
+        lets.append(Let(indices[loop.var], FloorMod(rest, loop.stop)))
+        rest = FloorDiv(rest, loop.stop)
+    indices[nest[0].var] = Var(nest[0].var.name, i64)
+    yield Let(indices[nest[0].var], rest)
+    yield from reversed(lets)
+    yield substitute(stmt, indices)
+
+
+def _asserted(row: For, condition: Expr, one_by_one: Callable[[Expr, Expr], Stmt]) -> tuple[Stmt, ...] | None:
+    """A condition by vectors over a row; `one_by_one` looks for the elements of a part for which it does not hold."""
+    lanes = _BYTES // max(node.buffer.dtype.bytes for node in walk(condition) if isinstance(node, Load))
+    tile = Var("tile")
+    try:
+        holds = Lanes(lanes, {row.var: Ramp(tile, const(1, i64), lanes)}, neighbours=True).of(condition)
+    except NotVector:
+        return None
+    if holds.dtype.lanes != lanes:
+        return None
+    whole = last_whole(row, row.count, lanes)
+    refused = SeqStmt((one_by_one(tile, Add(tile, const(lanes, i64))),))
+    found = IfThenElse(Call(bool_, Op.ANY, (Not(holds),)), refused, SeqStmt(()), span=row.span)
+    return For(tile, row.start, whole, SeqStmt((found,)), step=lanes, span=row.span), one_by_one(whole, row.stop)
+
+
+def _search_with_body(loop: While) -> _Search | None:
+    """`while j < limit and goes_on(j): j += 1`."""
+    conditions = [*conjuncts(loop.condition)]
+    limit, others = conditions[0], conditions[1:]
+    if len(loop.body.stmts) != 1 or not others or not isinstance(limit, LT):
+        return None
+    counter, at = limit.a, Var("at")
+    if not isinstance(counter, Load) or not _moves_on(loop.body.stmts[0], counter, counter):
+        return None
+    goes_on = others[0]
+    for each in others[1:]:
+        goes_on = And(goes_on, each)
+    named = rewrite(goes_on, {Load: lambda load: at if _is_counter(load, counter) else load})
+    return _Search(counter, limit.b, (), at, named)
+
+
+def _search_with_break(loop: While) -> _Search | None:
+    """`while going and j < limit: at = j; j += 1; if found(at): ...; going = False`."""
+    conditions = [*conjuncts(loop.condition)]
+    if len(conditions) != 2 or len(loop.body.stmts) != 3:
+        return None
+    going, limit = conditions
+    if not isinstance(limit, LT):
+        return None
+    named, step, found = loop.body.stmts
+    counter = limit.a
+    if not (isinstance(going, Load) and isinstance(counter, Load) and isinstance(named, Let)):
+        return None
+    if not isinstance(named.value, Load) or not _is_counter(named.value, counter):
+        return None
+    if not _moves_on(step, counter, named.var) or not isinstance(found, IfThenElse) or found.else_body.stmts:
+        return None
+    # It ends at the first that is found, so that this happens once.
+    ends = [stmt for stmt in found.then_body.stmts if isinstance(stmt, Store) and _is_counter(stmt, going)]
+    is_over = bool(ends) and isinstance(ends[-1].value, IntImm) and not ends[-1].value.value
+    if not is_over or not _is_local(going):
+        return None
+    return _Search(counter, limit.b, (going,), named.var, Not(found.condition))
+
+
+def _moves_on(stmt: Stmt, counter: Load, value: Expr) -> bool:
+    """Whether a statement sets a counter to one more than a value."""
+    if not isinstance(stmt, Store) or not _is_counter(stmt, counter) or not isinstance(stmt.value, Add):
+        return False
+    is_value = stmt.value.a is value or bool(structural_equal(stmt.value.a, value))
+    return is_value and isinstance(stmt.value.b, IntImm) and stmt.value.b.value == 1 and _is_local(counter)
+
+
+def _is_counter(node: Load | Store, counter: Load) -> bool:
+    return node.buffer is counter.buffer and not node.indices
+
+
+def _is_local(load: Load) -> bool:
+    """Whether a scalar is the author's variable."""
+    return not load.indices and load.buffer.scope == "local" and not load.buffer.volatile
+
+
+def _may_look_ahead(search: _Search) -> bool:
+    """Whether what decides may be computed for all places below the limit: nothing of it faults, or lies outside."""
+    moved = (search.counter.buffer, *(each.buffer for each in search.rest if isinstance(each, Load)))
+    if search.counter.dtype != i64 or any(_mentions_load(search.limit, buffer) for buffer in moved):
+        return False
+    loads = [node for node in walk(search.goes_on) if isinstance(node, Load)]
+    looks = any(node is search.at for load in loads for node in walk(*load.indices))
+    return looks and all(_is_harmless(node, search, moved) for node in walk(search.goes_on))
+
+
+def _mentions_load(expr: Expr, buffer: Buffer) -> bool:
+    return any(isinstance(node, Load) and node.buffer is buffer for node in walk(expr))
+
+
+def _is_harmless(node: Node, search: _Search, moved: tuple[Buffer, ...]) -> bool:
+    if isinstance(node, Call):
+        return node.op.is_math
+    if not isinstance(node, Load):
+        return isinstance(node, Expr) and not may_fault(node)
+    if node.buffer in moved or node.buffer.volatile:
+        return False
+    if not mentions(node.indices, search.at):
+        return True
+    # The element at the counter is there, so rows are; and the limit is where they end.
+    *row, last = node.indices
+    is_last = last is search.at and not mentions(row, search.at)
+    return is_last and bool(structural_equal(node.buffer.shape[-1], search.limit))

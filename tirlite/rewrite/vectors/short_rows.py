@@ -1,0 +1,272 @@
+"""Lets each lane take a row of its own where rows are short: all of a row is turned over once, in front.
+
+A reduction along a row ends in a sum over the lanes of a vector, which takes longer than the elements of a short row.
+With a row in each lane there is none, and what several loops read of the rows is turned over once for all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterator, Sequence
+from functools import reduce
+from typing import TypeAlias
+
+from tirlite.ir.checked import masked
+from tirlite.ir.dtype import i64
+from tirlite.ir.equal import are_equal
+from tirlite.ir.expr import (
+    GE,
+    LE,
+    LT,
+    Add,
+    And,
+    Broadcast,
+    Buffer,
+    Expr,
+    FloorDiv,
+    IntImm,
+    Load,
+    Min,
+    Mul,
+    Ramp,
+    Sub,
+    Var,
+    const,
+)
+from tirlite.ir.rewrite import substitute
+from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, While
+from tirlite.ir.walk import defined_in, statements, statements_of, walk
+from tirlite.record import record
+from tirlite.rewrite.affine_exprs import folded
+from tirlite.rewrite.vectors.by_vectors import ByVectors
+from tirlite.rewrite.vectors.columns import TURNED, Columns, Memory, turned_over
+from tirlite.rewrite.vectors.lanes import NotVector, is_at
+from tirlite.rewrite.vectors.partials import is_short
+from tirlite.target import Processor
+
+# A sum over the lanes of a vector takes as long as to turn over so many columns for each lane.
+_PER_SUM = 1.5
+# So many registers take a row in each of their lanes together: each has sums of its own to wait for.
+_REGISTERS = 2
+# Tiles of so many rows and columns are turned over by as many instructions as larger ones, and by less code.
+_TILE = 8
+# For fewer sums, as a product of a matrix and a vector has, it takes LLVM too long.
+_FEWEST_SUMS = 2
+# A loop inside another one sums so often at least.
+_REPEATED = 4
+# The bytes of the turned rows of one array: an eighth of the first cache of most processors.
+_MOST_BYTES = 4096
+
+
+@record(eq=False)
+class _Row:
+    """What lanes access of their rows: the first element, how many there are, and where the lanes have them."""
+
+    first: Load
+    count: Expr
+    buffer: Buffer
+
+
+_Places: TypeAlias = "Sequence[tuple[Expr, ...]]"
+_Turned: TypeAlias = Callable[[_Row, _Places, _Places], Iterator[Stmt]]
+
+
+class ShortRows(Columns):
+    """Lanes of a loop of which each has the elements of its rows, `most` at most, in front of all else."""
+
+    def __init__(
+        self,
+        loop: For,
+        most: int,
+        first: Expr,
+        lanes: int,
+        is_inside: Callable[[Load], bool],
+        memory: Memory,
+        processor: Processor,
+    ) -> None:
+        steady = memory.is_steady
+        super().__init__(loop.var, first, lanes, is_inside, steady, TURNED, processor, stores_rows=True)
+        self.memory = memory
+        self.loop = loop
+        self.most = most
+        self.own = defined_in(loop)
+        self.open: list[For | IfThenElse | While] = []
+        self.rows: list[_Row] = []
+        self.stored: list[_Row] = []
+        # What is written and accessed otherwise than in rows, and what is loaded before it is stored.
+        self.loose: set[Buffer] = set()
+        self.begun: set[Buffer] = set()
+
+    def block(self, body: SeqStmt) -> SeqStmt:
+        """The statements of a body; behind those of a whole iteration, what these store in rows. Raises NotVector."""
+        if self.open:
+            return super().block(body)
+        if self.on is not None:
+            raise NotVector
+        made = super().block(body)
+        rows = {self.memory.root(row.first.buffer) for row in self.rows}
+        if not rows or not rows.isdisjoint(self.loose):
+            raise NotVector
+        return SeqStmt((*made.stmts, *(stmt for row in self.stored for stmt in self._put_back(row))))
+
+    @property
+    def set_anew(self) -> set[Buffer]:
+        """What holds rows that are stored as a whole before any of it is loaded."""
+        return {self.memory.root(row.first.buffer) for row in self.stored} - self.begun
+
+    def _composite(self, stmt: For | IfThenElse | While) -> Stmt:
+        if isinstance(stmt, For) and stmt.kind is ForKind.REDUCE:
+            stmt = stmt.replaced(kind=ForKind.SERIAL)
+        self.open.append(stmt)
+        made = super(Columns, self).statement(stmt)
+        self.open.pop()
+        return made
+
+    def _statement(self, stmt: Stmt) -> Stmt:
+        if isinstance(stmt, Store) and stmt.buffer not in self.wide:
+            place = self._in_row(Load(stmt.buffer, stmt.indices), is_stored=True)
+            if place is not None and (self.on is not None or len(self.open) > 1):
+                raise NotVector
+            if place is not None:
+                return Store(place.buffer, place.indices, self.spread(self.of(stmt.value)), span=stmt.span)
+            self.loose.add(self.memory.root(stmt.buffer))
+        return super()._statement(stmt)
+
+    def moved(self, load: Load) -> Expr | None:
+        if load.buffer in self.wide:
+            return None
+        place = self._in_row(load, is_stored=False)
+        if place is None and not self.is_steady(load.buffer):
+            self.loose.add(self.memory.root(load.buffer))
+        return self._from_stage(load) if place is None else place
+
+    def _in_row(self, element: Load, *, is_stored: bool) -> Load | None:
+        """Where the lanes have an element of their rows; None for what is none."""
+        loop = next((each for each in self.open if self._follows(element, each)), None)
+        if loop is None or not isinstance(loop, For):
+            return None
+        first = folded(substitute(element, {loop.var: loop.start}))
+        assert isinstance(first, Load)
+        row = self._row(first, folded(loop.count), element, is_stored=is_stored)
+        at = folded(Sub(loop.var, loop.start))
+        return Load(row.buffer, (at, self._lane_numbers(const(0, i64))))
+
+    def _follows(self, element: Load, loop: For | IfThenElse | While) -> bool:
+        """Whether an element lies along a row that a loop inside follows, of which the bounds are known before."""
+        if not isinstance(loop, For) or loop.step != 1:
+            return False
+        bounds = [*walk(loop.start, loop.stop)]
+        if any(isinstance(node, Load) or node in self.own for node in bounds):
+            return False
+        return self._goes_along(element, loop, self.inside)
+
+    def _row(self, first: Load, count: Expr, element: Load, *, is_stored: bool) -> _Row:
+        """The row with this first element, turned over in front if that is new. Raises NotVector."""
+        steady = self.is_steady(first.buffer)
+        row = next((r for r in self.rows if is_at(first, r.first) and are_equal((count,), (r.count,))), None)
+        if (
+            row is None
+            and not steady
+            and any(self.memory.root(r.first.buffer) is self.memory.root(first.buffer) for r in self.rows)
+        ):
+            raise NotVector  # rows of one array that is written may overlap
+        if row is None:
+            if isinstance(count, IntImm) and count.value > self.most:
+                raise NotVector
+            shape = (const(-(-self.most // _TILE) * _TILE, i64), const(self.lanes, i64))
+            row = _Row(first, count, Buffer(f"{first.buffer.name}.columns", first.dtype, shape, "local"))
+            self.before.append(Allocate(row.buffer))
+            if not is_stored:
+                if not self.is_inside(element):
+                    raise NotVector
+                self.before += self._tiles(row, self._taken, row.count, min(_TILE, self.lanes))
+                self.begun.add(self.memory.root(first.buffer))
+            self.rows.append(row)
+        if is_stored and row not in self.stored:
+            self.stored.append(row)
+        return row
+
+    def _tiles(self, row: _Row, turned: _Turned, stop: Expr, tile: int, *, is_part: bool = True) -> Iterator[Stmt]:
+        """Loops over tiles of rows, as many rows as columns; the last tiles of rows may have columns that are off."""
+        at, group = Var("tile"), Var("group")
+        column = Ramp(at, const(1, i64), tile)
+        left = LT(column, Broadcast(stop, tile))
+        on = Var("left", left.dtype)
+        parts: list[tuple[Expr, ...]] = []
+        for lane in range(tile):
+            *before, last = self._index(row, folded(Add(group, const(lane, i64))))
+            part = Ramp(folded(Add(last, at)), const(1, i64), tile)
+            parts.append((*before, masked(part, on) if is_part else part))
+        columns = [(folded(Add(at, const(each, i64))), Ramp(group, const(1, i64), tile)) for each in range(tile)]
+        rows = SeqStmt((*turned(row, parts, columns),))
+        groups = For(group, const(0, i64), const(self.lanes, i64), rows, step=tile)
+        yield For(at, const(0, i64), stop, SeqStmt((Let(on, left), groups) if is_part else (groups,)), step=tile)
+
+    def _index(self, row: _Row, lane: Expr) -> Iterator[Expr]:
+        """Where the row of a lane begins."""
+        place = {self.var: folded(Add(self.first, lane))}
+        return (folded(substitute(index, place)) for index in row.first.indices)
+
+    def _taken(self, row: _Row, parts: _Places, columns: _Places) -> Iterator[Stmt]:
+        vectors = yield from turned_over([Load(row.first.buffer, part) for part in parts])
+        yield from (Store(row.buffer, column, vector) for column, vector in zip(columns, vectors, strict=True))
+
+    def _put_back(self, row: _Row) -> Iterator[Stmt]:
+        """Stores rows as a whole: what fills no tile element by element, where masks take longer."""
+        tile = min(_TILE, self.side_of(row.first))
+        if not self.processor.masks_stores_slowly:
+            yield from self._tiles(row, self._stored_rows, row.count, tile)
+            return
+        whole = folded(Mul(FloorDiv(row.count, const(tile, i64)), const(tile, i64)))
+        yield from self._tiles(row, self._stored_rows, whole, tile, is_part=False)
+        at, lane = Var("at"), Var("lane")
+        *before, last = self._index(row, lane)
+        store = Store(row.first.buffer, (*before, folded(Add(last, at))), Load(row.buffer, (at, lane)))
+        # That there are few is said so that code generation sees it: copies would take LLVM's time alone.
+        number = Min(const(self.lanes, i64), self.loop.count)
+        lanes = For(lane, const(0, i64), number, SeqStmt((store,)))
+        yield For(at, whole, row.count, SeqStmt((lanes,)))
+
+    def _stored_rows(self, row: _Row, parts: _Places, columns: _Places) -> Iterator[Stmt]:
+        vectors = yield from turned_over([Load(row.buffer, column) for column in columns])
+        yield from (Store(row.first.buffer, part, vector) for part, vector in zip(parts, vectors, strict=True))
+
+
+def with_short_rows(
+    loop: For,
+    body: SeqStmt,
+    is_inside: Callable[[Load], bool],
+    memory: Memory,
+    processor: Processor,
+    is_repeatable: Callable[[Container[Buffer]], bool],
+) -> tuple[Expr | None, tuple[Stmt, ...]] | None:
+    """When the rows of a loop are many and short, and the loop with a row in each lane; None where that is never.
+
+    `is_repeatable` says whether iterations that run again write the same in all but some buffers.
+    """
+    reductions = [each for each in statements_of(loop.body, For) if each.kind is ForKind.REDUCE]
+    repeated = any(each not in loop.body.stmts for each in reductions)
+    sums = len(reductions) * (_REPEATED if repeated else 1)
+    if sums < _FEWEST_SUMS or not processor.has_masks(4) or all(map(is_short, reductions)):
+        return None
+    loads = (node for node in walk(*statements(body)) if isinstance(node, Load) and node.indices)
+    vector = processor.vector_bytes // max([4, *(load.dtype.bytes for load in loads if load.dtype in TURNED)])
+    most, lanes = min(_MOST_BYTES // processor.vector_bytes, int(_PER_SUM * vector * sums)), _REGISTERS * vector
+
+    def rows_from(first: Expr, lanes: int) -> ShortRows:
+        return ShortRows(loop, most, first, lanes, is_inside, memory, processor)
+
+    trial, rows = rows_from(loop.var, lanes), loop.count
+    if isinstance(rows, IntImm) and rows.value < lanes:
+        return None
+    try:
+        trial.block(body)
+        if not is_repeatable(trial.set_anew):
+            return None
+        made = ByVectors(loop, body, lambda each: each, rows_from, (lanes, lanes), is_repeatable=True)
+        stmts = (*made.vectors(rows, folded(Add(loop.start, rows))),)
+    except NotVector:
+        return None
+    bounds: list[Expr] = [] if isinstance(rows, IntImm) else [GE(rows, const(lanes, i64))]
+    for bound in (LE(row.count, const(most, i64)) for row in trial.rows if not isinstance(row.count, IntImm)):
+        bounds += () if any(are_equal((bound,), (each,)) for each in bounds) else (bound,)
+    return (reduce(And, bounds) if bounds else None), stmts
