@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, FrozenInstanceError, field, make_dataclass
 from operator import attrgetter
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeAlias, TypeVar, dataclass_transform, overload
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ def _made(cls: Any, *, frozen: bool, eq: bool, shown: bool, slots: bool, guarded
         compared = tuple(name for name in parts if _has(parts[name], "compare"))
         hashed = _hashed(parts)
     methods: dict[str, object] = {"__parts__": parts, "__match_args__": taken, **_SHARED[frozen, guarded]}
-    if guarded and slots:
+    if guarded:
         methods |= {"__getstate__": _state, "__setstate__": _restore}
     if shown:
         methods["__repr__"] = _repr
@@ -317,13 +318,19 @@ def _no_deleting(self: object, name: str) -> None:
     raise FrozenInstanceError(f"cannot delete field {name!r}")
 
 
+class _Unproxied(dict[Any, Any]):
+    """What a mapping proxy shows, on its way through a pickle, which does not take the proxy itself."""
+
+
 def _state(self: Any) -> list[object]:
-    return [getattr(self, name) for name in parts_of(self)]
+    values = [getattr(self, name) for name in parts_of(self)]
+    return [_Unproxied(value) if isinstance(value, MappingProxyType) else value for value in values]
 
 
 def _restore(self: Any, state: list[object]) -> None:
     for name, value in zip(parts_of(self), state, strict=True):
-        object.__setattr__(self, name, value)
+        put = MappingProxyType(dict(value)) if isinstance(value, _Unproxied) else value
+        object.__setattr__(self, name, put)
 
 
 def _repr(self: Any) -> str:

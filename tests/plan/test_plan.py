@@ -1,5 +1,7 @@
 """Plans: figures, reports, JSON, and ways to make one."""
 
+import copy
+import pickle
 import re
 import subprocess
 import sys
@@ -291,6 +293,17 @@ def test_symbolic_json_and_back(strategy):
     assert again.to_json() == plan.to_json()
     assert again.explain() == plan.explain()
     assert check(again.problem, again)
+
+
+@pytest.mark.parametrize("travel", [lambda plan: pickle.loads(pickle.dumps(plan)), copy.deepcopy])
+def test_problems_and_plans_travel_to_other_processes(travel):
+    plan = solve(symbolic()[0], "pack")
+    assert plan.problem.by_id
+    other = travel(plan)
+    assert (other, other.problem, str(other), other.explain()) == (plan, plan.problem, str(plan), plan.explain())
+    assert vars(travel(plan.problem)).keys() < vars(plan.problem).keys()  # without what was computed
+    with pytest.raises(TypeError):
+        other.placements["a"] = None
 
 
 def test_a_dim_is_its_name_in_problems_and_in_what_is_read_back():

@@ -5,6 +5,7 @@ import pickle
 from dataclasses import FrozenInstanceError, dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from inspect import signature
+from types import MappingProxyType
 from typing import ClassVar
 
 import pytest
@@ -168,7 +169,9 @@ def test_without_slots_there_is_room_for_what_is_computed_once() -> None:
     assert vars(kept) == {"values": (1, 2), "notes": {}, "origin": "here", "total": 3}
     with pytest.raises(FrozenInstanceError):
         kept.values = ()
-    assert pickle.loads(pickle.dumps(kept)) == kept
+    other = pickle.loads(pickle.dumps(Kept((1, 2), MappingProxyType({"a": 1}))))
+    assert other == Kept((1, 2), {"a": 1})
+    assert (type(other.notes), vars(other).keys()) == (MappingProxyType, {"values", "notes", "origin"})
     assert [f.name for f in fields(kept)] == ["values", "notes", "origin"]
 
 

@@ -113,10 +113,6 @@ class Target:
             _demand_memory(scope, info)
         object.__setattr__(self, "memories", MappingProxyType(dict(self.memories)))
 
-    def __reduce__(self) -> tuple[object, ...]:
-        # A proxy cannot be pickled.
-        return Target, (self.name, dict(self.memories), self.workers)
-
     @classmethod
     @public
     def host(cls, workers: int | None = None) -> Target:
