@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tirlite as tl
-from tirlite.diag import KernelIndexError
+from tirlite.diag import KernelAssertionError, KernelIndexError
 from tirlite.interp import interpret
 from tirlite.schedules import Schedule
 
@@ -27,6 +27,12 @@ def nested(x: tl.f32[n], k: tl.i64[m], y: tl.f32[n]):
 @tl.kernel
 def by_two(x: tl.f32[n], k: tl.i64[m], y: tl.f32[n]):
     for j in range(m - 1, -1, -2):
+        y[k[j]] = x[j]
+
+
+@tl.kernel
+def by_two_up(x: tl.f32[n], k: tl.i64[m], y: tl.f32[n]):
+    for j in range(m):
         y[k[j]] = x[j]
 
 
@@ -133,6 +139,42 @@ def test_loops_of_a_schedule_are_told_as_their_author_knows_them() -> None:
 
     says = "bounds for axis 0 of `y` with extent 6, at j = 5, q = 4"
     assert [told(run, np.zeros(SIX, np.float32)) for run in (kernel, lowered)] == [says] * 2
+
+
+@tl.kernel
+def clamped(x: tl.f32[n], k: tl.i64[m], y: tl.f32[n]):
+    for i in range(n):
+        assert k[max(i - 1, 0)] < i + 2
+        y[i] = x[i] + x[max(i - 1, 0)]
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        lambda s: s.peel("i"),
+        lambda s: s.split("i", 4),
+        lambda s: s.split("i", 4, tail="peeled"),
+        lambda s: s.specialize("i", {"n": 100}),
+        lambda s: s.peel("i", last=2),
+    ],
+)
+@pytest.mark.parametrize("at", [0, 3, 5])
+def test_an_assert_tells_a_loop_of_a_schedule_by_its_name(steps: Callable[[Schedule], None], at: int) -> None:
+    kernel = tl.compile(clamped, schedule=steps)
+    k = np.zeros(SIX, np.int64)
+    k[at - 1 if at else 0] = 9
+    first = 0 if at < 2 else at
+    says = f"(k[max(i - 1, 0)] = 9, i + 2 = {first + 2})"
+    for run in (kernel, kernel.interpret):
+        with pytest.raises(KernelAssertionError) as raised:
+            run(np.ones(SIX, np.float32), k, np.zeros(SIX, np.float32))
+        assert says in str(raised.value)
+
+
+def test_the_ends_of_a_loop_are_told_by_its_name() -> None:
+    kernel = tl.compile(by_two_up, schedule=lambda s: s.peel("j", first=2, last=1))
+    assert "j_last" in str(kernel.lowered)
+    assert told(kernel, np.zeros(SIX, np.float32)).endswith("at j = 5")
 
 
 @tl.kernel

@@ -25,6 +25,7 @@ from tirlite.ir.expr import (
     Var,
 )
 from tirlite.ir.faults import AssertFailed
+from tirlite.ir.loop_values import author_name
 from tirlite.ir.rewrite import substitute
 from tirlite.ir.stmt import Assert
 from tirlite.ir.walk import walk
@@ -68,7 +69,9 @@ def _label(operand: Expr) -> str:
     """The text of an operand as its author wrote it."""
     from tirlite.ir.printer import text  # most kernels assert nothing
 
-    written = text(unchecked(operand) if has_check(operand) else operand)
+    names = {each: Var(author_name(each)) for each in walk(operand) if isinstance(each, Var) and "." in each.name}
+    known = substitute(operand, {var: name for var, name in names.items() if name.name})
+    written = text(unchecked(known) if has_check(known) else known)
     for node in walk(operand):
         if isinstance(node, Load) and not node.indices and node.buffer.scope == "local":
             written = written.replace(f"{node.buffer.name}[()]", node.buffer.name)

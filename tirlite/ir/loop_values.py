@@ -1,7 +1,7 @@
 """Names the variables of the loops around a statement as their author did, for the messages of faults.
 
-Steps of schedules name what they make by dots, which no author can: `j.inner` of a split takes the values of `j`, and a
-fused `i.j` starts with what `i` and `j` are. A `for` with a `break` is a `while` that reads its counter first, and one
+Steps of schedules name what they make by dots, which no author can: `j.inner` of a split takes the values of `j`, as a
+part of its loop does under another name, and a fused `i.j` starts with what `i` and `j` are. A `for` with a `break` is a `while` that reads its counter first, and one
 with a computed step counts from 0.
 """
 
@@ -18,7 +18,7 @@ from tirlite.ir.stmt import For, Let, Stmt, Store, View, While
 # A variable with the place of its loop.
 Counted: TypeAlias = "tuple[Var, Span | None]"
 
-_INNER = ".inner"
+_PARTS = (".inner", ".first", ".last", ".rest", ".before", ".else")
 # A barrier moves a loop inside of those over the threads of a block: no more than these lie between.
 _MOST_THREADS = 8
 
@@ -82,8 +82,8 @@ def _over(var: Var, stmts: Iterable[Stmt]) -> Var | None:
 def author_name(var: Var) -> str:
     """What the author of a loop calls its variable; empty for one that only a schedule knows."""
     name = var.name
-    while name.endswith(_INNER):
-        name = name.removesuffix(_INNER)
+    while name.endswith(_PARTS):
+        name = name.rpartition(".")[0]
     return "" if "." in name else name
 
 
