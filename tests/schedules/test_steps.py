@@ -287,6 +287,8 @@ def test_loops_that_descend_are_not_fused() -> None:
         (lambda s: s.for_large(0, print), r"for_large\(0, large\)` does not fit: it takes a number of bytes from 1"),
         (lambda s: s.pack("x", at="i", axes=["j"], whole=0), r"`whole` is 1 or more"),
         (lambda s: s.for_large(10, None), r"for_large\(\) takes a Callable, and is given a NoneType"),
+        (lambda s: [s.for_large(9, str), s.for_small(4, str), s.for_large(5, str)], "large arrays already"),
+        (lambda s: s.for_small(9, lambda t: t.for_large(5, str)), "its steps are for all sizes that it is for"),
         (lambda s: s.loop("j", 0.5), r"loop\(\) takes an int, and is given a float"),
         (lambda s: s.buffer(3), r"buffer\(\) takes a str, and is given an int"),
         (lambda s: s.apply(3), r"apply\(\) takes a Callable, and is given an int"),

@@ -1,8 +1,8 @@
 """Names the variables of the loops around a statement as their author did, for the messages of faults.
 
-Steps of schedules name what they make by dots, which no author can: `j.inner` of a split takes the values of `j`, as a
-part of its loop does under another name, and a fused `i.j` starts with what `i` and `j` are. A `for` with a `break` is a `while` that reads its counter first, and one
-with a computed step counts from 0.
+Steps of schedules name what they make by dots, which no author can: `j.inner` of a split takes the values of `j`, as
+`j.first` and other parts of its loop do, and a fused `i.j` starts with what `i` and `j` are. A `for` with a `break` is
+a `while` that reads its counter first, and one with a computed step counts from 0.
 """
 
 from __future__ import annotations

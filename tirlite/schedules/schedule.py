@@ -319,8 +319,12 @@ class Schedule:
             demand_kind(f"for_{size}", author, Callable)  # type: ignore[arg-type]
             if not 0 < given <= i64.max:
                 raise does_not_fit(f"s.for_{size}({given}, {size})", "it takes a number of bytes from 1 to 2**63 - 1")
-            limits = Limits(**{_LIMITS[size]: int(given)})
-            self.apply(ForSizes(limits, Schedule.by(author, self._written).steps))
+            made = ForSizes(Limits(**{_LIMITS[size]: int(given)}), Schedule.by(author, self._written).steps)
+            if any(isinstance(each, ForSizes) for each in made.steps):
+                raise does_not_fit(f"s.for_{size}({given}, {size})", "its steps are for all sizes that it is for")
+            if any(isinstance(each, ForSizes) and each.form is made.form for each in self.steps):
+                raise does_not_fit(f"s.for_{size}({given}, {size})", f"there are steps for {made.form.value} already")
+            self.apply(made)
 
     def _name(self, buffer: Buffer | str) -> BufferName:
         return name_of(self._func, buffer) if isinstance(buffer, Buffer) else buffer
