@@ -183,8 +183,10 @@ WHOLE = Plan.of(PROBLEM, AT_ZERO)
         (lambda: replace(WHOLE, proved=10**400), "has 1329 bits"),
     ],
 )
-@pytest.mark.parametrize("tell", [Plan.to_text, Plan.to_svg, Plan.explain])
-def test_a_broken_plan_is_neither_drawn_nor_explained(broken, told, tell):
+@pytest.mark.parametrize(
+    "tell", [Plan.to_text, Plan.to_svg, Plan.explain, Plan.to_json, lambda plan: write_csv(plan.problem, plan)]
+)
+def test_a_broken_plan_is_neither_drawn_nor_explained_nor_written(broken, told, tell):
     with pytest.raises(PlanError, match=rf"^error\[broken-plan\]: .*{told}"):
         tell(broken())
 
@@ -202,6 +204,7 @@ def test_a_broken_plan_is_neither_drawn_nor_explained(broken, told, tell):
         (lambda: read_csv(StringIO(TABLE), pools=3), "the pools of a problem are 3"),
         (lambda: write_csv(None), "`problem` of `write_csv` takes a Problem"),
         (lambda: write_csv(PROBLEM, 3), "`plan` of `write_csv` takes a Plan, or None, and is given 3"),
+        (lambda: write_csv(Problem((Request("z", 4, (0, 1)),)), MADE), "`plan` of `write_csv` takes a Plan of all"),
         (lambda: write_csv(PROBLEM, MADE, 3), "`target` of `write_csv` takes a path"),
         (lambda: Plan.of(None, {}), "`problem` of `Plan.of` takes a Problem"),
         (lambda: Plan.of(PROBLEM, 3), "`placements` of `Plan.of` takes a dict from ids to places"),

@@ -138,7 +138,7 @@ class Plan(Layout):
         from tirlite.plan.tables.plan_json import layout_to_json
 
         sizes = {"total": self.total, "lower_bound": self.lower_bound, "open_bound": self.open_bound}
-        return layout_to_json(self, sizes, {"gap": self.gap, "proved_optimal": self.proved_optimal})
+        return layout_to_json(demand_whole(self), sizes, {"gap": self.gap, "proved_optimal": self.proved_optimal})
 
     @classmethod
     @public

@@ -19,7 +19,7 @@ from typing import TextIO
 
 from tirlite.diag import Message, PlanError, PlanMessage, Source, Span, TirliteError, nearest, public
 from tirlite.plan.arguments import demand, dim_of, is_path
-from tirlite.plan.layout import Layout, addresses
+from tirlite.plan.layout import Layout, addresses, demand_whole
 from tirlite.plan.problem import DuplicateId, Problem
 from tirlite.plan.request import Interval, Pool, Request
 from tirlite.plan.tables.csv_table import CsvTable, Names, cell_of, dims_for, read_table, value_of
@@ -370,7 +370,9 @@ def write_csv(problem: Problem, plan: Layout | None = None, target: str | PathLi
     if plan is not None:
         if len(plan.problem.memories) > 1:
             raise NotForCsv("in which of several memories a request lies").error()
-        places, names = addresses(plan).of, names_of(plan.problem.dims)
+        places, names = addresses(demand_whole(plan)).of, names_of(plan.problem.dims)
+        fits = problem.by_id.keys() <= places.keys()
+        demand("write_csv", "plan", plan, "a Plan of all requests of the problem", fits=fits)
         name = "offset_expr" if names else "offset"
         table = table.with_column(name, [size_json(places[request.id], names) for request in problem.requests])
     text = table.text()
