@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 
 import numpy as np
@@ -806,8 +807,9 @@ def shifted(x: tl.f32[n], by: tl.i64, y: tl.out[tl.f32[n]]):
         y[i] = x[i + by]
 
 
+@pytest.mark.parametrize("is_function", [True, False])
 @every("kernel", (product, shifted))  # nothing changes the one before its steps, and checks do the other
-def test_what_an_author_has_applied_is_not_applied_again(kernel: tl.Kernel) -> None:
+def test_what_an_author_has_applied_is_not_applied_again(kernel: tl.Kernel, is_function: bool) -> None:
     split: list[tl.PrimFunc] = []
 
     class Watched(Split):
@@ -815,6 +817,20 @@ def test_what_an_author_has_applied_is_not_applied_again(kernel: tl.Kernel) -> N
             split.append(facts.func)
             return super().rewritten(facts)
 
-    by_author = tl.compile(kernel.ir, schedule=lambda s: s.apply(Watched("i", 8))).lowered
-    assert len(split) == len({*split})
+    schedule = tl.schedule(kernel)
+    schedule.apply(Watched("i", 8))
+    given = (lambda s: s.apply(Watched("i", 8))) if is_function else schedule
+    made = tl.compile(kernel.ir, schedule=given)
+    by_author = made.lowered
+    assert len(split) == len({*split}) + is_function  # the schedule's own is of the same function
     assert tl.structural_equal(by_author, tl.compile(kernel.ir, schedule=[Split("i", 8)]).lowered)
+
+
+def test_steps_of_a_schedule_that_is_gone_are_steps() -> None:
+    schedule = tl.schedule(product)
+    schedule.split("i", 8)
+    made = tl.compile(product, schedule=schedule)
+    steps, other = schedule.steps, pickle.loads(pickle.dumps(made))
+    del schedule
+    assert made.options.schedule == other.options.schedule == steps
+    assert tl.structural_equal(made.lowered, tl.compile(product, schedule=iter(steps)).lowered)

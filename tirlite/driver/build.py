@@ -116,7 +116,7 @@ class Version:
         from tirlite.schedules.auto import auto
 
         options = self.options
-        known: Known = {}
+        known: Known = getattr(options.schedule, "known", {})
         if callable(options.schedule):
             from tirlite.schedules import Schedule
 

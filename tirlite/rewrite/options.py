@@ -154,10 +154,15 @@ class Options(StorageOptions):
         self.demand_strategy()
         object.__setattr__(self, "observers", _callables("observers", self.observers))
         object.__setattr__(self, "passes", _callables("passes", self.passes))
-        given = getattr(self.schedule, "steps", self.schedule)
+        given: Any = self.schedule
+        if hasattr(given, "steps"):
+            from tirlite.rewrite.pipeline import Taken
+
+            given = Taken.of(given)
         is_named = given is None or (isinstance(given, str) and given in ("auto", "compact"))
         if not is_named and not callable(given):
-            object.__setattr__(self, "schedule", _callables("schedule", given, _SCHEDULE))
+            listed = _callables("schedule", given, _SCHEDULE)
+            object.__setattr__(self, "schedule", given if isinstance(given, tuple) else listed)
 
     @classmethod
     def of(cls, choices: Choices) -> Options:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from time import perf_counter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias
+from weakref import ref
 
 from tirlite.analysis.facts import Facts
 from tirlite.diag import CallTypeError, Message
@@ -119,6 +120,35 @@ Observer: TypeAlias = Callable[[Step], None]
 # By functions, a pass that has run on each, and what it has made of it.
 Known: TypeAlias = Mapping[PrimFunc, tuple[Pass, Rewritten]]
 _NOTHING: Known = MappingProxyType({})
+
+
+class HasKnown(Protocol):
+    """A schedule: what has applied its steps."""
+
+    steps: tuple[Pass, ...]
+
+    @property
+    def known(self) -> Known: ...
+
+
+class Taken(tuple["Pass", ...]):
+    """The steps of a schedule, with what it knows of them as long as it is there. Equal to the steps alone."""
+
+    schedule: Callable[[], HasKnown | None]
+
+    @classmethod
+    def of(cls, schedule: HasKnown) -> Taken:
+        made = cls(schedule.steps)
+        made.schedule = ref(schedule)
+        return made
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return tuple, (tuple(self),)
+
+    @property
+    def known(self) -> Known:
+        schedule = self.schedule()
+        return _NOTHING if schedule is None else schedule.known
 
 
 @of_prim_func
