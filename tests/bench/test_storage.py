@@ -42,6 +42,13 @@ def test_a_peer_that_is_not_installed_has_no_column_and_one_that_fails_says_so(
     assert "b: what went wrong" in text
 
 
+def test_a_table_that_cannot_be_read_is_told_beside_the_others(tmp_path: Path, capsys: Shown) -> None:
+    (tmp_path / "a.csv").write_text(HEADING + "x,0,2,64\n")
+    assert main(["bench", "storage", str(tmp_path / "none.csv"), str(tmp_path / "a.csv"), "--quick", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert ([row["name"] for row in told["rows"]], "No such file" in told["failures"][0]["error"]) == (["a"], True)
+
+
 def test_ratios_are_those_of_bytes() -> None:
     rows = [Row("a", 1, 64, 64, 0.5, {"TVM": 128}), Row("b", 1, 50, 60, 0.5, {"TVM": 30, "ONNX Runtime": 60})]
     text = storage_text(rows)

@@ -40,6 +40,18 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path, capsys: pytest.Ca
     assert f"cannot write `{tmp_path / 'k.py'}`: File exists" in capsys.readouterr().err
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no disk that is full")
+@pytest.mark.parametrize("name", ["doubled.o", "doubled.h", "doubled.cmake"])
+def test_a_file_for_which_there_is_no_space_is_named_and_not_left(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    (tmp_path / "k.py").write_text(SOURCE)
+    (tmp_path / name).symlink_to("/dev/full")
+    assert main(["export", str(tmp_path / "k.py"), "--out", str(tmp_path)]) == 2
+    assert f"cannot write `{tmp_path / name}`: No space left on device" in capsys.readouterr().err
+    assert not (tmp_path / name).is_symlink()
+
+
 @pytest.mark.parametrize("given", ["--bind n=4", "--facts n<=4"])
 def test_what_is_for_models_is_refused_with_a_kernel(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], given: str

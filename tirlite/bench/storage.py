@@ -67,7 +67,7 @@ def storage_rows(paths: Sequence[Path], dims: Mapping[str, int], limit: float) -
     for file, name in [pair for path in paths for pair in _files(path)]:
         try:
             yield _of_model(file, name, dims) if file.suffix == ".onnx" else _of_table(file, name, limit)
-        except TirliteError as error:
+        except (TirliteError, OSError) as error:
             yield Failure(name, str(error))
 
 

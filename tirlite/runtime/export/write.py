@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -266,12 +267,14 @@ def export(
     block = folder / f"{name}.weights"
     weights = None
     if constants:
-        offsets = _write_weights(block, constants)
+        with _written(block):
+            offsets = _write_weights(block, constants)
         weights = Weights(offsets, str(block.resolve()) if embed else None)
     names = [name, f"{name}_arena_bytes", f"{name}_message"]
     text = wrapper_text(name, signature, lowered, weights, _messages(lowered), workers)
     paths = [folder / f"{name}{suffix}" for suffix in (".o", ".h", ".cmake")]
-    paths[0].write_bytes(compile_exported(lowered, text, names, machine))
+    with _written(paths[0]):
+        paths[0].write_bytes(compile_exported(lowered, text, names, machine))
     size = -1
     if constants and embed:
         block.unlink()
@@ -280,9 +283,21 @@ def export(
         paths.append(block)
     has_arena = arena_need(lowered, workers) > 0 or not lowered.workspace.is_empty
     made = Exported(name, lowered.alignment, has_arena, workers, frozenset(constants), size)
-    paths[1].write_text(header_text(signature, made), "utf-8")
-    paths[2].write_text(cmake_text(name), "utf-8")
+    for path, told in zip(paths[1:], (header_text(signature, made), cmake_text(name)), strict=False):
+        with _written(path):
+            path.write_text(told, "utf-8")
     return tuple(paths)
+
+
+@contextmanager
+def _written(path: Path) -> Iterator[None]:
+    """Leaves no part of a file where the disk is full, and has the error name it, which Python's then does not."""
+    try:
+        yield
+    except OSError as error:
+        path.unlink(missing_ok=True)
+        error.filename = error.filename or str(path)
+        raise
 
 
 def demand_options(name: object, machine: str, weights: object, *, are_some: bool) -> None:
