@@ -181,20 +181,18 @@ def pad(
 
 
 def _inside(at: Expr, extent: Expr, mode: str) -> Expr:
-    """The index of the element that stands for the one at `at`."""
+    """The index of the element that stands for the one at `at`: where it is one, itself, as loops are split for."""
     last = extent - 1
     if mode == "edge":
-        return Min(Max(at, as_expr(0)), last)
-    if mode == "wrap":
-        return at % extent
-    # A mirror at each end: the image has a period of twice the way between them.
-    period = Max(last * 2, as_expr(1))
-    folded = at % period
-    return Min(folded, period - folded) if not _is_one(extent) else as_expr(0)
-
-
-def _is_one(extent: Expr) -> bool:
-    return getattr(extent, "value", None) == 1
+        beyond: Expr = Min(Max(at, as_expr(0)), last)
+    elif mode == "wrap":
+        beyond = at % extent
+    else:
+        # A mirror at each end: the image has a period of twice the way between them.
+        period = Max(last * 2, as_expr(1))
+        folded = at % period
+        beyond = Min(folded, period - folded)
+    return Call(at.dtype, Op.IF_THEN_ELSE, (And(at >= 0, at <= last), at, beyond))
 
 
 @factory

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
 import tirlite as tl
-from tirlite.graph import Builder, evaluate
+from tirlite.graph import Builder, compile, evaluate  # noqa: A004
 
 X = np.arange(2 * 3 * 4, dtype=np.int32).reshape(2, 3, 4)
 
@@ -38,6 +40,16 @@ def test_moves(move: str) -> None:
     result = build(g, g.input("x", tl.i32[X.shape]))
     np.testing.assert_array_equal(evaluate(g.function(result), X), wanted)
     assert result.shape == wanted.shape
+
+
+@pytest.mark.parametrize("mode", ["edge", "reflect", "wrap"])
+@pytest.mark.parametrize("columns", [40, 300])
+def test_what_pads_surround_is_copied_by_rows(mode: str, columns: int) -> None:
+    g = Builder("padded")
+    x, value = g.input("x", tl.f32[3, 40, columns]), np.arange(120.0 * columns, dtype=np.float32)
+    net, value = compile(g.function(g.pad(x, [0, 2, 3], mode=mode))), value.reshape(3, 40, columns)
+    assert mode == "wrap" or not re.search(r"at2\w* (%|>=|<=)|max\(at2", str(net.lowered))
+    np.testing.assert_array_equal(net(value), np.pad(value, [(0, 0), (2, 2), (3, 3)], mode=mode))  # type: ignore[call-overload]
 
 
 def test_split_gives_the_parts() -> None:

@@ -13,7 +13,7 @@ from tirlite.record import record
 from tirlite.rewrite.pipeline import FactsPass
 
 # A loop that is known to have fewer iterations stays whole.
-_LONG = 64
+_LONG = 32
 # Loops inside run so often at most, and a body with more nodes than that is not written three times.
 _MOST_INSIDE, _MOST_NODES = 16, 800
 _PLAIN = (ForKind.SERIAL, ForKind.PARALLEL)
