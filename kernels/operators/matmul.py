@@ -1,4 +1,8 @@
-"""Matrix products: `matmul` with NumPy's broadcasting over batches, and `gemm` with factors and a bias."""
+"""Matrix products: `matmul` with NumPy's broadcasting over batches, and `gemm` with factors and a bias.
+
+The columns of a constant matrix may lie by panels, one behind the other: a tile of sums finds what it reads for all
+terms together in memory, without a copy.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ from tirlite.ir import DType, PrimFunc, TensorType
 from tirlite.kernels.operators.elementwise import computed_in
 from tirlite.kernels.operators.factory import factory
 from tirlite.kernels.operators.multiplication import multiplication
-from tirlite.kernels.operators.shapes import Extent, broadcast, extents, is_one, product, to_operand
+from tirlite.kernels.operators.shapes import Extent, broadcast, extents, is_one, product as count_of, to_operand
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +39,9 @@ class Product:
         axes = broadcast((left[:-2], right[:-2]), extents(Y)[: max(len(left), len(right)) - 2])
         if not trans_a and all(axis.present == (True, False) for axis in axes):
             # All batches have one right operand: their rows are those of one matrix.
-            axes, left = (), (product(left[:-1]), left[-1])
-        batches = product(axis.extent for axis in axes)
-        counts = (product(axis.extent for axis in axes if axis.present[side]) for side in (0, 1))
+            axes, left = (), (count_of(left[:-1]), left[-1])
+        batches = count_of(axis.extent for axis in axes)
+        counts = (count_of(axis.extent for axis in axes if axis.present[side]) for side in (0, 1))
         return Product((batches, *left[-2:], right[-1]), *counts, to_operand(axes, 0), to_operand(axes, 1))
 
 
@@ -110,6 +114,87 @@ def gemm(
     return gemm.ir
 
 
+@factory
+def product(
+    A: TensorType, W: TensorType, C: TensorType | None, Y: TensorType, *, alpha: float = 1.0, beta: float = 1.0
+) -> PrimFunc:
+    """y = alpha * a @ b + beta * c, where w has the columns of the matrix b by panels.
+
+    The last panel may have more columns than there are.
+    """
+    (_, terms, size), rows, columns = extents(W), count_of(extents(A)[:-1]), extents(Y)[-1]
+    shape_c = (1, 1, *(extents(C) if C else ()))[-2:]
+    store = biased(computed_in(A.dtype), alpha, beta, shape_c) if C else scaled(alpha)
+    whole, rest = divmod(columns, size)
+
+    def multiplied(panel: Inline, count: int, width: int) -> Inline:
+        """The columns, as many of each, of so many panels."""
+
+        @tl.inline
+        def store_of(y, u, i, j, total, c):
+            store(y, 0, i, panel(u) * size + j, total, c)
+
+        return multiplication(A.dtype, (count, rows, terms, width), store_of, to_operand((), 0), panel)
+
+    @tl.inline
+    def own(t):
+        return t
+
+    @tl.inline
+    def last(t):
+        return whole
+
+    of_whole, of_rest = multiplied(own, whole, size), multiplied(last, 1, rest)
+
+    @tl.inline
+    def multiply(a, w, y, c):
+        lefts = tl.view(a, a.dtype[1, rows, terms])
+        results = tl.view(y, y.dtype[1, rows, columns])
+        of_whole(lefts, w, results, c)
+        if tl.static(rest):
+            of_rest(lefts, w, results, c)
+
+    if C is None:
+
+        @tl.kernel
+        def product(a: A, w: W, y: tl.out[Y]):
+            multiply(a, w, y, y)
+
+    else:
+
+        @tl.kernel
+        def product(a: A, w: W, c: C, y: tl.out[Y]):
+            bias = tl.view(c, c.dtype[shape_c[0], shape_c[1]])
+            multiply(a, w, y, bias)
+
+    return product.ir
+
+
+@factory
+def product_bytes(A: TensorType, W: TensorType, B: TensorType, Y: TensorType) -> PrimFunc:
+    """y = a @ w + b of bytes in i32, where w has the columns by panels, and of each some terms at once side by side.
+
+    The last panel may have more columns than there are.
+    """
+    (blocks, groups, size, each), rows, columns = extents(W), count_of(extents(A)[:-1]), extents(Y)[-1]
+    is_full = columns == blocks * size
+
+    @tl.kernel
+    def product_bytes(a: A, w: W, b: B, y: tl.out[Y]):
+        lefts = tl.view(a, a.dtype[rows, groups * each])
+        results = tl.view(y, tl.i32[rows, columns])
+        for u in range(blocks):
+            for i in range(rows):
+                for j in range(size if tl.static(is_full) else min(size, columns - u * size)):
+                    total = tl.i32(0)
+                    for q in tl.reduce(groups):
+                        for r in tl.reduce(each):
+                            total += tl.i32(lefts[i, each * q + r]) * tl.i32(w[u, q, j, r])
+                    results[i, u * size + j] = total + b[u * size + j]
+
+    return product_bytes.ir
+
+
 def scaled(alpha: float) -> Inline:
     """What stores a sum times alpha."""
 
@@ -142,7 +227,7 @@ def plain(y, u, i, j, total, extra):
 def det(X: TensorType, Y: TensorType) -> PrimFunc:
     """y[...] = the determinant of x[..., :, :]; 1 where it has no rows."""
     *batch, size, _ = extents(X)
-    count, kind = product(batch), computed_in(X.dtype)
+    count, kind = count_of(batch), computed_in(X.dtype)
 
     @tl.kernel
     def det(x: X, y: tl.out[Y]):

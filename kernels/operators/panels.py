@@ -1,4 +1,4 @@
-"""Products of rows and constant matrices of which the columns lie by panels, one behind the other.
+"""Convolutions with constant weights that lie by panels of output channels, one behind the other.
 
 A tile of sums finds what it reads for all terms together in memory, without a copy.
 """
@@ -15,7 +15,6 @@ from tirlite.kernels.operators.conv import Axis, phases_from
 from tirlite.kernels.operators.convolution import Block, filling, storing, with_bias
 from tirlite.kernels.operators.elementwise import computed_in
 from tirlite.kernels.operators.factory import factory
-from tirlite.kernels.operators.multiplication import multiplication
 from tirlite.kernels.operators.shapes import Extent, extents, is_one, product as count_of
 from tirlite.kernels.operators.window import Window, picking
 
@@ -25,96 +24,6 @@ _ELEMENTS, _FEWEST = 6272, 48
 _PIECES = 4  # for workers, at least
 # Weights of a part of the channels, which the first cache holds beside what they are multiplied by.
 _WEIGHTS = 4608
-
-
-@factory
-def product(
-    A: TensorType, W: TensorType, C: TensorType | None, Y: TensorType, *, alpha: float = 1.0, beta: float = 1.0
-) -> PrimFunc:
-    """y = alpha * a @ b + beta * c, where w has the columns of the matrix b by panels.
-
-    The last panel may have more columns than there are.
-    """
-    (_, terms, size), rows, kind = extents(W), count_of(extents(A)[:-1]), computed_in(A.dtype)
-    columns, shape_c = extents(Y)[-1], (1, 1, *(extents(C) if C else ()))[-2:]
-    has_rows, has_columns = (int(not is_one(extent)) for extent in shape_c)
-    whole, rest = divmod(columns, size)
-
-    @tl.inline
-    def first(t):
-        return 0
-
-    @tl.inline
-    def own(t):
-        return t
-
-    @tl.inline
-    def last(t):
-        return whole
-
-    def multiplied(panel: Inline, count: int, width: int) -> Inline:
-        """The columns, as many of each, of so many panels."""
-
-        @tl.inline
-        def store(y, u, i, j, total, c):
-            value = total * alpha if tl.static(alpha != 1) else total
-            if tl.static(C is None):
-                y[i, panel(u) * size + j] = y.dtype(value)
-            else:
-                term = kind(c[i * has_rows, (panel(u) * size + j) * has_columns])
-                y[i, panel(u) * size + j] = y.dtype(value + (term * beta if tl.static(beta != 1) else term))
-
-        return multiplication(A.dtype, (count, rows, terms, width), store, first, panel)
-
-    of_whole, of_rest = multiplied(own, whole, size), multiplied(last, 1, rest)
-
-    @tl.inline
-    def multiply(a, w, y, c):
-        lefts = tl.view(a, a.dtype[1, rows, terms])
-        results = tl.view(y, y.dtype[rows, columns])
-        of_whole(lefts, w, results, c)
-        if tl.static(rest):
-            of_rest(lefts, w, results, c)
-
-    if C is None:
-
-        @tl.kernel
-        def product(a: A, w: W, y: tl.out[Y]):
-            multiply(a, w, y, y)
-
-    else:
-
-        @tl.kernel
-        def product(a: A, w: W, c: C, y: tl.out[Y]):
-            bias = tl.view(c, c.dtype[shape_c[0], shape_c[1]])
-            multiply(a, w, y, bias)
-
-    return product.ir
-
-
-@factory
-def product_bytes(A: TensorType, W: TensorType, B: TensorType, Y: TensorType) -> PrimFunc:
-    """y = a @ w + b of bytes in i32, where w has the columns by panels, and of each some terms at once side by side.
-
-    The last panel may have more columns than there are.
-    """
-    (blocks, groups, size, each), rows, columns = extents(W), count_of(extents(A)[:-1]), extents(Y)[-1]
-    is_full = columns == blocks * size
-
-    @tl.kernel
-    def product_bytes(a: A, w: W, b: B, y: tl.out[Y]):
-        lefts = tl.view(a, a.dtype[rows, groups * each])
-        results = tl.view(y, tl.i32[rows, columns])
-        for u in range(blocks):
-            for i in range(rows):
-                for j in range(size if tl.static(is_full) else min(size, columns - u * size)):
-                    total = tl.i32(0)
-                    for q in tl.reduce(groups):
-                        for r in tl.reduce(each):
-                            total += tl.i32(lefts[i, each * q + r]) * tl.i32(w[u, q, j, r])
-                    results[i, u * size + j] = total + b[u * size + j]
-
-    return product_bytes.ir
 
 
 @factory

@@ -1,4 +1,4 @@
-"""Cases of the kernels of `tirlite.kernels.operators.panels`."""
+"""Cases of the kernels whose constants lie by panels: `tirlite.kernels.operators.panels`, and products of matrices."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from operator_cases.case import Case, integers, joined, normal
 
 import tirlite as tl
 from tirlite.graph.operators.convolution import Conv, conv
-from tirlite.kernels.operators.panels import conv_bytes, convolution, product, product_bytes
+from tirlite.kernels.operators.matmul import product, product_bytes
+from tirlite.kernels.operators.panels import conv_bytes, convolution
 
 
 def product_case(name: str, rows: tuple, terms: int, columns: int, size: int, c: tuple | None) -> Case:

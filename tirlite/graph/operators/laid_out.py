@@ -1,7 +1,8 @@
 """Operators on weights that are laid out for them: cut into panels of columns, or made terms as Winograd does it.
 
-See `kernels.operators.panels`. The panels are `[panels, terms, columns of a panel]`; of convolutions the terms are the
-inputs of a group, and the elements of a window. Of bytes they are `[panels, groups of terms, columns, terms of one]`.
+See `kernels.operators.panels` and `matmul`. The panels are `[panels, terms, columns of a panel]`; of convolutions the
+terms are the inputs of a group, and the elements of a window. Of bytes they are `[panels, groups of terms, columns,
+terms of one]`.
 The terms of Winograd's F(2 x 2, 3 x 3) are `[blocks, 16, inputs, outputs of a block]`.
 """
 
@@ -109,8 +110,8 @@ def _lstm_type(site: Site, attrs: Steps) -> TupleType:
     return TupleType((TensorType((time, *state.shape), state.dtype), state, state))
 
 
-PRODUCT = Op("product", _product_type, 2, 3, Scales, lowering=Lowering("panels.product", said=("columns",)))
-BYTES = Op("product_bytes", _bytes_type, 3, 3, lowering=Lowering("panels.product_bytes"))
+PRODUCT = Op("product", _product_type, 2, 3, Scales, lowering=Lowering("matmul.product", said=("columns",)))
+BYTES = Op("product_bytes", _bytes_type, 3, 3, lowering=Lowering("matmul.product_bytes"))
 CONVOLUTION_BYTES = Op("conv_bytes_panels", _convolution_bytes_type, 4, 4, Conv, lowering=Lowering("panels.conv_bytes"))
 CONVOLUTION = Op("conv_panels", _convolution_type, 2, 3, Conv, lowering=Lowering("panels.convolution"))
 TRANSPOSE = Op(
