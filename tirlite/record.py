@@ -114,7 +114,7 @@ def parts_of(cls: Any) -> Parts:
 
 
 def _made(cls: Any, *, frozen: bool, eq: bool, shown: bool, slots: bool, guarded: bool) -> Any:
-    own = dict(vars(cls))
+    own = {name: member for name, member in vars(cls).items() if name != "__parts__"}
     new = _own_parts(cls)
     parts = {**(parts_of(cls) if cls.__base__ is not object else {}), **new}
     taken = compared = hashed = tuple(parts)
@@ -195,7 +195,9 @@ class _LazyDataclass:
         space = {"__doc__": "The fields of a record."}
         twin = make_dataclass(owner.__name__, listed, init=False, repr=False, eq=False, frozen=frozen, namespace=space)
         found: object = getattr(twin, self.name)
-        setattr(owner, self.name, found)
+        # What a base keeps would be that of its subclasses.
+        if self.name in vars(owner):
+            setattr(owner, self.name, found)
         return found
 
 
@@ -392,14 +394,16 @@ _LISTED = _ListedParts()
 class Record:
     """A base of frozen records: a subclass is one as it stands, and costs nothing until the first object is made.
 
-    For hundreds of classes with few objects, like messages. Fields of bases come first. Objects are compared and
-    hashed by their class and fields.
+    For hundreds of classes with few objects, like messages and passes. Fields of bases come first. Objects are
+    compared and hashed by their class and fields.
     """
 
     __parts__: ClassVar[Parts] = {}
+    __dataclass_fields__: ClassVar = _LazyDataclass("__dataclass_fields__", frozen=True)
 
     def __init_subclass__(cls) -> None:
-        setattr(cls, "__parts__", _LISTED)  # noqa: B010  # the base's are not the subclass's
+        if "__parts__" not in vars(cls):
+            setattr(cls, "__parts__", _LISTED)  # noqa: B010  # the base's are not the subclass's
 
     @classmethod
     def _annotate(cls, inherited: Parts) -> None:

@@ -11,7 +11,7 @@ from typing import ClassVar
 import pytest
 
 import tirlite.record
-from tirlite.record import record
+from tirlite.record import Record, record
 
 
 @record
@@ -190,6 +190,32 @@ def test_others_take_a_record_for_a_dataclass() -> None:
     assert [f.name for f in fields(Longer)] == ["values", "notes", "origin", "more"]
     assert Longer((1,), more=2).more == 2
     assert fields(Point)[0].type is int
+
+
+def test_what_derives_from_a_base_of_records_has_fields_of_its_own() -> None:
+    class Base(Record):
+        x: int = 1
+
+    class Longer(Base):
+        y: int = 2
+
+    assert [f.name for f in fields(Base)] == ["x"]
+    assert [(f.name, f.default) for f in fields(Longer)] == [("x", 1), ("y", 2)]
+    assert replace(Longer(), y=3) == Longer(1, 3) != Longer()
+
+
+def test_a_record_may_derive_from_a_base_of_records() -> None:
+    class Base(Record):
+        pass
+
+    @record
+    class Shown(Base):
+        x: int
+        y: int = 5
+
+    assert repr(Shown(1)).endswith("Shown(x=1, y=5)")
+    assert replace(Shown(1), y=2) == Shown(1, 2)
+    assert [f.default for f in fields(Shown)][1] == 5
 
 
 def test_the_first_objects_are_like_all_others() -> None:

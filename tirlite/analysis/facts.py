@@ -8,12 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import wraps
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeAlias, TypeVar, cast
 
 from tirlite.analysis.loops.work import has_elements_apart
 from tirlite.diag import boundary
-from tirlite.ir import Buffer, For, ForKind, Function, PrimFunc, View, statements_of
+from tirlite.ir import (
+    AttrKey,
+    AttrStmt,
+    Buffer,
+    For,
+    ForKind,
+    Function,
+    Node,
+    PrimFunc,
+    Store,
+    TypeCode,
+    View,
+    statements_of,
+)
 from tirlite.ir.demand import demand_prim_func
+from tirlite.ir.walk import composites, walk
 from tirlite.record import cached_property
 
 if TYPE_CHECKING:
@@ -28,6 +42,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+Sign: TypeAlias = type[Node] | ForKind | AttrKey | TypeCode
 
 # The loops that the language says may run in any order, and at once.
 INDEPENDENT = (ForKind.PARALLEL, ForKind.VECTORIZED)
@@ -41,6 +56,24 @@ class Facts:
         self._others: dict[Function, Facts] = {}
         self._independent: dict[Loop, bool] = {}
         self._first_touched: dict[Loop, dict[Allocation, list[Touch]]] | None = None
+
+    @cached_property
+    def signs(self) -> frozenset[Sign]:
+        """By what passes see that there is nothing for them: the classes of its statements and of all nodes in loops,
+        the kinds of its loops, the keys of attributes, and the families of the types that loops store.
+        """
+        found: set[Sign] = set()
+        blocks = [self.func.body]
+        while blocks:
+            block = blocks.pop()
+            found |= block.kinds
+            for stmt in composites(block):
+                if isinstance(stmt, For):
+                    found.update(*map(_signs_of, walk(stmt)))
+                else:
+                    found.update(_signs_of(stmt))
+                    blocks += stmt.bodies
+        return frozenset(found)
 
     @cached_property
     def sequence(self) -> LinearSequence:
@@ -195,6 +228,15 @@ class Facts:
             assert isinstance(func, PrimFunc)
             self._others[func] = Facts(func)
         return self._others[func]
+
+
+def _signs_of(node: Node) -> tuple[Sign, ...]:
+    kind = type(node)
+    if kind is For:
+        return kind, node.kind  # type: ignore[attr-defined]
+    if kind is Store:
+        return kind, node.buffer.dtype.code  # type: ignore[attr-defined]
+    return (kind, node.key) if kind is AttrStmt else (kind,)  # type: ignore[attr-defined]
 
 
 def of_facts(analysis: Callable[Concatenate[Facts, P], R]) -> Callable[Concatenate[PrimFunc | Facts, P], R]:

@@ -6,18 +6,28 @@ from tirlite.late import late_names
 
 if TYPE_CHECKING:
     from tirlite.rewrite.checks import CheckBounds as CheckBounds, CheckRaces as CheckRaces
-    from tirlite.rewrite.compute_once import ComputeOnce as ComputeOnce
-    from tirlite.rewrite.loops.divide_loops import DivideLoops as DivideLoops
     from tirlite.rewrite.loops.parallelize_loops import ParallelizeLoops as ParallelizeLoops
     from tirlite.rewrite.loops.partition_loops import PartitionLoops as PartitionLoops
-    from tirlite.rewrite.loops.tighten_loops import TightenLoops as TightenLoops
     from tirlite.rewrite.loops.unroll_loops import UnrollLoops as UnrollLoops
-    from tirlite.rewrite.narrow_integers import NarrowIntegers as NarrowIntegers
     from tirlite.rewrite.normalize import Normalize as Normalize
     from tirlite.rewrite.observers import (
         DumpFolder as DumpFolder,
         PrintAfter as PrintAfter,
         verify_after as verify_after,
+    )
+    from tirlite.rewrite.on_demand import (
+        BlockReductions as BlockReductions,
+        CheckReductions as CheckReductions,
+        ComputeOnce as ComputeOnce,
+        DivideLoops as DivideLoops,
+        FindReductions as FindReductions,
+        InjectVirtualThreads as InjectVirtualThreads,
+        NarrowIntegers as NarrowIntegers,
+        SplitReductions as SplitReductions,
+        SplitThreads as SplitThreads,
+        TightenLoops as TightenLoops,
+        UnmarkLoops as UnmarkLoops,
+        UsePermissions as UsePermissions,
     )
     from tirlite.rewrite.pipeline import (
         Observer as Observer,
@@ -26,12 +36,6 @@ if TYPE_CHECKING:
         run_pipeline as run_pipeline,
     )
     from tirlite.rewrite.pipelines import LowerCallees as LowerCallees, default_pipeline as default_pipeline
-    from tirlite.rewrite.reductions import (
-        BlockReductions as BlockReductions,
-        CheckReductions as CheckReductions,
-        FindReductions as FindReductions,
-        SplitReductions as SplitReductions,
-    )
     from tirlite.rewrite.remove_no_ops import RemoveNoOps as RemoveNoOps
     from tirlite.rewrite.simplify.simplify import Simplify as Simplify, simplified as simplified
     from tirlite.rewrite.storage import StorageRewrite as StorageRewrite
@@ -42,11 +46,6 @@ if TYPE_CHECKING:
         StorageProblem as StorageProblem,
         storage_problem as storage_problem,
     )
-    from tirlite.rewrite.threads import (
-        InjectVirtualThreads as InjectVirtualThreads,
-        SplitThreads as SplitThreads,
-    )
-    from tirlite.rewrite.use_permissions import UsePermissions as UsePermissions
-    from tirlite.rewrite.vectors.vectorize_loops import UnmarkLoops as UnmarkLoops, VectorizeLoops as VectorizeLoops
+    from tirlite.rewrite.vectors.vectorize_loops import VectorizeLoops as VectorizeLoops
 else:
     __getattr__, __all__ = late_names(__name__)

@@ -1,4 +1,4 @@
-"""ComputeOnce stores what two loops, or all iterations of one, would compute again."""
+"""Stores what two loops, or all iterations of one, would compute again."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import TypeGuard
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.loops.work import has_much_to_do
 from tirlite.ir.dtype import i64
+from tirlite.ir.equal import are_equal, structural_equal
 from tirlite.ir.expr import Add, Buffer, Call, Expr, FloorDiv, FloorMod, IntImm, Load, Max, Min, Mul, Sub, TruncDiv, Var
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.node import Node
+from tirlite.ir.rewrite import rewrite, substitute
 from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, While
 from tirlite.ir.walk import mentions, statements, statements_of, walk
-from tirlite.record import record
-from tirlite.rewrite.pipeline import FactsPass
 
 # Between the two loops nothing else may stand: it neither fails, nor reads or writes what is not seen.
 _PLAIN = (Allocate, For, IfThenElse, Let, Store)
@@ -25,32 +25,12 @@ _PURE = (Add, FloorDiv, FloorMod, IntImm, Max, Min, Mul, Sub, TruncDiv, Var)
 _FEW = 16
 
 
-@record
-class ComputeOnce(FactsPass):
-    """Computes an elementary function once where a reduction and the loop that fills a row of a parameter both do.
-
-    In a softmax, for one, the sum and the results take the same exponentials. A loop of its own stores them before the
-    reduction, at the places of the results: the reduction loads them there, and the last loop makes the results of
-    them. All results stay the same to the last bit.
-
-    With `called`, for functions that others call, all that is read of parameters is at the places of the results: so
-    two parameters may still be one array.
-
-    A quotient by an extent or a number, such as `j * w // m` where an image is resized, is the same in each row: a loop
-    before all rows stores those of one, but for functions that others call. Divisions of 64 bits go by no vectors.
-
-    For functions in normal form (see `Normalize`).
-    """
-
-    called: bool = False
-
-    def rewritten(self, facts: Facts) -> PrimFunc:
-        func = facts.func
-        if any(loop.kind is ForKind.REDUCE and has_much_to_do(loop) for loop in statements_of(func.body, For)):
-            from tirlite.ir import rewrite
-
-            func = rewrite(func, {SeqStmt: lambda block: _Block(block, facts, called=self.called).rewritten()})
-        return func if self.called else _with_quotients(func, facts)
+def rewritten(facts: Facts, *, called: bool) -> PrimFunc:
+    """The function with what two loops compute stored by a loop before them, see `ComputeOnce`."""
+    func = facts.func
+    if any(loop.kind is ForKind.REDUCE and has_much_to_do(loop) for loop in statements_of(func.body, For)):
+        func = rewrite(func, {SeqStmt: lambda block: _Block(block, facts, called=called).rewritten()})
+    return func if called else _with_quotients(func, facts)
 
 
 class _Block:
@@ -119,8 +99,6 @@ class _Pair:
     """Two loops that compute a value, as they are when it is loaded, and the loop that stores it."""
 
     def __init__(self, first: For, second: For, store: Store, value: Call) -> None:
-        from tirlite.ir import substitute
-
         self.store = store
         self.value = value
         var = Var(second.var.name, second.var.dtype)
@@ -133,8 +111,6 @@ class _Pair:
 
 def _loading(loop: For, store: Store, value: Call, names: dict[Var, Expr]) -> For:
     """A loop with loads of what was stored in the place of a value."""
-    from tirlite.ir import rewrite, structural_equal, substitute
-
     stored = Load(store.buffer, tuple(substitute(index, names) for index in store.indices))
     result = rewrite(loop, {Call: lambda node: stored if structural_equal(node, value) else node})
     assert isinstance(result, For)
@@ -146,8 +122,6 @@ def _without_names(loop: For) -> For:
     *lets, last = loop.body.stmts or (loop,)
     if not lets or not isinstance(last, Store) or not all(isinstance(each, Let) for each in lets):
         return loop
-    from tirlite.ir import substitute
-
     values: dict[Var, Expr] = {}
     for let in lets:
         assert isinstance(let, Let)
@@ -163,15 +137,11 @@ def _only_store(loop: For) -> Store | None:
 
 
 def _go_alike(first: For, second: For) -> bool:
-    from tirlite.ir.equal import are_equal
-
     return first.step == second.step == 1 and are_equal((first.start, first.stop), (second.start, second.stop))
 
 
 def _lie_alike(load: Load, store: Store) -> bool:
     """Whether the one is at the place of the other, should their buffers be."""
-    from tirlite.ir.equal import are_equal
-
     a, b = load.buffer, store.buffer
     pairs = [(a.shape, b.shape), (a.strides, b.strides), (load.indices, store.indices)]
     return a.dtype == b.dtype and all(are_equal(*pair) for pair in pairs)
@@ -200,8 +170,6 @@ def _with_quotients(func: PrimFunc, facts: Facts) -> PrimFunc:
             for quotient in _quotients(loop, facts) if _is_of_rows(loop, facts) else ():
                 _store_once(quotient, loop, stored, loads, stmts)
         if loads:
-            from tirlite.ir import rewrite
-
             stmt = rewrite(stmt, dict.fromkeys((FloorDiv, TruncDiv), partial(_loaded_from, loads)))
         stmts.append(stmt)
     return func if len(stmts) == len(func.body.stmts) else func.replaced(body=func.body.replaced(stmts=(*stmts,)))
@@ -252,8 +220,6 @@ def _store_once(
     quotient: Expr, loop: For, stored: dict[Expr, Buffer], loads: dict[Expr, Load], stmts: list[Stmt]
 ) -> None:
     """Has a quotient of a loop loaded, from the row that one like it is stored in, or else from a new one."""
-    from tirlite.ir import structural_equal, substitute
-
     row = next((each for other, each in stored.items() if structural_equal(other, quotient)), None)
     if row is None:
         row = stored[quotient] = Buffer("quotients", i64, (loop.stop,))

@@ -1,4 +1,4 @@
-"""Writes a loop that makes integers of 32 or 64 bits of small ones with as few bits as their values need."""
+"""Writes loops that make integers of 32 or 64 bits of small ones with as few bits as their values need."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Container, Iterator, Mapping
 from math import prod
 from typing import NamedTuple
 
-from tirlite.analysis.loops.work import is_small, is_wide
+from tirlite.analysis.facts import Facts
+from tirlite.analysis.loops.work import is_small, is_wide, widens_integers
 from tirlite.ir.dtype import DType, f32, i16, u16
 from tirlite.ir.expr import (
     EQ,
@@ -43,12 +44,14 @@ from tirlite.ir.expr import (
     Var,
     const,
 )
+from tirlite.ir.func import PrimFunc
 from tirlite.ir.node import Node
 from tirlite.ir.op import Op
 from tirlite.ir.rewrite import Rule, rewrite
 from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store
-from tirlite.ir.walk import statements, walk
+from tirlite.ir.walk import composites, statements, walk
 from tirlite.record import replace
+from tirlite.rewrite.normalize import exchanged
 from tirlite.rewrite.vectors.taps import count_of
 
 _SUMS = (Add, Sub, Mul)
@@ -59,6 +62,8 @@ _COMPARISONS = (EQ, NE, LT, LE, GT, GE)
 _OTHERS = (BitOr, BitXor, ShiftLeft, TruncDiv, TruncMod, Neg, Call, Select)
 _COMPUTING = (*_SUMS, *_EXTREMES, *_QUOTIENTS, *_BY_CONSTANTS, *_COMPARISONS, *_OTHERS)
 _STATEMENTS = (SeqStmt, For, Store, Let, Allocate, IfThenElse)
+# Loops that deep inside of others are left alone.
+_DEEPEST = 8
 _LOOPS = (ForKind.SERIAL, ForKind.PARALLEL, ForKind.REDUCE, ForKind.UNROLLED)
 
 
@@ -77,6 +82,22 @@ class _Part(NamedTuple):
         if isinstance(self.value, IntImm):
             return const((self.value.value - dtype.min) % (1 << 16) + dtype.min, dtype)
         return self.value if self.value.dtype == dtype else Cast(dtype, self.value)
+
+
+def rewritten(facts: Facts) -> PrimFunc:
+    """The function with loops that compute in 16 bits, see `NarrowIntegers`."""
+    made: dict[For, tuple[Stmt, ...]] = {}
+    work = [(facts.func.body, 0)]
+    while work:
+        body, depth = work.pop()
+        for stmt in composites(body):
+            if isinstance(stmt, For) and not widens_integers(stmt):
+                continue
+            if isinstance(stmt, For) and (narrow := narrowed(stmt)) is not None:
+                made[stmt] = (narrow,)
+            elif depth < _DEEPEST:
+                work += [(inside, depth + isinstance(stmt, For)) for inside in stmt.bodies]
+    return exchanged(facts.func, made) if made else facts.func
 
 
 def narrowed(loop: For) -> For | None:

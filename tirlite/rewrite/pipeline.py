@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import field
 from time import perf_counter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias, dataclass_transform
 from weakref import ref
 
 from tirlite.analysis.facts import Facts
@@ -15,7 +16,7 @@ from tirlite.gate import GATE
 from tirlite.ir import PrimFunc
 from tirlite.ir.demand import of_prim_func, pass_call
 from tirlite.plan.collection import collection_paused
-from tirlite.record import dashed, record
+from tirlite.record import Record, dashed, record
 from tirlite.rewrite.forms import Form, Limits
 
 if TYPE_CHECKING:
@@ -64,17 +65,18 @@ class Rewritten:
         return self.facts or (given if self.func is given.func else Facts(self.func))
 
 
-class FactsPass:
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+class FactsPass(Record):
     """A pass that asks for facts. In a pipeline it gets those that are known of the function as it is.
 
     A pass defines `rewritten`, or `on` where it has more to return than the function. Its name is that of its class,
     `check-races`, unless it has another one.
     """
 
-    __slots__ = ()
     name: ClassVar[str]
 
     def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
         if "name" not in cls.__dict__:
             cls.name = dashed(cls.__name__)
 
@@ -191,7 +193,6 @@ def _name(each: Pass) -> str:
     return getattr(each, "name", getattr(each, "__name__", type(each).__name__))
 
 
-@record
 class ForSizes(FactsPass):
     """Leaves calls to a version that takes `steps` instead, where all arrays together are so small, or so large.
 

@@ -9,21 +9,28 @@ from tirlite.ir import PrimFunc, calls_in
 from tirlite.ir.demand import pass_call
 from tirlite.record import record, replace
 from tirlite.rewrite.checks import CheckBounds, CheckRaces
-from tirlite.rewrite.compute_once import ComputeOnce
 from tirlite.rewrite.forms import Form
-from tirlite.rewrite.loops.divide_loops import DivideLoops
 from tirlite.rewrite.loops.parallelize_loops import ParallelizeLoops
 from tirlite.rewrite.loops.partition_loops import PartitionLoops
-from tirlite.rewrite.loops.tighten_loops import TightenLoops
-from tirlite.rewrite.narrow_integers import NarrowIntegers
 from tirlite.rewrite.normalize import Normalize
+from tirlite.rewrite.on_demand import (
+    BlockReductions,
+    CheckReductions,
+    ComputeOnce,
+    DivideLoops,
+    FindReductions,
+    InjectVirtualThreads,
+    NarrowIntegers,
+    SplitReductions,
+    SplitThreads,
+    TightenLoops,
+    UnmarkLoops,
+    UsePermissions,
+)
 from tirlite.rewrite.options import Options
 from tirlite.rewrite.pipeline import Pass, versions
-from tirlite.rewrite.reductions import BlockReductions, CheckReductions, FindReductions, SplitReductions
 from tirlite.rewrite.storage import StorageRewrite
-from tirlite.rewrite.threads import InjectVirtualThreads, SplitThreads
-from tirlite.rewrite.use_permissions import UsePermissions
-from tirlite.rewrite.vectors.vectorize_loops import UnmarkLoops, VectorizeLoops
+from tirlite.rewrite.vectors.vectorize_loops import VectorizeLoops
 
 if TYPE_CHECKING:
     from typing import Unpack

@@ -1,6 +1,6 @@
-"""The passes on loops over `tl.reduce`, in order: found, refused, cut into blocks, split into partial results.
+"""Does to loops over `tl.reduce`, in order: they are found, refused, cut into blocks, split into partial results.
 
-What rewrites them is loaded for functions that have some: `blocks.py`, and `partials.py` for the rest.
+Functions of which serial loops alone may be reductions load neither `blocks.py` nor `partials.py`, which rewrite them.
 """
 
 from __future__ import annotations
@@ -15,50 +15,35 @@ from tirlite.ir.checked import has_check
 from tirlite.ir.expr import GE, Expr, IntImm, Load, Var
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.kernel_call import calls_in
+from tirlite.ir.rewrite import rewrite
 from tirlite.ir.stmt import AttrKey, AttrStmt, For, ForKind, IfThenElse, Permission, SeqStmt, Stmt, Store, While
 from tirlite.ir.walk import composites, conjuncts, statements, statements_of, walk
-from tirlite.record import record
 from tirlite.rewrite.forms import Limits
 from tirlite.rewrite.normalize import Normalize, exchanged
-from tirlite.rewrite.pipeline import FactsPass, Rewritten
-from tirlite.target.processor import HOST, processor_called
+from tirlite.rewrite.pipeline import Rewritten
+from tirlite.target.processor import processor_called
 
 if TYPE_CHECKING:
     from tirlite.analysis.loops.reductions import AnyUpdate
     from tirlite.analysis.loops.regrouping import Obstacle
 
 
-@record
-class FindReductions(FactsPass):
-    """Writes serial loops as if they were over `tl.reduce`, where results stay the same or `reassociate` is granted.
+def found(facts: Facts, *, integers: bool, shared_from: int) -> Rewritten:
+    """The function with serial loops as if they were over `tl.reduce`, see `FindReductions`."""
+    body = facts.func.body
+    granted = [stmt for stmt in statements_of(body, AttrStmt) if may_regroup(stmt)]
+    chosen = {loop.var for stmt in granted for loop in _reductions(stmt.body, facts)}
+    nests = set(_nests_of_integers(body, facts)) if integers else set()
+    if shared_from and nests and not chosen and (size := _size_of_elements(facts.func, nests)):
+        return Rewritten(facts.func, facts=facts, limits=Limits(large_from=shared_from * size))
+    chosen |= {loop.var for loop in nests}
+    if not chosen:
+        return Rewritten(facts.func, facts=facts)
 
-    That is done for loops whose iterations combine values as those of a reduction may, see `CheckReductions`, and which
-    hold no other loops than reductions: of `y[i] += a[i, p] * b[p]` the one over `p`, not those around it. Without the
-    permission, and with `integers`, it is done where nothing but integers is combined, which come out the same in any
-    order, and no other loop is around: workers can share it. With `shared_from`, functions that go over arrays so,
-    by loops that hold no others, stay as they are: calls with so many elements or more are for the version `LARGE`.
-    For functions in normal form (see `Normalize`), before reductions are split.
-    """
+    def reduced(loop: For) -> For:
+        return loop.replaced(kind=ForKind.REDUCE) if loop.var in chosen else loop
 
-    integers: bool = False
-    shared_from: int = 0
-
-    def on(self, facts: Facts) -> Rewritten:
-        body = facts.func.body
-        granted = [stmt for stmt in statements_of(body, AttrStmt) if may_regroup(stmt)]
-        chosen = {loop.var for stmt in granted for loop in _reductions(stmt.body, facts)}
-        integers = set(_nests_of_integers(body, facts)) if self.integers else set()
-        if self.shared_from and integers and not chosen and (size := _size_of_elements(facts.func, integers)):
-            return Rewritten(facts.func, facts=facts, limits=Limits(large_from=self.shared_from * size))
-        chosen |= {loop.var for loop in integers}
-        if not chosen:
-            return Rewritten(facts.func, facts=facts)
-        from tirlite.ir import rewrite
-
-        def reduced(loop: For) -> For:
-            return loop.replaced(kind=ForKind.REDUCE) if loop.var in chosen else loop
-
-        return Rewritten(rewrite(facts.func, {For: reduced}))
+    return Rewritten(rewrite(facts.func, {For: reduced}))
 
 
 def may_regroup(stmt: AttrStmt) -> bool:
@@ -177,20 +162,17 @@ class ReductionConverted(Message):
     help = "convert the operand to {own}, or let `{buffer}` be {other} and convert it after the loop"
 
 
-@record
-class CheckReductions(FactsPass):
-    """Refuses a function in normal form with a `tl.reduce` loop that may not be regrouped, telling the accesses."""
+def checked(facts: Facts) -> PrimFunc:
+    """The function itself, where its reductions may be regrouped, see `CheckReductions`."""
+    for loop in statements_of(facts.func.body, For):
+        if loop.kind is not ForKind.REDUCE:
+            continue
+        from tirlite.analysis.loops.regrouping import updates_in
 
-    def rewritten(self, facts: Facts) -> PrimFunc:
-        for loop in statements_of(facts.func.body, For):
-            if loop.kind is not ForKind.REDUCE:
-                continue
-            from tirlite.analysis.loops.regrouping import updates_in
-
-            found = updates_in(loop, facts)
-            if not isinstance(found, tuple):
-                raise message_of(found, loop.var.name).error()
-        return facts.func
+        updates = updates_in(loop, facts)
+        if not isinstance(updates, tuple):
+            raise message_of(updates, loop.var.name).error()
+    return facts.func
 
 
 def message_of(found: Obstacle, loop: str) -> Message:
@@ -220,36 +202,20 @@ def _told(update: AnyUpdate | None) -> str:
     return f"`{name}`" if isinstance(update, Update) else f"`tl.arg{name}`"
 
 
-@record
-class BlockReductions(FactsPass):
-    """Writes `tl.reduce` loops as a parallel loop over blocks, and a loop over what these give.
+def in_order_of_blocks(facts: Facts, *, serial: bool) -> PrimFunc:
+    """The function with long reductions as loops over blocks, see `BlockReductions`."""
+    candidates = _outermost(facts.func.body)
+    if not candidates:
+        return facts.func
+    from tirlite.rewrite.blocks import in_blocks
 
-    That is done for loops of many iterations that no parallel loop is around, nor more than one in order, with updates
-    of elements that stay the same throughout, or of elements of a small array (a histogram), of which each block has a
-    copy. In a loop one that is a single block stays whole. How the iterations are cut depends on their number alone,
-    and so does the last bit of a sum. Of a loop with nothing but an update by `tl.argmax` or `tl.argmin` with the
-    iteration as its place, blocks find the value alone; where it stands is looked up in the block that has it. With
-    `serial`, blocks follow one another in the calling thread.
-    For functions in normal form (see `Normalize`) that `CheckReductions` lets pass; the result is in it too.
-    """
-
-    serial: bool = False
-
-    def rewritten(self, facts: Facts) -> PrimFunc:
-        candidates = _outermost(facts.func.body)
-        if not candidates:
-            return facts.func
-        from tirlite.rewrite.blocks import in_blocks
-
-        kind = ForKind.SERIAL if self.serial else ForKind.PARALLEL
-        made = {
-            loop: stmts
-            for loop, most, repeats in candidates
-            if (stmts := in_blocks(loop, kind, facts, most, repeats=repeats))
-        }
-        if not made:
-            return facts.func
-        return exchanged(facts.func, made)
+    kind = ForKind.SERIAL if serial else ForKind.PARALLEL
+    made = {
+        loop: stmts
+        for loop, most, repeats in candidates
+        if (stmts := in_blocks(loop, kind, facts, most, repeats=repeats))
+    }
+    return exchanged(facts.func, made) if made else facts.func
 
 
 def _outermost(body: SeqStmt) -> list[tuple[For, Mapping[Expr, int], bool]]:
@@ -293,30 +259,12 @@ def _most_else(condition: Expr) -> Mapping[Expr, int]:
     return {number: value - 1 for number, value in least.items()} if len(least) == 1 else {}
 
 
-@record
-class SplitReductions(FactsPass):
-    """Writes `tl.reduce` loops as serial ones: those that combine over neighbours in memory by vectors.
+def split(facts: Facts, target: str) -> PrimFunc:
+    """The function with partial results for its reductions, see `SplitReductions`."""
+    func = facts.func
+    if not any(loop.kind is ForKind.REDUCE or sums_differences(loop) for loop in statements_of(func.body, For)):
+        return func
+    from tirlite.rewrite.vectors.partials import splitting
 
-    A loop that combines values into elements that stay the same throughout becomes a loop over vectors of partial
-    results, which are combined pairwise at its end; the last few iterations are a vector with lanes that are off,
-    or follow in order where they have no such form. A nest of such loops combines them once, at its own end. Of a
-    loop with nothing but an update by `tl.argmax` or `tl.argmin` with the iteration as its place, the value is
-    found alone, and then where it stands first. What is made of integers of other sizes than words, and combined,
-    is left to LLVM: flags, distances, counts of bits. Sums of differences of bytes, serial ones too, are dot
-    products of these with ones, or else take whole vectors first. Loops with other statements than stores and lets,
-    of other steps than 1, or with what has no vector form go on in order as they are written. For functions in
-    normal form (see `Normalize`) that `CheckReductions` lets pass; the result is in it too.
-    """
-
-    target: str = HOST
-
-    def rewritten(self, facts: Facts) -> PrimFunc:
-        func = facts.func
-        if not any(loop.kind is ForKind.REDUCE or sums_differences(loop) for loop in statements_of(func.body, For)):
-            return func
-        from tirlite.ir import rewrite
-        from tirlite.rewrite.vectors.partials import splitting
-
-        result = rewrite(func, {For: splitting(facts, processor_called(self.target))})
-        # The statements stand there once for each length of vectors.
-        return Normalize()(result)
+    # The statements stand there once for each length of vectors.
+    return Normalize()(rewrite(func, {For: splitting(facts, processor_called(target))}))

@@ -12,11 +12,9 @@ from tirlite.ir.op import Op
 from tirlite.ir.rewrite import Rule, rewrite
 from tirlite.ir.stmt import Allocate, AttrStmt, For, ForKind, IfThenElse, Let, Stmt, Store, View
 from tirlite.ir.walk import statements, walk
-from tirlite.record import record
 from tirlite.rewrite.pipeline import FactsPass
 
 
-@record
 class RemoveNoOps(FactsPass):
     """Keeps what can be seen from outside, and what that needs: other stores, lets, views and allocations go, and so do
     the loops and branches that are left empty.

@@ -1,41 +1,25 @@
-"""UsePermissions does what `tl.allow` grants, and takes the grants out of the function."""
+"""Does what `tl.allow` grants, and takes the grants out of the function."""
 
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
-from tirlite.ir.demand import pass_call
+from tirlite.analysis.facts import Facts
 from tirlite.ir.dtype import f32, f64
 from tirlite.ir.expr import Add, Call, Expr, Mul, Neg, Sub
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.node import Node
 from tirlite.ir.op import Op
+from tirlite.ir.rewrite import Rule, rewrite
 from tirlite.ir.stmt import AttrKey, AttrStmt, For, Permission, Stmt
 from tirlite.ir.walk import statements_of
-from tirlite.record import record
-
-if TYPE_CHECKING:
-    from tirlite.ir import Rule
 
 
-@record
-class UsePermissions:
-    """Writes products that are added as `tl.fma` under `contract`, and functions in fast forms under `approximate`.
-
-    Under `approximate`, too, quotients by what stays the same in an innermost loop become products with its reciprocal.
-    A product that is bound to a name of its own stays one. Halves stay as they are: they are computed in f32 anyhow.
-    """
-
-    name: str = "use-permissions"
-
-    @pass_call
-    def __call__(self, func: PrimFunc) -> PrimFunc:
-        if not any(stmt.key is AttrKey.ALLOW for stmt in statements_of(func.body, AttrStmt)):
-            return func
-        from tirlite.ir import rewrite
-
-        return rewrite(func, {AttrStmt: partial(_used, func)})
+def rewritten(facts: Facts) -> PrimFunc:
+    """The function with what is granted done, see `UsePermissions`."""
+    if not any(stmt.key is AttrKey.ALLOW for stmt in statements_of(facts.func.body, AttrStmt)):
+        return facts.func
+    return rewrite(facts.func, {AttrStmt: partial(_used, facts.func)})
 
 
 def _used(func: PrimFunc, stmt: AttrStmt) -> Stmt:
@@ -50,8 +34,6 @@ def _used(func: PrimFunc, stmt: AttrStmt) -> Stmt:
         from tirlite.rewrite.reciprocals import by_reciprocals
 
         rules |= {Call: _approximated, For: partial(by_reciprocals, Definitions(func).root)}
-    from tirlite.ir import rewrite
-
     body = rewrite(stmt.body, rules)
     assert isinstance(body, Stmt)
     return body

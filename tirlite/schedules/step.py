@@ -29,7 +29,6 @@ class Step(FactsPass):
     given, those in KEYWORDS by name. What is as it is by default is left out.
     """
 
-    __slots__ = ()
     KEYWORDS: ClassVar[frozenset[str]] = frozenset(
         {"along", "at", "axes", "behind", "cast", "masked", "once"}
         | {"out_of", "outside", "padded", "tail", "types", "whole"}
@@ -37,7 +36,7 @@ class Step(FactsPass):
 
     def __str__(self) -> str:
         given: list[str] = []
-        for each in fields(self):  # type: ignore[arg-type]
+        for each in fields(self):
             value = getattr(self, each.name)
             if value == each.default:
                 continue
@@ -56,7 +55,7 @@ class Step(FactsPass):
 
     def demand_taken(self) -> None:
         """Raises KernelError where the step is given anything else than it takes."""
-        for each in fields(self):  # type: ignore[arg-type]
+        for each in fields(self):
             kinds, given = set(_WORD.findall(str(each.type))), getattr(self, each.name)
             leaves = _leaves(given) if "tuple" in kinds else (given,)
             if kinds <= _TAKEN.keys() and not all(_is_taken(leaf, kinds) for leaf in leaves):
@@ -68,9 +67,9 @@ class Step(FactsPass):
 
 def plain(step: Step) -> Step:
     """The step with NumPy's integers as those of Python, which print as they are read again and do not wrap around."""
-    given = {each.name: getattr(step, each.name) for each in fields(step)}  # type: ignore[arg-type]
+    given = {each.name: getattr(step, each.name) for each in fields(step)}
     changed = {name: made for name, value in given.items() if (made := _plain(value)) is not value}
-    return replace(step, **changed) if changed else step  # type: ignore[type-var]
+    return replace(step, **changed) if changed else step
 
 
 def _plain(value: object) -> object:

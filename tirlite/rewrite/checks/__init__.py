@@ -18,7 +18,6 @@ from tirlite.ir.kernel_call import calls_in
 from tirlite.ir.node import Node
 from tirlite.ir.stmt import Allocate, AttrKey, AttrStmt, For, IfThenElse, Store, View, While
 from tirlite.ir.walk import conjuncts, defined_in, mentions, walk
-from tirlite.record import record
 from tirlite.rewrite.pipeline import FactsPass
 
 if TYPE_CHECKING:
@@ -32,7 +31,6 @@ _FEW = 8
 _DECLARE = "the iterations combine values: declare it by `tl.reduce` in place of `{}`, and workers share them"
 
 
-@record
 class CheckBounds(FactsPass):
     """Marks with `tl.checked` what is not proved: indices, and the byte offsets of views, which must lie in their
     sources. Compiled code stops there with the fault that the interpreter would tell.
@@ -170,7 +168,6 @@ class ParallelUpdate(Message):
     help = "{advice}"
 
 
-@record
 class CheckRaces(FactsPass):
     """Refuses a function in normal form in whose parallel or vectorized loops two iterations are seen to conflict.
 

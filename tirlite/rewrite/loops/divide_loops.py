@@ -1,4 +1,4 @@
-"""DivideLoops makes two loops of one that runs over several axes at once and divides to tell them apart."""
+"""Makes two loops of one that runs over several axes at once and divides to tell them apart."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from tirlite.ir.checked import has_check
 from tirlite.ir.dtype import i64
 from tirlite.ir.expr import Add, Expr, FloorDiv, FloorMod, IntImm, Load, Mul, Var, const
 from tirlite.ir.func import PrimFunc
+from tirlite.ir.rewrite import rewrite
 from tirlite.ir.stmt import Assert, For, ForKind, Let, SeqStmt, Stmt, Store, While
 from tirlite.ir.walk import statements, statements_of, walk
-from tirlite.record import record
-from tirlite.rewrite.pipeline import FactsPass
 
 # Rows of so few elements LLVM writes out, and takes vectors of the first, of the second, and so on. Longer ones are a
 # loop of their own, from so many on.
@@ -20,37 +19,26 @@ _MOST_WRITTEN_OUT, _LEAST = 8, 16
 _PLAIN = (ForKind.SERIAL, ForKind.PARALLEL)
 
 
-@record
-class DivideLoops(FactsPass):
-    """`for i in range(n * 64)` with `i // 64` and `i % 64` inside as a loop over rows, and one over what is in a row.
+def rewritten(facts: Facts) -> PrimFunc:
+    """The function with loops over rows and through them, see `DivideLoops`."""
+    rows = {loop: length for loop in statements_of(facts.func.body, For) if (length := _length_of_rows(loop))}
+    whole = {loop: is_whole(loop, length, facts) for loop, length in rows.items()}
+    parted = {loop for loop in rows if whole[loop] or (rows[loop] < _LEAST and _is_exact(loop, facts))}
+    apart = {loop for loop in parted if facts.is_independent(loop)}
+    if not apart:
+        return facts.func
+    from tirlite.rewrite.simplify.simplify import Simplify
+    from tirlite.rewrite.vectors.lanes import last_whole
 
-    `x[i] * scale[i % 64]` goes by vectors then, and what depends on the row alone is loaded once. Short rows are
-    written out where the numbers say what is loaded: `y[j] = x[j // 2]` stores each element twice. That is done for
-    innermost loops whose iterations are independent, where the numbers that the variable is divided by are multiples of
-    the smallest one, and that one divides the number of iterations; what is left of a short row is a loop behind. Their
-    order stays; both are parallel where the one was, and does no more than store.
-    """
+    def in_rows(loop: For) -> Stmt | tuple[Stmt, ...]:
+        if loop not in apart:
+            return loop
+        if whole[loop]:
+            return divided(loop, rows[loop])
+        end = last_whole(loop, loop.count, rows[loop])
+        return divided(loop.replaced(stop=end), rows[loop]), loop.replaced(start=end)
 
-    def rewritten(self, facts: Facts) -> PrimFunc:
-        rows = {loop: length for loop in statements_of(facts.func.body, For) if (length := _length_of_rows(loop))}
-        whole = {loop: is_whole(loop, length, facts) for loop, length in rows.items()}
-        parted = {loop for loop in rows if whole[loop] or (rows[loop] < _LEAST and _is_exact(loop, facts))}
-        apart = {loop for loop in parted if facts.is_independent(loop)}
-        if not apart:
-            return facts.func
-        from tirlite.ir import rewrite
-        from tirlite.rewrite.simplify.simplify import Simplify
-        from tirlite.rewrite.vectors.lanes import last_whole
-
-        def in_rows(loop: For) -> Stmt | tuple[Stmt, ...]:
-            if loop not in apart:
-                return loop
-            if whole[loop]:
-                return divided(loop, rows[loop])
-            end = last_whole(loop, loop.count, rows[loop])
-            return divided(loop.replaced(stop=end), rows[loop]), loop.replaced(start=end)
-
-        return Simplify()(rewrite(facts.func, {For: in_rows}))
+    return Simplify()(rewrite(facts.func, {For: in_rows}))
 
 
 def _length_of_rows(loop: For) -> int:
@@ -102,8 +90,6 @@ def _is_exact(loop: For, facts: Facts) -> bool:
 
 def divided(loop: For, length: int) -> For:
     """The loop over rows, and in it the one through a row."""
-    from tirlite.ir import rewrite
-
     row, place = Var(f"{loop.var.name}.outer"), Var(f"{loop.var.name}.inner")
 
     def named(var: Var) -> Expr:

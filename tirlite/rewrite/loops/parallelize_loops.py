@@ -13,7 +13,6 @@ from tirlite.ir.expr import GE, Buffer, IntImm, const
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.stmt import Allocate, Assert, AttrStmt, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, While
 from tirlite.ir.walk import composites, statements
-from tirlite.record import record
 from tirlite.rewrite.pipeline import FactsPass
 
 # What an iteration allocates exists once for each worker. So many bytes in all stay in a cache of the worker's own, as
@@ -26,7 +25,6 @@ _DEEPEST = 3
 _FEWEST = 128
 
 
-@record
 class ParallelizeLoops(FactsPass):
     """Makes serial loops parallel: the outermost ones whose iterations are independent.
 

@@ -9,7 +9,6 @@ from tirlite.ir.expr import EQ, GE, GT, LE, LT, NE, FloorDiv, FloorMod, Load, Ma
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.stmt import Assert, For, ForKind, IfThenElse, Let, Stmt, Store, While
 from tirlite.ir.walk import mentions, statements, statements_of, walk
-from tirlite.record import record
 from tirlite.rewrite.pipeline import FactsPass
 
 # A loop that is known to have fewer iterations stays whole.
@@ -21,7 +20,6 @@ _PLAIN = (ForKind.SERIAL, ForKind.PARALLEL)
 _TELLING = (Min, Max, LT, LE, GT, GE, EQ, NE, FloorDiv, FloorMod, TruncDiv, TruncMod)
 
 
-@record
 class PartitionLoops(FactsPass):
     """Three loops of one: in that between, comparisons, extrema and remainders that ask for the edges have gone.
 

@@ -34,11 +34,14 @@ from tirlite.ir.expr import (
     Var,
     const,
 )
+from tirlite.ir.func import PrimFunc
 from tirlite.ir.node import Node
-from tirlite.ir.rewrite import substitute
+from tirlite.ir.rewrite import rewrite, substitute
 from tirlite.ir.stmt import For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store
 from tirlite.ir.walk import conjuncts, defined_in, mentions, statements, statements_of, walk
 from tirlite.rewrite.affine_exprs import folded, shifted
+from tirlite.rewrite.normalize import Normalize
+from tirlite.rewrite.simplify.simplify import Simplify
 from tirlite.sizes import Proof
 
 # What has a value everywhere, the same wherever its variables and loads have.
@@ -47,6 +50,12 @@ _ARITHMETIC = (Add, Sub, Mul, Neg, Min, Max, IntImm, Var, Load, And, Not, Compar
 _PLAIN = (Store, Let, For, IfThenElse, SeqStmt)
 # What a comparison says with its operands in turn.
 _SWAPPED: Mapping[type[Compare], type[Compare]] = {LT: GT, GT: LT, LE: GE, GE: LE, EQ: EQ}
+
+
+def rewritten(facts: Facts, *, called: bool) -> PrimFunc:
+    """The function with loops over those iterations alone, see `TightenLoops`."""
+    found = rewrite(facts.func, {For: Tightening(facts, called=called).tightened})
+    return facts.func if found is facts.func else Simplify()(Normalize()(found))
 
 
 class Tightening:

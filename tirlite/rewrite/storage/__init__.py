@@ -9,15 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 from tirlite.analysis.facts import Facts
-from tirlite.ir import Allocate, statements_of
-from tirlite.record import parts_of, record
+from tirlite.ir import Allocate, For, ForKind, statements_of
+from tirlite.record import parts_of
 from tirlite.rewrite.normalize import Normalize
 from tirlite.rewrite.options import StorageOptions
 from tirlite.rewrite.pipeline import FactsPass, Rewritten, after
-from tirlite.rewrite.threads import demand_injected
 
 
-@record
 class StorageRewrite(StorageOptions, FactsPass):
     """Plans the storage of a function by a strategy of `tirlite.plan`, and rewrites its normal form (see `Normalize`).
 
@@ -40,7 +38,10 @@ class StorageRewrite(StorageOptions, FactsPass):
 
     def on(self, facts: Facts) -> Rewritten:
         self.demand_strategy()
-        demand_injected(facts.func, self.name)
+        if any(loop.kind is ForKind.THREAD for loop in statements_of(facts.func.body, For)):
+            from tirlite.rewrite.threads import demand_injected
+
+            demand_injected(facts.func, self.name)
         facts = after(Normalize(), facts)
         if isinstance(self.strategy, str) and not any(True for _ in statements_of(facts.func.body, Allocate)):
             return Rewritten(facts.func)

@@ -15,7 +15,7 @@ from tirlite.ir.kernel_call import KernelCall
 from tirlite.ir.node import Node
 from tirlite.ir.rewrite import rewrite
 from tirlite.ir.stmt import Allocate, For, IfThenElse, SeqStmt, Stmt, Store, View, While
-from tirlite.record import record, replace
+from tirlite.record import replace
 from tirlite.rewrite.pipeline import FactsPass
 from tirlite.rewrite.storage.storage_problem import left_alone
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from tirlite.analysis.integers.definitions import Definitions
 
 
-@record
 class SplitWebs(FactsPass):
     """Splits buffers that are overwritten as a whole, so that each lifetime can be planned by itself.
 

@@ -1,7 +1,4 @@
-"""VectorizeLoops writes loops as statements on vectors: those that the author marks, and those where that pays.
-
-UnmarkLoops goes before the rules for unmarked loops, so that these hold for marked ones, too.
-"""
+"""VectorizeLoops writes loops as statements on vectors: those that the author marks, and those where that pays."""
 
 from __future__ import annotations
 
@@ -15,7 +12,6 @@ from tirlite.analysis.loops.work import (
     divides,
     follows_a_place,
     has_much_to_do,
-    is_done_at_once,
     is_written_out,
     meets_itself,
     meets_other_rows,
@@ -24,7 +20,6 @@ from tirlite.analysis.loops.work import (
     skips,
 )
 from tirlite.ir import For, ForKind, IfThenElse, Let, PrimFunc, Stmt, Store, While, statements, statements_of
-from tirlite.record import record
 from tirlite.rewrite.forms import Form, Limits
 from tirlite.rewrite.normalize import exchanged
 from tirlite.rewrite.pipeline import FactsPass, Rewritten
@@ -34,26 +29,6 @@ if TYPE_CHECKING:
     from tirlite.rewrite.vectors.nests import Short
 
 
-@record
-class UnmarkLoops(FactsPass):
-    """Writes `tl.vectorized` loops as those over `range`, where iterations are proved independent: the order is free.
-
-    But for loops of up to 64 iterations, a constant number, with nothing but stores, lets and branches: these are to be
-    done at once. For functions in normal form (see `Normalize`).
-    """
-
-    def rewritten(self, facts: Facts) -> PrimFunc:
-        marked = (loop for loop in statements_of(facts.func.body, For) if loop.kind is ForKind.VECTORIZED)
-        made = {loop for loop in marked if not is_done_at_once(loop) and facts.is_independent(loop)}
-        if not made:
-            return facts.func
-
-        from tirlite.ir import rewrite
-
-        return rewrite(facts.func, {For: lambda loop: loop.replaced(kind=ForKind.SERIAL) if loop in made else loop})
-
-
-@record
 class VectorizeLoops(FactsPass):
     """Writes loops with Ramp and Broadcast: all iterations at once.
 

@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING
 
 from tirlite.analysis.facts import Facts
 from tirlite.ir import Allocate, For, PrimFunc, Store, statements_of
-from tirlite.record import record, replace
+from tirlite.record import replace
 from tirlite.rewrite.forms import Form
-from tirlite.rewrite.loops.tighten_loops import TightenLoops
 from tirlite.rewrite.normalize import Normalize
+from tirlite.rewrite.on_demand import FindReductions, InjectVirtualThreads, SplitThreads, TightenLoops, UnmarkLoops
 from tirlite.rewrite.pipeline import FactsPass, ForSizes, Pass, Rewritten, after
 from tirlite.rewrite.pipelines import LOOPS
-from tirlite.rewrite.reductions import FindReductions
-from tirlite.rewrite.vectors.vectorize_loops import UnmarkLoops, VectorizeLoops
+from tirlite.rewrite.vectors.vectorize_loops import VectorizeLoops
 from tirlite.schedules.auto.candidates import has_chains, has_rows, has_stencils, is_down_columns
 from tirlite.target import Target
 from tirlite.target.processor import HOST
@@ -36,8 +35,6 @@ _FEW_WORKERS = 2
 class Rules(FactsPass):
     """What is done, and when, by what a target has. For functions in normal form (see `Normalize`)."""
 
-    __slots__ = ()
-
     @abstractmethod
     def scheduled(self, facts: Facts) -> Trace | None:
         """The steps that are taken; None where there is no loop for them."""
@@ -49,7 +46,6 @@ class Rules(FactsPass):
         return Rewritten(trace.facts.func, facts=trace.facts, limits=trace.limits)
 
 
-@record
 class ScheduleTemporaries(Rules):
     """Loops that fill temporaries, joined with those that read them, so that a few lines or a scalar are left of these.
 
@@ -64,7 +60,6 @@ class ScheduleTemporaries(Rules):
         return scheduled(facts)
 
 
-@record
 class ScheduleChains(Rules):
     """Nests that fill temporaries, inside of tiles of the nests that read them: so a tile stays in the cache.
 
@@ -83,7 +78,6 @@ class ScheduleChains(Rules):
         return scheduled(facts, self.target.processor, self.form)
 
 
-@record
 class ScheduleStencils(Rules):
     """Nests that are iterated, by tiles of time and space, by one worker or a few; more share the rows of each step."""
 
@@ -97,7 +91,6 @@ class ScheduleStencils(Rules):
         return scheduled(facts, self.target)
 
 
-@record
 class ScheduleRows(Rules):
     """Loops over rows that go through several loops each: rows by blocks, where what these read is the same for all."""
 
@@ -112,7 +105,6 @@ class ScheduleRows(Rules):
         return scheduled(facts, Tiling.of(self.target))
 
 
-@record
 class ScheduleColumns(Rules):
     """Loops over columns that go down one each, carrying numbers along: row by row, all columns of a block together."""
 
@@ -126,7 +118,6 @@ class ScheduleColumns(Rules):
         return scheduled(facts, self.target.workers)
 
 
-@record
 class ScheduleContractions(Rules):
     """Nests that combine what depends on other loops each: by tiles of registers, over packed panels."""
 
@@ -183,7 +174,6 @@ def schedule_of(func: PrimFunc, given: object, target: Target) -> Schedule:
         return Schedule.by(given, func)
     if given is None or isinstance(given, tuple):
         return Schedule(func, given or ())
-    from tirlite.rewrite.threads import InjectVirtualThreads, SplitThreads
     from tirlite.schedules.order import orders
 
     facts, steps = Facts(Normalize()(func)), list[Pass]()

@@ -1,0 +1,280 @@
+"""The passes that most functions need none of: what each does, and what a function has that needs it.
+
+How they do it is loaded for functions that have it. They stand in the order in which pipelines run them.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from tirlite.analysis.facts import Facts, Sign
+from tirlite.analysis.loops.work import is_done_at_once, only_branch, widens_integers
+from tirlite.ir.dtype import TypeCode
+from tirlite.ir.expr import Cast, FloorDiv, FloorMod, TruncDiv
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.stmt import AttrKey, Evaluate, For, ForKind, IfThenElse
+from tirlite.ir.walk import statements_of
+from tirlite.rewrite.pipeline import FactsPass, Rewritten
+from tirlite.target.processor import HOST
+
+_INTEGERS = frozenset((TypeCode.INT, TypeCode.UINT, TypeCode.BOOL))
+
+
+class OnDemand(FactsPass):
+    """A pass that leaves a function as it is which has none of the signs that it `needs`, and passes all others."""
+
+    needs: ClassVar[frozenset[Sign]]
+
+    def on(self, facts: Facts) -> Rewritten:
+        if self.needs.isdisjoint(facts.signs):
+            return Rewritten(facts.func, facts=facts)
+        return self.needed(facts)
+
+    def needed(self, facts: Facts) -> Rewritten:
+        """The same for a function that has a sign of them."""
+        return Rewritten(self.rewritten(facts))
+
+
+class TightenLoops(OnDemand):
+    """Narrows a loop to a condition around all of its body that the counter meets from some place on, or up to one.
+
+    Of `for j in range(n): if j >= w[i]: ...` it makes `for j in range(max(0, w[i]), n): ...`. So the body has no branch
+    and goes by vectors, and the other iterations are not run at all. That is done where the condition compares the
+    counter, or it and a sum, with what stays as it is in the loop, and integers of 64 bits cannot wrap around. A
+    condition on the counters of loops around goes in front of the loop, so that it may narrow those. Where an innermost
+    loop does something else in the other iterations, these follow, or come first, in a loop of their own.
+
+    Loads are moved where they are proved to be in bounds, and load from parameters that the function does not write;
+    with `called`, for functions that others call, which may be given one array as two parameters, none are.
+
+    For functions in normal form (see `Normalize`), before reductions are found and accesses checked.
+    """
+
+    needs: ClassVar = frozenset((IfThenElse,))
+
+    called: bool = False
+
+    def rewritten(self, facts: Facts) -> PrimFunc:
+        if not any(map(only_branch, statements_of(facts.func.body, For))):
+            return facts.func
+        from tirlite.rewrite.loops.tightened import rewritten
+
+        return rewritten(facts, called=self.called)
+
+
+class FindReductions(OnDemand):
+    """Writes serial loops as if they were over `tl.reduce`, where results stay the same or `reassociate` is granted.
+
+    That is done for loops whose iterations combine values as those of a reduction may, see `CheckReductions`, and which
+    hold no other loops than reductions: of `y[i] += a[i, p] * b[p]` the one over `p`, not those around it. Without the
+    permission, and with `integers`, it is done where nothing but integers is combined, which come out the same in any
+    order, and no other loop is around: workers can share it. With `shared_from`, functions that go over arrays so,
+    by loops that hold no others, stay as they are: calls with so many elements or more are for the version `LARGE`.
+    For functions in normal form (see `Normalize`), before reductions are split.
+    """
+
+    needs: ClassVar = frozenset((AttrKey.ALLOW, *_INTEGERS))
+
+    integers: bool = False
+    shared_from: int = 0
+
+    def needed(self, facts: Facts) -> Rewritten:
+        from tirlite.rewrite.reductions import found
+
+        return found(facts, integers=self.integers, shared_from=self.shared_from)
+
+
+class UnmarkLoops(OnDemand):
+    """Writes `tl.vectorized` loops as those over `range`, where iterations are proved independent: the order is free.
+
+    But for loops of up to 64 iterations, a constant number, with nothing but stores, lets and branches: these are to be
+    done at once. For functions in normal form (see `Normalize`).
+    """
+
+    needs: ClassVar = frozenset((ForKind.VECTORIZED,))
+
+    def rewritten(self, facts: Facts) -> PrimFunc:
+        marked = (loop for loop in statements_of(facts.func.body, For) if loop.kind is ForKind.VECTORIZED)
+        made = {loop for loop in marked if not is_done_at_once(loop) and facts.is_independent(loop)}
+        if not made:
+            return facts.func
+        from tirlite.ir import rewrite
+
+        return rewrite(facts.func, {For: lambda loop: loop.replaced(kind=ForKind.SERIAL) if loop in made else loop})
+
+
+class InjectVirtualThreads(OnDemand):
+    """Interleaves virtual threads: each statement is done for all of them before the next one.
+
+    Each virtual thread gets a copy of what is allocated inside, by an axis in front. Loops and branches that are the
+    same for all of them move outside; barriers are passed once. With `windows` a copied buffer keeps its name and axes,
+    as `SplitThreads` has it. The function is in normal form (see `Normalize`).
+
+    Raises KernelError for a barrier that not all virtual threads come to alike.
+    """
+
+    needs: ClassVar = frozenset((ForKind.THREAD,))
+
+    windows: bool = False
+
+    def rewritten(self, facts: Facts) -> PrimFunc:
+        from tirlite.rewrite.threads import without_virtual
+
+        return without_virtual(facts, windows=self.windows)
+
+
+class SplitThreads(OnDemand):
+    """Makes loops over blocks parallel, and loops over threads serial, one for each stretch between two barriers.
+
+    Loops and branches around a barrier move outside of the loops over threads; they must run alike in all threads.
+    Shared memory is declared once for all threads, and what one thread carries past a barrier gets a copy for each
+    thread. With `windows` a copied buffer keeps its name and axes, as a view of the thread's part: for code that names
+    elements in errors. The function is in normal form (see `Normalize`), its virtual threads are injected (see
+    `InjectVirtualThreads`).
+
+    Raises KernelError for a barrier that not all threads come to alike, and for thread-bound loops in a wrong order.
+    """
+
+    needs: ClassVar = frozenset((ForKind.THREAD, Evaluate))
+
+    windows: bool = False
+
+    def rewritten(self, facts: Facts) -> PrimFunc:
+        from tirlite.rewrite.threads import without_threads
+
+        return without_threads(facts, windows=self.windows)
+
+
+class CheckReductions(OnDemand):
+    """Refuses a function in normal form with a `tl.reduce` loop that may not be regrouped, telling the accesses."""
+
+    needs: ClassVar = frozenset((ForKind.REDUCE,))
+
+    def rewritten(self, facts: Facts) -> PrimFunc:
+        from tirlite.rewrite.reductions import checked
+
+        return checked(facts)
+
+
+class ComputeOnce(OnDemand):
+    """Computes an elementary function once where a reduction and the loop that fills a row of a parameter both do.
+
+    In a softmax, for one, the sum and the results take the same exponentials. A loop of its own stores them before the
+    reduction, at the places of the results: the reduction loads them there, and the last loop makes the results of
+    them. All results stay the same to the last bit.
+
+    With `called`, for functions that others call, all that is read of parameters is at the places of the results: so
+    two parameters may still be one array.
+
+    A quotient by an extent or a number, such as `j * w // m` where an image is resized, is the same in each row: a loop
+    before all rows stores those of one, but for functions that others call. Divisions of 64 bits go by no vectors.
+
+    For functions in normal form (see `Normalize`).
+    """
+
+    needs: ClassVar = frozenset((ForKind.REDUCE, FloorDiv, TruncDiv))
+
+    called: bool = False
+
+    def rewritten(self, facts: Facts) -> PrimFunc:
+        from tirlite.rewrite.compute_once import rewritten
+
+        return rewritten(facts, called=self.called)
+
+
+class DivideLoops(OnDemand):
+    """`for i in range(n * 64)` with `i // 64` and `i % 64` inside as a loop over rows, and one over what is in a row.
+
+    `x[i] * scale[i % 64]` goes by vectors then, and what depends on the row alone is loaded once. Short rows are
+    written out where the numbers say what is loaded: `y[j] = x[j // 2]` stores each element twice. That is done for
+    innermost loops whose iterations are independent, where the numbers that the variable is divided by are multiples of
+    the smallest one, and that one divides the number of iterations; what is left of a short row is a loop behind. Their
+    order stays; both are parallel where the one was, and does no more than store.
+    """
+
+    needs: ClassVar = frozenset((FloorDiv, FloorMod))
+
+    def rewritten(self, facts: Facts) -> PrimFunc:
+        from tirlite.rewrite.loops.divide_loops import rewritten
+
+        return rewritten(facts)
+
+
+class NarrowIntegers(OnDemand):
+    """Loops compute in i16 or u16 what needs no more: vectors hold twice as many values.
+
+    `abs(tl.i32(x[i]) - tl.i32(y[i]))` of bytes is less than 256. Sums are as wide as their number of terms asks for,
+    where loops around them have constant counts. A loop is taken if all that it computes of data becomes narrow, since
+    its widest type decides its lanes. All values stay as they are, since none leaves its type.
+    For functions in normal form (see `Normalize`), before loops go by vectors.
+    """
+
+    needs: ClassVar = frozenset((Cast,))
+
+    def rewritten(self, facts: Facts) -> PrimFunc:
+        if not any(map(widens_integers, statements_of(facts.func.body, For))):
+            return facts.func
+        from tirlite.rewrite.narrowed import rewritten
+
+        return rewritten(facts)
+
+
+class BlockReductions(OnDemand):
+    """Writes `tl.reduce` loops as a parallel loop over blocks, and a loop over what these give.
+
+    That is done for loops of many iterations that no parallel loop is around, nor more than one in order, with updates
+    of elements that stay the same throughout, or of elements of a small array (a histogram), of which each block has a
+    copy. In a loop one that is a single block stays whole. How the iterations are cut depends on their number alone,
+    and so does the last bit of a sum. Of a loop with nothing but an update by `tl.argmax` or `tl.argmin` with the
+    iteration as its place, blocks find the value alone; where it stands is looked up in the block that has it. With
+    `serial`, blocks follow one another in the calling thread.
+    For functions in normal form (see `Normalize`) that `CheckReductions` lets pass; the result is in it too.
+    """
+
+    needs: ClassVar = frozenset((ForKind.REDUCE,))
+
+    serial: bool = False
+
+    def rewritten(self, facts: Facts) -> PrimFunc:
+        from tirlite.rewrite.reductions import in_order_of_blocks
+
+        return in_order_of_blocks(facts, serial=self.serial)
+
+
+class SplitReductions(OnDemand):
+    """Writes `tl.reduce` loops as serial ones: those that combine over neighbours in memory by vectors.
+
+    A loop that combines values into elements that stay the same throughout becomes a loop over vectors of partial
+    results, which are combined pairwise at its end; the last few iterations are a vector with lanes that are off,
+    or follow in order where they have no such form. A nest of such loops combines them once, at its own end. Of a
+    loop with nothing but an update by `tl.argmax` or `tl.argmin` with the iteration as its place, the value is
+    found alone, and then where it stands first. What is made of integers of other sizes than words, and combined,
+    is left to LLVM: flags, distances, counts of bits. Sums of differences of bytes, serial ones too, are dot
+    products of these with ones, or else take whole vectors first. Loops with other statements than stores and lets,
+    of other steps than 1, or with what has no vector form go on in order as they are written. For functions in
+    normal form (see `Normalize`) that `CheckReductions` lets pass; the result is in it too.
+    """
+
+    needs: ClassVar = frozenset((ForKind.REDUCE, Cast))
+
+    target: str = HOST
+
+    def rewritten(self, facts: Facts) -> PrimFunc:
+        from tirlite.rewrite.reductions import split
+
+        return split(facts, self.target)
+
+
+class UsePermissions(OnDemand):
+    """Writes products that are added as `tl.fma` under `contract`, and functions in fast forms under `approximate`.
+
+    Under `approximate`, too, quotients by what stays the same in an innermost loop become products with its reciprocal.
+    A product that is bound to a name of its own stays one. Halves stay as they are: they are computed in f32 anyhow.
+    """
+
+    needs: ClassVar = frozenset((AttrKey.ALLOW,))
+
+    def rewritten(self, facts: Facts) -> PrimFunc:
+        from tirlite.rewrite.use_permissions import rewritten
+
+        return rewritten(facts)
