@@ -75,6 +75,8 @@ class Evaluated:
         return tuple(self._sums(terms_of(size)))
 
     def _column(self, atom: Atom) -> list[int]:
+        if isinstance(atom, Dim) and all(atom in binding for binding in self._bindings):
+            return [int(binding[atom]) for binding in self._bindings]
         if not isinstance(atom, Composite):
             return [evaluate(atom, binding) for binding in self._bindings]
         operands = [self._sums(terms_of(operand)) for operand in atom.operands]

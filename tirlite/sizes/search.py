@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import chain, combinations
+from itertools import combinations
 from typing import TypeVar
 
 from tirlite.diag import KernelError
@@ -26,7 +26,7 @@ from tirlite.sizes.bounds import Bounds
 from tirlite.sizes.box import minimum_in_box
 from tirlite.sizes.dim import Dim
 from tirlite.sizes.division import divisor_of
-from tirlite.sizes.evaluate import dims_of, evaluate, sample_bindings
+from tirlite.sizes.evaluate import Evaluated, dims_of, sample_bindings
 from tirlite.sizes.poly import Atom, Product, Quotient, Relaxation, Terms, inside_out, of_terms, terms_of, varies
 from tirlite.sizes.terms import Factor, accumulate, multiply, replace, without
 
@@ -258,8 +258,9 @@ def _falls_below(terms: Terms, target: int) -> bool:
     try:
         dims = dims_of(size)
         telling = telling_bindings(terms) if len(dims) > MANY_DIMS else ()
-        bindings = chain(sample_bindings(dims), _far_bindings(dims), telling)
-        return any(evaluate(size, binding) < target for binding in bindings)
+        # The first few tell most of what the others would, and each group is worked out at once.
+        samples = (sample_bindings(dims), (*_far_bindings(dims), *telling))
+        return any(min(Evaluated(each).values(size)) < target for each in samples)
     except KernelError:  # a division by zero
         return False
 

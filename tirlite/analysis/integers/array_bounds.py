@@ -8,7 +8,6 @@ array holds several times is as many times less.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import field
 from math import prod
@@ -48,11 +47,10 @@ class ArrayBounds:
             # With a factor that has no bound, and is in no array with the others, it may be anything.
             unbounded = (atom for atom in product if atom.bounds.high is None)
             for array in min((self.products.get(atom, ()) for atom in unbounded), key=len, default=()):
-                beyond = Counter(product) - Counter(array)
                 # An array may be empty along one axis, and of any length along the others.
-                if _is_positive(Counter(array) - Counter(product)):
+                if _is_positive(_without(array, product)):
                     own = ADDRESSABLE // self.times.get(array, 1)
-                    most = min(most, own * prod(map(self._most_of, beyond.elements())))
+                    most = min(most, own * prod(map(self._most_of, _without(product, array))))
         return most
 
     def _most_of(self, atom: Atom) -> int:
@@ -84,6 +82,15 @@ def array_bounds(sizes: Iterable[Size]) -> ArrayBounds:
                 seen.update(parts)
     products = by_key((atom, product) for product in found for atom in dict.fromkeys(product))
     return ArrayBounds({atom: tuple(each) for atom, each in products.items()}, times)
+
+
+def _without(product: Product, other: Product) -> list[Atom]:
+    """The factors of a product that are not those of another one."""
+    rest = list(product)
+    for atom in other:
+        if atom in rest:
+            rest.remove(atom)
+    return rest
 
 
 def _is_positive(atoms: Iterable[Atom]) -> bool:
