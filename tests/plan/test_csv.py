@@ -202,6 +202,8 @@ def test_a_table_cannot_tell_everything():
     [
         ("", "no-csv-header", ""),
         ("\n\n", "no-csv-header", ""),
+        ('{"buffers": [{"id": "a"}]}', "no-csv-header", ""),
+        ('\n [\n{"id": 3}]', "no-csv-header", ""),
         ("id,lower,upper\n", "missing-column", "1:10"),
         ("id,lower,upper,sise\n", "missing-column", "1:16"),
         ("id,lower,upper,size,id\n", "duplicate-column", "1:21"),

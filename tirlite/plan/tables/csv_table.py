@@ -24,13 +24,13 @@ _MARK = "\ufeff"
 
 
 class NoHeader(PlanMessage):
-    """A table is empty.
+    """A table is empty, or no table but JSON.
 
     Example: A file of no bytes.
     """
 
     code = "no-csv-header"
-    title = "`{name}` is empty"
+    title = "`{name}` is {what}"
     help = "the first line of a table names its columns, as in `id,lower,upper,size`"
 
 
@@ -155,8 +155,10 @@ def read_table(name: str, text: str, wrong: list[Message]) -> CsvTable:
     blank = {number: line for number, line in enumerate(lines) if not line.strip(_MARK + string.whitespace)}
     full = [number for number in range(len(lines)) if number not in blank]
     if not full:
-        raise NoHeader(name).error()
+        raise NoHeader(name, "empty").error()
     first = lines[full[0]]
+    if first.lstrip(_MARK + string.whitespace).startswith(("{", "[")):
+        raise NoHeader(name, "JSON, which `Problem.from_json` reads, and not a table").error()
     separator = next((sign for sign in _SEPARATORS if sign in first), ",")
     header = _cells(source, full[0], first, separator)
     rows = []
