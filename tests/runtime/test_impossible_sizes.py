@@ -172,7 +172,8 @@ def f(s: tl.i64, y: tl.f32[4]):
 def test_an_extent_with_a_name_of_its_own_is_told_with_its_value(strategy: str) -> None:
     kernel, y = tl.compile(tl.parse(NAMED), strategy=strategy), np.zeros(4, np.float32)
     with pytest.raises(
-        tl.CallError, match=r"for `t` and what lives beside it\n.* s = 4194304, k = 73786976294838206464"
+        tl.CallError,
+        match=r"(?s)for `t` and what lives beside it\n.*allocated here.* s = 4194304, k = 73786976294838206464",
     ):
         kernel(2**22, y)
 

@@ -11,6 +11,7 @@ from types import FrameType, FunctionType
 from typing import TYPE_CHECKING, TypeAlias, Unpack, overload
 
 from tirlite.diag import CallTypeError, Message, boundary, public
+from tirlite.diag.message import an
 from tirlite.driver.front import Front, KnownFront
 from tirlite.driver.kernel import Kernel
 from tirlite.gate import GATE
@@ -39,7 +40,7 @@ class NoKernel(Message):
     """
 
     raises = CallTypeError
-    title = "a {kind} cannot be compiled to a kernel"
+    title = "{kind} cannot be compiled to a kernel"
     help = "{advice}"
 
     kind: str
@@ -194,7 +195,7 @@ def _front(
 
 def _no_function(given: object) -> NoKernel:
     of = type(given)
-    kind = of.__name__
+    kind = an(of.__name__)
     if issubclass(of, Kernel):
         return NoKernel(kind, "it is one already; `tl.compile(kernel, ...)` makes one with other options")
     if issubclass(of, (staticmethod, classmethod)):

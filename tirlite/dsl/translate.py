@@ -9,6 +9,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING
 
 from tirlite.diag import KernelError, Message, public
+from tirlite.diag.message import an
 from tirlite.dsl.body import Body
 from tirlite.dsl.dims import dim, dims
 from tirlite.dsl.expression import Expressions
@@ -61,7 +62,7 @@ def parse(text: str, name: str = "<text>") -> PrimFunc:
     KernelError with all independent mistakes, at most 20.
     """
     if not issubclass(type(text), str):
-        raise BadText(f"a kernel is parsed from a text, not from a {type(text).__name__}").error()
+        raise BadText(f"a kernel is parsed from a text, not from {an(type(text).__name__)}").error()
     module, places = text_syntax(text, name)
     names: dict[str, object] = {"tl": TL}
     surroundings = Surroundings((names, {each: getattr(builtins, each) for each in _BUILTINS}))

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tirlite.diag import hint
+from tirlite.diag.message import an
 from tirlite.ir import TypeCode, walk
 from tirlite.ir.printer import text
 from tirlite.runtime.foreign import as_array
@@ -44,10 +45,14 @@ def require_array(param: ArrayParam, given: object) -> Array:
     if not issubclass(type(given), np.ndarray) or not isinstance(given, np.ndarray):
         seen = as_array(given, is_written=param.is_written, is_bfloat=is_bfloat)
         if isinstance(seen, str):
-            raise ArgumentType(param.name, _wanted(param), _kind(given), _array_hint(param, given, seen)).error()
+            raise ArgumentType(
+                param.name, _wanted(param), an(type(given).__name__), _array_hint(param, given, seen)
+            ).error()
         given = seen
     if isinstance(given, (np.ma.MaskedArray, np.matrix)):
-        raise ArgumentType(param.name, _wanted(param), _kind(given), f"pass np.asarray({param.name})").error()
+        raise ArgumentType(
+            param.name, _wanted(param), an(type(given).__name__), f"pass np.asarray({param.name})"
+        ).error()
     if given.dtype == param.dtype:
         return given
     if is_bfloat and given.dtype.name == "bfloat16" and given.dtype.itemsize == 2:
@@ -185,11 +190,6 @@ def _source(signature: Signature, slot: int) -> tuple[str, int]:
     dim = signature.dims[slot]
     axes = ((param.name, axis) for param in signature.arrays for axis, extent in param.computed if dim in walk(extent))
     return next(axes)
-
-
-def _kind(given: object) -> str:
-    name = type(given).__name__
-    return f"an {name}" if name[0] in "aeiouAEIOU" else f"a {name}"
 
 
 def _array_hint(param: ArrayParam, given: object, told: str) -> str:

@@ -163,6 +163,7 @@ class WorkspaceTooLarge(Message):
 
     raises = CallValueError
     title = "{kernel}() would need {size} bytes of memory for `{buffer}` and what lives beside it"
+    label = "allocated here"
     help = "the most is 2**62 bytes; the sizes were {dims}"
 
 
@@ -175,6 +176,7 @@ class NegativeTemporary(Message):
 
     raises = CallValueError
     title = "{kernel}() would allocate `{buffer}` with the extent {extent}"
+    label = "allocated here"
     help = "the sizes were {dims}"
 
 

@@ -7,6 +7,7 @@ from math import prod
 from typing import NoReturn
 
 from tirlite.analysis.integers.extents import known_values
+from tirlite.diag import Span
 from tirlite.ir import Allocate, Buffer, Load, PrimFunc, Store, Var, View, statements, statements_of, walk
 from tirlite.ir.size import value_of
 from tirlite.runtime.bind import Binding
@@ -20,8 +21,8 @@ def refuse_workspace(signature: Signature, binding: Binding, func: PrimFunc, siz
     values = _numbers(signature, binding, func)
     stored = [each for stmt in statements_of(func.body, Allocate) for each in _sharers(func, stmt.buffer)]
     largest = max(stored, key=lambda each: _bytes(each, values))
-    spans = {stmt.buffer: stmt.span for stmt in statements(func.body) if isinstance(stmt, Allocate | View)}
-    raise NoWorkspace(signature.name, size, largest.name, _bytes(largest, values), span=spans[largest]).error()
+    span = _declared(func, largest)
+    raise NoWorkspace(signature.name, size, largest.name, _bytes(largest, values), span=span).error()
 
 
 def refuse_size(signature: Signature, binding: Binding, func: PrimFunc, buffer: Buffer) -> NoReturn:
@@ -31,10 +32,16 @@ def refuse_size(signature: Signature, binding: Binding, func: PrimFunc, buffer: 
     sizes = ", ".join(f"{var.name} = {shown(value)}" for var, value in values.items() if var not in strides)
     extents = _extents(buffer, values)
     if min(extents, default=0) < 0:
-        raise NegativeTemporary(signature.name, buffer.name, min(extents), sizes).error()
+        raise NegativeTemporary(signature.name, buffer.name, min(extents), sizes, span=_declared(func, buffer)).error()
     size = str(buffer.dtype.bytes * prod(extents)) if len(extents) == len(buffer.shape) else "too many"
     largest = max(_sharers(func, buffer), key=lambda each: _bytes(each, values))
-    raise WorkspaceTooLarge(signature.name, size, largest.name, sizes).error()
+    raise WorkspaceTooLarge(signature.name, size, largest.name, sizes, span=_declared(func, largest)).error()
+
+
+def _declared(func: PrimFunc, buffer: Buffer) -> Span | None:
+    """Where a buffer is declared; None for a parameter."""
+    declared = (stmt for stmt in statements(func.body) if isinstance(stmt, Allocate | View))
+    return next((stmt.span for stmt in declared if stmt.buffer is buffer), None)
 
 
 def _numbers(signature: Signature, binding: Binding, func: PrimFunc) -> dict[Var, int]:
