@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from unittest.mock import patch
 
@@ -227,7 +227,17 @@ def test_masks_leave_out_what_lies_beyond_the_last_column() -> None:
             is_as_written(kernel, tiled, (7, 19, 9, 3), (5, 16, 3, 2))
 
 
-def is_as_written(kernel: tl.Kernel, tiled: tl.Kernel, *sizes_of: tuple[int, ...]) -> None:
+def test_columns_of_all_rows_go_by_one_tile_where_sums_lie_so_in_memory() -> None:
+    """Rows that fill no tile, or whose length is not known, leave none of its lanes empty."""
+    with patch.object(Tiling, "of", lambda target: replace(SMALL, row_bytes=64, vector_bytes=32, masks_bytes=True)):
+        for kernel, is_flat in ((convolution, True), (batched, False)):
+            tiled = tl.compile(kernel.ir)
+            assert ("flat=True" in str(tiled.schedule)) is is_flat, kernel.name
+            is_as_written(kernel, tiled, (7, 3, 9, 1), (5, 16, 3, 2), (9, 1, 4, 2))
+            is_as_written(kernel, tl.compile(tiled.lowered, schedule=None).interpret, (5, 3, 4, 2))
+
+
+def is_as_written(kernel: tl.Kernel, tiled: Callable[..., object], *sizes_of: tuple[int, ...]) -> None:
     """Whether a scheduled kernel gives what the interpreter does for it as it is written, for n, m, k, h.
 
     Sums of such integers are exact in any grouping.

@@ -75,6 +75,39 @@ def test_one_loop_of_two_goes_through_both_in_their_order() -> None:
     np.testing.assert_array_equal(found, wanted)
 
 
+@tl.kernel
+def windows(x: tl.f32[k, n + 1, m + 1], f: tl.f32[3, k, 2, 2], y: tl.out[tl.f32[3, n, m]]):
+    for q in range(3):
+        for i in range(n):
+            for j in range(m):
+                s = tl.f32(0)
+                for p in tl.reduce(k):
+                    for u in tl.reduce(2):
+                        for v in tl.reduce(2):
+                            s += f[q, p, u, v] * x[p, i + u, j + v]
+                y[q, i, j] = s
+
+
+def test_loops_over_whole_rows_are_one_that_goes_on_over_their_ends() -> None:
+    s = tl.schedule(windows)
+    s.fuse("i", "j", flat=True)
+    assert "y_flat = tl.view(y, tl.f32[3, n * m])\n" in body_of(s)
+    assert "+ f[q, p, u, v] * x[p, i_j // m + u, i_j % m + v]" in body_of(s)
+    assert "y_flat[q, i_j] = s" in body_of(s)
+    s.split("i.j", 8)
+    s.reorder("i.j.outer", "q", "i.j.inner")
+    s.pack("x", at="i.j.outer", axes=["p", "u", "v", "i.j.inner"], whole=8, masked=True)
+    assert "for x_row in range(i_j_outer // m, (min(i_j_outer + 8, n * m) - 1) // m + 1):" in body_of(s)
+    s.vectorize("i.j.inner", 8, padded=True, masked=True)
+    scheduled = tl.compile(windows, schedule=s)
+    for rows, columns in ((1, 1), (3, 5), (7, 1), (1, 20), (2, 8), (5, 13)):
+        x = np.random.default_rng(3).integers(-9, 9, (2, rows + 1, columns + 1)).astype("f")
+        f = np.random.default_rng(4).integers(-9, 9, (3, 2, 2, 2)).astype("f")
+        wanted = np.zeros((3, rows, columns), "f")
+        windows.interpret(x, f, wanted)
+        np.testing.assert_array_equal(scheduled(x, f), wanted)
+
+
 def test_blocks_and_a_nest_for_what_begins_sums() -> None:
     assert body_of(tiled()) == (
         "for j_outer in range(0, m, 8):\n"

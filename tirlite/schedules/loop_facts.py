@@ -87,7 +87,7 @@ def _is_range_of(index: Expr, extent: Expr, known: Mapping[Var, For]) -> bool:
     loop = known.get(index) if isinstance(index, Var) else None
     if loop is None or loop.step < 1:
         return False
-    ends = any(_is_less(each, extent) for each in _least_of(loop.stop))
+    ends = any(_is_less(each, extent) for each in least_of(loop.stop))
     start = loop.start
     while isinstance(start, Var) and start in known and known[start].step > 0:
         start = known[start].start
@@ -103,7 +103,7 @@ def _is_said(index: Expr, extent: Expr, given: Sequence[Expr]) -> bool:
     return starts and any(isinstance(each, LT) and _is_less(each.b, extent) for each in about)
 
 
-def _least_of(expr: Expr) -> Iterator[Expr]:
+def least_of(expr: Expr) -> Iterator[Expr]:
     """What an expression is the least of, at any depth."""
     stack = [expr]
     while stack:

@@ -3,12 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeGuard
 
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.loops.dependence import writes
-from tirlite.ir.dtype import bool_, dtype_of, i64
-from tirlite.ir.equal import structural_equal
-from tirlite.ir.expr import LT, Add, Buffer, Cast, Expr, FloorDiv, IntImm, Load, Ramp, Sub, Var, const
+from tirlite.ir.checked import masked as masked_index
+from tirlite.ir.dtype import bool_, dtype_of, i32, i64
+from tirlite.ir.equal import are_equal, structural_equal
+from tirlite.ir.expr import (
+    GE,
+    LT,
+    Add,
+    BitAnd,
+    Broadcast,
+    Buffer,
+    Cast,
+    Expr,
+    FloorDiv,
+    FloorMod,
+    IntImm,
+    Load,
+    Max,
+    Min,
+    Mul,
+    Ramp,
+    Sub,
+    Var,
+    const,
+)
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.rewrite import rewrite, substitute
 from tirlite.ir.stmt import Allocate, For, IfThenElse, Let, SeqStmt, Stmt, Store
@@ -17,7 +39,7 @@ from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.vectors.lanes import Lanes, NotVector
 from tirlite.schedules.handle import BufferName, LoopName, buffer_named, chain_to
-from tirlite.schedules.loop_facts import is_block_of, is_in_bounds, is_whole, lanes_before, trips
+from tirlite.schedules.loop_facts import is_block_of, is_in_bounds, is_whole, lanes_before, least_of, trips
 from tirlite.schedules.order import demand_any_order
 from tirlite.schedules.step import Step, demand_plain, does_not_fit, with_loop
 
@@ -31,10 +53,10 @@ class Pack(Step):
     allocation as any other, `b.packed`, which the storage planner places, once for each worker where `at` stands in a
     parallel loop. Elements that no iteration reads, to the next multiple of `whole` along the last axis, are 0. The
     loops that copy are `b.p` and `b.j`; where it is `masked` one vector takes the place of the last one, with a mask
-    where it may reach beyond the end, if its elements have 4 or 8 bytes and are neighbours. A loop that goes by blocks
-    is an axis with a place for each of these: of blocks of the last axis, neighbours in memory are copied one after the
-    other. With `cast` what is read is converted to that type at once, and all that the body does with it is to convert
-    it so.
+    where it may reach beyond the end, if its elements have 4 or 8 bytes and are neighbours; where the last one goes
+    over the ends of rows, as `fuse` makes it, one vector of each of these. A loop that goes by blocks is an axis with a
+    place for each of these: of blocks of the last axis, neighbours in memory are copied one after the other. With
+    `cast` what is read is converted to that type at once, and all that the body does with it is to convert it so.
 
     Refused where the body writes the buffer, reads it by several indices or by others than these loops decide, and
     where an index is not proved to be in bounds: the copy reads all elements, whatever the body does.
@@ -57,7 +79,7 @@ class Pack(Step):
         loads = loads_of_one(self, facts, buffer, at, loops)
         load = loads[0]
         demand_axes(self, at, loops, load, by_blocks=True)
-        if not is_in_bounds(func, (*around, *loops), load):
+        if not (is_in_bounds(func, (*around, *loops), load) or _has_rows_in_bounds(facts, around, loops, load)):
             raise does_not_fit(self, f"an index of `{buffer.name}` is not proved to be in bounds")
         kind = dtype_of(self.cast) if self.cast else buffer.dtype
         if kind is None or kind.lanes > 1:
@@ -142,6 +164,9 @@ def _is_of(load: Load, loops: list[For]) -> bool:
 def _copy(load: Load, packed: Buffer, loops: list[For], *, masked: bool, whole: bool) -> Iterator[Stmt]:
     """The loops that fill the copy."""
     variables = {loop.var: Var(f"{load.buffer.name}.{loop.var.name}") for loop in loops}
+    if masked and load.dtype.bytes in (4, 8) and (by_rows := _by_rows(load, packed, loops, variables)) is not None:
+        yield from by_rows
+        return
     name, start, stop = variables[loops[-1].var], *_bounds(loops[-1], variables)
     places = _places(loops, [*variables.values()], [substitute(loop.start, variables) for loop in loops])
     value = substitute(load, variables)
@@ -160,20 +185,109 @@ def _copy(load: Load, packed: Buffer, loops: list[For], *, masked: bool, whole: 
         body = SeqStmt((*on, Store(packed, (*places[:-1], lanes), filled)))
     elif isinstance(width, IntImm) and not (isinstance(length, IntImm) and length.value == width.value):
         is_decided = not mentions(length, variables.values())
-        # Rows of zeros stand before those that are copied, which may be turned over on the way.
-        own = {loop.var: Var(f"{load.buffer.name}.{loop.var.name}") for loop in loops} if is_decided else variables
-        rows = _places(loops, [*own.values()], [substitute(loop.start, own) for loop in loops])[:-1]
-        # All of a row, as its length is known: of what is left of one, LLVM would make a call.
-        rest = Var(f"{load.buffer.name}.rest")
-        fill = SeqStmt(
-            (For(rest, const(0, i64), width, SeqStmt((Store(packed, (*rows, rest), const(0, packed.dtype)),))),)
-        )
+        fill = _zeros(packed, loops, width, None if is_decided else variables)
         if is_decided:
-            fill = _rows_of(fill, loops, own)
             yield IfThenElse(LT(length, width), fill)
         else:
             body = SeqStmt((IfThenElse(LT(length, width), fill), copy))
     yield from _rows_of(body, loops, variables).stmts
+
+
+def _zeros(packed: Buffer, loops: list[For], width: IntImm, variables: dict[Var, Var] | None) -> SeqStmt:
+    """Stores 0 into the row of a copy that these variables say; where there are none into all rows.
+
+    All rows stand before those that are copied, which may be turned over on the way.
+    """
+    own = variables or {loop.var: Var(f"{packed.name.removesuffix('.packed')}.{loop.var.name}") for loop in loops}
+    rows = _places(loops, [*own.values()], [substitute(loop.start, own) for loop in loops])[:-1]
+    # All of a row, as its length is known: of what is left of one, LLVM would make a call.
+    rest = Var(f"{packed.name.removesuffix('.packed')}.rest")
+    fill = SeqStmt((For(rest, const(0, i64), width, SeqStmt((Store(packed, (*rows, rest), const(0, packed.dtype)),))),))
+    return fill if variables else _rows_of(fill, loops, own)
+
+
+def _by_rows(load: Load, packed: Buffer, loops: list[For], variables: dict[Var, Var]) -> tuple[Stmt, ...] | None:
+    """The loops that fill a copy of neighbours over the ends of rows: row by row, the lanes that lie in each.
+
+    None where the last loop goes over no rows, or lanes are no neighbours in them.
+    """
+    last, width, length = loops[-1], packed.shape[-1], _length_of_rows(load, loops[-1].var)
+    if length is None or not _are_lanes(width) or any(mentions(e, variables) for e in (last.start, last.stop)):
+        return None
+    row, on, lanes = Var(f"{load.buffer.name}.row"), Var("on", bool_.with_lanes(width.value)), width.value
+    begin = Mul(row, length)
+
+    def in_row(node: FloorDiv | FloorMod) -> Expr:
+        if node.a is not last.var:
+            return node
+        return row if isinstance(node, FloorDiv) else Sub(last.var, begin)
+
+    moved = substitute(rewrite(load, {FloorDiv: in_row, FloorMod: in_row}), variables)
+    assert isinstance(moved, Load)
+    try:
+        vectors = Lanes(lanes, {variables[last.var]: Ramp(last.start, const(1, i64), lanes)}, neighbours=True)
+        vectors.on = on
+        value = vectors.of(moved)
+    except NotVector:
+        return None
+    places = _places(loops, [*variables.values()], [substitute(loop.start, variables) for loop in loops])
+    store = Store(packed, (*places[:-1], masked_index(Ramp(const(0, i64), const(1, i64), lanes), on)), value)
+    end = Min(folded(Add(begin, length)), last.stop)
+    first_lane = Broadcast(Cast(i32, Max(Sub(begin, last.start), const(0, i64))), lanes)
+    is_behind = GE(Ramp(const(0, i32), const(1, i32), lanes), first_lane)
+    here = Let(on, BitAnd(is_behind, lanes_before(last.start, end, lanes)))
+    rows = FloorDiv(last.start, length), Add(FloorDiv(Sub(last.stop, const(1, i64)), length), const(1, i64))
+    # Vectors of several rows meet while what they fill is in the first cache.
+    first, *others = loops
+    within = SeqStmt((For(row, *rows, SeqStmt((here, *_rows_of(SeqStmt((store,)), others, variables).stmts))),))
+    fill = IfThenElse(LT(folded(Sub(last.stop, last.start)), width), _zeros(packed, loops, width, None))
+    return fill, *_rows_of(within, [first, last], variables).stmts
+
+
+def _has_rows_in_bounds(facts: Facts, around: Sequence[For], loops: list[For], load: Load) -> bool:
+    """Whether what the last loop reads over the ends of rows is proved to be in bounds, row by row."""
+    last, length = loops[-1], _length_of_rows(load, loops[-1].var)
+    start = next((loop.start for loop in around if loop.var is last.start and loop.step > 0), last.start)
+    if length is None or not isinstance(start, IntImm) or start.value < 0:
+        return False
+    row, column = Var("row"), Var("column")
+
+    def part(node: FloorDiv | FloorMod) -> Expr:
+        return node if node.a is not last.var else row if isinstance(node, FloorDiv) else column
+
+    parts = rewrite(load, {FloorDiv: part, FloorMod: part})
+    assert isinstance(parts, Load)
+    known = [end for end in least_of(last.stop) if not mentions(end, [loop.var for loop in around])]
+    ends = [_rows_before(end, length, facts) for end in known]
+    columns = For(column, const(0, i64), _without_zero(length), SeqStmt())
+    rows = (columns.replaced(var=row, stop=_without_zero(end)) for end in ends)
+    return any(is_in_bounds(facts.func, (*around, *loops[:-1], each, columns), parts) for each in rows)
+
+
+def _rows_before(end: Expr, length: Expr, facts: Facts) -> Expr:
+    """How many rows of a length there are before an index, the last one in part."""
+    from tirlite.sizes import lower_bound
+
+    if isinstance(end, Mul) and are_equal((end.b,), (length,)):
+        least = [lower_bound(facts.space.size(each)) for each in (end.a, end.b)]
+        if all(each is not None and each >= 0 for each in least):
+            return end.a
+    return Add(FloorDiv(Sub(end, const(1, i64)), length), const(1, i64))
+
+
+def _without_zero(count: Expr) -> Expr:
+    """What a loop from 0 on stops at, as often as this runs: below 0 it runs as at 0."""
+    is_least = isinstance(count, Max) and isinstance(count.b, IntImm) and count.b.value == 0
+    return count.a if isinstance(count, Max) and is_least else count
+
+
+def _length_of_rows(load: Load, var: Var) -> Expr | None:
+    """The length of rows where the quotient and the remainder by it are all that a load asks of a variable."""
+    parts = [node for index in load.indices for node in walk(index) if isinstance(node, FloorDiv | FloorMod)]
+    lengths = [node.b for node in parts if node.a is var]
+    uses = sum(node is var for index in load.indices for node in walk(index))
+    is_one = uses == len(lengths) > 0 and all(are_equal((each,), lengths[:1]) for each in lengths)
+    return lengths[0] if is_one and not mentions(lengths[0], (var,)) else None
 
 
 def _rows_of(body: SeqStmt, loops: list[For], variables: dict[Var, Var]) -> SeqStmt:
@@ -196,7 +310,7 @@ def _vector(
     """The elements of a row of a copy at once, and before them the lanes that are there, unless it is `whole`: beyond
     the end it has 0. None where they are no neighbours, or too many.
     """
-    if not isinstance(width, IntImm) or width.value < 2 or width.value & (width.value - 1):
+    if not _are_lanes(width):
         return None
     vectors = Lanes(width.value, {last.var: Ramp(start, const(1, i64), width.value)}, neighbours=True)
     on = Let(Var("on", bool_.with_lanes(width.value)), lanes_before(start, stop, width.value))
@@ -205,6 +319,11 @@ def _vector(
         return (vectors.of(row),) if whole else (on, vectors.of(row))
     except NotVector:
         return None
+
+
+def _are_lanes(width: Expr) -> TypeGuard[IntImm]:
+    """Whether there are vectors with so many lanes."""
+    return isinstance(width, IntImm) and width.value >= 2 and not width.value & (width.value - 1)
 
 
 def _blocks(most: Expr, step: int) -> Expr:

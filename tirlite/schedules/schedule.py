@@ -162,9 +162,9 @@ class Schedule:
         """Puts loops that hold nothing but each other into this order, from the outside in."""
         self.apply(reorder.Reorder(loops))
 
-    def fuse(self, outer: LoopName, inner: LoopName) -> None:
-        """Makes one loop, `i.j`, of two that are one inside of the other."""
-        self.apply(split.Fuse(outer, inner))
+    def fuse(self, outer: LoopName, inner: LoopName, *, flat: bool = False) -> None:
+        """Makes one loop, `i.j`, of two that are one inside of the other; `flat` over what lies so in memory."""
+        self.apply(split.Fuse(outer, inner, flat))
 
     def join(self, *loops: LoopName, behind: int | tuple[int, ...] = 0) -> None:
         """Makes one loop of several in a row, of which the others run so many iterations behind the first."""

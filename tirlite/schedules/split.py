@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.loops.dependence import writes
 from tirlite.ir.dtype import i64
-from tirlite.ir.expr import GE, LT, Add, Expr, FloorDiv, FloorMod, IntImm, Min, Mul, Sub, Var, const
+from tirlite.ir.equal import are_equal
+from tirlite.ir.expr import GE, LT, Add, Buffer, Expr, FloorDiv, FloorMod, IntImm, Load, Min, Mul, Sub, Var, const
 from tirlite.ir.func import PrimFunc
-from tirlite.ir.rewrite import substitute
-from tirlite.ir.stmt import For, ForKind, IfThenElse, Let, SeqStmt, Stmt
-from tirlite.ir.walk import is_steady, mentions, statements_of
+from tirlite.ir.rewrite import rewrite, substitute
+from tirlite.ir.stmt import For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, View
+from tirlite.ir.walk import defined_in, is_steady, mentions, statements_of
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.loops.divide_loops import divided, is_whole
@@ -113,10 +114,14 @@ class Fuse(Step):
 
     `j` is all there is in `i`, its bounds do not depend on `i`, both ascend, and both are parallel or neither is. Their
     variables keep their values, as lets. It never changes results.
+
+    With `flat` they are written out in place of lets, and of a buffer whose rows `j` goes through whole, `x[c, i, j]`
+    is the element `x.flat[c, i.j]` of a view: neighbours are neighbours in memory over the ends of rows.
     """
 
     outer: LoopName
     inner: LoopName
+    flat: bool = False
 
     def rewritten(self, facts: Facts) -> PrimFunc:
         inner_chain = chain_to(facts.func, self.inner)
@@ -137,9 +142,50 @@ class Fuse(Step):
         lets = [
             Let(each.var, _value(each, at), span=each.span) for each, at in zip((outer, inner), places, strict=True)
         ]
-        body = SeqStmt((*lets, *inner.body.stmts))
         stop = folded(Mul(rounds, turns))
-        return with_loop(facts, outer, (For(number, const(0, i64), stop, body, outer.kind, span=outer.span),))
+        made, views = (*lets, *inner.body.stmts), tuple[View, ...]()
+        if self.flat:
+            from tirlite.schedules.inline import without_lets
+
+            body, views = _flat(inner.body, outer, inner, number, stop)
+            made = (*without_lets((*lets, *body.stmts)),)
+        one = For(number, const(0, i64), stop, SeqStmt(made), outer.kind, span=outer.span)
+        # Views stand before all loops that could stand around them, as a nest may hold nothing but loops.
+        of = {view.source for view in views}
+        top = next(loop for loop in inner_chain if loop is outer or of.isdisjoint(defined_in(loop.body)))
+        around = rewrite(top, {For: lambda loop: one if loop is outer else loop})
+        return with_loop(facts, top, (*views, around))
+
+
+def is_flat(node: Load | Store, outer: For, inner: For) -> bool:
+    """Whether an access goes through whole rows, which lie one behind the other, as the inner loop does."""
+    buffer, none = node.buffer, const(0, i64)
+    return (
+        outer.step == inner.step == 1
+        and not (buffer.strides or buffer.volatile)
+        and node.indices[-2:] == (outer.var, inner.var)
+        and are_equal((outer.start, inner.start, inner.stop), (none, none, buffer.shape[-1]))
+    )
+
+
+def _flat(body: SeqStmt, outer: For, inner: For, number: Var, count: Expr) -> tuple[SeqStmt, tuple[View, ...]]:
+    """A body with one index in place of those of both loops, where rows are whole; and the views that it takes."""
+    views: dict[Buffer, View] = {}
+
+    def flat(node: Load | Store) -> Load | Store:
+        if not is_flat(node, outer, inner):
+            return node
+        source = node.buffer
+        if source not in views:
+            *shape, rows, columns = source.shape
+            # All rows have as many elements as there are iterations, which are not below 0.
+            shape.append(count if are_equal((rows,), (outer.stop,)) else folded(Mul(rows, columns)))
+            whole = Buffer(f"{source.name}.flat", source.dtype, (*shape,), source.scope)
+            views[source] = View(whole, source, const(0, i64))
+        return node.replaced(buffer=views[source].buffer, indices=(*node.indices[:-2], number))
+
+    made = rewrite(body, {Load: flat, Store: flat})
+    return made, (*views.values(),)
 
 
 def _rounds(facts: Facts, loop: For) -> Expr:

@@ -30,7 +30,7 @@ class Step(FactsPass):
     """
 
     KEYWORDS: ClassVar[frozenset[str]] = frozenset(
-        {"along", "at", "axes", "behind", "cast", "masked", "once"}
+        {"along", "at", "axes", "behind", "cast", "flat", "masked", "once"}
         | {"out_of", "outside", "padded", "tail", "types", "whole"}
     )
 

@@ -12,12 +12,13 @@ from tirlite.ir.equal import structural_equal
 from tirlite.ir.expr import Add, Buffer, Call, Cast, Expr, IntImm, Load
 from tirlite.ir.stmt import Allocate, For, ForKind, Let, Stmt, Store
 from tirlite.ir.walk import mentions, walk
-from tirlite.record import record
+from tirlite.record import record, replace
 from tirlite.schedules.auto.tiling import WIDE_ROWS, Tiling, count_of, is_known
 from tirlite.schedules.dots import are_groups, operands, types_of
 from tirlite.schedules.handle import loops_around
 from tirlite.schedules.inline import without_lets
 from tirlite.schedules.loop_facts import is_dense
+from tirlite.schedules.split import is_flat
 
 _KINDS = (ForKind.SERIAL, ForKind.PARALLEL, ForKind.REDUCE)
 # Nests of more loops than that are left alone: no product has as many axes.
@@ -44,7 +45,8 @@ class Contraction:
     with `packed` is to convert it to the type of the sums, `kind`, that is `cast`, else none. `halves` is the other
     operand, if it has floats of 16 bits, which take long to convert. What the kernel has `laid` together itself, in a
     loop around, is not copied once more, but by groups; nor is what `lies` as a copy of it would, with dot products by
-    groups: these pay for a single row.
+    groups: these pay for a single row. `flat` is a loop that may be fused with that over columns, as what is stored
+    lies so in memory, where rows are no whole tiles.
     """
 
     loops: tuple[For, ...]
@@ -67,6 +69,7 @@ class Contraction:
     is_padded: bool
     is_laid: bool
     lies: bool
+    flat: For | None = None
 
     @property
     def batches(self) -> tuple[For, ...]:
@@ -171,10 +174,26 @@ def _contraction(loop: For, around: tuple[For, ...], tiling: Tiling) -> Contract
                 is_laid=is_dense(across[0].indices, columns.var) and _is_laid(across[0].buffer, around),
                 lies=_lies(across[0], terms, columns, update.store.buffer.dtype, dots, tiling),
             )
-            found.append(made)
+            found.append(replace(made, flat=_flat(made, store, loads, tiling)))
     # What is read under a condition has no vectors but in a copy.
     found.sort(key=lambda each: not each.is_padded)
     return _first_that_pays(found, tiling)
+
+
+def _flat(nest: Contraction, store: Store, loads: list[Load], tiling: Tiling) -> For | None:
+    """The loop that goes over rows of columns, if all that depends on it goes over whole ones, or is packed."""
+    columns, packed = nest.columns, nest.packed
+    is_plain = not (nest.is_padded or nest.is_laid or nest.lies) and nest.dots is None and nest.is_dense
+    is_whole = is_known(columns) and count_of(columns) % tiling.lanes(nest.element, columns) == 0
+    if not is_plain or is_whole or packed.buffer.dtype.bytes not in (4, 8) or not tiling.masks_bytes:
+        return None
+    row = store.indices[-2] if len(store.indices) > 1 else None
+    loop = next((each for each in nest.batches if each.var is row), None)
+    if loop is None or not mentions(packed, loop.var):
+        return None
+    read = (*loads, *(node for node in walk(store.value) if isinstance(node, Load)))
+    others = [node for node in read if mentions(node, loop.var) and not structural_equal(node, packed)]
+    return loop if is_flat(store, loop, columns) and all(is_flat(node, loop, columns) for node in others) else None
 
 
 def _first_that_pays(found: list[Contraction], tiling: Tiling) -> Contraction | None:
@@ -301,15 +320,16 @@ def least_sizes(nest: Contraction, tiling: Tiling) -> tuple[tuple[str, int], ...
     if is_known(nest.columns) and count_of(nest.columns) * nest.element < tiling.vector_bytes:
         size = tiling.vector_bytes  # nothing else takes as few by vectors
     elements = max(1, size // nest.packed.buffer.dtype.bytes)
+    columns = (nest.columns,) if nest.flat is None else (nest.flat, nest.columns)
     wide = (*nest.terms, nest.columns)
     few = tiling.row_bytes if not is_known(nest.columns) else 0 if nest.is_dense else tiling.vector_bytes
     # Without a panel, windows go over several loops for each vector of columns.
     few = min(few // 2, tiling.vector_bytes) if len(nest.terms) > 1 else few // 2
     rows = tiling.least_rows if nest.is_dense else tiling.strided_rows
-    wanted = [(nest.rows, rows), ((nest.columns,), max(2, few // nest.element)), (wide, elements)]
+    wanted = [(nest.rows, rows), (columns, max(2, few // nest.element)), (wide, elements)]
     if nest.dots is not None:
-        columns = 2 if tiling.masks_bytes else max(2, tiling.vector_bytes // nest.element // 2)
-        wanted = [(nest.rows, _FEWEST_ROWS), ((nest.columns,), columns)]
+        few = 2 if tiling.masks_bytes else max(2, tiling.vector_bytes // nest.element // 2)
+        wanted = [(nest.rows, _FEWEST_ROWS), (columns, few)]
     for loops, least in wanted:
         if least == 1:
             continue

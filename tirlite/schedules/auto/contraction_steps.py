@@ -13,10 +13,11 @@ from functools import partial
 from math import prod
 
 from tirlite.analysis.facts import Facts
-from tirlite.ir import For, Load
+from tirlite.ir import For, Load, Mul, Var
 from tirlite.ir.printer_names import identifier
 from tirlite.ir.walk import mentions
 from tirlite.record import replace
+from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.pipeline import Pass
 from tirlite.schedules.annotate import Parallel
 from tirlite.schedules.auto.contraction import Contraction, contractions, least_sizes
@@ -30,7 +31,7 @@ from tirlite.schedules.loop_facts import is_dense
 from tirlite.schedules.pack import Pack
 from tirlite.schedules.reorder import Reorder
 from tirlite.schedules.specialize import Specialize
-from tirlite.schedules.split import Fuse, Split
+from tirlite.schedules.split import Fuse, Split, is_flat
 from tirlite.schedules.unroll_jam import UnrollJam
 from tirlite.schedules.vectorize import Vectorize
 
@@ -49,14 +50,16 @@ def scheduled(facts: Facts, tiling: Tiling) -> Trace:
     trace = Trace(facts)
     for found in reversed([*contractions(facts, tiling)]):
         # Where a step does not fit, the nest stays as it is.
-        if trace.attempt(partial(trace.takes, steps(found, trace.facts, tiling))):
+        forms = (found,) if found.flat is None else (found, replace(found, flat=None))
+        if any(trace.attempt(partial(trace.takes, steps(each, trace.facts, tiling))) for each in forms):
             trace.figures.append(tiling.figures(_lanes(found, tiling), found.element))
     return trace
 
 
 def steps(nest: Contraction, facts: Facts, tiling: Tiling) -> Iterator[Pass]:
     """What is done with a contraction, step by step. Handles name its loops, whatever others are called."""
-    named, lanes = _Names(nest, facts), _lanes(nest, tiling)
+    flat = nest if nest.flat is None else _flattened(nest, nest.flat)
+    named, lanes = _Names(nest, facts), _lanes(flat, tiling)
     least = least_sizes(nest, tiling)
     if least is None:
         return
@@ -69,10 +72,16 @@ def steps(nest: Contraction, facts: Facts, tiling: Tiling) -> Iterator[Pass]:
     if least:
         yield Specialize(named(nest.loops[0].var.name), least)
     first, *others = nest.rows
-    by = _rows_of_block(nest, lanes, tiling)
+    by = _rows_of_block(flat, lanes, tiling)
     is_split = not is_known(first) or count_of(first) > by
     shared = [each.var.name for each in (*nest.batches, *([first] if is_split else []), nest.columns)]
     yield from (Parallel(named(each)) for each in shared if not nest.is_laid)
+    if nest.flat is not None:
+        inside = (nest.flat, nest.columns, *nest.rows, *(nest.terms if nest.is_perfect else ()))
+        outside = (each for each in nest.spatial if each not in inside)
+        yield Reorder((*(named(each.var.name) for each in (*outside, *inside)),))
+        yield Fuse(named(nest.flat.var.name), named(nest.columns.var.name), flat=True)
+        nest = flat
     yield Split(named(nest.columns.var.name), lanes)
     if is_split:
         yield Split(named(first.var.name), by)
@@ -80,15 +89,15 @@ def steps(nest: Contraction, facts: Facts, tiling: Tiling) -> Iterator[Pass]:
     batches = [each.var.name for each in nest.batches]
     blocks = [f"{first.var.name}.outer"] if is_split else []
     rows = [f"{first.var.name}.inner" if is_split else first.var.name, *(each.var.name for each in others)]
-    inside = nest.terms if nest.dots is None else _by_groups(nest, nest.dots[1])
-    terms = [named(each.var.name) for each in inside]
+    summed = nest.terms if nest.dots is None else _by_groups(nest, nest.dots[1])
+    terms = [named(each.var.name) for each in summed]
     order = (*map(named, (*batches, *blocks)), outer, *map(named, rows), within, *(terms if nest.is_perfect else ()))
     yield Reorder(order)
     has_masks = tiling.vector_bytes >= MASKED_BYTES
     if nest.dots is not None:
-        if inside != nest.terms and not nest.is_perfect:
+        if summed != nest.terms and not nest.is_perfect:
             yield Reorder((*terms,))
-        moves = _moves(nest, inside, lanes, tiling)
+        moves = _moves(nest, summed, lanes, tiling)
         yield Dots(order[0], outer, (*terms, within), lanes, nest.dots[0], moves, tiling.masks_bytes)
     elif not nest.is_laid:
         if nest.halves is not None:
@@ -106,6 +115,19 @@ def steps(nest: Contraction, facts: Facts, tiling: Tiling) -> Iterator[Pass]:
     around = [place for place, each in enumerate(nest.batches, 1) if mentions(nest.columns.stop, each.var)]
     for place in reversed(range(max(around, default=0) + 1, len(path))):
         yield Fuse(named(path[place - 1]), named(".".join(path[place:])))
+
+
+def _flattened(nest: Contraction, around: For) -> Contraction:
+    """A contraction whose columns are those of all rows, as `fuse` makes it."""
+    columns = nest.columns
+    stop = folded(Mul(around.count, columns.count))
+    one = columns.replaced(var=Var(f"{around.var.name}.{columns.var.name}"), stop=stop)
+    spatial = tuple(one if each is columns else each for each in nest.spatial if each is not around)
+    store, packed = nest.store, nest.packed
+    store = store.replaced(buffer=replace(store.buffer, name=f"{store.buffer.name}.flat"))
+    if is_flat(packed, around, columns):
+        packed = packed.replaced(buffer=replace(packed.buffer, name=f"{packed.buffer.name}.flat"))
+    return replace(nest, columns=one, spatial=spatial, store=store, packed=packed)
 
 
 def _lanes(nest: Contraction, tiling: Tiling) -> int:
@@ -142,7 +164,8 @@ def _panel(
 ) -> Iterator[Pass]:
     """The copy of what a vector of columns reads, for all terms."""
     packed, outer = nest.packed.buffer, named(f"{nest.columns.var.name}.outer")
-    is_one = has_masks and is_dense(nest.packed.indices, nest.columns.var) and packed.dtype.bytes in (4, 8)
+    is_near = nest.flat is not None or is_dense(nest.packed.indices, nest.columns.var)
+    is_one = has_masks and is_near and packed.dtype.bytes in (4, 8)
     if nest.is_padded:
         from tirlite.schedules.pack_padded import PackPadded
 
