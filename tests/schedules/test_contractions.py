@@ -287,6 +287,8 @@ def test_windows_pay_from_one_vector_of_columns_on() -> None:
 def test_constant_sizes_decide_while_compiling() -> None:
     assert not any(isinstance(step, Pack) for step in sized(1, 64, 64).schedule.steps)
     assert not any(isinstance(step, Pack) for step in sized(64, 64, 1).schedule.steps)
+    assert not any(isinstance(step, UnrollJam) for step in sized(4, 4, 4).schedule.steps), "LLVM writes it out"
+    assert any(isinstance(step, UnrollJam) for step in sized(5, 4, 4).schedule.steps)
     kinds = [type(step) for step in sized(8, 64, 64).schedule.steps]
     assert Pack in kinds
     assert CacheWrite in kinds

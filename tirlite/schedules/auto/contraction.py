@@ -28,6 +28,8 @@ _FEWEST_ROWS = 4
 # Of fewer terms a panel is hardly read more often than it is written.
 _FEWEST_TERMS = 16
 _FEWEST_STRIDED_TERMS = 4
+# LLVM writes out so many products at most, and makes vectors of what it has written out, of several rows at once.
+_WRITTEN_OUT = 64
 # So many rows of a tile lie close enough together that each of them is read as if it were copied.
 _ROWS_OF_TILE = 4
 
@@ -304,6 +306,9 @@ def _tile_last(rows: list[For], tiling: Tiling) -> tuple[For, ...]:
 def least_sizes(nest: Contraction, tiling: Tiling) -> tuple[tuple[str, int], ...] | None:
     """What must run how often for packing to pay, where constants do not tell; None where they say that it does not."""
     terms = prod(map(count_of, nest.terms)) if all(map(is_known, nest.terms)) else None
+    inside = (*nest.rows, nest.columns, *nest.terms)
+    if nest.dots is None and all(map(is_known, inside)) and prod(map(count_of, inside)) <= _WRITTEN_OUT:
+        return None
     if nest.is_laid or nest.lies:
         has_rows = nest.dots is not None or any(not is_known(each) or count_of(each) > 1 for each in nest.rows)
         # Of a single row LLVM makes vectors where it writes out the loops over terms.
@@ -317,7 +322,8 @@ def least_sizes(nest: Contraction, tiling: Tiling) -> tuple[tuple[str, int], ...
     if terms is not None and terms < _FEWEST_STRIDED_TERMS and not nest.is_dense:
         return None
     size = tiling.least_bytes if nest.is_dense and fills and not is_wide else tiling.least_strided
-    if is_known(nest.columns) and count_of(nest.columns) * nest.element < tiling.vector_bytes:
+    is_few = is_known(nest.columns) and count_of(nest.columns) * nest.element < tiling.vector_bytes
+    if is_few:
         size = tiling.vector_bytes  # nothing else takes as few by vectors
     elements = max(1, size // nest.packed.buffer.dtype.bytes)
     columns = (nest.columns,) if nest.flat is None else (nest.flat, nest.columns)
@@ -326,6 +332,7 @@ def least_sizes(nest: Contraction, tiling: Tiling) -> tuple[tuple[str, int], ...
     # Without a panel, windows go over several loops for each vector of columns.
     few = min(few // 2, tiling.vector_bytes) if len(nest.terms) > 1 else few // 2
     rows = tiling.least_rows if nest.is_dense else tiling.strided_rows
+    rows = min(rows, _ROWS_OF_TILE + 1) if is_few and nest.is_dense else rows  # fewer are written out by LLVM
     wanted = [(nest.rows, rows), (columns, max(2, few // nest.element)), (wide, elements)]
     if nest.dots is not None:
         few = 2 if tiling.masks_bytes else max(2, tiling.vector_bytes // nest.element // 2)
