@@ -28,7 +28,7 @@ _BLOCKS = 8  # that are summed up together, at most
 # fast enough out of order.
 _FEW_CHANNELS = 256
 _FETCHED = 6  # products that are computed while a weight is fetched
-_PIECES = 4  # for workers, at least; where there are fewer, outputs are spread over so many runs
+_PIECES = 4  # for workers, at least, or groups; where there are fewer, outputs are spread over so many runs
 _RUNS = 8
 # What a tile takes beside its products, in products: for a channel that is read, and for one of the result.
 _READ, _MADE = 230, 130
@@ -107,19 +107,22 @@ def winograd(
     """The convolution of x with windows of 3 x 3, of which w has the terms.
 
     x has the axes batch, channel, row and column, w block of outputs, term, channel and output of the block, with zeros
-    behind the last output. `pads` are those above and before, below and behind.
+    behind the last output. Groups of channels have whole blocks each. `pads` are those above and before, below and
+    behind.
     """
-    kind, outputs = computed_in(X.dtype), extents(Y)[1]
-    sweep = _sweep((X, W, Y), kind, pads, storing(kind, 1, has_bias=B is not None))
+    kind, groups = computed_in(X.dtype), extents(X)[1] // extents(W)[2]
+    sweep = _sweep((X, W, Y), kind, pads, storing(kind, groups, has_bias=B is not None))
 
-    return with_bias("winograd", (X, W, B, Y), (1, outputs), sweep)
+    return with_bias("winograd", (X, W, B, Y), (groups, extents(Y)[1] // groups), sweep)
 
 
 def _sweep(
     types: tuple[TensorType, TensorType, TensorType], kind: DType, pads: tuple[int, ...], store: Inline
 ) -> Inline:
     """`sweep(x, w, bias, y)` stores all results by `store`, those of rows of tiles together, in parallel."""
-    (batches, taken, height, width), (blocks, _, _, size), (_, outputs, down, across) = map(extents, types)
+    (batches, channels, height, width), (blocks, _, taken, size), (_, outputs, down, across) = map(extents, types)
+    groups = channels // taken
+    images, outputs, blocks = batches * groups, outputs // groups, blocks // groups
     rows, columns, tiles = (down + 1) // 2, (across + 1) // 2, Tiles.of((down, across), taken)
     most, lines, high, apart = tiles.columns, tiles.lines, tiles.high, tiles.apart
     window = Window((height, width), (rows, columns), (4, 4), (2, 2), pads[:2], (1, 1))
@@ -127,12 +130,12 @@ def _sweep(
     fill = filling(window, block, kind, whole=not lines)
     bands, parts = -(-rows // high), (columns + tiles.columns - 1) // tiles.columns if lines else 1
     # An unknown number of images may be one, of rows there are many.
-    pieces = (batches if isinstance(batches, int) else 1) * (bands if isinstance(bands, int) else _PIECES)
-    has_pieces = pieces >= _PIECES
+    pieces = (images if isinstance(batches, int) else groups) * (bands if isinstance(bands, int) else _PIECES)
+    has_pieces = pieces >= _PIECES or groups > 1
     over_pieces, within = (tl.parallel, range) if has_pieces else (range, tl.parallel)
     together = min(_BLOCKS, -(-blocks // (1 if has_pieces else _RUNS)))
     runs = -(-blocks // together)
-    transform, multiply = _transform(tiles), _multiply(tiles, kind, taken, divmod(outputs, size))
+    transform, multiply = _transform(tiles), _multiply(tiles, kind, taken, divmod(outputs, size), _own(groups, blocks))
     finish, held_lines = _finish(tiles, kind, (down, across), store), block.held
 
     @tl.inline
@@ -146,23 +149,23 @@ def _sweep(
     def results_of(results, terms, w, t, row, column, wide, run, bias):
         first = run * together
         sums = tl.alloc(kind[TERMS, together * size + 1, apart])
-        multiply(sums, terms, w, first, together, wide)
+        multiply(sums, terms, w, t, first, together, wide)
         for k in range(min(together * size, outputs - first * size)):
             finish(results, sums, t, first * size + k, k, row, column, wide, bias)
 
     @tl.inline
     def place(piece):
-        """Of a piece the number of its image, its first row and column, and how many columns it has."""
+        """Of a piece the number of its image or group, its first row and column, and how many columns it has."""
         row, column = piece // parts % bands * high, piece % parts * most
         wide = max(1, min(most, columns - column)) if tl.static(lines) else columns
         return piece // (bands * parts), row, column, wide
 
     @tl.inline
     def sweep(x, w, bias, y):
-        planes = tl.view(x, x.dtype[batches * taken, 1, 1, height, width])
-        results = tl.view(y, y.dtype[batches, outputs, 1, down, across])
+        planes = tl.view(x, x.dtype[images * taken, 1, 1, height, width])
+        results = tl.view(y, y.dtype[images, outputs, 1, down, across])
         with tl.allow("contract"):
-            for piece in over_pieces(batches * bands * parts):
+            for piece in over_pieces(images * bands * parts):
                 t, row, column, wide = place(piece)
                 terms = tl.alloc(kind[TERMS, taken + 1, apart])
                 for c in within(taken):
@@ -171,6 +174,19 @@ def _sweep(
                     results_of(results, terms, w, t, row, column, wide, run, bias)
 
     return sweep
+
+
+def _own(groups: int, blocks: int) -> Inline:
+    """`own(t, number)`: the number among all blocks of one of an image's group."""
+
+    @tl.inline
+    def own(t, number):
+        if tl.static(groups == 1):
+            return number
+        else:
+            return t % groups * blocks + number
+
+    return own
 
 
 def _starting(tiles: Tiles) -> Inline:
@@ -230,10 +246,10 @@ def _transform(tiles: Tiles) -> Inline:
     return transform
 
 
-def _multiply(tiles: Tiles, kind: DType, taken: int, blocks: tuple[int, int]) -> Inline:
-    """`multiply(sums, terms, w, first, count, wide)`: for each term sums over channels, for so many blocks of outputs.
+def _multiply(tiles: Tiles, kind: DType, taken: int, blocks: tuple[int, int], own: Inline) -> Inline:
+    """`multiply(sums, terms, w, t, first, count, wide)`: for each term sums over channels, for so many blocks.
 
-    `blocks` are those that are whole, and the outputs of the one behind them.
+    `blocks` are those of a group that are whole, and the outputs of the one behind them; `own(t, b)` is one's number.
     """
     (whole, left), lines, known, most = blocks, tiles.lines, tiles.lanes, tiles.apart
 
@@ -245,40 +261,40 @@ def _multiply(tiles: Tiles, kind: DType, taken: int, blocks: tuple[int, int]) ->
             return known
 
     @tl.inline
-    def add_up(sums, terms, w, p, first, b, outputs, start, lanes):
+    def add_up(sums, terms, w, t, p, first, b, outputs, start, lanes):
         for k in range(outputs):
             for q in range(lanes):
                 total = kind(0)
                 for c in range(taken):
-                    total += kind(w[first + b, p, c, k]) * terms[p, c, start + q]
+                    total += kind(w[own(t, first + b), p, c, k]) * terms[p, c, start + q]
                 sums[p, b * w.shape[3] + k, start + q] = total
 
     @tl.inline
-    def block(sums, terms, w, p, first, b, outputs, wide):
+    def block(sums, terms, w, t, p, first, b, outputs, wide):
         all = line(wide)
         many = min(all // _MANY_LANES, most // _MANY_LANES)
         for lanes in range(many):
-            add_up(sums, terms, w, p, first, b, outputs, lanes * _MANY_LANES, _MANY_LANES)
+            add_up(sums, terms, w, t, p, first, b, outputs, lanes * _MANY_LANES, _MANY_LANES)
         if all % _MANY_LANES >= _LANES:
-            add_up(sums, terms, w, p, first, b, outputs, min(many * _MANY_LANES, most - _LANES), _LANES)
+            add_up(sums, terms, w, t, p, first, b, outputs, min(many * _MANY_LANES, most - _LANES), _LANES)
         if all % _LANES > 0:
-            add_up(sums, terms, w, p, first, b, outputs, max(0, min(all, most) - _FEW_LANES), _FEW_LANES)
+            add_up(sums, terms, w, t, p, first, b, outputs, max(0, min(all, most) - _FEW_LANES), _FEW_LANES)
 
     @tl.inline
-    def multiply(sums, terms, w, first, count, wide):
+    def multiply(sums, terms, w, t, first, count, wide):
         full = min(count, whole - first)
         if tl.static(taken <= _FEW_CHANNELS):
             for p in range(TERMS):
                 for b in range(full):
-                    block(sums, terms, w, p, first, b, w.shape[3], wide)
+                    block(sums, terms, w, t, p, first, b, w.shape[3], wide)
         else:
             for b in range(full):
                 for p in range(TERMS):
-                    block(sums, terms, w, p, first, b, w.shape[3], wide)
+                    block(sums, terms, w, t, p, first, b, w.shape[3], wide)
         if tl.static(left):
             if full < count and first + full == whole:
                 for p in range(TERMS):
-                    block(sums, terms, w, p, first, full, left, wide)
+                    block(sums, terms, w, t, p, first, full, left, wide)
 
     return multiply
 

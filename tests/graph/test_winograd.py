@@ -25,11 +25,15 @@ def layer(shape: tuple[int, ...], outputs: int, pad: int | tuple[int, ...] = 1) 
 
 
 def of_weights(
-    shape: tuple[int | tl.Dim, ...], weights: Array, bias: tuple[Array, ...], pad: int | tuple[int, ...]
+    shape: tuple[int | tl.Dim, ...],
+    weights: Array,
+    bias: tuple[Array, ...],
+    pad: int | tuple[int, ...],
+    groups: int = 1,
 ) -> Function:
     g = Builder("layer")
     x = g.input("x", tl.f32[shape])
-    return g.function({"y": g.relu(g.conv2d(x, g.constant(weights, name="w"), *bias, pad=pad))})
+    return g.function({"y": g.relu(g.conv2d(x, g.constant(weights, name="w"), *bias, pad=pad, groups=groups))})
 
 
 @pytest.mark.parametrize(
@@ -50,6 +54,33 @@ def test_results_are_those_of_the_definition(shape: tuple[int, ...], outputs: in
     x = rng.standard_normal(shape, np.float32)
     terms = evaluate(of_weights(shape, abs(weights), (abs(bias),), pad), abs(x))
     assert np.all(abs(net(x) - evaluate(function, x)) <= 8 * np.finfo(np.float32).eps * terms)
+
+
+@pytest.mark.parametrize(
+    ("shape", "outputs"),
+    [
+        ((1, 64, 28, 28), 64),  # as many groups as there are workers
+        ((2, 80, 13, 15), 96),
+        ((1, 192, 17, 9), 288),  # outputs of many blocks
+        ((2, 64, h, w), 64),
+        ((tl.dim("n"), 96, 14, 15), 96),
+    ],
+)
+def test_groups_have_whole_blocks_of_outputs(shape: tuple[int | tl.Dim, ...], outputs: int) -> None:
+    rng = np.random.default_rng(outputs)
+    assert isinstance(shape[1], int)
+    weights, bias = (rng.standard_normal(of, np.float32) for of in ((outputs, shape[1] // 2, 3, 3), outputs))
+    net = compile(of_weights(shape, weights, (bias,), 1, groups=2))
+    assert "winograd_relu" in str(net.ir)
+    x = rng.standard_normal([each if isinstance(each, int) else 3 + at for at, each in enumerate(shape)], np.float32)
+    known = of_weights(x.shape, weights, (bias,), 1, groups=2)
+    terms = evaluate(of_weights(x.shape, abs(weights), (abs(bias),), 1, groups=2), abs(x))
+    assert np.all(abs(net(x) - evaluate(known, x)) <= 8 * np.finfo(np.float32).eps * terms)
+
+
+def test_groups_whose_outputs_are_no_whole_blocks_go_another_way() -> None:
+    weights = RNG.standard_normal((100, 50, 3, 3), np.float32)
+    assert "winograd" not in str(compile(of_weights((1, 100, 28, 28), weights, (), 1, groups=2)).ir)
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ import numpy as np
 from tirlite.graph.expr import Call, Constant, Expr, constant
 from tirlite.graph.op import Array, Attrs, Op
 from tirlite.graph.operators.laid_out import (
+    BLOCK,
     BYTES,
     CONVOLUTION,
     CONVOLUTION_BYTES,
@@ -24,6 +25,7 @@ from tirlite.graph.operators.laid_out import (
     LSTM,
     MANY_OUTPUTS,
     NARROW,
+    OF_GROUPS,
     OUTPUTS,
     PERMUTES,
     PRODUCT,
@@ -111,8 +113,15 @@ def _of_made(size: int) -> Layout:
     return Layout(TRANSPOSE, 1, cut, partial(transpose_by_panels, size=size), shape=shape)
 
 
+def _of_terms(block: int = BLOCK) -> Layout:
+    """The layout of weights as terms by blocks of so many outputs."""
+    made, shape = partial(terms_of, block=block), partial(shape_of_terms, block=block)
+    return Layout(WINOGRAD, 1, made, partial(by_winograd, block=block), shape=shape)
+
+
 LAYOUTS: Mapping[str, Layout] = {
-    WINOGRAD.name: Layout(WINOGRAD, 1, terms_of, by_winograd, shape=shape_of_terms),
+    WINOGRAD.name: _of_terms(),
+    "winograd of groups": _of_terms(OF_GROUPS),
     **{f"narrow {name}": each for name, each in _by_panels(NARROW, SHORT_ROWS).items()},
     **_by_panels(),
     "panels of few outputs": _of_outputs(NARROW, windows_by_panels),

@@ -383,8 +383,9 @@ def as_they_are(weights: Array) -> Array:
     return weights
 
 
-# Outputs of a block: as many as the tiles of sums of most processors have, once or several times.
-_BLOCK = 12
+# Outputs of a block: as many as the tiles of sums of most processors have, once or several times. Those of groups are
+# whole blocks.
+BLOCK, OF_GROUPS = 12, 8
 
 
 @record
@@ -405,13 +406,13 @@ def _winograd_type(site: Site, attrs: Winograd) -> TensorType:
 WINOGRAD = Op("winograd", _winograd_type, 2, 3, Winograd, lowering=Lowering("winograd.winograd", said=("outputs",)))
 
 
-def by_winograd(call: Call) -> Winograd | None:
-    """The attributes of what computes a call in its place, where that takes less time."""
+def by_winograd(call: Call, block: int = BLOCK) -> Winograd | None:
+    """The attributes of what computes a call in its place by such blocks, where that takes less time."""
     attrs = call.attrs
     if not isinstance(attrs, Conv) or call.op.name != "conv" or call.dtype != f32:
         return None
     x, weights = call.args[0].tensor, call.args[1].tensor
-    if (attrs.groups, attrs.strides, attrs.dilations, weights.shape[2:]) != (1, (1, 1), (1, 1), (3, 3)):
+    if (attrs.strides, attrs.dilations, weights.shape[2:]) != ((1, 1), (1, 1), (3, 3)):
         return None
     pads = pads_of(attrs, x.shape[2:], (3, 3))
     known = [n for n in (x.shape[1], call.shape[1], *pads) if isinstance(n, int)]
@@ -419,24 +420,26 @@ def by_winograd(call: Call) -> Winograd | None:
         return None
     pays = import_module("tirlite.kernels.operators.winograd").pays
     taken, outputs, *around = known
-    return Winograd(tuple(around), outputs) if pays(taken, outputs, call.shape[2:]) else None
+    each = outputs // attrs.groups
+    is_whole = attrs.groups == 1 or each % block == 0
+    return Winograd(tuple(around), outputs) if is_whole and pays(taken // attrs.groups, each, call.shape[2:]) else None
 
 
-def terms_of(weights: Array) -> Array:
-    """The terms of weights `[outputs, inputs, 3, 3]`, with zeros behind those of the last output."""
+def terms_of(weights: Array, block: int = BLOCK) -> Array:
+    """The terms of weights `[outputs, inputs, 3, 3]` by blocks of outputs, with zeros behind those of the last one."""
     basis = np.array(((1, 0, 0), (0.5, 0.5, 0.5), (0.5, -0.5, 0.5), (0, 0, 1)), weights.dtype)
     outputs, inputs = weights.shape[:2]
     # A product for each output: of all at once, threads of BLAS would take turns for longer than it lasts.
     made = np.kron(basis, basis) @ weights.reshape(outputs, inputs, 9).swapaxes(1, 2)
-    terms = np.zeros(shape_of_terms(weights.shape), weights.dtype)
-    whole = outputs // _BLOCK * _BLOCK
-    terms[: whole // _BLOCK] = made[:whole].reshape(-1, _BLOCK, 16, inputs).transpose(0, 2, 3, 1)
+    terms = np.zeros(shape_of_terms(weights.shape, block), weights.dtype)
+    whole = outputs // block * block
+    terms[: whole // block] = made[:whole].reshape(-1, block, 16, inputs).transpose(0, 2, 3, 1)
     if whole < outputs:
         terms[-1, :, :, : outputs - whole] = made[whole:].transpose(1, 2, 0)
     return terms
 
 
-def shape_of_terms(weights: tuple[int, ...]) -> tuple[int, ...]:
+def shape_of_terms(weights: tuple[int, ...], block: int = BLOCK) -> tuple[int, ...]:
     """The shape of these terms."""
     outputs, inputs = weights[:2]
-    return -(-outputs // _BLOCK), 16, inputs, _BLOCK
+    return -(-outputs // block), 16, inputs, block
