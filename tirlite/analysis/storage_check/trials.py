@@ -35,6 +35,8 @@ _NOT_IN_NUMPY = (TypeCode.BFLOAT, TypeCode.HANDLE)
 # At how many points an access is looked at, and how many iterations of one loop are taken for it at most.
 _POINTS = 128
 _ITERATIONS = 34
+# So many pairs of lanes are compared at once.
+_COMPARED = 1 << 16
 
 
 @record(eq=False)
@@ -163,12 +165,19 @@ def _path(region: Region) -> tuple[Region, ...]:
 def _comes_before(write: _Instances, use: _Instances) -> bool:
     """Whether some instance of the write may run before one of the use that touches the same byte."""
     mine, other = write.points.spread(write.bytes), use.points.spread(use.bytes)
-    meet = np.zeros((write.points.count, use.points.count), bool)
-    for low in mine.T:
-        for begin in other.T:
-            apart = low[:, np.newaxis] - begin[np.newaxis, :]
-            meet |= (apart > -write.width) & (apart < use.width)
-    return bool(meet.any() and (meet & _earlier(write, use)).any())
+    # Few instances have bytes between the first and the last one of the other: the lanes of those alone are compared.
+    begins = mine.min(axis=1)[:, np.newaxis] < other.max(axis=1) + use.width
+    ends = other.min(axis=1) < mine.max(axis=1)[:, np.newaxis] + write.width
+    if not (begins & ends).any():
+        return False
+    pairs = np.argwhere(begins & ends & _earlier(write, use))
+    step = max(1, _COMPARED // (mine.shape[1] * other.shape[1]))
+    for at in range(0, len(pairs), step):
+        first, second = pairs[at : at + step].T
+        apart = mine[first][:, :, np.newaxis] - other[second][:, np.newaxis, :]
+        if ((apart > -write.width) & (apart < use.width)).any():
+            return True
+    return False
 
 
 def _earlier(write: _Instances, use: _Instances) -> Array:
