@@ -5,7 +5,7 @@ Names that a leaf declares (`Allocate`, `View`, `Let`) live to the end of the Se
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import field
 from enum import Enum
 from typing import ClassVar, TypeAlias
@@ -292,3 +292,16 @@ def seq(*stmts: Stmt) -> SeqStmt:
 def is_barrier(stmt: Stmt) -> bool:
     """Whether the threads of a block wait for one another here."""
     return isinstance(stmt, Evaluate) and isinstance(stmt.value, Call) and stmt.value.op is Op.BARRIER
+
+
+def nested(loops: Sequence[For], *stmts: Stmt) -> SeqStmt:
+    """The statements inside of these loops, the first one outermost, in the place of what is in them."""
+    body = SeqStmt(stmts)
+    for loop in reversed(loops):
+        body = SeqStmt((loop.replaced(body=body),))
+    return body
+
+
+def counting(variables: Iterable[Var], extents: Iterable[Expr]) -> list[For]:
+    """For each variable a loop around nothing, from 0 up to an extent."""
+    return [For(var, const(0, i64), extent, SeqStmt()) for var, extent in zip(variables, extents, strict=True)]

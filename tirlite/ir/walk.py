@@ -7,7 +7,20 @@ from typing import TypeVar, cast
 
 from tirlite.ir.expr import And, Expr, IntImm, Load, Var
 from tirlite.ir.node import Node
-from tirlite.ir.stmt import Allocate, AttrStmt, Evaluate, For, IfThenElse, Let, SeqStmt, Stmt, Store, View, While
+from tirlite.ir.stmt import (
+    Allocate,
+    AttrStmt,
+    Evaluate,
+    For,
+    ForKind,
+    IfThenElse,
+    Let,
+    SeqStmt,
+    Stmt,
+    Store,
+    View,
+    While,
+)
 
 # What most programs are made of, and what nothing stands below: told apart by one look.
 _ATOMS: frozenset[type[Node]] = frozenset((IntImm, Var, Allocate))
@@ -86,6 +99,16 @@ def statements(root: Stmt) -> Iterator[Stmt]:
                 stack += (stmt.else_body, stmt.then_body)
             elif isinstance(stmt, (For, While, AttrStmt)):
                 stack.append(stmt.body)
+
+
+def chain_from(loop: For, *kinds: ForKind) -> list[For]:
+    """A loop, and those inside that are all there is in the one before, of these kinds: of all by default."""
+    found = [loop]
+    while len(found[-1].body.stmts) == 1 and isinstance(inner := found[-1].body.stmts[0], For):
+        if kinds and inner.kind not in kinds:
+            break
+        found.append(inner)
+    return found
 
 
 def composites(body: SeqStmt) -> tuple[Stmt, ...]:

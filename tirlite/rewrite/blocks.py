@@ -14,7 +14,7 @@ from tirlite.ir.expr import GT, LE, Add, Buffer, Expr, FloorDiv, IntImm, Load, M
 from tirlite.ir.node import Node
 from tirlite.ir.rewrite import Rule, rewrite
 from tirlite.ir.shapes import constant_bytes
-from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store
+from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, counting, nested
 from tirlite.ir.walk import defined_in, statements, walk
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.vectors.first_place import Search, search_in
@@ -222,9 +222,7 @@ class Copies:
             made = For(at, const(0, i64), last, SeqStmt((made,)), step=lanes)
         else:
             made = For(at, const(0, i64), last, SeqStmt((made,)))
-        for var, extent in zip(place[-2::-1], reversed(others), strict=True):
-            made = For(var, const(0, i64), extent, SeqStmt((made,)))
-        return made
+        return nested(counting(place[:-1], others), made)
 
 
 def _is_of_integers(update: AnyUpdate) -> bool:

@@ -11,7 +11,7 @@ from tirlite.ir.equal import structural_equal
 from tirlite.ir.expr import LE, LT, Add, And, BitXor, Buffer, Call, Expr, Load, Min, Mul, Ramp, Select, Sub, Var, const
 from tirlite.ir.op import INTERLEAVES
 from tirlite.ir.rewrite import substitute
-from tirlite.ir.stmt import For, IfThenElse, Let, SeqStmt, Stmt, Store
+from tirlite.ir.stmt import For, IfThenElse, Let, SeqStmt, Stmt, Store, counting, nested
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.vectors.lanes import Lanes, NotVector, first_lanes
@@ -48,7 +48,7 @@ class ByGroups:
         """The loops, group by group."""
         name, last = self.load.buffer.name, self.terms[-1]
         own = {loop.var: Var(f"{name}.{loop.var.name}") for loop in self.terms}
-        outer = [own[loop.var] for loop in self.terms[:-1]]
+        outer = [For(own[loop.var], loop.start, loop.stop, SeqStmt()) for loop in self.terms[:-1]]
         places = [folded(Sub(own[loop.var], loop.start)) for loop in self.terms[:-1]]
         number = own[last.var]
         top = Var(f"{name}.first")
@@ -56,10 +56,8 @@ class ByGroups:
         load = substitute(self.load, {**own, last.var: top})
         row = (*places, number)
         here = (Let(top, first), *self._group(load, top, row))
-        body = SeqStmt((For(number, const(0, i64), self.copy.shape[len(self.terms) - 1], SeqStmt(here)),))
-        for loop, var in reversed([*zip(self.terms[:-1], outer, strict=True)]):
-            body = SeqStmt((For(var, loop.start, loop.stop, body),))
-        yield from body.stmts
+        groups = counting([number], [self.copy.shape[len(self.terms) - 1]])
+        yield from nested([*outer, *groups], *here).stmts
 
     def _group(self, load: Load, top: Var, row: tuple[Expr, ...]) -> Iterator[Stmt]:
         """A group of terms from `top` on, of all columns: as vectors where all are there and lie side by side."""

@@ -14,8 +14,8 @@ from tirlite.ir.expr import Buffer, Expr, IntImm, Load, Max, Min, Sub, Var, cons
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.node import Node
 from tirlite.ir.rewrite import Rule, rewrite, substitute
-from tirlite.ir.stmt import Allocate, For, ForKind, SeqStmt, Stmt, Store, View
-from tirlite.ir.walk import statements, statements_of, walk
+from tirlite.ir.stmt import Allocate, For, ForKind, SeqStmt, Stmt, Store, View, nested
+from tirlite.ir.walk import chain_from, statements, statements_of, walk
 from tirlite.record import record, replace
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.normalize import Normalize
@@ -85,7 +85,7 @@ class ComputeAt(Step):
             raise does_not_fit(self, f"the loop over `{first.var.name}` does more than load and store")
         allocated = {each.buffer: each for each in facts.sequence.allocations}
         own = {stmt.buffer for stmt in statements_of(first, Allocate)}
-        loops = {loop.var: loop for loop in _chain(first)}
+        loops = {loop.var: loop for loop in chain_from(first, *_PLAIN)}
         made: dict[Buffer, Filled] = {}
         for store in statements_of(first, Store):
             buffer = store.buffer
@@ -93,7 +93,7 @@ class ComputeAt(Step):
                 continue
             if buffer not in allocated:
                 raise does_not_fit(self, f"the loop over `{first.var.name}` writes `{buffer.name}`, which others see")
-            loops = {loop.var: loop for loop in _chain(first)}
+            loops = {loop.var: loop for loop in chain_from(first, *_PLAIN)}
             axes = {
                 axis: loops[each] for axis, each in enumerate(store.indices) if isinstance(each, Var) and each in loops
             }
@@ -160,17 +160,9 @@ class Filled:
         return all(axis in self.axes or structural_equal(*pair) for axis, pair in pairs)
 
 
-def _chain(first: For) -> list[For]:
-    """Loops that hold nothing but each other."""
-    chain = [first]
-    while len(chain[-1].body.stmts) == 1 and isinstance(inner := chain[-1].body.stmts[0], For) and inner.kind in _PLAIN:
-        chain.append(inner)
-    return chain
-
-
 def _nest(first: For, made: Mapping[Buffer, Filled]) -> list[For]:
     """The loops, from the outside in, whose variables are indices of all temporaries; the outermost one in any case."""
-    chain = _chain(first)
+    chain = chain_from(first, *_PLAIN)
     while len(chain) > 1 and not all(chain[-1] in filled.axes.values() for filled in made.values()):
         chain.pop()
     return chain
@@ -273,9 +265,7 @@ class _Move:
             loops.append(For(var, start, stop, SeqStmt(()), ForKind.SERIAL, span=loop.span))
         body = self._moved(substitute(self.nest[-1].body, values))
         assert isinstance(body, SeqStmt)
-        for loop in reversed(loops):
-            body = SeqStmt((loop.replaced(body=body),))
-        return body
+        return nested(loops, body)
 
     def _lies_within(self, found: Window, loop: For) -> tuple[bool, bool]:
         """Whether a window certainly begins where a loop does, or later, and ends where it does, or before."""

@@ -12,7 +12,7 @@ from tirlite.ir.dtype import DType, dtype_of, i8, i16, i32, i64, u8
 from tirlite.ir.expr import Add, Buffer, Cast, Expr, FloorDiv, IntImm, Load, Min, Mul, Ramp, Sub, Var, const
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.rewrite import rewrite, substitute
-from tirlite.ir.stmt import Allocate, For, ForKind, Let, SeqStmt, Stmt, Store, View
+from tirlite.ir.stmt import Allocate, For, Let, SeqStmt, Stmt, Store, View, counting, nested
 from tirlite.ir.walk import defined_in, is_steady, mentions, statements_of, walk
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
@@ -213,9 +213,8 @@ class _Made:
         rest = Var(f"{name}.rest")
         zero = Store(self.lefts, (*places[:-1], rest), const(0, self.kinds[0]))
         body = SeqStmt((copy, For(rest, folded(Sub(last.stop, last.start)), self.lefts.shape[-1], SeqStmt((zero,)))))
-        for var, start, stop in reversed([*zip(variables, starts, stops, strict=True)][:-1]):
-            body = SeqStmt((For(var, start, stop, body),))
-        yield from body.stmts
+        loops = [For(*each, SeqStmt()) for each in zip(variables, starts, stops, strict=True)]
+        yield from nested(loops[:-1], body).stmts
 
     def _rights(self) -> Iterator[Stmt]:
         """The loops that copy the columns of a panel, group by group."""
@@ -250,13 +249,11 @@ class _Made:
         ones = const(1, self.kinds[0].with_lanes(self.group))
         variables = [Var(f"{self.right.buffer.name}.{loop.var.name}") for loop in self.terms]
         total = dot(sums, ones, self._right(variables, self.columns.start, width))
-        body = SeqStmt((Store(self.sums, (lanes,), total),))
-        for var, groups in reversed([*zip(variables, self.groups, strict=True)]):
-            body = SeqStmt((For(var, const(0, i64), groups, body),))
+        summed = nested(counting(variables, self.groups), Store(self.sums, (lanes,), total))
         by = const(128 if self.left.dtype.min == 0 else -128, kind)
         yield Allocate(self.sums, span=self.at.span)
         yield Store(self.sums, (lanes,), const(0, kind))
-        yield from body.stmts
+        yield from summed.stmts
         yield Store(self.sums, (lanes,), Mul(sums, by))
 
     def _summed(self) -> tuple[Stmt, ...]:
@@ -265,9 +262,9 @@ class _Made:
         own = {loop.var: Var(loop.var.name) for loop in self.terms}
         places = [own[loop.var] for loop in self.terms]
         b = self._right(places, self.columns.var, 1)
-        body = SeqStmt((self.store.replaced(value=dot(element, self._left(own, places), b)),))
-        for loop, groups in reversed([*zip(self.terms, self.groups, strict=True)]):
-            body = SeqStmt((For(own[loop.var], const(0, i64), groups, body, ForKind.SERIAL, span=loop.span),))
+        spans = (loop.span for loop in self.terms)
+        loops = [each.replaced(span=span) for each, span in zip(counting(places, self.groups), spans, strict=True)]
+        body = nested(loops, self.store.replaced(value=dot(element, self._left(own, places), b)))
         if not self.is_off:
             return body.stmts
         column = folded(Sub(self.columns.var, self.columns.start))

@@ -11,7 +11,7 @@ from tirlite.ir.dtype import i32, i64
 from tirlite.ir.equal import are_equal
 from tirlite.ir.expr import GE, LT, Add, And, Broadcast, Cast, Expr, IntImm, Load, Min, Ramp, Sub, Var, const
 from tirlite.ir.func import PrimFunc
-from tirlite.ir.stmt import Assert, For, IfThenElse, SeqStmt, Store
+from tirlite.ir.stmt import Assert, For, IfThenElse, SeqStmt, Store, nested
 from tirlite.ir.walk import conjuncts, is_steady, mentions, statements_of
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.sizes import maximum
@@ -77,9 +77,7 @@ def is_in_bounds(func: PrimFunc, around: Sequence[For], access: Load | Store, wh
     body = SeqStmt(tuple(Assert(condition, "") for condition in conditions))
     if where is not None:
         body = SeqStmt((IfThenElse(where, body),))
-    for loop in reversed(around):
-        body = SeqStmt((loop.replaced(body=body),))
-    return next(statements_of(Simplify()(func.replaced(body=body)).body, Assert), None) is None
+    return next(statements_of(Simplify()(func.replaced(body=nested(around, body))).body, Assert), None) is None
 
 
 def _is_range_of(index: Expr, extent: Expr, known: Mapping[Var, For]) -> bool:

@@ -33,7 +33,7 @@ from tirlite.ir.expr import (
 )
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.rewrite import rewrite, substitute
-from tirlite.ir.stmt import Allocate, For, IfThenElse, Let, SeqStmt, Stmt, Store
+from tirlite.ir.stmt import Allocate, For, IfThenElse, Let, SeqStmt, Stmt, Store, nested
 from tirlite.ir.walk import defined_in, is_steady, mentions, statements, walk
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
@@ -295,9 +295,10 @@ def _rows_of(body: SeqStmt, loops: list[For], variables: dict[Var, Var]) -> SeqS
 
     Blocks of the last axis go right around it, so that neighbours in memory are read together.
     """
-    for loop in sorted(loops[:-1], key=lambda loop: is_block_of(loops[-1], loop))[::-1]:
-        body = SeqStmt((For(variables[loop.var], *_bounds(loop, variables), body, step=loop.step),))
-    return body
+    rows = sorted(loops[:-1], key=lambda loop: is_block_of(loops[-1], loop))
+    return nested(
+        [For(variables[loop.var], *_bounds(loop, variables), SeqStmt(), step=loop.step) for loop in rows], body
+    )
 
 
 def _bounds(loop: For, variables: dict[Var, Var]) -> tuple[Expr, Expr]:

@@ -43,7 +43,7 @@ from tirlite.ir.expr import (
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.op import Op
 from tirlite.ir.rewrite import rewrite, substitute
-from tirlite.ir.stmt import Allocate, For, IfThenElse, Let, SeqStmt, Stmt, Store, View
+from tirlite.ir.stmt import Allocate, For, IfThenElse, Let, SeqStmt, Stmt, Store, View, nested
 from tirlite.ir.walk import defined_in, is_steady, mentions, walk
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
@@ -154,8 +154,8 @@ class _Copy:
         lanes = Lanes(width.value, {self._own[last.var]: Ramp(start, const(1, i64), width.value)})
         before = Let(Var("before", bool_.with_lanes(width.value)), lanes_before(start, stop, width.value))
         lanes.on = before.var
-        quotients, (inside, place) = self._quotients(lanes, (self._of(self._inside), self._of(self._place)))
-        on = Let(Var("on", bool_.with_lanes(width.value)), BitAnd(before.var, lanes.spread(lanes.of(inside))))
+        quotients, (condition, place) = self._quotients(lanes, (self._of(self._inside), self._of(self._place)))
+        on = Let(Var("on", bool_.with_lanes(width.value)), BitAnd(before.var, lanes.spread(lanes.of(condition))))
         made, where = self._where(lanes, start, place)
         row = tuple(map(self._of, self._row))
         value: Expr = Load(flat, (*row, masked(where, on.var))).astype(self._packed.dtype.with_lanes(width.value))
@@ -166,15 +166,15 @@ class _Copy:
         # Loops that decide neither whether lanes lie inside nor where stand inside of the others.
         decide = [each for each in self._loops[:-1] if mentions((self._inside, self._place), each.var)]
         rest = [each for each in self._loops[:-1] if each not in decide]
-        around, within = self._in_blocks([*map(self._head, decide)], [*map(self._head, rest)])
-        filled: tuple[Stmt, ...] = (on, *made, *_nest(within, store))
+        around, inside = self._in_blocks([*map(self._head, decide)], [*map(self._head, rest)])
+        filled: tuple[Stmt, ...] = (on, *made, *nested(inside, store).stmts)
         yield before
         if (near := self._in_one_row(start, stop, width.value)) is not None:
             yield from near.lets
             plain = store.replaced(value=Load(source, near.indices).astype(value.dtype))
-            filled = (IfThenElse(near.holds, SeqStmt(_again(within, plain)), SeqStmt(filled)),)
+            filled = (IfThenElse(near.holds, SeqStmt(_again(inside, plain)), SeqStmt(filled)),)
         yield from quotients
-        yield from _nest(around, *filled)
+        yield from nested(around, *filled).stmts
 
     def _in_one_row(self, start: Expr, stop: Expr, width: int) -> OneRow | None:
         """Where lanes are read as they lie, if that is quicker: a line of neighbours loads as fast under a mask."""
@@ -251,13 +251,6 @@ class _Copy:
         return space.counter(column) not in {*unknowns_in(rest)}
 
 
-def _nest(loops: Sequence[For], *stmts: Stmt) -> tuple[Stmt, ...]:
-    """Statements inside of loops."""
-    for loop in reversed(loops):
-        stmts = (loop.replaced(body=SeqStmt(stmts)),)
-    return stmts
-
-
 def _again(loops: Sequence[For], stmt: Stmt) -> tuple[Stmt, ...]:
     """A statement inside of the same loops over other variables."""
     fresh = {loop.var: Var(loop.var.name, i64) for loop in loops}
@@ -265,7 +258,7 @@ def _again(loops: Sequence[For], stmt: Stmt) -> tuple[Stmt, ...]:
         loop.replaced(var=fresh[loop.var], start=substitute(loop.start, fresh), stop=substitute(loop.stop, fresh))
         for loop in loops
     ]
-    return _nest(heads, substitute(stmt, fresh))
+    return nested(heads, substitute(stmt, fresh)).stmts
 
 
 def _is_nothing(value: Expr) -> bool:

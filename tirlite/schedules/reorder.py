@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.loops.dependence import Dependence
 from tirlite.ir import Allocate, For, ForKind, Let, PrimFunc, SeqStmt, Stmt, View, statements
@@ -11,7 +9,7 @@ from tirlite.ir.walk import is_steady, mentions
 from tirlite.record import record
 from tirlite.schedules.handle import LoopName, chain_to
 from tirlite.schedules.order import breaks_order, carried, demand_any_order, moved_out
-from tirlite.schedules.step import Step, demand_plain, does_not_fit, named, with_loop
+from tirlite.schedules.step import Step, demand_nothing_beside, demand_plain, does_not_fit, named, with_loop
 
 
 @record
@@ -34,9 +32,7 @@ class Reorder(Step):
             raise does_not_fit(self, "a loop is named twice")
         if len(loops) < 2 or {*nest} != {*loops}:
             raise does_not_fit(self, "the loops are not one inside of the other")
-        for outer, inner in pairwise(nest):
-            if outer.body.stmts != (inner,):
-                raise does_not_fit(self, f"the loop over `{outer.var.name}` has more in it than `{inner.var.name}`")
+        demand_nothing_beside(self, nest)
         self._demand_bounds(loops)
         demand_any_order(self, nest[0])
         for place, loop in enumerate(nest):
@@ -90,9 +86,7 @@ class Distribute(Step):
         loop, nest = chain[-1], [*chain[len(outermost) - 1 : -1]]
         if not nest or chain[: len(outermost)] != outermost:
             raise does_not_fit(self, "the first loop does not stand inside of the other one")
-        for outer, inner in pairwise(nest):
-            if outer.body.stmts != (inner,):
-                raise does_not_fit(self, f"the loop over `{outer.var.name}` has more in it than `{inner.var.name}`")
+        demand_nothing_beside(self, nest)
         stmts = nest[-1].body.stmts
         if loop not in stmts:
             raise does_not_fit(self, f"`{loop.var.name}` stands in a branch")

@@ -28,6 +28,7 @@ from tirlite.ir.stmt import (
     Stmt,
     Store,
     While,
+    nested,
 )
 from tirlite.ir.walk import defined_in, is_steady, mentions, statements, statements_of, walk
 from tirlite.record import record
@@ -323,10 +324,7 @@ class _Part:
         yield from self._inside(Store(self.scaled, self.places, value))
 
     def _inside(self, stmt: Stmt) -> Iterator[Stmt]:
-        body = SeqStmt((stmt,))
-        for loop in reversed(self.loops):
-            body = SeqStmt((loop.replaced(kind=ForKind.SERIAL, body=body),))
-        yield from body.stmts
+        yield from nested([loop.replaced(kind=ForKind.SERIAL) for loop in self.loops], stmt).stmts
 
 
 def _loops_to(loop: For) -> Iterator[tuple[Stmt, tuple[For, ...]]]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
+from itertools import pairwise
 from numbers import Integral
 from typing import ClassVar
 
@@ -143,6 +144,13 @@ def named(loop: For, suffix: str) -> For:
     """The loop over a variable of its own, whose name ends so."""
     var = Var(loop.var.name + suffix)
     return substitute(loop, {loop.var: var}).replaced(var=var)
+
+
+def demand_nothing_beside(step: object, nest: Sequence[For]) -> None:
+    """Raises KernelError where a loop has more in its body than the next one."""
+    for outer, inner in pairwise(nest):
+        if outer.body.stmts != (inner,):
+            raise does_not_fit(step, f"the loop over `{outer.var.name}` has more in it than `{inner.var.name}`")
 
 
 def demand_plain(step: object, loop: For, *, by_blocks: bool = False) -> None:

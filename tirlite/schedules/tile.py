@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import pairwise
 from typing import ClassVar
 
 from tirlite.analysis.facts import Facts
@@ -20,7 +19,7 @@ from tirlite.rewrite.affine_exprs import folded
 from tirlite.schedules.handle import LoopName, chain_to, handle_of
 from tirlite.schedules.loop_facts import is_block_of
 from tirlite.schedules.order import breaks_order, carried, demand_any_order, moved_out
-from tirlite.schedules.step import Step, demand_plain, does_not_fit, with_loop
+from tirlite.schedules.step import Step, demand_nothing_beside, demand_plain, does_not_fit, with_loop
 from tirlite.sizes import Proof, Size, prove_divides
 from tirlite.sizes.unknown import ends
 
@@ -54,9 +53,7 @@ class Tile(Step):
         nest = [*deepest[len(deepest) - len(chains) :]]
         if not nest or nest != [chain[-1] for chain in chains]:
             raise does_not_fit(self, "the loops are not one inside of the other, in this order")
-        for outer, inner in pairwise(nest):
-            if outer.body.stmts != (inner,):
-                raise does_not_fit(self, f"the loop over `{outer.var.name}` has more in it than `{inner.var.name}`")
+        demand_nothing_beside(self, nest)
         for loop in nest:
             demand_plain(self, loop, by_blocks=True)
             if loop.kind not in _KINDS or any(by < 0 for _, by in self.sizes):

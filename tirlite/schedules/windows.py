@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.integers.index_space import IndexSpace
 from tirlite.ir import Buffer, Expr, For, Load, Max, Min, Mul, SeqStmt, Store, Sub, Var, const, i64
+from tirlite.ir.stmt import nested
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded, shifted
 from tirlite.schedules.step import does_not_fit
@@ -90,10 +91,7 @@ class Tile:
         return tuple(Var(f"{self.buffer.name}.axis{axis}{suffix}") for axis in range(len(self.windows)))
 
     def _over(self, places: Sequence[Var], store: Store) -> SeqStmt:
-        body = SeqStmt((store,))
-        for axis in range(len(places) - 1, -1, -1):
-            body = SeqStmt((For(places[axis], *self.ends(axis), body),))
-        return body
+        return nested([For(place, *self.ends(axis), SeqStmt()) for axis, place in enumerate(places)], store)
 
 
 def tile(step: object, facts: Facts, buffer: Buffer, accesses: Iterable[Load | Store], around: Sequence[For]) -> Tile:

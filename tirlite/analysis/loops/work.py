@@ -13,7 +13,7 @@ from tirlite.ir.func import PrimFunc
 from tirlite.ir.node import Node
 from tirlite.ir.op import Op
 from tirlite.ir.stmt import Allocate, Assert, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, While
-from tirlite.ir.walk import mentions, statements, walk
+from tirlite.ir.walk import chain_from, mentions, statements, walk
 
 # Of so many loads at most it is asked which are neighbours.
 _MOST_LOADS = 32
@@ -423,9 +423,7 @@ def whole_rows(loop: For) -> list[For]:
 
     Rows are whole of which a nest goes over all elements: these lie one behind the other.
     """
-    nest = [loop]
-    while len(nest[-1].body.stmts) == 1 and isinstance(inner := nest[-1].body.stmts[0], For):
-        nest.append(inner)
+    nest = chain_from(loop)
     inside = nest[1:]
     if loop.step != 1 or not inside or not all(isinstance(stmt, _IN_A_ROW) for stmt in statements(nest[-1].body)):
         return [loop]

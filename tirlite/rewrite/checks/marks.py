@@ -19,7 +19,21 @@ from tirlite.ir.kernel_call import Function, KernelCall, calls_in
 from tirlite.ir.node import Node
 from tirlite.ir.op import Op
 from tirlite.ir.rewrite import Rule, Substitution, rewrite
-from tirlite.ir.stmt import Allocate, Assert, AttrKey, AttrStmt, For, IfThenElse, Let, SeqStmt, Stmt, Store, View
+from tirlite.ir.stmt import (
+    Allocate,
+    Assert,
+    AttrKey,
+    AttrStmt,
+    For,
+    IfThenElse,
+    Let,
+    SeqStmt,
+    Stmt,
+    Store,
+    View,
+    counting,
+    nested,
+)
 from tirlite.ir.walk import statements_of
 from tirlite.rewrite.renamer import Renamer
 from tirlite.sizes import Size
@@ -111,10 +125,7 @@ def _look(scan: Scan) -> Iterator[Stmt]:
         yield Allocate(cell)
         yield Store(cell, (), const(start, dtype))
         updates.append(Store(cell, (), pick(Load(cell, ()), Load(buffer, indices))))
-    body = SeqStmt(tuple(updates))
-    for index, extent in reversed([*zip(indices, buffer.shape, strict=True)]):
-        body = SeqStmt((For(index, const(0, i64), extent, body),))
-    yield from body.stmts
+    yield from nested(counting(indices, buffer.shape), *updates).stmts
     for var, update in zip((scan.least, scan.greatest), updates, strict=True):
         assert isinstance(update, Store)
         value = Load(update.buffer, ())

@@ -29,8 +29,8 @@ from tirlite.ir.equal import are_equal
 from tirlite.ir.expr import LE, Buffer, Expr, IntImm, Load, Mul, Ramp, Var, const
 from tirlite.ir.node import Node
 from tirlite.ir.rewrite import rewrite
-from tirlite.ir.stmt import For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store
-from tirlite.ir.walk import mentions, statements, statements_of, walk
+from tirlite.ir.stmt import For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, nested
+from tirlite.ir.walk import chain_from, mentions, statements, statements_of, walk
 from tirlite.record import record
 from tirlite.rewrite.vectors.by_vectors import (
     ByVectors,
@@ -89,12 +89,12 @@ def by_vectors(facts: Facts, rules: Rules) -> tuple[dict[For, tuple[Stmt, ...]],
             continue
         if loop.kind is ForKind.VECTORIZED:
             found = _as_vectors(loop)
-        elif asserts_alone((nest := _chain(loop))[-1]):
+        elif asserts_alone((nest := chain_from(loop))[-1]):
             from tirlite.rewrite.vectors.search_ahead import asserted_by_vectors
 
             found = asserted_by_vectors(nest, partial(is_inside, facts.bounds), facts.params)
         else:
-            chain = _chain(loop)
+            chain = chain_from(loop)
             done.update(chain)
             found = _nest(chain, facts, rules)
             if found is None and not any(chain[0] in each.inside for each in short):
@@ -194,14 +194,6 @@ def _goes_by_vectors(loop: For) -> bool:
     return any(store.value.dtype.lanes > 1 for store in statements_of(loop.body, Store))
 
 
-def _chain(loop: For) -> list[For]:
-    """The loop, and those that are all there is in the one before."""
-    found = [loop]
-    while len(found[-1].body.stmts) == 1 and isinstance(inner := found[-1].body.stmts[0], For):
-        found.append(inner)
-    return found
-
-
 def _nest(chain: list[For], facts: Facts, rules: Rules) -> tuple[Stmt, ...] | None:
     """What stands in the place of a chain of loops of which one goes by vectors; None where none can."""
     inside = partial(is_inside, facts.bounds)
@@ -219,10 +211,10 @@ def _nest(chain: list[For], facts: Facts, rules: Rules) -> tuple[Stmt, ...] | No
             tried.append(place)
     innermost = chain[-1]
     if rules.processor.permutes and not rules.called and (resampled := _resampled(innermost, facts, rules)) is not None:
-        return _within(chain[:-1], resampled)
+        return nested(chain[:-1], *resampled).stmts
     if innermost.kind in _PLAIN and (plain := with_scalars(innermost.body)) is not None and not has_check(innermost):
         # Without arrays and loops inside, LLVM finds vectors also where lanes lie apart, as colours of an image do.
-        return _within(chain[:-1], (innermost.replaced(body=plain),))
+        return nested(chain[:-1], innermost.replaced(body=plain)).stmts
     found = (
         _at(chain, place, facts, inside, rules, has_rows=True) for place in tried if not _is_parted(chain[place], facts)
     )
@@ -237,13 +229,13 @@ def _nest(chain: list[For], facts: Facts, rules: Rules) -> tuple[Stmt, ...] | No
         from tirlite.rewrite.vectors.staggered import staggered
 
         rows = staggered(chain[-2], innermost, facts)
-        made = None if rows is None else _within(chain[:-2], rows)
+        made = None if rows is None else nested(chain[:-2], *rows).stmts
     if made is None and (steady := with_steady_loads(innermost, facts)) is not None:
-        made = _within(chain[:-1], (steady,))
+        made = nested(chain[:-1], steady).stmts
     if made is None and not rules.called and meets_other_rows(innermost) and _is_in_order(innermost):
         made = _at_distance(chain, facts, rules)
     if made is None and (followed := with_followed_loads(innermost, facts)) is not None:
-        made = _within(chain[:-1], (followed,))
+        made = nested(chain[:-1], followed).stmts
     return made
 
 
@@ -259,7 +251,7 @@ def _at_distance(chain: list[For], facts: Facts, rules: Rules) -> tuple[Stmt, ..
     from tirlite.rewrite.vectors.at_distance import at_distance
 
     apart = at_distance(chain[-1], facts, rules.processor)
-    return None if apart is None else _within(chain[:-1], apart)
+    return None if apart is None else nested(chain[:-1], *apart).stmts
 
 
 def _is_parted(loop: For, facts: Facts) -> bool:
@@ -282,7 +274,7 @@ def _rows_together(chain: list[For], facts: Facts) -> tuple[Stmt, ...] | None:
     few = count.value if isinstance(count, IntImm) and count.value > _ROWS else _ROWS
     number = next((each for each in _ROWS_OF_FEW if few % each == 0), _ROWS)
     rows = rows_together(chain[-2], chain[-1], number, facts)
-    return None if rows is None else _within(chain[:-2], (*by_rows(chain[-2], number, rows, (chain[-1],)),))
+    return None if rows is None else nested(chain[:-2], *by_rows(chain[-2], number, rows, (chain[-1],))).stmts
 
 
 def _or_one_column(chain: list[For], made: tuple[Stmt, ...], facts: Facts) -> tuple[Stmt, ...]:
@@ -291,7 +283,7 @@ def _or_one_column(chain: list[For], made: tuple[Stmt, ...], facts: Facts) -> tu
     if found is None or len(chain) < 2 or _sums_along_rows(found[2]) is None:
         return made
     condition, views, stmts = found
-    single = SeqStmt((*declared(views, _within(chain[:-1], stmts)),))
+    single = SeqStmt((*declared(views, nested(chain[:-1], *stmts).stmts),))
     return (IfThenElse(condition, single, SeqStmt(made), span=chain[0].span),)
 
 
@@ -312,7 +304,7 @@ def _sums_together(chain: list[For], facts: Facts, rules: Rules) -> tuple[Stmt, 
             break
         stmts = (*by_rows(loop, number, together, stmts),)
         level -= 1
-    return _within(chain[:level], stmts) if level < len(chain) else None
+    return nested(chain[:level], *stmts).stmts if level < len(chain) else None
 
 
 def _sums_along_rows(stmts: tuple[Stmt, ...]) -> For | None:
@@ -391,15 +383,15 @@ def _at(
 
             strips = in_strips(loop, _ROWS)
             plain = plain if strips is None else where_many(loop, strips, plain)
-        return (*declared(flat, _within(chain[:place], plain)),)
+        return (*declared(flat, nested(chain[:place], *plain).stmts),)
     level, outer = around
     try:
         together = (*made(partial(_jam, outer)).statements(),)
     except NotVector:
-        return (*declared(flat, _within(chain[:place], plain)),)
+        return (*declared(flat, nested(chain[:place], *plain).stmts),)
     between = chain[level + 1 : place]
-    rows, single = _within(between, together), _within(between, plain)
-    return (*declared(flat, _within(chain[:level], (*by_rows(outer, _ROWS, rows, single),))),)
+    rows, single = nested(between, *together).stmts, nested(between, *plain).stmts
+    return (*declared(flat, nested(chain[:level], *by_rows(outer, _ROWS, rows, single)).stmts),)
 
 
 def _repeats_but_for(loop: For, facts: Facts, buffers: Container[Buffer]) -> bool:
@@ -416,13 +408,6 @@ def _memory(facts: Facts, touches: Mapping[Allocation, Sequence[Touch]]) -> Memo
 
 def _jam(loop: For, body: SeqStmt) -> SeqStmt:
     return Jam(loop.var, _ROWS).block(body)
-
-
-def _within(loops: list[For], stmts: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    """The statements inside of these loops, the first one outermost."""
-    for loop in reversed(loops):
-        stmts = (loop.replaced(body=SeqStmt(stmts)),)
-    return stmts
 
 
 def _jammed(around: list[For], loop: For, facts: Facts, pays: Callable[[For], bool]) -> tuple[int, For] | None:
@@ -443,9 +428,9 @@ def _jammed(around: list[For], loop: For, facts: Facts, pays: Callable[[For], bo
 def _loads_inside(loop: For, facts: Facts) -> list[Touch]:
     """The vectors that loops inside of a loop load."""
     inner = {stmt for stmt in statements(loop.body) if isinstance(stmt, For)}
-    within = {stmt for each in inner for stmt in statements(each.body)}
+    below = {stmt for each in inner for stmt in statements(each.body)}
     touches = [each for found in facts.touches_in.get(loop, {}).values() for each in found]
-    return [each for each in touches if not writes(each) and each.stmt in within and mentions(each.node, loop.var)]
+    return [each for each in touches if not writes(each) and each.stmt in below and mentions(each.node, loop.var)]
 
 
 def _shares(loads: list[Touch], outer: For) -> bool:

@@ -14,7 +14,7 @@ from tirlite.ir.dtype import i64
 from tirlite.ir.expr import Add, Buffer, Expr, IntImm, Load, Mul, Var, const
 from tirlite.ir.node import Node
 from tirlite.ir.rewrite import rewrite, substitute
-from tirlite.ir.stmt import For, SeqStmt, Stmt, Store
+from tirlite.ir.stmt import For, SeqStmt, Stmt, Store, nested
 from tirlite.ir.walk import walk
 from tirlite.record import replace
 from tirlite.rewrite.affine_exprs import folded
@@ -46,9 +46,7 @@ def one_row(
         stmts: tuple[Stmt, ...] = (*made.statements(),)
     except NotVector:
         return None
-    for loop in reversed(chain[:at]):
-        stmts = (loop.replaced(body=SeqStmt(stmts)),)
-    return (*declared(flat, stmts),)
+    return (*declared(flat, nested(chain[:at], *stmts).stmts),)
 
 
 def as_one_row(nest: Sequence[For], buffers: Iterable[Buffer]) -> tuple[For, dict[Buffer, Buffer]] | None:

@@ -29,7 +29,7 @@ from tirlite.ir.expr import (
 from tirlite.ir.node import Node
 from tirlite.ir.op import Op
 from tirlite.ir.rewrite import rewrite, substitute
-from tirlite.ir.stmt import Assert, For, IfThenElse, Let, SeqStmt, Stmt, Store, While
+from tirlite.ir.stmt import Assert, For, IfThenElse, Let, SeqStmt, Stmt, Store, While, nested
 from tirlite.ir.walk import conjuncts, mentions, walk
 from tirlite.record import record
 from tirlite.rewrite.vectors.groups import declared
@@ -107,9 +107,7 @@ def asserted_by_vectors(
 def _asserted_of_rows(nest: Sequence[For], stmt: Assert, params: Iterable[Buffer]) -> tuple[Stmt, ...] | None:
     """The same of all elements; of one that is not as asserted it is said which row it is in, and where."""
     nothing = SeqStmt(())
-    test: Stmt = IfThenElse(stmt.condition, nothing, nothing)
-    for loop in reversed(nest):
-        test = loop.replaced(body=SeqStmt((test,)))
+    (test,) = nested(nest, IfThenElse(stmt.condition, nothing, nothing)).stmts
     assert isinstance(test, For)
     rows = whole_rows(test)
     found = as_one_row(rows, params) if len(rows) == len(nest) else None

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
+from itertools import takewhile
 from math import inf, prod
 
 from tirlite.analysis.facts import Facts
@@ -40,7 +41,7 @@ from tirlite.ir.expr import (
 from tirlite.ir.kernel_call import calls_in
 from tirlite.ir.shapes import constant_bytes
 from tirlite.ir.stmt import For, ForKind, Let, SeqStmt, Stmt, Store
-from tirlite.ir.walk import mentions, statements, walk
+from tirlite.ir.walk import chain_from, mentions, statements, walk
 from tirlite.record import record
 from tirlite.rewrite.forms import Form, Limits
 from tirlite.schedules.annotate import Parallel
@@ -146,10 +147,7 @@ def _written(stmt: Stmt) -> set[Buffer]:
 
 def _loops(loop: For) -> list[For]:
     """The loop, and those that are all there is in the one before."""
-    found = [loop]
-    while len(found[-1].body.stmts) == 1 and isinstance(inner := found[-1].body.stmts[0], For) and _is_plain(inner):
-        found.append(inner)
-    return found
+    return [loop, *takewhile(_is_plain, chain_from(loop)[1:])]
 
 
 def _inlined(trace: Trace, chain: Chain) -> bool:
