@@ -23,9 +23,9 @@ import numpy as np
 
 import tirlite as tl
 from tirlite.driver.content import content_key
+from tirlite.runtime import cache as entries
 from tirlite.runtime.artifact.artifact import Artifact, Damaged
-from tirlite.runtime.cache import entries
-from tirlite.runtime.cache.entries import Folder
+from tirlite.runtime.cache import Folder
 
 n = tl.dim("n")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tirlite.cli.main import main
-from tirlite.runtime.cache.entries import Folder
+from tirlite.runtime.cache import Folder
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 from fuzz.guard import guarded
 
 import tirlite as tl
-from tirlite.codegen.interleaved import phases_of
+from tirlite.codegen.gathers import phases_of
 from tirlite.ir import For, statements_of
 from tirlite.target.processor import runs_here
 

@@ -16,7 +16,7 @@ from tirlite.driver import manifest
 from tirlite.driver.front import KnownFront
 from tirlite.ir import Buffer, DType, FloatImm, IntImm, Var
 from tirlite.record import parts_of
-from tirlite.runtime.cache.entries import find, keep
+from tirlite.runtime.cache import find, keep
 from tirlite.sizes import Dim, Poly
 
 TEXT = """

@@ -19,7 +19,7 @@ from tirlite.graph.known.lowered import LoweredFront
 from tirlite.graph.known.models import ReadFunction, whole
 from tirlite.graph.known.pickled import read, written
 from tirlite.graph.known.places import FILLED, KEPT, Finder, Place, Unkept, arrays_at
-from tirlite.runtime.cache.entries import keep, opened
+from tirlite.runtime.cache import keep, opened
 from tirlite.sizes import maximum
 
 onnx = pytest.importorskip("onnx")

@@ -193,7 +193,7 @@ def test_a_call_loads_neither_searches_nor_proofs_nor_tables(tmp_path: Path) -> 
         "tirlite.runtime.explain",
         "tirlite.runtime.messages",
         "tirlite.runtime.artifact.line_table",
-        "tirlite.runtime.cache.entries",
+        "tirlite.runtime.cache",
         "tirlite.analysis.trials.races",
         "tirlite.codegen.arithmetic.halves",
         "tirlite.codegen.functions.outline",

@@ -2,7 +2,7 @@
 
 from rewrite.before_after import BeforeAfter, ByFacts
 
-from tirlite.analysis.temporaries import temporaries
+from tirlite.analysis.allocations import temporaries
 from tirlite.schedules.shrink import contracted
 
 PASS = BeforeAfter((ByFacts(lambda facts: contracted(temporaries(facts), facts)),))

@@ -3,7 +3,7 @@
 import pytest
 from rewrite.before_after import BeforeAfter, ByFacts
 
-from tirlite.analysis.temporaries import temporaries
+from tirlite.analysis.allocations import temporaries
 from tirlite.schedules.shrink import sunk
 
 PASS = BeforeAfter((ByFacts(lambda facts: sunk(temporaries(facts), facts)),))

@@ -75,3 +75,15 @@ def by_statement(region: Region, touches: Sequence[Touch]) -> Iterator[list[Touc
         group.append(touch)
     if group:
         yield group
+
+
+def common_regions(touches: Sequence[Touch], home: Region) -> list[Region]:
+    """The regions inside `home` that hold all touches, the outermost first."""
+    common = path_to(touches[0].region, home)
+    for touch in touches[1:]:
+        region, depth = touch.region, touch.region.depth - home.depth
+        while depth > len(common) or (depth and common[depth - 1] is not region):
+            assert region.parent is not None
+            region, depth = region.parent, depth - 1
+        del common[depth:]
+    return common

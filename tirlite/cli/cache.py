@@ -23,7 +23,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Prints what was asked for; always 0."""
-    from tirlite.runtime.cache.entries import MOST_BYTES, folder
+    from tirlite.runtime.cache import MOST_BYTES, folder
 
     place = folder()
     if place is None:

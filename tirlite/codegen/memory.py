@@ -66,7 +66,7 @@ class Environment:
         self.notes: Mapping[Buffer, str] = {}  # what ends the accesses of a buffer in the loop nest that is open
         self.loops: tuple[Counted, ...] = ()  # around what is written
         self.mixed: frozenset[Buffer] = frozenset()  # where elements are stored again that were loaded
-        self.phases: dict[Load, tuple[int, Expr]] = {}  # of loads that share vectors, see `codegen.interleaved`
+        self.phases: dict[Load, tuple[int, Expr]] = {}  # of loads that share vectors, see `codegen.gathers`
         self.costs: dict[Stmt, float] = {}  # of statements without others inside, see `codegen.work`
 
     def counted(self) -> list[tuple[str, Value]]:

@@ -45,14 +45,14 @@ from tirlite.late import LateModule
 from tirlite.record import replace
 
 if TYPE_CHECKING:
-    from tirlite.codegen import interleaved
+    from tirlite.codegen import gathers
     from tirlite.codegen.loops import ahead, polling
     from tirlite.codegen.loops.streaming import Shifted
     from tirlite.codegen.workspace_layout import WorkerPart
     from tirlite.ir import assertion
 else:
     ahead = LateModule("tirlite.codegen.loops.ahead")  # what tiles of sums take
-    interleaved = LateModule("tirlite.codegen.interleaved")  # what lanes that lie apart take
+    gathers = LateModule("tirlite.codegen.gathers")  # what lanes that lie apart take
     polling = LateModule("tirlite.codegen.loops.polling")  # what loops take that may last long
     assertion = LateModule("tirlite.ir.assertion")  # what a message shows
 
@@ -150,7 +150,7 @@ class Statements:
 
     def _each(self, stmts: tuple[Stmt, ...]) -> Steps[None]:
         if any(isinstance(stmt, Let | Store) and stmt.value.dtype.lanes > 1 for stmt in stmts):
-            self.environment.phases.update(interleaved.phases_of(stmts))
+            self.environment.phases.update(gathers.phases_of(stmts))
         for stmt in stmts:
             if stmt.span is not None:
                 self.module.span = stmt.span

@@ -272,7 +272,7 @@ class Version:
         executable = Executable(artifact, signature, plans)
         self.stages.append(("link", perf_counter() - start))
         if key is not None and found is None and _is_repeatable(self.rewritten.plan):
-            from tirlite.runtime.cache.entries import keep_artifact
+            from tirlite.runtime.cache import keep_artifact
 
             keep_artifact(key, artifact)
         return executable
@@ -285,7 +285,7 @@ class Version:
         if not cache_folder() or lines_are_wanted():
             return None, None
         from tirlite.driver.content import content_key
-        from tirlite.runtime.cache.entries import find_artifact, folder
+        from tirlite.runtime.cache import find_artifact, folder
 
         if folder() is None:
             return None, None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tirlite.ir import Node, PrimFunc
 from tirlite.record import parts_of
-from tirlite.runtime.cache.entries import compiler_stamp
+from tirlite.runtime.cache import compiler_stamp
 
 if TYPE_CHECKING:
     import numpy.typing as npt

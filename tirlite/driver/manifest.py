@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from tirlite.diag import TirliteError
 from tirlite.dsl.lookups import ABSENT, Asked, Lookups, layers_of, looked_up
 from tirlite.record import parts_of, record
-from tirlite.runtime.cache.entries import compiler_stamp, find, folder, keep
+from tirlite.runtime.cache import compiler_stamp, find, folder, keep
 from tirlite.runtime.head import Head
 
 if TYPE_CHECKING:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
+from tirlite.analysis.loops.reductions import comes_first
 from tirlite.diag import KernelError, Message, Span
-from tirlite.dsl.convert import LossyStore, is_literal, number, stored
+from tirlite.dsl.convert import LossyStore, is_literal, number, stored, together
 from tirlite.dsl.expression import Expressions
 from tirlite.dsl.local_names import Home, LocalNames, Use, names_in
 from tirlite.dsl.operators import BINARY, binary
@@ -15,7 +16,7 @@ from tirlite.dsl.scope import Cell, CellTypes, Scope
 from tirlite.dsl.syntax import NotInKernels, refusal
 from tirlite.dsl.vocabulary import CallSite
 from tirlite.ir.dtype import DType, f64
-from tirlite.ir.expr import Buffer, Expr, FloatImm, IntImm, Load, Var
+from tirlite.ir.expr import Buffer, Expr, FloatImm, IntImm, Load, Max, Min, Select, Var
 from tirlite.ir.stmt import Allocate, Let, Store
 
 # What the variable of an open loop is called in messages.
@@ -148,8 +149,6 @@ class Assignments:
             return unpacked(tuple(self._expressions.value(each, alone=True) for each in node.elts), count, span)
         site = self._expressions.named_call(("argmax", "argmin"), node)
         if site is not None and isinstance(node, ast.Call):
-            from tirlite.dsl.arg_extremum import pair_of
-
             return unpacked(pair_of(node, site, self._expressions), count, span)
         return unpacked(self._expressions.value(node, alone=True), count, span)
 
@@ -306,3 +305,33 @@ def _about_first_type(error: KernelError, wish: DType | None) -> KernelError:
     name, wanted = message.name, wish if wish is not None and wish.is_float else message.source
     advice = f"{message.advice}; or give `{name}` its type where it is first assigned: `{name}: tl.{wanted} = ...`"
     return KernelError(message.replaced(advice=advice))
+
+
+WORDS = ("argmax", "argmin")
+
+
+class BadPair(Message):
+    """`tl.argmax` or `tl.argmin` is given something other than two pairs of a value and its place.
+
+    Example: `top, at = tl.argmax(x[i], i)`.
+    Fix: Give the pair so far and the new one: `top, at = tl.argmax((top, at), (x[i], i))`.
+    """
+
+    title = "tl.{name} takes two pairs of a value and its place, and is given {given}"
+    help = "write `top, at = tl.{name}((top, at), (x[i], i))`"
+
+
+def pair_of(node: ast.Call, name: str, expressions: Expressions) -> tuple[Expr, Expr]:
+    """The value and the place of the pair that is taken."""
+    span = expressions.span(node)
+    pairs = [arg.elts for arg in node.args if isinstance(arg, ast.Tuple) and len(arg.elts) == 2]
+    if len(pairs) != 2 or len(node.args) != 2 or node.keywords:
+        raise BadPair(name, f"`{expressions.places.text(node)}`", span=span).error()
+    (best, at), (value, place) = ([expressions.value(part) for part in pair] for pair in pairs)
+    (_, _), (value_span, place_span) = ([expressions.span(part) for part in pair] for pair in pairs)
+    best, value = together((best, value), (value_span, value_span))
+    at, place = together((at, place), (place_span, place_span))
+    if not at.dtype.is_integer or value.dtype.is_bool:
+        raise BadPair(name, described(at if not at.dtype.is_integer else value), span=span).error()
+    takes = comes_first(Max if name == "argmax" else Min, value, place, best, at)
+    return Select(takes, value, best), Select(takes, place, at)

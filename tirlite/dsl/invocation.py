@@ -111,7 +111,7 @@ class Invocation:
         surroundings = surroundings_inside(callee.function, callee.frame_locals, around, prefix)
         params, given = tree.args.args, callee.function.__defaults__ or ()
         defaults = dict(zip([each.arg for each in params[len(params) - len(given) :]], given, strict=True))
-        from tirlite.dsl.arguments import bound
+        from tirlite.dsl.vocabulary import bound
 
         values = bound(callee.name, [each.arg for each in params], defaults, site)
         body = Body(

@@ -7,10 +7,9 @@ from dataclasses import field
 
 from tirlite.analysis import GIVEN, Demand, Extents, ParamUses, Use, demands
 from tirlite.diag import Message, Span
-from tirlite.dsl.arguments import bound
 from tirlite.dsl.convert import stored
 from tirlite.dsl.parameters import described
-from tirlite.dsl.vocabulary import CallSite
+from tirlite.dsl.vocabulary import CallSite, bound
 from tirlite.ir.expr import Buffer, BufferRef, Expr, FloatImm, IntImm, LetExpr, Var
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.kernel_call import KernelCall

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import FunctionType
 from typing import NoReturn
 
-from tirlite.diag import CallTypeError, Message, Span, boundary, did_you_mean
+from tirlite.diag import CallTypeError, Message, Span, boundary, did_you_mean, hint
 from tirlite.diag.message import an
 from tirlite.ir.dtype import SCALARS, OutsideKernel, bool_, dtype_of, f64, i64
 from tirlite.ir.op import Op
@@ -267,3 +267,36 @@ def misplaced(word: Word, span: Span) -> Exception:
     else:
         advice = f"call it: {name}(...)"
     return MisplacedWord(name, advice, span=span).error()
+
+
+class CallArguments(Message):
+    """A kernel or an inline function is called with arguments that are not those of its parameters.
+
+    Example: `smooth(x)`, where `smooth` takes `x` and `y`.
+    Fix: Give each parameter one argument, outputs among them: a call inside a kernel allocates nothing.
+    """
+
+    title = "{problem}"
+    help = "its parameters are {signature}"
+
+
+def bound(
+    name: str, parameters: Sequence[str], defaults: Mapping[str, object], site: CallSite
+) -> dict[str, tuple[object, Span]]:
+    """Parameter -> its value and where that stands, in the order of the parameters."""
+    signature = f"{name}({', '.join(parameters)})"
+    if len(site.args) > len(parameters):
+        problem = f"{name} takes {len(parameters)} arguments, not {len(site.args)}"
+        raise CallArguments(problem, signature, span=site.span).error()
+    given = dict(zip(parameters, zip(site.args, site.spans, strict=True), strict=False))
+    for keyword, (value, span) in site.keywords.items():
+        if keyword in given:
+            raise CallArguments(f"{name} is given `{keyword}` twice", signature, span=span).error()
+        if keyword not in parameters:
+            problem = f"{name} has no parameter `{keyword}`{hint(keyword, parameters)}"
+            raise CallArguments(problem, signature, span=span).error()
+        given[keyword] = (value, span)
+    for parameter in parameters:
+        if parameter not in given and parameter not in defaults:
+            raise CallArguments(f"{name} is not given `{parameter}`", signature, span=site.span).error()
+    return {each: given.get(each, (defaults.get(each), site.span)) for each in parameters}

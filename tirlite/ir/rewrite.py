@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from operator import is_not
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast, overload
 
 from tirlite.diag import Span
-from tirlite.ir.expr import Binary, Buffer, BufferRef, Expr, FloatImm, IntImm, Load, Var
+from tirlite.ir.expr import Binary, Buffer, BufferRef, Expr, FloatImm, IntImm, LetExpr, Load, Var
 from tirlite.ir.node import Node
-from tirlite.ir.stmt import Allocate, AttrStmt, Evaluate, Let, SeqStmt, Stmt, Store, View
+from tirlite.ir.stmt import Allocate, AttrStmt, Evaluate, For, Let, SeqStmt, Stmt, Store, View
 from tirlite.record import replace
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     Func = TypeVar("Func", bound=Function)
     Root = TypeVar("Root", SeqStmt, Stmt, Expr)
+
 
 # What most programs are made of, and what no statement stands below.
 _LEAVES: frozenset[type[Node]] = frozenset((Store, Allocate, View, Let, Evaluate))
@@ -239,3 +240,40 @@ class Substitution:
     def allocate(self, node: Allocate) -> Stmt:
         buffer = self.declare(node.buffer)
         return node if buffer is node.buffer else node.replaced(buffer=buffer)
+
+
+class Renamer(Substitution):
+    """From its second definition on, a variable or buffer is a new object in all that follows.
+
+    The scopes of definitions nest, so the last definition met is the one that a use means.
+    """
+
+    def __init__(self, before: Collection[Buffer | Var] = ()) -> None:
+        """`before` are those that have been defined so far."""
+        super().__init__({}, {})
+        self.defined: set[Buffer | Var] = {*before}
+
+    def rename(self, root: N) -> N:
+        rules: dict[type[Node], Rule] = {**self.rules(), Let: self.let, LetExpr: self.bound, For: self.bound}
+        return cast(N, rewrite(root, rules, enter={For: self.bind, LetExpr: self.bind}))
+
+    def bind(self, node: For | LetExpr | Let) -> None:
+        if node.var in self.defined:
+            self.variables[node.var] = Var(node.var.name, node.var.dtype, node.var.dim)
+        self.defined.add(node.var)
+
+    def bound(self, node: For | LetExpr | Let) -> Node:
+        var = self.variable(node.var)
+        return node if var is node.var else node.replaced(var=var)
+
+    def let(self, node: Let) -> Node:
+        self.bind(node)
+        return self.bound(node)
+
+    def declare(self, buffer: Buffer) -> Buffer:
+        shape = self.shape(buffer)
+        moved = any(new is not old for new, old in zip(shape, buffer.shape, strict=True))
+        if moved or buffer in self.defined:
+            self.buffers[buffer] = replace(buffer, shape=shape)
+        self.defined.add(buffer)
+        return self.buffers.get(buffer, buffer)

@@ -10,11 +10,6 @@ if TYPE_CHECKING:
     from tirlite.rewrite.loops.partition_loops import PartitionLoops as PartitionLoops
     from tirlite.rewrite.loops.unroll_loops import UnrollLoops as UnrollLoops
     from tirlite.rewrite.normalize import Normalize as Normalize
-    from tirlite.rewrite.observers import (
-        DumpFolder as DumpFolder,
-        PrintAfter as PrintAfter,
-        verify_after as verify_after,
-    )
     from tirlite.rewrite.on_demand import (
         BlockReductions as BlockReductions,
         CheckReductions as CheckReductions,
@@ -30,10 +25,13 @@ if TYPE_CHECKING:
         UsePermissions as UsePermissions,
     )
     from tirlite.rewrite.pipeline import (
+        DumpFolder as DumpFolder,
         Observer as Observer,
         Pass as Pass,
+        PrintAfter as PrintAfter,
         Step as Step,
         run_pipeline as run_pipeline,
+        verify_after as verify_after,
     )
     from tirlite.rewrite.pipelines import LowerCallees as LowerCallees, default_pipeline as default_pipeline
     from tirlite.rewrite.remove_no_ops import RemoveNoOps as RemoveNoOps

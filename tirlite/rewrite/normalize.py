@@ -79,7 +79,7 @@ def _with_own_definitions(func: PrimFunc, made: Mapping[Any, Sequence[Stmt]]) ->
     # What follows may use what stands in the block itself.
     if len(made) > 1 or any(type(stmt) in _DEFINING and type(stmt) is not For for stmt in block.stmts):
         return None
-    from tirlite.rewrite.renamer import Renamer
+    from tirlite.ir.rewrite import Renamer
 
     own: list[Stmt] = []
     before: set[Buffer | Var] = set()
@@ -144,6 +144,6 @@ def _unique_definitions(func: PrimFunc) -> PrimFunc:
         func = rewrite(func, {Cast: lambda cast: cast.value if cast.value.dtype == cast.dtype else cast})
     if len(set(defined)) == len(defined):
         return func
-    from tirlite.rewrite.renamer import Renamer
+    from tirlite.ir.rewrite import Renamer
 
     return Renamer().rename(func)

@@ -1,23 +1,25 @@
-"""Runs passes in a row, and tells observers of every step; passes that hold other passes."""
+"""Runs passes in a row, and tells observers of every step: those print the program, keep it in files, or check it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
+from pathlib import Path
 from time import perf_counter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias, dataclass_transform
+from typing import TYPE_CHECKING, ClassVar, Protocol, TextIO, TypeAlias, dataclass_transform
 from weakref import ref
 
 from tirlite.analysis.facts import Facts
-from tirlite.diag import CallTypeError, Message
-from tirlite.diag.message import an
+from tirlite.diag import CallTypeError, Message, public
+from tirlite.diag.message import an, demand_kind
 from tirlite.gate import GATE
-from tirlite.ir import PrimFunc
+from tirlite.ir import PrimFunc, validate
 from tirlite.ir.demand import of_prim_func, pass_call
 from tirlite.plan.collection import collection_paused
 from tirlite.record import Record, dashed, record
 from tirlite.rewrite.forms import Form, Limits
+from tirlite.show import python_text, write
 
 if TYPE_CHECKING:
     from tirlite.plan import Plan
@@ -215,3 +217,46 @@ def versions(steps: tuple[Pass, ...]) -> dict[Form, tuple[Pass, ...]]:
     apart = [each for each in steps if isinstance(each, ForSizes)]
     usual = tuple(each for each in steps if each not in apart)
     return {Form.USUAL: usual, **{each.form: each.steps for each in apart}}
+
+
+@record
+class PrintAfter:
+    """Prints the program after the passes called `names`, or after every pass, to `file` (standard output).
+
+    In a terminal it is coloured.
+    """
+
+    names: tuple[str, ...] = ()
+    file: TextIO | None = None
+
+    def __call__(self, step: Step) -> None:
+        if not self.names or step.name in self.names:
+            write(python_text(f"{_heading(step)}\n{step.after}\n"), self.file)
+
+
+@record
+class DumpFolder:
+    """Writes `00-input.py`, `01-PASS.py` ... into a folder, which is made where it is missing."""
+
+    folder: Path
+
+    def __call__(self, step: Step) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if step.number == 1:
+            self._write("00-input.py", "# input", step.before)
+        self._write(f"{step.number:02}-{step.name}.py", _heading(step), step.after)
+
+    def _write(self, name: str, heading: str, func: PrimFunc) -> None:
+        (self.folder / name).write_text(f"{heading}\n{func}\n", encoding="utf-8")
+
+
+@public
+def verify_after(step: Step) -> None:
+    """Raises the validator's error where a pass has left an ill-formed program."""
+    demand_kind("verify_after", step, Step)
+    if step.changed:
+        validate(step.after)
+
+
+def _heading(step: Step) -> str:
+    return f"# after {step.name}" + ("" if step.changed else " (unchanged)")

@@ -14,7 +14,7 @@ from tirlite.diag import CallValueError, Message, public
 from tirlite.gate import GATE
 from tirlite.record import record
 from tirlite.runtime.artifact.artifact import library_of
-from tirlite.runtime.cache.entries import code_called
+from tirlite.runtime.cache import code_called
 from tirlite.runtime.signals import signal_addresses
 from tirlite.show import shown
 from tirlite.show.environment import threads

@@ -23,7 +23,7 @@ from tirlite.gate import GATE
 from tirlite.ir import IntImm, Var
 from tirlite.record import record
 from tirlite.runtime.artifact.artifact import library_of
-from tirlite.runtime.cache.entries import code_called
+from tirlite.runtime.cache import code_called
 from tirlite.runtime.signature import ArrayParam, ScalarParam, Signature
 from tirlite.runtime.workspace import QUICK_ALIGNMENT, QUICK_BYTES, quick_block
 

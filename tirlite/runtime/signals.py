@@ -18,13 +18,12 @@ from tirlite.ir.printing import printed, put
 from tirlite.record import record
 from tirlite.runtime.artifact.artifact import library_of
 from tirlite.runtime.artifact.load import c_function
-from tirlite.runtime.cache.entries import code_called
+from tirlite.runtime.cache import code_called
 from tirlite.target.convention import POLL, PRINT, PRINTER, RAISE, STOP
 
 if TYPE_CHECKING:
     from tirlite.codegen import FaultReport
     from tirlite.diag import Message
-    from tirlite.ir import DType
     from tirlite.runtime.artifact.artifact import Code
 
 

@@ -57,7 +57,7 @@ def breaks_order(step: object, dependence: Dependence) -> KernelError:
 
 def demand_temporaries(step: object, facts: Facts, buffers: Iterable[Buffer]) -> list[Allocation]:
     """The allocations of buffers. Raises KernelError for one that is none, or may not be moved and reshaped."""
-    from tirlite.analysis.temporaries import temporaries
+    from tirlite.analysis.allocations import temporaries
 
     known = {each.buffer: each for each in temporaries(facts)}
     for each in (wanted := [*buffers]):

@@ -7,11 +7,11 @@ from typing import TypeAlias
 
 from tirlite.analysis.access import AccessKind, Allocation, Region, Touch
 from tirlite.analysis.addresses import Addresses
+from tirlite.analysis.allocations import temporaries
 from tirlite.analysis.coverage.webs import webs_of
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.loops.dependence import may_carry
-from tirlite.analysis.regions import is_within, regions_between
-from tirlite.analysis.temporaries import common_regions, temporaries
+from tirlite.analysis.regions import common_regions, is_within, regions_between
 from tirlite.ir import Broadcast, Expr, Ramp, Sub
 from tirlite.ir.expr import Buffer, Load, Var
 from tirlite.ir.func import PrimFunc

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tirlite.analysis.access import Allocation
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.temporaries import common_regions
+from tirlite.analysis.regions import common_regions
 from tirlite.ir.dtype import i64
 from tirlite.ir.expr import Expr, FloorMod, IntImm, Load, const
 from tirlite.ir.func import PrimFunc

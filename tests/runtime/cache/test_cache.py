@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import tirlite as tl
-from tirlite.runtime.cache import entries
-from tirlite.runtime.cache.entries import Folder
+from tirlite.runtime import cache as entries
+from tirlite.runtime.cache import Folder
 
 n = tl.dim("n")
 KEY = bytes(range(20))
@@ -232,7 +232,7 @@ def test_an_entry_under_another_key_is_a_miss(folder: Path) -> None:
 
 def test_another_processor_has_other_keys(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from tirlite.driver import content
-    from tirlite.runtime.cache import entries
+    from tirlite.runtime import cache as entries
 
     kernel = doubled()
     here = content.content_key(kernel.content, kernel.options, "all")
@@ -338,7 +338,7 @@ def test_eight_processes_write_at_once(folder: Path) -> None:
 
 KILLED = """
 import os, signal, sys
-from tirlite.runtime.cache.entries import Folder
+from tirlite.runtime.cache import Folder
 
 place = Folder(sys.argv[1])
 open_file = os.fdopen

@@ -10,15 +10,20 @@ from itertools import pairwise
 from math import inf
 from typing import TypeAlias, cast
 
-from tirlite.ir.arg_extremum import comes_first
-from tirlite.ir.dtype import DType
+from tirlite.ir.dtype import DType, bool_
 from tirlite.ir.equal import are_equal, structural_equal
 from tirlite.ir.expr import (
+    EQ,
+    GE,
+    GT,
+    LE,
+    LT,
     Add,
     Binary,
     BitAnd,
     BitOr,
     BitXor,
+    Call,
     Cast,
     Expr,
     FloatImm,
@@ -28,10 +33,12 @@ from tirlite.ir.expr import (
     Min,
     Mul,
     Neg,
+    Not,
     Select,
     Sub,
     Var,
 )
+from tirlite.ir.op import Op
 from tirlite.ir.stmt import For, Let, SeqStmt, Stmt, Store
 from tirlite.ir.walk import walk
 from tirlite.record import record
@@ -188,3 +195,32 @@ def neutral(operation: Operation, dtype: DType) -> Expr:
         return FloatImm(dtype, {Add: -0.0, Mul: 1.0, Min: inf, Max: -inf}[operation])
     ends = {Min: dtype.max, Max: dtype.min, BitAnd: dtype.max if dtype.min == 0 else -1}
     return IntImm(dtype, ends.get(operation, int(operation is Mul)))
+
+
+def comes_first(kind: type[Max] | type[Min], value: Expr, at: Expr, other: Expr, its: Expr) -> Expr:
+    """Whether the pair (`value`, `at`) is taken rather than (`other`, `its`); all may be vectors.
+
+    nan is beyond all else, and of equal values the one with the lower place is taken.
+    """
+    comes: Expr = GT(value, other) if kind is Max else LT(value, other)
+    if value.dtype.is_float:
+        comes = BitOr(comes, BitAnd(_isnan(value), Not(_isnan(other))))
+    return BitOr(comes, BitAnd(is_same(value, other), LT(at, its)))
+
+
+def is_beyond(kind: type[Max] | type[Min], value: Expr, other: Expr) -> Expr:
+    """Whether a value is taken rather than another one, whose place is lower."""
+    if not value.dtype.is_float:
+        return GT(value, other) if kind is Max else LT(value, other)
+    # Two comparisons: what is not at most the other one is beyond it, or one of them is nan.
+    return BitAnd(Not(LE(value, other) if kind is Max else GE(value, other)), Not(_isnan(other)))
+
+
+def is_same(value: Expr, other: Expr) -> Expr:
+    """Whether two values are equal in this order: all nan are."""
+    is_equal: Expr = EQ(value, other)
+    return BitOr(is_equal, BitAnd(_isnan(value), _isnan(other))) if value.dtype.is_float else is_equal
+
+
+def _isnan(value: Expr) -> Expr:
+    return Call(bool_.with_lanes(value.dtype.lanes), Op.ISNAN, (value,))

@@ -21,7 +21,7 @@ and what divides it; those extents, see `quick_extent`; for each array the addre
 it needs, the bits of its address that are 0, the bytes of an element, whether it is written, its rank, how many of its
 axes have a stride that the kernel takes, for each axis its extent, or with all bits turned over the number of its dim,
 or `MOST_OPERANDS` plus where its extent is computed, and then for each axis what that dim is multiplied by there, and
-what is added. A parameter that is a number has other words in the place of these, see `quick_number`.
+what is added. A parameter that is a number has other words in the place of these, see `number_text`.
 
 A kernel that takes strides takes them first, in elements. An axis behind those with a stride has stride 1, and not all
 arrays are dense: those are for another version. What is written has each axis outside of those behind it; whether other
@@ -30,9 +30,8 @@ arrays have an element twice, or share one though their ranges meet, is for Pyth
 
 from __future__ import annotations
 
-from tirlite.codegen.llvm.quick_blocks import MOST_OPERANDS, MOST_REALS, run_text, with_addresses
+from tirlite.codegen.llvm.quick_blocks import MOST_OPERANDS, MOST_REALS, number_text, run_text, with_addresses
 from tirlite.codegen.llvm.quick_extent import EXTENT_TEXT
-from tirlite.codegen.llvm.quick_number import number_text
 from tirlite.record import record
 
 QUICK_CALL = "tirlite_quick"

@@ -18,7 +18,7 @@ from tirlite.graph.known.places import Place, Unkept, arrays_at, demand_little, 
 from tirlite.graph.run_dims import run_dims
 from tirlite.graph.types import tensors
 from tirlite.record import record
-from tirlite.runtime.cache.entries import compiler_stamp, find, folder, keep
+from tirlite.runtime.cache import compiler_stamp, find, folder, keep
 from tirlite.runtime.head import Head
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ from tirlite.graph.known.import_options import FileUsed, ImportOptions, state_of
 from tirlite.graph.known.pickled import read, written
 from tirlite.graph.known.places import Finder, Place, Unkept, arrays_at
 from tirlite.record import parts_of, record
-from tirlite.runtime.cache.entries import compiler_stamp, find, folder, keep
+from tirlite.runtime.cache import compiler_stamp, find, folder, keep
 from tirlite.target.processor import cpu_text
 
 # So many bytes are read and digested at a time, and by threads where there are more.

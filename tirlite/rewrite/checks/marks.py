@@ -8,8 +8,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tirlite.analysis.entry_space import ORDINARY, Scan
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.in_bounds.refuted import find_outside, find_unwritten
-from tirlite.analysis.in_bounds.safety import Demand, Judged, Safety, Verdict, apart, plain_safety_of, safety_of
+from tirlite.analysis.in_bounds.safety import (
+    Demand,
+    Judged,
+    Safety,
+    Verdict,
+    apart,
+    find_outside,
+    find_unwritten,
+    plain_safety_of,
+    safety_of,
+)
 from tirlite.diag import Message
 from tirlite.ir.checked import ELSE_IN_ORDER, bare, checked, is_checked
 from tirlite.ir.dtype import i64
@@ -18,7 +27,7 @@ from tirlite.ir.func import PrimFunc
 from tirlite.ir.kernel_call import Function, KernelCall, calls_in
 from tirlite.ir.node import Node
 from tirlite.ir.op import Op
-from tirlite.ir.rewrite import Rule, Substitution, rewrite
+from tirlite.ir.rewrite import Renamer, Rule, Substitution, rewrite
 from tirlite.ir.stmt import (
     Allocate,
     Assert,
@@ -35,7 +44,6 @@ from tirlite.ir.stmt import (
     nested,
 )
 from tirlite.ir.walk import statements_of
-from tirlite.rewrite.renamer import Renamer
 from tirlite.sizes import Size
 from tirlite.sizes.poly import of_terms, terms_of
 

@@ -7,8 +7,7 @@ from typing import cast
 
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.loops.dependence import writes
-from tirlite.analysis.loops.reductions import PairUpdate, Update
-from tirlite.ir.arg_extremum import is_beyond
+from tirlite.analysis.loops.reductions import PairUpdate, Update, is_beyond
 from tirlite.ir.dtype import bool_, i32, i64
 from tirlite.ir.expr import (
     EQ,

@@ -5,8 +5,8 @@ Large ones come to take a few lines, or a scalar. Each access still sees the sam
 
 from __future__ import annotations
 
+from tirlite.analysis.allocations import temporaries
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.temporaries import temporaries
 from tirlite.diag import KernelError
 from tirlite.ir import Allocate, Buffer, For, ForKind, Load, SeqStmt, Store, Var, statements, statements_of, walk
 from tirlite.ir.walk import mentions

@@ -1,1 +1,0 @@
-"""What was compiled before, kept on disk for later processes."""
