@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from tirlite.analysis.loops.reductions import comes_first
 from tirlite.diag import KernelError, Message, Span
 from tirlite.dsl.convert import LossyStore, is_literal, number, stored, together
 from tirlite.dsl.expression import Expressions
@@ -323,6 +322,8 @@ class BadPair(Message):
 
 def pair_of(node: ast.Call, name: str, expressions: Expressions) -> tuple[Expr, Expr]:
     """The value and the place of the pair that is taken."""
+    from tirlite.analysis.loops.reductions import comes_first
+
     span = expressions.span(node)
     pairs = [arg.elts for arg in node.args if isinstance(arg, ast.Tuple) and len(arg.elts) == 2]
     if len(pairs) != 2 or len(node.args) != 2 or node.keywords:

@@ -17,8 +17,6 @@ from tirlite.dsl.syntax import NotInKernels, Places, parsed
 from tirlite.dsl.vocabulary import BUILTINS
 from tirlite.ir.dtype import i64
 from tirlite.ir.expr import LE, LT, And, Buffer, Cast, Expr, FloatImm, IntImm, Load, Var, const
-from tirlite.ir.printer import text
-from tirlite.ir.size import expr_over_dims
 from tirlite.ir.stmt import Assert, For, SeqStmt, Stmt
 from tirlite.record import record
 from tirlite.sizes import Dim, Poly
@@ -231,6 +229,8 @@ def defaults_of(tree: ast.FunctionDef, evaluated: Evaluated) -> Mapping[ast.arg,
 
 def look_at_elements(array: Buffer, kind: ParamType, span: Span) -> Stmt:
     """Loops over all elements of a parameter, which stop at the first one that is not as `kind` promises."""
+    from tirlite.ir.printer import text  # few kernels promise any
+
     least, below = _bound("least", kind.least, span), _bound("below", kind.below, span)
     dtype = array.dtype
     if not dtype.is_integer or dtype.lanes != 1 or (dtype.bits == 64 and not dtype.is_signed):
@@ -253,6 +253,8 @@ def _bound(option: str, given: object, span: Span) -> Expr:
     if isinstance(given, Expr) and given.dtype.is_integer and given.dtype.lanes == 1:
         return given.astype(i64)
     if isinstance(given, Dim | Poly):
+        from tirlite.ir.size import expr_over_dims
+
         return expr_over_dims(given)
     if hasattr(given, "__index__") and not isinstance(given, bool):
         value = int(given.__index__())
