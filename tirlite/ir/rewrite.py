@@ -237,6 +237,17 @@ class Substitution:
         same = source is node.source and buffer is node.buffer
         return node if same else node.replaced(source=source, buffer=buffer)
 
+    def copied(self, stmt: Allocate | Let | Store) -> Stmt:
+        """A statement with names of its own for what it defines, which those copied after it use."""
+        if isinstance(stmt, Allocate):
+            self.buffers[stmt.buffer] = replace(stmt.buffer, shape=self.shape(stmt.buffer))
+        made: Node = rewrite(stmt, self.rules())
+        assert isinstance(made, Stmt)
+        if isinstance(made, Let):
+            var = self.variables[made.var] = Var(made.var.name, made.var.dtype)
+            return made.replaced(var=var)
+        return made
+
     def allocate(self, node: Allocate) -> Stmt:
         buffer = self.declare(node.buffer)
         return node if buffer is node.buffer else node.replaced(buffer=buffer)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Sequence
 from typing import TypeVar, cast
 
-from tirlite.ir.expr import And, Expr, IntImm, Load, Var
+from tirlite.ir.expr import And, Buffer, Expr, IntImm, Load, Var
 from tirlite.ir.node import Node
 from tirlite.ir.stmt import (
     Allocate,
@@ -59,6 +59,11 @@ def is_steady(*exprs: Expr) -> bool:
 def defined_in(root: Node) -> set[object]:
     """The variables and buffers that are defined by a node, and by those below it."""
     return {getattr(node, name) for node in walk(root) for name in node.DEFINES}
+
+
+def buffers_of(node: Node) -> Iterator[Buffer]:
+    """The buffers that a node itself mentions, but for those that it declares."""
+    return (buffer for name in node.USES if isinstance(buffer := getattr(node, name), Buffer))
 
 
 def conjuncts(condition: Expr) -> Iterator[Expr]:

@@ -15,7 +15,7 @@ from tirlite.ir.node import Node
 from tirlite.ir.rewrite import Rule, rewrite
 from tirlite.ir.shapes import constant_bytes
 from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, counting, nested
-from tirlite.ir.walk import defined_in, statements, walk
+from tirlite.ir.walk import buffers_of, defined_in, statements, walk
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.vectors.first_place import Search, search_in
 from tirlite.rewrite.vectors.lane_partials import Partials
@@ -77,16 +77,10 @@ def _is_plain(stmt: Stmt) -> bool:
 
 def _may_move(buffer: Buffer, loop: For, definitions: Definitions) -> bool:
     """Whether a loop has no other name for a buffer that it updates."""
-    mentioned = {each for node in walk(*statements(loop)) for _, each in _mentions(node)}
+    mentioned = {each for node in walk(*statements(loop)) for each in buffers_of(node)}
     return not buffer.volatile and all(
         each is buffer for each in mentioned if definitions.root(each) is definitions.root(buffer)
     )
-
-
-def _mentions(node: Node) -> Iterator[tuple[str, Buffer]]:
-    for name in node.USES:
-        if isinstance(buffer := getattr(node, name), Buffer):
-            yield name, buffer
 
 
 def _results(updates: tuple[AnyUpdate, ...], loop: For) -> list[Cells | Copies] | None:

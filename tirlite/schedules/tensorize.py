@@ -18,7 +18,7 @@ from tirlite.ir.node import Node
 from tirlite.ir.rewrite import Rule, rewrite, substitute
 from tirlite.ir.shapes import constant_shape
 from tirlite.ir.stmt import Allocate, For, ForKind, SeqStmt, Store
-from tirlite.ir.walk import defined_in, mentions, statements_of, walk
+from tirlite.ir.walk import buffers_of, defined_in, mentions, statements_of, walk
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded, index_expr
 from tirlite.rewrite.normalize import Normalize
@@ -83,7 +83,7 @@ class Tensorize(Step):
                 raise does_not_fit(self, f"`{func.name}` takes more than arrays of constant shapes")
             own = {*params, *(stmt.buffer for stmt in statements_of(func.body, Allocate))}
             for node in walk(func.body):
-                used = [each for name in node.USES if isinstance(each := getattr(node, name), Buffer)]
+                used = [*buffers_of(node)]
                 if used and (not isinstance(node, Load | Store) or used[0] not in own):
                     raise does_not_fit(self, f"`{func.name}` does more with its arrays than load and store elements")
         if taken[0] != taken[1]:

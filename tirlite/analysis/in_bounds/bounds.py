@@ -11,6 +11,8 @@ from tirlite.analysis.integers.cells import ends_of_variable
 from tirlite.analysis.integers.index_space import IndexSpace
 from tirlite.diag import KernelError
 from tirlite.ir import Buffer, Expr, Var, View
+from tirlite.ir.expr import Load
+from tirlite.ir.stmt import Store
 from tirlite.record import record, replace
 from tirlite.sizes import Proof, Scalar, Size, dims_of, evaluate, is_at_most, substitute
 from tirlite.sizes.extrema import each_of, halves_of
@@ -57,6 +59,11 @@ class Bounds:
         if key not in self._proofs:
             self._proofs[key] = self._proved(index, extent)
         return self._proofs[key]
+
+    def is_inside(self, access: Load | Store) -> bool:
+        """Whether an access lies in its buffer in every iteration of the loops around, whatever branches ask for."""
+        pairs = zip(access.indices, access.buffer.shape, strict=True)
+        return all(self.proof(index, extent) is Proof.YES for index, extent in pairs)
 
     def open_goals(self, access: Access) -> Iterator[Goal]:
         """What is not proved of an access, with all that is known where it stands."""

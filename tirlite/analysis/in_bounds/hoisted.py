@@ -38,7 +38,7 @@ from tirlite.ir.rewrite import substitute
 from tirlite.ir.stmt import Allocate, For, ForKind, Let, Stmt, Store, View, While
 from tirlite.ir.walk import statements, statements_of, walk
 from tirlite.record import record
-from tirlite.sizes import Proof, Size
+from tirlite.sizes import Size
 from tirlite.sizes.unknown import ends
 
 # What can be computed in front of a loop as well as in it: nothing here faults or takes long.
@@ -197,15 +197,11 @@ class Hoisting:
         nodes = [*islice(walk(end), _MOST_NODES + 1)]
         plain = all(isinstance(node, _PLAIN) or _divides(node) for node in nodes)
         loads = [node for node in nodes if isinstance(node, Load)]
-        return plain and len(nodes) <= _MOST_NODES and all(map(self._is_there, loads))
+        return plain and len(nodes) <= _MOST_NODES and all(map(self._bounds.is_inside, loads))
 
     def _is_steady(self, load: Load) -> bool:
         """Whether an element of a parameter that nothing stores to is there, whatever is tested around it."""
-        return load.buffer in self._unwritten and self._is_there(load)
-
-    def _is_there(self, load: Load) -> bool:
-        pairs = zip(load.indices, load.buffer.shape, strict=True)
-        return all(self._bounds.proof(index, extent) is Proof.YES for index, extent in pairs)
+        return load.buffer in self._unwritten and self._bounds.is_inside(load)
 
     def _split(self, index: Expr, loop: For, inside: _Inside) -> tuple[list[Expr], Size] | None:
         """An index as what stays as it is in a loop, which may be anything, and a sum that has ends."""

@@ -38,7 +38,7 @@ from tirlite.ir.size import expr_of
 from tirlite.ir.stmt import Allocate, Assert, Evaluate, For, ForKind, IfThenElse, Let, Stmt, Store, View, While
 from tirlite.ir.walk import statements, statements_of, walk
 from tirlite.record import cached_property, record, replace
-from tirlite.sizes import Dim, Proof, Scalar, Size, dims_of, evaluate
+from tirlite.sizes import Dim, Scalar, Size, dims_of, evaluate
 from tirlite.sizes.poly import terms_of, varies
 from tirlite.sizes.unknown import Ends, Unknown, is_nonnegative, is_positive, linear
 
@@ -175,11 +175,10 @@ def _is_plainly_proved(facts: Facts, bounds: Bounds) -> bool:
         return False
     sequence = facts.sequence
     return all(
-        bounds.proof(index, extent) is Proof.YES
+        bounds.is_inside(touch.node)
         for allocation in (*sequence.params, *sequence.allocations)
         for touch in allocation.touches
-        if isinstance(node := touch.node, Load | Store)
-        for index, extent in zip(node.indices, node.buffer.shape, strict=True)
+        if isinstance(touch.node, Load | Store)
     )
 
 

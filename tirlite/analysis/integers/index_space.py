@@ -81,6 +81,8 @@ _NARROW = (Add, Sub, Mul, FloorDiv, FloorMod, Min, Max, BitAnd)
 _MOST_OPERANDS = 8
 # The comparison that holds where another one does not.
 FLIPPED: dict[type[Compare], type[Compare]] = {LT: GE, GE: LT, LE: GT, GT: LE, EQ: NE, NE: EQ}
+# What a comparison says with its operands in turn.
+SWAPPED: dict[type[Compare], type[Compare]] = {LT: GT, GT: LT, LE: GE, GE: LE, EQ: EQ, NE: NE}
 
 
 @record(eq=False)

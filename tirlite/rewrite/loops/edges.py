@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from tirlite.analysis.facts import Facts
+from tirlite.analysis.integers.index_space import SWAPPED
 from tirlite.ir.dtype import i64
 from tirlite.ir.equal import structural_equal
 from tirlite.ir.expr import (
     EQ,
-    GE,
     GT,
     LE,
-    LT,
     NE,
     Add,
     Binary,
@@ -42,8 +39,6 @@ _MOST_AT_AN_END = 32
 _QUOTIENTS = (FloorDiv, FloorMod, TruncDiv, TruncMod)
 # What can be computed anywhere.
 _ARITHMETIC = (Add, Sub, Mul, Neg, Min, Max, IntImm, Var)
-# What a comparison says with its operands in turn.
-_SWAPPED: Mapping[type[Compare], type[Compare]] = {LT: GT, GT: LT, LE: GE, GE: LE, EQ: EQ, NE: NE}
 
 
 class Edges:
@@ -66,7 +61,7 @@ class Edges:
         from tirlite.ir.rewrite import rewrite
 
         rules: dict[type[Node], Rule] = {Min: self._extremum, Max: self._extremum}
-        rules |= dict.fromkeys(_SWAPPED, self._comparison) | dict.fromkeys(_QUOTIENTS, self._quotient)
+        rules |= dict.fromkeys(SWAPPED, self._comparison) | dict.fromkeys(_QUOTIENTS, self._quotient)
         rewrite(loop.body, rules)
 
     def partition(self) -> tuple[For | None, For, For | None]:
@@ -93,7 +88,7 @@ class Edges:
     def _comparison(self, node: Compare) -> Expr:
         kind, moving, fixed = type(node), node.a, node.b
         if mentions(fixed, self.loop.var):
-            kind, moving, fixed = _SWAPPED[kind], fixed, moving
+            kind, moving, fixed = SWAPPED[kind], fixed, moving
         further = int(kind in (LE, GT, EQ, NE))
         # At or above a value from one iteration on, below it up to another one.
         if not self._from(moving, fixed, further):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import reduce
 
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.integers.index_space import FLIPPED
+from tirlite.analysis.integers.index_space import FLIPPED, SWAPPED
 from tirlite.analysis.loops.work import only_branch
 from tirlite.ir.dtype import i64
 from tirlite.ir.expr import (
@@ -15,6 +15,7 @@ from tirlite.ir.expr import (
     GT,
     LE,
     LT,
+    NE,
     Add,
     And,
     Buffer,
@@ -42,14 +43,11 @@ from tirlite.ir.walk import conjuncts, defined_in, mentions, statements, stateme
 from tirlite.rewrite.affine_exprs import folded, shifted
 from tirlite.rewrite.normalize import Normalize
 from tirlite.rewrite.simplify.simplify import Simplify
-from tirlite.sizes import Proof
 
 # What has a value everywhere, the same wherever its variables and loads have.
 _ARITHMETIC = (Add, Sub, Mul, Neg, Min, Max, IntImm, Var, Load, And, Not, Compare)
 # What touches no memory but by its loads and stores.
 _PLAIN = (Store, Let, For, IfThenElse, SeqStmt)
-# What a comparison says with its operands in turn.
-_SWAPPED: Mapping[type[Compare], type[Compare]] = {LT: GT, GT: LT, LE: GE, GE: LE, EQ: EQ}
 
 
 def rewritten(facts: Facts, *, called: bool) -> PrimFunc:
@@ -126,7 +124,7 @@ class Tightening:
             condition = condition.a.a
         if isinstance(condition, Not) and isinstance(condition.a, Compare) and not isinstance(condition.a, EQ):
             condition = FLIPPED[type(condition.a)](condition.a.a, condition.a.b)
-        if not isinstance(condition, Compare) or type(condition) not in _SWAPPED or condition.a.dtype != i64:
+        if not isinstance(condition, Compare) or isinstance(condition, NE) or condition.a.dtype != i64:
             return None
         if not all(self.space.is_exact(self.space.size(side)) for side in (condition.a, condition.b)):
             return None
@@ -134,7 +132,7 @@ class Tightening:
         if sides is None:
             return None
         rest, is_swapped = sides
-        kind = _SWAPPED[type(condition)] if is_swapped else type(condition)
+        kind = SWAPPED[type(condition)] if is_swapped else type(condition)
         narrow: For | None = loop
         if kind in (GT, GE, EQ):
             narrow = self._from(loop, rest, int(kind is GT))
@@ -213,12 +211,8 @@ class Tightening:
 
     def _is_safe(self, expr: Expr) -> bool:
         """Whether nothing can fail where an expression is computed, whatever is tested around it."""
-        return all(map(_has_value, walk(expr))) and all(
-            self.facts.bounds.proof(index, extent) is Proof.YES
-            for node in walk(expr)
-            if isinstance(node, Load)
-            for index, extent in zip(node.indices, node.buffer.shape, strict=True)
-        )
+        loads = (node for node in walk(expr) if isinstance(node, Load))
+        return all(map(_has_value, walk(expr))) and all(map(self.facts.bounds.is_inside, loads))
 
     def _is_of_counters(self, condition: Expr, inside: set[object]) -> bool:
         """Whether a condition stays in a loop, and compares integers by the counters of loops around it."""

@@ -13,9 +13,8 @@ from tirlite.analysis.loops.reductions import Update, update_of
 from tirlite.analysis.loops.work import has_much_to_do
 from tirlite.ir.checked import has_check
 from tirlite.ir.dtype import i64
-from tirlite.ir.expr import GE, Add, Broadcast, Expr, IntImm, Load, Var, const
-from tirlite.ir.node import Node
-from tirlite.ir.rewrite import Substitution, rewrite
+from tirlite.ir.expr import GE, Add, Broadcast, Expr, IntImm, Load, const
+from tirlite.ir.rewrite import Substitution
 from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store
 from tirlite.ir.walk import defined_in, is_steady, mentions, walk
 from tirlite.record import replace
@@ -97,7 +96,7 @@ def _many(loop: For, updates: list[Update], whole: Expr) -> Iterator[Stmt]:
             yield Store(buffer, store.indices, Broadcast(neutral, kind.lanes) if kind.lanes > 1 else neutral)
     body = [*loop.body.stmts]
     for copy in copies:
-        body += (each for stmt in loop.body.stmts for each in _copied(stmt, copy))
+        body += (copy.copied(stmt) for stmt in loop.body.stmts if isinstance(stmt, Let | Store))
     yield loop.replaced(stop=whole, step=_NUMBER, body=SeqStmt((*body,)), kind=ForKind.SERIAL)
     for update, loads in zip(updates, results, strict=True):
         while len(loads) > 1:
@@ -105,13 +104,3 @@ def _many(loop: For, updates: list[Update], whole: Expr) -> Iterator[Stmt]:
             for mine, its in zip(loads[half:], loads[:half], strict=True):
                 yield from update.combined([mine], [its])
             loads = loads[:half]
-
-
-def _copied(stmt: Stmt, copy: Substitution) -> Iterator[Stmt]:
-    """A statement of another iteration, with a name of its own for what it defines."""
-    made: Node = rewrite(stmt, copy.rules())
-    assert isinstance(made, Stmt)
-    if isinstance(made, Let):
-        var = copy.variables[made.var] = Var(made.var.name, made.var.dtype)
-        made = made.replaced(var=var)
-    yield made

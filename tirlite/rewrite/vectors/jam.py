@@ -16,11 +16,9 @@ from tirlite.analysis.loops.dependence import writes
 from tirlite.ir.checked import has_check
 from tirlite.ir.dtype import i64
 from tirlite.ir.expr import Add, Buffer, Expr, IntImm, Load, Min, Var, const
-from tirlite.ir.node import Node
-from tirlite.ir.rewrite import Substitution, rewrite
+from tirlite.ir.rewrite import Substitution
 from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store
 from tirlite.ir.walk import defined_in, is_steady, mentions, statements, walk
-from tirlite.record import replace
 from tirlite.rewrite.vectors.lanes import NotVector, held, is_at, is_same_element, last_whole, may_fault
 
 # Rows of fewer elements are known to take too little: LLVM writes them out, and keeps them in registers throughout.
@@ -34,9 +32,10 @@ class Jam:
     """
 
     def __init__(self, var: Var, iterations: int, last: Expr | None = None) -> None:
-        images: list[Expr] = [var, *(Add(var, const(place, i64)) for place in range(1, iterations))]
+        images: list[Expr] = [Add(var, const(place, i64)) for place in range(1, iterations)]
         if last is not None:
-            images[1:] = [Min(image, last) for image in images[1:]]
+            images = [Min(image, last) for image in images]
+        # Of all but the first, which is as it is written.
         self.copies = [Substitution({var: image}, {}) for image in images]
         # What may differ between the iterations.
         self.differing: set[Var | Buffer] = {var}
@@ -80,24 +79,11 @@ class Jam:
             yield stmt.replaced(then_body=then_body, else_body=else_body)
         elif isinstance(stmt, Allocate | Let | Store):
             name = stmt.var if isinstance(stmt, Let) else stmt.buffer
-            copies = self.copies if name in self.differing else self.copies[:1]
-            yield from (self.copied(stmt, copy, place) for place, copy in enumerate(copies))
+            yield stmt
+            if name in self.differing:
+                yield from (copy.copied(stmt) for copy in self.copies)
         else:
             raise NotVector
-
-    def copied(self, stmt: Allocate | Let | Store, copy: Substitution, place: int) -> Stmt:
-        """A statement of one of the iterations, with names of its own for what it defines; of the first as it is."""
-        if not place:
-            return stmt
-        if isinstance(stmt, Allocate):
-            copy.buffers[stmt.buffer] = replace(stmt.buffer, shape=copy.shape(stmt.buffer))
-        made: Node = rewrite(stmt, copy.rules())
-        assert isinstance(made, Stmt)
-        if isinstance(made, Let):
-            var = Var(made.var.name, made.var.dtype)
-            copy.variables[made.var] = var
-            made = made.replaced(var=var)
-        return made
 
 
 def is_repeatable(loop: For, touches: Mapping[Allocation, Sequence[Touch]]) -> bool:

@@ -48,11 +48,9 @@ from tirlite.ir.trampoline import Steps, run
 from tirlite.ir.walk import is_steady, mentions, walk
 from tirlite.record import replace
 from tirlite.rewrite.affine_exprs import folded
-from tirlite.sizes import Proof
 
 if TYPE_CHECKING:
     from tirlite.analysis.access import Touch
-    from tirlite.analysis.in_bounds.bounds import Bounds
 
 # Lanes that load elements so far apart are as many vectors, and shuffles of these.
 MOST_APART = 4
@@ -441,12 +439,6 @@ def _moved_ramp(expr: Add | Sub | Mul, a: Expr, b: Expr) -> Expr | None:
         strides = {Add: b.stride, Sub: Mul(b.stride, const(-1, i64)), Mul: Mul(a, b.stride)}
         return Ramp(folded(type(expr)(a, b.base)), folded(strides[type(expr)]), b.lanes)
     return None
-
-
-def is_inside(bounds: Bounds, load: Load) -> bool:
-    """Whether a load lies in its buffer in every iteration of the loops around, whatever branches ask for."""
-    pairs = zip(load.indices, load.buffer.shape, strict=True)
-    return all(bounds.proof(index, extent) is Proof.YES for index, extent in pairs)
 
 
 def held(value: Expr, name: str, loop: For) -> Generator[Stmt, None, Expr]:

@@ -22,8 +22,8 @@ from tirlite.ir.node import Node
 from tirlite.ir.rewrite import Rule, rewrite
 from tirlite.ir.shapes import constant_shape
 from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, While
-from tirlite.ir.walk import defined_in, mentions, statements, statements_of, walk
-from tirlite.rewrite.vectors.lanes import MOST_APART, is_inside, is_same_element
+from tirlite.ir.walk import buffers_of, defined_in, mentions, statements, statements_of, walk
+from tirlite.rewrite.vectors.lanes import MOST_APART, is_same_element
 
 # Registers hold so many elements.
 _MOST_ELEMENTS = 16
@@ -118,7 +118,7 @@ def with_scalars(body: SeqStmt) -> SeqStmt | None:
     if not all(_is_small(buffer) for buffer in allocated):
         return None
     for stmt in statements(made):
-        for buffer, node in _mentions(stmt):
+        for buffer, node in ((each, part) for part in walk(stmt) for each in buffers_of(part)):
             if buffer in allocated:
                 place = _place(node)
                 if place is None:
@@ -155,14 +155,6 @@ def _is_small(buffer: Buffer) -> bool:
     shape = constant_shape(buffer)
     is_plain = buffer.dtype.lanes == 1 and not buffer.volatile and buffer.scope in ("global", "local")
     return is_plain and shape is not None and 0 < prod(shape) <= _MOST_ELEMENTS
-
-
-def _mentions(stmt: Stmt) -> Iterator[tuple[Buffer, Node]]:
-    """The buffers that a statement mentions itself, and what does."""
-    for node in walk(stmt):
-        for name in node.USES:
-            if isinstance(buffer := getattr(node, name), Buffer):
-                yield buffer, node
 
 
 def _place(node: Node) -> int | None:
@@ -227,7 +219,6 @@ def with_followed_loads(loop: For, facts: Facts) -> Stmt | None:
     moving = defined_in(loop)
     own = {stmt.buffer for stmt in stmts if isinstance(stmt, Allocate)}
     written = {facts.definitions.root(store.buffer) for store in stores}
-    bounds = facts.bounds
     kept: dict[Load, Buffer] = {}
     places: dict[Buffer, list[Load]] = {}
     for load, is_certain in loads_of(loop.body):
@@ -239,7 +230,7 @@ def with_followed_loads(loop: For, facts: Facts) -> Stmt | None:
         at_new = [_at(load, place, store.value) for store in stores if store.buffer is place.buffer]
         is_plain = not load.buffer.volatile and not place.buffer.volatile and place.buffer not in own
         is_plain = is_plain and facts.definitions.root(load.buffer) not in written
-        if is_same and is_plain and at_new and all(is_inside(bounds, each) for each in at_new):
+        if is_same and is_plain and at_new and all(map(facts.bounds.is_inside, at_new)):
             kept[load] = Buffer(load.buffer.name, load.dtype, (), "local")
             places.setdefault(place.buffer, []).append(load)
     if not kept:

@@ -44,7 +44,7 @@ from tirlite.rewrite.vectors.by_vectors import (
 from tirlite.rewrite.vectors.columns import Memory, by_columns
 from tirlite.rewrite.vectors.groups import Grouped, declared, flat_views, of_one_element
 from tirlite.rewrite.vectors.jam import Jam, by_rows, is_repeatable, rows_together
-from tirlite.rewrite.vectors.lanes import Lanes, NotVector, is_inside
+from tirlite.rewrite.vectors.lanes import Lanes, NotVector
 from tirlite.rewrite.vectors.local_elements import (
     with_followed_loads,
     with_local_elements,
@@ -92,7 +92,7 @@ def by_vectors(facts: Facts, rules: Rules) -> tuple[dict[For, tuple[Stmt, ...]],
         elif asserts_alone((nest := chain_from(loop))[-1]):
             from tirlite.rewrite.vectors.search_ahead import asserted_by_vectors
 
-            found = asserted_by_vectors(nest, partial(is_inside, facts.bounds), facts.params)
+            found = asserted_by_vectors(nest, facts.bounds.is_inside, facts.params)
         else:
             chain = chain_from(loop)
             done.update(chain)
@@ -136,7 +136,7 @@ def _short_rows(chain: list[For], facts: Facts, rules: Rules) -> Iterator[Short]
         return
     from tirlite.rewrite.vectors.short_rows import with_short_rows
 
-    inside, memory = partial(is_inside, facts.bounds), _memory(facts, touches)
+    inside, memory = facts.bounds.is_inside, _memory(facts, touches)
     repeats = partial(_repeats_but_for, loop, facts)
     found = with_short_rows(loop, with_local_elements(loop, touches), inside, memory, rules.processor, repeats)
     if found is not None:
@@ -162,7 +162,7 @@ def _resampled(loop: For, facts: Facts, rules: Rules) -> tuple[Stmt, ...] | None
     from tirlite.rewrite.vectors.places import Places
 
     limited: dict[Size, None] = {}
-    lanes = partial(Places, loop, partial(is_inside, facts.bounds), facts.space, limited)
+    lanes = partial(Places, loop, facts.bounds.is_inside, facts.space, limited)
     widths = place_widths_of(loop, rules.processor)
     repeats = is_repeatable(loop, facts.touches_in.get(loop, {}))
     try:
@@ -196,7 +196,7 @@ def _goes_by_vectors(loop: For) -> bool:
 
 def _nest(chain: list[For], facts: Facts, rules: Rules) -> tuple[Stmt, ...] | None:
     """What stands in the place of a chain of loops of which one goes by vectors; None where none can."""
-    inside = partial(is_inside, facts.bounds)
+    inside = facts.bounds.is_inside
     if not rules.called and _may_be_one_row(chain, facts):
         from tirlite.rewrite.vectors.one_row import one_row
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from tirlite.analysis.facts import Facts
@@ -40,7 +39,6 @@ from tirlite.rewrite.vectors.lanes import (
     NotVector,
     first_lanes,
     held,
-    is_inside,
     is_same_element,
     last_whole,
 )
@@ -114,7 +112,7 @@ def _split(loop: For, facts: Facts, processor: Processor) -> Stmt | tuple[Stmt, 
     updates = _updates(loop, facts)
     if _is_left(loop, updates, processor):
         raise NotVector
-    inside = partial(is_inside, facts.bounds)
+    inside = facts.bounds.is_inside
     if len(updates) == 1 and isinstance(updates[0], PairUpdate):
         from tirlite.rewrite.vectors.first_place import search_in
 
@@ -227,7 +225,7 @@ def _nests(facts: Facts) -> dict[For, tuple[For, tuple[AnyUpdate, ...], _Inside]
             continue
         is_one = all(isinstance(update, Update) and not _moves(update, loops, stmts) for update in updates)
         if is_one and all(_is_certain(update.store, loop, facts) for update in updates):
-            found[loops[-1]] = (loop, updates, partial(is_inside, facts.bounds))
+            found[loops[-1]] = (loop, updates, facts.bounds.is_inside)
     return found
 
 

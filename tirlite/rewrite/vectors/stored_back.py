@@ -14,7 +14,7 @@ from tirlite.ir.func import PrimFunc
 from tirlite.ir.kernel_call import KernelCall
 from tirlite.ir.stmt import For, IfThenElse, Let, SeqStmt, Stmt, Store
 from tirlite.ir.walk import walk
-from tirlite.rewrite.vectors.lanes import is_at, is_inside, may_fault
+from tirlite.rewrite.vectors.lanes import is_at, may_fault
 
 # A branch around so much more is worth taking.
 _MOST_NODES = 60
@@ -52,7 +52,7 @@ def _is_simple(loop: For, facts: Facts) -> bool:
                     return False
             for node in walk(stmt):
                 if isinstance(node, Load) and node.indices:
-                    is_there = any(is_at(load, node) for load in certain) or is_inside(facts.bounds, node)
+                    is_there = any(is_at(load, node) for load in certain) or facts.bounds.is_inside(node)
                     if node.buffer.volatile or not is_there:
                         return False
                 elif isinstance(node, Call | KernelCall) or (isinstance(node, Expr) and may_fault(node)):
