@@ -253,6 +253,14 @@ class Substitution:
         return node if buffer is node.buffer else node.replaced(buffer=buffer)
 
 
+def values_of(lets: Iterable[Let]) -> dict[Var, Expr]:
+    """What lets in a row stand for, over what is defined before the first of them."""
+    values: dict[Var, Expr] = {}
+    for let in lets:
+        values[let.var] = substitute(let.value, values)
+    return values
+
+
 class Renamer(Substitution):
     """From its second definition on, a variable or buffer is a new object in all that follows.
 

@@ -13,7 +13,7 @@ from tirlite.ir.equal import are_equal, structural_equal
 from tirlite.ir.expr import Add, Buffer, Call, Expr, FloorDiv, FloorMod, IntImm, Load, Max, Min, Mul, Sub, TruncDiv, Var
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.node import Node
-from tirlite.ir.rewrite import rewrite, substitute
+from tirlite.ir.rewrite import rewrite, substitute, values_of
 from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, While
 from tirlite.ir.walk import mentions, statements, statements_of, walk
 
@@ -119,14 +119,11 @@ def _loading(loop: For, store: Store, value: Call, names: dict[Var, Expr]) -> Fo
 
 def _without_names(loop: For) -> For:
     """A loop with one store, which may follow lets, as the store alone."""
-    *lets, last = loop.body.stmts or (loop,)
-    if not lets or not isinstance(last, Store) or not all(isinstance(each, Let) for each in lets):
+    *before, last = loop.body.stmts or (loop,)
+    lets = [each for each in before if isinstance(each, Let)]
+    if not lets or len(lets) < len(before) or not isinstance(last, Store):
         return loop
-    values: dict[Var, Expr] = {}
-    for let in lets:
-        assert isinstance(let, Let)
-        values[let.var] = substitute(let.value, values)
-    return loop.replaced(body=SeqStmt((substitute(last, values),)))
+    return loop.replaced(body=SeqStmt((substitute(last, values_of(lets)),)))
 
 
 def _only_store(loop: For) -> Store | None:

@@ -14,7 +14,7 @@ from tirlite.ir.expr import EQ, LT, NE, Add, Buffer, Call, Div, Expr, Load, Max,
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.node import Node
 from tirlite.ir.op import Op
-from tirlite.ir.rewrite import rewrite, substitute
+from tirlite.ir.rewrite import rewrite, substitute, values_of
 from tirlite.ir.stmt import (
     Allocate,
     AttrKey,
@@ -164,10 +164,7 @@ class _Maximum:
 
 def _without_lets(value: Expr, loop: For) -> Expr:
     """A value in a loop with what names in the loop stand for."""
-    values: dict[Var, Expr] = {}
-    for let in statements_of(loop.body, Let):
-        values[let.var] = substitute(let.value, values)
-    return substitute(value, values)
+    return substitute(value, values_of(statements_of(loop.body, Let)))
 
 
 def _joined(first: For, best: Load, sums: Sequence[_Sum]) -> Iterator[Stmt]:

@@ -237,13 +237,11 @@ def meets_other_rows(loop: For) -> bool:
 def _named_integers(loop: For) -> Mapping[Expr, Expr]:
     """What the lets of an iteration say that integers are, over the loop's variable."""
     lets = [stmt for stmt in loop.body.stmts if isinstance(stmt, Let) and stmt.var.dtype.is_integer]
-    named: dict[Var, Expr] = {}
-    if lets:
-        from tirlite.ir import substitute
+    if not lets:
+        return {}
+    from tirlite.ir.rewrite import values_of
 
-        for let in lets:
-            named[let.var] = substitute(let.value, named)
-    return dict(named.items())
+    return dict(values_of(lets).items())
 
 
 def follows_a_place(loop: For) -> bool:

@@ -9,6 +9,7 @@ declared anew in between.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import takewhile
 from math import gcd, prod
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
@@ -359,14 +360,12 @@ def _is_one_element(destination: Resident, source: Resident, touches: Sequence[H
             return False
         if any(a is not b for a, b in zip(node.indices, other.indices, strict=True)):
             return False
-    region: Region | None = touches[0].region
-    while region is not None and region is not destination.region:
-        if region.flow is Flow.LOOP and not (
-            isinstance(region.composite, For) and any(index is region.composite.var for index in node.indices)
-        ):
-            return False
-        region = region.parent
-    return True
+    inside = takewhile(lambda region: region is not destination.region, touches[0].region.around())
+    return all(
+        isinstance(each.composite, For) and any(index is each.composite.var for index in node.indices)
+        for each in inside
+        if each.flow is Flow.LOOP
+    )
 
 
 def _are_alike(one: Buffer, other: Buffer) -> bool:

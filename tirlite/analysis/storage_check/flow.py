@@ -78,7 +78,7 @@ def misread(victim: Resident, rival: Resident, spared: Spared | None = None) -> 
     if spared is not None and spared.takes_over and late is not None:
         effects.append((spared.last, spared.region, _clobbering(late)))
     effects.sort(key=_position)
-    stack = [_Open(_root(victim.region))]
+    stack = [_Open([*victim.region.around()][-1])]
     for _, region, effect in effects:
         _enter(stack, region)
         _append(stack[-1], effect)
@@ -97,12 +97,6 @@ def _effect(happening: Happening) -> _Effect:
 
 def _clobbering(stmt: Stmt) -> _Effect:
     return _Effect((_SAME[_FRESH], _SAME[_CLOBBERED], _SAME[_CLOBBERED]), (None, stmt, None))
-
-
-def _root(region: Region) -> Region:
-    while region.parent is not None:
-        region = region.parent
-    return region
 
 
 def _enter(stack: list[_Open], region: Region) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 from tirlite.analysis.storage_check.resident import Bytes, Flow, Happening, Region, Resident
 from tirlite.record import replace
@@ -246,10 +246,6 @@ def stretches_around(home: Region, hull: Hull) -> list[Hull]:
 
 
 def _outermost_loop(region: Region, home: Region) -> Region | None:
-    found = None
-    while region is not home:
-        if region.flow is Flow.LOOP:
-            found = region
-        assert region.parent is not None
-        region = region.parent
-    return found
+    inside = takewhile(lambda each: each is not home, region.around())
+    loops = [each for each in inside if each.flow is Flow.LOOP]
+    return loops[-1] if loops else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import field
 from enum import Enum
 from typing import Protocol
@@ -41,6 +41,13 @@ class Region:
     barriers: list[int] = field(default_factory=list)
     composite: Stmt | None = None
     is_else: bool = False
+
+    def around(self) -> Iterator[Region]:
+        """The region itself, and those around it."""
+        region: Region | None = self
+        while region is not None:
+            yield region
+            region = region.parent
 
 
 @record(guarded=False)

@@ -94,7 +94,7 @@ class Trials:
         node = happening.node
         if not isinstance(node, Load | Store):
             return None
-        path = _path(happening.region)
+        path = tuple(reversed([*happening.region.around()]))
         points: Points | None = start.apart()
         loops = sum(region.flow is Flow.LOOP for region in path if region.depth > home.depth)
         most = min(_ITERATIONS, max(2, int(_POINTS ** (1 / max(1, loops)))))
@@ -150,16 +150,6 @@ class Trials:
     def _unknown(self, expr: Expr, points: Points) -> Iterator[Var]:
         found = (node for node in walk(expr) if isinstance(node, Var))
         return (var for var in found if var in self._lets and var not in points.values)
-
-
-def _path(region: Region) -> tuple[Region, ...]:
-    """The regions around something, the outermost first."""
-    found = []
-    each: Region | None = region
-    while each is not None:
-        found.append(each)
-        each = each.parent
-    return tuple(reversed(found))
 
 
 def _comes_before(write: _Instances, use: _Instances) -> bool:

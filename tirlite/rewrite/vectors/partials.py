@@ -10,6 +10,7 @@ from tirlite.analysis.loops.dependence import writes
 from tirlite.analysis.loops.reductions import AnyUpdate, PairUpdate, Update, pair_updates
 from tirlite.analysis.loops.regrouping import updates_in
 from tirlite.analysis.loops.work import follows_whole, has_much_to_do, sums_differences
+from tirlite.analysis.regions import regions_around
 from tirlite.ir.checked import has_check, unmasked
 from tirlite.ir.dtype import i64
 from tirlite.ir.expr import (
@@ -182,12 +183,8 @@ def _follows_stores(loop: For, facts: Facts) -> bool:
 
 def _loops_around(touch: Touch) -> list[For | While]:
     """The loops that an access is in, from the innermost on."""
-    found, region = list[For | While](), touch.region
-    while region.parent is not None:
-        if isinstance(region.composite, For | While):
-            found.append(region.composite)
-        region = region.parent
-    return found
+    regions = regions_around(touch.region)
+    return [each.composite for each in regions if isinstance(each.composite, For | While)]
 
 
 def _updates(loop: For, facts: Facts) -> tuple[AnyUpdate, ...]:
