@@ -37,6 +37,20 @@ def test_threads_exchange_values_through_shared_memory_and_a_barrier() -> None:
     ) == [4, 3, 2, 1, 8, 7, 6, 5]
 
 
+def test_without_the_barrier_one_may_read_what_another_has_not_written_yet() -> None:
+    body = """
+        s = tl.alloc(tl.i64[8], scope="shared")
+        for t in tl.thread("threadIdx.x", 8):
+            s[t] = x[t]
+            y[t] = s[7 - t]
+        """
+    for run in (result, lambda body: tl.compile(parsed(body), debug=True)(np.arange(8), np.zeros(8, np.int64))):
+        with pytest.raises(
+            tl.KernelRunError, match=r'`s\[7\]`, which was never written\n(?s:.*) a `tl.barrier\("shared'
+        ):
+            run(body)
+
+
 def test_without_the_barrier_they_conflict() -> None:
     with pytest.raises(tl.KernelRunError, match=r"thread \(1\) and thread \(0\) conflict on s\[0\]"):
         result(

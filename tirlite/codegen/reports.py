@@ -11,7 +11,7 @@ from typing import Protocol, TypeAlias
 
 from tirlite.diag import KernelRunError, Message, Span
 from tirlite.ir import Assert, Binary, Buffer, DType, failure, i64, shown
-from tirlite.ir.faults import IndexOutOfBounds, NegativeExtent, OutOfMemory, UninitialisedRead, ViewOutOfBounds, trap_of
+from tirlite.ir.faults import IndexOutOfBounds, NegativeExtent, OutOfMemory, ViewOutOfBounds, never_written, trap_of
 from tirlite.ir.loop_values import at_loops
 from tirlite.record import record
 
@@ -138,9 +138,7 @@ class PoisonReport(Report):
 
     def message(self, values: Sequence[Number]) -> Message:
         buffer = self.buffers[int(values[0])]
-        indices = [str(int(index)) for index in values[1 : 1 + len(buffer.shape)]]
-        element = f"{buffer.name}[{', '.join(indices) or '()'}]"
-        return UninitialisedRead(self.use, element, buffer.name, span=self.span)
+        return never_written(self.use, buffer, map(int, values[1 : 1 + len(buffer.shape)]), self.span)
 
 
 @record

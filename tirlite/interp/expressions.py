@@ -252,7 +252,7 @@ def _emit_load(code: Code, node: Load, indices: tuple[int, ...], on: int | None)
     def step(values: Values, marks: Marks) -> None:
         window = values[source]
         values[result], bad = window.load(locate(window, values, marks))
-        marks[result] = None if bad is None else Poison(bad, node.buffer.name, position(indices, values))
+        marks[result] = None if bad is None else Poison(bad, node.buffer, position(indices, values))
 
     def plain(values: Values, marks: Marks) -> None:
         window = values[source]
@@ -260,7 +260,7 @@ def _emit_load(code: Code, node: Load, indices: tuple[int, ...], on: int | None)
         values[result] = window.data[flat]
         marks[result] = None
         if window.shadow is not None and window.shadow[flat] != window.owner:
-            marks[result] = Poison(np.ones(1, np.bool_), node.buffer.name, position(indices, values))
+            marks[result] = Poison(np.ones(1, np.bool_), node.buffer, position(indices, values))
 
     is_plain = dtype.lanes == node.dtype.lanes == 1 and not dtype.is_bool and not is_bfloat(dtype)
     code.emit(plain if is_plain else step)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from tirlite.diag import Span
 from tirlite.interp.bfloat import from_bits, is_bfloat, to_bits
 from tirlite.ir import Buffer, DType
-from tirlite.ir.faults import UninitialisedRead
+from tirlite.ir.faults import UninitialisedRead, never_written
 from tirlite.record import cached_property, record
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
@@ -154,7 +154,7 @@ class Poison:
     """
 
     lanes: npt.NDArray[np.bool_]
-    buffer: str
+    buffer: Buffer
     index: tuple[int, ...]
 
     def on(self, lanes: npt.NDArray[np.bool_]) -> Poison | None:
@@ -182,5 +182,4 @@ def merged(*marks: Poison | None) -> Poison | None:
 
 def refuse(mark: Poison, use: str, span: Span | None) -> UninitialisedRead:
     """The message for a poisoned value where a value must be good."""
-    element = f"{mark.buffer}[{', '.join(map(str, mark.index)) or '()'}]"
-    return UninitialisedRead(use, element, mark.buffer, span=span)
+    return never_written(use, mark.buffer, mark.index, span)

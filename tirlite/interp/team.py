@@ -26,7 +26,7 @@ Path: TypeAlias = tuple[tuple[int, int], ...]
 class ThreadConflict(Message):
     """Two threads of a block touch one element, one of them writes it, and no barrier stands in between.
 
-    Example: `s[t] = x[t]` and then `y[t] = s[31 - t]` for each thread `t`.
+    Example: `s[t] = x[t]` and then `y[t] = s[t // 2]` for each thread `t`.
     """
 
     raises = KernelRunError

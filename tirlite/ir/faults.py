@@ -5,7 +5,7 @@ The interpreter raises them all. Compiled code raises those that it checks for.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import ClassVar, TypeAlias
 
 from tirlite.diag import (
@@ -18,7 +18,7 @@ from tirlite.diag import (
     TirliteError,
 )
 from tirlite.ir.dtype import DType
-from tirlite.ir.expr import Binary, FloorDiv, FloorMod, ShiftLeft, ShiftRight, TruncDiv, TruncMod
+from tirlite.ir.expr import Binary, Buffer, FloorDiv, FloorMod, ShiftLeft, ShiftRight, TruncDiv, TruncMod
 
 
 class AssertFailed(Message):
@@ -115,7 +115,15 @@ class UninitialisedRead(Message):
     raises = KernelRunError
     title = "{use} depends on `{element}`, which was never written"
     label = "used here"
-    help = "write each element of `{buffer}` before it is read: fresh memory has no value"
+    help = "write each element of `{buffer}` before it is read: fresh memory has no value{barrier}"
+
+
+def never_written(use: str, buffer: Buffer, index: Iterable[int], span: Span | None) -> UninitialisedRead:
+    """The message for a use of what was read at `index` of a buffer."""
+    element = f"{buffer.name}[{', '.join(map(str, index)) or '()'}]"
+    is_shared = buffer.scope.partition(".")[0] == "shared"
+    barrier = '; what another thread writes is there behind a `tl.barrier("shared")`' if is_shared else ""
+    return UninitialisedRead(use, element, buffer.name, barrier, span=span)
 
 
 class DivisionByZero(Message):
