@@ -26,6 +26,9 @@ from tirlite.kernels.operators.shapes import Extent, extents, nest, product
 
 REACH = {"nearest": 1, "linear": 2, "cubic": 4}  # elements along an axis that one of the result is made of
 KEYS = -0.75  # the constant of the kernel of cubic convolution
+# Elements that places of a grid are made of, found before they are taken from each channel: so many, with how much of
+# each, stay in a cache. Workers have some places each.
+_FOUND, _FEWEST, _PIECES = 2048, 64, 4
 
 
 @factory
@@ -45,41 +48,63 @@ def grid_sample(
     """
     (batches, channels, *inputs), places = extents(X), product(extents(Y)[2:])
     axes, reach, kind = len(inputs), REACH[mode], computed_in(X.dtype)
-    taps, find = reach**axes, _finder(kind, inputs, mode, padding, align_corners)
+    taps, locate = reach**axes, _locator(_finder(kind, inputs, mode, padding, align_corners), kind, inputs, reach)
+    together = _together(places, taps)
+    blocks = (places + together - 1) // together
 
     @tl.kernel
     def grid_sample(x: X, grid: G, y: tl.out[Y]):
         images = tl.view(x, x.dtype[batches, channels, tl.static(product(inputs))])
         points = tl.view(grid, grid.dtype[batches, places, axes])
         results = tl.view(y, y.dtype[batches, channels, places])
-        for piece in tl.parallel(batches * places):
-            n = piece // places
-            place = piece % places
-            weights = tl.alloc(kind[axes, reach], scope="local")
-            near = tl.alloc(tl.i64[axes, reach], scope="local")
-            for k in tl.static(range(axes)):
-                find(weights, near, k, kind(points[n, place, tl.static(axes - 1 - k)]))
-            factors = tl.alloc(kind[taps], scope="local")
-            ats = tl.alloc(tl.i64[taps], scope="local")
-            for tap in range(taps):
-                factor = kind(1)
-                at = tl.i64(0)
-                for k in tl.static(range(axes)):
-                    digit = tap // tl.static(reach ** (axes - 1 - k)) % reach
-                    inside = near[k, digit] >= 0
-                    factor *= weights[k, digit] if inside else 0
-                    at = at * tl.static(inputs[k]) + (near[k, digit] if inside else 0)
-                factors[tap] = factor
-                ats[tap] = at
+        for piece in tl.parallel(batches * blocks):
+            n = piece // blocks
+            first = piece % blocks * together
+            count = min(together, places - first)
+            factors = tl.alloc(kind[taps, together])
+            ats = tl.alloc(tl.i64[taps, together])
+            for q in range(count):
+                locate(factors, ats, q, points, n, first + q)
             for c in range(channels):
-                total = kind(0)
-                for tap in range(taps):
-                    # In bounds as it is: this says so where nobody can tell what an array holds.
-                    index = min(max(ats[tap], 0), tl.static(product(inputs)) - 1)
-                    total += factors[tap] * kind(images[n, c, index]) if factors[tap] != 0 else 0
-                results[n, c, place] = y.dtype(total)
+                for q in range(count):
+                    total = kind(0)
+                    for tap in range(taps):
+                        # In bounds as it is: this says so where nobody can tell what an array holds.
+                        index = min(max(ats[tap, q], 0), tl.static(product(inputs)) - 1)
+                        total += factors[tap, q] * kind(images[n, c, index]) if factors[tap, q] != 0 else 0
+                    results[n, c, first + q] = y.dtype(total)
 
     return grid_sample.ir
+
+
+def _together(places: Extent, taps: int) -> int:
+    """How many places are found before elements are taken there."""
+    most = max(1, _FOUND // taps)
+    return min(most, max(_FEWEST, -(-places // _PIECES))) if isinstance(places, int) else most
+
+
+def _locator(find: Inline, kind: DType, inputs: list[Extent], reach: int) -> Inline:
+    """`locate(factors, ats, q, points, n, place)`: the elements that a place is made of, and how much of each."""
+    axes, taps = len(inputs), reach ** len(inputs)
+
+    @tl.inline
+    def locate(factors, ats, q, points, n, place):
+        weights = tl.alloc(kind[axes, reach], scope="local")
+        near = tl.alloc(tl.i64[axes, reach], scope="local")
+        for k in tl.static(range(axes)):
+            find(weights, near, k, kind(points[n, place, tl.static(axes - 1 - k)]))
+        for tap in range(taps):
+            factor = kind(1)
+            at = tl.i64(0)
+            for k in tl.static(range(axes)):
+                digit = tap // tl.static(reach ** (axes - 1 - k)) % reach
+                inside = near[k, digit] >= 0
+                factor *= weights[k, digit] if inside else 0
+                at = at * tl.static(inputs[k]) + (near[k, digit] if inside else 0)
+            factors[tap, q] = factor
+            ats[tap, q] = at
+
+    return locate
 
 
 def _finder(kind: DType, inputs: list[Extent], mode: str, padding: str, align_corners: bool) -> Inline:

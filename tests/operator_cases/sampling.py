@@ -106,6 +106,7 @@ CASES = (
     grid_case((1, 2, 4, 5), (1, 3, 4, 2), "cubic", "reflection"),
     grid_case((1, 2, 4, 5), (1, 3, 4, 2), "cubic", "zeros", align_corners=True),
     grid_case((1, 2, 4, 5), (1, 3, 4, 2), "nearest", "border"),
+    grid_case((2, 3, 4, 5), (2, 13, 11, 2), "linear", "border"),
     grid_case((1, 1, 3, 4, 2), (1, 2, 2, 2, 3), "linear", "reflection", align_corners=True),
     roi_case("mean"),
     roi_case("samples", ratio=2),
