@@ -8,6 +8,7 @@ import pytest
 import tirlite as tl
 from tirlite.ir import LT, Assert, IntImm, Var, bool_, f32, f64, failure, i64, shown, u64, validate
 from tirlite.ir.builder import Builder
+from tirlite.ir.checked import ELSE_IN_ORDER, ELSE_IN_THE_OTHER
 
 n = tl.dim("n")
 
@@ -35,6 +36,12 @@ def test_the_values_of_the_condition_are_shown() -> None:
     x = np.array([4, 1.5, -0.1, 9], np.float32)
     assert both(positive, x, 0) == "x must be positive (x[i] = -0.1, i = 2)"
     np.testing.assert_array_equal(positive(x, 3)[3:], [3])
+
+
+def test_what_names_another_version_of_a_function_shows_no_values() -> None:
+    """Calls that break it are served by that version, each of them, and no one reads a message."""
+    for text in (ELSE_IN_ORDER, ELSE_IN_THE_OTHER):
+        assert shown(Assert(LT(Var("k", i64), IntImm(i64, 3)), text)).values == ()
 
 
 def test_only_what_was_computed_in_any_case_is_shown() -> None:

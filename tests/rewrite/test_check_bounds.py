@@ -49,6 +49,17 @@ def test_the_end_of_a_loop_counts_for_what_moves_with_it() -> None:
     )
 
 
+def test_the_lesser_of_two_ends_counts_with_what_is_added_to_it() -> None:
+    """Along an anti-diagonal, from what its author wrote as the last one on."""
+    PASS.expect_unchanged(
+        """
+        for d in range(n + m - 1):
+            for i in range(max(0, d - m + 1), min(n - 1, d) + 1):
+                y[i, d - i] = x[i, d - i]
+        """
+    )
+
+
 def test_a_loop_does_not_run_over_what_is_nothing_times_anything() -> None:
     """Here n may be 0, and is not where a place below 3 * n is divided by it."""
     PASS.expect_unchanged(

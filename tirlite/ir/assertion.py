@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tirlite.diag import Message
-from tirlite.ir.checked import ELSE_IN_THE_OTHER, bare, has_check, unchecked
+from tirlite.ir.checked import ELSE_IN_ORDER, ELSE_IN_THE_OTHER, bare, has_check, unchecked
 from tirlite.ir.dtype import DType, float_text
 from tirlite.ir.expr import (
     And,
@@ -52,7 +52,7 @@ class Shown:
 
 def shown(stmt: Assert) -> Shown:
     """The values to compute when `stmt` fails. Each can be computed wherever the condition has been."""
-    if stmt.message == ELSE_IN_THE_OTHER:
+    if stmt.message in (ELSE_IN_ORDER, ELSE_IN_THE_OTHER):
         return Shown((), ())  # no message shows it
     found: dict[str, Expr] = {}
     for operand in _compared(stmt.condition):

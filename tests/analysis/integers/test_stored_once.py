@@ -42,6 +42,7 @@ def range_of(loops: str, index: str, before: str = "pass") -> str:
         ("for i in range(7, 0, -2):", "i", "1 to 7"),
         ("for i in range(n):\nfor j in range(m):", "i + j", "0 to m + n - 2"),
         ("for i in range(0, n, 8):\nfor j in range(i, min(i + 8, n)):", "j - i", "0 to min(n - 1, 7)"),
+        ("for i in range(min(n - 1, 7) + 1):", "i", "0 to min(n - 1, 7)"),
         ("for i in range(n):", "i % 5", "0 to 4"),
         ("for i in range(10):", "(i * 4 + 3) // 4", "0 to 9"),
         ("for i in range(10):", "i // 4", "0 to 2"),

@@ -51,6 +51,11 @@ class Definitions:
         value = self._within_expressions.get(var)
         return None if value is None else Definition(None, value, is_statement=False)
 
+    def value(self, expr: Expr) -> Expr:
+        """What an expression names, else the expression."""
+        named = self.of(expr) if isinstance(expr, Var) else None
+        return expr if named is None or named.value is None else named.value
+
     def path(self, buffer: Buffer) -> tuple[View, ...]:
         """The views that lead from a buffer to the storage that it lies in, from the buffer on."""
         found = []

@@ -164,16 +164,18 @@ class IndexSpace:
         return self.unknown("a lane", 0, lanes - 1, steady=False) if lanes > 1 else None
 
     def operands(self, expr: Expr, kind: type[Min | Max]) -> Iterator[Expr]:
-        """What an expression, or what is named by it, is the minimum or the maximum of."""
+        """What an expression is the minimum or the maximum of, or what it names: `min(a, b) + 1` of `a + 1`."""
         stack = [expr]
         for _ in range(_MOST_OPERANDS):
             if not stack:
                 return
-            top = stack.pop()
-            named = self.definitions.of(top) if isinstance(top, Var) else None
-            value = top if named is None or named.value is None else named.value
+            value = self.definitions.value(top := stack.pop())
+            inner = value.a if isinstance(value, Add | Sub) and isinstance(value.b, IntImm) else value
+            of = self.definitions.value(inner)
             if isinstance(value, kind):
                 stack += (value.b, value.a)
+            elif isinstance(of, kind):
+                stack += (value.replaced(a=of.b), value.replaced(a=of.a))
             else:
                 yield top
         yield from stack
@@ -184,8 +186,7 @@ class IndexSpace:
         while todo:
             each, is_so = todo.pop()
             if isinstance(each, Var):
-                named = self.definitions.of(each)
-                todo += () if named is None or named.value is None else [(named.value, is_so)]
+                todo += [] if (named := self.definitions.value(each)) is each else [(named, is_so)]
             elif isinstance(each, Not):
                 todo.append((each.a, not is_so))
             elif isinstance(each, And | BitAnd if is_so else Or | BitOr):
@@ -477,11 +478,9 @@ def _surplus(kind: type[Compare], a: Size, b: Size) -> Size:
 
 def _branches(expr: Expr) -> tuple[Expr, ...]:
     """The condition and both values, of a number that is picked by a condition."""
-    if expr.dtype != i64:
-        return ()
-    if isinstance(expr, Select):
+    if isinstance(expr, Select) and expr.dtype == i64:
         return expr.condition, expr.if_true, expr.if_false
-    return expr.args if isinstance(expr, Call) and expr.op is Op.IF_THEN_ELSE else ()
+    return expr.args if isinstance(expr, Call) and expr.op is Op.IF_THEN_ELSE and expr.dtype == i64 else ()
 
 
 def _degree(size: Size) -> int:
