@@ -61,6 +61,7 @@ _STRETCH = 5e6
 # Behind whole vectors there are no more than the most lanes that one has.
 _REST = 64
 # So many iterations of loops inside are straight code to LLVM.
+_TAPS_OF_NEST = 4
 _TAPS = 16
 # What has no statement inside, and binds nothing.
 _PLAIN: frozenset[type[Stmt]] = frozenset((Store, Allocate, Evaluate, Assert, View))
@@ -112,9 +113,14 @@ def polls_between(loop: For, depth: int) -> bool:
 
 
 def _is_short(stmt: Stmt) -> bool:
-    """Whether a statement is a loop over a few taps. Where it has loops inside, vectors serve the loop around badly."""
-    is_nest = any(isinstance(each, For | While | KernelCall) for body in stmt.bodies for each in statements(body))
-    return isinstance(stmt, For) and stmt.values is not None and len(stmt.values) <= _TAPS and not is_nest
+    """Whether a statement is a loop over a few taps. Of more in several loops vectors serve the loop around badly."""
+    inside = [each for body in stmt.bodies for each in statements(body) if isinstance(each, For | While | KernelCall)]
+    taps = 1
+    for each in (stmt, *inside):
+        if not isinstance(each, For) or each.values is None:
+            return False
+        taps *= len(each.values)
+    return taps <= (_TAPS_OF_NEST if inside else _TAPS)
 
 
 def is_unbound(loop: For) -> bool:
