@@ -134,7 +134,9 @@ def product(
         def store_of(y, u, i, j, total, c):
             store(y, 0, i, panel(u) * size + j, total, c)
 
-        return multiplication(A.dtype, (count, rows, terms, width), store_of, to_operand((), 0), panel)
+        return multiplication(
+            A.dtype, (count, rows, terms, width), store_of, to_operand((), 0), panel, is_part=width < size
+        )
 
     @tl.inline
     def own(t):

@@ -20,8 +20,9 @@ def multiplication(
     *,
     trans_a: bool = False,
     trans_b: bool = False,
+    is_part: bool = False,
 ) -> Inline:
-    """`multiply(a, b, y, extra)` of operands with the axes batch, row and column.
+    """`multiply(a, b, y, extra)` of operands with the axes batch, row and column; b may have more columns (`is_part`).
 
     Batch t is the product of those at `index_a(t)` and `index_b(t)`; `store(y, t, i, j, sum, extra)` is called for each
     sum.
@@ -29,8 +30,9 @@ def multiplication(
     n, m = shape[1], shape[3]
     # The one row of a transpose, or the one column of a matrix, is seen as it lies, so that terms are neighbours.
     left = _column_major if trans_a and not is_one(n) else _row_major
-    right = _column_major if trans_b or is_one(m) else _row_major
-    turned = is_one(n) and trans_a, is_one(m) and not trans_b
+    has_one = is_one(m) and not is_part
+    right = _column_major if trans_b or has_one else _row_major
+    turned = is_one(n) and trans_a, has_one and not trans_b
     matrices = _loops(computed_in(dtype), shape, store, (left, index_a), (right, index_b))
     terms = shape[2]
 

@@ -95,6 +95,8 @@ CASES = (
     product_case("sum", (7,), 5, 64, 32, (7, 64)),
     product_case("rest", (7,), 5, 73, 32, (73,)),
     product_case("rest of one row", (1,), 5, 40, 16, (1, 40)),
+    product_case("rest of one column", (3,), 5, 33, 16, (33,)),
+    product_case("rest of one element", (1,), 5, 33, 16, None),
     bytes_case("one row", (1,), 8, 64, 32),
     bytes_case("filled up", (2, 7), 12, 100, 64),
     image_case("one", (1, 4, 3, 7), 32, 0, {"strides": (1, 1), "pads": (1, 1, 1, 1)}),
