@@ -520,6 +520,19 @@ def test_an_if_becomes_a_mask() -> None:
     )
 
 
+@pytest.mark.parametrize(("columns", "is_turned"), [(2, False), (32, True)])
+def test_a_few_rows_are_interleaved_by_llvm(columns: int, *, is_turned: bool) -> None:
+    func = kernel(
+        f"""
+        for j in tl.parallel(m):
+            for u in range(2):
+                for v in range({columns}):
+                    y[u, {columns} * j + v] = x[u + 2 * v, j]
+        """
+    )
+    assert ("tl.interleave_low" in str(VectorizeLoops(target="x86-64-v4")(func))) is is_turned
+
+
 def test_sums_of_rows_go_by_tiles_that_are_turned_over() -> None:
     """Each sum is in the order that is written; the tiles stand there once, loaded under a mask."""
     func = kernel(

@@ -152,7 +152,15 @@ def test_short_loops_along_arrays_do_not_ask() -> None:
         for i in range(n):
             y[i] = x[i] + 1
 
+    @tl.kernel
+    def twice_each_way(x: tl.f32[n], y: tl.out[tl.f32[2, 2 * n]]):
+        for i in range(n):
+            for u in range(2):
+                for v in range(2):
+                    y[u, 2 * i + v] = x[i]
+
     assert "tirlite.poll" not in add.llvm
+    assert "tirlite.poll" not in twice_each_way.llvm
     # What is passed in the search counts for the loop around it.
     assert searches.llvm.count("call i64 @tirlite.poll") == 1
     assert searches_back.llvm.count("call i64 @tirlite.poll") == 1

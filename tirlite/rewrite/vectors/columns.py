@@ -38,7 +38,7 @@ from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, St
 from tirlite.ir.walk import defined_in, mentions, statements, statements_of, walk
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
-from tirlite.rewrite.vectors.lanes import Lanes, NotVector, held, is_at
+from tirlite.rewrite.vectors.lanes import MOST_APART, Lanes, NotVector, held, is_at
 from tirlite.rewrite.vectors.partials import is_short
 from tirlite.target import Processor
 
@@ -420,11 +420,12 @@ def _many_columns(loop: For) -> Expr | None:
 def takes_rows_of_lanes(loop: For) -> bool:
     """Whether a loop inside steps from row to row of what it loads, and iterations of `loop` find neighbours in a row.
 
-    So does a transpose: `y[j, i] = x[i, j]`, in a loop over i in one over j.
+    So does a transpose: `y[j, i] = x[i, j]`, in a loop over i in one over j. Of a few rows LLVM interleaves vectors.
     """
     return any(
         moved_by(last, loop.var) == 1 and mentions(row, inner.var)
         for inner in statements_of(loop.body, For)
+        if inner.values is None or len(inner.values) > MOST_APART
         for load, _ in loads_of(inner.body)
         if load.indices
         for *row, last in (load.indices,)
