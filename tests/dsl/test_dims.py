@@ -279,3 +279,14 @@ def test_symbols_are_refused_where_dims_are() -> None:
         tl.kernel(too_much)
     with pytest.raises(tl.KernelError, match="bad-symbol"):
         tl.f32[NEGATIVE]
+
+
+def test_the_larger_of_two_dims_is_an_extent_in_quotes() -> None:
+    @tl.kernel
+    def ones(x: tl.f32[n], z: tl.f32[m], y: "tl.out[tl.f32[max(n, m)]]"):
+        for i in range(max(n, m)):
+            y[i] = 1
+
+    assert ones(np.zeros(2, np.float32), np.zeros(5, np.float32)).tolist() == [1] * 5
+    with pytest.raises(TypeError, match=r"the value of `m > n` is known only .* put in quotes"):
+        tl.f32[max(n, m)]

@@ -92,7 +92,8 @@ class Expr(Node):
         return import_module("tirlite.sizes.exchange").sympified(self, self.__size__())
 
     def __bool__(self) -> bool:
-        raise TypeError(f"the value of `{self}` is known only when the kernel runs, so Python cannot ask for it here")
+        told = f"the value of `{self}` is known only when the kernel runs, so Python cannot ask for it here"
+        raise TypeError(f"{told}; an annotation with `max` or `min` of dims is put in quotes")
 
     def astype(self, dtype: DType) -> Expr:
         """This value converted to `dtype`; itself where it has that type."""
