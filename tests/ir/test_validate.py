@@ -224,6 +224,7 @@ ILL_FORMED: list[tuple[str, ir.PrimFunc]] = [
     ("loop-step", loop(step=1.5)),
     ("thread-loop", loop(kind=ir.ForKind.THREAD, thread_tag="threadIdx.x", start=ONE)),
     ("thread-loop", loop(kind=ir.ForKind.THREAD, thread_tag="threadIdx.x", step=2)),
+    ("thread-loop", loop(kind=ir.ForKind.THREAD, thread_tag="threadidx.x")),
     ("thread-loop", loop(kind=ir.ForKind.THREAD)),
     ("thread-loop", loop(kind=ir.ForKind.PARALLEL, thread_tag="threadIdx.x")),
     ("view-offset", view(8, 8, ir.const(0, i32))),

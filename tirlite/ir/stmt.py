@@ -190,17 +190,20 @@ class ThreadRole(Enum):
     VIRTUAL = "virtual thread"
 
 
-def thread_role(stmt: Stmt) -> ThreadRole | None:
-    """The role of a thread-bound loop by its tag (`blockIdx.x`, `vthread`, anything else); None for another statement.
+_ROLES = {
+    "blockIdx": ThreadRole.BLOCK,
+    "threadIdx": ThreadRole.THREAD,
+    **dict.fromkeys(("vthread", "cthread", "virtual_thread"), ThreadRole.VIRTUAL),
+}
+# The tags of thread-bound loops, those of TVM: a name, perhaps with an axis.
+THREAD_TAGS = (*(f"{name}.{axis}" for name in _ROLES for axis in "xyz"), *_ROLES)
 
-    Tags are those of TVM.
-    """
+
+def thread_role(stmt: Stmt) -> ThreadRole | None:
+    """The role of a thread-bound loop by its tag, `blockIdx.x`, `vthread` and so on; None for another statement."""
     if not isinstance(stmt, For) or stmt.kind is not ForKind.THREAD:
         return None
-    name = stmt.thread_tag.partition(".")[0]
-    if name == "blockIdx":
-        return ThreadRole.BLOCK
-    return ThreadRole.VIRTUAL if name in ("vthread", "cthread", "virtual_thread") else ThreadRole.THREAD
+    return _ROLES.get(stmt.thread_tag.partition(".")[0], ThreadRole.THREAD)
 
 
 @node

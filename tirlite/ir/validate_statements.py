@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tirlite.diag import Message
+from tirlite.diag import Message, hint
 from tirlite.ir.dtype import bool_, i64
 from tirlite.ir.expr import Buffer, IntImm, access_type
 from tirlite.ir.node import Node
 from tirlite.ir.shapes import constant_bytes
 from tirlite.ir.stmt import (
     PAYLOADS,
+    THREAD_TAGS,
     Assert,
     AttrKey,
     AttrStmt,
@@ -91,7 +92,9 @@ class ThreadLoop(Message):
     """
 
     title = "thread loop `{name}` {problem}"
-    help = "a thread loop starts at 0, has step 1 and a tag like `threadIdx.x`; no other loop has a tag"
+    help = (
+        "a thread loop starts at 0, has step 1 and a tag as `threadIdx.x`, `blockIdx.x` or `vthread`; others have none"
+    )
 
 
 class ViewOffset(Message):
@@ -175,6 +178,8 @@ def thread_loop(node: For) -> Message | None:
         problem = f"has the tag {node.thread_tag!r} and is not a thread loop" if node.thread_tag else ""
     elif not node.thread_tag:
         problem = "has no tag"
+    elif node.thread_tag not in THREAD_TAGS:
+        problem = f"has the tag {node.thread_tag!r}{hint(node.thread_tag, THREAD_TAGS)}"
     elif not (isinstance(node.start, IntImm) and node.start.value == 0):
         problem = "does not start at the constant 0"
     elif node.step != 1:
