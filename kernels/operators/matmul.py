@@ -118,13 +118,10 @@ def gemm(
 def product(
     A: TensorType, W: TensorType, C: TensorType | None, Y: TensorType, *, alpha: float = 1.0, beta: float = 1.0
 ) -> PrimFunc:
-    """y = alpha * a @ b + beta * c, where w has the columns of the matrix b by panels.
-
-    The last panel may have more columns than there are.
-    """
+    """y = alpha * a @ b + beta * c, where w has the columns of b by panels, of which the last one may have more."""
     (_, terms, size), rows, columns = extents(W), count_of(extents(A)[:-1]), extents(Y)[-1]
-    shape_c = (1, 1, *(extents(C) if C else ()))[-2:]
-    store = biased(computed_in(A.dtype), alpha, beta, shape_c) if C else scaled(alpha)
+    kind, shape_c = computed_in(A.dtype), (1, 1, *(extents(C) if C else ()))[-2:]
+    has_rows, has_columns = (int(not is_one(extent)) for extent in shape_c)
     whole, rest = divmod(columns, size)
 
     def multiplied(panel: Inline, count: int, width: int) -> Inline:
@@ -132,7 +129,13 @@ def product(
 
         @tl.inline
         def store_of(y, u, i, j, total, c):
-            store(y, 0, i, panel(u) * size + j, total, c)
+            # Indices are written out: behind the name of a column, schedules see no rows of a tile.
+            value = total * alpha if tl.static(alpha != 1) else total
+            if tl.static(C is None):
+                y[0, i, panel(u) * size + j] = y.dtype(value)
+            else:
+                term = kind(c[i * has_rows, (panel(u) * size + j) * has_columns])
+                y[0, i, panel(u) * size + j] = y.dtype(value + (term * beta if tl.static(beta != 1) else term))
 
         return multiplication(
             A.dtype, (count, rows, terms, width), store_of, to_operand((), 0), panel, is_part=width < size

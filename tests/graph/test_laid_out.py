@@ -115,6 +115,14 @@ def test_columns_by_the_dozen_are_cut_into_panels_of_which_whole_ones_are_not_co
         np.testing.assert_array_equal(pickle.loads(pickle.dumps(net))(x), net(x))
 
 
+@pytest.mark.parametrize("target", ["x86-64-v3", "x86-64-v4"])
+def test_rows_share_what_is_read_of_a_panel(target: str) -> None:
+    g = Builder("layer")
+    w = g.constant(RNG.standard_normal((150, 70), np.float32), name="w")
+    function = g.function(g.dense(g.input("x", tl.f32[3, 70]), w, g.constant(BIAS)))
+    assert "lefts[0, i + 2, p]" in str(compile(function, target=tl.Target(target)).lowered)
+
+
 @pytest.mark.skipif(tl.Target.host().processor.family != "x86-64", reason="no dot products of bytes or halves")
 @pytest.mark.parametrize(
     ("target", "group"), [*[("host", 4)] * ("u8 s8" in tl.Target.host().processor.dots), ("x86-64-v3", 2)]
