@@ -58,3 +58,12 @@ def test_they_are_thread_bound_loops(body: str, same: str) -> None:
 def test_what_they_cannot_say(body: str, text: str) -> None:
     with pytest.raises(tl.KernelError, match=text):
         parsed(body)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ['tl.barrier("Shared")', 'with tl.attr(x, "storage_scope", "Shared"):\n        x[0] = 1'],
+)
+def test_a_memory_that_there_is_none_of_is_answered_with_the_nearest(statement: str) -> None:
+    with pytest.raises(tl.KernelError, match=r"no storage scope `Shared`\n(?s:.*)did you mean `shared`"):
+        tl.parse(f'n = tl.dim("n")\n\n@tl.kernel\ndef f(x: tl.f32[n]):\n    {statement}\n')

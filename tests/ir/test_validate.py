@@ -247,6 +247,7 @@ ILL_FORMED: list[tuple[str, ir.PrimFunc]] = [
     ("body-type", ir.PrimFunc("f", PARAMS, ir.Evaluate(a))),
     ("alignment", allocated(n, alignment=48)),
     ("alignment", allocated(n, alignment=-8)),
+    ("alignment", allocated(n, alignment=1 << 33)),
     ("unknown-scope", allocated(n, scope="globl")),
     ("unknown-scope", allocated(n, scope="local.")),
     ("extent-type", allocated(ir.const(4, i32))),

@@ -529,6 +529,23 @@ def test_the_pass_alone_knows_what_attributes_say_of_a_buffer() -> None:
     assert sorted(map(str, tl.allocations(alone))) == left
 
 
+@pytest.mark.parametrize("attribute", ['"volatile_scope"', '"storage_scope", "global"'])
+def test_what_attributes_say_of_parameters_is_told_of_them(attribute: str) -> None:
+    func = kernel(
+        f"""
+        with tl.attr(y, {attribute}):
+            for i in range(n):
+                y[i, 0] = x[i, 0] + 1
+        """
+    )
+    x = np.ones((3, 2), np.float32)
+    for run in (tl.compile(func), tl.compile(func, debug=True), tl.compile(func).interpret):
+        y = np.zeros((3, 2), np.float32)
+        run(x, y)
+        assert y.tolist() == [[2, 0]] * 3
+    assert ("volatile=True" in str(tl.compile(func).lowered)) == ("volatile" in attribute)
+
+
 def test_what_c_fills_takes_the_place_of_what_is_dead_by_then() -> None:
     func = tl.parse(
         """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from tirlite.diag import Message, did_you_mean
+from tirlite.dsl.parameters import check_options
 from tirlite.dsl.vocabulary import CallSite
 from tirlite.ir.expr import Buffer, Var
 from tirlite.ir.stmt import PAYLOADS, AttrKey, AttrValue, Rows
@@ -83,4 +84,6 @@ def attribute_of(site: CallSite | None) -> tuple[AttrKey, Buffer | None, AttrVal
         wanted = f"a value of type {payload.__name__}" if payload is not type(None) else "no value"
         raise site.wrong(len(site.args) - 1, f"{wanted} with the key {key.value}")
     assert value is None or isinstance(value, (str, int, tuple))
+    if key is AttrKey.STORAGE_SCOPE:
+        check_options(value, alignment=0, volatile=False, span=site.spans[-1])
     return key, buffer if isinstance(buffer, Buffer) else None, value

@@ -9,7 +9,7 @@ from tirlite.diag import Span
 from tirlite.dsl.convert import condition, constant, integer, is_literal, number, together
 from tirlite.dsl.host_functions import native_address
 from tirlite.dsl.operators import OperandType
-from tirlite.dsl.parameters import described
+from tirlite.dsl.parameters import check_options, described
 from tirlite.dsl.vocabulary import MIN, CallSite, WrongArgument, misplaced
 from tirlite.ir import expr as e
 from tirlite.ir.checked import fits_mask, masked
@@ -259,6 +259,7 @@ def _barrier(site: CallSite) -> object:
     site.count(1, 1, "the rank of a memory")
     if not isinstance(site.args[0], str):
         raise site.wrong(0, 'a text, as in "shared"')
+    check_options(site.args[0], alignment=0, volatile=False, span=site.spans[0])
     return Call(i32, Op.BARRIER, (StringImm(site.args[0]),))
 
 

@@ -8,6 +8,7 @@ from tirlite.diag import Message, PlanError, Span
 from tirlite.ir.dtype import DType, TensorType, i64
 from tirlite.ir.expr import Buffer, Expr, IntImm, Var
 from tirlite.ir.func import PrimFunc
+from tirlite.ir.validate_buffers import can_align
 from tirlite.plan.scope import StorageScope
 from tirlite.record import record, replace
 from tirlite.show import shown
@@ -173,8 +174,8 @@ def check_options(scope: object, alignment: object, volatile: object, span: Span
         (message,) = error.messages
         assert isinstance(message, Message)
         raise BadScope(message.say(message.title), message.say(message.help), span=span).error() from None
-    if isinstance(alignment, bool) or not isinstance(alignment, int) or alignment < 0 or alignment & (alignment - 1):
-        raise BadOption("alignment", described(alignment), "a power of two in bytes", span=span).error()
+    if isinstance(alignment, bool) or not isinstance(alignment, int) or not can_align(alignment):
+        raise BadOption("alignment", described(alignment), "a power of two in bytes, up to 2**32", span=span).error()
     if not isinstance(volatile, bool):
         raise BadOption("volatile", described(volatile), "True or False", span=span).error()
 

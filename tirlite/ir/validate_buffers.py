@@ -25,7 +25,7 @@ class Alignment(Message):
     """
 
     title = "buffer `{name}` is to be aligned to {alignment} bytes"
-    help = "an alignment is a power of two, or 0 for that of the element"
+    help = "an alignment is a power of two up to 2**32, or 0 for that of the element"
 
 
 class ExtentType(Message):
@@ -125,10 +125,13 @@ class WrongDefault(Message):
     help = "a scalar parameter has a number of its type as its default, or None"
 
 
+def can_align(alignment: int) -> bool:
+    """Whether buffers can be aligned so: LLVM knows no more than 2**32."""
+    return 0 <= alignment <= 1 << 32 and alignment & (alignment - 1) == 0
+
+
 def alignment(buffer: Buffer) -> Message | None:
-    given = buffer.alignment
-    is_power = given >= 0 and given & (given - 1) == 0
-    return None if is_power else Alignment(buffer.name, given)
+    return None if can_align(buffer.alignment) else Alignment(buffer.name, buffer.alignment)
 
 
 def storage_scope(buffer: Buffer) -> Message | None:

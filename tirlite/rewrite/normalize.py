@@ -106,7 +106,14 @@ def _attributes_to_fields(func: PrimFunc) -> PrimFunc:
     def drop(attr: AttrStmt) -> Stmt:
         return attr.body if attr.key in _MOVED else attr
 
-    renamed = substitute(func, {}, changed)
+    def own(buffer: Any) -> Any:
+        return changed.get(buffer, buffer)
+
+    renamed = func.replaced(
+        params=tuple(map(own, func.params)),
+        body=substitute(func.body, {}, changed),
+        outputs=tuple(map(own, func.outputs)),
+    )
     return rewrite(renamed, {AttrStmt: drop})
 
 
