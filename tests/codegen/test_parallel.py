@@ -47,6 +47,22 @@ def test_results_do_not_depend_on_the_number_of_workers() -> None:
     np.testing.assert_array_equal(with_workers(softmax, 2)(small), softmax.interpret(small))
 
 
+def test_workers_know_what_the_sizes_of_arrays_are_made_of() -> None:
+    """Rows of so many elements lie apart, as LLVM sees: those of a size that it is only given may not."""
+
+    @tl.kernel
+    def twice_each_way(x: tl.f32[n, m], y: tl.f32[2 * n, 2 * m + 1]):
+        for i in tl.parallel(n):
+            for u in range(2):
+                for j in range(m):
+                    y[2 * i + u, 2 * j] = x[i, j]
+
+    of_workers, _ = with_workers(twice_each_way, 2).llvm.split("_task1(ptr %closure", 1)
+    width = re.search(r"(%v\d+) = mul i64 2, %d1\n", of_workers)
+    assert width is not None
+    assert f"add i64 {width[1]}, 1\n" in of_workers
+
+
 @pytest.mark.parametrize(("first", "stop", "step"), [(0, 300_000, 1), (299_999, -1, -1), (5, 300_000, 7), (9, 3, 1)])
 def test_any_step_goes_to_workers(first: int, stop: int, step: int) -> None:
     @tl.kernel(target=tl.Target.host(workers=3))

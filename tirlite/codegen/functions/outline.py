@@ -54,10 +54,31 @@ def compute_again(body: KernelFunction) -> None:
 def close(body: KernelFunction, name: str) -> Outlined:
     """Ends a function. What it uses of others comes first among its parameters."""
     body.finish()
+    _compute_sizes_again(body)
     inputs = tuple(body.inputs.values())
     body.parameters[:0] = _declared(inputs)
     body.define(name, "noinline")
     return Outlined(name, inputs, body.can_stop)
+
+
+def _compute_sizes_again(body: KernelFunction) -> None:
+    """Computes sizes from those that they are made of, in a function that takes them.
+
+    LLVM sees then that `y[2 * i]` and `y[2 * i + 1]` are rows of `2 * n` elements each, and do not overlap.
+    """
+    lines: dict[str, str] = {}
+    stack = [value for value in body.inputs.values() if value.made is not None]
+    while stack:
+        value = stack[-1]
+        assert value.made is not None
+        instruction, *operands = value.made
+        if waiting := [each for each in operands if each.made is not None and each.text not in lines]:
+            stack += waiting
+            continue
+        lines[stack.pop().text] = f"  {value.text} = {instruction}"
+        body.inputs.pop(value.text, None)
+        body.inputs |= {each.text: each for each in operands if each.made is None and each.number is None}
+    body.allocas += lines.values()
 
 
 def _declared(inputs: Iterable[Value]) -> list[Value]:

@@ -24,6 +24,7 @@ _LONG = 200
 _LAST = frozenset((1 - (1 << 63), -1 << 63, (1 << 63) - 1, 1 << 63))
 _SUMS = frozenset(("add", "sub", "or", "shl", "lshr", "ashr"))
 _PARTS = frozenset(("mul", "sdiv", "udiv"))
+_OF_SIZES = frozenset(("add", "sub", "mul"))
 _COUNTING = frozenset(("add", "sub", "mul", "srem", "urem", "sdiv", "udiv"))
 
 
@@ -245,7 +246,10 @@ class FunctionText:
             self.module.keeps_scalars = True
         if a.dtype.is_integer and _leaves(name, a, b):
             return a
-        return self.computed(a.dtype, f"{name} {register_type(a.dtype)} {a.text}, {b.text}", a, b)
+        instruction = f"{name} {register_type(a.dtype)} {a.text}, {b.text}"
+        found = self.computed(a.dtype, instruction, a, b)
+        is_size = a.dtype is i64 and name in _OF_SIZES and a.is_size and b.is_size
+        return replace(found, made=(instruction, a, b)) if is_size else found
 
     def product(self, a: Value, b: Value) -> Value:
         """A product in i64; that of two known numbers is one."""

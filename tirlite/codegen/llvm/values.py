@@ -19,7 +19,8 @@ class Value:
     `number` is the integer that it is in every lane, where that is known. A pointer that is not an allocation or a
     parameter itself `leads_into` one. `fact` is the attribute, after a blank, of a parameter that receives the value.
     A constant float that is not nan `is_ordered`. A pointer that is a known number of bytes `behind` another has both.
-    Bytes that were found in words are these, too: `words`.
+    Bytes that were found in words are these, too: `words`. A sum or product of sizes is `made` of two of them, by an
+    instruction.
     """
 
     dtype: DType
@@ -31,6 +32,7 @@ class Value:
     is_ordered: bool = False
     behind: tuple[Value, int] | None = None
     words: Value | None = None
+    made: tuple[str, Value, Value] | None = None
 
     @property
     def typed(self) -> str:
@@ -41,6 +43,11 @@ class Value:
     def declared(self) -> str:
         """The parameter in the signature of a function."""
         return f"{register_type(self.dtype)}{self.fact} {self.text}"
+
+    @property
+    def is_size(self) -> bool:
+        """Whether it is a number, a parameter that has a range, or made of such."""
+        return self.number is not None or self.fact != "" or self.made is not None
 
     @property
     def root(self) -> Value:
