@@ -40,6 +40,11 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     gc.freeze()
 
 
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """What is left at the end is not gone through once more, which takes each worker some seconds."""
+    gc.freeze()
+
+
 @pytest.fixture(autouse=True)
 def little_effort(request: pytest.FixtureRequest) -> Iterator[None]:
     """In tests of tirlite's own passes, LLVM's simplify, but neither vectorize nor unroll: that is half of the time.
