@@ -304,3 +304,14 @@ def test_an_open_file_of_other_bytes_than_utf_8_is_refused() -> None:
     source = io.TextIOWrapper(io.BytesIO(b"id,lower,upper,size\nb\xff,0,1,4\n"), "utf-8")
     with pytest.raises(PlanError, match="line 2 holds the byte 0xff in column 2"):
         read_csv(source)
+
+
+def test_a_size_that_is_negative_at_a_value_counts_as_zero_there_and_is_refused_if_it_always_is():
+    table = "id,lower,upper,size_expr\na,0,2,N-3\nb,1,3,4*N\n"
+    for n, size in ((2, 0), (5, 2)):
+        bound = read(table, bind={"N": n})
+        assert [r.size for r in bound.requests] == [size, 4 * n]
+        assert solve(bound).total == solve(read(table)).at(N=n).total
+    for values in ({}, {"N": 2}):
+        with pytest.raises(PlanError, match="negative-size"):
+            read(table.replace("N-3", "-N"), bind=values)

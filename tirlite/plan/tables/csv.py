@@ -26,7 +26,7 @@ from tirlite.plan.tables.csv_table import CsvTable, Names, cell_of, dims_for, re
 from tirlite.plan.tables.problem_json import names_of, size_json
 from tirlite.plan.tables.text import parse_size
 from tirlite.record import record
-from tirlite.sizes import Dim, Size, evaluate
+from tirlite.sizes import Dim, Proof, Size, evaluate, prove_le
 
 _SAME = {"buffer": "id", "buffer_id": "id", "begin": "lower", "start": "lower"}
 _INTEGER = re.compile(r"[+-]?\d{1,4000}", re.ASCII)
@@ -286,7 +286,13 @@ class _Reader:
 
     def _size(self, number: int, text: str) -> Size:
         try:
-            return parse_size(value_of(text), self.names.sizes)
+            size = parse_size(value_of(text), self.names.sizes)
+            if (
+                isinstance(size, int) and size < 0
+            ):  # zero, as at this value of a size with names, unless it is so at all
+                is_always = prove_le(0, parse_size(value_of(text), self.names.plain)) is Proof.NO
+                return size if is_always else 0
+            return size
         except TirliteError as error:
             raise self._located(error, number) from None
 
