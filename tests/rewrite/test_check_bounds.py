@@ -390,3 +390,25 @@ def test_what_only_the_innermost_loop_moves_is_decided_in_front_of_it() -> None:
             made.interpret(x, np.array([0, outside, 2]), right)
         assert str(found.value) == str(wanted.value)
         assert left.tolist() == right.tolist()
+
+
+def test_what_calls_may_change_by_its_address_is_not_asked_in_front_of_a_loop() -> None:
+    @tl.kernel
+    def of_array(y: tl.f32[4], at: tl.i64[1]):
+        for i in range(4):
+            y[i + at[0]] = 1.0
+            tl.call_extern("i32", "memset", tl.address_of(at[0]), tl.i32(1), tl.i64(1))
+
+    @tl.kernel
+    def of_number(y: tl.f32[4], at: tl.i64[1]):
+        first = at[0]
+        first = at[0]
+        for i in range(4):
+            y[i + first] = 1.0
+            tl.call_extern("i32", "memset", tl.address_of(first), tl.i32(1), tl.i64(1))
+
+    for each in (of_array, of_number):
+        memory = np.zeros(5, np.float32)
+        with pytest.raises(IndexError, match="index 4"):
+            each(memory[:4], np.zeros(1, np.int64))
+        assert memory.tolist() == [1, 0, 1, 1, 0]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Sequence
 from typing import TypeVar, cast
 
-from tirlite.ir.expr import And, Buffer, Expr, IntImm, Load, Var
+from tirlite.ir.expr import And, Buffer, BufferRef, Call, Expr, IntImm, Load, Var
 from tirlite.ir.node import Node
+from tirlite.ir.op import Op
 from tirlite.ir.stmt import (
     Allocate,
     AttrStmt,
@@ -64,6 +65,21 @@ def defined_in(root: Node) -> set[object]:
 def buffers_of(node: Node) -> Iterator[Buffer]:
     """The buffers that a node itself mentions, but for those that it declares."""
     return (buffer for name in node.USES if isinstance(buffer := getattr(node, name), Buffer))
+
+
+def aliased_by(node: Node) -> Buffer | None:
+    """The buffer that has another name by a node: of it there is a view, or a call gets it or an element's address."""
+    if isinstance(node, View):
+        return node.source
+    if isinstance(node, Call) and node.op is Op.ADDRESS_OF:
+        node = node.args[0]
+        return node.buffer if isinstance(node, Load) else None
+    return node.buffer if isinstance(node, BufferRef) else None
+
+
+def aliased_in(root: Node) -> set[Buffer]:
+    """The buffers that may be touched by other names than their own, in a node and below it, see `aliased_by`."""
+    return {buffer for node in walk(root) if (buffer := aliased_by(node)) is not None}
 
 
 def conjuncts(condition: Expr) -> Iterator[Expr]:

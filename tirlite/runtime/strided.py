@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tirlite.analysis.array_overlap import meets_itself, share_elements
-from tirlite.ir import Buffer, BufferRef, Call, Function, IntImm, Load, Op, Var, View, walk
+from tirlite.ir import Buffer, Function, IntImm, Var
 from tirlite.ir.faults import OverlappingArguments
+from tirlite.ir.walk import aliased_in
 from tirlite.record import cached_property
 from tirlite.runtime import explain
 from tirlite.runtime.fresh import aligned_array
@@ -106,13 +107,6 @@ class Layouts:
 
 def dense_params(func: Function) -> frozenset[Buffer]:
     """Arrays that are viewed, handed to calls, or whose elements' addresses are taken; and those of vector elements."""
-    found: set[Buffer] = set()
-    for node in walk(func.body):
-        if isinstance(node, View):
-            found.add(node.source)
-        elif isinstance(node, BufferRef):
-            found.add(node.buffer)
-        elif isinstance(node, Call) and node.op is Op.ADDRESS_OF and isinstance(node.args[0], Load):
-            found.add(node.args[0].buffer)
+    found = aliased_in(func.body)
     arrays = [param for param in func.params if isinstance(param, Buffer)]
     return frozenset(param for param in arrays if param in found or param.dtype.lanes > 1 or param.strides)

@@ -16,7 +16,6 @@ from tirlite.ir.expr import (
     Add,
     And,
     Buffer,
-    BufferRef,
     Cast,
     Expr,
     FloorDiv,
@@ -36,7 +35,7 @@ from tirlite.ir.func import PrimFunc
 from tirlite.ir.node import Node
 from tirlite.ir.rewrite import substitute
 from tirlite.ir.stmt import Allocate, For, ForKind, Let, Stmt, Store, View, While
-from tirlite.ir.walk import statements, statements_of, walk
+from tirlite.ir.walk import aliased_in, statements, statements_of, walk
 from tirlite.record import record
 from tirlite.sizes import Size
 from tirlite.sizes.unknown import ends
@@ -70,10 +69,9 @@ class Hoisting:
         self._bounds = Bounds(space)
         self._inside: dict[For, _Inside | None] = {}
         stored = {node.buffer for node in walk(func.body) if isinstance(node, Store)}
-        shared = {node.buffer for node in walk(func.body) if isinstance(node, BufferRef)}
-        shared |= {stmt.source for stmt in statements_of(func.body, View)}
-        self._unwritten = {param for param in func.params if isinstance(param, Buffer)} - stored - shared
-        self._local = {stmt.buffer for stmt in statements_of(func.body, Allocate)} - shared
+        self._aliased = aliased_in(func.body)
+        self._unwritten = {param for param in func.params if isinstance(param, Buffer)} - stored - self._aliased
+        self._local = {stmt.buffer for stmt in statements_of(func.body, Allocate)} - self._aliased
 
     def condition(self, access: Access, axis: int) -> Hoisted | None:
         """What decides about an access along one axis, if its innermost loop has no other loop in it."""
@@ -188,7 +186,7 @@ class Hoisting:
                 return False
             if isinstance(node, Load) and (node.buffer.volatile or node.buffer in inside.buffers):
                 return False
-            if isinstance(node, Load) and node.indices and not self._is_steady(node):
+            if isinstance(node, Load) and (node.buffer in self._aliased or (node.indices and not self._is_steady(node))):
                 return False
         return True
 

@@ -12,12 +12,11 @@ from typing import Protocol, TypeAlias
 from tirlite.analysis.integers.definitions import Loop
 from tirlite.analysis.integers.extents import Extents
 from tirlite.ir.dtype import i64
-from tirlite.ir.expr import Add, Buffer, BufferRef, Call, Expr, IntImm, Load, Sub
+from tirlite.ir.expr import Add, Buffer, Expr, IntImm, Load, Sub
 from tirlite.ir.func import PrimFunc
-from tirlite.ir.op import Op
 from tirlite.ir.stmt import Allocate, AttrStmt, For, ForKind, IfThenElse, SeqStmt, Stmt, Store, View, While
 from tirlite.ir.trampoline import Steps, run
-from tirlite.ir.walk import statements, walk
+from tirlite.ir.walk import aliased_by, statements, walk
 from tirlite.record import record, replace
 from tirlite.sizes import Size, ceildiv, maximum, minimum, substitute
 from tirlite.sizes.poly import Atom, varies
@@ -116,14 +115,10 @@ def cells_of(func: PrimFunc) -> frozenset[Buffer]:
             # Of a load that stands at two places, its value would be told for one of them.
             used_otherwise |= {node.buffer} if node in loads else set()
             loads.add(node)
-        elif isinstance(node, View):
-            used_otherwise |= {node.source, node.buffer}
-        elif isinstance(node, AttrStmt | BufferRef):
-            used_otherwise.add(node.buffer)
-        elif isinstance(node, Call) and node.op is Op.ADDRESS_OF and isinstance(node.args[0], Load):
-            used_otherwise.add(node.args[0].buffer)
         elif isinstance(node, For) and node.kind is ForKind.THREAD:
             return frozenset()
+        else:
+            used_otherwise.add(node.buffer if isinstance(node, AttrStmt) else aliased_by(node))
     return frozenset(each for each in found if each not in used_otherwise and not each.volatile)
 
 

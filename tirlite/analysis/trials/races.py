@@ -27,14 +27,14 @@ from tirlite.analysis.trials.points import (
     trial_value,
 )
 from tirlite.diag import Span
-from tirlite.ir.expr import And, Buffer, BufferRef, Call, Expr, Load, Or, Var
+from tirlite.ir.expr import And, Buffer, Call, Expr, Load, Or, Var
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.kernel_call import Function, KernelCall
 from tirlite.ir.node import Node
 from tirlite.ir.op import Op
 from tirlite.ir.shapes import has_one_element
 from tirlite.ir.stmt import Allocate, Assert, AttrStmt, For, IfThenElse, Let, SeqStmt, Stmt, Store, View, While
-from tirlite.ir.walk import statements, walk
+from tirlite.ir.walk import aliased_in, statements
 from tirlite.record import record
 from tirlite.sizes import Dim
 
@@ -207,15 +207,7 @@ class TrialRun:
     def follow_counters(self, body: SeqStmt) -> None:
         """Take note of the local counters in a body."""
         found = {each.buffer for each in statements(body) if isinstance(each, Allocate) and _is_counter(each.buffer)}
-        if found:
-            for node in walk(body):
-                if isinstance(node, BufferRef):
-                    found.discard(node.buffer)
-                elif isinstance(node, View):
-                    found.discard(node.source)
-                elif isinstance(node, Call) and node.op is Op.ADDRESS_OF and isinstance(node.args[0], Load):
-                    found.discard(node.args[0].buffer)
-        self._cells |= found
+        self._cells |= found and found - aliased_in(body)
 
     def steps(self, body: SeqStmt, start: Points, most: int, *, calls: bool = False) -> Iterator[tuple[Stmt, Points]]:
         """Each statement that is run for sure, with the points that run it, before what it declares.
