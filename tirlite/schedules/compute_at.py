@@ -19,7 +19,7 @@ from tirlite.ir.walk import chain_from, statements, statements_of, walk
 from tirlite.record import record, replace
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.normalize import Normalize
-from tirlite.schedules.handle import LoopName, block_of, chain_to
+from tirlite.schedules.handle import LoopName, block_of, chain_to, loop_named
 from tirlite.schedules.order import demand_any_order, demand_steady
 from tirlite.schedules.step import Step, demand_plain, does_not_fit
 from tirlite.schedules.windows import MOST_ELEMENTS, Window, window
@@ -44,14 +44,14 @@ class ComputeAt(Step):
     at: LoopName
 
     def rewritten(self, facts: Facts) -> PrimFunc:
-        first = chain_to(facts.func, self.loop)[-1]
-        at = chain_to(facts.func, self.at)[-1]
+        first = loop_named(facts.func, self.loop)
+        at = loop_named(facts.func, self.at)
         made = self._filled(facts, first)
         return _Move(facts, first, at, made, self.windows(facts)).apply(facts.func)
 
     def windows(self, facts: Facts) -> dict[For, Window]:
         """For loops of the nest which elements an iteration of `at` needs. Raises KernelError where it is refused."""
-        first = chain_to(facts.func, self.loop)[-1]
+        first = loop_named(facts.func, self.loop)
         around = chain_to(facts.func, self.at)
         between = self._between(facts.func, first, around)
         for loop in (first, *(each for each in between if isinstance(each, For))):

@@ -16,7 +16,7 @@ from tirlite.ir.stmt import Allocate, For, Let, SeqStmt, Stmt, Store, View, coun
 from tirlite.ir.walk import defined_in, is_steady, mentions, statements_of, walk
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
-from tirlite.schedules.handle import LoopName, chain_to
+from tirlite.schedules.handle import LoopName, chain_to, loop_named
 from tirlite.schedules.loop_facts import has_whole_blocks, is_block_of, is_dense, is_in_bounds, trips
 from tirlite.schedules.order import demand_any_order
 from tirlite.schedules.pack import demand_axes, loads_of_one
@@ -51,11 +51,11 @@ class Dots(Step):
 
     def rewritten(self, facts: Facts) -> PrimFunc:
         around = chain_to(facts.func, self.at)
-        outside = chain_to(facts.func, self.outside)[-1]
+        outside = loop_named(facts.func, self.outside)
         if outside not in around:
             raise does_not_fit(self, f"the loop over `{outside.var.name}` is not around `{around[-1].var.name}`")
         demand_any_order(self, outside)
-        loops = [chain_to(facts.func, each)[-1] for each in self.axes]
+        loops = [loop_named(facts.func, each) for each in self.axes]
         if len(loops) < 2:
             raise does_not_fit(self, "its axes are loops over terms, and behind them the one over columns")
         return _Made(self, facts, outside, around, tuple(loops[:-1]), loops[-1]).func()

@@ -7,7 +7,7 @@ from tirlite.ir import Allocate, Buffer, Expr, Load, Node, PrimFunc, Rule, SeqSt
 from tirlite.ir.walk import defined_in, mentions
 from tirlite.record import record, replace
 from tirlite.rewrite.affine_exprs import folded
-from tirlite.schedules.handle import BufferName, LoopName, buffer_named, chain_to
+from tirlite.schedules.handle import BufferName, LoopName, buffer_named, loop_named
 from tirlite.schedules.loop_facts import trips
 from tirlite.schedules.step import Step, demand_plain, does_not_fit, with_loop
 
@@ -25,7 +25,7 @@ class Expand(Step):
     at: LoopName
 
     def rewritten(self, facts: Facts) -> PrimFunc:
-        at = chain_to(facts.func, self.at)[-1]
+        at = loop_named(facts.func, self.at)
         demand_plain(self, at)
         stmts = at.body.stmts
         told = self.buffer if isinstance(self.buffer, str) else buffer_named(facts.func, self.buffer)

@@ -17,7 +17,7 @@ from tirlite.ir.stmt import Allocate, For, ForKind, SeqStmt, Stmt, Store
 from tirlite.ir.walk import is_steady, walk
 from tirlite.record import record
 from tirlite.rewrite.normalize import Normalize
-from tirlite.schedules.handle import BufferName, LoopName, buffer_named, chain_to, loops_around
+from tirlite.schedules.handle import BufferName, LoopName, buffer_named, loop_named, loops_around
 from tirlite.schedules.order import demand_any_order, demand_steady, demand_temporaries
 from tirlite.schedules.step import Step, does_not_fit, with_loop
 
@@ -119,7 +119,7 @@ class InlineLets(Step):
     loop: LoopName
 
     def rewritten(self, facts: Facts) -> PrimFunc:
-        loop = chain_to(facts.func, self.loop)[-1]
+        loop = loop_named(facts.func, self.loop)
         made = loop.replaced(body=SeqStmt((*without_lets(loop.body.stmts),)))
         return with_loop(facts, loop, (made,))
 

@@ -38,7 +38,7 @@ from tirlite.ir.walk import defined_in, is_steady, mentions, statements, walk
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.vectors.lanes import Lanes, NotVector
-from tirlite.schedules.handle import BufferName, LoopName, buffer_named, chain_to
+from tirlite.schedules.handle import BufferName, LoopName, buffer_named, chain_to, loop_named
 from tirlite.schedules.loop_facts import is_block_of, is_in_bounds, is_whole, lanes_before, least_of, trips
 from tirlite.schedules.order import demand_any_order
 from tirlite.schedules.step import Step, demand_plain, does_not_fit, with_loop
@@ -75,7 +75,7 @@ class Pack(Step):
         at = around[-1]
         buffer = buffer_named(func, self.buffer, at)
         demand_any_order(self, at)
-        loops = [chain_to(func, each)[-1] for each in self.axes]
+        loops = [loop_named(func, each) for each in self.axes]
         loads = loads_of_one(self, facts, buffer, at, loops)
         load = loads[0]
         demand_axes(self, at, loops, load, by_blocks=True)

@@ -48,7 +48,7 @@ from tirlite.ir.walk import defined_in, is_steady, mentions, walk
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.vectors.lanes import Lanes, NotVector
-from tirlite.schedules.handle import BufferName, LoopName, buffer_named, chain_to
+from tirlite.schedules.handle import BufferName, LoopName, buffer_named, chain_to, loop_named
 from tirlite.schedules.loop_facts import is_in_bounds, lanes_before
 from tirlite.schedules.order import demand_any_order
 from tirlite.schedules.pack import demand_axes, extents_of, loads_of_one
@@ -85,7 +85,7 @@ class PackPadded(Step):
         at = around[-1]
         buffer = buffer_named(func, self.buffer, at)
         demand_any_order(self, at)
-        loops = [chain_to(func, each)[-1] for each in self.axes]
+        loops = [loop_named(func, each) for each in self.axes]
         load = loads_of_one(self, facts, buffer, at, loops)[0]
         demand_axes(self, at, loops, load)
         choice = self._choice(at, loops, load)

@@ -16,7 +16,7 @@ from tirlite.ir.walk import defined_in, mentions, statements, walk
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.normalize import Normalize
-from tirlite.schedules.handle import LoopName, block_of, chain_to
+from tirlite.schedules.handle import LoopName, block_of, loop_named
 from tirlite.schedules.loop_facts import trips
 from tirlite.schedules.order import demand_any_order, demand_steady
 from tirlite.schedules.step import Step, demand_plain, does_not_fit
@@ -36,7 +36,7 @@ class Precompute(Step):
     loop: LoopName
 
     def rewritten(self, facts: Facts) -> PrimFunc:
-        loop = chain_to(facts.func, self.loop)[-1]
+        loop = loop_named(facts.func, self.loop)
         demand_plain(self, loop)
         demand_any_order(self, loop)
         if loop.kind not in _KINDS:

@@ -35,7 +35,7 @@ from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.normalize import exchanged
 from tirlite.rewrite.reductions import message_of
-from tirlite.schedules.handle import LoopName, block_of, chain_to
+from tirlite.schedules.handle import LoopName, block_of, chain_to, loop_named
 from tirlite.schedules.loop_facts import is_in_bounds, trips
 from tirlite.schedules.order import demand_any_order, demand_order
 from tirlite.schedules.step import Step, does_not_fit
@@ -63,7 +63,7 @@ class Rescale(Step):
 
     def rewritten(self, facts: Facts) -> PrimFunc:
         around = chain_to(facts.func, self.first)
-        first, others = around[-1], [chain_to(facts.func, each)[-1] for each in self.others]
+        first, others = around[-1], [loop_named(facts.func, each) for each in self.others]
         self._demand_permission(facts.func, first)
         self._demand_one_range(facts, first, others)
         maximum = self._maximum(facts, first, others)

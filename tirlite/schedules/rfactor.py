@@ -17,7 +17,7 @@ from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.reductions import message_of
 from tirlite.rewrite.vectors.lane_partials import Partials
-from tirlite.schedules.handle import LoopName, chain_to
+from tirlite.schedules.handle import LoopName, chain_to, loop_named
 from tirlite.schedules.loop_facts import is_in_bounds, trips
 from tirlite.schedules.order import demand_any_order
 from tirlite.schedules.step import Step, demand_plain, does_not_fit, with_loop
@@ -39,7 +39,7 @@ class Rfactor(Step):
 
     def rewritten(self, facts: Facts) -> PrimFunc:
         chain = chain_to(facts.func, self.loop)
-        loop, at = chain[-1], chain_to(facts.func, self.at or self.loop)[-1]
+        loop, at = chain[-1], loop_named(facts.func, self.at or self.loop)
         if at not in chain:
             raise does_not_fit(self, f"the loop over `{loop.var.name}` does not stand in `{at.var.name}`")
         around, nest = chain[: chain.index(at) + 1], chain[chain.index(at) :]

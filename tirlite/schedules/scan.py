@@ -16,7 +16,7 @@ from tirlite.ir.walk import defined_in, is_steady, mentions, statements_of, walk
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.reductions import may_regroup
-from tirlite.schedules.handle import LoopName, chain_to
+from tirlite.schedules.handle import LoopName, loop_named
 from tirlite.schedules.loop_facts import trips
 from tirlite.schedules.order import breaks_order, demand_any_order
 from tirlite.schedules.step import Step, demand_plain, does_not_fit, with_loop
@@ -37,7 +37,7 @@ class Scan(Step):
     by: int
 
     def rewritten(self, facts: Facts) -> PrimFunc:
-        loop = chain_to(facts.func, self.loop)[-1]
+        loop = loop_named(facts.func, self.loop)
         demand_plain(self, loop)
         if loop.kind is ForKind.SERIAL and (made := _in_scalar(facts, loop)) is not None:
             facts = Facts(with_loop(facts, loop, made))

@@ -13,7 +13,7 @@ from tirlite.ir.rewrite import rewrite
 from tirlite.ir.stmt import For, IfThenElse, SeqStmt, Stmt
 from tirlite.ir.walk import defined_in, mentions, statements_of
 from tirlite.record import record
-from tirlite.schedules.handle import LoopName, chain_to, handle_of
+from tirlite.schedules.handle import LoopName, handle_of, loop_named
 from tirlite.schedules.step import Step, demand_plain, does_not_fit, named, with_loop
 
 
@@ -32,7 +32,7 @@ class Specialize(Step):
         return f"s.specialize({handle_of(self.loop)}, {dict(self.least)})"
 
     def rewritten(self, facts: Facts) -> PrimFunc:
-        loop = chain_to(facts.func, self.loop)[-1]
+        loop = loop_named(facts.func, self.loop)
         inside = [*statements_of(loop, For)]
         if not all(isinstance(product, str) and isinstance(number, Integral) for product, number in self.least):
             raise does_not_fit(self, "`least` takes numbers by names, or by products of these")

@@ -125,7 +125,7 @@ class Fuse(Step):
 
     def rewritten(self, facts: Facts) -> PrimFunc:
         inner_chain = chain_to(facts.func, self.inner)
-        outer, inner = chain_to(facts.func, self.outer)[-1], inner_chain[-1]
+        outer, inner = loop_named(facts.func, self.outer), inner_chain[-1]
         if len(inner_chain) < 2 or inner_chain[-2] is not outer or outer.body.stmts != (inner,):
             raise does_not_fit(self, f"`{inner.var.name}` is not all there is in `{outer.var.name}`")
         if outer.kind is not inner.kind or outer.kind not in (ForKind.SERIAL, ForKind.PARALLEL):

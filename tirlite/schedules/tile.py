@@ -16,7 +16,7 @@ from tirlite.ir.stmt import For, ForKind, IfThenElse, SeqStmt
 from tirlite.ir.walk import mentions
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
-from tirlite.schedules.handle import LoopName, chain_to, handle_of
+from tirlite.schedules.handle import LoopName, chain_to, handle_of, loop_named
 from tirlite.schedules.loop_facts import is_block_of
 from tirlite.schedules.order import breaks_order, carried, demand_any_order, moved_out
 from tirlite.schedules.step import Step, demand_nothing_beside, demand_plain, does_not_fit, with_loop
@@ -182,7 +182,7 @@ class Skew(Step):
 
     def rewritten(self, facts: Facts) -> PrimFunc:
         chain = chain_to(facts.func, self.loop)
-        loop, along = chain[-1], chain_to(facts.func, self.along)[-1]
+        loop, along = chain[-1], loop_named(facts.func, self.along)
         if along not in chain[:-1] or loop.kind not in _KINDS or not 0 < abs(self.by) < _FAR:
             raise does_not_fit(self, f"it takes a `range` inside of the loop over `{along.var.name}`, and a number")
         demand_plain(self, along, by_blocks=True)

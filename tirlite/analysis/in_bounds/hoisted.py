@@ -186,7 +186,9 @@ class Hoisting:
                 return False
             if isinstance(node, Load) and (node.buffer.volatile or node.buffer in inside.buffers):
                 return False
-            if isinstance(node, Load) and (node.buffer in self._aliased or (node.indices and not self._is_steady(node))):
+            if isinstance(node, Load) and (
+                node.buffer in self._aliased or (node.indices and not self._is_steady(node))
+            ):
                 return False
         return True
 
