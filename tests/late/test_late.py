@@ -201,6 +201,7 @@ def test_a_call_loads_neither_searches_nor_proofs_nor_tables(tmp_path: Path) -> 
         "tirlite.sizes.extrema",
         "tirlite.sizes.search",
         "tirlite.show.chart",
+        "tirlite.show.styled",
     }
     assert sorted(unneeded & loaded) == []
 

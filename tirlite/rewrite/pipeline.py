@@ -19,7 +19,6 @@ from tirlite.ir.demand import of_prim_func, pass_call
 from tirlite.plan.collection import collection_paused
 from tirlite.record import Record, dashed, record
 from tirlite.rewrite.forms import Form, Limits
-from tirlite.show import python_text, write
 
 if TYPE_CHECKING:
     from tirlite.plan import Plan
@@ -231,6 +230,8 @@ class PrintAfter:
 
     def __call__(self, step: Step) -> None:
         if not self.names or step.name in self.names:
+            from tirlite.show import python_text, write
+
             write(python_text(f"{_heading(step)}\n{step.after}\n"), self.file)
 
 
