@@ -82,7 +82,6 @@ if TYPE_CHECKING:
         Unary as Unary,
         Var as Var,
         as_expr as as_expr,
-        as_indices as as_indices,
         binary as binary,
         const as const,
         widened as widened,

@@ -357,7 +357,8 @@ class Buffer:
         return f"Buffer({self.name}: {self.dtype}, rank {len(self.shape)}, {self.scope})"
 
     def __getitem__(self, indices: ExprLike | tuple[ExprLike, ...]) -> Load:
-        return Load(self, as_indices(indices))
+        given = indices if isinstance(indices, tuple) else (indices,)
+        return Load(self, tuple(as_expr(index) for index in given))
 
 
 @node
@@ -395,6 +396,12 @@ class Ramp(Expr):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dtype", self.base.dtype.with_lanes(self.lanes))
+
+    @classmethod
+    def unit(cls, first: Expr | int, lanes: int) -> Ramp:
+        """The vector `first, first + 1, ...`; of a Python integer in i64."""
+        base = const(first, i64) if isinstance(first, int) else first
+        return cls(base, const(1, base.dtype), lanes)
 
 
 @node
@@ -439,12 +446,6 @@ def access_type(buffer: Buffer, indices: tuple[Expr, ...]) -> DType:
     """The type of the value at `indices`: the element type, times the lanes of a vector index."""
     lanes = indices[-1].dtype.lanes if indices else 1
     return buffer.dtype if lanes == 1 else buffer.dtype.with_lanes(buffer.dtype.lanes * lanes)
-
-
-def as_indices(indices: ExprLike | tuple[ExprLike, ...]) -> tuple[Expr, ...]:
-    """One index or several as a tuple of expressions; integers become i64."""
-    given = indices if isinstance(indices, tuple) else (indices,)
-    return tuple(as_expr(index) for index in given)
 
 
 def as_expr(value: object, partner: DType | None = None, beside: Expr | None = None) -> Expr:

@@ -212,7 +212,7 @@ class Copies:
         made = stmt(place)
         if isinstance(last, IntImm) and last.value % lanes == 0:
             at = Var("place")
-            made = Lanes(lanes, {place[-1]: Ramp(at, const(1, i64), lanes)}).statement(made)
+            made = Lanes(lanes, {place[-1]: Ramp.unit(at, lanes)}).statement(made)
             made = For(at, const(0, i64), last, SeqStmt((made,)), step=lanes)
         else:
             made = For(at, const(0, i64), last, SeqStmt((made,)))

@@ -37,7 +37,7 @@ class ByGroups:
     def _place(self, index: Expr, lanes: int = 1) -> Expr:
         """Where so many elements of a row of the copy lie, of all columns from this index on."""
         first = folded(Add(Mul(self.first, const(self.group, i64)), index))
-        return first if lanes == 1 else Ramp(first, const(1, i64), lanes)
+        return first if lanes == 1 else Ramp.unit(first, lanes)
 
     @property
     def group(self) -> int:
@@ -102,7 +102,7 @@ class ByGroups:
 
     def _lanes(self) -> Lanes:
         columns = self.columns
-        return Lanes(self.whole, {columns.var: Ramp(columns.start, const(1, i64), self.whole)}, neighbours=True)
+        return Lanes(self.whole, {columns.var: Ramp.unit(columns.start, self.whole)}, neighbours=True)
 
     def _of_terms(self, load: Load, top: Var) -> Iterator[Load]:
         """What is loaded for each term of the group from `top` on."""
@@ -124,7 +124,7 @@ class ByGroups:
     def _by_columns(self, load: Load, top: Var, row: tuple[Expr, ...]) -> Iterator[Stmt]:
         """The group of each column as a vector. Raises NotVector where its terms are no neighbours."""
         columns, width = self.columns, self.whole
-        lanes = Lanes(self.group, {top: Ramp(top, const(1, i64), self.group)}, neighbours=True)
+        lanes = Lanes(self.group, {top: Ramp.unit(top, self.group)}, neighbours=True)
         number = Var(f"{self.load.buffer.name}.{columns.var.name}")
         value = as_kind(lanes.of(substitute(load, {columns.var: number})), self.copy.dtype)
         if value.dtype.lanes == 1:

@@ -244,7 +244,7 @@ class _Made:
         if not self.is_off:
             return
         width, kind = self.step.whole, self.store.buffer.dtype.with_lanes(self.step.whole)
-        lanes = Ramp(const(0, i64), const(1, i64), width)
+        lanes = Ramp.unit(0, width)
         sums = Load(self.sums, (lanes,))
         ones = const(1, self.kinds[0].with_lanes(self.group))
         variables = [Var(f"{self.right.buffer.name}.{loop.var.name}") for loop in self.terms]
@@ -284,7 +284,7 @@ class _Made:
         if self.step.once:
             outer.append(outer.pop(self.right.indices.index(self.terms[-1].var)))
         start = folded(Mul(column, const(self.group, i64)))
-        return Load(self.rights, (*outer, Ramp(start, const(1, i64), self.group * columns)))
+        return Load(self.rights, (*outer, Ramp.unit(start, self.group * columns)))
 
     def _left(self, own: dict[Var, Var], places: list[Var]) -> Load:
         """The group of the left operand at places of terms: of its copy, or where it lies."""
@@ -293,9 +293,9 @@ class _Made:
             whole = dict(zip(self.terms, (*places[:-1], top), strict=True))
             starts = {loop.var: folded(Add(loop.start, place)) for loop, place in whole.items()}
             *indices, first = (folded(substitute(each, starts)) for each in self.left.indices)
-            return Load(self.left.buffer, (*indices, Ramp(first, const(1, i64), self.group)))
+            return Load(self.left.buffer, (*indices, Ramp.unit(first, self.group)))
         lefts = [folded(Sub(loop.var, start)) for loop, (start, _) in self.rows.items()]
-        return Load(self.lefts, (*lefts, *places[:-1], Ramp(top, const(1, i64), self.group)))
+        return Load(self.lefts, (*lefts, *places[:-1], Ramp.unit(top, self.group)))
 
 
 def operands(product: Expr) -> list[Load]:

@@ -144,4 +144,4 @@ def lanes_before(start: Expr, stop: Expr, lanes: int) -> Expr:
     They are compared as numbers of 32 bits, of which as many fit into a vector as of most elements.
     """
     left = Cast(i32, Min(folded(Sub(stop, start)), const(lanes, i64)))
-    return LT(Ramp(const(0, i32), const(1, i32), lanes), Broadcast(left, lanes))
+    return LT(Ramp.unit(const(0, i32), lanes), Broadcast(left, lanes))

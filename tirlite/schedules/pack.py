@@ -180,7 +180,7 @@ def _copy(load: Load, packed: Buffer, loops: list[For], *, masked: bool, whole: 
     if vector is not None:
         *on, filled = vector
         assert isinstance(filled, Expr)
-        lanes = Ramp(const(0, i64), const(1, i64), filled.dtype.lanes)
+        lanes = Ramp.unit(0, filled.dtype.lanes)
         filled = filled.astype(packed.dtype.with_lanes(filled.dtype.lanes))
         body = SeqStmt((*on, Store(packed, (*places[:-1], lanes), filled)))
     elif isinstance(width, IntImm) and not (isinstance(length, IntImm) and length.value == width.value):
@@ -225,16 +225,16 @@ def _by_rows(load: Load, packed: Buffer, loops: list[For], variables: dict[Var, 
     moved = substitute(rewrite(load, {FloorDiv: in_row, FloorMod: in_row}), variables)
     assert isinstance(moved, Load)
     try:
-        vectors = Lanes(lanes, {variables[last.var]: Ramp(last.start, const(1, i64), lanes)}, neighbours=True)
+        vectors = Lanes(lanes, {variables[last.var]: Ramp.unit(last.start, lanes)}, neighbours=True)
         vectors.on = on
         value = vectors.of(moved)
     except NotVector:
         return None
     places = _places(loops, [*variables.values()], [substitute(loop.start, variables) for loop in loops])
-    store = Store(packed, (*places[:-1], masked_index(Ramp(const(0, i64), const(1, i64), lanes), on)), value)
+    store = Store(packed, (*places[:-1], masked_index(Ramp.unit(0, lanes), on)), value)
     end = Min(folded(Add(begin, length)), last.stop)
     first_lane = Broadcast(Cast(i32, Max(Sub(begin, last.start), const(0, i64))), lanes)
-    is_behind = GE(Ramp(const(0, i32), const(1, i32), lanes), first_lane)
+    is_behind = GE(Ramp.unit(const(0, i32), lanes), first_lane)
     here = Let(on, BitAnd(is_behind, lanes_before(last.start, end, lanes)))
     rows = FloorDiv(last.start, length), Add(FloorDiv(Sub(last.stop, const(1, i64)), length), const(1, i64))
     # Vectors of several rows meet while what they fill is in the first cache.
@@ -313,7 +313,7 @@ def _vector(
     """
     if not _are_lanes(width):
         return None
-    vectors = Lanes(width.value, {last.var: Ramp(start, const(1, i64), width.value)}, neighbours=True)
+    vectors = Lanes(width.value, {last.var: Ramp.unit(start, width.value)}, neighbours=True)
     on = Let(Var("on", bool_.with_lanes(width.value)), lanes_before(start, stop, width.value))
     vectors.on = None if whole else on.var
     try:

@@ -151,7 +151,7 @@ class _Copy:
             yield View(flat, source, const(0, i64))
         last = self._loops[-1]
         start, stop = self._of(last.start), self._of(last.stop)
-        lanes = Lanes(width.value, {self._own[last.var]: Ramp(start, const(1, i64), width.value)})
+        lanes = Lanes(width.value, {self._own[last.var]: Ramp.unit(start, width.value)})
         before = Let(Var("before", bool_.with_lanes(width.value)), lanes_before(start, stop, width.value))
         lanes.on = before.var
         quotients, (condition, place) = self._quotients(lanes, (self._of(self._inside), self._of(self._place)))
@@ -162,7 +162,7 @@ class _Copy:
         if not _is_nothing(self._other):
             value = Select(on.var, value, Broadcast(self._other, width.value))
         places = [folded(Sub(self._own[loop.var], self._of(loop.start))) for loop in self._loops[:-1]]
-        store = Store(self._packed, (*places, Ramp(const(0, i64), const(1, i64), width.value)), value)
+        store = Store(self._packed, (*places, Ramp.unit(0, width.value)), value)
         # Loops that decide neither whether lanes lie inside nor where stand inside of the others.
         decide = [each for each in self._loops[:-1] if mentions((self._inside, self._place), each.var)]
         rest = [each for each in self._loops[:-1] if each not in decide]
@@ -238,7 +238,7 @@ class _Copy:
         """The indices of the lanes along the axes that are seen as one, and what must stand before."""
         if self._is_line():
             first = substitute(self._of(self._place), {self._own[self._loops[-1].var]: start})
-            return (), Ramp(folded(first), const(1, i64), lanes.lanes)
+            return (), Ramp.unit(folded(first), lanes.lanes)
         places = Let(Var("places", i64.with_lanes(lanes.lanes)), lanes.spread(lanes.of(place)))
         return (places,), places.var
 
@@ -297,7 +297,7 @@ def one_row(place: Var, start: Expr, stop: Expr, width: int, inside: Expr, indic
         return lane if isinstance(node, FloorMod) else FloorDiv(start, node.b)
 
     exprs = [rewrite(each, {FloorDiv: of_lane, FloorMod: of_lane}) for each in (inside, *indices)]
-    lanes = Lanes(width, {lane: Ramp(column, const(1, i64), width)})
+    lanes = Lanes(width, {lane: Ramp.unit(column, width)})
     condition, *read = [each for each in exprs if isinstance(each, Expr)]
     if any(mentions(each, place) for each in (condition, *read)):
         return None

@@ -140,7 +140,7 @@ def _block_around(facts: Facts, loop: For) -> For | None:
 
 
 def _lanes(loop: For, at: Var, lanes: int) -> Lanes:
-    return Lanes(lanes, {loop.var: Ramp(at, const(1, i64), lanes)}, neighbours=True)
+    return Lanes(lanes, {loop.var: Ramp.unit(at, lanes)}, neighbours=True)
 
 
 class _Padded:
@@ -152,7 +152,7 @@ class _Padded:
         self.at = at
         self.vectors = _lanes(loop, at, lanes)
         self.end = Min(Add(at, const(lanes, i64)), loop.stop)
-        self.place = Ramp(const(0, i64), const(1, i64), lanes)
+        self.place = Ramp.unit(0, lanes)
         self.lanes = lanes
         self.on: Var | None = None  # the lanes up to the end, once they are asked for
         self.own = {stmt.buffer for stmt in statements_of(body, Allocate)}
@@ -253,7 +253,7 @@ class _Padded:
             return False
         group, is_made = last.dtype.lanes, load.buffer in self.made
         column = folded(Sub(self.loop.var, self.loop.start)) if is_made else self.loop.var
-        groups = Ramp(folded(Mul(column, const(group, i64))), const(1, i64), group)
+        groups = Ramp.unit(folded(Mul(column, const(group, i64))), group)
         if not structural_equal(last, column if group == 1 else groups):
             return False
         if is_made:

@@ -229,7 +229,7 @@ def streamed(loop: For, func: PrimFunc, processor: Processor) -> tuple[Stmt, ...
     """
 
     def lanes(first: Expr, count: int) -> Lanes:
-        return Lanes(count, {loop.var: Ramp(first, const(1, i64), count)}, neighbours=True)
+        return Lanes(count, {loop.var: Ramp.unit(first, count)}, neighbours=True)
 
     widths = widths_of(loop, processor)
     count, long = folded(Sub(loop.stop, loop.start)), _LONG_ROW * widths[0]

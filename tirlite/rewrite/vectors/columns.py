@@ -91,7 +91,7 @@ class Columns(Lanes):
         *,
         stores_rows: bool,
     ) -> None:
-        super().__init__(lanes, {var: Ramp(first, const(1, i64), lanes)}, neighbours=True, is_inside=is_inside)
+        super().__init__(lanes, {var: Ramp.unit(first, lanes)}, neighbours=True, is_inside=is_inside)
         self.var = var
         self.first = first
         self.is_steady = is_steady
@@ -271,7 +271,7 @@ class Columns(Lanes):
         return SeqStmt((Let(on, there), *self._tile(loop, loads, stores, begin, end, on)))
 
     def _lane_numbers(self, begin: Expr) -> Expr:
-        return Ramp(begin, const(1, i64), self.lanes)
+        return Ramp.unit(begin, self.lanes)
 
     def _tile(
         self, loop: For, loads: list[Load], stores: list[Load], begin: Expr, end: Expr, on: Expr | None
@@ -323,14 +323,12 @@ class Columns(Lanes):
         """
         side = self.side_of(tile.load)
         for row in range(0, self.lanes, side):
-            lanes = Ramp(const(row, i64), const(1, i64), side)
+            lanes = Ramp.unit(row, side)
             for column in range(0, self.lanes, side):
                 columns = (Load(tile.buffer, (const(column + each, i64), lanes)) for each in range(side))
                 rows = yield from turned_over([*columns])
                 if on is not None and side < self.lanes:
-                    on = LT(
-                        Ramp(folded(Add(tile.begin, const(column, i64))), const(1, i64), side), Broadcast(stop, side)
-                    )
+                    on = LT(Ramp.unit(folded(Add(tile.begin, const(column, i64))), side), Broadcast(stop, side))
                 places = self._rows(tile, row, column, side, on)
                 yield from (Store(tile.load.buffer, at, value) for at, value in zip(places, rows, strict=True))
 
@@ -351,7 +349,7 @@ class Columns(Lanes):
         for lane in range(first, first + side):
             places = {self.var: folded(Add(self.first, const(lane, i64))), tile.along: begin}
             *row, last = (folded(substitute(index, places)) for index in tile.load.indices)
-            part = Ramp(last, const(1, i64), side)
+            part = Ramp.unit(last, side)
             yield (*row, part if on is None else masked(part, on))
 
 

@@ -63,7 +63,7 @@ class Search:
         place, span, step = Load(at, ()), self.loop.span, const(self.lanes, i64)
         yield Allocate(at, span=span)
         yield Store(at, (), start)
-        vectors = Lanes(self.lanes, {self.loop.var: Ramp(place, const(1, i64), self.lanes)}, neighbours=True)
+        vectors = Lanes(self.lanes, {self.loop.var: Ramp.unit(place, self.lanes)}, neighbours=True)
         met = _is_met(vectors.of(self.value), vectors.spread(best))
         ahead = And(LE(place, Sub(stop, step)), Not(Call(bool_, Op.ANY, (met,))))
         yield While(ahead, SeqStmt((Store(at, (), Add(place, step)),)), span=span)
@@ -111,7 +111,7 @@ def _is_cheap(search: Search) -> bool:
     nodes = [*walk(search.value)]
     if not any(isinstance(node, Load) for node in nodes) or any(map(_is_dear, nodes)):
         return False
-    place = Ramp(search.loop.var, const(1, i64), search.lanes)
+    place = Ramp.unit(search.loop.var, search.lanes)
     try:
         return Lanes(search.lanes, {search.loop.var: place}, neighbours=True).of(search.value).dtype.lanes > 1
     except NotVector:

@@ -100,7 +100,7 @@ class Grouped(Lanes):
         first: Expr,
         lanes: int,
     ) -> None:
-        places = {loop.var: Ramp(first, const(1, i64), lanes)}
+        places = {loop.var: Ramp.unit(first, lanes)}
         super().__init__(lanes, places, neighbours=True, is_inside=inside, uniform=uniform)
         self.flat = flat
 
@@ -147,7 +147,7 @@ class Grouped(Lanes):
         assert isinstance(begin, Ramp)
         for number, value in enumerate(_in_turn([let.var for let in lets])):
             at = folded(Add(begin.base, const(number * self.lanes, i64)))
-            whole = Ramp(at, const(1, i64), self.lanes)
+            whole = Ramp.unit(at, self.lanes)
             yield Store(self.flat[stores[0].buffer], (*rows, whole), value, span=stores[0].span)
 
     def moved(self, load: Load) -> Expr | None:

@@ -64,7 +64,7 @@ class LanePartials(Partials):
         """Declares them and sets them to what changes nothing."""
         for buffer, value in zip(self.buffers, self.update.neutral, strict=True):
             yield Allocate(buffer)
-            yield Store(buffer, (ramp(0, self.lanes),), Broadcast(value, self.lanes))
+            yield Store(buffer, (Ramp.unit(0, self.lanes),), Broadcast(value, self.lanes))
 
     def taken_by(self, vectors: Lanes) -> Iterator[Stmt]:
         """Combines with them what iterations compute."""
@@ -73,7 +73,7 @@ class LanePartials(Partials):
             lets = [Let(Var(name, each.dtype), each) for name, each in zip(("value", "place"), operands, strict=True)]
             yield from lets
             operands = [let.var for let in lets]
-        yield from self.update.combined(operands, self.at(ramp(0, vectors.lanes)), vectors.on)
+        yield from self.update.combined(operands, self.at(Ramp.unit(0, vectors.lanes)), vectors.on)
 
     def halved(self, left: int) -> Iterator[Stmt]:
         """Combines them by halves, until so many are left."""
@@ -82,7 +82,7 @@ class LanePartials(Partials):
 
     def set_to(self, wider: LanePartials) -> Iterator[Stmt]:
         """Takes over what is left of more of them."""
-        place = ramp(0, self.lanes)
+        place = Ramp.unit(0, self.lanes)
         for source, buffer in zip(wider.buffers, self.buffers, strict=True):
             yield Store(buffer, (place,), source[place])
 
@@ -98,7 +98,7 @@ class DotPartials(LanePartials):
         a, b = (vectors.spread(vectors.of(each)) for each in self.factors)
         if vectors.on is not None:
             a = Select(vectors.on, a, vectors.spread(const(0, i16)))
-        (total,) = self.at(ramp(0, self.lanes))
+        (total,) = self.at(Ramp.unit(0, self.lanes))
         yield Store(total.buffer, total.indices, dot(total, a, b), span=self.update.store.span)
 
 
@@ -117,7 +117,7 @@ class DifferencePartials(LanePartials):
         differ: Expr = Sub(Max(a, b), Min(a, b))
         if vectors.on is not None:
             differ = Select(vectors.on, differ, vectors.spread(const(0, u8)))
-        (total,) = self.at(ramp(0, self.lanes))
+        (total,) = self.at(Ramp.unit(0, self.lanes))
         summed = dot(total, differ, vectors.spread(const(1, i8)))
         yield Store(total.buffer, total.indices, summed, span=self.update.store.span)
 
@@ -160,12 +160,8 @@ def _fits(value: Expr) -> bool:
     return kind.is_integer and not kind.is_bool and kind.lanes == 1 and i16.min <= kind.min and kind.max <= i16.max
 
 
-def ramp(start: int, lanes: int) -> Ramp:
-    return Ramp(const(start, i64), const(1, i64), lanes)
-
-
 def _halves(lanes: int, left: int) -> Iterator[tuple[Expr, Expr]]:
     """The lanes of the lower and the upper half, of the lower half's halves and so on, until so many are left."""
     while lanes > left:
         lanes //= 2
-        yield (ramp(0, lanes), ramp(lanes, lanes)) if lanes > 1 else (const(0, i64), const(1, i64))
+        yield (Ramp.unit(0, lanes), Ramp.unit(lanes, lanes)) if lanes > 1 else (const(0, i64), const(1, i64))

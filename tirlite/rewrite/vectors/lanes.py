@@ -261,7 +261,7 @@ class Lanes:
         if buffer in self.wide:
             if any(index.dtype.lanes != 1 for index in found):
                 raise NotVector
-            return (*found, Ramp(const(0, i64), const(1, i64), self.lanes))
+            return (*found, Ramp.unit(0, self.lanes))
         if _are_same(found, indices):
             return indices
         if self.neighbours and found[-1].dtype.lanes > 1 and not self.reaches(found[-1]):
@@ -457,7 +457,7 @@ def first_lanes(left: Expr, lanes: int, width: int) -> Expr:
     """
     kind = _FLAGS[width]
     least = left if kind == i64 else folded(Cast(kind, left))
-    return LT(Ramp(const(0, kind), const(1, kind), lanes), Broadcast(least, lanes))
+    return LT(Ramp.unit(const(0, kind), lanes), Broadcast(least, lanes))
 
 
 def last_whole(loop: For, count: Expr, lanes: int) -> Expr:

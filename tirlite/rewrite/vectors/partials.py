@@ -34,7 +34,7 @@ from tirlite.ir.expr import (
 from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, While
 from tirlite.ir.walk import defined_in, mentions, statements, statements_of, walk
 from tirlite.rewrite.affine_exprs import folded
-from tirlite.rewrite.vectors.lane_partials import LanePartials, differences_of, factors_of, lane_partials, ramp
+from tirlite.rewrite.vectors.lane_partials import LanePartials, differences_of, factors_of, lane_partials
 from tirlite.rewrite.vectors.lanes import (
     Lanes,
     NotVector,
@@ -402,7 +402,7 @@ class _Loops:
         yield nest
         for each, narrow in zip(wide, few, strict=False):
             yield from each.halved(narrow.lanes)
-            place = ramp(0, narrow.lanes)
+            place = Ramp.unit(0, narrow.lanes)
             yield from narrow.update.combined(each.at(place), narrow.at(place))
         for each in few:
             yield from each.halved(1)
@@ -438,7 +438,7 @@ class _Loops:
 
     def updates(self, kind: type[_Updates], first: Expr, lanes: int) -> _Updates:
         """Iterations from one on, as lanes."""
-        vectors = kind(lanes, {self.loop.var: Ramp(first, const(1, i64), lanes)}, is_inside=self.is_inside)
+        vectors = kind(lanes, {self.loop.var: Ramp.unit(first, lanes)}, is_inside=self.is_inside)
         # The first of the stores that make an update is where it is made.
         vectors.replaced = {stmt: each for each in self.partials[lanes] for stmt in each.replaced}
         return vectors

@@ -29,7 +29,7 @@ class Places(Lanes):
         first: Expr,
         lanes: int,
     ) -> None:
-        super().__init__(lanes, {loop.var: Ramp(first, const(1, i64), lanes)}, neighbours=True, is_inside=is_inside)
+        super().__init__(lanes, {loop.var: Ramp.unit(first, lanes)}, neighbours=True, is_inside=is_inside)
         self.space = space
         self.limited = limited
 

@@ -67,7 +67,7 @@ def search_ahead(loop: While) -> Stmt | None:
         return None
     lanes = _BYTES // max(widths)
     try:
-        vectors = Lanes(lanes, {search.at: Ramp(search.counter, const(1, i64), lanes)}, neighbours=True)
+        vectors = Lanes(lanes, {search.at: Ramp.unit(search.counter, lanes)}, neighbours=True)
         holds = vectors.of(search.goes_on)
     except NotVector:
         return None
@@ -142,7 +142,7 @@ def _asserted(row: For, condition: Expr, one_by_one: Callable[[Expr, Expr], Stmt
     lanes = _BYTES // max(node.buffer.dtype.bytes for node in walk(condition) if isinstance(node, Load))
     tile = Var("tile")
     try:
-        holds = Lanes(lanes, {row.var: Ramp(tile, const(1, i64), lanes)}, neighbours=True).of(condition)
+        holds = Lanes(lanes, {row.var: Ramp.unit(tile, lanes)}, neighbours=True).of(condition)
     except NotVector:
         return None
     if holds.dtype.lanes != lanes:

@@ -188,15 +188,15 @@ class ShortRows(Columns):
     def _tiles(self, row: _Row, turned: _Turned, stop: Expr, tile: int, *, is_part: bool = True) -> Iterator[Stmt]:
         """Loops over tiles of rows, as many rows as columns; the last tiles of rows may have columns that are off."""
         at, group = Var("tile"), Var("group")
-        column = Ramp(at, const(1, i64), tile)
+        column = Ramp.unit(at, tile)
         left = LT(column, Broadcast(stop, tile))
         on = Var("left", left.dtype)
         parts: list[tuple[Expr, ...]] = []
         for lane in range(tile):
             *before, last = self._index(row, folded(Add(group, const(lane, i64))))
-            part = Ramp(folded(Add(last, at)), const(1, i64), tile)
+            part = Ramp.unit(folded(Add(last, at)), tile)
             parts.append((*before, masked(part, on) if is_part else part))
-        columns = [(folded(Add(at, const(each, i64))), Ramp(group, const(1, i64), tile)) for each in range(tile)]
+        columns = [(folded(Add(at, const(each, i64))), Ramp.unit(group, tile)) for each in range(tile)]
         rows = SeqStmt((*turned(row, parts, columns),))
         groups = For(group, const(0, i64), const(self.lanes, i64), rows, step=tile)
         yield For(at, const(0, i64), stop, SeqStmt((Let(on, left), groups) if is_part else (groups,)), step=tile)
