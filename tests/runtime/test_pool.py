@@ -95,6 +95,32 @@ def test_a_task_may_call_a_kernel_that_wants_the_pool_too() -> None:
     assert sorted(seen) == [0, 200_000]
 
 
+def test_a_caller_takes_the_first_iterations_and_workers_the_last_ones() -> None:
+    seen: dict[int, list[int]] = {}
+
+    @ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
+    def visit(i: int) -> int:
+        seen.setdefault(threading.get_ident(), []).append(i)
+        time.sleep(0.002)
+        return i
+
+    @tl.kernel(target=tl.Target.host(workers=2))
+    def visits(x: tl.f64[n], y: tl.out[tl.f64[n]]):
+        for i in tl.parallel(n):
+            y[i] = tl.exp(x[i])
+            if i % 10_000 == 0:
+                i_again = tl.call_extern("i64", visit, i)
+                y[i] = i_again
+
+    for _ in range(3):
+        seen.clear()
+        visits(np.zeros(LARGE))
+        own = seen.pop(threading.get_ident())
+        others = [i for places in seen.values() for i in places]
+        assert sorted(own + others) == [*range(0, LARGE, 10_000)]
+        assert not others or max(own) < min(others)
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
 def test_the_child_of_a_fork_starts_workers_of_its_own() -> None:
     check()

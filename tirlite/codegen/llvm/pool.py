@@ -12,11 +12,12 @@ calling thread may run on, where these are fewer than the machine has. Workers r
 one that the caller runs on: the system may wake a worker there where other runtimes' threads spin on the rest, and
 a job of a millisecond ends before it is moved away.
 
-A job is published by one store to `@ticket`: its number in the upper 32 bits, below it the count of its chunks and the
-next one to be taken. Chunks are taken by compare-and-swap, so that a thread that wakes late, or reads a job that is
-being replaced, takes nothing. The caller takes chunks too, and waits for those alone that others have begun: a thread
-that is not woken in time delays no other. It has the first one for itself, so that in loops that follow each other it
-works on what its caches hold. Threads without work spin for some microseconds, and then sleep on a futex.
+A job is published by one store to `@ticket`: its number in the upper 32 bits, below it the ends of the chunks that are
+left. Chunks are taken by compare-and-swap, so that a thread that wakes late, or reads a job that is being replaced,
+takes nothing. The caller takes chunks too, and waits for those alone that others have begun: a thread that is not woken
+in time delays no other. It has the first one for itself and goes on from there, the workers take the last ones: in
+loops that follow each other they work on what their caches hold. Threads without work spin for some microseconds, and
+then sleep on a futex.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ define i64 @tirlite.pool_limit(i64 %most, i64 %processors) {
 """
 
 _POOL = """
-@ticket = internal global i64 0, align 64  ; number of the job, 32 bits; its chunks, 16 bits; the next chunk, 16 bits
+@ticket = internal global i64 0, align 64  ; number of the job, 32 bits; end and begin of the chunks left, 16 bits each
 @sleepers = internal global i32 0, align 64
 @done = internal global i32 0, align 64
 @waiting = internal global i32 0
@@ -62,6 +63,7 @@ _POOL = """
 @closure = internal global ptr null
 @count = internal global i64 0
 @workers = internal global i64 0
+@chunks = internal global i64 0
 @codes = internal global ptr null
 @patience = internal constant [2 x i64] [i64 0, i64 20000000]  ; seconds and nanoseconds
 @most = internal global i64 -1  ; threads that may work on a job
@@ -98,22 +100,27 @@ next:
   %own = and i64 %current, -65536
   %ticket = select i1 %has_first, i64 %own, i64 %current
   %upper = lshr i64 %ticket, 16
-  %chunks = and i64 %upper, 65535
-  %chunk = and i64 %ticket, 65535
-  %left = icmp ult i64 %chunk, %chunks
+  %end = and i64 %upper, 65535
+  %begin = and i64 %ticket, 65535
+  %left = icmp ult i64 %begin, %end
   br i1 %left, label %look, label %leave
 look:
   %workers = load atomic i64, ptr @workers monotonic, align 8
   %task = load atomic ptr, ptr @task monotonic, align 8
   %closure = load atomic ptr, ptr @closure monotonic, align 8
   %count = load atomic i64, ptr @count monotonic, align 8
+  %chunks = load atomic i64, ptr @chunks monotonic, align 8
   %codes = load atomic ptr, ptr @codes monotonic, align 8
   %wanted = icmp ult i64 %worker, %workers
   br i1 %wanted, label %try, label %leave
 try:
+  %calls = icmp eq i64 %worker, 0
+  %before_end = sub i64 %end, 1
+  %chunk = select i1 %calls, i64 %begin, i64 %before_end
   br i1 %has_first, label %run, label %swap
 swap:
-  %following = add i64 %ticket, 1
+  %step = select i1 %calls, i64 1, i64 -65536
+  %following = add i64 %ticket, %step
   %pair = cmpxchg ptr @ticket, i64 %ticket, i64 %following seq_cst seq_cst
   %taken = extractvalue { i64, i1 } %pair, 1
   br i1 %taken, label %run, label %next
@@ -126,26 +133,26 @@ run:
   %longer = icmp ult i64 %chunk, %rest
   %one = zext i1 %longer to i64
   %length = add i64 %share, %one
-  %end = add i64 %first, %length
+  %last = add i64 %first, %length
   %stopped = call i64 @tirlite.stop(i64 -1)
   %goes_on = icmp eq i64 %stopped, 0
-  br i1 %goes_on, label %begin, label %finish
-begin:
-  %result = call i64 %task(ptr %closure, i64 %first, i64 %end, i64 %worker)
+  br i1 %goes_on, label %call, label %finish
+call:
+  %result = call i64 %task(ptr %closure, i64 %first, i64 %last, i64 %worker)
   %interrupted = icmp eq i64 %result, INTERRUPTED
   br i1 %interrupted, label %stop, label %finish
 stop:
   %t = call i64 @tirlite.stop(i64 1)
   br label %finish
 finish:
-  %code = phi i64 [ INTERRUPTED, %run ], [ %result, %begin ], [ %result, %stop ]
+  %code = phi i64 [ INTERRUPTED, %run ], [ %result, %call ], [ %result, %stop ]
   %place = getelementptr i64, ptr %codes, i64 %chunk
   store i64 %code, ptr %place
   %before = atomicrmw add ptr @done, i32 1 seq_cst
   %after = add i32 %before, 1
   %all = trunc i64 %chunks to i32
-  %last = icmp eq i32 %after, %all
-  br i1 %last, label %tell, label %next
+  %complete = icmp eq i32 %after, %all
+  br i1 %complete, label %tell, label %next
 tell:
   %asleep = load atomic i32, ptr @waiting seq_cst, align 4
   %is_asleep = icmp ne i32 %asleep, 0
@@ -220,6 +227,7 @@ define internal void @publish(ptr %task, ptr %closure, i64 %count, i64 %workers,
   store atomic ptr %closure, ptr @closure monotonic, align 8
   store atomic i64 %count, ptr @count monotonic, align 8
   store atomic i64 %workers, ptr @workers monotonic, align 8
+  store atomic i64 %chunks, ptr @chunks monotonic, align 8
   store atomic ptr %codes, ptr @codes monotonic, align 8
   store atomic i32 0, ptr @done monotonic, align 4
   store atomic i32 0, ptr @waiting monotonic, align 4
