@@ -75,6 +75,53 @@ def test_permissions_of_blocks_add_up_and_end_with_the_block() -> None:
     assert tl.structural_equal(found, Normalize()(wanted)), str(found)
 
 
+PRODUCT = """
+@tl.kernel
+def product(a: tl.f32[64, 96], b: tl.f32[96, 128], c: tl.out[tl.f32[64, 128]]):
+"""
+AROUND_ALL = """
+    with tl.allow("contract"):
+        for i in range(64):
+            for j in range(128):
+                s = tl.f32(0)
+                for p in tl.reduce(96):
+                    s += a[i, p] * b[p, j]
+                c[i, j] = s
+"""
+INSIDE = """
+    for i in range(64):
+        for j in range(128):
+            with tl.allow("contract"):
+                s = tl.f32(0)
+                for p in tl.reduce(96):
+                    s += a[i, p] * b[p, j]
+                c[i, j] = s
+"""
+INNERMOST = """
+    for i in range(64):
+        for j in range(128):
+            s = tl.f32(0)
+            for p in tl.reduce(96):
+                with tl.allow("contract"):
+                    s += a[i, p] * b[p, j]
+            c[i, j] = s
+"""
+
+
+def test_a_permission_goes_around_loops_of_which_it_is_for_all_operations() -> None:
+    around, inside, innermost = (tl.parse(PRODUCT + text) for text in (AROUND_ALL, INSIDE, INNERMOST))
+    assert tl.structural_equal(Normalize()(inside), Normalize()(around))
+    assert tl.structural_equal(Normalize()(innermost), Normalize()(around))
+    # Schedules see the same nest, wherever the permission is written.
+    assert str(tl.compile(innermost).schedule) == str(tl.compile(around).schedule)
+
+
+def test_a_permission_stays_where_other_operations_would_come_in() -> None:
+    found = rewritten("t = x[i] * 2 + y[i]", 'with tl.allow("contract"):', "    y[i] = x[i] * 2 + t")
+    wanted = Normalize()(tl.parse(HEADER + "        t = x[i] * 2 + y[i]\n        y[i] = tl.fma(x[i], 2, t)\n"))
+    assert tl.structural_equal(found, wanted), found
+
+
 def test_without_permissions_nothing_changes() -> None:
     func = Normalize()(tl.parse(HEADER + "        y[i] = x[i] * 2 + tl.tanh(y[i])\n"))
     assert UsePermissions()(func) is func

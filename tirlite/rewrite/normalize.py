@@ -1,7 +1,8 @@
 """Makes the canonical form of a function: each definition an object of its own, buffers' attributes in their fields.
 
 A statement object may stand in a program twice; passes that keep a table by buffer want two. What the attributes
-`storage_scope` and `volatile_scope` say is a field of Buffer.
+`storage_scope` and `volatile_scope` say is a field of Buffer. What `tl.allow` grants for the operations in a block is
+granted as far out as no other operation comes in by that: nests of loops are seen whole wherever it was written.
 """
 
 from __future__ import annotations
@@ -10,14 +11,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tirlite.ir.demand import pass_call
-from tirlite.ir.expr import Binary, Buffer, Cast, FloatImm, IntImm, LetExpr, Load, Var
+from tirlite.ir.expr import Binary, Buffer, Call, Cast, FloatImm, IntImm, LetExpr, Load, Var
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.node import Node
-from tirlite.ir.stmt import Allocate, AttrKey, AttrStmt, For, Let, SeqStmt, Stmt, View
-from tirlite.ir.walk import statements_of
+from tirlite.ir.stmt import Allocate, AttrKey, AttrStmt, For, Let, Permission, SeqStmt, Stmt, View
+from tirlite.ir.walk import statements_of, walk
 from tirlite.record import record, replace
 
 _MOVED = (AttrKey.STORAGE_SCOPE, AttrKey.VOLATILE_SCOPE)
+_OF_OPERATIONS = {Permission.CONTRACT, Permission.APPROXIMATE}
 
 # What defines: told apart by one look, as most nodes define nothing.
 _OF_BUFFERS: frozenset[type[Node]] = frozenset((Allocate, View))
@@ -30,7 +32,8 @@ _ATOMS: frozenset[type[Node]] = frozenset((IntImm, FloatImm, Var))
 class Normalize:
     """Makes definitions unique, and storage_scope and volatile_scope fields of their buffers; drops idle casts.
 
-    `x[tl.i64(i)]`, where `i` has that type, is `x[i]`.
+    `x[tl.i64(i)]`, where `i` has that type, is `x[i]`. A block `with tl.allow("contract"):` that has all operations
+    on floats of a loop's body goes around the loop.
     """
 
     name: str = "normalize"
@@ -39,7 +42,7 @@ class Normalize:
     def __call__(self, func: PrimFunc) -> PrimFunc:
         if func.is_normal:
             return func
-        result = _attributes_to_fields(_unique_definitions(func))
+        result = _grants_outward(_attributes_to_fields(_unique_definitions(func)))
         object.__setattr__(result, "is_normal", True)
         return result
 
@@ -115,6 +118,39 @@ def _attributes_to_fields(func: PrimFunc) -> PrimFunc:
         outputs=tuple(map(own, func.outputs)),
     )
     return rewrite(renamed, {AttrStmt: drop})
+
+
+def _grants_outward(func: PrimFunc) -> PrimFunc:
+    if all(_grant(stmt) is None for stmt in statements_of(func.body, AttrStmt)):
+        return func
+    from tirlite.ir import rewrite
+
+    return rewrite(func, {SeqStmt: _granted_whole, For: _granted_around})
+
+
+def _grant(stmt: Stmt) -> AttrStmt | None:
+    """`stmt` if it grants what goes for each operation by itself, wherever the block of the grant begins."""
+    if not isinstance(stmt, AttrStmt) or stmt.key is not AttrKey.ALLOW or not isinstance(stmt.value, tuple):
+        return None
+    return stmt if _OF_OPERATIONS.issuperset(stmt.value) else None
+
+
+def _granted_whole(block: SeqStmt) -> SeqStmt:
+    """A block in which all is granted what some statements are, where the others have no operations on floats."""
+    grants = [grant for stmt in block.stmts if (grant := _grant(stmt)) is not None]
+    if not grants or len(block.stmts) == 1 or any(grant.value != grants[0].value for grant in grants):
+        return block
+    others = walk(*(stmt for stmt in block.stmts if stmt not in grants))
+    if any(isinstance(node, Binary | Call) and node.dtype.is_float for node in others):
+        return block
+    within = tuple(each for stmt in block.stmts for each in (stmt.body.stmts if stmt in grants else (stmt,)))
+    return SeqStmt((grants[0].replaced(body=SeqStmt(within)),))
+
+
+def _granted_around(loop: For) -> Stmt:
+    """A loop of which all of the body is granted something, granted that."""
+    grant = _grant(loop.body.stmts[0]) if len(loop.body.stmts) == 1 else None
+    return loop if grant is None else grant.replaced(body=SeqStmt((loop.replaced(body=grant.body),)))
 
 
 def _definitions(root: Node, idle: list[Cast] | None = None) -> list[Buffer | Var]:
