@@ -267,7 +267,7 @@ def compiler_stamp(*, graphs: bool = False, language: bool = False) -> bytes:
     for home in homes:
         for name in ("_version.py", "binding/libllvmlite.so"):
             digest.update(_of_file(os.path.join(home, name)).encode())  # noqa: PTH118
-    root = __file__.rsplit(os.sep, 3)[0]
+    root = __file__.rsplit(os.sep, __name__.count("."))[0]
     apart = _OF_GRAPHS if graphs else _OF_LANGUAGE if language else _APART
     digest.update("".join(sorted(_sources(root, apart))).encode())
     return digest.digest()

@@ -82,7 +82,11 @@ def test_kernels_in_a_schedule_are_told_apart_by_what_they_do(folder: Path) -> N
     assert was_found(scheduled("x[0] + x[0]"))
 
 
-def test_what_another_one_watches_or_plans_is_compiled_each_time(folder: Path) -> None:
+def test_what_another_one_watches_or_plans_is_compiled_each_time(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # What all kernels share is loaded once a process, and would be kept.
+    monkeypatch.setenv("TIRLITE_CACHE", "0")
+    doubled()(np.arange(5))
+    monkeypatch.setenv("TIRLITE_CACHE", str(folder))
     steps: list[object] = []
     for _ in range(2):
         assert not was_found(tl.compile(doubled(), observers=[steps.append]))
@@ -239,6 +243,20 @@ def test_another_processor_has_other_keys(folder: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(entries, "processor", lambda: b"flags: none")
     monkeypatch.setattr(content, "compiler_stamp", entries.compiler_stamp.__wrapped__)
     assert content.content_key(kernel.content, kernel.options, "all") != here
+
+
+def test_keys_count_the_files_of_the_compiler_and_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tirlite.runtime import cache as entries
+
+    seen: list[str] = []
+    right = entries._sources
+    monkeypatch.setattr(entries, "_sources", lambda folder, apart: seen.extend(found := right(folder, apart)) or found)
+    entries.compiler_stamp.__wrapped__()
+    home = str(Path(tl.__file__).parent)
+    assert seen != []
+    assert [line for line in seen if not line.startswith(f"{home}{os.sep}")] == []
+    for part in ("record.py", "codegen/lower.py", "runtime/cache.py"):
+        assert any(line.startswith(f"{home}/{part} ") for line in seen)
 
 
 def test_a_link_in_the_place_of_the_folder_is_not_followed(folder: Path) -> None:
