@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 from tirlite.analysis.loops.work import follows_whole
 from tirlite.codegen.expressions import Expressions
@@ -114,13 +115,15 @@ def polls_between(loop: For, depth: int) -> bool:
 
 def _is_short(stmt: Stmt) -> bool:
     """Whether a statement is a loop over a few taps. Of more in several loops vectors serve the loop around badly."""
-    inside = [each for body in stmt.bodies for each in statements(body) if isinstance(each, For | While | KernelCall)]
+    inside = (each for body in stmt.bodies for each in statements(body) if isinstance(each, For | While | KernelCall))
     taps = 1
-    for each in (stmt, *inside):
-        if not isinstance(each, For) or each.values is None:
+    for place, each in enumerate(chain((stmt,), inside)):
+        if not isinstance(each, For) or each.values is None or place == _TAPS_OF_NEST:
             return False
         taps *= len(each.values)
-    return taps <= (_TAPS_OF_NEST if inside else _TAPS)
+        if taps > (_TAPS_OF_NEST if place else _TAPS):
+            return False
+    return True
 
 
 def is_unbound(loop: For) -> bool:
