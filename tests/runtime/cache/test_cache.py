@@ -14,6 +14,7 @@ import pytest
 import tirlite as tl
 from tirlite.runtime import cache as entries
 from tirlite.runtime.cache import Folder
+from tirlite.runtime.pool import pool_address
 
 n = tl.dim("n")
 KEY = bytes(range(20))
@@ -85,7 +86,7 @@ def test_kernels_in_a_schedule_are_told_apart_by_what_they_do(folder: Path) -> N
 def test_what_another_one_watches_or_plans_is_compiled_each_time(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # What all kernels share is loaded once a process, and would be kept.
     monkeypatch.setenv("TIRLITE_CACHE", "0")
-    doubled()(np.arange(5))
+    pool_address()
     monkeypatch.setenv("TIRLITE_CACHE", str(folder))
     steps: list[object] = []
     for _ in range(2):
@@ -357,6 +358,7 @@ def test_eight_processes_write_at_once(folder: Path) -> None:
 KILLED = """
 import os, signal, sys
 from tirlite.runtime.cache import Folder
+from tirlite.runtime.pool import pool_address
 
 place = Folder(sys.argv[1])
 open_file = os.fdopen
