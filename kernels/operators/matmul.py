@@ -83,7 +83,7 @@ def gemm(
     trans_b: bool = False,
 ) -> PrimFunc:
     """y = alpha * a' @ b' + beta * c for matrices, where a' is a or its transpose; c broadcasts to y, or is absent."""
-    shape_a, shape_b, shape_c, (n, m) = extents(A), extents(B), (1, 1, *(extents(C) if C else ()))[-2:], extents(Y)
+    shape_a, shape_b, shape_c, (n, m) = extents(A), extents(B), _as_matrix(C), extents(Y)
     kind = computed_in(A.dtype)
     alpha, beta = (factor if kind.is_float else int(factor) for factor in (alpha, beta))
     store = biased(kind, alpha, beta, shape_c) if C else scaled(alpha)
@@ -98,20 +98,7 @@ def gemm(
         results = tl.view(y, y.dtype[1, n, m])
         multiply(lefts, rights, results, extra)
 
-    if C is None:
-
-        @tl.kernel
-        def gemm(a: A, b: B, y: tl.out[Y]):
-            product_of(a, b, y, y)
-
-    else:
-
-        @tl.kernel
-        def gemm(a: A, b: B, c: C, y: tl.out[Y]):
-            bias = tl.view(c, c.dtype[shape_c[0], shape_c[1]])
-            product_of(a, b, y, bias)
-
-    return gemm.ir
+    return _with_bias("gemm", (A, B, C, Y), product_of)
 
 
 @factory
@@ -120,8 +107,7 @@ def product(
 ) -> PrimFunc:
     """y = alpha * a @ b + beta * c, where w has the columns of b by panels, of which the last one may have more."""
     (_, terms, size), rows, columns = extents(W), count_of(extents(A)[:-1]), extents(Y)[-1]
-    kind, shape_c = computed_in(A.dtype), (1, 1, *(extents(C) if C else ()))[-2:]
-    has_rows, has_columns = (int(not is_one(extent)) for extent in shape_c)
+    kind, (has_rows, has_columns) = computed_in(A.dtype), (int(not is_one(extent)) for extent in _as_matrix(C))
     whole, rest = divmod(columns, size)
 
     def multiplied(panel: Inline, count: int, width: int) -> Inline:
@@ -159,20 +145,7 @@ def product(
         if tl.static(rest):
             of_rest(lefts, w, results, c)
 
-    if C is None:
-
-        @tl.kernel
-        def product(a: A, w: W, y: tl.out[Y]):
-            multiply(a, w, y, y)
-
-    else:
-
-        @tl.kernel
-        def product(a: A, w: W, c: C, y: tl.out[Y]):
-            bias = tl.view(c, c.dtype[shape_c[0], shape_c[1]])
-            multiply(a, w, y, bias)
-
-    return product.ir
+    return _with_bias("product", (A, W, C, Y), multiply)
 
 
 @factory
@@ -198,6 +171,32 @@ def product_bytes(A: TensorType, W: TensorType, B: TensorType, Y: TensorType) ->
                     results[i, u * size + j] = total + b[u * size + j]
 
     return product_bytes.ir
+
+
+def _with_bias(
+    name: str, types: tuple[TensorType, TensorType, TensorType | None, TensorType], multiply: Inline
+) -> PrimFunc:
+    """The function that calls `multiply(a, b, y, c)` with c as a matrix, or with y in its place where c is absent."""
+    A, B, C, Y = types
+    shape = _as_matrix(C)
+    if C is None:
+
+        @tl.kernel
+        def product_of(a: A, b: B, y: tl.out[Y]):
+            multiply(a, b, y, y)
+
+    else:
+
+        @tl.kernel
+        def product_of(a: A, b: B, c: C, y: tl.out[Y]):
+            bias = tl.view(c, c.dtype[shape[0], shape[1]])
+            multiply(a, b, y, bias)
+
+    return product_of.ir.replaced(name=name)
+
+
+def _as_matrix(C: TensorType | None) -> tuple[Extent, Extent]:
+    return (1, 1, *(extents(C) if C else ()))[-2:]
 
 
 def scaled(alpha: float) -> Inline:
