@@ -92,9 +92,7 @@ class ThreadLoop(Message):
     """
 
     title = "thread loop `{name}` {problem}"
-    help = (
-        "a thread loop starts at 0, has step 1 and a tag as `threadIdx.x`, `blockIdx.x` or `vthread`; others have none"
-    )
+    help = "a thread loop starts at 0, has step 1 and a tag like `threadIdx.x`, `blockIdx.x` or `vthread`; others none"
 
 
 class ViewOffset(Message):
