@@ -21,7 +21,7 @@ from tirlite.ir.dtype import i64
 from tirlite.ir.expr import GE, GT, LE, LT, Buffer, Cast, Expr, IntImm, Load, Var
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.stmt import Assert, AttrKey, AttrStmt, For, Stmt, View, While
-from tirlite.ir.walk import conjuncts, statements_of, walk
+from tirlite.ir.walk import conjuncts, is_constant, statements_of, walk
 from tirlite.record import record, replace
 from tirlite.sizes import Dim, Scalar, Size, maximum, minimum
 from tirlite.sizes.poly import Atom, varies
@@ -308,10 +308,7 @@ def _goes_over_all(load: Load, loops: list[For]) -> bool:
     for index, extent in zip(load.indices, load.buffer.shape, strict=True):
         assert isinstance(index, Var)
         extents[index] = extent
-    return all(
-        isinstance(loop.start, IntImm) and loop.start.value == 0 and _is_same(loop.stop, extents[loop.var])
-        for loop in loops
-    )
+    return all(is_constant(loop.start, 0) and _is_same(loop.stop, extents[loop.var]) for loop in loops)
 
 
 def _is_same(a: Expr, b: Expr) -> bool:

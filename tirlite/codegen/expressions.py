@@ -40,6 +40,7 @@ from tirlite.ir.expr import (
 from tirlite.ir.op import Op
 from tirlite.ir.stmt import For, While
 from tirlite.ir.trampoline import Steps, run
+from tirlite.ir.walk import is_constant
 from tirlite.late import LateModule
 from tirlite.record import record
 
@@ -445,7 +446,7 @@ def is_unit_ramp(index: Expr) -> bool:
     A narrow unsigned one may go on at 0; any other that wraps around has an index outside of every buffer.
     """
     may_go_on = not index.dtype.is_signed and index.dtype.bits < 64
-    is_unit = isinstance(index, Ramp) and isinstance(index.stride, IntImm) and index.stride.value == 1
+    is_unit = isinstance(index, Ramp) and is_constant(index.stride, 1)
     return is_unit and not may_go_on
 
 

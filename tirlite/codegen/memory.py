@@ -28,7 +28,7 @@ from tirlite.ir.expr import Add, Buffer, Call, Cast, Expr, IntImm, Load, Max, Mi
 from tirlite.ir.loop_values import Counted, author_name, in_written_order
 from tirlite.ir.op import Op
 from tirlite.ir.stmt import SeqStmt, Stmt, Store
-from tirlite.ir.walk import statements_of, walk
+from tirlite.ir.walk import is_constant, statements_of, walk
 from tirlite.record import record
 
 # Offsets up to this are added up before code is written; an access beyond is out of bounds, or as rare.
@@ -176,7 +176,7 @@ def stride_between(place: Place, index: Expr) -> int | None:
 
 def is_reversed(place: Place, index: Expr) -> bool:
     """Whether lanes lie side by side, the last one first."""
-    is_back = isinstance(index, Ramp) and isinstance(index.stride, IntImm) and index.stride.value == -1
+    is_back = isinstance(index, Ramp) and is_constant(index.stride, -1)
     is_plain = place.buffer.dtype.lanes == 1 and not place.buffer.volatile
     return is_back and is_plain and place.strides[-1].number == 1
 

@@ -29,6 +29,7 @@ from tirlite.ir.stmt import (
     While,
 )
 from tirlite.ir.validate_types import ACCESS, Rule, let_type, no_stray_argument
+from tirlite.ir.walk import is_constant
 from tirlite.show import shown
 
 
@@ -178,7 +179,7 @@ def thread_loop(node: For) -> Message | None:
         problem = "has no tag"
     elif node.thread_tag not in THREAD_TAGS:
         problem = f"has the tag {node.thread_tag!r}{hint(node.thread_tag, THREAD_TAGS)}"
-    elif not (isinstance(node.start, IntImm) and node.start.value == 0):
+    elif not is_constant(node.start, 0):
         problem = "does not start at the constant 0"
     elif node.step != 1:
         problem = f"has step {node.step}"

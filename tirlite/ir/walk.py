@@ -57,6 +57,16 @@ def is_steady(*exprs: Expr) -> bool:
     return not any(isinstance(node, Load) for node in walk(*exprs))
 
 
+def reads(buffer: Buffer, *roots: Node) -> bool:
+    """Whether an element of `buffer` is loaded in what stands below one of these."""
+    return any(isinstance(node, Load) and node.buffer is buffer for node in walk(*roots))
+
+
+def is_constant(node: Node, value: int) -> bool:
+    """Whether an expression is this integer, as it stands."""
+    return isinstance(node, IntImm) and node.value == value
+
+
 def defined_in(root: Node) -> set[object]:
     """The variables and buffers that are defined by a node, and by those below it."""
     return {getattr(node, name) for node in walk(root) for name in node.DEFINES}

@@ -15,7 +15,7 @@ from tirlite.ir.func import PrimFunc
 from tirlite.ir.node import Node
 from tirlite.ir.rewrite import rewrite, substitute, values_of
 from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, While
-from tirlite.ir.walk import mentions, statements, statements_of, walk
+from tirlite.ir.walk import is_constant, mentions, statements, statements_of, walk
 
 # Between the two loops nothing else may stand: it neither fails, nor reads or writes what is not seen.
 _PLAIN = (Allocate, For, IfThenElse, Let, Store)
@@ -182,7 +182,7 @@ def _is_of_rows(loop: For, facts: Facts) -> bool:
 
     inside = (each for each in statements(loop.body) if isinstance(each, For | While))
     is_plain = loop.kind in (ForKind.SERIAL, ForKind.PARALLEL) and loop.step == 1
-    begins = isinstance(loop.start, IntImm) and loop.start.value == 0
+    begins = is_constant(loop.start, 0)
     if not is_plain or not begins or not all(map(_is_short, inside)):
         return False
     size = facts.extents.size(loop.stop)

@@ -20,7 +20,8 @@ import numpy as np
 from tirlite.codegen.llvm.quick_blocks import MOST_OPERANDS, MOST_REALS
 from tirlite.codegen.llvm.quick_call import API, QUICK_CALL, ArrayOffsets, quick_text
 from tirlite.gate import GATE
-from tirlite.ir import IntImm, Var
+from tirlite.ir import Var
+from tirlite.ir.walk import is_constant
 from tirlite.record import record
 from tirlite.runtime.artifact.artifact import library_of
 from tirlite.runtime.cache import code_called
@@ -220,7 +221,7 @@ def _moved(array: ArrayParam) -> int:
     """How many axes have a stride that comes as a parameter; behind these stands one of stride 1, or none."""
     strides = array.buffer.strides
     moved = next((axis for axis, stride in enumerate(strides) if not isinstance(stride, Var)), len(strides))
-    is_known = all(isinstance(stride, IntImm) and stride.value == 1 for stride in strides[moved:])
+    is_known = all(is_constant(stride, 1) for stride in strides[moved:])
     return moved if is_known and len(strides) - moved <= 1 else MOST_OPERANDS
 
 

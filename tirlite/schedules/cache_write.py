@@ -14,7 +14,7 @@ from tirlite.ir.func import PrimFunc
 from tirlite.ir.node import Node
 from tirlite.ir.rewrite import Rule, rewrite
 from tirlite.ir.stmt import Allocate, For, ForKind, SeqStmt, Store
-from tirlite.ir.walk import defined_in, is_steady, mentions, walk
+from tirlite.ir.walk import defined_in, is_steady, mentions, reads, walk
 from tirlite.record import record
 from tirlite.rewrite.vectors.local_elements import in_scalars
 from tirlite.schedules.handle import BufferName, LoopName, buffer_named, chain_to
@@ -144,7 +144,7 @@ def _is_set_first(body: SeqStmt, buffer: Buffer) -> bool:
     first = body.stmts[0]
     if not isinstance(first, Store) or first.buffer is not buffer:
         return False
-    return not any(isinstance(node, Load) and node.buffer is buffer for node in walk(first.value))
+    return not reads(buffer, first.value)
 
 
 def _is_filled_first(facts: Facts, body: SeqStmt, part: Tile) -> bool:
@@ -169,6 +169,4 @@ def _is_filled_first(facts: Facts, body: SeqStmt, part: Tile) -> bool:
             return False
     wanted = _element(stmt)
     found = [node for node in walk(nest[0] if nest else stmt) if isinstance(node, Load) and node.buffer is part.buffer]
-    return all(structural_equal(node, wanted) for node in found) and not any(
-        isinstance(node, Load) and node.buffer is part.buffer for node in walk(stmt.value)
-    )
+    return all(structural_equal(node, wanted) for node in found) and not reads(part.buffer, stmt.value)

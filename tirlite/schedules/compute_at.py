@@ -10,12 +10,12 @@ from tirlite.analysis.loops.dependence import writes
 from tirlite.analysis.loops.fusion import can_be_reordered
 from tirlite.ir.dtype import i64
 from tirlite.ir.equal import structural_equal
-from tirlite.ir.expr import Buffer, Expr, IntImm, Load, Max, Min, Sub, Var, const
+from tirlite.ir.expr import Buffer, Expr, Load, Max, Min, Sub, Var, const
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.node import Node
 from tirlite.ir.rewrite import Rule, rewrite, substitute
 from tirlite.ir.stmt import Allocate, For, ForKind, SeqStmt, Stmt, Store, View, nested
-from tirlite.ir.walk import chain_from, statements, statements_of, walk
+from tirlite.ir.walk import chain_from, is_constant, statements, statements_of, walk
 from tirlite.record import record, replace
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.normalize import Normalize
@@ -203,7 +203,7 @@ class _Move:
         for axis, loop in filled.axes.items():
             if (found := self.windows.get(loop)) is not None:
                 shape[axis] = const(found.extent, i64)
-        if all(isinstance(extent, IntImm) and extent.value == 1 for extent in shape) and buffer.scope == "global":
+        if all(is_constant(extent, 1) for extent in shape) and buffer.scope == "global":
             return replace(buffer, shape=(), scope="local")
         return replace(buffer, shape=tuple(shape))
 

@@ -13,7 +13,7 @@ from tirlite.ir.expr import Add, Buffer, Cast, Expr, FloorDiv, IntImm, Load, Min
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.rewrite import rewrite, substitute
 from tirlite.ir.stmt import Allocate, For, Let, SeqStmt, Stmt, Store, View, counting, nested
-from tirlite.ir.walk import defined_in, is_steady, mentions, statements_of, walk
+from tirlite.ir.walk import defined_in, is_constant, is_steady, mentions, statements_of, walk
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.schedules.handle import LoopName, chain_to, loop_named
@@ -313,14 +313,14 @@ def are_groups(load: Load, columns: For, terms: For) -> bool:
         return False
     *outer, column, place = load.indices
     is_own = (column, place) == (columns.var, terms.var) and not any(mentions(each, (column, place)) for each in outer)
-    return is_own and isinstance(extent := buffer.shape[-1], IntImm) and extent.value == group
+    return is_own and is_constant(buffer.shape[-1], group)
 
 
 def moves_along(load: Load, terms: Sequence[For], columns: For) -> bool:
     """Whether other terms than the last, which goes along an axis, move along columns, the last of known axes."""
     *others, last = terms
     along = [index for index in load.indices if mentions(index, last.var)]
-    is_from_0 = isinstance(last.start, IntImm) and last.start.value == 0
+    is_from_0 = is_constant(last.start, 0)
     is_known = all(isinstance(extent, IntImm) for extent in load.buffer.shape)
     is_moved = is_dense(load.indices, columns.var) and mentions(load.indices[-1], [loop.var for loop in others])
     return is_from_0 and is_known and is_moved and along == [last.var]

@@ -14,7 +14,7 @@ from tirlite.ir.func import PrimFunc
 from tirlite.ir.node import Node
 from tirlite.ir.rewrite import rewrite, substitute
 from tirlite.ir.stmt import Allocate, For, ForKind, SeqStmt, Stmt, Store
-from tirlite.ir.walk import is_steady, walk
+from tirlite.ir.walk import is_steady, reads, walk
 from tirlite.record import record
 from tirlite.rewrite.normalize import Normalize
 from tirlite.schedules.handle import BufferName, LoopName, buffer_named, loop_named, loops_around
@@ -85,18 +85,14 @@ class Inline(Step):
         for touch in allocation.touches:
             if any(index.dtype.lanes > 1 for index in getattr(touch.node, "indices", ())):
                 raise does_not_fit(self, f"{touch} is by vectors")
-        if any(_reads(node, buffer) for node in walk(store.value)):
+        if reads(buffer, store.value):
             raise does_not_fit(self, f"the value of `{buffer.name}` is of its own elements")
         stmts = _block(facts.func, buffer).stmts
         behind = stmts[stmts.index(nest[0]) + 1 :]
-        uses = [place for place, stmt in enumerate(behind) if any(_reads(node, buffer) for node in walk(stmt))]
-        if any(_reads(node, buffer) for node in walk(*stmts[: stmts.index(nest[0])])):
+        uses = [place for place, stmt in enumerate(behind) if reads(buffer, stmt)]
+        if reads(buffer, *stmts[: stmts.index(nest[0])]):
             raise does_not_fit(self, f"`{buffer.name}` is read before it is filled")
         demand_steady(self, facts, store.value, behind[: max(uses, default=-1) + 1])
-
-
-def _reads(node: Node, buffer: Buffer) -> bool:
-    return isinstance(node, Load) and node.buffer is buffer
 
 
 def _chains(func: PrimFunc) -> Iterator[tuple[For, ...]]:

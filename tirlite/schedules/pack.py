@@ -34,7 +34,7 @@ from tirlite.ir.expr import (
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.rewrite import rewrite, substitute
 from tirlite.ir.stmt import Allocate, For, IfThenElse, Let, SeqStmt, Stmt, Store, nested
-from tirlite.ir.walk import defined_in, is_steady, mentions, statements, walk
+from tirlite.ir.walk import defined_in, is_constant, is_steady, mentions, statements, walk
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.vectors.lanes import Lanes, NotVector
@@ -183,7 +183,7 @@ def _copy(load: Load, packed: Buffer, loops: list[For], *, masked: bool, whole: 
         lanes = Ramp.unit(0, filled.dtype.lanes)
         filled = filled.astype(packed.dtype.with_lanes(filled.dtype.lanes))
         body = SeqStmt((*on, Store(packed, (*places[:-1], lanes), filled)))
-    elif isinstance(width, IntImm) and not (isinstance(length, IntImm) and length.value == width.value):
+    elif isinstance(width, IntImm) and not is_constant(length, width.value):
         is_decided = not mentions(length, variables.values())
         fill = _zeros(packed, loops, width, None if is_decided else variables)
         if is_decided:
@@ -277,7 +277,7 @@ def _rows_before(end: Expr, length: Expr, facts: Facts) -> Expr:
 
 def _without_zero(count: Expr) -> Expr:
     """What a loop from 0 on stops at, as often as this runs: below 0 it runs as at 0."""
-    is_least = isinstance(count, Max) and isinstance(count.b, IntImm) and count.b.value == 0
+    is_least = isinstance(count, Max) and is_constant(count.b, 0)
     return count.a if isinstance(count, Max) and is_least else count
 
 

@@ -44,7 +44,7 @@ from tirlite.ir.func import PrimFunc
 from tirlite.ir.op import Op
 from tirlite.ir.rewrite import rewrite, substitute
 from tirlite.ir.stmt import Allocate, For, IfThenElse, Let, SeqStmt, Stmt, Store, View, nested
-from tirlite.ir.walk import defined_in, is_steady, mentions, walk
+from tirlite.ir.walk import defined_in, is_steady, mentions, reads, walk
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.vectors.lanes import Lanes, NotVector
@@ -98,7 +98,7 @@ class PackPadded(Step):
             return Load(packed, places) if structural_equal(node, choice) else node
 
         body = rewrite(at.body, {Call: moved})
-        if any(isinstance(node, Load) and node.buffer is buffer for node in walk(body)):
+        if reads(buffer, body):
             raise does_not_fit(self, f"`{buffer.name}` is read otherwise than under one condition")
         try:
             copy = (*_Copy(facts, load, packed, loops, choice).stmts(),)

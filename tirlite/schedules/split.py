@@ -12,7 +12,7 @@ from tirlite.ir.expr import GE, LT, Add, Buffer, Expr, FloorDiv, FloorMod, IntIm
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.rewrite import rewrite, substitute
 from tirlite.ir.stmt import For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, View
-from tirlite.ir.walk import defined_in, is_steady, mentions, statements_of
+from tirlite.ir.walk import defined_in, is_constant, is_steady, mentions, statements_of
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.loops.divide_loops import divided, is_whole
@@ -137,7 +137,7 @@ class Fuse(Step):
             demand_plain(self, loop, by_blocks=True)
         rounds, turns = _rounds(facts, outer), _rounds(facts, inner)
         number = Var(f"{outer.var.name}.{inner.var.name}")
-        is_once = isinstance(turns, IntImm) and turns.value == 1
+        is_once = is_constant(turns, 1)
         places = (number, const(0, i64)) if is_once else (FloorDiv(number, turns), FloorMod(number, turns))
         lets = [
             Let(each.var, _value(each, at), span=each.span) for each, at in zip((outer, inner), places, strict=True)
@@ -226,7 +226,7 @@ class Delinearise(Step):
         demand_plain(self, loop)
         if self.by < 1 or loop.kind not in (ForKind.SERIAL, ForKind.PARALLEL, ForKind.REDUCE):
             raise does_not_fit(self, "rows are of one iteration or more, of a loop that is run one by one")
-        if not (isinstance(loop.start, IntImm) and loop.start.value == 0):
+        if not is_constant(loop.start, 0):
             raise does_not_fit(self, f"the loop over `{loop.var.name}` does not begin at 0")
         if not is_whole(loop, self.by, facts):
             raise does_not_fit(self, f"the loop over `{loop.var.name}` is not proved to have whole rows of {self.by}")

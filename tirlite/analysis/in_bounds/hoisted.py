@@ -35,7 +35,7 @@ from tirlite.ir.func import PrimFunc
 from tirlite.ir.node import Node
 from tirlite.ir.rewrite import substitute
 from tirlite.ir.stmt import Allocate, For, ForKind, Let, Stmt, Store, View, While
-from tirlite.ir.walk import aliased_in, statements, statements_of, walk
+from tirlite.ir.walk import aliased_in, is_constant, statements, statements_of, walk
 from tirlite.record import record
 from tirlite.sizes import Size
 from tirlite.sizes.unknown import ends
@@ -235,7 +235,7 @@ def _counts_up(store: Stmt) -> bool:
     if not isinstance(store, Store) or not isinstance(value, Add) or store.buffer.volatile:
         return False
     old, by = value.a, value.b
-    return isinstance(old, Load) and old.buffer is store.buffer and isinstance(by, IntImm) and by.value == 1
+    return isinstance(old, Load) and old.buffer is store.buffer and is_constant(by, 1)
 
 
 def _comes_before(loop: For, stmt: Stmt, other: Stmt) -> bool:

@@ -13,7 +13,7 @@ from tirlite.ir.func import PrimFunc
 from tirlite.ir.node import Node
 from tirlite.ir.op import Op
 from tirlite.ir.stmt import Allocate, Assert, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, While
-from tirlite.ir.walk import chain_from, mentions, statements, walk
+from tirlite.ir.walk import chain_from, is_constant, mentions, statements, walk
 
 # Of so many loads at most it is asked which are neighbours.
 _MOST_LOADS = 32
@@ -425,7 +425,7 @@ def whole_rows(loop: For) -> list[For]:
     inside = nest[1:]
     if loop.step != 1 or not inside or not all(isinstance(stmt, _IN_A_ROW) for stmt in statements(nest[-1].body)):
         return [loop]
-    is_plain = all(each.kind in _IN_ORDER and each.step == 1 and _is_zero(each.start) for each in inside)
+    is_plain = all(each.kind in _IN_ORDER and each.step == 1 and is_constant(each.start, 0) for each in inside)
     return nest if is_plain and _goes_through(nest) else [loop]
 
 
@@ -463,7 +463,3 @@ def _is_whole(node: Load | Store, nest: list[For], counted: set[Var]) -> bool:
     is_steady = not mentions(node.indices[:first], counted)
     extents = tuple(buffer.shape[first + 1 :])
     return moves and is_steady and are_equal(extents, tuple(loop.stop for loop in nest[1:]))
-
-
-def _is_zero(start: Node) -> bool:
-    return getattr(start, "value", None) == 0

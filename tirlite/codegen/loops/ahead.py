@@ -21,7 +21,7 @@ from tirlite.ir.op import Op
 from tirlite.ir.shapes import constant_bytes
 from tirlite.ir.stmt import For, SeqStmt, Store, View
 from tirlite.ir.trampoline import run
-from tirlite.ir.walk import statements_of, walk
+from tirlite.ir.walk import is_constant, statements_of, walk
 from tirlite.target import Processor
 
 # How far ahead, in bytes: as many as take longer to be multiplied than to come.
@@ -82,7 +82,7 @@ def _along(index: Expr) -> tuple[Expr | None, range]:
     """What an index along a row is relative to, and the elements that it stands for from there."""
     lanes = index.dtype.lanes
     if isinstance(index, Ramp):
-        if not isinstance(index.stride, IntImm) or index.stride.value != 1:
+        if not is_constant(index.stride, 1):
             return index, range(0)
         index = index.base
     base, first = parted(index)

@@ -11,7 +11,7 @@ from tirlite.ir.expr import Add, Binary, Buffer, Call, Div, Expr, FloorDiv, IntI
 from tirlite.ir.node import Node
 from tirlite.ir.op import Op
 from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, Stmt, Store
-from tirlite.ir.walk import is_steady, mentions, statements, statements_of, walk
+from tirlite.ir.walk import is_constant, is_steady, mentions, reads, statements, statements_of, walk
 
 if TYPE_CHECKING:
     from tirlite.codegen.llvm.text import ModuleText
@@ -93,14 +93,10 @@ def is_seldom(stmt: IfThenElse) -> bool:
     It is taken a few times for each array. As a selection, each iteration would load the best one anew and wait for it.
     """
     store = stmt.then_body.stmts[0] if len(stmt.then_body.stmts) == 1 and not stmt.else_body.stmts else None
-    if not isinstance(store, Store) or store.indices or _loads(store.buffer, store.value):
+    if not isinstance(store, Store) or store.indices or reads(store.buffer, store.value):
         return False
     read = (node for node in walk(stmt.condition) if isinstance(node, Load))
-    return any(_loads(store.buffer, index) for load in read for index in load.indices)
-
-
-def _loads(buffer: Buffer, expr: Expr) -> bool:
-    return any(isinstance(node, Load) and node.buffer is buffer for node in walk(expr))
+    return any(reads(store.buffer, *load.indices) for load in read)
 
 
 def _can_be_unrolled(stmt: For) -> bool:
@@ -143,7 +139,7 @@ def _is_sum_of_vectors(stmt: Stmt) -> bool:
     """Whether a statement adds a term to a vector that it reads."""
     if not isinstance(stmt, Store) or stmt.value.dtype.lanes == 1:
         return False
-    return any(isinstance(node, Load) and node.buffer is stmt.buffer for node in walk(stmt.value))
+    return reads(stmt.buffer, stmt.value)
 
 
 def _goes_by_vectors(stmt: For) -> bool:
@@ -309,9 +305,7 @@ def _of_bytes(stmt: For, lanes: int) -> tuple[str, ...]:
 def _is_whole(end: Expr, lanes: int) -> bool:
     """Whether an end of a loop is so many whole vectors behind where that starts."""
     steps = end.b if isinstance(end, Add) else end
-    if not isinstance(steps, Mul) or not isinstance(steps.a, FloorDiv):
-        return False
-    return isinstance(steps.b, IntImm) and steps.b.value == lanes
+    return isinstance(steps, Mul) and isinstance(steps.a, FloorDiv) and is_constant(steps.b, lanes)
 
 
 def _goes_through_row(stmt: For) -> bool:

@@ -49,7 +49,7 @@ from tirlite.ir.stmt import (
     While,
 )
 from tirlite.ir.trampoline import Steps, run
-from tirlite.ir.walk import is_steady, mentions, statements, walk
+from tirlite.ir.walk import is_constant, is_steady, mentions, statements, walk
 from tirlite.record import record
 
 # What stands in for a count that is known inside alone, as the iterations of a loop may be.
@@ -192,7 +192,9 @@ class _Estimate:
         variables = self.values.environment.variables
         if loop.var in self.asked and self.is_known(loop.start) and self.is_known(loop.stop):
             half = self.out.op("ashr", self.distance(loop), integer(1))
-            variables[loop.var] = half if _begins_at_0(loop) else self.out.op("add", self.bound(loop.start), half)
+            variables[loop.var] = (
+                half if is_constant(loop.start, 0) else self.out.op("add", self.bound(loop.start), half)
+            )
         self.around.append(loop)
         lane = 1.0 if self.in_vectors else lane_of(loop, self.vector_bytes)
         around, self.in_vectors = self.in_vectors, self.in_vectors or lane < 1
@@ -275,7 +277,7 @@ class _Estimate:
             return Work(_SOME / 8 if loop.step == 1 and follows_whole(loop) else max(1.0, _SOME / abs(loop.step)))
         if (whole := _block_at(loop)) is not None:
             return Work(whole / loop.step)
-        key = (loop.stop, loop.step) if _begins_at_0(loop) else (loop.start, loop.stop, loop.step)
+        key = (loop.stop, loop.step) if is_constant(loop.start, 0) else (loop.start, loop.stop, loop.step)
         if key not in self.counted:
             trips = self.out.cast("sitofp", self.distance(loop), f64)
             part = self.out.op("fmul", trips, decimal(1.0 / loop.step)) if loop.step != 1 else trips
@@ -285,7 +287,7 @@ class _Estimate:
     def distance(self, loop: For) -> Value:
         """From the start of a loop to its stop."""
         stop = self.bound(loop.stop)
-        return stop if _begins_at_0(loop) else self.out.op("sub", stop, self.bound(loop.start))
+        return stop if is_constant(loop.start, 0) else self.out.op("sub", stop, self.bound(loop.start))
 
     def bound(self, expr: Expr) -> Value:
         """The value of an expression, which is computed once."""
@@ -341,10 +343,6 @@ def _decisive(loop: For) -> Iterator[Expr]:
             yield stmt.value
         elif isinstance(stmt, KernelCall):
             yield from (extent for _, buffer in stmt.buffers() for extent in buffer.shape)
-
-
-def _begins_at_0(loop: For) -> bool:
-    return isinstance(loop.start, IntImm) and loop.start.value == 0
 
 
 def _cost(stmt: Stmt, vector_bytes: int) -> float:

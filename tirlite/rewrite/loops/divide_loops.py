@@ -11,7 +11,7 @@ from tirlite.ir.expr import Add, Expr, FloorDiv, FloorMod, IntImm, Load, Mul, Va
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.rewrite import rewrite
 from tirlite.ir.stmt import Assert, For, ForKind, Let, SeqStmt, Stmt, Store, While
-from tirlite.ir.walk import statements, statements_of, walk
+from tirlite.ir.walk import is_constant, statements, statements_of, walk
 
 # Rows of so few elements LLVM writes out, and takes vectors of the first, of the second, and so on. Longer ones are a
 # loop of their own, from so many on.
@@ -43,7 +43,7 @@ def rewritten(facts: Facts) -> PrimFunc:
 
 def _length_of_rows(loop: For) -> int:
     """How many iterations make a row; 0 where the loop has none."""
-    if loop.kind not in _PLAIN or loop.step != 1 or not (isinstance(loop.start, IntImm) and loop.start.value == 0):
+    if loop.kind not in _PLAIN or loop.step != 1 or not is_constant(loop.start, 0):
         return 0
     # What an assertion says of its operands, it says of them as they are written.
     if any(isinstance(stmt, Assert | For | While) for stmt in statements(loop.body)):

@@ -45,6 +45,7 @@ from tirlite.ir import (
     i64,
 )
 from tirlite.ir.size import sum_expr
+from tirlite.ir.walk import is_constant
 from tirlite.rewrite.simplify.place import Place, Written
 from tirlite.sizes import Size
 from tirlite.sizes.extrema import Maximum, Minimum, maximum, minimum
@@ -353,7 +354,7 @@ def connected(node: Expr, place: Place) -> Expr:
         place.assume(node.b, holds=neutral == 1)
         if isinstance(node.a, Compare) and compared(node.a, place) is not node.a:
             answer = compared(node.a, place)
-            if isinstance(answer, IntImm) and answer.value == neutral:
+            if is_constant(answer, neutral):
                 return node.b
     return node
 

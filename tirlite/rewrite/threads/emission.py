@@ -27,7 +27,7 @@ from tirlite.ir.stmt import (
     thread_role,
 )
 from tirlite.ir.trampoline import Steps, run
-from tirlite.ir.walk import statements, walk
+from tirlite.ir.walk import is_constant, statements, walk
 from tirlite.plan import Rank, StorageScope
 from tirlite.record import record, replace
 from tirlite.rewrite.threads.phases import Around, Item, Phase, Phases, is_plain, items_in_order
@@ -379,4 +379,4 @@ class _PhaseRules(Substitution):
 
 
 def plus(a: Expr, b: Expr) -> Expr:
-    return b if isinstance(a, IntImm) and a.value == 0 else Add(a, b)
+    return b if is_constant(a, 0) else Add(a, b)

@@ -8,6 +8,7 @@ from tirlite.ir.dtype import DType, i8, i16, i32, i64, u8, u16, u32, u64
 from tirlite.ir.expr import GT, NE, Add, BitAnd, Cast, Expr, IntImm, Load, Mul, ShiftRight, Sub, Var, const
 from tirlite.ir.node import Node
 from tirlite.ir.stmt import Let, Stmt, Store, While
+from tirlite.ir.walk import is_constant
 
 # What has no sign, as shifts are to bring in zeros.
 _UNSIGNED = {i8: u8, i16: u16, i32: u32, i64: u64, u8: u8, u16: u16, u32: u32, u64: u64}
@@ -29,7 +30,7 @@ def counted(loop: While) -> tuple[Stmt, ...] | None:
     if not isinstance(total, Load) or total.buffer is not counts.buffer or not counts.buffer.dtype.is_integer:
         return None
     drops_lowest, drops_last = _drops_lowest(takes.value, ones), counts is stmts[0] and _halves(takes.value, ones)
-    if not (drops_lowest and isinstance(by, IntImm) and by.value == 1) and not (drops_last and _is_last(by, ones)):
+    if not (drops_lowest and is_constant(by, 1)) and not (drops_last and _is_last(by, ones)):
         return None
     return (*_written(loop, ones, counts, total),)
 
@@ -93,7 +94,7 @@ def _drops_lowest(value: Expr, ones: Load) -> bool:
     if not isinstance(value, BitAnd):
         return False
     a, b = (value.b, value.a) if _is(value.b, ones) else (value.a, value.b)
-    return _is(a, ones) and isinstance(b, Sub) and _is(b.a, ones) and isinstance(b.b, IntImm) and b.b.value == 1
+    return _is(a, ones) and isinstance(b, Sub) and _is(b.a, ones) and is_constant(b.b, 1)
 
 
 def _halves(value: Expr, ones: Load) -> bool:
@@ -101,7 +102,7 @@ def _halves(value: Expr, ones: Load) -> bool:
     is_unsigned = _UNSIGNED[ones.dtype] == ones.dtype
     if not is_unsigned or not isinstance(value, ShiftRight):
         return False
-    return _is(value.a, ones) and isinstance(value.b, IntImm) and value.b.value == 1
+    return _is(value.a, ones) and is_constant(value.b, 1)
 
 
 def _is_last(value: Expr, ones: Load) -> bool:
@@ -111,4 +112,4 @@ def _is_last(value: Expr, ones: Load) -> bool:
     if not isinstance(value, BitAnd):
         return False
     a, b = (value.b, value.a) if isinstance(value.a, IntImm) else (value.a, value.b)
-    return _is(a, ones) and isinstance(b, IntImm) and b.value == 1
+    return _is(a, ones) and is_constant(b, 1)

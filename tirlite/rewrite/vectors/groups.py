@@ -16,7 +16,7 @@ from tirlite.ir.node import Node
 from tirlite.ir.op import Op
 from tirlite.ir.rewrite import rewrite, substitute
 from tirlite.ir.stmt import For, Let, SeqStmt, Stmt, Store, View
-from tirlite.ir.walk import mentions, walk
+from tirlite.ir.walk import is_constant, mentions, walk
 from tirlite.record import replace
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.vectors.lanes import MOST_APART, Lanes
@@ -56,11 +56,7 @@ def of_one_element(loop: For, buffers: Iterable[Buffer]) -> tuple[Expr, dict[Buf
     there are no such buffers.
     """
     count = loop.stop
-    if (
-        not isinstance(count, Var)
-        or count.dim is None
-        or not (isinstance(loop.start, IntImm) and loop.start.value == 0)
-    ):
+    if not isinstance(count, Var) or count.dim is None or not is_constant(loop.start, 0):
         return None
     views = {
         each: replace(each, name=f"{each.name}.flat", shape=each.shape[:-1])
@@ -69,7 +65,7 @@ def of_one_element(loop: For, buffers: Iterable[Buffer]) -> tuple[Expr, dict[Buf
     }
 
     def moved(node: Load | Store) -> Node:
-        if node.buffer not in views or not _is(node.indices[-1], 0):
+        if node.buffer not in views or not is_constant(node.indices[-1], 0):
             return node
         return node.replaced(buffer=views[node.buffer], indices=node.indices[:-1])
 
@@ -160,7 +156,7 @@ class Grouped(Lanes):
             return None
         *rows, group, last = node.indices
         base = self.of(group)
-        if any(map(self.differs, (*rows, last))) or not isinstance(base, Ramp) or not _is(base.stride, 1):
+        if any(map(self.differs, (*rows, last))) or not isinstance(base, Ramp) or not is_constant(base.stride, 1):
             return None
         apart = node.buffer.shape[-1]
         return (*rows, Ramp(folded(Add(Mul(base.base, apart), last)), apart, self.lanes))
@@ -173,7 +169,3 @@ def _in_turn(values: list[Expr]) -> list[Expr]:
     pairs = zip(_in_turn(values[::2]), _in_turn(values[1::2]), strict=True)
     ways = (Op.INTERLEAVE_LOW, Op.INTERLEAVE_HIGH)
     return [Call(even.dtype, way, (even, odd)) for even, odd in pairs for way in ways]
-
-
-def _is(expr: Node, value: int) -> bool:
-    return isinstance(expr, IntImm) and expr.value == value

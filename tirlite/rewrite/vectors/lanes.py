@@ -45,7 +45,7 @@ from tirlite.ir.op import Op
 from tirlite.ir.shapes import constant_shape
 from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, While
 from tirlite.ir.trampoline import Steps, run
-from tirlite.ir.walk import is_steady, mentions, walk
+from tirlite.ir.walk import is_constant, is_steady, mentions, walk
 from tirlite.record import replace
 from tirlite.rewrite.affine_exprs import folded
 
@@ -465,4 +465,4 @@ def last_whole(loop: For, count: Expr, lanes: int) -> Expr:
     if isinstance(count, IntImm):
         return folded(Add(loop.start, const(count.value // lanes * lanes, i64)))
     covered = Mul(FloorDiv(count, const(lanes, i64)), const(lanes, i64))
-    return covered if isinstance(loop.start, IntImm) and loop.start.value == 0 else Add(loop.start, covered)
+    return covered if is_constant(loop.start, 0) else Add(loop.start, covered)

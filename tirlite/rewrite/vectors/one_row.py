@@ -11,11 +11,11 @@ from functools import partial, reduce
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.loops.work import has_much_to_do, whole_rows
 from tirlite.ir.dtype import i64
-from tirlite.ir.expr import Add, Buffer, Expr, IntImm, Load, Mul, Var, const
+from tirlite.ir.expr import Add, Buffer, Expr, Load, Mul, Var, const
 from tirlite.ir.node import Node
 from tirlite.ir.rewrite import rewrite, substitute
 from tirlite.ir.stmt import For, SeqStmt, Stmt, Store, nested
-from tirlite.ir.walk import walk
+from tirlite.ir.walk import is_constant, walk
 from tirlite.record import replace
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.vectors.by_vectors import ByVectors, stencil_widths_of, widths_of
@@ -88,6 +88,6 @@ def _goes_along(node: Load | Store, nest: Sequence[For]) -> bool:
 
 
 def _product(factors: Sequence[Expr]) -> Expr:
-    if any(isinstance(each, IntImm) and each.value == 0 for each in factors):
+    if any(is_constant(each, 0) for each in factors):
         return const(0, i64)
     return folded(reduce(Mul, factors))

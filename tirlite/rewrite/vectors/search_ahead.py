@@ -30,7 +30,7 @@ from tirlite.ir.node import Node
 from tirlite.ir.op import Op
 from tirlite.ir.rewrite import rewrite, substitute
 from tirlite.ir.stmt import Assert, For, IfThenElse, Let, SeqStmt, Stmt, Store, While, nested
-from tirlite.ir.walk import conjuncts, mentions, walk
+from tirlite.ir.walk import conjuncts, is_constant, mentions, reads, walk
 from tirlite.record import record
 from tirlite.rewrite.vectors.groups import declared
 from tirlite.rewrite.vectors.lanes import Lanes, NotVector, last_whole, may_fault
@@ -198,7 +198,7 @@ def _moves_on(stmt: Stmt, counter: Load, value: Expr) -> bool:
     if not isinstance(stmt, Store) or not _is_counter(stmt, counter) or not isinstance(stmt.value, Add):
         return False
     is_value = stmt.value.a is value or bool(structural_equal(stmt.value.a, value))
-    return is_value and isinstance(stmt.value.b, IntImm) and stmt.value.b.value == 1 and _is_local(counter)
+    return is_value and is_constant(stmt.value.b, 1) and _is_local(counter)
 
 
 def _is_counter(node: Load | Store, counter: Load) -> bool:
@@ -213,15 +213,11 @@ def _is_local(load: Load) -> bool:
 def _may_look_ahead(search: _Search) -> bool:
     """Whether what decides may be computed for all places below the limit: nothing of it faults, or lies outside."""
     moved = (search.counter.buffer, *(each.buffer for each in search.rest if isinstance(each, Load)))
-    if search.counter.dtype != i64 or any(_mentions_load(search.limit, buffer) for buffer in moved):
+    if search.counter.dtype != i64 or any(reads(buffer, search.limit) for buffer in moved):
         return False
     loads = [node for node in walk(search.goes_on) if isinstance(node, Load)]
     looks = any(node is search.at for load in loads for node in walk(*load.indices))
     return looks and all(_is_harmless(node, search, moved) for node in walk(search.goes_on))
-
-
-def _mentions_load(expr: Expr, buffer: Buffer) -> bool:
-    return any(isinstance(node, Load) and node.buffer is buffer for node in walk(expr))
 
 
 def _is_harmless(node: Node, search: _Search, moved: tuple[Buffer, ...]) -> bool:

@@ -11,7 +11,7 @@ from tirlite.ir.dtype import DType
 from tirlite.ir.equal import structural_equal
 from tirlite.ir.expr import Add, Buffer, Call, Cast, Expr, IntImm, Load
 from tirlite.ir.stmt import Allocate, For, ForKind, Let, Stmt, Store
-from tirlite.ir.walk import mentions, walk
+from tirlite.ir.walk import is_constant, mentions, walk
 from tirlite.record import record, replace
 from tirlite.schedules.auto.tiling import WIDE_ROWS, Tiling, count_of, is_known
 from tirlite.schedules.dots import are_groups, operands, types_of
@@ -260,7 +260,7 @@ def _lies(
         return dots[0][1] == load.dtype.name and isinstance(width, IntImm) and width.value % lanes == 0
     if buffer.strides or not is_known(columns) or count % lanes:
         return False
-    is_whole = isinstance(buffer.shape[-1], IntImm) and buffer.shape[-1].value == count
+    is_whole = is_constant(buffer.shape[-1], count)
     is_in_order = indices[-1 - len(terms) :] == (*(each.var for each in terms), columns.var)
     return load.dtype == kind and is_whole and is_in_order and count <= _ROWS_OF_TILE * lanes
 
