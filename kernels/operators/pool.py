@@ -15,6 +15,7 @@ from tirlite.ir import DType, PrimFunc, TensorType
 from tirlite.kernels.operators.elementwise import computed_in
 from tirlite.kernels.operators.factory import factory
 from tirlite.kernels.operators.order import above as is_above, comes_before
+from tirlite.kernels.operators.reduce import added, greatest
 from tirlite.kernels.operators.shapes import Extent, extents, product
 from tirlite.kernels.operators.window import Window, finder, row_under, where_under
 
@@ -123,14 +124,10 @@ def max_pool(
     least = -inf if X.dtype.is_float else X.dtype.min
 
     @tl.inline
-    def join(total, value):
-        return max(total, value)
-
-    @tl.inline
     def end(total, along, above, j):
         return total
 
-    return _pool("max_pool", X, Y, geometry, X.dtype, least, join, end)
+    return _pool("max_pool", X, Y, geometry, X.dtype, least, greatest, end)
 
 
 @factory
@@ -153,13 +150,8 @@ def average_pool(
     kind = computed_in(X.dtype)
     counted = pads if count_include_pad else None
     if _is_full(geometry, counted):
-        return _pool("average_pool", X, Y, geometry, kind, 0.0, _added, _share_of(kind, geometry.taps))
-    return _pool("average_pool", X, Y, geometry, kind, 0.0, _added, _share, _counted(geometry, kind, counted))
-
-
-@tl.inline
-def _added(total, value):
-    return total + value
+        return _pool("average_pool", X, Y, geometry, kind, 0.0, added, _share_of(kind, geometry.taps))
+    return _pool("average_pool", X, Y, geometry, kind, 0.0, added, _share, _counted(geometry, kind, counted))
 
 
 @tl.inline

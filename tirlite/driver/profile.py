@@ -369,10 +369,10 @@ class Limits:
         return self._known[key]
 
 
-def _loop_seconds(calls: TimedCalls, patience: float = 0.2, runs: int = 15) -> float:
+def _loop_seconds(calls: TimedCalls) -> float:
     """The least that the loops of a call took, of three calls at least: without what a call takes besides."""
     found: list[float] = []
-    while len(found) < 3 or (len(found) < runs and sum(found) < patience):
+    while len(found) < 3 or (len(found) < 15 and sum(found) < 0.2):
         calls.seconds(timed=True)
         found.append(float(calls.ticks[:-1:2].sum()) / 1e9)
     return min(found)

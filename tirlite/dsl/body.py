@@ -22,6 +22,7 @@ And a parameter that is assigned becomes a local, which begins with what the cal
 from __future__ import annotations
 
 import ast
+from ast import copy_location
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import field
@@ -140,7 +141,7 @@ def with_own_parameters(tree: ast.FunctionDef, expressions: Expressions) -> OwnP
     first: dict[str, tuple[str, ast.stmt]] = {}
     for arg in own:
         other = names.unique(arg.arg)
-        first[arg.arg] = other, _assignment(_placed(ast.Name(arg.arg, ast.Store()), arg), other)
+        first[arg.arg] = other, _assignment(copy_location(ast.Name(arg.arg, ast.Store()), arg), other)
     made = copy(tree)
     made.body = [*(stmt for _, stmt in first.values()), *tree.body]
     return OwnParameters(made, first)
@@ -226,7 +227,7 @@ def _renamed(
         if isinstance(stmt, ast.For) and isinstance(other, ast.For) and _variable(stmt, expressions) in shared:
             own = names.unique(_variable(stmt, expressions))
             assignment = _assignment(stmt.target, own)
-            other.target = _placed(ast.Name(own, ast.Store()), stmt.target)
+            other.target = copy_location(ast.Name(own, ast.Store()), stmt.target)
             other.body = [assignment, *other.body]
             values[assignment] = stmt
         made.append(other)
@@ -234,8 +235,4 @@ def _renamed(
 
 
 def _assignment(target: ast.expr, name: str) -> ast.Assign:
-    return _placed(ast.Assign([target], _placed(ast.Name(name, ast.Load()), target)), target)
-
-
-def _placed(node: Node, place: ast.AST) -> Node:
-    return ast.copy_location(node, place)
+    return copy_location(ast.Assign([target], copy_location(ast.Name(name, ast.Load()), target)), target)

@@ -15,6 +15,7 @@ is put under a flag of the block that is left. Values of `return` become one exp
 from __future__ import annotations
 
 import ast
+from ast import copy_location
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import field
@@ -73,7 +74,7 @@ def without_jumps(tree: ast.FunctionDef, places: Places, expressions: Expression
         body = jumps.body()
         if jumps.result:
             value = _several([_read(name, returns[-1]) for name in jumps.result], ast.Load())
-            body.append(_placed(ast.Return(value), returns[-1]))
+            body.append(copy_location(ast.Return(value), returns[-1]))
     made = copy(tree)
     made.body = body
     return Rewritten(made, jumps.left, jumps.result)
@@ -229,11 +230,11 @@ class _Jumps:
                 body, orelse = ([*stmt.body, *rest] if taken == 1 else stmt.body), stmt.orelse
                 orelse = [*orelse, *rest] if taken == 0 else orelse
                 branches = (yield self._block_of(body)), (yield self._block_of(orelse))
-                made.append(self._merged(_placed(ast.If(stmt.test, *branches), stmt)))
+                made.append(self._merged(copy_location(ast.If(stmt.test, *branches), stmt)))
                 rest = () if taken is not None else rest
                 end = _Exit.LEAVES if taken is not None else end
             elif isinstance(stmt, ast.With):
-                made.append(_placed(ast.With(stmt.items, (yield self._block_of(stmt.body))), stmt))
+                made.append(copy_location(ast.With(stmt.items, (yield self._block_of(stmt.body))), stmt))
             elif isinstance(stmt, Loop):
                 made += yield self._loop(stmt)
             if end is _Exit.LEAVES:
@@ -241,7 +242,7 @@ class _Jumps:
             if rest:
                 flag = self._blocks[-1].flag
                 self._tested.add(flag)
-                made.append(_placed(ast.If(_read(flag, rest[0]), (yield self._block_of(rest)), []), rest[0]))
+                made.append(copy_location(ast.If(_read(flag, rest[0]), (yield self._block_of(rest)), []), rest[0]))
                 break
         return made
 
@@ -259,8 +260,8 @@ class _Jumps:
             return [stmt]
         made: list[ast.stmt] = []
         if isinstance(stmt, ast.Return) and stmt.value is not None:
-            target = _several([_placed(ast.Name(name, ast.Store()), stmt) for name in self.result], ast.Store())
-            made.append(_placed(ast.Assign([target], stmt.value), stmt))
+            target = _several([copy_location(ast.Name(name, ast.Store()), stmt) for name in self.result], ast.Store())
+            made.append(copy_location(ast.Assign([target], stmt.value), stmt))
         for block in reversed(self._blocks):
             if block.flag in self._tested:
                 made.append(_assigned(block.flag, False, stmt))
@@ -276,7 +277,7 @@ class _Jumps:
         if self._expressions.is_static(stmt.test):
             return stmt
         if not stmt.body and stmt.orelse:
-            return _placed(ast.If(_opposite(stmt.test), stmt.orelse, []), stmt)
+            return copy_location(ast.If(_opposite(stmt.test), stmt.orelse, []), stmt)
         if len(stmt.body) != 1 or len(stmt.orelse) != 1:
             return stmt
         one, other = stmt.body[0], stmt.orelse[0]
@@ -284,7 +285,7 @@ class _Jumps:
             return stmt
         if not self._expressions.is_plain(one.value) or not self._expressions.is_plain(other.value):
             return stmt
-        return _placed(ast.Return(_placed(ast.IfExp(stmt.test, one.value, other.value), stmt)), stmt)
+        return copy_location(ast.Return(copy_location(ast.IfExp(stmt.test, one.value, other.value), stmt)), stmt)
 
     def _loop(self, stmt: Loop) -> Steps[list[ast.stmt]]:
         jump = self._exits.leaving.get(stmt)
@@ -298,40 +299,36 @@ class _Jumps:
         orelse = [] if jump is not None else stmt.orelse
         made: Loop
         if isinstance(stmt, ast.For):
-            made = _placed(ast.For(stmt.target, stmt.iter, body, orelse), stmt)
+            made = copy_location(ast.For(stmt.target, stmt.iter, body, orelse), stmt)
             if jump is not None:
                 self.left[made] = LeftLoop(whole.flag, jump)
         else:
             test = stmt.test
             if jump is not None:
-                test = _placed(ast.BoolOp(ast.And(), [_read(whole.flag, test), test]), test)
-            made = _placed(ast.While(test, body, orelse), stmt)
+                test = copy_location(ast.BoolOp(ast.And(), [_read(whole.flag, test), test]), test)
+            made = copy_location(ast.While(test, body, orelse), stmt)
         behind: list[ast.stmt] = []
         if jump is not None and stmt.orelse:
             inside = yield self._block_of(stmt.orelse)
-            behind.append(_placed(ast.If(_read(whole.flag, stmt.orelse[0]), inside, []), stmt.orelse[0]))
+            behind.append(copy_location(ast.If(_read(whole.flag, stmt.orelse[0]), inside, []), stmt.orelse[0]))
         return [*self._begun(whole, stmt), made, *behind]
-
-
-def _placed(node: Node, place: ast.AST) -> Node:
-    return ast.copy_location(node, place)
 
 
 def _opposite(test: ast.expr) -> ast.expr:
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         return test.operand
-    return _placed(ast.UnaryOp(ast.Not(), test), test)
+    return copy_location(ast.UnaryOp(ast.Not(), test), test)
 
 
 def _several(parts: list[ast.Name], use: ast.expr_context) -> ast.expr:
     """One name, or a tuple of names."""
-    return parts[0] if len(parts) == 1 else _placed(ast.Tuple(list(parts), use), parts[0])
+    return parts[0] if len(parts) == 1 else copy_location(ast.Tuple(list(parts), use), parts[0])
 
 
 def _read(name: str, place: ast.AST) -> ast.Name:
-    return _placed(ast.Name(name, ast.Load()), place)
+    return copy_location(ast.Name(name, ast.Load()), place)
 
 
 def _assigned(name: str, value: bool, place: ast.AST) -> ast.Assign:
-    target = _placed(ast.Name(name, ast.Store()), place)
-    return _placed(ast.Assign([target], _placed(ast.Constant(value), place)), place)
+    target = copy_location(ast.Name(name, ast.Store()), place)
+    return copy_location(ast.Assign([target], copy_location(ast.Constant(value), place)), place)

@@ -118,20 +118,12 @@ class Operator:
     advice: str
 
 
-def _is_number(dtype: DType) -> bool:
-    return dtype.is_integer or dtype.is_float
-
-
-def _is_bits(dtype: DType) -> bool:
-    return dtype.is_integer or dtype.is_bool
-
-
 def _anything(dtype: DType) -> bool:
     return not dtype.is_handle
 
 
-_OF_NUMBERS = (_is_number, "cast to a number first: tl.i64(...)")
-_OF_BITS = (_is_bits, "cast to an integer first")
+_OF_NUMBERS = (lambda dtype: dtype.is_number, "cast to a number first: tl.i64(...)")
+_OF_BITS = (lambda dtype: dtype.is_bits, "cast to an integer first")
 _OF_INTEGERS = (lambda dtype: dtype.is_integer, "cast to an integer first")
 _OF_ANY = (_anything, "compare numbers or bools")
 

@@ -98,6 +98,16 @@ class DType:
         return self.code is _INT or self.code is _UINT
 
     @property
+    def is_number(self) -> bool:
+        """An integer or a float: with arithmetic."""
+        return self.is_integer or self.is_float
+
+    @property
+    def is_bits(self) -> bool:
+        """An integer or a bool."""
+        return self.is_integer or self.is_bool
+
+    @property
     def is_signed(self) -> bool:
         return self.code is _INT
 

@@ -17,7 +17,7 @@ from tirlite.ir.printer import text
 from tirlite.ir.printing import is_print, prints_in
 from tirlite.ir.stmt import For, ForKind
 from tirlite.ir.validate_buffers import UndeterminedDim
-from tirlite.ir.validate_types import Rule, is_number
+from tirlite.ir.validate_types import Rule
 
 ACCESS_MASKS = ("r", "w", "rw")
 _ORDERED = (ForKind.SERIAL, ForKind.UNROLLED)
@@ -180,7 +180,7 @@ _TAKES_NUMBERS: Mapping[Op, str] = {Op.ABS: "a number"}
 def _math(node: Call) -> Message | None:
     first = node.args[0].dtype
     wanted = _TAKES_NUMBERS.get(node.op)
-    wrong = _expect(node, 0, is_number(first) if wanted else first.is_float, wanted or "a float")
+    wrong = _expect(node, 0, first.is_number if wanted else first.is_float, wanted or "a float")
     for position in range(1, len(node.args)):
         wrong = wrong or _expect(node, position, node.args[position].dtype == first, str(first))
     return wrong or _gives(node, bool_.with_lanes(first.lanes) if node.op is Op.ISNAN else first)

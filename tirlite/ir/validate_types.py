@@ -149,10 +149,6 @@ class MisplacedArgument(Message):
     help = "a string or a buffer without indices may only be an argument of a call"
 
 
-def is_number(dtype: DType) -> bool:
-    return dtype.is_integer or dtype.is_float
-
-
 def same_types(node: e.Binary | e.Compare) -> Message | None:
     left, right = node.a.dtype, node.b.dtype
     return None if left == right else OperandTypesDiffer(type(node).__name__, left, right)
@@ -191,7 +187,7 @@ def cast(node: e.Cast) -> Message | None:
 
 def integer_constant(node: e.IntImm) -> Message | None:
     dtype = node.dtype
-    if dtype.lanes != 1 or not (dtype.is_integer or dtype.is_bool):
+    if dtype.lanes != 1 or not dtype.is_bits:
         return ConstantType("IntImm", dtype)
     fits = dtype.min <= node.value <= dtype.max
     return None if fits else ConstantRange(shown(node.value), dtype, f"{dtype.min} to {dtype.max}")
@@ -257,9 +253,9 @@ def no_stray_argument(node: Node) -> Message | None:
 
 ACCESS: tuple[Rule, ...] = (index_count, index_types, index_lanes, no_stray_argument)
 
-_NUMBERS = (same_types, operand("numbers", is_number))
+_NUMBERS = (same_types, operand("numbers", lambda dtype: dtype.is_number))
 _INTEGERS = (same_types, operand("integers", lambda dtype: dtype.is_integer))
-_BITS = (same_types, operand("integers or bools", lambda dtype: dtype.is_integer or dtype.is_bool))
+_BITS = (same_types, operand("integers or bools", lambda dtype: dtype.is_bits))
 _SCALAR_BOOLS = (same_types, operand("scalar bools", lambda dtype: dtype.is_bool and dtype.lanes == 1))
 _VALUES = (same_types, operand("numbers or bools", lambda dtype: not dtype.is_handle))
 
@@ -267,7 +263,7 @@ EXPRESSION_RULES: Mapping[type[Node], tuple[Rule, ...]] = {
     e.IntImm: (integer_constant,),
     e.FloatImm: (float_constant,),
     e.Cast: (cast,),
-    e.Neg: (operand("a number", is_number),),
+    e.Neg: (operand("a number", lambda dtype: dtype.is_number),),
     e.BitNot: (operand("an integer", lambda dtype: dtype.is_integer),),
     e.Not: (operand("a bool", lambda dtype: dtype.is_bool),),
     e.Div: (same_types, operand("floats", lambda dtype: dtype.is_float)),

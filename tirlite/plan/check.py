@@ -11,6 +11,7 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from itertools import chain as chained, pairwise
+from operator import itemgetter
 
 from tirlite.plan.arguments import demand
 from tirlite.plan.collection import collection_paused
@@ -307,16 +308,12 @@ def _overlap(
     other = found.bytes
     stretch = f"[{other.low}, {other.highs[0]}) and [{new.low}, {new.highs[0]})"
     if surely:
-        low = max((other.key[0], other.low), (new.key[0], new.low), key=_first)[1]
-        high = min((other.key[1], other.highs[0]), (new.key[1], new.highs[0]), key=_first)[1]
+        low = max((other.key[0], other.low), (new.key[0], new.low), key=itemgetter(0))[1]
+        high = min((other.key[1], other.highs[0]), (new.key[1], new.highs[0]), key=itemgetter(0))[1]
         text = f"`{ids[0]}` and `{ids[1]}` live together at time {time} and share bytes: {stretch}"
         return Counterexample(Fault.OVERLAP, text, ids, time, (low, high))
     text = f"`{ids[0]}` and `{ids[1]}` live together at time {time} and are not proved to lie apart: {stretch}"
     return Counterexample(Fault.OVERLAP, text, ids, time)
-
-
-def _first(pair: tuple[int, Size]) -> int:
-    return pair[0]
 
 
 def _check_total(proofs: _Proofs, problem: Problem, plan: Layout) -> Iterator[Counterexample]:

@@ -267,7 +267,7 @@ class _Values:
     def cast(self, expr: Cast) -> Expr:
         """A cast of a narrow value as a wide one is one of the narrow value itself."""
         part = self.part(expr.value) if is_wide(expr.value.dtype) and expr.dtype.lanes == 1 else None
-        if part is None or isinstance(part.value, IntImm) or not (expr.dtype.is_integer or expr.dtype.is_float):
+        if part is None or isinstance(part.value, IntImm) or not expr.dtype.is_number:
             return expr
         self.floats += expr.dtype.is_float and expr.dtype.bits >= f32.bits and part.value in self.ends
         return part.value if part.value.dtype == expr.dtype else Cast(expr.dtype, part.value)

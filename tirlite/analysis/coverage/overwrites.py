@@ -6,6 +6,7 @@ Of a call it is asked whether the callee writes all of a parameter before it rea
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 
 from tirlite.analysis.access import AccessKind, Allocation, Region, Touch
 from tirlite.analysis.coverage.store_nest import StoreNest, Stretch, nest_of, trip_count
@@ -128,17 +129,13 @@ class _Cover:
             ahead = [(each.first - begin.first, each) for each in same]
             filled = 0
             used = []
-            for gap, each in sorted(((g, e) for g, e in ahead if isinstance(g, int) and g >= 0), key=_gap):
+            for gap, each in sorted(((g, e) for g, e in ahead if isinstance(g, int) and g >= 0), key=itemgetter(0)):
                 if gap <= filled and isinstance(each.length, int):
                     filled = max(filled, gap + each.length)
                     used.append(each.first + stride * each.count)
             if filled >= stride:
                 self._join(_part(axis, begin.first, minimum(*used)))
                 return
-
-
-def _gap(item: tuple[int, Stretch]) -> int:
-    return item[0]
 
 
 class CallCoverage:

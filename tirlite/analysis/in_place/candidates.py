@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, TypeAlias
 
 from tirlite.analysis.access import WRITE, Allocation, LinearSequence, Region, Touch
@@ -92,7 +93,7 @@ class _Deaths:
         self.ends.sort()
         for group in self.at.values():
             if len(group) > 1:
-                group.sort(key=_first)
+                group.sort(key=itemgetter(0))
 
 
 class _Meetings:
@@ -214,7 +215,7 @@ def _near(
     """Those of a group, each with its last use, whose last use is near to the first write."""
     touches = destination.touches
     written = next((t.position for t in touches if t.position >= born and t.kind is WRITE), born)
-    place = bisect_right(group, written, key=_first)
+    place = bisect_right(group, written, key=itemgetter(0))
     return group[max(0, place - _NEAREST) : place + _NEAREST]
 
 
@@ -231,10 +232,6 @@ def _is_overlap(during: Interval, one: Sequence[Interval], other: Sequence[Inter
         (a, b), (c, d) = one[0], other[0]
         return (a if a > c else c, b if b < d else d) == during
     return [(max(a, c), min(b, d)) for a, b in one for c, d in other if a < d and c < b] == [during]
-
-
-def _first(pair: tuple[int, Allocation]) -> int:
-    return pair[0]
 
 
 class PlainMeetings:

@@ -400,7 +400,7 @@ def is_wide(dtype: DType) -> bool:
 
 def is_small(dtype: DType) -> bool:
     """Whether it is an integer of up to 16 bits or a bool, and no vector."""
-    return (dtype.is_integer or dtype.is_bool) and dtype.bits <= 16 and dtype.lanes == 1
+    return dtype.is_bits and dtype.bits <= 16 and dtype.lanes == 1
 
 
 def widens_integers(loop: For) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
 from math import gcd, prod
+from operator import itemgetter
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from tirlite.analysis.integers.extents import Extents
@@ -326,7 +327,7 @@ def speaks_of_all(proof: Handover, destination: Sequence[Happening], source: Seq
     """Whether the proof lists what happens to the two, in order: what is read between two writes has no order."""
     seen = [(each.position, proof.destination, each) for each in destination]
     seen += [(each.position, proof.source, each) for each in source]
-    seen.sort(key=_position)
+    seen.sort(key=itemgetter(0))
     mine = _in_groups((buffer, each.node, each.writes) for _, buffer, each in seen)
     return mine == _in_groups(proof.accesses)
 
@@ -393,10 +394,6 @@ def _share_a_loop(one: Region, other: Region, home: Region) -> bool:
         assert one.parent is not None
         one = one.parent
     return one is not home
-
-
-def _position(item: tuple[int, Buffer, Happening]) -> int:
-    return item[0]
 
 
 def _in_groups(accesses: Iterable[_Access]) -> list[frozenset[_Access]]:

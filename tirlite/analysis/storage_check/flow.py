@@ -8,6 +8,8 @@ region is looked at once, however deep it lies.
 
 from __future__ import annotations
 
+from operator import itemgetter
+
 from tirlite.analysis.storage_check.resident import Flow, Happening, Region, Resident
 from tirlite.ir import Stmt
 from tirlite.record import record
@@ -77,7 +79,7 @@ def misread(victim: Resident, rival: Resident, spared: Spared | None = None) -> 
             effects.append((each.position, each.region, _clobbering(each.stmt)))
     if spared is not None and spared.takes_over and late is not None:
         effects.append((spared.last, spared.region, _clobbering(late)))
-    effects.sort(key=_position)
+    effects.sort(key=itemgetter(0))
     stack = [_Open([*victim.region.around()][-1])]
     for _, region, effect in effects:
         _enter(stack, region)
@@ -85,10 +87,6 @@ def misread(victim: Resident, rival: Resident, spared: Spared | None = None) -> 
     while len(stack) > 1:
         _leave(stack)
     return stack[0].effect.misread[_FRESH]
-
-
-def _position(item: tuple[int, Region, _Effect]) -> int:
-    return item[0]
 
 
 def _effect(happening: Happening) -> _Effect:

@@ -52,7 +52,7 @@ def _value(expr: Expr, values: Values) -> Steps[Array | None]:
         return values.get(expr)
     if isinstance(expr, Load):
         return values.get(Cell(expr.buffer))
-    if not (expr.dtype.is_integer or expr.dtype.is_bool):
+    if not expr.dtype.is_bits:
         return None
     if isinstance(expr, IntImm):
         return constant(expr.value, expr.dtype.numpy.type)

@@ -39,9 +39,9 @@ class ObjectCode:
     seconds: dict[str, float]
 
 
-def compile_module(lowered: Lowered, target: str = HOST) -> ObjectCode:
-    """The object code of a module, optimised for a target by its name; its parts go side by side."""
-    with SideBySide(target) as beside:
+def compile_module(lowered: Lowered) -> ObjectCode:
+    """The object code of a module for this machine; its parts go side by side."""
+    with SideBySide() as beside:
         return beside.finished(lowered.parts)
 
 

@@ -39,19 +39,11 @@ class Elements:
         return self.first(site)
 
 
-def _is_number(dtype: DType) -> bool:
-    return dtype.is_integer or dtype.is_float
-
-
-def _is_bits(dtype: DType) -> bool:
-    return dtype.is_integer or dtype.is_bool
-
-
-NUMBERS = Elements("numbers", _is_number)
+NUMBERS = Elements("numbers", lambda dtype: dtype.is_number)
 FLOATS = Elements("of a float type", lambda dtype: dtype.is_float)
 INTEGERS = Elements("integers", lambda dtype: dtype.is_integer)
 BOOLS = Elements("bool_", lambda dtype: dtype.is_bool)
-BITS = Elements("integers or bool_", _is_bits)
+BITS = Elements("integers or bool_", lambda dtype: dtype.is_bits)
 NUMBERS_OR_BOOLS = Elements("numbers or bool_", lambda dtype: not dtype.is_handle)
 
 
