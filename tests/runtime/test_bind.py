@@ -141,6 +141,7 @@ class Matrix(np.matrix):
 TYPES = [
     ([1.0], "an array of float32, and is a list", "pass np.asarray(x, np.float32)"),
     (3, "an array of float32, and is an int", "pass np.asarray(x, np.float32)"),
+    (X[0, 0], "an array of float32, and is a float32", "pass np.asarray(x, np.float32)"),
     ("text", "an array of float32, and is a str", ""),
     (None, "an array of float32, and is a NoneType", ""),
     (X.astype(np.float64), "an array of float32, and is an array of float64", "pass x.astype(np.float32)"),

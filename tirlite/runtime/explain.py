@@ -193,6 +193,6 @@ def _source(signature: Signature, slot: int) -> tuple[str, int]:
 
 
 def _array_hint(param: ArrayParam, given: object, told: str) -> str:
-    if isinstance(given, (list, tuple, int, float)):
+    if isinstance(given, (list, tuple, int, float, np.generic)):
         return f"pass np.asarray({param.name}, np.{param.dtype})"
     return f"its library says: {told[:200]}" if told else ""
