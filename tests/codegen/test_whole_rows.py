@@ -58,6 +58,22 @@ def test_rows_of_all_lengths_give_what_the_interpreter_does(sizes: tuple[int, ..
             np.testing.assert_array_equal(one, other)
 
 
+@tl.kernel
+def where_positive(x: tl.i32[h, w], table: tl.i32[c], at: tl.i32[1], y: tl.i32[h, w]):
+    for i in range(h):
+        for j in range(w):
+            if x[i, j] > 0:
+                y[i, j] = table[at[0]]
+
+
+def test_a_fault_in_a_row_tells_the_row_and_the_column() -> None:
+    x = np.zeros((3, 4), np.int32)
+    x[1, 2] = 1
+    for call in (where_positive, where_positive.interpret):
+        with pytest.raises(tl.KernelIndexError, match="index 9 is out of bounds .* at i = 1, j = 2"):
+            call(x, np.zeros(5, np.int32), np.array([9], np.int32), np.zeros_like(x))
+
+
 def is_one_loop(source: str) -> bool:
     """Whether loops over rows and columns with this statement are one loop in native code."""
     func = tl.parse(f"""
@@ -82,5 +98,6 @@ def test_only_loops_that_go_through_whole_rows_are_one() -> None:
         "y[i, j] = x[j, i]",
         "y[i, j] = wide[i, j + 1]",
         "y[i, 0] += x[i, j]",
+        "y[i, j] = row[tl.checked(n)]",
     ):
         assert not is_one_loop(apart), apart

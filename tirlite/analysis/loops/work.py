@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
+from tirlite.ir.checked import has_check
 from tirlite.ir.dtype import DType, i64, u8
 from tirlite.ir.expr import Add, Buffer, Call, Cast, Expr, FloorDiv, FloorMod, IntImm, Load, Max, Min, Mul, Sub, Var
 from tirlite.ir.func import PrimFunc
@@ -419,14 +420,15 @@ def factor_of(product: Mul, var: Var) -> int:
 def whole_rows(loop: For) -> list[For]:
     """A loop and those inside that go with it, the innermost last; the loop alone where rows are not whole.
 
-    Rows are whole of which a nest goes over all elements: these lie one behind the other.
+    Rows are whole of which a nest goes over all elements: these lie one behind the other. A fault tells in which row
+    and column it was, so loops in which an access is checked stay apart.
     """
     nest = chain_from(loop)
     inside = nest[1:]
     if loop.step != 1 or not inside or not all(isinstance(stmt, _IN_A_ROW) for stmt in statements(nest[-1].body)):
         return [loop]
     is_plain = all(each.kind in _IN_ORDER and each.step == 1 and is_constant(each.start, 0) for each in inside)
-    return nest if is_plain and _goes_through(nest) else [loop]
+    return nest if is_plain and _goes_through(nest) and not has_check(nest[-1].body) else [loop]
 
 
 def _goes_through(nest: list[For]) -> bool:
