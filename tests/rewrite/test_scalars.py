@@ -82,3 +82,51 @@ def test_arrays_that_memory_indexes_stay() -> None:
     x = np.arange(30, dtype=np.uint8).reshape(10, 3)
     at = np.arange(10, dtype=np.uint8)
     np.testing.assert_array_equal(looked_up(x, at), x[np.arange(10), at % 3])
+
+
+@tl.kernel
+def pulls(p: tl.f32[n, 3], y: tl.out[tl.f32[n, 3]]):
+    for i in range(n):
+        for c in range(3):
+            y[i, c] = 0
+        for j in tl.reduce(n):
+            d = p[j, 0] - p[i, 0]
+            e = p[j, 1] - p[i, 1]
+            s = d * d + e * e
+            y[i, 0] += d * s
+            y[i, 1] += e * s
+            y[i, 2] += s
+
+
+@tl.kernel
+def added(x: tl.f32[n], y: tl.f32[n, 2]):
+    for i in range(n):
+        for j in tl.reduce(n):
+            y[i, 0] += x[j]
+            y[i, 1] += x[j] * x[i]
+
+
+@tl.kernel
+def picked(x: tl.f32[n], at: tl.u8[n], y: tl.f32[n, 2]):
+    for i in range(n):
+        y[i, 1] = x[i]
+        for j in tl.reduce(n):
+            if at[j] < 2:
+                y[i, at[j]] += x[j]
+
+
+def test_a_few_elements_that_constants_tell_apart_stand_in_scalars_for_each_lane() -> None:
+    for kernel, has_vectors in ((pulls, True), (added, True), (picked, False)):
+        assert ("tl.ramp" in str(kernel.lowered)) is has_vectors
+        for size in (1, 2, 15, 16, 17, 40):
+            draw = np.random.default_rng(size)
+            if kernel is pulls:
+                p = draw.integers(-4, 4, (size, 3)).astype(np.float32)
+                assert pulls(p).tobytes() == pulls.interpret(p).tobytes()
+                continue
+            x, y = (draw.integers(-9, 9, shape).astype(np.float32) for shape in (size, (size, 2)))
+            given = (x,) if kernel is added else (x, draw.integers(0, 4, size, dtype=np.uint8))
+            wanted = y.copy()
+            kernel.interpret(*given, wanted)
+            kernel(*given, y)
+            assert y.tobytes() == wanted.tobytes()

@@ -100,8 +100,8 @@ class CacheWrite(Step):
             return settled(self, self._tiled(facts, buffer, accesses, around), around)
         if not is_in_bounds(facts.func, around, first):
             raise does_not_fit(self, f"the element of `{buffer.name}` is not proved to be in bounds")
-        begun = (buffer,) if _is_set_first(at.body, buffer) else ()
-        made = with_loop(facts, at, (at.replaced(body=in_scalars(at.body, {buffer: first}, begun)),))
+        begun = (first,) if _is_set_first(at.body, buffer) else ()
+        made = with_loop(facts, at, (at.replaced(body=in_scalars(at.body, {buffer: (first,)}, begun)),))
         return settled(self, made, [loop for loop in around if loop.kind is ForKind.REDUCE])
 
     def _accesses(self, facts: Facts, buffer: Buffer, at: For) -> Iterator[Load | Store]:

@@ -23,21 +23,23 @@ from tirlite.ir.rewrite import Rule, rewrite
 from tirlite.ir.shapes import constant_shape
 from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, While
 from tirlite.ir.walk import buffers_of, defined_in, mentions, statements, statements_of, walk
-from tirlite.rewrite.vectors.lanes import MOST_APART, is_same_element
+from tirlite.rewrite.vectors.lanes import MOST_APART, is_at, is_same_element
 
-# Registers hold so many elements.
+# Registers hold so many elements, and so many for each lane beside what is computed of them.
 _MOST_ELEMENTS = 16
+_MOST_TOLD_APART = 8
 
 
 def with_local_elements(loop: For, touches: Mapping[Allocation, Sequence[Touch]]) -> SeqStmt:
     """The body of a loop, in which each element that is written in a loop inside of it stands in a local scalar.
 
-    That is done for buffers of which an iteration touches one element, however often loops inside run. What is there
-    before is loaded, unless the body begins by storing it, and what is there at the end is stored. The iterations must
-    be independent.
+    That is done for buffers of which an iteration touches one element, however often loops inside run, or a few that
+    constants tell apart. What is there before is loaded, unless the body begins by storing it, and what is there at
+    the end is stored. The iterations must be independent.
     """
-    stores: dict[Buffer, Store] = {}
-    begun: set[Buffer] = set()
+    stores: dict[Buffer, Sequence[Store]] = {}
+    begun: set[Store] = set()
+    several: set[Buffer] = set()
     top = {*loop.body.stmts}
     certain = {*_certain(loop.body)}
     defined_inside = defined_in(loop.body)
@@ -46,38 +48,96 @@ def with_local_elements(loop: For, touches: Mapping[Allocation, Sequence[Touch]]
         written = [touch for touch in found if writes(touch)]
         if not written or all(touch.stmt in top for touch in written) or root.volatile:
             continue
+        first = written[0].node
+        if not isinstance(first, Store):
+            continue
+        if not all(is_same_element(first, touch) for touch in found):
+            if all(touch.buffer is root and isinstance(touch.node, Load | Store) for touch in found):
+                several.add(root)
+            continue
         if not any(touch.stmt in certain for touch in found):
             # There may be no such element: `y[t - 1]` in a loop up to `t`.
             continue
-        first = written[0].node
-        if not isinstance(first, Store) or not all(is_same_element(first, touch) for touch in found):
-            continue
         if mentions(first.indices, defined_inside):
             continue
-        stores[root] = first
+        stores[root] = (first,)
         if writes(found[0]) and found[0].stmt in top:
-            begun.add(root)
-    return in_scalars(loop.body, stores, begun) if stores else loop.body
+            begun.add(first)
+    body = in_scalars(loop.body, stores, begun) if stores else loop.body
+    return _with_few_elements(body, several) if several else body
 
 
-def in_scalars(body: SeqStmt, stores: Mapping[Buffer, Store], begun: Container[Buffer]) -> SeqStmt:
-    """The body with the one element of each buffer that it touches, where `stores` write it, in a local scalar.
+def _with_few_elements(body: SeqStmt, buffers: set[Buffer]) -> SeqStmt:
+    """The body with a local scalar for each element of these buffers, of those with a few that constants tell apart.
 
-    What is there before is loaded, but for buffers that are `begun` by a store, and what is there at the end is stored.
+    So does `for c in range(3): a[i, c] = 0` beside updates of `a[i, 0]`, `a[i, 1]` and `a[i, 2]`.
     """
-    cells = {buffer: Buffer(buffer.name, buffer.dtype, (), "local") for buffer in stores}
+    from tirlite.rewrite.vectors.taps import written_out
+
+    def opened(loop: For) -> For | tuple[Stmt, ...]:
+        own = (node for node in walk(loop.body) if isinstance(node, Load | Store) and node.buffer in buffers)
+        return written_out(SeqStmt((loop,))).stmts if any(mentions(node.indices, loop.var) for node in own) else loop
+
+    made = rewrite(body, {For: opened})
+    elements: dict[Buffer, list[Store]] = {}
+    for stmt in _certain(made):
+        if isinstance(stmt, Store) and stmt.buffer in buffers:
+            known = elements.setdefault(stmt.buffer, [])
+            if not any(is_at(stmt, each) for each in known):
+                known.append(stmt)
+    moving = defined_in(made)
+    few = {buffer: found for buffer, found in elements.items() if _are_few(found, moving)}
+    for node in walk(made):
+        if isinstance(node, Load | Store) and not any(is_at(node, each) for each in few.get(node.buffer, ())):
+            few.pop(node.buffer, None)
+    begun = {store for found in few.values() for store in found if _is_begun(made, store)}
+    return in_scalars(made, few, begun) if few else body
+
+
+def _is_begun(body: SeqStmt, store: Store) -> bool:
+    """Whether the body stores an element by a statement of its own, before it loads it."""
+    for stmt in body.stmts:
+        if any(isinstance(node, Load) and is_at(node, store) for node in walk(stmt)):
+            return False
+        if isinstance(stmt, Store) and is_at(stmt, store):
+            return True
+    return False
+
+
+def _are_few(elements: Sequence[Store], moving: Container[object]) -> bool:
+    """Whether elements are few, stay where they are, and differ by constants along an axis."""
+    indices = [index for each in elements for index in each.indices]
+    if len(elements) > _MOST_TOLD_APART or any(node in moving or isinstance(node, Load) for node in walk(*indices)):
+        return False
+    pairs = ((a, b) for place, a in enumerate(elements) for b in elements[:place])
+    return all(any(map(_are_apart, a.indices, b.indices)) for a, b in pairs)
+
+
+def _are_apart(index: Expr, other: Expr) -> bool:
+    return isinstance(index, IntImm) and isinstance(other, IntImm) and index.value != other.value
+
+
+def in_scalars(body: SeqStmt, stores: Mapping[Buffer, Sequence[Store]], begun: Container[Store]) -> SeqStmt:
+    """The body with the elements of each buffer that it touches, which are there for sure, in local scalars.
+
+    What is there before is loaded, but for elements `begun` by a store, and what is there at the end is stored.
+    """
+    cells = {
+        buffer: [(each, Buffer(buffer.name, buffer.dtype, (), "local")) for each in own]
+        for buffer, own in stores.items()
+    }
     before: list[Stmt] = []
     after: list[Stmt] = []
-    for buffer, store in stores.items():
-        cell = cells[buffer]
+    for store, cell in (each for own in cells.values() for each in own):
         before.append(Allocate(cell, span=store.span))
-        if buffer not in begun:
-            before.append(Store(cell, (), Load(buffer, store.indices), span=store.span))
-        after.append(Store(buffer, store.indices, Load(cell, ()), span=store.span))
+        if store not in begun:
+            before.append(Store(cell, (), Load(store.buffer, store.indices), span=store.span))
+        after.append(store.replaced(value=Load(cell, ())))
 
     def moved(node: Load | Store) -> Node:
-        cell = cells.get(node.buffer)
-        return node if cell is None else node.replaced(buffer=cell, indices=())
+        own = cells.get(node.buffer, ())
+        found = next((cell for store, cell in own if len(own) == 1 or is_at(node, store)), None)
+        return node if found is None else node.replaced(buffer=found, indices=())
 
     rules: dict[type[Node], Rule] = {Load: moved, Store: moved}
     return SeqStmt((*before, *rewrite(body, rules).stmts, *after))
