@@ -7,13 +7,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from graph.onnx.test_loops import AFTER, BOOL, FLOAT, INT64, STATE, body, helper, model
+from graph.onnx import beside
+from graph.onnx.beside import model
+from graph.onnx.test_loops import AFTER, BOOL, FLOAT, INT64, STATE, body, helper
 
 import tirlite as tl
 
 pytestmark = pytest.mark.usefixtures("without_effort")
 
-ort = pytest.importorskip("onnxruntime")
+pytest.importorskip("onnxruntime")
 node = helper.make_node
 X = np.random.default_rng(0).standard_normal((3, 4)).astype(np.float32)
 
@@ -22,19 +24,15 @@ def ints(*values: int) -> np.ndarray[Any, Any]:
     return np.array(values, np.int64)
 
 
-def compare(made: Any, feeds: Sequence[dict[str, Any]], refused: Sequence[dict[str, Any]] = ()) -> Any:
+def arrays(feed: beside.Feed) -> beside.Feed:
+    return {name: np.asarray(value) for name, value in feed.items()}
+
+
+def compare(made: Any, feeds: Sequence[beside.Feed], refused: Sequence[beside.Feed] = ()) -> Any:
     """What the model gives, as onnxruntime gives it; what that refuses is refused."""
-    session = ort.InferenceSession(made.SerializeToString(), providers=["CPUExecutionProvider"])
-    f = tl.from_onnx(made)
-    net = tl.graph.compile(f)
-    for feed in [{name: np.asarray(value) for name, value in each.items()} for each in feeds]:
-        wanted = session.run(None, feed)
-        for found in (net(**feed), tl.graph.evaluate(f, *(feed[each.name] for each in f.params))):
-            for a, b in zip(found if isinstance(found, tuple) else [found], wanted, strict=True):
-                assert a.shape == b.shape
-                np.testing.assert_allclose(a, b, rtol=1e-5)
-    for feed in [{name: np.asarray(value) for name, value in each.items()} for each in refused]:
-        for run in (lambda feed=feed: net(**feed), lambda feed=feed: tl.graph.evaluate(f, *feed.values())):
+    net = beside.compare(made, map(arrays, feeds), atol=0)
+    for feed in map(arrays, refused):
+        for run in (lambda feed=feed: net(**feed), lambda feed=feed: tl.graph.evaluate(net.function, *feed.values())):
             with pytest.raises(tl.KernelRunError):
                 run()
     return net

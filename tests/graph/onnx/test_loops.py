@@ -2,49 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
+from graph.onnx import beside
+from graph.onnx.beside import Feed, Values, infos, model
 
 import tirlite as tl
 
 onnx = pytest.importorskip("onnx")
 helper, TYPES = onnx.helper, onnx.TensorProto
 FLOAT, INT64, BOOL = TYPES.FLOAT, TYPES.INT64, TYPES.BOOL
-Feed = dict[str, np.ndarray[Any, Any]]
-Values = dict[str, tuple[int, list[Any]]]
-
-
-def infos(values: Values) -> list[Any]:
-    return [helper.make_tensor_value_info(name, kind, shape) for name, (kind, shape) in values.items()]
+compare = partial(beside.compare, rtol=1e-4, atol=1e-5)
 
 
 def body(nodes: list[Any], given: Values, made: Values) -> Any:
     return helper.make_graph(nodes, "body", infos(given), infos(made))
-
-
-def model(nodes: list[Any], given: Values, made: list[str], **weights: Any) -> Any:
-    stored = [onnx.numpy_helper.from_array(np.asarray(value), name) for name, value in weights.items()]
-    outputs = [onnx.ValueInfoProto(name=name) for name in made]
-    graph = helper.make_graph(nodes, "net", infos(given), outputs, stored)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
-
-
-def compare(made: Any, feeds: Iterable[Feed], *, compiled: bool = True) -> None:
-    ort = pytest.importorskip("onnxruntime")
-    session = ort.InferenceSession(made.SerializeToString(), providers=["CPUExecutionProvider"])
-    f = tl.from_onnx(made)
-    net = tl.graph.compile(f) if compiled else None
-    for feed in feeds:
-        wanted = session.run(None, feed)
-        arrays = [feed[param.name] for param in f.params]
-        for found in [tl.graph.evaluate(f, *arrays), *([net(*arrays)] if net else [])]:
-            results = found if isinstance(found, tuple) else (found,)
-            for mine, theirs in zip(results, wanted, strict=True):
-                assert (mine.shape, mine.dtype) == (theirs.shape, theirs.dtype)
-                np.testing.assert_allclose(mine, theirs, rtol=1e-4, atol=1e-5)
 
 
 def normal(*shape: int) -> Any:

@@ -2,43 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import pytest
+from graph.onnx.beside import Feed, compare, model
 
 import tirlite as tl
 
 pytestmark = pytest.mark.usefixtures("without_effort")
 
 onnx = pytest.importorskip("onnx")
-ort = pytest.importorskip("onnxruntime")
+pytest.importorskip("onnxruntime")
 helper, TYPES = onnx.helper, onnx.TensorProto
-Feed = dict[str, np.ndarray[Any, Any]]
-
-
-def model(nodes: list[Any], inputs: dict[str, Any], outputs: list[str], **weights: Any) -> Any:
-    given = [helper.make_tensor_value_info(name, kind, shape) for name, (kind, shape) in inputs.items()]
-    stored = [onnx.numpy_helper.from_array(np.asarray(value), name) for name, value in weights.items()]
-    graph = helper.make_graph(nodes, "net", given, [onnx.ValueInfoProto(name=name) for name in outputs], stored)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
-
-
-def compare(made: Any, feeds: Iterable[Feed]) -> tl.graph.CompiledGraph:
-    """The results of onnxruntime are those of the compiled graph, and what it means."""
-    session = ort.InferenceSession(made.SerializeToString(), providers=["CPUExecutionProvider"])
-    f = tl.from_onnx(made)
-    net = tl.graph.compile(f)
-    for feed in feeds:
-        wanted = session.run(None, feed)
-        arrays = [feed[param.name] for param in f.params]
-        for found in (net(*arrays), tl.graph.evaluate(f, *arrays)):
-            results = found if isinstance(found, tuple) else (found,)
-            for mine, theirs in zip(results, wanted, strict=True):
-                assert (mine.shape, mine.dtype) == (theirs.shape, theirs.dtype)
-                np.testing.assert_allclose(mine, theirs, rtol=1e-5, atol=1e-6)
-    return net
 
 
 def few(*shape: int) -> Any:

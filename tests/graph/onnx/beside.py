@@ -1,0 +1,48 @@
+"""Models, and what they give, evaluated and compiled, beside what onnxruntime gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pytest
+from graph.leaves import leaves
+
+import tirlite as tl
+
+Feed = dict[str, Any]
+Values = dict[str, tuple[int, list[Any]]]
+
+
+def infos(values: Values) -> list[Any]:
+    from onnx import helper
+
+    return [helper.make_tensor_value_info(name, kind, shape) for name, (kind, shape) in values.items()]
+
+
+def model(nodes: list[Any], given: Values, made: list[str], **weights: Any) -> Any:
+    from onnx import ValueInfoProto, helper, numpy_helper
+
+    stored = [numpy_helper.from_array(np.asarray(value), name) for name, value in weights.items()]
+    outputs = [ValueInfoProto(name=name) for name in made]
+    graph = helper.make_graph(nodes, "net", infos(given), outputs, stored)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+
+
+def compare(
+    made: Any, feeds: Iterable[Feed], *, compiled: bool = True, rtol: float = 1e-5, atol: float = 1e-6
+) -> tl.graph.CompiledGraph | None:
+    """The compiled graph, if there is to be one, seen to give what onnxruntime gives, as is what the model means."""
+    runtime = pytest.importorskip("onnxruntime")
+    session = runtime.InferenceSession(made.SerializeToString(), providers=["CPUExecutionProvider"])
+    f = tl.from_onnx(made)
+    net = tl.graph.compile(f) if compiled else None
+    for feed in feeds:
+        wanted = session.run(None, feed)
+        found = tl.graph.evaluate(f, *(feed[param.name] for param in f.params))
+        for results in (found, net(**feed)) if net is not None else (found,):
+            for mine, theirs in zip(leaves(results), wanted, strict=True):
+                assert (mine.shape, mine.dtype) == (theirs.shape, theirs.dtype)
+                np.testing.assert_allclose(mine, theirs, rtol=rtol, atol=atol)
+    return net
