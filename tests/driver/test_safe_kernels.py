@@ -2,32 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
+from driver.alike import said_by_both
 
 import tirlite as tl
-from tirlite.diag import TirliteError
 
 n, m = tl.dims("n m")
 
 
-def outcome(run: Callable[..., object], *arguments: object) -> tuple[str, list[object]]:
-    """What a run says, and what it leaves in its arguments."""
-    own = [np.array(each) if isinstance(each, np.ndarray) else each for each in arguments]
-    said = ""
-    try:
-        run(*own)
-    except TirliteError as error:
-        said = str(error)
-    return said, [each.tolist() if isinstance(each, np.ndarray) else each for each in own]
-
-
 def assert_as_interpreted(kernel: tl.Kernel, *arguments: object, workers: int = 4) -> str:
-    told, left = outcome(tl.compile(kernel, target=tl.Target.host(workers=workers)), *arguments)
-    assert (told, left) == outcome(kernel.interpret, *arguments)
-    return told
+    return said_by_both(tl.compile(kernel, target=tl.Target.host(workers=workers)), *arguments)
 
 
 @tl.kernel

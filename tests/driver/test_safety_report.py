@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from driver.alike import said_by_both
 
 import tirlite as tl
 from tirlite.cli.main import main
@@ -102,18 +103,8 @@ def test_what_is_called_is_decided_at_the_entry_of_the_outermost() -> None:
     x = np.arange(10, dtype=np.float32)
     for kernel in (outer, tested):
         for k in (0, 6, 7, 8, -1, -2, 2**62, -(2**63), 2**63 - 1):
-            told, left = [], []
-            for run in (kernel, kernel.interpret):
-                y = np.full(3, -1, np.float32)
-                try:
-                    run(x + 1, k, y)
-                    told.append("")
-                except IndexError as error:
-                    told.append(str(error))
-                left.append(y.tolist())
-            assert told[0] == told[1]
-            assert left[0] == left[1]
-            assert (told[0] == "") == (0 <= k + (kernel is outer) <= 7)
+            told = said_by_both(kernel, x + 1, k, np.full(3, -1, np.float32))
+            assert (told == "") == (0 <= k + (kernel is outer) <= 7)
 
 
 def test_what_an_annotation_promises_of_elements_counts() -> None:
@@ -281,17 +272,9 @@ def test_bands_of_a_matrix_are_decided_by_their_width() -> None:
             (where, "2 * k + 1 <= m")
         ]
         for k in (2, 3, 0, -1, 1 << 62):
-            told, left = [], []
-            for run in (kernel, kernel.interpret):
-                y = np.zeros(9, np.float32)
-                try:
-                    run(k, np.ones((9, 5), np.float32), np.arange(9, dtype=np.float32), y)
-                    told.append("")
-                except tl.TirliteError as error:
-                    told.append(str(error))
-                left.append(y.tolist())
-            assert told[0] == told[1]
-            assert left[0] == left[1]
+            said_by_both(
+                kernel, k, np.ones((9, 5), np.float32), np.arange(9, dtype=np.float32), np.zeros(9, np.float32)
+            )
 
 
 def test_a_test_by_name_proves_what_it_tells() -> None:
@@ -341,17 +324,7 @@ def test_a_loop_whose_end_is_read_is_decided_in_front_of_it_and_not_by_what_hard
     for kernel in (knapsack, shifted):
         assert {each.where for each in kernel.safety if each.access.startswith("best")} == {"at its loop"}
         for ends in ((0, 4), (1, 5), (2, 2), (-1, 3), (0, 12), (-(1 << 31), 3), (3, (1 << 31) - 1)):
-            told, left = [], []
-            for run in (kernel, kernel.interpret):
-                best = np.arange(9, dtype=np.int32)
-                try:
-                    run(np.int32([2, *ends, 1]), np.int32([5, 3, 4, 1]), best)
-                    told.append("")
-                except tl.TirliteError as error:
-                    told.append(str(error))
-                left.append(best.tolist())
-            assert told[0] == told[1]
-            assert left[0] == left[1]
+            said_by_both(kernel, np.int32([2, *ends, 1]), np.int32([5, 3, 4, 1]), np.arange(9, dtype=np.int32))
 
 
 def test_numbers_that_count_up_are_decided_in_front_of_their_loop() -> None:
@@ -386,14 +359,4 @@ def test_numbers_that_count_up_are_decided_in_front_of_their_loop() -> None:
         assert {each.where for each in kernel.safety if each.access == "y[to]"} == {where}
         for first in (0, 3, -1, 9, 10, -(1 << 63), (1 << 63) - 1):
             for counts in ([2, 3, 1], [2, -7, 8], [9, 0, 1], [0, 0, 0], [1, 2**31 - 1, 1]):
-                told, left = [], []
-                for run in (kernel, kernel.interpret):
-                    y = np.arange(9, dtype=np.int32)
-                    try:
-                        run(np.int32(counts), y, first)
-                        told.append("")
-                    except tl.TirliteError as error:
-                        told.append(str(error))
-                    left.append(y.tolist())
-                assert told[0] == told[1]
-                assert left[0] == left[1]
+                said_by_both(kernel, np.int32(counts), np.arange(9, dtype=np.int32), first)
