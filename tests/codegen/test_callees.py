@@ -9,6 +9,7 @@ from importlib import import_module
 
 import numpy as np
 import pytest
+from small_functions import reverse
 
 import tirlite as tl
 from tirlite.codegen import SideBySide, compile_module, lower
@@ -23,12 +24,6 @@ n = tl.dim("n")
 def doubled(x: tl.f32[n], y: tl.f32[n]):
     for i in range(n):
         y[n - 1 - i] = 2 * x[i]
-
-
-@tl.kernel
-def reversed_(x: tl.f32[n], y: tl.f32[n]):
-    for i in range(n):
-        y[i] = x[n - 1 - i]
 
 
 @tl.kernel
@@ -57,7 +52,7 @@ def several(x: tl.f32[n], y: tl.f32[n]):
     c = tl.alloc(tl.f32[n])
     d = tl.alloc(tl.f32[n])
     tl.call(doubled, x, a)
-    tl.call(reversed_, a, b)
+    tl.call(reverse, a, b)
     tl.call(opposite, b, c)
     tl.call(squared, c, d)
     tl.call(rooted, d, y)
@@ -186,7 +181,7 @@ def test_what_cannot_be_compiled_is_told_as_elsewhere() -> None:
     def with_it(x: tl.f32[n], y: tl.f32[n], u: tl.f16[8], v: tl.f16[8]):
         tl.call(doubled, x, y)
         tl.call(squared, x, y)
-        tl.call(reversed_, x, y)
+        tl.call(reverse, x, y)
         tl.call(absolute, u, v)
 
     told = []

@@ -7,16 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from small_functions import relu, sums
 
 import tirlite as tl
 
 n, m = tl.dims("n m")
-
-
-@tl.kernel
-def relu(x: tl.f32[n], y: tl.f32[n]):
-    for i in range(n):
-        y[i] = max(x[i], 0)
 
 
 @tl.kernel
@@ -30,16 +25,6 @@ def spread(x: tl.f32[n], y: tl.f32[n, m], keep: tl.bool_, half: tl.f16):
     for i in range(n):
         for j in range(m):
             y[i, j] = x[i] if keep else tl.f32(half)
-
-
-@tl.kernel
-def running_sums(x: tl.f32[n], y: tl.f32[n]):
-    total = tl.alloc(tl.f32[n + 1])
-    total[0] = 0
-    for i in range(n):
-        total[i + 1] = total[i] + x[i]
-    for i in range(n):
-        y[i] = total[i + 1]
 
 
 def numbers(*shape: int) -> np.ndarray:
@@ -65,7 +50,7 @@ def test_calls_run_in_order_on_the_callers_memory(strategy: str) -> None:
         b = tl.alloc(tl.f32[n])
         tl.call(relu, x, a)
         tl.call(scale, a, b, by=tl.f32(2))
-        tl.call(running_sums, b, a)
+        tl.call(sums, b, a)
         tl.call(scale, y=y, x=a, by=a[0] + 1)
 
     x, y = numbers(100), np.empty(100, np.float32)
@@ -103,8 +88,8 @@ def test_functions_call_functions() -> None:
     @tl.kernel
     def twice(x: tl.f32[m], y: tl.f32[m]):
         t = tl.alloc(tl.f32[m])
-        tl.call(running_sums, x, t)
-        tl.call(running_sums, t, y)
+        tl.call(sums, x, t)
+        tl.call(sums, t, y)
 
     @tl.kernel
     def rows(x: tl.f32[n, m], y: tl.f32[n, m]):
@@ -245,7 +230,7 @@ def test_calls_in_a_parallel_loop_are_handed_to_workers() -> None:
         for i in tl.parallel(n):
             row = tl.view(x, tl.f32[m], byte_offset=4 * m * i)
             out = tl.view(y, tl.f32[m], byte_offset=4 * m * i)
-            tl.call(running_sums, row, out)
+            tl.call(sums, row, out)
 
     x, y = numbers(64, 4000), np.empty((64, 4000), np.float32)
     kernel = tl.compile(rows, target=replace(tl.Target.host(), workers=4))

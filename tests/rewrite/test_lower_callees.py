@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from small_functions import relu, reverse, sums
 
 import tirlite as tl
 
@@ -12,31 +13,9 @@ STRATEGIES = ["none", "tvm", "share", "pack", "exact", "auto"]
 
 
 @tl.kernel
-def relu(x: tl.f32[n], y: tl.f32[n]):
-    for i in range(n):
-        y[i] = max(x[i], 0)
-
-
-@tl.kernel
 def add(x: tl.f32[n], y: tl.f32[n], total: tl.f32[n]):
     for i in range(n):
         total[i] = x[i] + y[i]
-
-
-@tl.kernel
-def reverse(x: tl.f32[n], y: tl.f32[n]):
-    for i in range(n):
-        y[i] = x[n - 1 - i]
-
-
-@tl.kernel
-def sums(x: tl.f32[n], y: tl.f32[n]):
-    total = tl.alloc(tl.f32[n + 1])
-    total[0] = 0
-    for i in range(n):
-        total[i + 1] = total[i] + x[i]
-    for i in range(n):
-        y[i] = total[i + 1]
 
 
 def planned(kernel: tl.Kernel, strategy: str = "pack", **options: object) -> tl.Kernel:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from small_functions import relu, reverse
 
 import tirlite as tl
 
@@ -10,21 +11,9 @@ n = tl.dim("n")
 
 
 @tl.kernel
-def relu(x: tl.f32[n], y: tl.f32[n]):
-    for i in range(n):
-        y[i] = max(x[i], 0)
-
-
-@tl.kernel
 def together(x: tl.f32[n], y: tl.f32[n], z: tl.f32[n]):
     for i in tl.parallel(n):
         z[i] = x[i] * y[i]
-
-
-@tl.kernel
-def reverse(x: tl.f32[n], y: tl.f32[n]):
-    for i in range(n):
-        y[i] = x[n - 1 - i]
 
 
 @tl.kernel
