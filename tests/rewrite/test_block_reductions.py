@@ -257,3 +257,16 @@ def test_where_a_condition_says_that_there_are_few_they_stay_together() -> None:
 )  # fmt: skip
 def test_what_is_entered_often_stays_together(body: str, *, is_cut: bool) -> None:
     assert ("tl.parallel" in str(blocked(source(body)))) is is_cut
+
+
+@tl.kernel(debug=True)
+def looked_up(x: tl.i32[n], at: tl.i32[m], y: tl.i32[1]):
+    for i in tl.reduce(m):
+        y[0] += x[at[i]]
+
+
+def test_a_fault_in_a_block_tells_the_authors_loops() -> None:
+    arrays = np.zeros(4, np.int32), np.int32([1, 2, 7]), np.zeros(1, np.int32)
+    for call in (looked_up, looked_up.interpret):
+        with pytest.raises(tl.KernelIndexError, match="with extent 4, at i = 2\n"):
+            call(*arrays)

@@ -253,7 +253,7 @@ class _Blocks:
         yield Let(number, Add(FloorDiv(Max(Sub(count, const(1, i64)), const(0, i64)), length), const(1, i64)))
         for each in self.results:
             yield from each.declared()
-        block = Var("block")
+        block = Var(f"{loop.var.name}.block")  # of which faults do not tell, as no author knows it
         yield For(block, const(0, i64), number, self.body(loop, block, length), self.kind, span=loop.span)
         yield from self.together(loop, count, number, length)
 
