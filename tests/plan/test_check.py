@@ -126,7 +126,7 @@ def test_a_memory_holds_its_pools_where_they_stand():
         assert fault(Problem(requests, (Pool("p", capacity=room),)), placements) is Fault.CAPACITY
     problem = Problem(requests, (Pool("p", capacity=16),))
     assert fault(problem, placements) is None
-    assert addresses(Plan.of(problem, placements)).of == {"a": 8, "b": 0}
+    assert addresses(Plan.of(problem, placements)) == {"a": 8, "b": 0}
 
 
 def test_symbolic_offsets_are_proved_apart():

@@ -328,5 +328,5 @@ def _refuse_unsafe(problem: Problem, plan: Plan) -> None:
 
     if len(plan.pools) > 1 and not problem.dims:
         (memory,) = problem.memories
-        places = {name: (memory, place) for name, place in addresses(plan).of.items()}
+        places = {name: (memory, place) for name, place in addresses(plan).items()}
         solve(problem, lambda problem: Plan.of(problem, places, plan.strategy))

@@ -41,7 +41,7 @@ def plan_json(plan: Plan, seconds_to_fit: float | None = None) -> str:
 
     `seconds_to_fit` are those to the first plan that fits the capacity, if there is one.
     """
-    places = addresses(plan).of
+    places = addresses(plan)
     figures = {
         "total": _number(plan.total),
         "lower_bound": _number(plan.lower_bound),

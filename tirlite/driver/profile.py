@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -95,21 +96,7 @@ class Profile(Sequence[LoopProfile]):
 
     def to_json(self) -> str:
         """All of it as one object."""
-        told = [
-            {
-                "line": each.line,
-                "loop": each.loop,
-                "stores": list(each.stores),
-                "seconds": each.seconds,
-                "runs": each.runs,
-                "bytes": each.bytes,
-                "limit": each.limit,
-                "limited_by": each.limited_by,
-                "share": each.share,
-                "kind": each.kind,
-            }
-            for each in self._rows
-        ]
+        told = [{**asdict(each), "share": each.share} for each in self._rows]
         head = {"kernel": self.kernel, "workers": self.workers, "seconds": self.seconds}
         return json.dumps({**head, "plain_seconds": self.plain_seconds, "loops": told}, indent=1)
 

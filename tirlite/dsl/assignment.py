@@ -306,9 +306,6 @@ def _about_first_type(error: KernelError, wish: DType | None) -> KernelError:
     return KernelError(message.replaced(advice=advice))
 
 
-WORDS = ("argmax", "argmin")
-
-
 class BadPair(Message):
     """`tl.argmax` or `tl.argmin` is given something other than two pairs of a value and its place.
 

@@ -269,15 +269,6 @@ def _placement(name: str, given: object) -> Placement:
     raise PlanArgument(f"placements[{name!r}]", "Plan.of", wanted, shown(given)[:60]).error()
 
 
-@record
-class Addresses:
-    """`of[id]` is the address of a request in its memory, `ends[memory]` the bytes in use there, both from 0."""
-
-    of: Mapping[str, Size]
-    ends: Mapping[str, Size]
-
-
-def addresses(layout: Layout) -> Addresses:
-    """Addresses when the pools of the plan stand in their memories one behind the other, each aligned."""
-    row = layout.row
-    return Addresses({name: row.starts[p.pool] + p.offset for name, p in layout.placements.items()}, row.ends)
+def addresses(layout: Layout) -> dict[str, Size]:
+    """Where each request lies, by its id, when the pools of each memory stand in a row from 0, each aligned."""
+    return {name: layout.row.starts[p.pool] + p.offset for name, p in layout.placements.items()}

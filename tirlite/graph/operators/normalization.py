@@ -127,10 +127,6 @@ def _log_softmax(attrs: Axis, x: Array) -> Array:
     return np.asarray(shifted - np.log(np.exp(shifted).sum(attrs.axis, keepdims=True)))
 
 
-def _epsilon_of(node: NodeAttributes) -> Epsilon:
-    return Epsilon(node.number("epsilon", 1e-5))
-
-
 def _lrn_of(node: NodeAttributes) -> Lrn:
     size, alpha, beta = node.integer("size"), node.number("alpha", 1e-4), node.number("beta", 0.75)
     return Lrn(size, alpha, beta, node.number("bias", 1.0))
@@ -171,7 +167,7 @@ class Normalization(CallBuilder):
         least=3,
         attrs=Epsilon,
         overwrites=True,
-        onnx=Spelling("InstanceNormalization", _epsilon_of),
+        onnx=Spelling("InstanceNormalization", lambda node: Epsilon(node.number("epsilon", 1e-5))),
     )
     def instance_norm(self, x: Operand, scale: Operand, bias: Operand, epsilon: float = 1e-5) -> Call:
         """As batch_norm, with mean and variance of each channel of each item of the batch."""

@@ -376,7 +376,7 @@ def write_csv(problem: Problem, plan: Layout | None = None, target: str | PathLi
     if plan is not None:
         if len(plan.problem.memories) > 1:
             raise NotForCsv("in which of several memories a request lies").error()
-        places, names = addresses(demand_whole(plan)).of, names_of(plan.problem.dims)
+        places, names = addresses(demand_whole(plan)), names_of(plan.problem.dims)
         fits = problem.by_id.keys() <= places.keys()
         demand("write_csv", "plan", plan, "a Plan of all requests of the problem", fits=fits)
         name = "offset_expr" if names else "offset"
