@@ -65,18 +65,16 @@ class InPlaceProof:
     """Whether `destination`, which is first touched by the statement `at`, may stand on the bytes of `source`.
 
     `source` is touched for the last time by `until`: the same statement, or one that follows it in its body. Both begin
-    at one address while these run: over the positions `during` of the linear access sequence, the only ones at which
-    both live. `obstacle` is the condition that failed, or None. Nothing else is proved, for instance of a third buffer,
-    of alignment or of sizes: what of the larger one lies behind the end of the smaller one is a matter of its own
-    lifetime. `touches` are all those of the destination and of the source that were looked at: the proof knows of no
-    others.
+    at one address while these run, where alone both live. `obstacle` is the condition that failed, or None. Nothing
+    else is proved, for instance of a third buffer, of alignment or of sizes: what of the larger one lies behind the end
+    of the smaller one is a matter of its own lifetime. `touches` are all those of the destination and of the source
+    that were looked at: the proof knows of no others.
     """
 
     destination: Buffer
     source: Buffer
     at: Stmt
     until: Stmt
-    during: Interval
     obstacle: Obstacle | None = None
     touches: tuple[tuple[Touch, ...], tuple[Touch, ...]] = ((), ())
 
@@ -177,7 +175,7 @@ class Prover:
             obstacle = run(self.obstacle(destination, source, uses))
         else:
             obstacle = self._unfit(destination, source, uses) or self._among(destination, source, uses)
-        return InPlaceProof(destination.buffer, source.buffer, *span, during, obstacle, uses)
+        return InPlaceProof(destination.buffer, source.buffer, *span, obstacle, uses)
 
     def obstacle(self, destination: Allocation, source: Allocation, uses: _Uses) -> Steps[Obstacle | None]:
         """What forbids the two in one place while these touches happen; None where they are proved to be safe."""
