@@ -1,8 +1,8 @@
-"""Small functions of one array to another, which tests of calls call."""
+"""Small functions of one array to another, which tests call."""
 
 import tirlite as tl
 
-n = tl.dim("n")
+n, m = tl.dims("n m")
 
 
 @tl.kernel
@@ -25,3 +25,27 @@ def sums(x: tl.f32[n], y: tl.f32[n]):
         total[i + 1] = total[i] + x[i]
     for i in range(n):
         y[i] = total[i + 1]
+
+
+@tl.kernel
+def scale(x: tl.f32[n, m], factor: tl.f32, y: tl.out[tl.f32[n, m]]):
+    for i in range(n):
+        for j in range(m):
+            y[i, j] = x[i, j] * factor
+
+
+@tl.kernel
+def product(x: tl.f32[n], y: tl.out[tl.f32[n]]):
+    for i in range(n):
+        y[i] = x[i] * x[i]
+
+
+@tl.kernel
+def twice(x: tl.f32[n, m], y: tl.out[tl.f32[n, m]]):
+    rows = tl.alloc(tl.f32[n, m])
+    for i in range(n):
+        for j in range(m):
+            rows[i, j] = x[i, j] * 2
+    for i in range(n):
+        for j in range(m):
+            y[i, j] = rows[i, m - 1 - j]

@@ -1,15 +1,4 @@
 import numpy as np
-
-import tirlite as tl
-
-n, m = tl.dims("n m")
-
-
-@tl.kernel
-def scale(x: tl.f32[n, m], factor: tl.f32, y: tl.out[tl.f32[n, m]]):
-    for i in range(n):
-        for j in range(m):
-            y[i, j] = x[i, j] * factor
-
+from small_functions import scale
 
 scale(np.ones((2, 3)), 2)

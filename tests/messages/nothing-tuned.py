@@ -1,14 +1,6 @@
 import numpy as np
+from small_functions import product
 
 import tirlite as tl
-
-n = tl.dim("n")
-
-
-@tl.kernel
-def product(x: tl.f32[n], y: tl.out[tl.f32[n]]):
-    for i in range(n):
-        y[i] = x[i] * x[i]
-
 
 tl.autotune(product, np.ones(3, np.float32), space=[lambda s: s.split("q", 8)])

@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from small_functions import scale
 
 import tirlite as tl
 from tirlite.ir import f32, f64
@@ -14,13 +15,6 @@ from tirlite.ir.builder import Builder
 
 n, m = tl.dims("n m")
 k = tl.dim("k", min=2, max=16, multiple_of=2)
-
-
-@tl.kernel
-def scale(x: tl.f32[n, m], factor: tl.f32, y: tl.out[tl.f32[n, m]]):
-    for i in range(n):
-        for j in range(m):
-            y[i, j] = x[i, j] * factor
 
 
 @tl.kernel
