@@ -229,14 +229,15 @@ def _sums_of(
         return held[c, d, r * row_gap % row_step, p * gap % step, at]
 
     @tl.inline
-    def weight(w, t, o, d, r, p, c):
-        # Said so that it is seen to be inside wherever weights are copied.
-        return w[t % groups, max(0, min(o, outputs - 1)), d, r, p, c]
+    def output(o):
+        return o if tl.static(isinstance(outputs, int)) else max(0, min(o, outputs - 1))
 
     @tl.inline
     def compute(y, held, w, offsets, t, share, place, row, column):
         for run in range(runs):
-            first = (share * runs + run) * together
+            # The last ones are some of those before too, where they are fewer.
+            wanted = (share * runs + run) * together
+            first = max(0, min(wanted, outputs - together))
             sums = tl.alloc(tl.i32[together, line])
             for k in range(together):
                 for q in range(line):
@@ -245,11 +246,11 @@ def _sums_of(
                         for r in range(down):
                             for p in range(across):
                                 for c in range(taken):
-                                    total += tl.i32(weight(w, t, first + k, d, r, p, c)) * tl.i32(
+                                    total += tl.i32(w[t % groups, output(first + k), d, r, p, c]) * tl.i32(
                                         under(held, c, d, r, p, q)
                                     )
                     sums[k, q] = total
-            for k in range(min(together, outputs - first)):
+            for k in range(wanted - first, min(together, outputs - first)):
                 for i in range(min(high, rows - row)):
                     for j in range(columns_left(column)):
                         store(y, t, first + k, place, row + i, column + j, sums[k, i * apart + j], offsets)

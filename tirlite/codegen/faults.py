@@ -47,6 +47,7 @@ class KernelFunction(FunctionText):
         self._held: dict[str, tuple[Value, str]] = {}  # block -> the pointer that it frees, the block that follows
         self._tail: list[str] = []
         self.streams = False  # whether stores go past the caches: others see them behind a fence
+        self.has_tiles = False  # whether it may hold registers that threads are switched the faster without
 
     def fails(self, stmt: Assert) -> str:
         """The block to branch to where an assert without values does not hold."""
@@ -174,6 +175,10 @@ class KernelFunction(FunctionText):
         """Ends the function: 0 where control arrived here, else the number of the fault."""
         if self.streams:
             self.run("llvm.x86.sse.sfence")
+        if self.has_tiles:
+            from tirlite.codegen.llvm.tiles import release
+
+            self.run(release(self.module))
         self.effect("ret i64 0")
         if self.can_stop:
             self.allocas.append("  %fault = alloca i64")

@@ -46,13 +46,14 @@ from tirlite.record import replace
 
 if TYPE_CHECKING:
     from tirlite.codegen import gathers
-    from tirlite.codegen.loops import ahead, polling
+    from tirlite.codegen.loops import ahead, polling, tiles
     from tirlite.codegen.loops.streaming import Shifted
     from tirlite.codegen.workspace_layout import WorkerPart
     from tirlite.ir import assertion
 else:
     ahead = LateModule("tirlite.codegen.loops.ahead")  # what tiles of sums take
     gathers = LateModule("tirlite.codegen.gathers")  # what lanes that lie apart take
+    tiles = LateModule("tirlite.codegen.loops.tiles")  # what products of bytes take
     polling = LateModule("tirlite.codegen.loops.polling")  # what loops take that may last long
     assertion = LateModule("tirlite.ir.assertion")  # what a message shows
 
@@ -90,11 +91,9 @@ class Statements:
         self._sizing: set[Var] = set()  # the lets that extents on the heap are made of
         self._wrapped: dict[Node, Value] = {}  # for some of those, whether a value on the way to it wrapped around
         self._count(loops=max(self.module.extent.loops, weights.loops))
-        self._pieces = 0
-        self._depth = 0
+        self._pieces = self._depth = self._nesting = 0
         self.counting: list[polling.Count] = []  # what the loops around count
         self.once: dict[For, Work] = {}  # the work of an iteration of loops
-        self._nesting = 0
 
     def _count(self, **counts: int) -> None:
         self.module.extent = replace(self.module.extent, **counts)
@@ -337,8 +336,7 @@ class Statements:
         polls = not self.module.exported
         found = polling.counter_along(stmt) if polls else None
         before = None if found is None or not polling.counts(self.counting, out) else self.values.value(found[0])
-        out.branch(test)
-        out.start(test)
+        out.follow(test)
         out.branch_if(self.values.good(stmt.condition, "the condition of a `while`"), body, done)
         out.start(body)
         if polls and found is None:
@@ -360,7 +358,10 @@ class Statements:
             yield self._distributed(stmt, start, stop)
         elif abs(stmt.step) == 1:
             loop, (start, stop) = self.as_one_row(stmt, start, stop)
+            done = tiles.begin(self.values, loop, start, stop) if self.module.processor.has_tiles else ""
             yield self._counted(loop, start, stop, "slt" if stmt.step > 0 else "sgt", f"nsw {stmt.step}")
+            if done:
+                out.follow(done)
         else:
             yield self._strided(stmt, start, stop)
         out.join(around)
@@ -386,8 +387,7 @@ class Statements:
         out.branch_if(out.compare(f"icmp {compare}", end, stop), ask, done)
         out.start(ask)
         polling.poll_now(out)
-        out.branch(again)
-        out.start(again)
+        out.follow(again)
         out.branch(stretch)
         out.start(done)
 
@@ -423,8 +423,7 @@ class Statements:
         yield self.iteration(stmt)
         if between is not None:
             self.counting.pop()
-        out.branch(latch)
-        out.start(latch)
+        out.follow(latch)
         flag, amount = step.split()
         out.define_later(following, f"add {flag} {counter.typed}, {amount}", counter)
         hints = (*hints_of(stmt, self.module.processor.vector_bytes), *free)

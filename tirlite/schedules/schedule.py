@@ -297,9 +297,9 @@ class Schedule:
         """Has the vectors that a loop stores into a buffer go past the caches."""
         self.apply(annotate.Nontemporal(self._name(buffer), at))
 
-    def unroll_jam(self, loop: LoopName, by: int) -> None:
+    def unroll_jam(self, loop: LoopName, by: int, *, rolled: bool = False) -> None:
         """Writes so many iterations of a loop as one, so that loops inside serve all of them."""
-        self.apply(unroll_jam.UnrollJam(loop, by))
+        self.apply(unroll_jam.UnrollJam(loop, by, rolled))
 
     def parallel(self, loop: LoopName) -> None:
         """Hands the iterations of a loop to workers."""

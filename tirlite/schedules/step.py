@@ -32,7 +32,7 @@ class Step(FactsPass):
 
     KEYWORDS: ClassVar[frozenset[str]] = frozenset(
         {"along", "at", "axes", "behind", "cast", "flat", "masked", "once"}
-        | {"out_of", "outside", "padded", "tail", "types", "whole"}
+        | {"out_of", "outside", "padded", "rolled", "tail", "types", "whole"}
     )
 
     def __str__(self) -> str:

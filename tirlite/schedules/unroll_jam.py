@@ -18,6 +18,7 @@ from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.loops.unroll_loops import MOST_STATEMENTS, unrolled
 from tirlite.rewrite.vectors.jam import Jam
 from tirlite.rewrite.vectors.lanes import NotVector, last_whole
+from tirlite.rewrite.vectors.rows import Rows
 from tirlite.schedules.handle import LoopName, loop_named
 from tirlite.schedules.order import demand_any_order, demand_independent
 from tirlite.schedules.step import Step, demand_plain, does_not_fit, named, with_loop
@@ -69,11 +70,13 @@ class UnrollJam(Step):
     another, with the last one once more if need be, where an iteration may run again and stores vectors: LLVM finds
     none in rows of which two may be one. Or it goes one by one. Loops inside stay one loop each, and what they load
     serves all of these iterations. Refused where one iteration may touch what another one writes, and where loops
-    inside do not run alike in all of them.
+    inside do not run alike in all of them. With `rolled` they are not written out: each part of the body is a loop over
+    them, and what one allocates has a row for each, as dot products by tiles take them.
     """
 
     loop: LoopName
     by: int
+    rolled: bool = False
 
     def rewritten(self, facts: Facts) -> PrimFunc:
         loop = loop_named(facts.func, self.loop)
@@ -83,7 +86,8 @@ class UnrollJam(Step):
         demand_any_order(self, loop)
         demand_independent(self, facts, loop)
         try:
-            return with_loop(facts, loop, (*self._together(facts, loop),))
+            made = (Rows(loop, self.by).all(),) if self.rolled else (*self._together(facts, loop),)
+            return with_loop(facts, loop, made)
         except NotVector:
             reason = f"loops inside of the one over `{loop.var.name}` differ between iterations, or branch"
             raise does_not_fit(self, reason) from None

@@ -32,7 +32,7 @@ class Processor:
     `level` orders the processors of a `family`: code for one runs on those of the same and of higher levels. `dots` are
     dot products of four bytes each or of two halves, by the types of the two operands, as in `u8 s8`; those of halves
     are added to a sum by the same instruction where there are some of bytes. With `has_fma` a product and a sum are
-    rounded once.
+    rounded once. With `has_tiles` bytes are multiplied by tiles of 16 rows by 64 bytes, if the system lets them be.
     """
 
     family: str
@@ -43,6 +43,7 @@ class Processor:
     dots: tuple[str, ...] = ()
     caches: tuple[int, int, int] = (32 * _KIB, 512 * _KIB, 8192 * _KIB)
     line: int = _LINE_BYTES
+    has_tiles: bool = False
 
     @property
     def vector_bytes(self) -> int:
@@ -106,6 +107,8 @@ _DOTS = (
     ("i8mm", 128, ("u8 s8",)),
     ("bf16", 128, ("bf16 bf16",)),
 )
+# What AMX is called there; processors with it have all of the highest level.
+_TILES, _TILES_FROM = ("amx_tile", "amx_int8"), 4
 _MACHINES = {"x86_64": "x86-64", "amd64": "x86-64", "aarch64": "aarch64", "arm64": "aarch64"}
 _CACHES = "/sys/devices/system/cpu/cpu0/cache"
 
@@ -167,6 +170,7 @@ def described(family: str, text: bytes, caches: dict[int, int]) -> Processor:
         dots=tuple(sorted({*base.dots, *_dots_of(flags, base.vector_bits)})),
         caches=tuple(caches.get(place + 1, known) for place, known in enumerate(base.caches)),  # type: ignore[arg-type]
         line=caches.get(0, base.line),
+        has_tiles=level == _TILES_FROM and flags.issuperset(_TILES),
     )
 
 

@@ -116,6 +116,7 @@ class CheckedStatements(Statements):
         self.checks = Checks(out, shared)
         values = CheckedExpressions(self.checks, ShadowEnvironment())
         super().__init__(out, values, name, storage, weights, aliases[0], calls)
+        self.module.processor = replace(self.module.processor, has_tiles=False)  # these check nothing
         self.shadow_aliases = aliases[1]
         self.doubtful = doubtful_buffers(calls.facts)
         self.levels: dict[Buffer, int] = {}  # the loops around each declaration of storage; a function is called anew

@@ -368,6 +368,11 @@ class FunctionText:
     def branch(self, label: str) -> None:
         self._write(f"br label %{label}")
 
+    def follow(self, label: str) -> None:
+        """What follows goes to the block `label`, and so does control from here."""
+        self.branch(label)
+        self.start(label)
+
     def branch_if(self, condition: Value, then: str, otherwise: str, note: str = "") -> None:
         self.effect(f"br i1 {condition.text}, label %{then}, label %{otherwise}{note}", condition)
 

@@ -13,6 +13,7 @@ from functools import partial
 from math import prod
 
 from tirlite.analysis.facts import Facts
+from tirlite.analysis.loops.tiled import TILE_ROWS
 from tirlite.ir import For, Load, Mul, Var
 from tirlite.ir.printer_names import identifier
 from tirlite.ir.walk import mentions
@@ -41,6 +42,9 @@ _SOME = 16
 _MANY_VECTORS = 6
 # The bytes of a sum, which a group of terms fills.
 _GROUP_BYTES = 4
+# Rows of which tiles of the processor pay.
+_FEWEST_TILED = 8
+_BYTES = ("i8", "u8")
 # Processors whose vectors have so many bytes leave lanes out by a mask.
 MASKED_BYTES = 32
 
@@ -50,8 +54,12 @@ def scheduled(facts: Facts, tiling: Tiling) -> Trace:
     trace = Trace(facts)
     for found in reversed([*contractions(facts, tiling)]):
         # Where a step does not fit, the nest stays as it is.
-        forms = (found,) if found.flat is None else (found, replace(found, flat=None))
-        if any(trace.attempt(partial(trace.takes, steps(each, trace.facts, tiling))) for each in forms):
+        forms = [(found, tiling)]
+        if found.flat is not None:
+            forms.append((replace(found, flat=None), tiling))
+        if _goes_by_tiles(found, tiling):
+            forms.append((found, replace(tiling, has_tiles=False)))
+        if any(trace.attempt(partial(trace.takes, steps(each, trace.facts, by))) for each, by in forms):
             trace.figures.append(tiling.figures(_lanes(found, tiling), found.element))
     return trace
 
@@ -108,8 +116,9 @@ def steps(nest: Contraction, facts: Facts, tiling: Tiling) -> Iterator[Pass]:
     if not nest.is_local:
         yield CacheWrite(nest.store.buffer.name, within)
     yield Vectorize(within, _widths(nest, lanes, tiling), padded=True, masked=has_masks)
-    if (together := _together(nest.rows[-1], tiling.rows_of(lanes, nest.element))) > 1:
-        yield UnrollJam(named(rows[-1]), together)
+    by_tiles, most = _goes_by_tiles(nest, tiling), tiling.rows_of(lanes, nest.element)
+    if (together := TILE_ROWS if by_tiles else _together(nest.rows[-1], most)) > 1:
+        yield UnrollJam(named(rows[-1]), together, by_tiles)
     path = [*batches, *blocks, f"{nest.columns.var.name}.outer"]
     # What decides how many columns there are stays a loop around.
     around = [place for place, each in enumerate(nest.batches, 1) if mentions(nest.columns.stop, each.var)]
@@ -193,8 +202,15 @@ def _rows_of_block(nest: Contraction, lanes: int, tiling: Tiling) -> int:
         batches, tile = prod(map(count_of, nest.batches)), tiling.rows_of(lanes, nest.element)
         whole, rest = divmod(count_of(nest.columns), lanes) if is_known(nest.columns) else (2 * tiling.workers + 1, 0)
         panels = ([lanes] * whole + [_widths(nest, lanes, tiling)[-1]] * bool(rest)) * batches
+        tile = TILE_ROWS if _goes_by_tiles(nest, tiling) else tile
         rows = tiling.rows_of_block(max(1, count_of(first)) * inside, panels, -(-rows // tile), tile)
     return -(-rows // inside)
+
+
+def _goes_by_tiles(nest: Contraction, tiling: Tiling) -> bool:
+    """Whether sums of bytes go by the tiles that a processor has."""
+    rows, is_of_bytes = nest.rows[-1], nest.dots is not None and nest.dots[0][0] in _BYTES
+    return tiling.has_tiles and is_of_bytes and (not is_known(rows) or count_of(rows) >= _FEWEST_TILED)
 
 
 def _together(loop: For, most: int) -> int:

@@ -52,6 +52,7 @@ class Tiling:
     workers: int = 1
     dots: tuple[str, ...] = ()
     masks_bytes: bool = False
+    has_tiles: bool = False
 
     @classmethod
     def of(cls, target: Target) -> Tiling:
@@ -71,6 +72,7 @@ class Tiling:
             target.workers,
             processor.dots,
             processor.has_masks(1),
+            processor.has_tiles,
         )
 
     def lanes(self, element: int, columns: For) -> int:

@@ -1,0 +1,119 @@
+"""Finds loops over rows that add up dot products of bytes, as processors take them by tiles.
+
+As in `for i: for p: y[i, ramp] = tl.dot(y[i, ramp], a[i, 4 * p...], b[p, ramp])`, with more loops over terms perhaps.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from tirlite.ir.dot import dot_name
+from tirlite.ir.equal import structural_equal
+from tirlite.ir.expr import Add, Call, Expr, IntImm, Load, Mul, Ramp, Sub, Var, const
+from tirlite.ir.op import Op
+from tirlite.ir.stmt import For, ForKind, Store
+from tirlite.ir.walk import chain_from, mentions
+from tirlite.record import record
+
+# Rows that are taken at once, as two tiles.
+TILE_ROWS = 32
+_GROUP = 4
+_LANES = 16
+# Pairs of operands whose addresses are told at once: as many as places of a window.
+_MOST_PARTS = 128
+
+
+@record(eq=False)
+class Products:
+    """Loops over `rows`, over parts of the terms and over the `groups` of a part, around one dot product of `types`.
+
+    The sums are 0 before, where they are `is_new`.
+    """
+
+    rows: For
+    parts: tuple[For, ...]
+    groups: For
+    sums: Load
+    a: Load
+    b: Load
+    types: str
+    is_new: bool
+
+    @property
+    def counts(self) -> list[int]:
+        """How many iterations the loops over parts have."""
+        return [len(each.values or ()) for each in self.parts]
+
+
+def products_of(loop: For) -> Products | None:
+    """What a loop over rows computes, if that is sums that tiles take."""
+    *before, last = loop.body.stmts or (None,)
+    nest = [loop, *(chain_from(last) if isinstance(last, For) else ())]
+    (store,) = nest[-1].body.stmts if len(nest) > 1 and len(nest[-1].body.stmts) == 1 else (None,)
+    if not isinstance(store, Store) or not isinstance(store.value, Call) or store.value.op is not Op.DOT:
+        return None
+    total, a, b = store.value.args
+    if not (isinstance(total, Load) and isinstance(a, Load) and isinstance(b, Load)):
+        return None
+    zero = store.replaced(value=const(0, total.dtype))
+    is_new = len(before) == 1 and bool(structural_equal(before[0], zero))
+    if (before and not is_new) or not structural_equal(total, Load(store.buffer, store.indices)):
+        return None
+    terms = sorted(nest[1:], key=lambda each: 0 if each.values is None else -len(each.values))
+    groups = next((each for each in terms if slopes(a, each.var)[-1:] == [_GROUP]), None)
+    if groups is None:
+        return None
+    parts = tuple(each for each in nest[1:] if each is not groups)
+    found = Products(loop, parts, groups, total, a, b, dot_name(a.dtype, b.dtype), is_new)
+    return found if _fits(found) else None
+
+
+def _fits(found: Products) -> bool:
+    rows, groups, sums, a, b = found.rows.var, found.groups.var, found.sums, found.a, found.b
+    inside = [rows, groups, *(each.var for each in found.parts)]
+    loops = (found.rows, *found.parts, found.groups)
+    return (
+        all(each.step == 1 and each.kind in (ForKind.SERIAL, ForKind.REDUCE) for each in loops)
+        and not any(mentions((each.start, each.stop), inside) for each in loops)
+        and all(each.values is not None for each in found.parts)
+        and 0 < prod(found.counts) <= _MOST_PARTS
+        and all(map(_is_plain, (sums, a, b)))
+        and sums.buffer.dtype.bits == 8 * _GROUP
+        and a.buffer.dtype.bits == 8
+        and (sums.dtype.lanes % _LANES, a.dtype.lanes) == (0, _GROUP)
+        and not mentions(sums.indices, inside[1:])
+        and not mentions(b.indices, rows)
+        and None not in (*slopes(sums, rows), *slopes(a, rows), *slopes(a, groups), *slopes(b, groups))
+        and sorted(map(abs, filter(None, slopes(sums, rows)[:-1]))) == [1]
+        and (slopes(sums, rows)[-1], *filter(None, slopes(a, groups)[:-1])) == (0,)
+    )
+
+
+def _is_plain(load: Load) -> bool:
+    """Whether neighbours are read, one element after the other, without checks or masks."""
+    *outer, last = load.indices or (None,)
+    is_row = isinstance(last, Ramp) and isinstance(last.stride, IntImm) and last.stride.value == 1
+    buffer, are_scalars = load.buffer, all(index is not None and index.dtype.lanes == 1 for index in outer)
+    return is_row and are_scalars and not (buffer.strides or buffer.volatile) and buffer.dtype.lanes == 1
+
+
+def slopes(load: Load, var: Var) -> list[int | None]:
+    """By how much each index grows where the variable grows by one; None where that is not the same everywhere."""
+    *outer, last = load.indices
+    return [_slope(index, var) for index in (*outer, last.base if isinstance(last, Ramp) else last)]
+
+
+def _slope(index: Expr, var: Var) -> int | None:
+    if index is var:
+        return 1
+    if not mentions(index, var):
+        return 0
+    if not isinstance(index, Add | Sub | Mul):
+        return None
+    one, other = _slope(index.a, var), _slope(index.b, var)
+    if one is None or other is None:
+        return None
+    if isinstance(index, Mul):
+        factor = index.b if one else index.a
+        return (one or other) * factor.value if isinstance(factor, IntImm) else None
+    return one + other if isinstance(index, Add) else one - other

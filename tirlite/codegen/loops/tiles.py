@@ -1,0 +1,105 @@
+"""Writes loops over rows that add up dot products of bytes as calls of what takes them by tiles.
+
+Where the system does not let the process have the registers, the loops run as they are written.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from tirlite.analysis.loops.tiled import Products, products_of, slopes
+from tirlite.codegen.expressions import Expressions
+from tirlite.codegen.faults import KernelFunction
+from tirlite.codegen.llvm.tiles import granted, summed
+from tirlite.codegen.llvm.values import FALSE, TRUE, Value, integer
+from tirlite.ir.dtype import bool_, i64
+from tirlite.ir.expr import Buffer, Load
+from tirlite.ir.stmt import Allocate, For, View
+from tirlite.ir.trampoline import run
+from tirlite.ir.walk import statements_of
+
+_POINTER = 8
+
+
+def begin(values: Expressions, loop: For, start: Value, stop: Value) -> str:
+    """Does what a loop does by tiles, if the system lets these be; what follows is run where it does not.
+
+    It ends at the block that is returned. None is, and nothing written, where tiles do not take such a loop.
+    """
+    found, out = products_of(loop), values.out
+    if found is None or not _is_own(values, found.sums.buffer):
+        return ""
+    assert isinstance(out, KernelFunction)
+    out.has_tiles = True
+    first, last = (values.value(each) for each in (found.groups.start, found.groups.stop))
+    rows, groups = out.op("sub", stop, start), out.op("sub", last, first)
+    may, plain, done = out.label("tiles"), out.label("plain"), out.label("done")
+    is_some = out.op("and", *(out.compare("icmp sgt", each, integer(0)) for each in (rows, groups)))
+    is_granted = out.invoke(bool_, granted(out.module), ())
+    out.branch_if(out.op("and", is_some, is_granted), may, plain)
+    out.start(may)
+    for each, value in ((found.rows, start), (found.groups, first)):
+        values.bind(each.var, value)
+    pointers = _told(values, found)
+    (sums,) = run(values.pointers(values.environment.places[found.sums.buffer], found.sums.indices))
+    strides = ((found.sums, found.rows), (found.a, found.rows), (found.b, found.groups))
+    to_row, a, b = (_stride(values, *each) for each in strides)
+    lanes, count = integer(found.sums.dtype.lanes), integer(prod(found.counts))
+    operands = (sums, to_row, pointers, count, a, b, rows, groups, lanes, FALSE if found.is_new else TRUE)
+    name = summed(out.module, found.types)
+    out.calls[name] = None
+    out.effect(f"call void @{name}({', '.join(each.typed for each in operands)})", *operands)
+    out.branch(done)
+    out.start(plain)
+    return done
+
+
+def _is_own(values: Expressions, buffer: Buffer) -> bool:
+    """Whether nothing else has the bytes of a buffer while it lives: operands have none of them."""
+    if values.facts is None:
+        return False
+    body = values.facts.func.body
+    views = [*statements_of(body, View)]
+    made = {each.buffer for each in statements_of(body, Allocate)} | {each.buffer for each in views if each.fresh}
+    return buffer in made and not any(each.source is buffer for each in views)
+
+
+def _told(values: Expressions, found: Products) -> Value:
+    """The address of those of all pairs of operands, by parts of the terms."""
+    out, counts = values.out, found.counts
+    count = prod(counts)
+    table = out.alloca(2 * _POINTER * count, _POINTER)
+    if count == 1:
+        for loop in found.parts:
+            values.bind(loop.var, values.value(loop.start))
+        _tell(values, found, table)
+        return table
+    before, body, done, following = out.block, out.label("part"), out.label("told"), out.later(i64)
+    out.branch(body)
+    out.start(body)
+    number = rest = out.phi(i64, (integer(0), before), (following, body))
+    for loop, each in reversed([*zip(found.parts, counts, strict=True)]):
+        place = out.op("urem", rest, integer(each))
+        values.bind(loop.var, out.op("add", values.value(loop.start), place))
+        rest = out.op("udiv", rest, integer(each))
+    _tell(values, found, out.move(table, out.product(number, integer(2 * _POINTER))))
+    out.define_later(following, f"add {number.typed}, 1", number)
+    out.branch_if(out.compare("icmp ult", following, integer(count)), body, done)
+    out.start(done)
+    return table
+
+
+def _tell(values: Expressions, found: Products, slot: Value) -> None:
+    for place, load in enumerate((found.a, found.b)):
+        (pointer,) = run(values.pointers(values.environment.places[load.buffer], load.indices))
+        values.out.store(pointer, values.out.move(slot, integer(_POINTER * place)))
+
+
+def _stride(values: Expressions, load: Load, loop: For) -> Value:
+    """The bytes from what is read in an iteration to what the next one reads."""
+    strides = values.environment.places[load.buffer].strides
+    total = integer(0)
+    for slope, stride in zip(slopes(load, loop.var), strides, strict=True):
+        if slope:
+            total = values.out.op("add", values.out.product(stride, integer(slope)), total)
+    return values.out.product(total, integer(load.buffer.dtype.bytes))
