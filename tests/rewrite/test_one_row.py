@@ -8,7 +8,7 @@ from rewrite.before_after import kernel
 import tirlite as tl
 from tirlite.rewrite import VectorizeLoops
 
-c, n, m = tl.dims("c n m")
+c, n, m, k = tl.dims("c n m k")
 
 
 @tl.kernel
@@ -67,3 +67,33 @@ def test_what_is_no_whole_row_stays_a_nest() -> None:
     for body in ("y[i, j] = tl.exp(x[i, j]) + j", "y[i, j] = tl.exp(x[i, 0])", "y[i, m - 1 - j] = tl.exp(x[i, j])"):
         text = str(VectorizeLoops()(kernel(f"for i in range(n):\n    for j in range(m):\n        {body}")))
         assert "flat" not in text
+
+
+@tl.kernel(allow="contract")
+def channels(x: tl.f32[n + k, 4], f: tl.f32[k], y: tl.out[tl.f32[n, 4]]):
+    for i in range(n):
+        for q in range(4):
+            y[i, q] = 0
+            for p in tl.reduce(k):
+                y[i, q] += f[p] * x[i + p, q]
+
+
+@tl.kernel(allow="contract")
+def mixed(x: tl.f32[n, 4], f: tl.f32[4, k], y: tl.out[tl.f32[n, 4]]):
+    for i in range(n):
+        for q in range(4):
+            y[i, q] = 0
+            for p in tl.reduce(k):
+                y[i, q] += f[q, p] * x[i, q]
+
+
+def test_short_rows_with_a_loop_for_each_element_fill_vectors() -> None:
+    assert "y_flat[tl.ramp(q, 1, 64)]" in str(channels.lowered)
+    assert "_flat" not in str(mixed.lowered)
+    draw = np.random.default_rng(0)
+    for rows in (1, 3, 4, 15, 16, 17, 40):
+        for taps in (1, 3, 9):
+            x, f = draw.integers(-9, 9, (rows + taps, 4)), draw.integers(-9, 9, taps)
+            given = x.astype(np.float32), f.astype(np.float32)
+            wanted = sum(f[tap] * x[tap : tap + rows] for tap in range(taps))
+            np.testing.assert_array_equal(channels(*given), wanted)

@@ -417,15 +417,17 @@ def factor_of(product: Mul, var: Var) -> int:
     return b.value if a is var and isinstance(b, IntImm) else 1
 
 
-def whole_rows(loop: For) -> list[For]:
+def whole_rows(loop: For, *, of_loops: bool = False) -> list[For]:
     """A loop and those inside that go with it, the innermost last; the loop alone where rows are not whole.
 
     Rows are whole of which a nest goes over all elements: these lie one behind the other. A fault tells in which row
-    and column it was, so loops in which an access is checked stay apart.
+    and column it was, so loops in which an access is checked stay apart. With `of_loops` what is done for each element
+    may have loops inside.
     """
     nest = chain_from(loop)
     inside = nest[1:]
-    if loop.step != 1 or not inside or not all(isinstance(stmt, _IN_A_ROW) for stmt in statements(nest[-1].body)):
+    kinds = (*_IN_A_ROW, For) if of_loops else _IN_A_ROW
+    if loop.step != 1 or not inside or not all(isinstance(stmt, kinds) for stmt in statements(nest[-1].body)):
         return [loop]
     is_plain = all(each.kind in _IN_ORDER and each.step == 1 and is_constant(each.start, 0) for each in inside)
     return nest if is_plain and _goes_through(nest) and not has_check(nest[-1].body) else [loop]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from functools import partial
+from math import prod
 
 from tirlite.analysis.access import Allocation, Touch
 from tirlite.analysis.facts import Facts
@@ -197,7 +198,7 @@ def _goes_by_vectors(loop: For) -> bool:
 def _nest(chain: list[For], facts: Facts, rules: Rules) -> tuple[Stmt, ...] | None:
     """What stands in the place of a chain of loops of which one goes by vectors; None where none can."""
     inside = facts.bounds.is_inside
-    if not rules.called and _may_be_one_row(chain, facts):
+    if not rules.called and _may_be_one_row(chain, facts, rules.processor):
         from tirlite.rewrite.vectors.one_row import one_row
 
         if (row := one_row(chain, facts, inside, rules.processor)) is not None:
@@ -239,12 +240,23 @@ def _nest(chain: list[For], facts: Facts, rules: Rules) -> tuple[Stmt, ...] | No
     return made
 
 
-def _may_be_one_row(chain: list[For], facts: Facts) -> bool:
+def _may_be_one_row(chain: list[For], facts: Facts, processor: Processor) -> bool:
     *around, loop = chain
-    if not around or [*statements_of(loop.body, For)] or not _may_go(chain, len(around), facts):
+    if not around or not _may_go(chain, len(around), facts):
+        return False
+    if (inside := [*statements_of(loop.body, For)]) and not _is_far_from_full(loop, inside, processor):
         return False
     are_free = all(_is_plain(each) and facts.is_independent(each) for each in around)
     return are_free and facts.replaces_nothing(chain[0])
+
+
+def _is_far_from_full(loop: For, inside: list[For], processor: Processor) -> bool:
+    """Whether a row with loops inside fills no vector; of few taps, which neighbours share, not even half of one."""
+    lanes, count = row_widths_of(loop, processor)[1], loop.count
+    taps = [count_of(each) for each in inside]
+    if None not in taps:
+        lanes = lanes // 2 if prod(each for each in taps if each) > _ROWS else 0
+    return isinstance(count, IntImm) and 1 < count.value < lanes
 
 
 def _at_distance(chain: list[For], facts: Facts, rules: Rules) -> tuple[Stmt, ...] | None:

@@ -1,6 +1,7 @@
 """Writes a nest that goes over whole rows, each of which lies behind the one before, as one loop by vectors.
 
 So vectors are full, however short rows are: `y[i, j] = tl.exp(x[i, j])` is done for elements of views without rows.
+Rows that fill none may have loops for each element, as filters of four channels have: `y[i, j] += f[p] * x[i + p, j]`.
 """
 
 from __future__ import annotations
@@ -15,13 +16,14 @@ from tirlite.ir.expr import Add, Buffer, Expr, Load, Mul, Var, const
 from tirlite.ir.node import Node
 from tirlite.ir.rewrite import rewrite, substitute
 from tirlite.ir.stmt import For, SeqStmt, Stmt, Store, nested
-from tirlite.ir.walk import is_constant, walk
+from tirlite.ir.walk import chain_from, is_constant, walk
 from tirlite.record import replace
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.vectors.by_vectors import ByVectors, stencil_widths_of, widths_of
 from tirlite.rewrite.vectors.groups import Grouped, declared
 from tirlite.rewrite.vectors.jam import is_repeatable
 from tirlite.rewrite.vectors.lanes import NotVector
+from tirlite.rewrite.vectors.local_elements import with_local_elements
 from tirlite.rewrite.vectors.uniform import uniform_scalars
 from tirlite.target import Processor
 
@@ -33,14 +35,20 @@ def one_row(
 
     None where not even the last two go over whole rows of parameters and nothing else, or have no vectors.
     """
+    touches = facts.touches_in.get(chain[-1], {})
+    body = with_local_elements(chain[-1], touches)
+    if body is not chain[-1].body:
+        (outermost,) = nested(chain, *body.stmts).stmts
+        assert isinstance(outermost, For)
+        chain = chain_from(outermost)[: len(chain)]
     places = range(len(chain) - 1)
-    found = [(at, rows) for at in places if (rows := as_one_row(chain[at:], facts.params)) is not None]
+    found = [(at, rows) for at in places if (rows := as_one_row(chain[at:], facts.params, of_loops=True)) is not None]
     if not found:
         return None
     at, (row, flat) = found[0]
     widths = widths_of(row, processor) if has_much_to_do(row) else stencil_widths_of(row, processor)
     lanes = partial(Grouped, row, {}, inside, uniform_scalars(row.body, row.var))
-    repeats = is_repeatable(chain[-1], facts.touches_in.get(chain[-1], {}))
+    repeats = is_repeatable(chain[-1], touches)
     made = ByVectors(row, row.body, lambda body: body, lanes, widths, is_repeatable=repeats, processor=processor)
     try:
         stmts: tuple[Stmt, ...] = (*made.statements(),)
@@ -49,9 +57,11 @@ def one_row(
     return (*declared(flat, nested(chain[:at], *stmts).stmts),)
 
 
-def as_one_row(nest: Sequence[For], buffers: Iterable[Buffer]) -> tuple[For, dict[Buffer, Buffer]] | None:
+def as_one_row(
+    nest: Sequence[For], buffers: Iterable[Buffer], *, of_loops: bool = False
+) -> tuple[For, dict[Buffer, Buffer]] | None:
     """The loop over all elements, and the views that it has of these buffers."""
-    if len(whole_rows(nest[0])) != len(nest):
+    if len(whole_rows(nest[0], of_loops=of_loops)) != len(nest):
         return None
     accesses = [node for node in walk(nest[-1].body) if isinstance(node, Load | Store) and node.indices]
     moving = dict.fromkeys(node.buffer for node in accesses if _goes_along(node, nest))
