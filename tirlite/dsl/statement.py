@@ -20,7 +20,7 @@ from tirlite.dsl.syntax import NotInKernels, refusal
 from tirlite.dsl.vocabulary import CallSite, Word, misplaced
 from tirlite.ir.dtype import i64
 from tirlite.ir.expr import Buffer, Expr, Var
-from tirlite.ir.stmt import Assert, AttrKey, AttrStmt, AttrValue, Evaluate, ForKind, IfThenElse, SeqStmt, While
+from tirlite.ir.stmt import Assert, AttrKey, AttrStmt, AttrValue, Evaluate, ForKind, IfThenElse, SeqStmt, Stmt, While
 from tirlite.ir.trampoline import Steps
 from tirlite.record import replace
 
@@ -74,7 +74,9 @@ class Statements:
                 rule = _RULES.get(type(stmt))
                 if rule is None:
                     raise refusal(stmt, self._span(stmt))
-                yield rule(self, stmt)
+                steps = rule(self, stmt)
+                if steps is not None:
+                    yield steps
             except AlreadyReported:
                 self._give_up(stmt)
             except KernelError as error:
@@ -121,27 +123,14 @@ class Statements:
     def _span(self, node: ast.AST) -> Span:
         return self.expressions.span(node)
 
-    def assign(self, stmt: ast.Assign) -> Steps[None]:
-        yield from ()
+    def assign(self, stmt: ast.Assign) -> None:
         if stmt in self.passed_over:
             return
         if stmt in self.values:
             self._check_own_variable(stmt)
         self.assignments.assign(stmt)
 
-    def annotated(self, stmt: ast.AnnAssign) -> Steps[None]:
-        yield from ()
-        self.assignments.annotated(stmt)
-
-    def update(self, stmt: ast.AugAssign) -> Steps[None]:
-        yield from ()
-        self.assignments.update(stmt)
-
-    def nothing(self, stmt: ast.Pass) -> Steps[None]:
-        yield from ()
-
-    def evaluate(self, stmt: ast.Expr) -> Steps[None]:
-        yield from ()
+    def evaluate(self, stmt: ast.Expr) -> None:
         if self.expressions.calls_one_of(("print",), stmt.value):
             from tirlite.dsl.printing import print_call
 
@@ -158,8 +147,7 @@ class Statements:
         made = value if isinstance(value, Expr) else number(value, self._span(stmt))
         self.scope.add(Evaluate(made, span=self._span(stmt)))
 
-    def assertion(self, stmt: ast.Assert) -> Steps[None]:
-        yield from ()
+    def assertion(self, stmt: ast.Assert) -> None:
         test = condition(self.expressions.value(stmt.test), self._span(stmt.test))
         text: str = self.expressions.places.text(stmt.test)
         values: tuple[Expr, ...] = ()
@@ -169,8 +157,7 @@ class Statements:
             text, values = told(stmt.msg, self.expressions)
         self.scope.add(Assert(test, text, values, span=self._span(stmt)))
 
-    def returned(self, stmt: ast.Return) -> Steps[None]:
-        yield from ()
+    def returned(self, stmt: ast.Return) -> None:
         if stmt not in self.returns:
             raise refusal(stmt, self._span(stmt))
         if isinstance(stmt.value, ast.Tuple):
@@ -194,7 +181,10 @@ class Statements:
     def _written_out(self, owner: ast.AST, field: str) -> Steps[None]:
         """The statements of a block without the block."""
         block, assigned = yield self.body(owner, field)
-        for stmt in block.stmts:
+        self._taken_out(block.stmts, assigned)
+
+    def _taken_out(self, stmts: Sequence[Stmt], assigned: Sequence[str]) -> None:
+        for stmt in stmts:
             self.scope.add(stmt)
         self.scope.assigned(assigned)
 
@@ -216,10 +206,7 @@ class Statements:
             yield self._written_out(stmt, "body")
             for target, outer in zip(targets, hidden, strict=True):
                 self._leave(target.id, outer)
-            stmts, assigned = self.scope.close()
-            for each in stmts:
-                self.scope.add(each)
-            self.scope.assigned(assigned)
+            self._taken_out(*self.scope.close())
 
     def _is_static_loop(self, stmt: ast.For) -> bool:
         node = stmt.iter
@@ -387,11 +374,12 @@ def _is_same(a: Message, b: Message) -> bool:
     return a.replaced(related=None) == b.replaced(related=None)
 
 
-_RULES: Mapping[type[ast.stmt], Callable[[Statements, Any], Steps[None]]] = {
+# Those that look at blocks inside take steps.
+_RULES: Mapping[type[ast.stmt], Callable[[Statements, Any], Steps[None] | None]] = {
     ast.Assign: Statements.assign,
-    ast.AnnAssign: Statements.annotated,
-    ast.AugAssign: Statements.update,
-    ast.Pass: Statements.nothing,
+    ast.AnnAssign: lambda statements, stmt: statements.assignments.annotated(stmt),
+    ast.AugAssign: lambda statements, stmt: statements.assignments.update(stmt),
+    ast.Pass: lambda _statements, _stmt: None,
     ast.Return: Statements.returned,
     ast.Expr: Statements.evaluate,
     ast.Assert: Statements.assertion,
