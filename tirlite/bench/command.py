@@ -54,7 +54,6 @@ _FIGURES = {
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Adds the command to those of the program."""
     parser = commands.add_parser(
         "bench",
         help="measure tirlite on this machine",
@@ -184,7 +183,6 @@ def _finish(bench: argparse.ArgumentParser, run: Callable[[argparse.Namespace], 
 
 
 def run_kernels(arguments: argparse.Namespace) -> int:
-    """Measures and prints."""
     from tirlite.bench.kernels import kernel_rows, kernels_json, kernels_text
 
     options = (arguments.only, arguments.peers, "quick" if arguments.quick else "")
@@ -193,7 +191,6 @@ def run_kernels(arguments: argparse.Namespace) -> int:
 
 
 def run_graphs(arguments: argparse.Namespace) -> int:
-    """Measures and prints."""
     from tirlite.bench.graphs import ModelSizes, graph_rows, graphs_json, graphs_text, model_rows
     from tirlite.bench.networks import LARGE, SMALL
     from tirlite.cli.options import dims_of_model, parsed_constants, parsed_dims, parsed_values
@@ -221,7 +218,6 @@ def _run_figures(figures: str, arguments: argparse.Namespace) -> int:
 
 
 def run_plans(arguments: argparse.Namespace) -> int:
-    """Measures and prints."""
     from tirlite.bench.plan_figures import plans_json, plans_text
     from tirlite.bench.plan_instances import generated, instances_in
     from tirlite.bench.plans import How, measured
@@ -235,7 +231,6 @@ def run_plans(arguments: argparse.Namespace) -> int:
 
 
 def run_storage(arguments: argparse.Namespace) -> int:
-    """Measures and prints."""
     from tirlite.bench.storage import storage_json, storage_rows, storage_text
     from tirlite.cli.options import parsed_dims
 

@@ -56,7 +56,6 @@ def figures_json(figures: Sequence[Figure]) -> str:
 
 
 def machine_text() -> str:
-    """The machine in one line."""
     return ", ".join(f"{name} {value}" for name, value in machine().items())
 
 

@@ -19,7 +19,6 @@ _TOLD_EVERY = 100
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Adds the command to those of the program."""
     parser = commands.add_parser(
         "onnx-coverage",
         help="run the onnx package's own cases: how many pass, and why others cannot be read",

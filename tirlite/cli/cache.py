@@ -6,7 +6,6 @@ import argparse
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Adds the command."""
     parser = commands.add_parser(
         "cache",
         help="show where compiled code is cached and how much there is, or delete it",

@@ -9,7 +9,6 @@ Words = Mapping[str, Sequence[str]]
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Adds the command."""
     parser = commands.add_parser(
         "completion",
         help="print a shell script that completes commands and options",

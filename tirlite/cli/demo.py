@@ -12,7 +12,6 @@ the rewrite, its storage plan, its result and its speed beside NumPy's.
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Adds the command to those of the program."""
     parser = commands.add_parser(
         "demo",
         help="find the corners in a photograph, and show each step of the compilation",

@@ -49,7 +49,6 @@ class UnknownCode(CommandMessage):
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Adds the command to those of the program."""
     parser = commands.add_parser(
         "explain",
         help="explain an error code",

@@ -26,7 +26,6 @@ examples:
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Adds the command to those of the program."""
     parser = commands.add_parser(
         "export",
         help="write a kernel or a network as an object file and a C header",

@@ -75,7 +75,6 @@ class BadPlanOption(CommandMessage):
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Adds the command to those of the program."""
     parser = commands.add_parser(
         "plan",
         help="plan storage for the lifetimes in a CSV file, or for the tensors of an ONNX model",

@@ -169,7 +169,6 @@ class FirstFit:
 
 
 def told(progress: Progress) -> str:
-    """The progress in one line."""
     over = progress.total / progress.bound - 1 if progress.bound else 0.0
     return (
         f"{progress.seconds:.1f} s, {progress.nodes:,} nodes: {progress.total:,} bytes, "

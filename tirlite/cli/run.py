@@ -46,7 +46,6 @@ examples:
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Adds the command to those of the program."""
     parser = commands.add_parser(
         "run",
         help="compile and run an ONNX model, and show its outputs, memory and time",

@@ -46,7 +46,6 @@ class UnknownPass(CommandMessage):
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Adds the command to those of the program."""
     parser = commands.add_parser(
         "show",
         help="show a kernel before and after each pass, its plan, LLVM IR and assembly",

@@ -81,7 +81,6 @@ class Expressions:
         return may_be_speculated(expr, None if self.facts is None else self.facts.bounds)
 
     def value(self, expr: Expr) -> Value:
-        """The value of `expr`."""
         return self._leaf(expr) or run(self.steps(expr))
 
     def kept(self, expr: Expr) -> Value:

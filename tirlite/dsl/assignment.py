@@ -239,7 +239,6 @@ class Assignments:
             self._bind(name, stmt, self._typed(name, given, dtype, self._span(value)), self._span(value), span)
 
     def _bind(self, name: str, stmt: ast.stmt, value: object, value_span: Span, span: Span) -> None:
-        """`name` is `value`, a number."""
         home = self._names.homes[name, stmt]
         if not home.is_let:
             self._to_cell(name, value, home, stmt, value_span)

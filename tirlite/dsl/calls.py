@@ -20,7 +20,6 @@ from tirlite.ir.op import Op
 
 
 def call(site: CallSite) -> object:
-    """The value of a call."""
     rule = _RULES.get(site.word.name)
     if rule is None and site.word.op is not None:
         rule = _math

@@ -372,7 +372,6 @@ class Expressions:
         return isinstance(base, ast.Name) and base.id not in self.local and is_tl(self.surroundings.find(base.id))
 
     def calls_one_of(self, words: Sequence[str], node: ast.expr) -> bool:
-        """Whether `node` is a call of one of these words."""
         return self.named_call(words, node) is not None
 
     def named_call(self, words: Sequence[str], node: ast.expr) -> str | None:

@@ -162,7 +162,6 @@ _MOST_BITS = 4096
 
 
 def binary(op: Operator, a: object, b: object, spans: tuple[Span, Span]) -> object:
-    """`a op b`."""
     if is_literal(a) and is_literal(b):
         return _of_literals(op, a, b, spans[0])
     if op.sign in _MIRRORED and isinstance(a, Expr) and isinstance(b, Expr):
@@ -264,7 +263,6 @@ class Shape:
 
 
 def element(buffer: Buffer, values: Sequence[object], spans: Sequence[Span], span: Span) -> Load:
-    """`buffer[values]`."""
     rank, name = len(buffer.shape), buffer.name
     if len(values) != rank:
         from tirlite.ir.validate_types import IndexCount

@@ -117,7 +117,6 @@ out = Out()
 
 
 def output(kind: object, span: Span | None) -> ParamType:
-    """`kind` as the type of an output."""
     if isinstance(kind, TensorType):
         return ParamType(kind, is_output=True)
     if isinstance(kind, ParamType):

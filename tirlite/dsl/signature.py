@@ -216,7 +216,6 @@ class Default:
 
 
 def defaults_of(tree: ast.FunctionDef, evaluated: Evaluated) -> Mapping[ast.arg, Default]:
-    """The defaults of those parameters that have one."""
     nodes = tree.args.defaults
     args = tree.args.args[len(tree.args.args) - len(nodes) :]
     known = len(evaluated.defaults) == len(nodes)

@@ -54,7 +54,6 @@ class Demand:
 
     @property
     def dims(self) -> tuple[Dim, ...]:
-        """Those in it."""
         return tuple(dict.fromkeys((*dims_of(self.left), *dims_of(self.right))))
 
     @property
@@ -108,7 +107,6 @@ class Demands:
         return Mark(tuple(self._asked), dict(self._stands))
 
     def has_asked_since(self, mark: Mark) -> bool:
-        """Whether anything was asked since."""
         return len(self._asked) > len(mark.asked)
 
     def limits_since(self, mark: Mark) -> dict[Dim, tuple[Demand, int]]:

@@ -24,7 +24,6 @@ PRINTED = "a value that is printed"
 
 
 def is_print(node: object) -> TypeGuard[Evaluate]:
-    """Whether a statement prints."""
     return isinstance(node, Evaluate) and isinstance(node.value, Call) and node.value.op is Op.PRINT
 
 
@@ -55,7 +54,6 @@ class _Shown:
 
 
 def printed(text: str, values: Sequence[bool | int | float], types: Sequence[DType]) -> str:
-    """What is printed for these values."""
     return text.format(*(_Shown(value, dtype) for value, dtype in zip(values, types, strict=True)))
 
 

@@ -162,7 +162,6 @@ def _is_of(load: Load, loops: list[For]) -> bool:
 
 
 def _copy(load: Load, packed: Buffer, loops: list[For], *, masked: bool, whole: bool) -> Iterator[Stmt]:
-    """The loops that fill the copy."""
     variables = {loop.var: Var(f"{load.buffer.name}.{loop.var.name}") for loop in loops}
     if masked and load.dtype.bytes in (4, 8) and (by_rows := _by_rows(load, packed, loops, variables)) is not None:
         yield from by_rows

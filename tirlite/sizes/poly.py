@@ -367,7 +367,6 @@ def _terms_of_expression(value: object, beside: object = 0) -> Terms | None:
 
 
 def is_of_sympy(value: object) -> bool:
-    """Whether `value` is an expression of sympy."""
     # Asked of the class: `tl` is a module that looks for what a name that it does not have may have meant.
     return hasattr(type(value), "free_symbols")
 

@@ -153,7 +153,6 @@ class CompiledEngine:
         return np.array(values or [0], np.int64)
 
     def zeros(self, count: int, /) -> Array:
-        """As many zeros."""
         return np.zeros(count, np.int64)
 
     def advance(self, cells: Cells, nodes: int, /) -> None:

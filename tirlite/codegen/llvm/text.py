@@ -148,7 +148,6 @@ class ModuleText:
         return self.texts.setdefault(data, f"@tirlite.text{len(self.texts)}")
 
     def text(self, name: str) -> str:
-        """The whole module."""
         return self.with_functions(name, self.functions)
 
     def with_functions(self, name: str, functions: Iterable[Definition], declared: Iterable[str] = ()) -> str:
@@ -425,7 +424,6 @@ class FunctionText:
     def definition(
         self, name: str, attributes: str = "", *, result: str = "i64", linkage: str = "internal "
     ) -> Definition:
-        """The text of the function."""
         if self.as_written and len(self.lines) >= _LONG:
             attributes = "noinline optnone"
         parameters = ", ".join(each.declared for each in self.parameters)

@@ -90,7 +90,6 @@ class OperatorFunctions:
         return self._refused[key]
 
     def has_group(self, group: Group, made: Program) -> bool:
-        """Whether there is a function of a group."""
         return self._of_group(group, made)[0] is not None
 
     def of_group(self, group: Group, made: Program) -> tuple[PrimFunc, list[Expr]]:
@@ -130,7 +129,6 @@ class OperatorFunctions:
         return told_for(made, call)
 
     def copy(self, of: TensorType) -> PrimFunc:
-        """The function that copies a tensor."""
         key = ("copy", of)
         if key not in self._made:
             kind = _Own(of.shape).type(of)

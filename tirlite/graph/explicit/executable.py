@@ -298,7 +298,6 @@ _INDENT = "    "
 
 
 def text(routines: Iterable[Routine]) -> str:
-    """The text of several routines."""
     return "\n\n".join("\n".join(_routine(each)) for each in routines)
 
 

@@ -56,7 +56,6 @@ class NoProgramJson(GraphMessage):
 
 
 def text_of(routines: Sequence[Routine]) -> str:
-    """The routines as JSON text."""
     return json.dumps({"version": _VERSION, "routines": [_routine(each) for each in routines]}, indent=1)
 
 

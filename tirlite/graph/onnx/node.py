@@ -97,7 +97,6 @@ class Node:
         return self.x(0)
 
     def all(self) -> list[Expr]:
-        """All operands."""
         return [self.x(number) for number in range(len(self.operands))]
 
     def integer(self, name: str, default: int = 0) -> int:

@@ -74,7 +74,6 @@ def one_of(site: Site, name: str, text: str, known: Collection[str]) -> None:
 
 
 def has_shape(site: Site, of: TensorType, shape: Shape) -> bool:
-    """Whether a tensor has this shape."""
     return of.rank == len(shape) and all(map(site.is_equal, of.shape, shape))
 
 

@@ -313,12 +313,10 @@ def _kept(value: Value) -> Value:
 
 
 def loaded(arrays: Any, of: Type) -> Value:
-    """Arrays as a value of a type."""
     if isinstance(of, TensorType):
         return Tensor.of(np.require(arrays, requirements="C"), of.dtype)
     return tuple(loaded(each, kind) for each, kind in zip(arrays, of.fields, strict=True))
 
 
 def arrays_of(value: Value) -> Arrays:
-    """The arrays of a value."""
     return value.array if isinstance(value, Tensor) else tuple(map(arrays_of, value))

@@ -38,13 +38,11 @@ class Item:
 
 
 def items_of(requests: Iterable[Request], order: Order) -> list[Item]:
-    """One item for each request."""
     opens = Decision(Choice.OPENS)
     return [Item(r.size, order.value(r.size), r.live, Slot([r], [opens])) for r in requests]
 
 
 def items_of_groups(groups: Iterable[Group], order: Order) -> list[Item]:
-    """One item for each group."""
     return [_item(group, order) for group in groups]
 
 
@@ -93,7 +91,6 @@ class Occupancy:
         return endless, time
 
     def take(self, live: Iterable[Interval]) -> None:
-        """Take intervals that are free."""
         for low, high in live:
             place = bisect_left(self._lows, low)
             self._lows.insert(place, low)

@@ -141,7 +141,6 @@ class Tightening:
         return narrow
 
     def _from(self, loop: For, low: Expr, further: int) -> For | None:
-        """The loop from `low + further` on."""
         if loop.step < 0:
             stop = self._further(Max, loop.stop, low, further - 1)
             return None if stop is None else loop.replaced(stop=stop)

@@ -142,7 +142,6 @@ def _storing_back(func: PrimFunc) -> list[For]:
 
 
 def _may_serve(loop: For) -> bool:
-    """Whether vectors may serve a loop."""
     serves = has_much_to_do(loop) or asserts_alone(loop) or reads_neighbours(loop) or resamples(loop)
     serves = (
         serves

@@ -71,7 +71,6 @@ class Exported:
 
 
 def header_text(signature: Signature, made: Exported) -> str:
-    """The C header."""
     guard = f"{made.name.upper()}_H"
     told = [*_params_told(signature, made.constants), *_dims_told(signature)]
     return "\n".join(
