@@ -8,7 +8,7 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 
-from tirlite.cli.options import add_constant, add_facts, seconds, whole
+from tirlite.cli.options import add_known, add_several, seconds, whole
 from tirlite.cli.progress import printed
 from tirlite.show.environment import without_cache
 
@@ -123,25 +123,10 @@ def _add_graphs(benches: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="networks: bytes under each planner beside the lower bounds, seconds to compile, milliseconds to run",
         description="Compiles the networks of the gallery, or models, plans their storage in all ways, and runs them.",
     )
-    graphs.add_argument(
-        "models",
-        metavar="MODEL",
-        type=Path,
-        nargs="*",
-        help="*.onnx, beside onnxruntime; the gallery by default",
-    )
-    graphs.add_argument(
-        "--dim",
-        metavar="NAME=N,M",
-        action="append",
-        default=[],
-        help="values of a dim to measure at; the least one by default",
-    )
-    graphs.add_argument(
-        "--bind", metavar="NAME=N", action="append", default=[], help="fix a dim before a model is read"
-    )
-    add_facts(graphs)
-    add_constant(graphs)
+    models = "*.onnx, beside onnxruntime; the gallery by default"
+    graphs.add_argument("models", metavar="MODEL", type=Path, nargs="*", help=models)
+    add_several(graphs, "--dim", "NAME=N,M", "values of a dim to measure at; the least one by default")
+    add_known(graphs)
     _finish(graphs, run_graphs, "small networks and few runs")
 
 
@@ -165,7 +150,7 @@ def _add_storage(benches: argparse._SubParsersAction[argparse.ArgumentParser]) -
         description="Plans each table and model, checks the plan, and runs the planners of peers on the same.",
     )
     storage.add_argument("paths", metavar="PATH", type=Path, nargs="+", help="*.csv, *.onnx, or a folder of them")
-    storage.add_argument("--bind", metavar="NAME=N", action="append", default=[], help="a number for a dim of models")
+    add_several(storage, "--bind", "NAME=N", "a number for a dim of models")
     storage.add_argument("--time-limit", metavar="S", type=seconds, default=10, help="seconds per table (%(default)g)")
     _finish(storage, run_storage, "one second per table")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tirlite.cli.command_error import input_at_fault
-from tirlite.cli.options import add_constant, add_facts, bad_option, dims_of_model, parsed_constants, parsed_dims
+from tirlite.cli.options import add_known, bad_option, dims_of_model, parsed_constants, parsed_dims
 from tirlite.cli.output_file import CannotWrite
 from tirlite.cli.progress import working
 
@@ -43,11 +43,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         default="object",
         help="put constants into the object or a file of their own",
     )
-    parser.add_argument(
-        "--bind", metavar="NAME=N", action="append", default=[], help="fix a dim before the model is read"
-    )
-    add_facts(parser)
-    add_constant(parser)
+    add_known(parser)
     parser.set_defaults(run=run)
 
 

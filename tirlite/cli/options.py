@@ -116,16 +116,21 @@ def bad_option(option: str, why: str) -> TirliteError:
     return BadRunOption(option, why, _FORMS[option.partition(" ")[0]]).error()
 
 
+def add_several(parser: argparse.ArgumentParser, option: str, form: str, text: str) -> None:
+    """Adds an option that may be given several times."""
+    parser.add_argument(option, metavar=form, action="append", default=[], help=text)
+
+
 def add_constant(parser: argparse.ArgumentParser) -> None:
-    """Adds the option that makes inputs constants."""
     text = "make an input a constant, a number or *.npy, where shapes or branches depend on it"
-    parser.add_argument("--constant", metavar="NAME=VALUE", action="append", default=[], help=text)
+    add_several(parser, "--constant", "NAME=VALUE", text)
 
 
-def add_facts(parser: argparse.ArgumentParser) -> None:
-    """Adds the option that tells what is known of dims."""
-    text = "known facts about dims: 's<=512, batch%%8==0'"
-    parser.add_argument("--facts", metavar="F", action="append", default=[], help=text)
+def add_known(parser: argparse.ArgumentParser) -> None:
+    """Adds the options that tell what is known of a model before it is read."""
+    add_several(parser, "--bind", "NAME=N", "fix a dim before the model is read")
+    add_several(parser, "--facts", "F", "known facts about dims: 's<=512, batch%%8==0'")
+    add_constant(parser)
 
 
 def dims_of_model(models: Iterable[Path], bound: Mapping[str, int], facts: list[str]) -> dict[str, SizeLike]:

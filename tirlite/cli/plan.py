@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tirlite.cli.command_error import CommandMessage, input_at_fault
-from tirlite.cli.options import add_constant, byte_count, decimal, integer
+from tirlite.cli.options import add_constant, add_several, byte_count, decimal, integer
 from tirlite.cli.output_file import real_path, refuse_unwritable, write_file
 from tirlite.cli.progress import FirstFit, hearing, working
 from tirlite.diag import CapacityError
@@ -102,11 +102,9 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--align", metavar="A", type=byte_count, default=1, help="alignment of every buffer, a power of two"
     )
-    facts = "known facts about the names in sizes, or dims: 'N<=64, N%%8==0'"
-    parser.add_argument("--facts", metavar="F", action="append", default=[], help=facts)
-    values = "values for names in sizes, separated by commas"
-    parser.add_argument("--bind", metavar="N=4", action="append", default=[], help=values)
-    parser.add_argument("--dim", metavar="NAME=4", action="append", default=[], help="show the plan at this dim")
+    add_several(parser, "--facts", "F", "known facts about the names in sizes, or dims: 'N<=64, N%%8==0'")
+    add_several(parser, "--bind", "N=4", "values for names in sizes, separated by commas")
+    add_several(parser, "--dim", "NAME=4", "show the plan at this dim")
     add_constant(parser)
     parser.add_argument("--out", metavar="FILE", type=Path, help="write the table with an added column of offsets")
     parser.add_argument("--json", action="store_true", help="print JSON")

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from tirlite.cli.command_error import CommandError, input_at_fault
 from tirlite.cli.options import (
-    add_constant,
-    add_facts,
+    add_known,
+    add_several,
     bad_option,
     by_identifier,
     dims_of_model,
@@ -54,19 +54,9 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("model", metavar="MODEL", help="a model, *.onnx")
-    parser.add_argument("--input", metavar="NAME=FILE", action="append", default=[], help="an array for an input")
-    parser.add_argument(
-        "--dim",
-        metavar="NAME=N",
-        action="append",
-        default=[],
-        help="the value of a dim; by default the least",
-    )
-    parser.add_argument(
-        "--bind", metavar="NAME=N", action="append", default=[], help="fix a dim before the model is read"
-    )
-    add_facts(parser)
-    add_constant(parser)
+    add_several(parser, "--input", "NAME=FILE", "an array for an input")
+    add_several(parser, "--dim", "NAME=N", "the value of a dim; by default the least")
+    add_known(parser)
     parser.add_argument("--planner", metavar="P", default="auto", help="the planning strategy (%(default)s)")
     parser.add_argument("--seed", metavar="N", type=whole(0), default=0, help="seed of the random inputs (%(default)d)")
     parser.add_argument("--threads", metavar="N", type=whole(1), help="the most threads for its parallel loops")
