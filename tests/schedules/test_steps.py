@@ -495,6 +495,40 @@ def test_a_reduction_may_be_regrouped_and_a_sum_in_order_may_not() -> None:
         tl.schedule(in_order).reorder("j", "i")
 
 
+def test_each_statement_of_a_loop_comes_into_a_loop_of_its_own() -> None:
+    @tl.kernel
+    def thrice(x: tl.f32[n], y: tl.f32[n], z: tl.f32[n]):
+        for i in range(1, n):
+            y[i] = x[i]
+            z[i] = y[i - 1]
+            if i > 2:
+                x[i - 1] = 0
+
+    s = tl.schedule(thrice)
+    s.distribute("i", out_of="i")
+    assert body_of(s) == (
+        "for i_before in range(1, n):\n"
+        "    y[i_before] = x[i_before]\n"
+        "for i_before in range(1, n):\n"
+        "    z[i_before] = y[i_before - 1]\n"
+        "for i in range(1, n):\n"
+        "    if i > 2:\n"
+        "        x[i - 1] = tl.f32(0.0)"
+    )
+
+
+def test_statements_of_a_loop_stay_together_where_a_later_one_feeds_an_earlier_one() -> None:
+    @tl.kernel
+    def feeding(x: tl.f32[n], y: tl.f32[n]):
+        for i in range(1, n):
+            y[i] = x[i - 1]
+            x[i] = y[i] + 1
+
+    with pytest.raises(tl.KernelError) as error:
+        tl.schedule(feeding).distribute("i", out_of="i")
+    assert error.value.code == "step-breaks-order"
+
+
 def test_what_stands_before_a_loop_stays_where_the_loop_feeds_it() -> None:
     @tl.kernel
     def feeding(x: tl.f32[n], y: tl.f32[n], z: tl.f32[n]):

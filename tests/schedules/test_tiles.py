@@ -1,158 +1,418 @@
-"""Products of bytes by tiles of a processor: exact to the bit, whatever the sizes, and where the system has none."""
+"""Join, skew and tile: an iterated stencil goes by tiles of time and space, and gives the same bits."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from collections.abc import Iterator
-from dataclasses import replace
-from pathlib import Path
-from unittest.mock import patch
+from functools import cache
 
 import numpy as np
 import pytest
-from small_tiles import SMALL
+from schedules.test_steps import body_of, product, running
 
 import tirlite as tl
-from tirlite.kernels.operators.byte_sums import conv_bytes
-from tirlite.schedules import UnrollJam
-from tirlite.schedules.auto.tiling import Tiling
-from tirlite.target.processor import HOST, processor_called
 
-n, m, k = tl.dims("n m k")
-TILED = replace(SMALL, row_bytes=128, vector_bytes=64, dots=("u8 s8", "s16 s16"), masks_bytes=True, has_tiles=True)
-PAIRS = [(one, other) for one in (tl.i8, tl.u8) for other in (tl.i8, tl.u8)]
+pytestmark = pytest.mark.usefixtures("without_effort")
 
+n, m = tl.dims("n m")
 
-@pytest.fixture(autouse=True)
-def _tiles() -> Iterator[None]:
-    """Schedules are made for tiles; where there are none the loops run as they are written."""
-    with patch.object(Tiling, "of", lambda target: TILED):
-        yield
-
-
-def product_of(one: tl.ir.DType, other: tl.ir.DType) -> tl.Kernel:
-    @tl.kernel
-    def multiply(a: one[n, k], b: other[k, m], y: tl.out[tl.i32[n, m]]):
-        for i in range(n):
-            for j in range(m):
-                y[i, j] = 0
-                for p in tl.reduce(k):
-                    y[i, j] += tl.i32(a[i, p]) * tl.i32(b[p, j])
-
-    return multiply
-
-
-def extremes(rng: np.random.Generator, dtype: tl.ir.DType, *shape: int) -> np.ndarray:
-    """Numbers of all sizes, and many of the largest and of the least."""
-    numbers = rng.integers(dtype.min, dtype.max, shape, dtype.numpy, endpoint=True)
-    ends = rng.choice([dtype.min, dtype.max], shape)
-    return np.where(rng.random(shape) < 0.4, ends, numbers).astype(dtype.numpy)
-
-
-def goes_by_tiles(kernel: tl.Kernel) -> bool:
-    return any(isinstance(step, UnrollJam) and step.rolled for step in kernel.schedule.steps)
-
-
-@pytest.mark.parametrize(("one", "other"), PAIRS)
-def test_products_of_all_sizes_are_exact(one: tl.ir.DType, other: tl.ir.DType) -> None:
-    rng = np.random.default_rng(5)
-    kernel, shared = (tl.compile(product_of(one, other), target=tl.Target.host(workers=count)) for count in (1, 2))
-    assert goes_by_tiles(kernel)
-    for number in range(30):
-        rows, columns, terms = (int(each) for each in rng.integers(1, 131, 3))
-        a, b = extremes(rng, one, rows, terms), extremes(rng, other, terms, columns)
-        wanted = (a.astype(np.int64) @ b.astype(np.int64)).astype(np.int32)
-        np.testing.assert_array_equal((shared if number % 3 == 0 else kernel)(a, b), wanted)
-
-
-def test_lowered_code_means_the_same() -> None:
-    rng = np.random.default_rng(6)
-    kernel = product_of(tl.i8, tl.i8)
-    lowered = tl.compile(kernel.lowered, schedule=None)
-    for rows, columns, terms in ((37, 20, 9), (4, 33, 70), (33, 2, 1)):
-        a, b = extremes(rng, tl.i8, rows, terms), extremes(rng, tl.i8, terms, columns)
-        wanted = kernel.interpret(a, b)
-        np.testing.assert_array_equal(lowered.interpret(a, b), wanted)
-        np.testing.assert_array_equal(kernel(a, b), wanted)
-        np.testing.assert_array_equal(tl.compile(kernel, debug=True)(a, b), wanted)
-
-
-def test_sums_wrap_around() -> None:
-    a, b = np.full((9, 1 << 17), 255, np.uint8), np.full((1 << 17, 17), -128, np.int8)
-    wanted = (a.astype(np.int64) @ b.astype(np.int64)).astype(np.int32)
-    np.testing.assert_array_equal(product_of(tl.u8, tl.i8)(a, b), wanted)
-
-
-@pytest.mark.parametrize("outputs", [16, 75, 150])
-def test_windows_are_parts_of_the_terms(outputs: int) -> None:
-    rng = np.random.default_rng(7)
-    shapes = (tl.u8, (1, 12, 9, 20)), (tl.u8, (1,)), (tl.i8, (outputs, 3, 3, 12)), (tl.i32, (outputs,))
-    types = [tl.ir.TensorType(dtype, shape) for dtype, shape in (*shapes, (tl.i32, (1, outputs, 9, 20)))]
-    function = conv_bytes(*types, strides=(1, 1), pads=(1, 1, 1, 1), dilations=(1, 1))
-    kernel = tl.compile(function, target=tl.Target.host(workers=2))
-    assert goes_by_tiles(kernel)
-    given = [extremes(rng, dtype, *shape) for dtype, shape in shapes]
-    np.testing.assert_array_equal(kernel(*given), tl.compile(function, schedule=None)(*given))
-
-
-def test_rows_that_add_to_one_sum_stay_loops() -> None:
-    @tl.kernel
-    def together(a: tl.u8[9, 8], b: tl.i8[2, 64], y: tl.out[tl.i32[16]]):
-        t = tl.alloc(tl.i32[1, 16])
-        t[0, tl.ramp(0, 1, 16)] = tl.broadcast(tl.i32(0), 16)
-        for i in range(9):
-            for p in range(2):
-                t[0, tl.ramp(0, 1, 16)] = tl.dot(
-                    t[0, tl.ramp(0, 1, 16)], a[i, tl.ramp(p * 4, 1, 4)], b[p, tl.ramp(0, 1, 64)]
-                )
-        y[tl.ramp(0, 1, 16)] = t[0, tl.ramp(0, 1, 16)]
-
-    rng = np.random.default_rng(8)
-    a, b = extremes(rng, tl.u8, 9, 8), extremes(rng, tl.i8, 2, 64)
-    np.testing.assert_array_equal(tl.compile(together, schedule=None)(a, b), together.interpret(a, b))
-
-
-needs_tiles = pytest.mark.skipif(not processor_called(HOST).has_tiles, reason="this processor has no tiles")
-
-
-@needs_tiles
-def test_code_has_their_instructions() -> None:
-    assert "tdpbusd" in product_of(tl.u8, tl.i8).asm
-    assert "tdpbsud" in product_of(tl.i8, tl.u8).asm
-
-
-_DENIED = """
-import ctypes
-import numpy as np
-import tirlite as tl
-
-# A thread whose handlers have too small a stack for these registers keeps the process from having them.
-class Stack(ctypes.Structure):
-    _fields_ = [("start", ctypes.c_void_p), ("flags", ctypes.c_int), ("size", ctypes.c_size_t)]
-
-space = ctypes.create_string_buffer(4096)
-libc = ctypes.CDLL(None, use_errno=True)
-assert libc.sigaltstack(ctypes.byref(Stack(ctypes.addressof(space), 0, 4096)), None) == 0
-assert libc.syscall(158, 0x1023, 18) != 0
 
 @tl.kernel
-def multiply(a: tl.u8[64, 64], b: tl.i8[64, 64], y: tl.out[tl.i32[64, 64]]):
-    for i in range(64):
-        for j in range(64):
-            y[i, j] = 0
-            for p in tl.reduce(64):
-                y[i, j] += tl.i32(a[i, p]) * tl.i32(b[p, j])
-
-a, b = np.full((64, 64), 255, np.uint8), np.full((64, 64), -128, np.int8)
-assert "tdpbusd" in multiply.asm
-assert (multiply(a, b) == -255 * 128 * 64).all()
-"""
+def smoothed(a: tl.f64[n], b: tl.f64[n], steps: tl.i64):
+    for t in range(steps):  # noqa: B007
+        for i in range(1, n - 1):
+            b[i] = 0.5 * (a[i - 1] + a[i + 1])
+        for i in range(1, n - 1):
+            a[i] = 0.5 * (b[i - 1] + b[i + 1])
 
 
-@needs_tiles
-def test_loops_run_as_written_where_the_system_has_none_for_the_process(tmp_path: Path) -> None:
-    program = tmp_path / "denied.py"
-    program.write_text(_DENIED)
-    found = subprocess.run([sys.executable, program], capture_output=True, text=True, check=False)
-    assert found.returncode == 0, found.stderr
+def by_tiles(s: tl.Schedule, ahead: int = 2) -> None:
+    s.join(s.loop("i", 0), s.loop("i", 1), behind=1)
+    s.split("t", 4)
+    s.skew("i", along="t.inner", by=ahead)
+    s.tile({"t.inner": 0, "i.skewed": 8})
+
+
+def test_two_loops_in_a_row_become_one_where_the_second_runs_behind() -> None:
+    s = tl.schedule(smoothed)
+    s.join(s.loop("i", 0), s.loop("i", 1), behind=1)
+    assert body_of(s) == (
+        "for t in range(steps):\n"
+        "    for i in range(1, n):\n"
+        "        if i < n - 1:\n"
+        "            b[i] = 0.5 * (a[i - 1] + a[i + 1])\n"
+        "        if 2 <= i:\n"
+        "            a[i - 1] = 0.5 * (b[i - 2] + b[i])"
+    )
+
+
+def test_the_condition_of_a_branch_goes_into_the_loop_that_is_all_it_holds() -> None:
+    @tl.kernel
+    def edges(x: tl.f32[n, m], y: tl.f32[n, m], z: tl.f32[n, m]):
+        for i in range(n):
+            if i > 0:
+                for j in range(m):
+                    y[i, j] = x[i - 1, j]
+            for j in range(1, m):
+                z[i, j] = y[i, j - 1]
+
+    s = tl.schedule(edges)
+    s.join(s.loop("j", 0), s.loop("j", 1))
+    assert body_of(s) == (
+        "for i in range(n):\n"
+        "    for j in range(m):\n"
+        "        if i > 0:\n"
+        "            y[i, j] = x[i - 1, j]\n"
+        "        if 1 <= j:\n"
+        "            z[i, j] = y[i, j - 1]"
+    )
+
+
+def test_a_loop_in_a_branch_with_something_else_is_no_neighbour() -> None:
+    @tl.kernel
+    def edges(x: tl.f32[n, m], y: tl.f32[n, m], z: tl.f32[n, m]):
+        for i in range(n):
+            if i > 0:
+                for j in range(m):
+                    y[i, j] = x[i - 1, j]
+                z[i, 0] = 1
+            for j in range(1, m):
+                z[i, j] = y[i, j - 1]
+
+    s = tl.schedule(edges)
+    with pytest.raises(tl.KernelError, match="do not follow"):
+        s.join(s.loop("j", 0), s.loop("j", 1))
+
+
+def test_loops_that_read_ahead_are_not_joined_without_a_distance() -> None:
+    s = tl.schedule(smoothed)
+    with pytest.raises(tl.KernelError, match=r"would change results: a\[i - 1\] \(line \d+\) must come after a\[i\]"):
+        s.join(s.loop("i", 0), s.loop("i", 1))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "reason"),
+    [(1, 0, "do not follow"), (0, 0, "do not follow")],
+)
+def test_only_neighbours_are_joined(first: int, second: int, reason: str) -> None:
+    s = tl.schedule(smoothed)
+    with pytest.raises(tl.KernelError, match=reason):
+        s.join(s.loop("i", first), s.loop("i", second))
+
+
+def test_several_loops_become_one_each_at_a_distance() -> None:
+    @tl.kernel
+    def thrice(x: tl.f32[n], y: tl.out[tl.f32[n]]):
+        a = tl.alloc(tl.f32[n])
+        for i in range(n):
+            a[i] = 2 * x[i]
+        half = n // 2
+        b = tl.alloc(tl.f32[n])
+        for j in range(n):
+            b[j] = a[j] + tl.f32(half)
+        for k in range(n - 2):
+            y[k] = b[k] + b[k + 2]
+
+    s = tl.schedule(thrice)
+    s.join("i", "j", "k", behind=(0, 2))
+    assert str(s).endswith("s.join('i', 'j', 'k', behind=(0, 2))")
+    assert body_of(s) == (
+        "a = tl.alloc(tl.f32[n])\n"
+        "half = n // 2\n"
+        "b = tl.alloc(tl.f32[n])\n"
+        "for i in range(n):\n"
+        "    a[i] = tl.f32(2.0) * x[i]\n"
+        "    b[i] = a[i] + tl.f32(half)\n"
+        "    if 2 <= i:\n"
+        "        y[i - 2] = b[i - 2] + b[i]"
+    )
+    s.shrink("a", "b")
+    s.store_at("b", at="i")
+    assert "b = tl.alloc(tl.f32[3])" in str(s.func)
+    x = np.random.default_rng(0).normal(size=9).astype("f")
+    np.testing.assert_array_equal(tl.compile(thrice, schedule=s)(x)[:7], thrice.interpret(x)[:7])
+    with pytest.raises(tl.KernelError, match="two loops or more, with a distance for each"):
+        tl.schedule(thrice).join("i", "j", behind=(0, 2))
+
+
+def test_a_size_that_the_first_loop_computes_is_read_before_no_other() -> None:
+    @tl.kernel
+    def sized(x: tl.f32[n], y: tl.out[tl.f32[n]]):
+        size = tl.alloc(tl.i64[1])
+        for i in range(n):
+            size[0] = i
+        t = tl.alloc(tl.f32[size[0]])
+        for i in range(n):
+            y[i] = x[i]
+        t[0] = y[0]
+
+    s = tl.schedule(sized)
+    with pytest.raises(tl.KernelError, match="the loops do not follow each other"):
+        s.join(s.loop("i", 0), s.loop("i", 1))
+
+
+def test_time_and_space_go_by_tiles() -> None:
+    s = tl.schedule(smoothed)
+    by_tiles(s)
+    assert body_of(s) == (
+        "for t_outer in range(0, steps, 4):\n"
+        "    for i_skewed_outer in range(1, n + 6, 8):\n"
+        "        for t_inner in range(min(4, steps - t_outer)):\n"
+        "            for i_skewed_inner in range(max(i_skewed_outer, t_inner * 2 + 1),"
+        " min(i_skewed_outer + 8, n + t_inner * 2)):\n"
+        "                if i_skewed_inner - t_inner * 2 < n - 1:\n"
+        "                    b[i_skewed_inner - t_inner * 2] = 0.5 * (a[i_skewed_inner - t_inner * 2 - 1]"
+        " + a[i_skewed_inner - t_inner * 2 + 1])\n"
+        "                if 2 <= i_skewed_inner - t_inner * 2:\n"
+        "                    a[i_skewed_inner - t_inner * 2 - 1] = 0.5 * (b[i_skewed_inner - t_inner * 2 - 2]"
+        " + b[i_skewed_inner - t_inner * 2])"
+    )
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 9, 30])
+@pytest.mark.parametrize("steps", [0, 1, 3, 4, 11])
+def test_tiles_of_time_and_space_give_the_same_bits(size: int, steps: int) -> None:
+    start = np.random.default_rng(0).normal(size=(2, size))
+    wanted, found = start.copy(), start.copy()
+    smoothed.interpret(*wanted, steps)
+    BY_TILES(*found, steps)
+    np.testing.assert_array_equal(found, wanted)
+
+
+BY_TILES = tl.compile(smoothed, schedule=by_tiles)
+
+
+@pytest.mark.parametrize("ahead", [1, -2])
+def test_tiles_are_refused_where_the_loop_is_skewed_too_little(ahead: int) -> None:
+    with pytest.raises(tl.KernelError) as error:
+        by_tiles(tl.schedule(smoothed), ahead)
+    assert error.value.code == "step-breaks-order"
+
+
+def test_a_loop_of_any_number_of_iterations_is_not_skewed_along() -> None:
+    s = tl.schedule(smoothed)
+    with pytest.raises(tl.KernelError, match="how far the loop over `i` would move is not known; split `t`"):
+        s.skew(s.loop("i", 0), along="t")
+
+
+def test_a_skewed_loop_takes_its_iterations_from_each_block() -> None:
+    s = tl.schedule(running)
+    s.skew("j", along="i")
+    s.tile({"i": 2, "j.skewed": 4})
+    x = np.random.default_rng(3).normal(size=(7, 9)).astype("f")
+    wanted, found = np.ones((7, 9), "f"), np.ones((7, 9), "f")
+    running(x, wanted)
+    tl.compile(running, schedule=s)(x, found)
+    np.testing.assert_array_equal(found, wanted)
+    with pytest.raises(tl.KernelError, match="must come after"):
+        tl.schedule(running).tile({"i": 2, "j": 4})
+
+
+def test_a_product_goes_by_tiles_in_all_three_directions() -> None:
+    s = tl.schedule(product)
+    s.distribute("p", out_of="i")
+    s.tile({"i": 4, "j": 0, "p": 8})
+    assert body_of(s).endswith(
+        "for i_outer in range(0, n, 4):\n"
+        "    for p_outer in tl.reduce(0, k, 8):\n"
+        "        for i_inner in range(i_outer, min(i_outer + 4, n)):\n"
+        "            for j in range(m):\n"
+        "                for p_inner in tl.reduce(p_outer, min(p_outer + 8, k)):\n"
+        "                    y[i_inner, j] = y[i_inner, j] + a[i_inner, p_inner] * b[p_inner, j]"
+    )
+
+
+def test_a_schedule_by_tiles_replays_after_a_change_elsewhere() -> None:
+    names: dict[str, object] = {"tl": tl, "smoothed": changed}
+    s = tl.schedule(smoothed)
+    by_tiles(s)
+    exec(str(s), names)
+    again = names["s"]
+    assert isinstance(again, tl.Schedule)
+    assert again.steps == s.steps
+    assert "a[i_skewed_inner - t_inner * 2 - 1] = 0.25 *" in body_of(again)
+
+
+@tl.kernel
+def changed(a: tl.f64[n], b: tl.f64[n], c: tl.f64[m], steps: tl.i64):
+    for j in range(m):
+        c[j] = 2 * c[j]
+    for t in range(steps):  # noqa: B007
+        for i in range(1, n - 1):
+            b[i] = 0.5 * (a[i - 1] + a[i + 1])
+        for i in range(1, n - 1):
+            a[i] = 0.25 * (b[i - 1] + b[i + 1])
+
+
+@tl.kernel
+def jacobi(a: tl.f64[n, m], b: tl.f64[n, m], steps: tl.i64):
+    for t in range(steps):  # noqa: B007
+        for i in range(1, n - 1):
+            for j in range(1, m - 1):
+                b[i, j] = 0.25 * (a[i, j - 1] + a[i, j + 1] + a[i - 1, j] + a[i + 1, j])
+        for i in range(1, n - 1):
+            for j in range(1, m - 1):
+                a[i, j] = 0.25 * (b[i, j - 1] + b[i, j + 1] + b[i - 1, j] + b[i + 1, j])
+
+
+@tl.kernel
+def in_place(a: tl.f32[n, m], steps: tl.i64):
+    for t in range(steps):  # noqa: B007
+        for i in range(2, n):
+            for j in range(1, m - 1):
+                a[i, j] = a[i - 2, j + 1] + a[min(i + 1, n - 1), j - 1] - a[i, j]
+
+
+@tl.kernel
+def turned(a: tl.f32[n, n], b: tl.f32[n, n], steps: tl.i64):
+    for t in range(steps):  # noqa: B007
+        for i in range(n):
+            for j in range(n):
+                b[i, j] = a[j, i]
+        for i in range(n):
+            for j in range(n):
+                a[i, j] = 2 * b[i, j]
+
+
+def test_an_iterated_stencil_goes_by_tiles_for_one_worker() -> None:
+    alone = tl.compile(jacobi, target=tl.Target("x86-64-v4"))
+    steps = ["s.join(s.loop('i', 0), s.loop('i', 1), behind=1)", "s.join(s.loop('j', 0), s.loop('j', 1), behind=1)"]
+    steps += ["s.split('t', 12)", "s.skew('i', along='t.inner', by=2)", "s.skew('j', along='t.inner', by=2)"]
+    steps += ["s.tile({'t.inner': 0, 'i.skewed': 24, 'j.skewed': 336})"]
+    steps += ["s.distribute('j.skewed.inner', out_of='j.skewed.inner')", "s.apply(tl.passes.TightenLoops())"]
+    assert str(alone.schedule).splitlines()[1:9] == steps
+    assert alone.schedule.notes[0].startswith(
+        "12 steps of time for tiles of 24 rows of pieces of 336 columns: each moves"
+    )
+    shared = tl.compile(jacobi, target=tl.Target("x86-64-v4", workers=4))
+    assert "tile" not in str(shared.schedule)
+
+
+def test_the_nests_of_short_rows_stay_apart_in_tiles() -> None:
+    @tl.kernel
+    def short(a: tl.f64[n, 300], b: tl.f64[n, 300], steps: tl.i64):
+        for t in range(steps):  # noqa: B007
+            for i in range(1, n - 1):
+                for j in range(1, 299):
+                    b[i, j] = 0.25 * (a[i, j - 1] + a[i, j + 1] + a[i - 1, j] + a[i + 1, j])
+            for i in range(1, n - 1):
+                for j in range(1, 299):
+                    a[i, j] = 0.25 * (b[i, j - 1] + b[i, j + 1] + b[i - 1, j] + b[i + 1, j])
+
+    alone = tl.compile(short, target=tl.Target("x86-64-v4"))
+    steps = ["s.join(s.loop('i', 0), s.loop('i', 1), behind=1)", "s.split('t', 8)"]
+    steps += ["s.skew('i', along='t.inner', by=2)", "s.tile({'t.inner': 0, 'i.skewed': 16})"]
+    assert str(alone.schedule).splitlines()[1:5] == steps
+    assert alone.schedule.notes[0].startswith("8 steps of time for tiles of 16 rows: each moves 2 rows on")
+
+
+def test_two_workers_have_tiles_of_time_one_behind_the_other() -> None:
+    kernel = tl.compile(jacobi, target=tl.Target("x86-64-v4", workers=2))
+    steps = ["s.specialize('t', {'t': 24})", "s.join(s.loop('i', 0), s.loop('i', 1), behind=1)"]
+    steps += ["s.join(s.loop('j', 0), s.loop('j', 1), behind=1)", "s.split('t', 48)"]
+    steps += ["s.skew('i', along='t.inner', by=2)", "s.skew('j', along='t.inner', by=2)"]
+    steps += ["s.tile({'t.inner': 12, 'i.skewed': 24, 'j.skewed': 336})"]
+    steps += ["s.skew('i.skewed.outer', along='t.inner.outer', by=2)"]
+    steps += ["s.tile({'t.inner.outer': 0, 'i.skewed.outer.skewed': 1})", "s.parallel('t.inner.outer')"]
+    assert str(kernel.schedule).splitlines()[1:11] == steps
+    wanted = "12 steps of time for tiles of 24 rows of pieces of 336 columns, 4 of them one behind the other:"
+    assert kernel.schedule.notes[0].startswith(wanted)
+    assert {each.how for each in kernel.safety} == {"proved"}
+
+
+@pytest.mark.parametrize("kernel", [jacobi, in_place], ids=["jacobi", "in_place"])
+def test_tiles_of_several_workers_give_the_same_bits(kernel: tl.Kernel) -> None:
+    arrays, dtype = (2, "d") if kernel is jacobi else (1, "f")
+    plain, shared = tl.compile(kernel, schedule=None), tl.compile(kernel, target=tl.Target.host(workers=2))
+    for shape in (1, 1), (3, 3), (9, 40), (70, 70), (300, 400), (30, 1300):
+        for steps in 15, 23, 24, 31, 49:
+            start = np.random.default_rng(0).normal(size=(arrays, *shape)).astype(dtype)
+            wanted, found = start.copy(), start.copy()
+            plain(*wanted, steps)
+            shared(*found, steps)
+            np.testing.assert_array_equal(found, wanted)
+
+
+def waves(s: tl.Schedule, by: int) -> None:
+    s.skew("j", along="i")
+    s.tile({"i": 2, "j.skewed": 4})
+    s.skew("j.skewed.outer", along="i.outer", by=by)
+    s.tile({"i.outer": 0, "j.skewed.outer.skewed": 1})
+    s.parallel("i.outer")
+
+
+def test_blocks_that_do_not_depend_on_each_other_run_at_once() -> None:
+    s = tl.schedule(running)
+    waves(s, 3)
+    assert body_of(s).splitlines()[:4] == [
+        "for j_skewed_outer_skewed_outer in range(0, m + 4 * n - 9, 4):",
+        "    for i_outer in tl.parallel(1, n, 2):",
+        "        if j_skewed_outer_skewed_outer >= 4 * i_outer - 4"
+        " and j_skewed_outer_skewed_outer < m + min(n - 2, i_outer) + 3 * i_outer - 4:",
+        "            for i_inner in range(i_outer, min(i_outer + 2, n)):",
+    ]
+    x = np.random.default_rng(3).normal(size=(70, 90)).astype("f")
+    wanted, found = np.ones((70, 90), "f"), np.ones((70, 90), "f")
+    running(x, wanted)
+    tl.compile(running, schedule=s)(x, found)
+    np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize(("by", "reason"), [(2, "may be moved by parts of its blocks"), (1, "must come after")])
+def test_blocks_wait_for_those_that_they_need(by: int, reason: str) -> None:
+    with pytest.raises(tl.KernelError, match=reason):
+        waves(tl.schedule(running), by)
+
+
+def test_what_reads_rows_from_everywhere_goes_step_by_step() -> None:
+    assert "tile" not in str(tl.compile(turned, target=tl.Target("x86-64-v4")).schedule)
+
+
+@cache
+def plain_and_tiled(kernel: tl.Kernel) -> tuple[tl.Kernel, tl.Kernel]:
+    return tl.compile(kernel, schedule=None), tl.compile(kernel, target=tl.Target.host(workers=1))
+
+
+@pytest.mark.parametrize("kernel", [jacobi, in_place, turned])
+@pytest.mark.parametrize("shape", [(1, 1), (3, 3), (5, 9), (40, 12), (30, 1300)])
+@pytest.mark.parametrize("steps", [0, 1, 8, 25])
+def test_iterated_stencils_give_the_same_bits(kernel: tl.Kernel, shape: tuple[int, int], steps: int) -> None:
+    rows, columns = shape
+    shape = (rows, rows) if kernel is turned else (rows, columns)
+    count = sum(isinstance(param, tl.ir.Buffer) for param in kernel.ir.params)
+    start = np.random.default_rng(0).integers(-2, 3, size=(count, *shape))
+    dtype = np.float64 if kernel is jacobi else np.float32
+    wanted, found = start.astype(dtype), start.astype(dtype)
+    plain, tiled = plain_and_tiled(kernel)
+    plain(*wanted, steps)
+    tiled(*found, steps)
+    np.testing.assert_array_equal(found, wanted)
+
+
+@tl.kernel
+def shifted(x: tl.f32[n], y: tl.f32[n + 4]):
+    for t in range(4):
+        for i in tl.parallel(n):
+            y[i - t + 4] = x[i] * t
+
+
+@tl.kernel
+def added(x: tl.f32[4, n], y: tl.f32[n]):
+    for t in range(4):
+        for i in tl.parallel(n):
+            y[i] = y[i] + x[t, i]
+
+
+@pytest.mark.parametrize("step", ["reorder", "tile"])
+def test_a_parallel_loop_runs_in_order_where_a_loop_that_was_around_it_carries_what_it_writes(step: str) -> None:
+    s = tl.schedule(shifted)
+    if step == "reorder":
+        s.reorder("i", "t")
+        assert body_of(s).splitlines()[0] == "for i in range(n):"
+    else:
+        s.tile({"t": 0, "i": 8})
+        assert body_of(s).splitlines()[0] == "for i_outer in range(0, n, 8):"
+
+
+def test_a_parallel_loop_stays_parallel_outside_of_a_loop_that_carries_nothing_across_it() -> None:
+    s = tl.schedule(added)
+    s.reorder("i", "t")
+    assert body_of(s).splitlines()[0] == "for i in tl.parallel(n):"

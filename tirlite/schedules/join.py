@@ -14,7 +14,7 @@ from tirlite.ir.func import PrimFunc
 from tirlite.ir.rewrite import substitute
 from tirlite.ir.shapes import is_sized_by_load
 from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt
-from tirlite.ir.walk import is_steady, walk
+from tirlite.ir.walk import is_steady, statements_of, walk
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import shifted
 from tirlite.rewrite.normalize import exchanged
@@ -31,14 +31,16 @@ class Join(Step):
     """One loop that does what the first of some loops does and then what the others do, so many iterations `behind` it.
 
     They stand in one block, with nothing but allocations and lets between them, and go up by 1. Where one of them does
-    not run in an iteration, a condition says so. Refused where an access of a later one would come before one of an
-    earlier one that it must come after. `behind` is a number for all, or one for each.
+    not run in an iteration, a condition says so; the condition of a branch that holds nothing but one of them goes into
+    it. Refused where an access of a later one would come before one of an earlier one that it must come after. `behind`
+    is a number for all, or one for each.
     """
 
     loops: tuple[LoopName, ...]
     behind: int | tuple[int, ...] = 0
 
     def rewritten(self, facts: Facts) -> PrimFunc:
+        facts = _with_conditions_inside(facts, [loop_named(facts.func, each) for each in self.loops])
         loops = [loop_named(facts.func, each) for each in self.loops]
         others = loops[1:]
         behind = self.behind if isinstance(self.behind, tuple) else (self.behind,) * len(others)
@@ -55,6 +57,16 @@ class Join(Step):
         end = stmts.index(loops[-1]) + 1 if loops[-1] in stmts else 0
         if [each for each in stmts[stmts.index(loops[0]) : end] if not can_be_passed(each)] != loops:
             raise does_not_fit(self, "the loops do not follow each other, with allocations and lets alone between them")
+
+
+def _with_conditions_inside(facts: Facts, loops: Sequence[For]) -> Facts:
+    """Facts of the function with the conditions of branches that hold one of some loops alone inside of that loop."""
+    moved: dict[Stmt, tuple[Stmt, ...]] = {}
+    for branch in statements_of(facts.func.body, IfThenElse):
+        (only, *others), condition = branch.then_body.stmts, branch.condition
+        if only in loops and isinstance(only, For) and not (others or branch.else_body.stmts) and is_steady(condition):
+            moved[branch] = (only.replaced(body=SeqStmt((branch.replaced(then_body=only.body),))),)
+    return Facts(exchanged(facts.func, moved)) if moved else facts
 
 
 def can_be_passed(stmt: Stmt) -> bool:
@@ -145,7 +157,12 @@ def _condition(var: Expr, start: Expr | None, stop: Expr | None) -> Expr | None:
 
 
 def _guarded(body: SeqStmt, condition: Expr | None) -> SeqStmt:
-    return body if condition is None else SeqStmt((IfThenElse(condition, body),))
+    if condition is None:
+        return body
+    only = body.stmts[0] if len(body.stmts) == 1 else None
+    if isinstance(only, IfThenElse) and not only.else_body.stmts:
+        return SeqStmt((only.replaced(condition=And(condition, only.condition)),))
+    return SeqStmt((IfThenElse(condition, body),))
 
 
 def _one_body(mine: SeqStmt, others: SeqStmt) -> SeqStmt:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.loops.dependence import Dependence
 from tirlite.ir import Allocate, For, ForKind, Let, PrimFunc, SeqStmt, Stmt, View, statements
@@ -72,8 +74,9 @@ class Distribute(Step):
 
     With `behind` it is what stands up to the loop, and that too.
 
-    The first nest has the loops `i.before`; those of the second one keep their names. Refused where what comes to run
-    later must run before, and where what stands before the loop declares what it uses.
+    The first nest has the loops `i.before`; those of the second one keep their names. Where `out_of` is the loop, each
+    statement of its body comes into a loop of its own. Refused where what comes to run later must run before, and where
+    what stands before the loop declares what it uses.
     """
 
     loop: LoopName
@@ -83,34 +86,41 @@ class Distribute(Step):
     def rewritten(self, facts: Facts) -> PrimFunc:
         chain = chain_to(facts.func, self.loop)
         outermost = chain_to(facts.func, self.out_of)
-        loop, nest = chain[-1], [*chain[len(outermost) - 1 : -1]]
-        if not nest or chain[: len(outermost)] != outermost:
+        loop, nest = chain[-1], [*chain[len(outermost) - 1 : -1]] or [chain[-1]]
+        if chain[: len(outermost)] != outermost:
             raise does_not_fit(self, "the first loop does not stand inside of the other one")
         demand_nothing_beside(self, nest)
         stmts = nest[-1].body.stmts
-        if loop not in stmts:
+        parts: list[tuple[Stmt, ...]]
+        if loop is nest[-1]:
+            parts = [(stmt,) for stmt in stmts]
+        elif loop in stmts:
+            cut = stmts.index(loop) + self.behind
+            parts = [each for each in (stmts[:cut], stmts[cut:]) if each]
+        else:
             raise does_not_fit(self, f"`{loop.var.name}` stands in a branch")
-        cut = stmts.index(loop) + self.behind
-        before, after = stmts[:cut], stmts[cut:]
-        if not (before and after):
+        if len(parts) < 2:
             return facts.func
+        self._demand_order(facts, nest, parts)
+        return with_loop(facts, nest[0], [made for each in parts for made in _nest(nest, each, last=each is parts[-1])])
+
+    def _demand_order(self, facts: Facts, nest: list[For], parts: Sequence[tuple[Stmt, ...]]) -> None:
+        """Raises KernelError where nests of these parts would run what comes first later, or do not stand alone."""
         for each in nest:
             demand_plain(self, each)
         demand_any_order(self, nest[0])
-        if any(isinstance(stmt, Allocate | Let | View) for stmt in before):
+        if any(isinstance(stmt, Allocate | Let | View) for part in parts[:-1] for stmt in part):
             raise does_not_fit(self, "what stands before the loop declares names")
-        first = {each for stmt in before for each in statements(stmt)}
-        then = {each for stmt in after for each in statements(stmt)}
+        place = {each: number for number, part in enumerate(parts) for stmt in part for each in statements(stmt)}
         for found in (dependence for around in nest for dependence in carried(facts, around)):
-            if found.source.stmt in then and found.sink.stmt in first:
+            if place[found.source.stmt] > place[found.sink.stmt]:
                 raise breaks_order(self, found)
-        return with_loop(facts, nest[0], (*_nest(nest, before, ".before"), *_nest(nest, after, "")))
 
 
-def _nest(loops: list[For], stmts: tuple[Stmt, ...], suffix: str) -> tuple[Stmt, ...]:
-    """The statements inside of these loops, whose variables are new, by other names."""
+def _nest(loops: list[For], stmts: tuple[Stmt, ...], *, last: bool) -> tuple[Stmt, ...]:
+    """The statements inside of these loops, whose variables are new, by other names, but in the last nest."""
     body = SeqStmt(stmts)
     for loop in reversed(loops):
         made = loop.replaced(body=body)
-        body = SeqStmt((named(made, suffix) if suffix else made,))
+        body = SeqStmt((made if last else named(made, ".before"),))
     return body.stmts

@@ -2,8 +2,10 @@
 
 The nests of a step become one loop over rows, each behind the one before by as many rows as it needs. Rows are ahead by
 so many for each step of time that tiles of both keep all orders, and of a few rows several steps are done while they
-stay in the second cache. Several workers have tiles at once, each of later steps than the one before it, as many rows
-behind as it must be. A loop of too few steps for that goes step by step, and they share its rows.
+stay in the second cache. Long rows are cut into pieces in the same way, of which the first cache keeps a few lines:
+the nests of a step are one loop over columns, too, until that is done. Several workers have tiles at once, each of
+later steps than the one before it, as many rows behind as it must be. A loop of too few steps for that goes step by
+step, and they share its rows.
 """
 
 from __future__ import annotations
@@ -11,11 +13,14 @@ from __future__ import annotations
 from functools import partial
 
 from tirlite.analysis.facts import Facts
-from tirlite.ir import Buffer, For, IntImm, Load, Store, Var, statements_of, walk
+from tirlite.ir import Buffer, For, IfThenElse, IntImm, Load, Store, Var, statements_of, walk
+from tirlite.rewrite.on_demand import TightenLoops
 from tirlite.schedules.annotate import Parallel
 from tirlite.schedules.auto.candidates import is_iterated
+from tirlite.schedules.auto.tiling import count_of, is_known
 from tirlite.schedules.auto.trace import Trace
 from tirlite.schedules.join import Join
+from tirlite.schedules.reorder import Distribute
 from tirlite.schedules.specialize import Specialize
 from tirlite.schedules.tile import Skew, Tile
 from tirlite.target import Target
@@ -28,28 +33,53 @@ _LEAST = 2
 _EACH = 2
 # A row takes such a part of the first cache: longer ones come from the second one whatever their order is.
 _ROW = 2
+# So many lines of pieces take half of the first cache, and so many rows of them half of the second one, but no more
+# than these: memory is read seldom enough then.
+_LINES, _MOST_ROWS = 3, 48
 
 
 def scheduled(facts: Facts, target: Target) -> Trace:
     """The steps that schedule the iterated stencils of a function."""
     trace = Trace(facts)
     for loop in [each for each in statements_of(facts.func.body, For) if is_iterated(each)]:
-        trace.attempt(partial(_tiled, trace, loop.var, target))
+        for by_pieces in (True, False):
+            if trace.attempt(partial(_tiled, trace, loop.var, target, by_pieces=by_pieces)):
+                break
     return trace
 
 
-def _tiled(trace: Trace, time: Var, target: Target) -> bool:
-    """Has a loop over steps of time go by tiles; whether it can."""
-    row = target.processor.caches[0] // _ROW
-    rows = target.processor.caches[1] // (row * len(_buffers(trace.loop(time))))
+def _tiled(trace: Trace, time: Var, target: Target, *, by_pieces: bool) -> bool:
+    """Has a loop over steps of time go by tiles, of pieces of rows or of whole ones; whether it can."""
+    arrays, (first, second, _) = _buffers(trace.loop(time)), target.processor.caches
+    row, piece = first // _ROW, 0
+    rows = second // (row * len(arrays))
+    if by_pieces:
+        row = first // (2 * _LINES * len(arrays)) // target.processor.line * target.processor.line
+        piece = row // max(each.dtype.bytes for each in arrays)
+        rows = min(second // (2 * row * len(arrays)), _MOST_ROWS)
     if target.workers > 1 and not _where_often(trace, time, rows // 2):
         return False
-    while len(nests := _inside(trace.loop(time))) > 1:
-        first, second, *_ = nests
-        if not any(trace.attempt(partial(_joined, trace, first, second, by)) for by in range(_MOST_BEHIND + 1)):
+    if (behind := _made_one(trace, time, 0)) is None:
+        return False
+    if by_pieces:
+        (over_rows,) = _inside(trace.loop(time))
+        if _made_one(trace, over_rows.var, behind) is None:
             return False
-    in_tiles = partial(_in_tiles, trace, time, rows=rows, workers=target.workers)
+        (columns,) = _inside(trace.loop(over_rows.var))
+        if is_known(columns) and count_of(columns) <= piece:
+            return False
+    in_tiles = partial(_in_tiles, trace, time, rows=rows, piece=piece, workers=target.workers)
     return any(trace.attempt(partial(in_tiles, ahead)) for ahead in range(1, _MOST_AHEAD + 1))
+
+
+def _made_one(trace: Trace, around: Var, least: int) -> int | None:
+    """Makes one loop of those inside of a loop, each so far behind the one before, at least; how far, if it can."""
+    while len(nests := _inside(trace.loop(around))) > 1:
+        joined = (by for by in range(least, _MOST_BEHIND + 1) if trace.attempt(partial(_joined, trace, nests, by)))
+        if (found := next(joined, None)) is None:
+            return None
+        least = found
+    return least
 
 
 def _where_often(trace: Trace, time: Var, least: int) -> bool:
@@ -61,31 +91,46 @@ def _where_often(trace: Trace, time: Var, least: int) -> bool:
     return True
 
 
-def _joined(trace: Trace, first: For, second: For, behind: int) -> bool:
+def _joined(trace: Trace, nests: list[For], behind: int) -> bool:
+    first, second, *_ = nests
     trace.apply(Join((trace.name(first.var), trace.name(second.var)), behind))
     return True
 
 
-def _in_tiles(trace: Trace, time: Var, ahead: int, *, rows: int, workers: int) -> bool:
-    """Rows by tiles, of which half are those that later steps of time need beside the others."""
+def _in_tiles(trace: Trace, time: Var, ahead: int, *, rows: int, piece: int, workers: int) -> bool:
+    """Rows, or pieces of them, by tiles, of which half are those that later steps of time need beside the others."""
     steps = rows // (2 * ahead)
     if steps < _LEAST:
         return False
     together = 1 if workers == 1 else _EACH * workers
-    blocks, within = trace.split(time, steps * together)
-    (row,) = _inside(trace.loop(within))
-    trace.apply(Skew(trace.name(row.var), trace.name(within), ahead))
-    (step,) = _inside(trace.loop(blocks))
-    (row,) = _inside(step)
-    trace.apply(Tile(((trace.name(step.var), steps if workers > 1 else 0), (trace.name(row.var), ahead * steps))))
+    blocks, _ = trace.split(time, steps * together)
+    sizes = [steps if workers > 1 else 0, ahead * steps, *([piece] if piece else [])]
+    for place in range(1, len(sizes)):
+        trace.apply(Skew(trace.name(_nest(trace, blocks)[place].var), trace.name(_nest(trace, blocks)[0].var), ahead))
+    nest = _nest(trace, blocks)
+    trace.apply(Tile(tuple((trace.name(loop.var), by) for loop, by in zip(nest, sizes, strict=False))))
     behind = "" if workers == 1 else f", {together} of them one behind the other"
+    pieces = f" of pieces of {piece} columns" if piece else ""
+    fit = f"pieces of {rows} rows" if piece else f"{rows} rows of half of the first cache"
     trace.figures.append(
-        f"{steps} steps of time for tiles of {ahead * steps} rows{behind}: each moves {ahead} rows on, and {rows} rows "
-        "of half of the first cache fit into the second one"
+        f"{steps} steps of time for tiles of {ahead * steps} rows{pieces}{behind}: each moves {ahead} rows on, and "
+        f"{fit} fit into the second one"
     )
     if workers > 1:
         _at_once(trace, trace.loop(blocks), ahead)
+    if piece:
+        *_, innermost = statements_of(trace.loop(blocks), For)
+        trace.apply(Distribute(trace.name(innermost.var), trace.name(innermost.var)))
+        trace.apply(TightenLoops())
     return True
+
+
+def _nest(trace: Trace, around: Var) -> list[For]:
+    """The loops that are all that stands in a loop, from the outside in, as far as each is all in the one before."""
+    found = _inside(trace.loop(around))
+    while len(inside := _inside(found[-1])) == 1:
+        found += inside
+    return found
 
 
 def _at_once(trace: Trace, blocks: For, ahead: int) -> None:
@@ -99,7 +144,9 @@ def _at_once(trace: Trace, blocks: For, ahead: int) -> None:
 
 
 def _inside(loop: For) -> list[For]:
-    return [stmt for stmt in loop.body.stmts if isinstance(stmt, For)]
+    """The loops in the body of a loop, those among them that a branch holds."""
+    blocks = (stmt.then_body.stmts if isinstance(stmt, IfThenElse) else (stmt,) for stmt in loop.body.stmts)
+    return [each for block in blocks for each in block if isinstance(each, For)]
 
 
 def _buffers(loop: For) -> set[Buffer]:
