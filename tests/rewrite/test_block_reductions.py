@@ -109,6 +109,27 @@ def test_of_a_small_array_each_block_has_a_copy() -> None:
     )
 
 
+COUNTED = """
+n = tl.dim("n")
+@tl.kernel
+def counted(k: tl.u8[n], y: tl.i32[256]):
+    for i in tl.reduce(n):
+        y[k[i]] += 1
+"""
+
+
+def test_counts_take_turns_so_that_like_elements_in_a_row_do_not_wait_for_each_other() -> None:
+    func = BlockReductions()(Normalize()(tl.parse(COUNTED)))
+    text = str(func)
+    assert "copies = tl.alloc(tl.i32[8, 4, 256])" in text
+    assert "copies[i_block, 3, k[i + 3]] = copies[i_block, 3, k[i + 3]] + tl.i32(1)" in text
+    for size in (0, 1, 3, 4097, 32768, 40003):
+        k = np.random.default_rng(size).integers(0, 3, size, dtype=np.uint8)
+        y = np.full(256, 7, np.int32)
+        tl.compile(tl.parse(COUNTED))(k, y)
+        np.testing.assert_array_equal(y, 7 + np.bincount(k, minlength=256))
+
+
 @pytest.mark.parametrize(
     ("body", "dim"),
     [

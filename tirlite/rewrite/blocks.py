@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.integers.definitions import Definitions
@@ -12,12 +13,14 @@ from tirlite.analysis.loops.work import has_much_to_do
 from tirlite.ir.dtype import i64
 from tirlite.ir.expr import GT, LE, Add, Buffer, Expr, FloorDiv, IntImm, Load, Max, Min, Mul, Ramp, Sub, Var, const
 from tirlite.ir.node import Node
-from tirlite.ir.rewrite import Rule, rewrite
+from tirlite.ir.rewrite import Rule, rewrite, substitute
 from tirlite.ir.shapes import constant_bytes
 from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, counting, nested
 from tirlite.ir.walk import buffers_of, defined_in, statements, walk
+from tirlite.record import cached_property
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.vectors.first_place import Search, search_in
+from tirlite.rewrite.vectors.jam import by_rows
 from tirlite.rewrite.vectors.lane_partials import Partials
 from tirlite.rewrite.vectors.lanes import Lanes, held, is_at
 from tirlite.rewrite.vectors.partials import vector_lanes
@@ -26,6 +29,9 @@ from tirlite.rewrite.vectors.partials import vector_lanes
 _MOST_BLOCKS = 64
 _COPIES = 8
 _COPIES_BYTES = 1 << 18
+# So many iterations in a row update an array of their own each, of so many bytes: none waits for the one before.
+_TURNS = 4
+_TURN_BYTES = 1 << 12
 # The fewest iterations of a block, and where these have loops inside. For each element of an array it has so many.
 _LEAST = 4096
 _LEAST_OF_NESTS = 16
@@ -53,6 +59,7 @@ def in_blocks(
         blocks = _Blocks(loop, kind, results)
         if all(map(_is_of_integers, updates)) and not has_much_to_do(loop):
             blocks.inside = ForKind.SERIAL
+            blocks.take_turns()
     else:
         return None
     stores = [store for update in updates for store in update.stores]
@@ -167,7 +174,10 @@ class Cells:
 
 
 class Copies:
-    """An array that is updated by one operation at elements that differ: each block has a copy."""
+    """An array that is updated by one operation at elements that differ: each block has a copy, or one for each turn.
+
+    By turns, elements that are the same in a row, as in pictures, are not loaded before they are stored.
+    """
 
     most = _COPIES
 
@@ -175,7 +185,12 @@ class Copies:
         self.update = update
         self.buffer = update.store.buffer
         self.is_certain = True
-        self.copies = Buffer("copies", self.buffer.dtype, (const(_COPIES, i64), *self.buffer.shape))
+        self.takes_turns = False
+
+    @cached_property
+    def copies(self) -> Buffer:
+        turns = (const(_TURNS, i64),) if self.takes_turns else ()
+        return Buffer("copies", self.buffer.dtype, (const(_COPIES, i64), *turns, *self.buffer.shape))
 
     @property
     def least(self) -> int:
@@ -189,20 +204,44 @@ class Copies:
 
     def begun(self, block: Var) -> Iterator[Stmt]:
         (value,) = self.update.neutral
-        yield self._for_each(lambda place: Store(self.copies, (block, *place), value))
+        for turn in self._turns():
+            yield self._for_each(partial(self._set, value, (block, *turn)))
+
+    def _set(self, value: Expr, first: tuple[Expr, ...], place: tuple[Var, ...]) -> Stmt:
+        return Store(self.copies, (*first, *place), value)
 
     def moved(self, access: Load | Store, block: Var) -> Node:
-        return access.replaced(buffer=self.copies, indices=(block, *access.indices))
+        return access.replaced(buffer=self.copies, indices=(block, *self._turns()[0], *access.indices))
+
+    def by_turns(self, loop: For) -> Iterator[Stmt]:
+        """A loop that updates the copy of the first turn, as one whose iterations update those of all turns."""
+
+        def turned(access: Load | Store, turn: int) -> Node:
+            if access.buffer is not self.copies:
+                return access
+            block, _, *place = access.indices
+            return access.replaced(indices=(block, const(turn, i64), *place))
+
+        rows: list[Stmt] = []
+        for turn in range(_TURNS):
+            body = folded(substitute(loop.body, {loop.var: Add(loop.var, const(turn, i64))}))
+            own = partial(turned, turn=turn)
+            rows += rewrite(body, {Load: own, Store: own}).stmts
+        return by_rows(loop, _TURNS, (*rows,), loop.body.stmts)
+
+    def _turns(self) -> list[tuple[Expr, ...]]:
+        return [(const(turn, i64),) for turn in range(_TURNS)] if self.takes_turns else [()]
 
     def ended(self, _block: Var) -> Iterator[Stmt]:
         return iter(())
 
     def combined(self, block: Var) -> Iterator[Stmt]:
-        def taken(place: tuple[Var, ...]) -> Stmt:
-            (stmt,) = self.update.combined([Load(self.copies, (block, *place))], [Load(self.buffer, place)])
+        def taken(place: tuple[Var, ...], turn: tuple[Expr, ...]) -> Stmt:
+            (stmt,) = self.update.combined([Load(self.copies, (block, *turn, *place))], [Load(self.buffer, place)])
             return stmt
 
-        yield self._for_each(taken)
+        for turn in self._turns():
+            yield self._for_each(partial(taken, turn=turn))
 
     def _for_each(self, stmt: Callable[[tuple[Var, ...]], Stmt]) -> Stmt:
         """A statement for each element, by vectors where rows are whole numbers of them."""
@@ -240,6 +279,12 @@ class _Blocks:
         self.most = min(each.most for each in results)
         nested = any(isinstance(stmt, For) for stmt in statements(loop.body))
         self.least = max(_LEAST_OF_NESTS if nested else _LEAST, *(each.least for each in results))
+
+    def take_turns(self) -> None:
+        """Lets iterations of little else than one update of a small array take turns."""
+        only = self.results[0] if len(self.results) == 1 and len(self.loop.body.stmts) == 1 else None
+        if isinstance(only, Copies) and _bytes(only.buffer) <= _TURN_BYTES:
+            only.takes_turns = True
 
     def statements(self) -> Iterator[Stmt]:
         stop = yield from held(self.loop.stop, "stop", self.loop)
@@ -282,7 +327,9 @@ class _Blocks:
         inner = loop.replaced(start=first, stop=end, body=body, kind=self.inside)
         begun = (stmt for each in self.results for stmt in each.begun(block))
         ended = (stmt for each in self.results for stmt in each.ended(block))
-        return SeqStmt((Let(first, begin), *begun, inner, *ended))
+        only = self.results[0]
+        loops = only.by_turns(inner) if isinstance(only, Copies) and only.takes_turns else (inner,)
+        return SeqStmt((Let(first, begin), *begun, *loops, *ended))
 
 
 class _Searched(_Blocks):
