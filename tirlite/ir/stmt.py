@@ -8,13 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import field
 from enum import Enum
-from typing import ClassVar, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from tirlite.diag import Span
 from tirlite.ir.dtype import i64
 from tirlite.ir.expr import Buffer, Call, Expr, IntImm, Max, Sub, Var, const
 from tirlite.ir.node import Node, node
 from tirlite.ir.op import Op
+
+if TYPE_CHECKING:
+    from tirlite.sizes import Size
 
 
 class Stmt(Node):
@@ -166,6 +169,10 @@ class For(Stmt):
         if isinstance(start, IntImm) and isinstance(stop, IntImm):
             return range(start.value, stop.value, self.step)
         return None
+
+    def distance(self, start: Size, stop: Size) -> Size:
+        """How far `stop` lies from `start` in the direction in which the loop goes."""
+        return stop - start if self.step > 0 else start - stop
 
     @property
     def count(self) -> Expr:

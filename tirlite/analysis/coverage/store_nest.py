@@ -229,8 +229,7 @@ def trip_count(loop: For, space: IndexSpace) -> Size | None:
     start, stop = space.size(loop.start), space.size(loop.stop)
     if varies(start) or varies(stop) or not (space.is_exact(start) and space.is_exact(stop)):
         return None
-    length = stop - start if loop.step > 0 else start - stop
-    return ceildiv(length, abs(loop.step))
+    return ceildiv(loop.distance(start, stop), abs(loop.step))
 
 
 def _iterations(loop: For, space: IndexSpace) -> tuple[Size, list[Expr]] | None:

@@ -299,9 +299,7 @@ class Entry:
     def _last(self, loop: For) -> Size | None:
         """How many iterations follow the first one; below 0 where there is none."""
         start, stop = self.extents.size(loop.start), self.extents.size(loop.stop)
-        if start is None or stop is None:
-            return None
-        return stop - start - 1 if loop.step > 0 else start - stop - 1
+        return None if start is None or stop is None else loop.distance(start, stop) - 1
 
     def is_known(self, size: Size) -> bool:
         """Whether a size can be computed at entry, or compared to 0: then i64 arithmetic gives it."""
@@ -420,7 +418,7 @@ def _is_reached(facts: Facts, begun: Set[Stmt], access: Access) -> bool:
 
 def _runs(facts: Facts, loop: For) -> bool:
     bounds = _bounds(facts, loop)
-    return bounds is not None and loop.kind is not ForKind.THREAD and is_positive(_distance(loop, *bounds))
+    return bounds is not None and loop.kind is not ForKind.THREAD and is_positive(loop.distance(*bounds))
 
 
 def _bounds(facts: Facts, loop: For) -> tuple[Size, Size] | None:
@@ -428,10 +426,6 @@ def _bounds(facts: Facts, loop: For) -> tuple[Size, Size] | None:
     start, stop = facts.space.size(loop.start), facts.space.size(loop.stop)
     are_known = not (varies(start) or varies(stop)) and facts.space.is_exact(start) and facts.space.is_exact(stop)
     return (start, stop) if are_known else None
-
-
-def _distance(loop: For, start: Size, stop: Size) -> Size:
-    return stop - start if loop.step > 0 else start - stop
 
 
 def _corners(facts: Facts, index: Expr) -> Iterator[Size]:
@@ -447,7 +441,7 @@ def _corners(facts: Facts, index: Expr) -> Iterator[Size]:
             return
         bounds = _bounds(facts, loop)
         assert bounds is not None
-        last = (_distance(loop, *bounds) - 1) // abs(loop.step)
+        last = (loop.distance(*bounds) - 1) // abs(loop.step)
         if is_nonnegative(factor):
             high = high + factor * last
         elif is_nonnegative(-factor):

@@ -365,7 +365,7 @@ class _Walk:
         start, stop = self.space.extents.size(loop.start), self.space.extents.size(loop.stop)
         if start is None or stop is None:
             return None
-        return maximum(ceildiv(stop - start if loop.step > 0 else start - stop, abs(loop.step)), 0)
+        return maximum(ceildiv(loop.distance(start, stop), abs(loop.step)), 0)
 
     def _mended(self, guess: _Guess, entry: Size, start: Size, behind: Size) -> _Guess:
         """The same guess where the end of an iteration bears it out; else another one, which asks for less."""

@@ -134,7 +134,7 @@ class _Walk:
         is_plain = stmt.kind is not ForKind.THREAD and not (place.risks[start] or place.risks[stop])
         first, last = place.size(start), place.size(stop)
         if is_plain and place.is_exact(first) and place.is_exact(last):
-            length = last - first if stmt.step > 0 else first - last
+            length = stmt.distance(first, last)
             if place.proves(-length):
                 return ()
             if place.proves(length - 1) and place.proves(abs(stmt.step) - length):
