@@ -20,7 +20,7 @@ from tirlite.plan.problem import Problem
 from tirlite.plan.request import Interval, Pool, Request
 from tirlite.plan.verdict import Counterexample, Fault, Ok
 from tirlite.record import record
-from tirlite.sizes import Dim, Proof, Size, alternatives, evaluate, prove_divides, prove_eq, round_up
+from tirlite.sizes import Proof, Size, alternatives, evaluate, prove_divides, prove_eq, round_up
 from tirlite.sizes.prove import is_at_most
 
 
@@ -431,11 +431,7 @@ def _multiple(factor: int, size: Size) -> bool:
 
 def _ordering(problem: Problem) -> Callable[[Size], int]:
     """The value of sizes at one binding that the facts allow: the order of symbolic offsets to be tried first."""
-    binding: dict[Dim, int] = {}
-    for dim in problem.dims:
-        lowest = -(-dim.min // dim.multiple_of) * dim.multiple_of
-        room = 1000 if dim.max is None else dim.max - lowest
-        binding[dim] = lowest + room // dim.multiple_of * dim.multiple_of
+    binding = {dim: dim.nth(1000 // dim.multiple_of) if dim.high is None else dim.high for dim in problem.dims}
     known: dict[Size, int] = {}
 
     def value(size: Size) -> int:

@@ -89,7 +89,7 @@ def _witness_at(problem: Problem) -> Witness | None:
 
 def _largest_values(dims: Sequence[Dim]) -> dict[Dim, int]:
     """The largest values that facts allow, or very large ones."""
-    return {dim: (_MOST if dim.max is None else dim.max) // dim.multiple_of * dim.multiple_of for dim in dims}
+    return {dim: _MOST // dim.multiple_of * dim.multiple_of if dim.high is None else dim.high for dim in dims}
 
 
 def refuse_impossible(problem: Problem) -> None:
