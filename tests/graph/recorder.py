@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from graph.leaves import leaves
 
 from tirlite.graph import NUMPY, Call, Function, Library, trace
 
@@ -31,4 +32,4 @@ def written_by_meaning(function: Function, arguments: Sequence[np.ndarray]) -> l
     """What the operators give that do more than change the shape."""
     traced = trace(function, *arguments)
     calls = [value for expr, value in traced.items() if isinstance(expr, Call) and not expr.op.is_view]
-    return [leaf for value in calls for leaf in (value if isinstance(value, tuple) else (value,))]
+    return leaves(tuple(calls))

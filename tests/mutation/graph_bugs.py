@@ -9,6 +9,7 @@ from random import Random
 
 import numpy as np
 import pytest
+from graph.leaves import leaves
 from graph.random_graphs import Sample, random_graph
 from graph.replay import replay
 from mutation.trial import Plant
@@ -64,18 +65,14 @@ def by_storages(sample: Sample) -> bool:
 def by_runs(sample: Sample) -> bool:
     """The static runtime, from its second run on with storage that it has planned."""
     runtime = StaticRuntime(sample.function)
-    wanted = [_leaves(evaluate(sample.function, *arguments)) for arguments in sample.arguments]
+    wanted = [leaves(evaluate(sample.function, *arguments)) for arguments in sample.arguments]
     for _ in range(2):
         for arguments, arrays in zip(sample.arguments, wanted, strict=True):
-            given = _leaves(runtime(*arguments))
+            given = leaves(runtime(*arguments))
             if not all(np.array_equal(a, b, equal_nan=True) for a, b in zip(given, arrays, strict=True)):
                 return False
             runtime.release_outputs()
     return True
-
-
-def _leaves(value: object) -> list[object]:
-    return [leaf for each in value for leaf in _leaves(each)] if isinstance(value, tuple) else [value]
 
 
 def _replays(sample: Sample, plan: tl.plan.Plan, *, views: bool) -> bool:

@@ -30,16 +30,25 @@ def model(nodes: list[Any], given: Values, made: list[str], **weights: Any) -> A
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
 
 
+def session(model: Any, *, plain: bool = True) -> Any:
+    """The model in onnxruntime; where it is plain, without onnxruntime's rewriting, on one thread."""
+    runtime = pytest.importorskip("onnxruntime")
+    options = runtime.SessionOptions()
+    if plain:
+        options.log_severity_level, options.intra_op_num_threads = 4, 1
+        options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    return runtime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+
+
 def compare(
     made: Any, feeds: Iterable[Feed], *, compiled: bool = True, rtol: float = 1e-5, atol: float = 1e-6
 ) -> tl.graph.CompiledGraph | None:
     """The compiled graph, if there is to be one, seen to give what onnxruntime gives, as is what the model means."""
-    runtime = pytest.importorskip("onnxruntime")
-    session = runtime.InferenceSession(made.SerializeToString(), providers=["CPUExecutionProvider"])
+    theirs_of = session(made, plain=False)
     f = tl.from_onnx(made)
     net = tl.graph.compile(f) if compiled else None
     for feed in feeds:
-        wanted = session.run(None, feed)
+        wanted = theirs_of.run(None, feed)
         found = tl.graph.evaluate(f, *(feed[param.name] for param in f.params))
         for results in (found, net(**feed)) if net is not None else (found,):
             for mine, theirs in zip(leaves(results), wanted, strict=True):

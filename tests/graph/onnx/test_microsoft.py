@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from graph.leaves import leaves
+from graph.onnx.beside import session
 
 import tirlite as tl
 
 onnx = pytest.importorskip("onnx")
-ort = pytest.importorskip("onnxruntime")
+pytest.importorskip("onnxruntime")
 helper, TYPES = onnx.helper, onnx.TensorProto
 Array = np.ndarray[Any, Any]
 
@@ -56,13 +58,8 @@ def compared(
     made = helper.make_model(graph, opset_imports=domains, ir_version=10)
     if not is_run:
         tl.from_onnx(made)
-    options = ort.SessionOptions()
-    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.intra_op_num_threads = 1
-    session = ort.InferenceSession(made.SerializeToString(), options, providers=["CPUExecutionProvider"])
     found = tl.graph.evaluate(tl.from_onnx(made), *given.values())
-    results = found if isinstance(found, tuple) else (found,)
-    return list(zip(results, session.run(None, given), strict=True))
+    return list(zip(leaves(found), session(made).run(None, given), strict=True))
 
 
 def assert_close(pairs: list[tuple[Array, Array]], tolerance: float = 1e-5) -> None:

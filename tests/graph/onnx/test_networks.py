@@ -15,6 +15,7 @@ import tirlite as tl
 
 onnx = pytest.importorskip("onnx")
 
+from graph.onnx.beside import session  # noqa: E402
 from graph.onnx.networks import NAMES, batched, network  # noqa: E402
 
 ALL = bool(os.environ.get("TIRLITE_ALL_NETWORKS"))
@@ -27,15 +28,6 @@ def image(batch: int = 1) -> np.ndarray:
 def tensors(model: Any) -> list[str]:
     """The first result of each node; those of Dropout and LRN are masks, or nothing that has a meaning."""
     return [node.output[0] for node in model.graph.node]
-
-
-def session(model: Any) -> Any:
-    """The model in onnxruntime, without its own rewriting."""
-    runtime = pytest.importorskip("onnxruntime")
-    options = runtime.SessionOptions()
-    options.log_severity_level = 3
-    options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    return runtime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
 
 
 def run(model: Any, given: np.ndarray) -> list[np.ndarray]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+from graph.onnx.beside import session
 from graph.onnx.nodes.arrangement import ARRANGEMENT
 from graph.onnx.nodes.elementwise import ELEMENTWISE
 from graph.onnx.nodes.indexing import INDEXING
@@ -100,17 +101,10 @@ def _stored(array: Array) -> Array:
 
 def onnxruntime(model: onnx.ModelProto, sample: Sample) -> list[Array] | None:
     """The results, None where it does not take the model."""
-    import onnxruntime as runtime
-
-    options = runtime.SessionOptions()
-    options.log_severity_level = 4
-    options.intra_op_num_threads = 1
-    options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
     if any(each.dtype.name == "bfloat16" for each in (*sample.given.values(), *sample.fixed.values())):
         return None
     try:
-        session = runtime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-        return [np.asarray(each) for each in session.run(None, dict(sample.given))]
+        return [np.asarray(each) for each in session(model).run(None, dict(sample.given))]
     except Exception:
         return None
 
