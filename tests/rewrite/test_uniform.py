@@ -41,6 +41,39 @@ def test_a_loop_that_is_alike_needs_no_mask(size: int) -> None:
     np.testing.assert_array_equal(found, np.sqrt(x.astype(float)).astype(int))
 
 
+@tl.kernel
+def counted(x: tl.i64[n], y: tl.out[tl.i64[n]]):
+    for i in range(n):
+        count = 0
+        for a in range(5):
+            if a * a > 6:
+                break
+            count += 1
+        else:
+            count += 100
+        y[i] = x[i] + count
+
+
+@tl.kernel
+def multiples(x: tl.i64[n], of: tl.i64, y: tl.out[tl.i64[n]]):
+    """As above, of numbers whose remainder lanes that are off must not compute."""
+    for i in range(n):
+        count = 0
+        a = 0
+        while a < 5:
+            a += 1
+            if a % of == 0:
+                count += 1
+        y[i] = x[i] + count
+
+
+@pytest.mark.parametrize("size", [1, 5, 8, 31, 37])
+def test_what_all_lanes_share_is_stored_where_its_branch_is_taken(size: int) -> None:
+    x = np.arange(size)
+    np.testing.assert_array_equal(counted(x), x + 3)
+    np.testing.assert_array_equal(multiples(x, 2), x + 2)
+
+
 @pytest.mark.parametrize(
     ("start", "stmt", "alike"),
     [

@@ -45,7 +45,7 @@ from tirlite.ir.op import Op
 from tirlite.ir.shapes import constant_shape
 from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, While
 from tirlite.ir.trampoline import Steps, run
-from tirlite.ir.walk import is_constant, is_steady, mentions, walk
+from tirlite.ir.walk import is_constant, is_steady, mentions, statements, walk
 from tirlite.record import replace
 from tirlite.rewrite.affine_exprs import folded
 
@@ -150,11 +150,13 @@ class Lanes:
         return stmt.replaced(indices=indices, value=value)
 
     def _branch(self, stmt: IfThenElse) -> Stmt:
-        """A branch that all lanes take alike, or both sides, each under its mask."""
+        """A branch that all lanes take alike, or both sides, each under its mask: what lanes share has none."""
         condition = self.of(stmt.condition)
-        if condition is stmt.condition and self.on in (None, self.some):
+        if condition is stmt.condition:
             then_body, else_body = self._uncertain(stmt.then_body), self._uncertain(stmt.else_body)
             return stmt.replaced(then_body=then_body, else_body=else_body)
+        if any(isinstance(each, Store) and each.buffer in self.uniform for each in statements(stmt)):
+            raise NotVector
         around, vector = self.on, self.spread(condition)
         holds = Var("holds", vector.dtype)
         made: list[Stmt] = [Let(holds, vector, span=stmt.span)]
