@@ -358,7 +358,8 @@ class Statements:
             yield self._distributed(stmt, start, stop)
         elif abs(stmt.step) == 1:
             loop, (start, stop) = self.as_one_row(stmt, start, stop)
-            done = tiles.begin(self.values, loop, start, stop) if self.module.processor.has_tiles else ""
+            takes_tiles = self.module.processor.has_tiles and any(isinstance(each, For) for each in loop.body.stmts)
+            done = tiles.begin(self.values, loop, start, stop) if takes_tiles else ""
             yield self._counted(loop, start, stop, "slt" if stmt.step > 0 else "sgt", f"nsw {stmt.step}")
             if done:
                 out.follow(done)
