@@ -43,6 +43,29 @@ def of_parts_of_rows(w: tl.f32[1024, 36], x: tl.f32[1024, 32], y: tl.out[tl.f32[
     add_up(w, x, y)
 
 
+@tl.kernel
+def by_tiles(w: tl.f32[64, 32, 64], x: tl.f32[32, 46], y: tl.out[tl.f32[64, 46, 64]]):
+    with tl.allow("contract"):
+        for panel in range(64):
+            for i in range(46):
+                for j in range(64):
+                    total = tl.f32(0)
+                    for c in range(32):
+                        total += x[c, i] * w[panel, c, j]
+                    y[panel, i, j] = total
+
+
+@tl.kernel
+def along_rows(w: tl.f32[96, 1024], x: tl.f32[1024, 64], y: tl.out[tl.f32[96, 64]]):
+    with tl.allow("contract"):
+        for k in range(96):
+            for j in range(64):
+                total = tl.f32(0)
+                for c in range(1024):
+                    total += w[k, c] * x[c, j]
+                y[k, j] = total
+
+
 def lines_asked_for(kernel: tl.Kernel) -> int:
     return tl.compile(kernel, target=TARGET).llvm.count("call void @llvm.prefetch")
 
@@ -53,9 +76,18 @@ def test_whole_rows_of_what_no_first_cache_holds_are_asked_for() -> None:
     assert [*map(lines_asked_for, kernels)] == [3, 3, 2, 0]
 
 
+def test_tiles_ask_for_shares_of_the_next_panel_and_the_next_rows() -> None:
+    # Seven tiles go through a panel, so each asks for an eighth of a row, and what is left for none. A tile that goes
+    # along six rows asks for a part of a line of the next six, and for a row of x, of four lines.
+    assert [*map(lines_asked_for, (by_tiles, along_rows))] == [1, 5]
+
+
 @pytest.mark.skipif(not runs_here(TARGET.name), reason="code for another machine")
 def test_nothing_but_time_changes() -> None:
     rng = np.random.default_rng(0)
     w, x = rng.random((1024, 12), np.float32), rng.random((1024, 32), np.float32)
     made = tl.compile(by_rows, target=TARGET)
     np.testing.assert_allclose(made(w, x), w.T @ x, rtol=1e-5)
+    panels, columns = rng.random((64, 32, 64), np.float32), rng.random((32, 46), np.float32)
+    made = tl.compile(by_tiles, target=TARGET)
+    np.testing.assert_allclose(made(panels, columns), np.einsum("ci,pcj->pij", columns, panels), rtol=1e-5)

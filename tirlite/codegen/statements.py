@@ -20,7 +20,7 @@ from tirlite.codegen.refused import Refused
 from tirlite.codegen.storage import Storage
 from tirlite.ir.checked import ELSE_IN_THE_OTHER, has_check, is_checked, mask_of
 from tirlite.ir.dtype import f64, handle, i64
-from tirlite.ir.expr import Buffer, Call, Expr, Load, Ramp, Var
+from tirlite.ir.expr import Buffer, Call, Expr, Ramp, Var
 from tirlite.ir.kernel_call import KernelCall
 from tirlite.ir.loop_values import counted_by
 from tirlite.ir.node import Node
@@ -85,7 +85,7 @@ class Statements:
         self.calls = calls
         self.streamed: dict[Store, Value | None] = {}  # what goes past the caches: where a value is true, or always
         self.shifted: Shifted | None = None  # the loop around, of which most vectors go there
-        self.ahead: Mapping[For, Sequence[Load]] = {}  # rows that loops ask for
+        self.ahead: Mapping[For, Sequence[ahead.Asked]] = {}  # rows that loops ask for
         self.addresses: dict[Buffer, Value] = {}  # in the workspace
         self.parts: dict[For, WorkerPart] = {}  # those of the workspace that the workers of a loop have
         self._sizing: set[Var] = set()  # the lets that extents on the heap are made of
@@ -419,8 +419,8 @@ class Statements:
         if between is not None:
             polling.begin(self.counting, out, stmt, between)
         self.environment.notes, free = in_any_order(stmt, self.environment.notes, self.module)
-        for row in self.ahead.get(stmt, ()):
-            ahead.ask(self.values, row)
+        for asked in self.ahead.get(stmt, ()):
+            ahead.ask(self.values, asked)
         yield self.iteration(stmt)
         if between is not None:
             self.counting.pop()

@@ -4,78 +4,214 @@ Weights are read once at each call of a network, from memory. Several tiles of s
 the first waits for them, and the others find them in a cache, so that what a processor fetches ahead by itself comes
 too late for the one and is of no use to the others. Asked for a page ahead, weights come while products are summed
 up: a chain of convolutions of 128 channels at 14 x 14 by Winograd, with 24 MB of weights, took two thirds of the time.
+
+Where it is known how many tiles go through the same rows, each asks for its share of those behind, so that memory has
+the time of all tiles. A tile that goes along some rows at once asks for as many behind these, in the order of memory,
+which no processor guesses.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from tirlite.analysis.loops.work import parted
 from tirlite.codegen.expressions import Expressions
 from tirlite.codegen.llvm.values import integer
 from tirlite.ir.checked import is_checked
 from tirlite.ir.dtype import i64
-from tirlite.ir.expr import Buffer, Call, Expr, IntImm, Load, Ramp
+from tirlite.ir.equal import are_equal
+from tirlite.ir.expr import Add, Buffer, Call, Expr, FloorDiv, IntImm, Load, Min, Mul, Ramp, Sub, Var
 from tirlite.ir.op import Op
 from tirlite.ir.shapes import constant_bytes
-from tirlite.ir.stmt import For, SeqStmt, Store, View
+from tirlite.ir.stmt import For, ForKind, Let, SeqStmt, Store, View
 from tirlite.ir.trampoline import run
 from tirlite.ir.walk import is_constant, statements_of, walk
+from tirlite.record import record
 from tirlite.target import Processor
 
 # How far ahead, in bytes: as many as take longer to be multiplied than to come.
 _AHEAD = 4096
 # A line of the caches.
 _LINE = 64
-# Multiply-adds of vectors for each line that is asked for, at least; and the bytes of a row that is worth it.
-_PRODUCTS, _ROW = 12, 32
+# The bytes of a row that is worth it.
+_ROW = 32
+# What comes takes that part of the first cache at most, or else of the second one.
+_PART = 4
 
 
-def rows_ahead(body: SeqStmt, processor: Processor) -> dict[For, list[Load]]:
-    """By loop, loads from the rows that it reads whole, the next ones in the next iteration.
+@record(eq=False)
+class Asked:
+    """What an iteration asks for: so many bytes, from so many behind an element on, into the cache of a level."""
+
+    buffer: Buffer
+    indices: tuple[Expr, ...]
+    bytes: int
+    behind: int = 0
+    level: int = 1
+
+
+def rows_ahead(body: SeqStmt, processor: Processor) -> dict[For, list[Asked]]:
+    """By loop, what each of its iterations asks for.
 
     Of arrays that are given to the function, that nothing writes to, and that the first cache does not hold.
     """
-    found = {loop: rows for loop in statements_of(body, For) if (rows := [*_rows(loop, processor)])}
+    found = {loop: rows for loop in statements_of(body, For) if (rows := [*_rows(loop)])}
     if not found:
-        return found
+        return {}
     roots = {view.buffer: view.source for view in statements_of(body, View)}
     near = {_root(store.buffer, roots) for store in statements_of(body, Store)}
     for rows in found.values():
-        arrays = (_root(row.buffer, roots) for row in rows)
+        arrays = (_root(row.load.buffer, roots) for row in rows)
         near |= {each for each in arrays if (constant_bytes(each) or processor.caches[0] + 1) <= processor.caches[0]}
-    kept = {loop: [row for row in rows if _root(row.buffer, roots) not in near] for loop, rows in found.items()}
-    return {loop: rows for loop, rows in kept.items() if rows}
+    nest = _Nest(body, processor)
+    asked = defaultdict[For, list[Asked]](list)
+    for loop, row in ((loop, row) for loop, rows in found.items() for row in rows):
+        if _root(row.load.buffer, roots) not in near and (each := nest.asked(loop, row)) is not None:
+            asked[loop].append(each)
+    return asked
 
 
-def ask(values: Expressions, row: Load) -> None:
-    """Asks for what lies a page behind the beginning of a row, as many bytes as that has."""
-    out, place = values.out, values.environment.places[row.buffer]
-    begin = run(values.address(place, (*row.indices[:-1], IntImm(i64, 0))))
+def ask(values: Expressions, asked: Asked) -> None:
+    """Asks for it."""
+    out = values.out
+    begin = run(values.address(values.environment.places[asked.buffer], asked.indices))
     name = "llvm.prefetch.p0"
     out.module.declarations[name] = f"declare void @{name}(ptr, i32, i32, i32)"
-    for line in range(0, _row_bytes(row.buffer), _LINE):
-        pointer = out.move(begin, integer(_AHEAD + line), flags="")
-        out.effect(f"call void @{name}({pointer.typed}, i32 0, i32 3, i32 1)", pointer)
+    for line in range(0, asked.bytes, _LINE):
+        pointer = out.move(begin, integer(asked.behind + line), flags="")
+        out.effect(f"call void @{name}({pointer.typed}, i32 0, i32 {4 - asked.level}, i32 1)", pointer)
 
 
-def _rows(loop: For, processor: Processor) -> Iterator[Load]:
-    """A load from each row that a loop of multiply-adds reads whole."""
+@record(eq=False)
+class _Rows:
+    """What a loop reads whole: a row in each iteration, or `along` some at once. The load is from the first one."""
+
+    load: Load
+    along: int = 0
+
+
+def _rows(loop: For) -> Iterator[_Rows]:
+    """The rows that a loop of multiply-adds reads whole."""
     stores = [stmt for stmt in loop.body.stmts if isinstance(stmt, Store)]
-    if loop.step != 1 or len(stores) < len(loop.body.stmts):
+    own = {stmt.var for stmt in loop.body.stmts if isinstance(stmt, Let)}
+    if loop.step != 1 or not all(isinstance(stmt, Store | Let) for stmt in loop.body.stmts):
         return
     sums = [each.value for each in stores if isinstance(each.value, Call) and each.value.op is Op.FMA]
-    products = sum(-(-each.dtype.lanes * each.dtype.bytes // processor.vector_bytes) for each in sums)
     read: defaultdict[tuple[Buffer, Expr | None], dict[int, Load]] = defaultdict(dict)
+    along: defaultdict[tuple[Buffer, Expr | None], dict[int, Load]] = defaultdict(dict)
     for load in (node for node in walk(*sums) if isinstance(node, Load)):
-        if len(load.indices) > 1 and load.indices[-2] is loop.var and not any(map(is_checked, load.indices)):
+        if len(load.indices) < 2 or any(map(is_checked, load.indices)) or not own.isdisjoint(walk(*load.indices)):
+            continue
+        if load.indices[-2] is loop.var:
             base, elements = _along(load.indices[-1])
             read[load.buffer, base] |= dict.fromkeys(elements, load)
+        elif load.indices[-1] is loop.var:
+            base, first = parted(load.indices[-2])
+            along[load.buffer, base][first] = load
     for (buffer, _), row in read.items():
         size = _row_bytes(buffer)
-        if size >= _ROW and len(row) * buffer.dtype.bytes == size and products * _LINE >= _PRODUCTS * size:
-            yield next(iter(row.values()))
+        if size >= _ROW and len(row) * buffer.dtype.bytes == size:
+            yield _Rows(next(iter(row.values())))
+    for rows in along.values():
+        if len(rows) > 1 and max(rows) - min(rows) == len(rows) - 1:
+            yield _Rows(rows[min(rows)], len(rows))
+
+
+class _Nest:
+    """The loops of a function, by what stands around them, and what they ask for."""
+
+    def __init__(self, body: SeqStmt, processor: Processor) -> None:
+        self._around = {inner: loop for loop in statements_of(body, For) for inner in statements_of(loop.body, For)}
+        self._lets = {let.var: let.value for let in statements_of(body, Let)}
+        self._caches = processor.caches
+        self._shared: set[tuple[For, Buffer]] = set()
+
+    def asked(self, loop: For, rows: _Rows) -> Asked | None:
+        """What an iteration of a loop asks for, if that is not in vain."""
+        return self._next_rows(loop, rows.load, rows.along) if rows.along else self._next_panel(loop, rows.load)
+
+    def _next_rows(self, loop: For, load: Load, count: int) -> Asked | None:
+        """As many rows behind those that a loop goes along, if the loop around does so next. The last ones stay."""
+        around, (*others, row, _), (*_, all_rows, width) = self._around.get(loop), load.indices, load.buffer.shape
+        if around is None or around.step != count or around.var not in self._names([row]) or not _is_all(loop, width):
+            return None
+        following = Min(Add(row, IntImm(i64, count)), Sub(all_rows, IntImm(i64, count)))
+        indices = (*others, following, Mul(loop.var, IntImm(i64, count)))
+        size = count * load.buffer.dtype.bytes
+        return Asked(load.buffer, indices, size, level=self._level(count * _row_bytes(load.buffer)))
+
+    def _next_panel(self, loop: For, load: Load) -> Asked | None:
+        """The share of an iteration in the panel behind that which some tiles go through; else a row a page ahead.
+
+        Of several loops over tiles that do so the first one asks.
+        """
+        (*_, width), indices, found = load.buffer.shape, load.indices, self._tiles(loop, load)
+        (place, count), (tile, repeats) = map(_place, found[:2]) if found else ((IntImm(i64, 0), 0),) * 2
+        size = count * _row_bytes(load.buffer)
+        if found is not None and (found[2], load.buffer) in self._shared:
+            return None
+        if found is None or min(size, repeats - 1) <= 0 or size * _PART > self._caches[1]:
+            return Asked(load.buffer, (*indices[:-1], IntImm(i64, 0)), _row_bytes(load.buffer), _AHEAD)
+        self._shared.add((found[2], load.buffer))
+        assert isinstance(width, IntImm)
+        share = next(n for n in range(-(-width.value // repeats), width.value + 1) if width.value % n == 0)
+        tile = Min(tile, IntImm(i64, width.value // share - 1))
+        element = Mul(Add(Mul(tile, IntImm(i64, count)), place), IntImm(i64, share))
+        axis = len(indices) - 2 - len(found[0])
+        behind = Min(Add(indices[axis], IntImm(i64, 1)), Sub(load.buffer.shape[axis], IntImm(i64, 1)))
+        begin = (*indices[:axis], behind, *[IntImm(i64, 0)] * len(found[0]), element)
+        return Asked(load.buffer, begin, share * load.buffer.dtype.bytes, level=self._level(size))
+
+    def _tiles(self, loop: For, load: Load) -> tuple[list[For], list[For], For] | None:
+        """The loops that go through all of a panel, those around that go through the same one, and the next one."""
+        each, whole, tiles = loop, list[For](), list[For]()
+        indices = load.indices[:-1]
+        while len(indices) > 1 and indices[-1] is each.var and _is_all(each, load.buffer.shape[len(indices) - 1]):
+            whole.append(each)
+            indices = indices[:-1]
+            if each not in self._around:
+                return None
+            each = self._around[each]
+        names = self._names(indices)
+        while each.var not in names:
+            tiles.append(each)
+            # What workers are not told of the loops around, nothing here can ask for.
+            is_shared = each.kind is ForKind.PARALLEL
+            if each not in self._around or (is_shared and self._around[each].var not in names):
+                return None
+            each = self._around[each]
+        return whole, tiles, each
+
+    def _level(self, size: int) -> int:
+        """The cache for so many bytes."""
+        return 1 if size * _PART <= self._caches[0] else 2
+
+    def _names(self, exprs: Sequence[Expr]) -> set[Var]:
+        """The variables that decide what these are, those of lets and of what these are made of."""
+        names, left = set[Var](), [*exprs]
+        while left:
+            new = {node for node in walk(left.pop()) if isinstance(node, Var)} - names
+            names |= new
+            left += (self._lets[each] for each in new if each in self._lets)
+        return names
+
+
+def _place(loops: Sequence[For]) -> tuple[Expr, int]:
+    """The number of an iteration of loops, the inner ones first, and how many there are; 0 where that is not known."""
+    number: Expr = IntImm(i64, 0)
+    count = 1
+    for loop in reversed(loops):
+        values = loop.values or ()
+        own = FloorDiv(Sub(loop.var, loop.start), IntImm(i64, loop.step))
+        number = Add(Mul(number, IntImm(i64, len(values))), own)
+        count *= len(values)
+    return number, count
+
+
+def _is_all(loop: For, extent: Expr) -> bool:
+    """Whether a loop goes through all of an axis."""
+    return loop.step == 1 and are_equal((loop.start, loop.stop), (IntImm(i64, 0), extent))
 
 
 def _along(index: Expr) -> tuple[Expr | None, range]:
