@@ -84,16 +84,24 @@ def test_sums_wrap_around() -> None:
     np.testing.assert_array_equal(product_of(tl.u8, tl.i8)(a, b), wanted)
 
 
-@pytest.mark.parametrize("outputs", [16, 75, 150])
-def test_windows_are_parts_of_the_terms(outputs: int) -> None:
-    rng = np.random.default_rng(7)
-    shapes = (tl.u8, (1, 12, 9, 20)), (tl.u8, (1,)), (tl.i8, (outputs, 3, 3, 12)), (tl.i32, (outputs,))
+def convolution(outputs: int, inputs: int) -> tuple[tl.ir.PrimFunc, list[tuple[tl.ir.DType, tuple[int, ...]]]]:
+    shapes = [(tl.u8, (1, inputs, 9, 20)), (tl.u8, (1,)), (tl.i8, (outputs, 3, 3, inputs)), (tl.i32, (outputs,))]
     types = [tl.ir.TensorType(dtype, shape) for dtype, shape in (*shapes, (tl.i32, (1, outputs, 9, 20)))]
-    function = conv_bytes(*types, strides=(1, 1), pads=(1, 1, 1, 1), dilations=(1, 1))
+    return conv_bytes(*types, strides=(1, 1), pads=(1, 1, 1, 1), dilations=(1, 1)), shapes
+
+
+@pytest.mark.parametrize(("outputs", "inputs"), [(16, 32), (75, 40), (150, 80)])
+def test_windows_are_parts_of_the_terms(outputs: int, inputs: int) -> None:
+    rng = np.random.default_rng(7)
+    function, shapes = convolution(outputs, inputs)
     kernel = tl.compile(function, target=tl.Target.host(workers=2))
     assert goes_by_tiles(kernel)
     given = [extremes(rng, dtype, *shape) for dtype, shape in shapes]
     np.testing.assert_array_equal(kernel(*given), tl.compile(function, schedule=None)(*given))
+
+
+def test_few_terms_fill_no_tiles() -> None:
+    assert not goes_by_tiles(tl.compile(convolution(64, 16)[0]))
 
 
 def test_rows_that_add_to_one_sum_stay_loops() -> None:

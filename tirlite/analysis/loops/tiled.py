@@ -63,6 +63,9 @@ def products_of(loop: For) -> Products | None:
     groups = next((each for each in terms if slopes(a, each.var)[-1:] == [_GROUP]), None)
     if groups is None:
         return None
+    count = _LANES if groups.values is None else len(groups.values)
+    if 2 * count < -(-count // _LANES) * _LANES:
+        return None  # more than half of a tile would be empty
     parts = tuple(each for each in nest[1:] if each is not groups)
     found = Products(loop, parts, groups, total, a, b, dot_name(a.dtype, b.dtype), is_new)
     return found if _fits(found) else None
