@@ -252,7 +252,7 @@ def _sums_of(
                     sums[k, q] = total
             for k in range(wanted - first, min(together, outputs - first)):
                 for i in range(min(high, rows - row)):
-                    for j in range(columns_left(column)):
+                    for j in tl.parallel(columns_left(column)):
                         store(y, t, first + k, place, row + i, column + j, sums[k, i * apart + j], offsets)
 
     return compute

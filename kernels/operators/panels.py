@@ -274,7 +274,7 @@ def conv_bytes(
                     sums[i, j, q] = total
         places = tl.view(sums, tl.i32[rows * columns, size])
         for q in range(size):
-            for i in range(rows * columns):
+            for i in tl.parallel(rows * columns):
                 results[t, p, q, i] = places[i, q] + biases[p, q]
 
     @tl.kernel

@@ -169,6 +169,12 @@ def test_convolutions_of_many_products_go_by_panels(
     np.testing.assert_array_equal(net(x), by_definition(f, x))
 
 
+@pytest.mark.parametrize("shape", [(1, 20, 7, 7), (1, 20, 40, 40)])
+def test_sums_are_stored_in_any_order_where_an_operand_may_lie(shape: tuple[int, ...]) -> None:
+    net = compile(layer(tl.u8, tl.i8, shape, (64, 20, 3, 3), pad=1))
+    assert "llvm.loop.parallel_accesses" in net.kernel.llvm
+
+
 @pytest.mark.parametrize("is_first", [True, False])
 def test_a_sum_dequantizes_what_is_there_first(*, is_first: bool) -> None:
     rng = np.random.default_rng(3)
