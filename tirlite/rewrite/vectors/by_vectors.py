@@ -256,7 +256,7 @@ def widths_of(loop: For, processor: Processor, *, holds: bool = False) -> tuple[
     iteration loads, where it `holds` all of that before it stores.
     """
     vector = min(_VECTOR_BYTES, 4 * processor.vector_bytes) if holds or _has_loops(loop) else _VECTOR_BYTES
-    most = min(MOST_LANES, vector // _widest(loop))
+    most = min(MOST_LANES, vector // _widest_inside(loop))
     return most, most // _PER_VECTOR
 
 
@@ -280,7 +280,7 @@ def row_widths_of(loop: For, processor: Processor) -> tuple[int, int]:
     inside = (stmt for inner in statements_of(loop.body, For) for stmt in statements(inner.body))
     results = {stmt.buffer for stmt in inside if isinstance(stmt, Store)}
     vectors = max(1, processor.tile[1] // max(1, len(results)))
-    vector = processor.vector_bytes // _widest(loop)
+    vector = processor.vector_bytes // _widest_inside(loop)
     return min(MOST_LANES, vectors * vector), min(MOST_LANES, vector)
 
 
@@ -289,7 +289,7 @@ def window_widths_of(loop: For, processor: Processor) -> tuple[int, int]:
 
     Short rows take as large a part of it as they fill.
     """
-    lanes = min(MOST_LANES, processor.vector_bytes // _widest(loop))
+    lanes = min(MOST_LANES, processor.vector_bytes // _widest_inside(loop))
     count = loop.count
     while isinstance(count, IntImm) and lanes // 2 >= _FEWEST_LANES and count.value < lanes:
         lanes //= 2
@@ -318,6 +318,12 @@ def place_widths_of(loop: For, processor: Processor) -> tuple[int, int]:
 def _widest(loop: For) -> int:
     """The bytes of the widest element that lanes of a loop store or load; 1 where there is none."""
     return max(_widths(loop), default=1)
+
+
+def _widest_inside(loop: For) -> int:
+    """The same of what loops inside do again and again: what is done once with their results may take more vectors."""
+    inside = [width for stmt in loop.body.stmts if isinstance(stmt, For) for width in _widths(stmt)]
+    return max(inside, default=_widest(loop))
 
 
 def _widths(loop: For) -> list[int]:
