@@ -41,6 +41,28 @@ def test_differences_of_bytes_and_their_sums_take_16_bits() -> None:
     )
 
 
+def test_a_sum_in_an_array_takes_16_bits_in_a_scalar_and_as_many_lanes_as_these_fill() -> None:
+    @tl.kernel(target=tl.Target("x86-64-v4", workers=1))
+    def apart(x: tl.u8[n + 7, m + 7], t: tl.u8[8, 8], y: tl.i32[n, m]):
+        for i in range(n):
+            for j in range(m):
+                y[i, j] = 0
+                for p in tl.reduce(8):
+                    for q in tl.reduce(8):
+                        y[i, j] += abs(tl.i32(x[i + p, j + q]) - tl.i32(t[p, q]))
+
+    assert "y_1[()] = y_1[()] + tl.abs(tl.i16(x[i + p, j + q]) - tl.i16(t[p, q]))" in narrowed(apart)
+    assert "y[i, tl.ramp(first, 1, 32)] = tl.i32x32(y_1[tl.ramp(0, 1, 32)])" in str(apart.lowered)
+    here = tl.compile(apart.ir, target=tl.Target.host(workers=1))
+    draw = np.random.default_rng(0)
+    for rows, columns in ((1, 1), (5, 31), (4, 33), (9, 70)):
+        x, t = (draw.integers(0, 256, shape, dtype=np.uint8) for shape in ((rows + 7, columns + 7), (8, 8)))
+        y, wanted = np.zeros((2, rows, columns), np.int32)
+        here(x, t, y)
+        here.interpret(x, t, wanted)
+        np.testing.assert_array_equal(y, wanted)
+
+
 def test_a_value_that_needs_17_bits_leaves_the_loop_as_it_is() -> None:
     @tl.kernel
     def squares(x: tl.i16[n], y: tl.u8[n]):

@@ -48,10 +48,11 @@ from tirlite.ir.func import PrimFunc
 from tirlite.ir.node import Node
 from tirlite.ir.op import Op
 from tirlite.ir.rewrite import Rule, rewrite
-from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store
-from tirlite.ir.walk import composites, statements, walk
+from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, nested
+from tirlite.ir.walk import chain_from, composites, statements, walk
 from tirlite.record import replace
 from tirlite.rewrite.normalize import exchanged
+from tirlite.rewrite.vectors.local_elements import with_local_elements
 from tirlite.rewrite.vectors.taps import count_of
 
 _SUMS = (Add, Sub, Mul)
@@ -93,11 +94,23 @@ def rewritten(facts: Facts) -> PrimFunc:
         for stmt in composites(body):
             if isinstance(stmt, For) and not widens_integers(stmt):
                 continue
-            if isinstance(stmt, For) and (narrow := narrowed(stmt)) is not None:
+            if isinstance(stmt, For) and (narrow := narrowed(stmt) or _narrowed_apart(stmt, facts)) is not None:
                 made[stmt] = (narrow,)
             elif depth < _DEEPEST:
                 work += [(inside, depth + isinstance(stmt, For)) for inside in stmt.bodies]
     return exchanged(facts.func, made) if made else facts.func
+
+
+def _narrowed_apart(loop: For, facts: Facts) -> For | None:
+    """The same of a nest that sums up in an array, as one that does so in a scalar and stores that."""
+    chain = chain_from(loop)
+    inner, touches = chain[-1], facts.touches_in.get(chain[-1], {})
+    if not isinstance(inner.body.stmts[0], Store) or not all(isinstance(each, For) for each in inner.body.stmts[1:]):
+        return None
+    body = with_local_elements(inner, touches)
+    (apart,) = nested(chain, *body.stmts).stmts
+    assert isinstance(apart, For)
+    return narrowed(apart) if body is not inner.body else None
 
 
 def narrowed(loop: For) -> For | None:
