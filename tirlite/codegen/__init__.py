@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     )
     from tirlite.codegen.llvm.pool import pool_text as pool_text
     from tirlite.codegen.llvm.side_by_side import (
-        ObjectCode as ObjectCode,
         SideBySide as SideBySide,
         compile_module as compile_module,
     )

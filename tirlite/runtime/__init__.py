@@ -10,6 +10,5 @@ if TYPE_CHECKING:
     from tirlite.runtime.pool import set_num_threads as set_num_threads
     from tirlite.runtime.shape_plans import ShapePlans as ShapePlans
     from tirlite.runtime.signature import Signature as Signature, signature_of as signature_of
-    from tirlite.runtime.workspace import Workspaces as Workspaces, process_workspaces as process_workspaces
 else:
     __getattr__, __all__ = late_names(__name__)

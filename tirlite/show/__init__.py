@@ -25,7 +25,6 @@ if TYPE_CHECKING:
         marked_text as marked_text,
         plain as plain,
         python_text as python_text,
-        wants_colour as wants_colour,
         write as write,
     )
     from tirlite.show.svg import chart_svg as chart_svg
