@@ -33,7 +33,7 @@ from tirlite.dsl.vocabulary import BUILTINS, DECLARATIONS, CallSite, Word, Wrong
 from tirlite.ir.dtype import DType
 from tirlite.ir.expr import Buffer, FloatImm, IntImm, LetExpr, Var
 from tirlite.ir.func import PrimFunc
-from tirlite.ir.trampoline import Steps, run
+from tirlite.ir.trampoline import Steps, in_turn, run
 from tirlite.record import record
 
 
@@ -155,9 +155,7 @@ class Expressions:
     def subscript(self, node: ast.Subscript) -> Steps[object]:
         base = yield self._steps(node.value)
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        values = []
-        for part in parts:
-            values.append((yield self._steps(part)))
+        values = yield in_turn(map(self._steps, parts))
         spans = [self.span(part) for part in parts]
         if isinstance(base, Buffer):
             return element(base, values, spans, self.span(node))
@@ -224,9 +222,8 @@ class Expressions:
     def comparison(self, node: ast.Compare) -> Steps[object]:
         if len(node.ops) == 1 and isinstance(node.ops[0], (ast.In, ast.NotIn)):
             return (yield self.membership(node))
-        values = [(yield self._steps(node.left)), (yield self._steps(node.comparators[0]))]
-        for comparator in node.comparators[1:]:
-            values.append((yield self._conditional(comparator)))
+        values = yield in_turn(map(self._steps, (node.left, node.comparators[0])))
+        values += yield in_turn(map(self._conditional, node.comparators[1:]))
         parts: list[ast.expr] = [node.left, *node.comparators]
         spans = [self.span(part) for part in parts]
         lets = []
@@ -262,8 +259,7 @@ class Expressions:
 
             chosen: object = yield self._steps(node.body if truth(values[0], self.span(node.test)) else node.orelse)
             return chosen
-        for part in parts[1:]:
-            values.append((yield self._conditional(part)))
+        values += yield in_turn(map(self._conditional, parts[1:]))
         from tirlite.dsl.calls import conditional
 
         return conditional(tuple(values), tuple(self.span(part) for part in parts))
@@ -273,9 +269,7 @@ class Expressions:
         if pure is not None and not node.keywords:
             from tirlite.dsl.host_functions import of_constants
 
-            args = []
-            for arg in node.args:
-                args.append((yield self._steps(arg)))
+            args = yield in_turn(map(self._steps, node.args))
             value = of_constants(pure, args, self.span(node))
             if value is not None:
                 return value
@@ -412,10 +406,7 @@ class Expressions:
                 raise refusal(ast.Starred(keyword.value), self.span(keyword.value))
             value: object
             if isinstance(keyword.value, ast.Tuple) and function.name == "buffer":
-                parts = []
-                for part in keyword.value.elts:
-                    parts.append((yield self._steps(part)))
-                value = tuple(parts)
+                value = tuple((yield in_turn(map(self._steps, keyword.value.elts))))
             else:
                 value = yield self._steps(keyword.value)
             keywords[keyword.arg] = value, self.span(keyword)

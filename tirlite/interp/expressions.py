@@ -46,6 +46,7 @@ from tirlite.ir.arithmetic import FUNCTIONS, Function
 from tirlite.ir.checked import mask_of, unmasked
 from tirlite.ir.faults import SHIFTS, Trap, trap_of
 from tirlite.ir.op import INTERLEAVES
+from tirlite.ir.trampoline import in_turn
 
 
 def expression(code: Code, node: Expr) -> Steps[int]:
@@ -204,11 +205,8 @@ def _where(mark: Poison | None, lanes: Any) -> Poison | None:
 
 def indices_of(code: Code, node: Load | Store) -> Steps[tuple[tuple[int, ...], int | None]]:
     """Translate the indices of an access: their registers, those of lanes that are off left out; and the mask's."""
-    registers = []
-    for index in node.indices[:-1]:
-        registers.append((yield expression(code, index)))
-    for index in node.indices[-1:]:
-        registers.append((yield expression(code, unmasked(index))))
+    plain = (*node.indices[:-1], *map(unmasked, node.indices[-1:]))
+    registers: list[int] = yield in_turn(expression(code, index) for index in plain)
     mask = mask_of(node.indices)
     if mask is None:
         return (*registers,), None
@@ -320,9 +318,7 @@ def _call(code: Code, node: Call) -> Steps[int]:
         return found
     if not node.op.is_math:
         raise code.cannot(f"`tl.{node.op.label}`")
-    arguments = []
-    for argument in node.args:
-        arguments.append((yield expression(code, argument)))
+    arguments = yield in_turn(expression(code, argument) for argument in node.args)
     return _apply(code, math_function(node.op, node.args[0].dtype), *arguments)
 
 
@@ -345,9 +341,7 @@ def _any(code: Code, node: Call) -> Steps[int]:
 
 
 def _dot(code: Code, node: Call) -> Steps[int]:
-    arguments = []
-    for argument in node.args:
-        arguments.append((yield expression(code, argument)))
+    arguments = yield in_turn(expression(code, argument) for argument in node.args)
     result, lanes, kind = code.program.new_register(), node.dtype.lanes, node.dtype.scalar.numpy
 
     def step(values: Values, marks: Marks) -> None:

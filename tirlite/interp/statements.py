@@ -44,7 +44,7 @@ from tirlite.ir.stmt import (
     While,
     thread_role,
 )
-from tirlite.ir.trampoline import Steps
+from tirlite.ir.trampoline import Steps, in_turn
 from tirlite.ir.walk import statements
 from tirlite.record import replace
 
@@ -179,9 +179,7 @@ def _evaluate(code: Code, node: Evaluate) -> Steps[None]:
 def _print(code: Code, node: Evaluate) -> Steps[None]:
     text, shown = text_and_values(node)
     types, span = [each.dtype for each in shown], code.span
-    registers = []
-    for value in shown:
-        registers.append((yield expression(code, value)))
+    registers = yield in_turn(expression(code, value) for value in shown)
 
     def step(values: Values, marks: Marks) -> None:
         for each in registers:
@@ -196,10 +194,7 @@ def shape_of(code: Code, buffer: Buffer) -> Steps[tuple[int, ...]]:
     """Translate the extents of `buffer`: their registers."""
     if buffer.dtype.is_handle:
         raise code.cannot(f"a buffer of type {buffer.dtype}")
-    registers = []
-    for extent in buffer.shape:
-        registers.append((yield expression(code, extent)))
-    return tuple(registers)
+    return tuple((yield in_turn(expression(code, extent) for extent in buffer.shape)))
 
 
 def _allocate(code: Code, node: Allocate) -> Steps[None]:
@@ -253,9 +248,7 @@ def _assert(code: Code, node: Assert) -> Steps[None]:
     held, failed = Block(), Block()
     code.branch(condition, "the condition of an assert", held, failed)
     code.block = failed
-    registers = []
-    for value in shown(node).values:
-        registers.append((yield expression(code, value)))
+    registers = yield in_turn(expression(code, value) for value in shown(node).values)
 
     def step(values: Values, marks: Marks) -> None:
         found = [values[each].item() if marks[each] is None else None for each in registers]

@@ -124,7 +124,7 @@ if TYPE_CHECKING:
         While as While,
         seq as seq,
     )
-    from tirlite.ir.trampoline import Steps as Steps, run as run
+    from tirlite.ir.trampoline import Steps as Steps, in_turn as in_turn, run as run
     from tirlite.ir.validate import validate as validate
     from tirlite.ir.walk import (
         conjuncts as conjuncts,

@@ -13,13 +13,21 @@ Write the recursion as a generator that yields its recursive calls and returns i
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from typing import Any, TypeAlias, TypeVar
 
 T = TypeVar("T")
 
 # What is yielded is another Steps of any result type, and what comes back is that result: Python's types cannot say so.
 Steps: TypeAlias = Generator[Any, Any, T]
+
+
+def in_turn(several: Iterable[Steps[T]]) -> Steps[list[T]]:
+    """The results of several, each begun when the one before is at its end."""
+    results = []
+    for steps in several:
+        results.append((yield steps))
+    return results
 
 
 def run(steps: Steps[T]) -> T:

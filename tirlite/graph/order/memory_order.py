@@ -13,7 +13,7 @@ from tirlite.graph.expr import Call, Expr, If
 from tirlite.graph.memory.problem import Value, Values, lenders, values_of
 from tirlite.graph.order.decide import Decision, SearchGivenUpError, Task, Tasks, Way, stretches
 from tirlite.graph.program import Block, Branches, Program
-from tirlite.ir import Steps, run
+from tirlite.ir import Steps, in_turn, run
 from tirlite.needs import needs_first
 from tirlite.plan.order import samples
 from tirlite.plan.search.sections import members
@@ -267,10 +267,8 @@ class _Ordering:
         proved = True
         for step in block.steps:
             if isinstance(step, If):
-                then, other = self.made.branches[step]
-                parts = []
-                for branch in (then, other):
-                    parts.append((yield self.block(branch, frozenset(self.values.of[step]))))
+                inside = frozenset(self.values.of[step])
+                parts = yield in_turn(self.block(branch, inside) for branch in self.made.branches[step])
                 self.branches[step] = Branches(*(part.block for part in parts))
                 self.inside[step] = (max(part.peak for part in parts), max(part.program_peak for part in parts))
                 self.needs[step] = dict.fromkeys(self._needs(step))

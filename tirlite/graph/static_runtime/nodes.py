@@ -16,7 +16,7 @@ from tirlite.graph.op import Op
 from tirlite.graph.out_variants import aligned
 from tirlite.graph.program import Block, Program, program
 from tirlite.graph.types import TensorType, TupleType, Type, tensors
-from tirlite.ir import DType, Steps, run
+from tirlite.ir import DType, Steps, in_turn, run
 from tirlite.names import UniqueNames
 
 
@@ -123,9 +123,7 @@ class _Maker:
         nodes: list[Node] = []
         for step in block.steps:
             if isinstance(step, If):
-                inner = []
-                for each in self.made.branches[step]:
-                    inner.append((yield self.block(each)))
+                inner = yield in_turn(map(self.block, self.made.branches[step]))
                 inputs = dict.fromkeys((self.register(step.condition), *_captured(inner)))
                 nodes.append(Node(Kind.IF, step, tuple(inputs), (self.define(step, step.name or "if"),), tuple(inner)))
             else:

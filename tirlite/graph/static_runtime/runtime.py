@@ -36,7 +36,7 @@ from tirlite.graph.static_runtime.nodes import (
 )
 from tirlite.graph.static_runtime.planner import MemoryPlanner, Roots, ranges_of, roots_of
 from tirlite.graph.types import TensorType
-from tirlite.ir import Steps, run
+from tirlite.ir import Steps, in_turn, run
 from tirlite.sizes import Dim
 
 # Reads the first tensors and writes the second ones, which have their shapes already.
@@ -79,10 +79,7 @@ class BlockRunner:
         runner = cls(block, setup, manage_outputs=manage_outputs)
         for node in block.nodes:
             if node.blocks:
-                inner = []
-                for each in node.blocks:
-                    inner.append((yield cls.made(each, setup)))
-                runner.inner[node] = tuple(inner)
+                runner.inner[node] = tuple((yield in_turn(cls.made(each, setup) for each in node.blocks)))
         return runner
 
     def run(self, frame: Frame, binding: Binding) -> Steps[Value]:

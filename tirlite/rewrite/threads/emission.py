@@ -26,7 +26,7 @@ from tirlite.ir.stmt import (
     View,
     thread_role,
 )
-from tirlite.ir.trampoline import Steps, run
+from tirlite.ir.trampoline import Steps, in_turn, run
 from tirlite.ir.walk import is_constant, statements, walk
 from tirlite.plan import Rank, StorageScope
 from tirlite.record import record, replace
@@ -256,10 +256,7 @@ class Emission:
             elif not item.bodies:
                 stmts.append(item.stmt)
             else:
-                bodies = []
-                for body in item.bodies:
-                    bodies.append((yield self.block(body)))
-                stmts.append(self._around(item, bodies))
+                stmts.append(self._around(item, (yield in_turn(map(self.block, item.bodies)))))
         return SeqStmt(tuple(stmts))
 
     def _around(self, item: Around, bodies: list[SeqStmt]) -> Stmt:
