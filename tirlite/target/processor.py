@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import cache
 
 from tirlite.diag import PlanMessage, hint
-from tirlite.record import record
+from tirlite.record import record, replace
 
 HOST = "host"
 _LINE_BYTES = 64
@@ -109,6 +109,8 @@ _DOTS = (
 )
 # What AMX is called there; processors with it have all of the highest level.
 _TILES, _TILES_FROM = ("amx_tile", "amx_int8"), 4
+# Linux's arch_prctl of ARCH_REQ_XCOMP_PERM for the 18th part of a processor's state, those registers.
+TILES_ASKED = (158, 0x1023, 18)
 _MACHINES = {"x86_64": "x86-64", "amd64": "x86-64", "aarch64": "aarch64", "arm64": "aarch64"}
 _CACHES = "/sys/devices/system/cpu/cpu0/cache"
 
@@ -149,7 +151,16 @@ def cpu_text() -> bytes:
 
 def _host() -> Processor:
     family = _MACHINES.get(os.uname().machine.lower(), "") if hasattr(os, "uname") else ""
-    return described(family or "x86-64", cpu_text(), _caches())
+    found = described(family or "x86-64", cpu_text(), _caches())
+    return replace(found, has_tiles=found.has_tiles and lets_tiles_be())
+
+
+def lets_tiles_be() -> bool:
+    """Whether the system lets this process have the registers of tiles, which it says for all of its threads."""
+    from ctypes import CDLL
+
+    call = getattr(CDLL(None), "syscall", None)
+    return call is not None and bool(call(*TILES_ASKED) == 0)
 
 
 def described(family: str, text: bytes, caches: dict[int, int]) -> Processor:

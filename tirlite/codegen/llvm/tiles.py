@@ -12,18 +12,18 @@ other: both compute the same. A shape of tiles takes some hundred cycles to load
 from __future__ import annotations
 
 from tirlite.codegen.llvm.text import Definition, ModuleText
+from tirlite.target.processor import TILES_ASKED
 
 GRANTED, RELEASE = "tirlite.tiles.granted", "tirlite.tiles.release"
 _ASKED = "tirlite.tiles.asked"
 # By the signs of the two operands.
 INSTRUCTIONS = {"u8 s8": "tdpbusd", "s8 u8": "tdpbsud", "s8 s8": "tdpbssd", "u8 u8": "tdpbuud"}
-# arch_prctl of ARCH_REQ_XCOMP_PERM for the 18th part of a processor's state, those registers.
 _GRANTED = """entry:
   %known = load atomic i64, ptr @ASKED monotonic, align 8
   %is_known = icmp ne i64 %known, 0
   br i1 %is_known, label %done, label %ask
 ask:
-  %failed = call i64 (i64, ...) @syscall(i64 158, i64 4131, i64 18)
+  %failed = call i64 (i64, ...) @syscall(OPERANDS)
   %is_granted = icmp eq i64 %failed, 0
   %found = select i1 %is_granted, i64 1, i64 2
   store atomic i64 %found, ptr @ASKED monotonic, align 8
@@ -175,7 +175,8 @@ def granted(module: ModuleText) -> str:
     if GRANTED not in module.inlined:
         module.declarations[_ASKED] = f"@{_ASKED} = internal global i64 0"
         module.declarations["syscall"] = "declare i64 @syscall(i64, ...)"
-        text = _GRANTED.replace("@ASKED", f"@{_ASKED}")
+        operands = ", ".join(f"i64 {each}" for each in TILES_ASKED)
+        text = _GRANTED.replace("@ASKED", f"@{_ASKED}").replace("OPERANDS", operands)
         module.inlined[GRANTED] = Definition(GRANTED, "internal ", f"i1 @{GRANTED}() nounwind", text)
     return GRANTED
 
