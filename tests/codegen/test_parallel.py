@@ -144,6 +144,21 @@ def test_of_two_branches_the_larger_one_tells_how_much_there_is_to_do() -> None:
     assert "maxnum" not in work("min(large, 99)", "0")
 
 
+def test_a_block_that_is_longer_than_the_row_counts_as_one() -> None:
+    @tl.kernel
+    def doubled(x: tl.f32[n, m], y: tl.out[tl.f32[n, m]]):
+        for i in tl.parallel(n):
+            for o in range(0, m, 1024):
+                for j in range(o, min(o + 1024, m)):
+                    y[i, j] = x[i, j] * 2
+
+    llvm = tl.compile(doubled, target=tl.Target("x86-64-v4", workers=2), schedule=None).llvm
+    work = llvm[: llvm.index("fcmp oge")]
+    (reach,) = re.findall(r"(%v\d+) = add i64 %\w+, 1023\n", work)
+    assert f"sdiv i64 {reach}, 1024" in work
+    assert re.search(r"srem i64 %v\d+, 1024", work)  # the block in the middle begins where one does
+
+
 def test_what_becomes_vectors_counts_by_them() -> None:
     source = """
     n = tl.dim("n")

@@ -192,6 +192,8 @@ class _Estimate:
         variables = self.values.environment.variables
         if loop.var in self.asked and self.is_known(loop.start) and self.is_known(loop.stop):
             half = self.out.op("ashr", self.distance(loop), integer(1))
+            if loop.step > 1:  # in the middle, too, a block begins where one does
+                half = self.out.op("sub", half, self.out.op("srem", half, integer(loop.step)))
             variables[loop.var] = (
                 half if is_constant(loop.start, 0) else self.out.op("add", self.bound(loop.start), half)
             )
@@ -279,9 +281,11 @@ class _Estimate:
             return Work(whole / loop.step)
         key = (loop.stop, loop.step) if is_constant(loop.start, 0) else (loop.start, loop.stop, loop.step)
         if key not in self.counted:
-            trips = self.out.cast("sitofp", self.distance(loop), f64)
-            part = self.out.op("fmul", trips, decimal(1.0 / loop.step)) if loop.step != 1 else trips
-            self.counted[key] = Work(0.0, part)
+            trips = self.distance(loop)
+            if loop.step != 1:  # a short loop over blocks has one
+                reach = self.out.op("add", trips, integer(loop.step - (1 if loop.step > 0 else -1)))
+                trips = self.out.op("sdiv", reach, integer(loop.step))
+            self.counted[key] = Work(0.0, self.out.cast("sitofp", trips, f64))
         return self.counted[key]
 
     def distance(self, loop: For) -> Value:
