@@ -204,11 +204,7 @@ class Copies:
 
     def begun(self, block: Var) -> Iterator[Stmt]:
         (value,) = self.update.neutral
-        for turn in self._turns():
-            yield self._for_each(partial(self._set, value, (block, *turn)))
-
-    def _set(self, value: Expr, first: tuple[Expr, ...], place: tuple[Var, ...]) -> Stmt:
-        return Store(self.copies, (*first, *place), value)
+        yield self._for_each(lambda turn, place: Store(self.copies, (block, *turn, *place), value))
 
     def moved(self, access: Load | Store, block: Var) -> Node:
         return access.replaced(buffer=self.copies, indices=(block, *self._turns()[0], *access.indices))
@@ -236,26 +232,25 @@ class Copies:
         return iter(())
 
     def combined(self, block: Var) -> Iterator[Stmt]:
-        def taken(place: tuple[Var, ...], turn: tuple[Expr, ...]) -> Stmt:
+        def taken(turn: tuple[Expr, ...], place: tuple[Var, ...]) -> Stmt:
             (stmt,) = self.update.combined([Load(self.copies, (block, *turn, *place))], [Load(self.buffer, place)])
             return stmt
 
-        for turn in self._turns():
-            yield self._for_each(partial(taken, turn=turn))
+        yield self._for_each(taken)
 
-    def _for_each(self, stmt: Callable[[tuple[Var, ...]], Stmt]) -> Stmt:
-        """A statement for each element, by vectors where rows are whole numbers of them."""
+    def _for_each(self, stmt: Callable[[tuple[Expr, ...], tuple[Var, ...]], Stmt]) -> Stmt:
+        """A statement for each turn and element, by vectors where rows are whole numbers of them."""
         place = tuple(Var("place") for _ in self.buffer.shape)
         *others, last = self.buffer.shape
         at, lanes = place[-1], vector_lanes(self.buffer.dtype.bytes)
-        made = stmt(place)
+        made = [stmt(turn, place) for turn in self._turns()]
         if isinstance(last, IntImm) and last.value % lanes == 0:
             at = Var("place")
-            made = Lanes(lanes, {place[-1]: Ramp.unit(at, lanes)}).statement(made)
-            made = For(at, const(0, i64), last, SeqStmt((made,)), step=lanes)
+            made = [Lanes(lanes, {place[-1]: Ramp.unit(at, lanes)}).statement(each) for each in made]
+            row = For(at, const(0, i64), last, SeqStmt((*made,)), step=lanes)
         else:
-            made = For(at, const(0, i64), last, SeqStmt((made,)))
-        return nested(counting(place[:-1], others), made)
+            row = For(at, const(0, i64), last, SeqStmt((*made,)))
+        return nested(counting(place[:-1], others), row)
 
 
 def _is_of_integers(update: AnyUpdate) -> bool:
