@@ -606,6 +606,26 @@ def test_lanes_that_are_off_ask_for_no_condition_of_a_while() -> None:
     np.testing.assert_array_equal(doubled(x, z), tl.compile(doubled.lowered, schedule=None).interpret(x, z))
 
 
+def test_lanes_that_are_off_ask_for_no_flag_of_a_round() -> None:
+    @tl.kernel
+    def skipping(x: tl.f32[n], k: tl.i64[n], y: tl.out[tl.f32[n]]):
+        for i in range(n):
+            total = tl.f32(0)
+            for a in range(3):
+                if k[i] > a:
+                    if x[i] > a:
+                        continue
+                    total += 1
+                total += x[i] * 2
+                if total > 9:
+                    break
+            y[i] = tl.sqrt(total)
+
+    assert "while tl.any(" in str(skipping.lowered)
+    x, k = np.linspace(0, 5, 37, dtype=np.float32), np.arange(37) % 4
+    np.testing.assert_array_equal(skipping(x, k), tl.compile(skipping.lowered, schedule=None).interpret(x, k))
+
+
 @tl.kernel
 def escaped(x: tl.f32[n], limit: tl.i64[m], y: tl.i64[n, m]):
     for i in range(n):

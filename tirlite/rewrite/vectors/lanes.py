@@ -89,6 +89,8 @@ class Lanes:
         self.neighbours = neighbours
         self.is_inside = is_inside
         self.wide: dict[Buffer, Buffer] = {}
+        self.begun: set[Buffer] = set()  # of `wide`, what all lanes have stored
+        self.doubtful: set[Var] = set()  # of lanes that are off, these may be of what was never written
         self.on: Expr | None = None
         self.some: Expr | None = None
         # What every iteration has accessed, at indices that no memory decides: it may be loaded by all lanes.
@@ -131,7 +133,7 @@ class Lanes:
                 return Let(first, value.base, span=stmt.span)
             var = Var(stmt.var.name, value.dtype)
             self.values[stmt.var] = var
-            return Let(var, value, span=stmt.span)
+            return self._named(var, value, stmt)
         indices = self.indices(stmt.buffer, stmt.indices)
         if indices is stmt.indices:
             # All iterations write one element: which is last is not said.
@@ -141,6 +143,8 @@ class Lanes:
         value, wide = self.spread(self.of(stmt.value)), self.wide.get(stmt.buffer)
         self._note(stmt)
         if wide is not None:
+            if self.on is None and self.is_certain and not stmt.buffer.shape:
+                self.begun.add(wide)
             # Lanes that are off keep what they have, be it poison: masks would keep the buffer out of registers. Those
             # that are never on may get anything.
             kept = value if self.on in (None, self.some) else Select(self.on, value, Load(wide, indices))
@@ -159,7 +163,7 @@ class Lanes:
             raise NotVector
         around, vector = self.on, self.spread(condition)
         holds = Var("holds", vector.dtype)
-        made: list[Stmt] = [Let(holds, vector, span=stmt.span)]
+        made: list[Stmt] = [self._named(holds, vector, stmt)]
         for body, own in ((stmt.then_body, holds), (stmt.else_body, Not(holds))):
             if body.stmts:
                 self.on = holds
@@ -188,9 +192,18 @@ class Lanes:
         self.on = around
         return stmt.replaced(condition=Call(bool_, Op.ANY, (holds,)), body=body)
 
+    def _named(self, var: Var, value: Expr, stmt: Stmt) -> Let:
+        if self._is_of(value, {*self.wide.values()} - self.begun):
+            self.doubtful.add(var)
+        return Let(var, value, span=stmt.span)
+
+    def _is_of(self, value: Expr, buffers: Container[Buffer]) -> bool:
+        """Whether a value is computed of elements of these, or of what is doubtful."""
+        return any(n in self.doubtful or (isinstance(n, Load) and n.buffer in buffers) for n in walk(value))
+
     def _within(self, around: Expr | None, own: Expr) -> Expr:
         """The lanes of a mask that are on around it. Of one that is off, `own` may be of what was never written."""
-        if around is not None and any(isinstance(n, Load) and n.buffer in self.wide.values() for n in walk(own)):
+        if around is not None and self._is_of(own, self.wide.values()):
             return Select(around, own, self.spread(const(False, bool_)))
         return own if around is None else BitAnd(around, own)
 
