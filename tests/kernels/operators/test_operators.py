@@ -134,7 +134,7 @@ def test_the_sums_of_a_single_output_are_vectors() -> None:
 def test_an_odd_number_of_bands_of_bytes_is_halved_for_workers() -> None:
     image, weights, sums = tl.u8[1, 64, 56, 56], tl.i8[64, 3, 3, 64], tl.i32[1, 64, 56, 56]
     made = conv_bytes(image, tl.u8[()], weights, tl.i32[64], sums, strides=(1, 1), pads=(1, 1, 1, 1), dilations=(1, 1))
-    (pieces,) = [loop for loop in statements_of(made.body, For) if loop.kind is ForKind.PARALLEL]
+    pieces = next(loop for loop in statements_of(made.body, For) if loop.kind is ForKind.PARALLEL)
     assert pieces.values is not None
     assert len(pieces.values) % 2 == 0
 
