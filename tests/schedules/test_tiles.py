@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from textwrap import indent
 
 import numpy as np
 import pytest
@@ -66,18 +67,18 @@ def test_the_condition_of_a_branch_goes_into_the_loop_that_is_all_it_holds() -> 
     )
 
 
-def test_a_loop_in_a_branch_with_something_else_is_no_neighbour() -> None:
-    @tl.kernel
-    def edges(x: tl.f32[n, m], y: tl.f32[n, m], z: tl.f32[n, m]):
-        for i in range(n):
-            if i > 0:
-                for j in range(m):
-                    y[i, j] = x[i - 1, j]
-                z[i, 0] = 1
-            for j in range(1, m):
-                z[i, j] = y[i, j - 1]
-
-    s = tl.schedule(edges)
+@pytest.mark.parametrize(
+    "branch",
+    [
+        pytest.param("if i > 0:\n{0}    z[i, 0] = 1", id="something else"),
+        pytest.param("if i > 0:\n    pass\nelse:\n{0}", id="nothing before"),
+    ],
+)
+def test_a_loop_of_another_branch_is_no_neighbour(branch: str) -> None:
+    loop = "    for j in range(m):\n        y[i, j] = x[i, j]\n"
+    body = f"{branch.format(loop)}\nfor j in range(1, m):\n    z[i, j] = y[i, j - 1]\n"
+    head = 'n, m = tl.dims("n m")\n\n@tl.kernel\ndef edges(x: tl.f32[n, m], y: tl.f32[n, m], z: tl.f32[n, m]):\n'
+    s = tl.schedule(tl.parse(f"{head}    for i in range(n):\n{indent(body, ' ' * 8)}"))
     with pytest.raises(tl.KernelError, match="do not follow"):
         s.join(s.loop("j", 0), s.loop("j", 1))
 

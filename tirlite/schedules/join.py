@@ -63,8 +63,8 @@ def _with_conditions_inside(facts: Facts, loops: Sequence[For]) -> Facts:
     """Facts of the function with the conditions of branches that hold one of some loops alone inside of that loop."""
     moved: dict[Stmt, tuple[Stmt, ...]] = {}
     for branch in statements_of(facts.func.body, IfThenElse):
-        (only, *others), condition = branch.then_body.stmts, branch.condition
-        if only in loops and isinstance(only, For) and not (others or branch.else_body.stmts) and is_steady(condition):
+        only = branch.then_body.stmts[0] if len(branch.then_body.stmts) == 1 else None
+        if isinstance(only, For) and only in loops and not branch.else_body.stmts and is_steady(branch.condition):
             moved[branch] = (only.replaced(body=SeqStmt((branch.replaced(then_body=only.body),))),)
     return Facts(exchanged(facts.func, moved)) if moved else facts
 
