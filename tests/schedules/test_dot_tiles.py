@@ -11,6 +11,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
+from schedules.test_dots import product_of
 from small_tiles import SMALL
 
 import tirlite as tl
@@ -29,18 +30,6 @@ def _tiles() -> Iterator[None]:
     """Schedules are made for tiles; where there are none the loops run as they are written."""
     with patch.object(Tiling, "of", lambda target: TILED):
         yield
-
-
-def product_of(one: tl.ir.DType, other: tl.ir.DType) -> tl.Kernel:
-    @tl.kernel
-    def multiply(a: one[n, k], b: other[k, m], y: tl.out[tl.i32[n, m]]):
-        for i in range(n):
-            for j in range(m):
-                y[i, j] = 0
-                for p in tl.reduce(k):
-                    y[i, j] += tl.i32(a[i, p]) * tl.i32(b[p, j])
-
-    return multiply
 
 
 def extremes(rng: np.random.Generator, dtype: tl.ir.DType, *shape: int) -> np.ndarray:
