@@ -16,7 +16,7 @@ from tirlite.kernels.operators.factory import factory
 from tirlite.kernels.operators.matmul import Product
 from tirlite.kernels.operators.multiplication import multiplication
 from tirlite.kernels.operators.shapes import Extent, extents, product
-from tirlite.kernels.operators.window import Window, picking
+from tirlite.kernels.operators.window import Moves, Window, picking
 
 _OUTPUTS = 128  # of which sums are held together, at most
 _MANY_PIECES = 8  # are shared out evenly, however many they are; of fewer, halves of the outputs make an even number
@@ -30,10 +30,8 @@ def conv_bytes(
     B: TensorType,
     Y: TensorType,
     *,
-    strides: tuple[int, ...],
-    pads: tuple[int, ...],
-    dilations: tuple[int, ...],
     groups: int = 1,
+    **moves: Unpack[Moves],
 ) -> PrimFunc:
     """y[n, o, i] = sum of x[n, c, i * strides - pads + p * dilations] * w[o, p, c] over c and p, plus b[o].
 
@@ -43,7 +41,7 @@ def conv_bytes(
     (batches, taken, *inputs), (_, _, *places) = map(extents, (X, Y))
     rows, *size, terms = extents(W)
     outputs, channels = rows // groups, taken // groups
-    window = Window(*map(tuple, (inputs, places, size, strides, pads[: len(size)], dilations)))
+    window = Window.of(inputs, places, size, **moves)
     planes, weights = batches * groups, (groups, outputs, terms)
     if window.is_point:
         sweep = _products(planes, weights, product(places))
@@ -51,7 +49,7 @@ def conv_bytes(
         window = window if len(size) > 1 else window.with_one_row()
         if W.dtype.is_float:
             sweep = sweeping(window, f32, planes, weights, storing(f32, groups, has_bias=True), X.dtype)
-        elif product(size) == 1 and not any(pads) and len(window.size) == 2:
+        elif product(size) == 1 and not any(moves["pads"]) and len(window.size) == 2:
             sweep = _picked(window, X.dtype, planes, weights)
         else:
             sweep = _sweep(window, X.dtype, planes, channels, weights)

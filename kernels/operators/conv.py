@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from functools import reduce
 from itertools import product as combinations
 from math import gcd, prod
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
 import tirlite as tl
 from tirlite.dsl import Inline
@@ -36,27 +36,19 @@ from tirlite.kernels.operators.matmul import plain
 from tirlite.kernels.operators.multiplication import multiplication
 from tirlite.kernels.operators.overlap import overlapping
 from tirlite.kernels.operators.shapes import Extent, as_expr, extents, nest, product, seen
-from tirlite.kernels.operators.window import Window
+from tirlite.kernels.operators.window import Moves, Window
 
 
 @factory
 def conv(
-    X: TensorType,
-    W: TensorType,
-    B: TensorType | None,
-    Y: TensorType,
-    *,
-    strides: tuple[int, ...],
-    pads: tuple[int, ...],
-    dilations: tuple[int, ...],
-    groups: int = 1,
+    X: TensorType, W: TensorType, B: TensorType | None, Y: TensorType, *, groups: int = 1, **moves: Unpack[Moves]
 ) -> PrimFunc:
     """y[n, o, i] = sum of x[n, c, i * strides - pads + p * dilations] * w[o, c, p] over c and p, plus b[o].
 
     x has the axes batch, channel and spatial ones, w outputs, inputs of a group and the window. `pads` are those before
     each axis, then those behind each. Channels of input and output fall into `groups` that stand apart.
     """
-    window = _window(X, W, Y, strides, pads, dilations)
+    window = _window(X, W, Y, **moves)
     if not window.is_point:
         if pays(window, extents(W)[1], extents(W)[0] // groups):
             return convolution((X, W, B, Y), window, groups)
@@ -66,57 +58,32 @@ def conv(
 
 @factory
 def conv_depthwise(
-    X: TensorType,
-    W: TensorType,
-    B: TensorType | None,
-    Y: TensorType,
-    *,
-    strides: tuple[int, ...],
-    pads: tuple[int, ...],
-    dilations: tuple[int, ...],
-    groups: int = 1,
+    X: TensorType, W: TensorType, B: TensorType | None, Y: TensorType, *, groups: int = 1, **moves: Unpack[Moves]
 ) -> PrimFunc:
     """The same, of one channel for each group, on processors that permute lanes."""
-    window = _window(X, W, Y, strides, pads, dilations)
+    window = _window(X, W, Y, **moves)
     return convolution((X, W, B, Y), window, groups, permutes=True)
 
 
 @factory
 def conv_transpose(
-    X: TensorType,
-    W: TensorType,
-    B: TensorType | None,
-    Y: TensorType,
-    *,
-    strides: tuple[int, ...],
-    pads: tuple[int, ...],
-    dilations: tuple[int, ...],
-    groups: int = 1,
-    output_padding: tuple[int, ...] = (),
+    X: TensorType, W: TensorType, B: TensorType | None, Y: TensorType, *, groups: int = 1, **moves: Unpack[Moves]
 ) -> PrimFunc:
     """The transpose of the convolution with these attributes: each element of x is spread over a window of y.
 
-    w has the axes inputs, outputs of a group, and the window. `output_padding` is in the extents of y already.
+    w has the axes inputs, outputs of a group, and the window.
     """
-    window = _window(X, W, Y, strides, pads, dilations)
+    window = _window(X, W, Y, **moves)
     if has_like_phases(window) and _pays(window, extents(X)[1] // groups, extents(W)[1]):
         return transposed((X, W, B, Y), window, groups)
-    if len(window.size) <= 2 and all(1 in each for each in zip(strides, dilations, strict=True)):
+    if len(window.size) <= 2 and all(1 in each for each in zip(window.strides, window.dilations, strict=True)):
         return overlapping((X, W, B, Y), window, groups)
     return windowed("conv_transpose", (X, W, B, Y), [*phases_from(window)], groups, transposed=True)
 
 
-def _window(
-    X: TensorType,
-    W: TensorType,
-    Y: TensorType,
-    strides: tuple[int, ...],
-    pads: tuple[int, ...],
-    dilations: tuple[int, ...],
-) -> Window:
+def _window(X: TensorType, W: TensorType, Y: TensorType, **moves: Unpack[Moves]) -> Window:
     """The window over the spatial axes of these tensors."""
-    (_, _, *inputs), (_, _, *size), (_, _, *places) = map(extents, (X, W, Y))
-    return Window(*map(tuple, (inputs, places, size, strides, pads[: len(size)], dilations)))
+    return Window.of(*(extents(each)[2:] for each in (X, Y, W)), **moves)
 
 
 def _store(kind: DType, groups: int, has_bias: bool) -> Inline:

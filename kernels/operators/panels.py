@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Unpack
 
 import tirlite as tl
 from tirlite.dsl import Inline
@@ -16,7 +17,7 @@ from tirlite.kernels.operators.convolution import Block, filling, storing, with_
 from tirlite.kernels.operators.elementwise import computed_in
 from tirlite.kernels.operators.factory import factory
 from tirlite.kernels.operators.shapes import Extent, extents, is_one, product as count_of
-from tirlite.kernels.operators.window import Window, picking
+from tirlite.kernels.operators.window import Moves, Window, picking
 
 # Elements of a block of channels at all places, which the first cache holds beside the weights of a panel; and channels
 # that pay for the sums of the block.
@@ -28,15 +29,7 @@ _WEIGHTS = 4608
 
 @factory
 def convolution(
-    X: TensorType,
-    W: TensorType,
-    B: TensorType | None,
-    Y: TensorType,
-    *,
-    strides: tuple[int, ...],
-    pads: tuple[int, ...],
-    dilations: tuple[int, ...],
-    groups: int = 1,
+    X: TensorType, W: TensorType, B: TensorType | None, Y: TensorType, *, groups: int = 1, **moves: Unpack[Moves]
 ) -> PrimFunc:
     """The convolution of x, where w has the outputs by panels: `[panels, inputs of a group, *window, outputs]`.
 
@@ -46,7 +39,7 @@ def convolution(
     others are copied together, once for all panels.
     """
     batches, (blocks, taken, *taps, size), image = extents(X)[0], extents(W), extents(Y)[2:]
-    window = Window(*map(tuple, (extents(X)[2:], image, taps, strides, pads[: len(taps)], dilations)))
+    window = Window.of(extents(X)[2:], image, taps, **moves)
     places, elements, kind = count_of(image), count_of(extents(X)[2:]), computed_in(X.dtype)
     is_point = count_of(taps) == 1
     add_windows, hold, held_type = _of_windows(window, size, taken, kind)
@@ -133,16 +126,7 @@ def _panel(add_up: Inline, held: tuple[Extent, int], kind: DType, of: tuple[int,
 
 @factory
 def conv_transpose(
-    X: TensorType,
-    W: TensorType,
-    B: TensorType | None,
-    Y: TensorType,
-    *,
-    strides: tuple[int, ...],
-    pads: tuple[int, ...],
-    dilations: tuple[int, ...],
-    groups: int = 1,
-    output_padding: tuple[int, ...] = (),
+    X: TensorType, W: TensorType, B: TensorType | None, Y: TensorType, *, groups: int = 1, **moves: Unpack[Moves]
 ) -> PrimFunc:
     """The transpose of a convolution of two axes in one group, where w has the outputs by panels.
 
@@ -150,8 +134,8 @@ def conv_transpose(
     these taps lie together, `[panels, inputs, *taps, outputs]`, in the order of their first taps.
     """
     (batches, _, *image), (blocks, _, *taps, size), places = extents(X), extents(W), extents(Y)[2:]
-    window, kind = Window(*map(tuple, (image, places, taps, strides, pads[:2], dilations))), computed_in(X.dtype)
-    phases = [*phases_from(window)]
+    window, kind = Window.of(image, places, taps, **moves), computed_in(X.dtype)
+    (row_step, step), phases = window.strides, [*phases_from(window)]
     add_up, hold, held_type = _of_phases(window, phases, W, kind)
     counts = [[axis.count for axis in axes] for axes in phases]
     store = storing(kind, 1, has_bias=B is not None)
@@ -167,8 +151,8 @@ def conv_transpose(
             for q in range(size):
                 for i in range(rows):
                     for j in range(columns):
-                        at = i * strides[0] + tl.static(phases[phase][0].first)
-                        beside = j * strides[1] + tl.static(phases[phase][1].first)
+                        at = i * row_step + tl.static(phases[phase][0].first)
+                        beside = j * step + tl.static(phases[phase][1].first)
                         store(results, t, p * size + q, 0, at, beside, sums[i, j, q], biases)
 
     @tl.inline
@@ -239,10 +223,8 @@ def conv_bytes(
     B: TensorType,
     Y: TensorType,
     *,
-    strides: tuple[int, ...],
-    pads: tuple[int, ...],
-    dilations: tuple[int, ...],
     groups: int = 1,
+    **moves: Unpack[Moves],
 ) -> PrimFunc:
     """The convolution of bytes in i32, plus b, where w is `[panels, *window, groups of inputs, outputs, of a group]`.
 
@@ -251,11 +233,11 @@ def conv_bytes(
     """
     batches, (rows, columns) = extents(X)[0], extents(Y)[2:]
     blocks, down, across, parts, size, each = extents(W)
-    (row_step, step), (row_gap, gap) = strides, dilations
+    (row_step, step), (row_gap, gap) = moves["strides"], moves["dilations"]
     high, wide = (rows - 1) * row_step + (down - 1) * row_gap + 1, (columns - 1) * step + (across - 1) * gap + 1
 
     kind = X.dtype if X.dtype.bits == W.dtype.bits else W.dtype
-    copy = _beside(extents(X)[1:], wide, parts * each, pads[:2], kind)
+    copy = _beside(extents(X)[1:], wide, parts * each, moves["pads"][:2], kind)
 
     @tl.inline
     def panel(results, held, w, biases, t, p):

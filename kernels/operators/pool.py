@@ -8,6 +8,7 @@ rows go together.
 from __future__ import annotations
 
 from math import inf
+from typing import Unpack
 
 import tirlite as tl
 from tirlite.dsl import Inline
@@ -17,7 +18,7 @@ from tirlite.kernels.operators.factory import factory
 from tirlite.kernels.operators.order import above as is_above, comes_before
 from tirlite.kernels.operators.reduce import added, greatest
 from tirlite.kernels.operators.shapes import Extent, extents, product
-from tirlite.kernels.operators.window import Window, finder, row_under, where_under
+from tirlite.kernels.operators.window import Moves, Window, finder, row_under, where_under
 
 LINE_COLUMNS = 512  # of a row of results that share a line, at most
 FEW = 16  # rows under a window that are joined in registers
@@ -108,19 +109,9 @@ COLUMNS = 32  # places of the result that share a table
 
 
 @factory
-def max_pool(
-    X: TensorType,
-    Y: TensorType,
-    *,
-    window: tuple[int, ...],
-    strides: tuple[int, ...],
-    pads: tuple[int, ...],
-    dilations: tuple[int, ...],
-    ceil_mode: bool = False,
-    count_include_pad: bool = False,
-) -> PrimFunc:
-    """The greatest element under the window; padding counts as less than all. The extents of y are in `ceil_mode`."""
-    geometry = _geometry(X, Y, window, strides, pads, dilations)
+def max_pool(X: TensorType, Y: TensorType, *, window: tuple[int, ...], **moves: Unpack[Moves]) -> PrimFunc:
+    """The greatest element under the window; padding counts as less than all."""
+    geometry = Window.of(extents(X)[2:], extents(Y)[2:], window, **moves)
     least = -inf if X.dtype.is_float else X.dtype.min
 
     @tl.inline
@@ -132,23 +123,15 @@ def max_pool(
 
 @factory
 def average_pool(
-    X: TensorType,
-    Y: TensorType,
-    *,
-    window: tuple[int, ...],
-    strides: tuple[int, ...],
-    pads: tuple[int, ...],
-    dilations: tuple[int, ...],
-    ceil_mode: bool = False,
-    count_include_pad: bool = False,
+    X: TensorType, Y: TensorType, *, window: tuple[int, ...], count_include_pad: bool = False, **moves: Unpack[Moves]
 ) -> PrimFunc:
     """The sum under the window, divided by the number of elements there, with the padding if that counts.
 
-    What a window has beyond the padding, as `ceil_mode` allows, never counts.
+    What a window has beyond the padding never counts.
     """
-    geometry = _geometry(X, Y, window, strides, pads, dilations)
+    geometry = Window.of(extents(X)[2:], extents(Y)[2:], window, **moves)
     kind = computed_in(X.dtype)
-    counted = pads if count_include_pad else None
+    counted = moves["pads"] if count_include_pad else None
     if _is_full(geometry, counted):
         return _pool("average_pool", X, Y, geometry, kind, 0.0, added, _share_of(kind, geometry.taps))
     return _pool("average_pool", X, Y, geometry, kind, 0.0, added, _share, _counted(geometry, kind, counted))
@@ -182,10 +165,6 @@ def _is_full(window: Window, pads: tuple[int, ...] | None) -> bool:
         and (places - 1) * stride - before + (size - 1) * dilation < inputs + end
         for inputs, places, size, stride, before, dilation, end in each
     )
-
-
-def _geometry(X: TensorType, Y: TensorType, size, strides, pads, dilations) -> Window:
-    return Window(extents(X)[2:], extents(Y)[2:], size, strides, pads[: len(size)], dilations)
 
 
 def _counted(window: Window, kind: DType, pads: tuple[int, ...] | None) -> tuple[Inline, Inline]:
@@ -280,19 +259,10 @@ def _pool(
 
 @factory
 def max_pool_indices(
-    X: TensorType,
-    Y: TensorType,
-    I: TensorType,
-    *,
-    window: tuple[int, ...],
-    strides: tuple[int, ...],
-    pads: tuple[int, ...],
-    dilations: tuple[int, ...],
-    ceil_mode: bool = False,
-    count_include_pad: bool = False,
+    X: TensorType, Y: TensorType, I: TensorType, *, window: tuple[int, ...], **moves: Unpack[Moves]
 ) -> PrimFunc:
     """As `max_pool`, and where in its channel each element was found, the first of equals; nan counts as greatest."""
-    geometry = _geometry(X, Y, window, strides, pads, dilations)
+    geometry = Window.of(extents(X)[2:], extents(Y)[2:], window, **moves)
     (batches, channels), elements, places = extents(X)[:2], product(geometry.inputs), product(geometry.places)
     taps, find, kind = geometry.taps, finder(geometry, where_under(geometry)), computed_in(X.dtype)
     before = comes_before(kind, is_above)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Unpack
 
 import tirlite as tl
 from tirlite.ir import DType, Expr, PrimFunc, TensorType, f32, i32
@@ -14,6 +15,7 @@ from tirlite.kernels.operators.formulas import dequantized, quantized, requantiz
 from tirlite.kernels.operators.matmul import Product, plain
 from tirlite.kernels.operators.multiplication import multiplication
 from tirlite.kernels.operators.shapes import Extent, elements, extents, product
+from tirlite.kernels.operators.window import Moves
 
 
 @factory
@@ -108,15 +110,13 @@ def conv_integer(
     ZW: TensorType,
     Y: TensorType,
     *,
-    strides: tuple[int, ...],
-    pads: tuple[int, ...],
-    dilations: tuple[int, ...],
     groups: int = 1,
+    **moves: Unpack[Moves],
 ) -> PrimFunc:
     """The convolution of (x - its zero point) with (w - its zero point, one number or one for each output), in i32."""
     outputs, taps, count, zeros = extents(W)[0], product(extents(W)[1:]), elements(X), elements(ZW)
     kinds = TensorType(i32, X.shape), TensorType(i32, W.shape)
-    convolve = conv(*kinds, None, Y, strides=strides, pads=pads, dilations=dilations, groups=groups)
+    convolve = conv(*kinds, None, Y, groups=groups, **moves)
 
     @tl.kernel
     def conv_integer(x: X, w: W, zero_x: ZX, zero_w: ZW, y: tl.out[Y]):

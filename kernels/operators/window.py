@@ -7,11 +7,21 @@ for the padding. It is made once, and serves all channels.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Self, TypedDict, Unpack
 
 import tirlite as tl
 from tirlite.dsl import Inline
 from tirlite.kernels.operators.shapes import Extent, is_same, product
+
+
+class Moves(TypedDict):
+    """Attributes of operators: steps, padding before each axis and then behind each, distances between taps."""
+
+    strides: tuple[int, ...]
+    pads: tuple[Extent, ...]
+    dilations: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +34,14 @@ class Window:
     strides: tuple[int, ...]
     before: tuple[Extent, ...]
     dilations: tuple[int, ...]
+
+    @classmethod
+    def of(
+        cls, inputs: Iterable[Extent], places: Iterable[Extent], size: Iterable[Extent], **moves: Unpack[Moves]
+    ) -> Self:
+        """A window with these extents that moves so."""
+        own = tuple(size)
+        return cls(tuple(inputs), tuple(places), own, moves["strides"], moves["pads"][: len(own)], moves["dilations"])
 
     @property
     def taps(self) -> Extent:

@@ -12,7 +12,7 @@ import numpy as np
 from tirlite.graph.builder.calls import CallBuilder, Operand, operator
 from tirlite.graph.expr import Call, Expr
 from tirlite.graph.extents import Shape
-from tirlite.graph.op import Array, Attrs, ShapeMismatch, Site
+from tirlite.graph.op import Array, Attrs, Lowering, ShapeMismatch, Site
 from tirlite.graph.operators.operands import NUMBERS, contracted
 from tirlite.graph.operators.windows import (
     Padding,
@@ -202,7 +202,14 @@ class Convolution(CallBuilder):
             raise ShapeMismatch(f"conv2d({image.tensor})", why, span=self._here()).error()
         return self.conv(image, weight, bias, stride=stride, pad=pad, dilation=dilation, groups=groups)
 
-    @operator(_conv_transpose_type, _conv_transpose, "conv.conv_transpose", least=2, most=3, attrs=ConvTranspose)
+    @operator(
+        _conv_transpose_type,
+        _conv_transpose,
+        Lowering("conv.conv_transpose", said=("output_padding",)),
+        least=2,
+        most=3,
+        attrs=ConvTranspose,
+    )
     def conv_transpose(
         self,
         x: Operand,

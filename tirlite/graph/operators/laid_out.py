@@ -115,7 +115,12 @@ BYTES = Op("product_bytes", _bytes_type, 3, 3, lowering=Lowering("matmul.product
 CONVOLUTION_BYTES = Op("conv_bytes_panels", _convolution_bytes_type, 4, 4, Conv, lowering=Lowering("panels.conv_bytes"))
 CONVOLUTION = Op("conv_panels", _convolution_type, 2, 3, Conv, lowering=Lowering("panels.convolution"))
 TRANSPOSE = Op(
-    "conv_transpose_panels", _transpose_type, 2, 3, ConvTranspose, lowering=Lowering("panels.conv_transpose")
+    "conv_transpose_panels",
+    _transpose_type,
+    2,
+    3,
+    ConvTranspose,
+    lowering=Lowering("panels.conv_transpose", said=("output_padding",)),
 )
 LSTM = Op("lstm_panels", _lstm_type, 4, 4, Steps, lowering=Lowering("sequence.lstm"))
 DEPTHWISE = Op("conv_depthwise", _depthwise_type, 2, 3, Conv, lowering=Lowering("conv.conv_depthwise"))

@@ -133,7 +133,7 @@ def _pool(
     dilation: Steps,
     *,
     ceil_mode: bool,
-    count_include_pad: bool,
+    count_include_pad: bool = False,
 ) -> Pool:
     axes = spatial_axes(image)
     steps = steps_of(window if stride is None else stride, axes)
@@ -156,6 +156,11 @@ def _over_space(reduction: str) -> Lowering:
     return Lowering(factory)
 
 
+def _lowered(kernel: str) -> Lowering:
+    """A kernel for which padding is less than all there is."""
+    return Lowering(f"pool.{kernel}", said=("ceil_mode", "count_include_pad"))
+
+
 class Pooling(CallBuilder):
     """Windows that move over the axes behind the second one of `[batch, channels, *spatial]`.
 
@@ -163,7 +168,7 @@ class Pooling(CallBuilder):
     added before each of them, and then what is added behind each.
     """
 
-    @operator(_pool_type, _max_pool, "pool.max_pool", attrs=Pool)
+    @operator(_pool_type, _max_pool, _lowered("max_pool"), attrs=Pool)
     def max_pool(
         self,
         x: Operand,
@@ -176,10 +181,10 @@ class Pooling(CallBuilder):
     ) -> Call:
         """The greatest element in each window. The stride is that of the window where none is given."""
         (image,) = self._operands([x], self._here())
-        attrs = _pool(image, window, stride, pad, dilation, ceil_mode=ceil_mode, count_include_pad=False)
+        attrs = _pool(image, window, stride, pad, dilation, ceil_mode=ceil_mode)
         return self.call("max_pool", image, attrs=attrs)
 
-    @operator(_max_pool_indices_type, _max_pool_indices, "pool.max_pool_indices", attrs=Pool)
+    @operator(_max_pool_indices_type, _max_pool_indices, _lowered("max_pool_indices"), attrs=Pool)
     def max_pool_indices(
         self,
         x: Operand,
@@ -192,11 +197,11 @@ class Pooling(CallBuilder):
     ) -> tuple[TupleGetItem, TupleGetItem]:
         """As `max_pool`, and where in its channel each element was found, as i64: the first of equal ones."""
         (image,) = self._operands([x], self._here())
-        attrs = _pool(image, window, stride, pad, dilation, ceil_mode=ceil_mode, count_include_pad=False)
+        attrs = _pool(image, window, stride, pad, dilation, ceil_mode=ceil_mode)
         call = self.call("max_pool_indices", image, attrs=attrs)
         return self.item(call, 0), self.item(call, 1)
 
-    @operator(_average_pool_type, _average_pool, "pool.average_pool", attrs=Pool)
+    @operator(_average_pool_type, _average_pool, Lowering("pool.average_pool", said=("ceil_mode",)), attrs=Pool)
     def average_pool(
         self,
         x: Operand,
