@@ -529,6 +529,19 @@ def test_statements_of_a_loop_stay_together_where_a_later_one_feeds_an_earlier_o
     assert error.value.code == "step-breaks-order"
 
 
+def test_statements_stay_together_where_a_later_one_loads_what_an_earlier_one_has_loaded_too() -> None:
+    @tl.kernel
+    def running(x: tl.f32[n], y: tl.f32[n]):
+        total = tl.f32(0)
+        for i in range(n):
+            total += x[i]
+            y[i] = total
+
+    with pytest.raises(tl.KernelError) as error:
+        tl.schedule(running).distribute("i", out_of="i")
+    assert error.value.code == "step-breaks-order"
+
+
 def test_what_stands_before_a_loop_stays_where_the_loop_feeds_it() -> None:
     @tl.kernel
     def feeding(x: tl.f32[n], y: tl.f32[n], z: tl.f32[n]):

@@ -153,15 +153,15 @@ class Facts:
             return self._first_touched[loop]
         return self.touches_in.get(loop, {})
 
-    def carried_by(self, loop: Loop) -> Iterator[Dependence]:
+    def carried_by(self, loop: Loop, *, by_statement: bool = False) -> Iterator[Dependence]:
         """The dependences that a loop carries in one execution of it: none where its iterations may run in any order.
 
-        Of accesses that are alike, those of one. Buffers that are allocated in the loop are each iteration's own. The
-        loop is not bound to threads.
+        Of accesses that are alike, those of one, or of one for each statement. Buffers that are allocated in the loop
+        are each iteration's own. The loop is not bound to threads.
         """
         from tirlite.analysis.loops.dependence import carried_by
 
-        return carried_by(loop, self.touched_in(loop), self.addresses)
+        return carried_by(loop, self.touched_in(loop), self.addresses, by_statement=by_statement)
 
     def is_independent(self, loop: Loop) -> bool:
         """Whether no two iterations of a loop may touch a byte that one of them writes: they may run at once.

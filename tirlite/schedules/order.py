@@ -96,11 +96,11 @@ def demand_order(
             raise breaks_order(step, each)
 
 
-def carried(facts: Facts, loop: For) -> Iterator[Dependence]:
+def carried(facts: Facts, loop: For, *, by_statement: bool = False) -> Iterator[Dependence]:
     """The dependences that a loop carries; none, without a proof, where accesses have its variable along one axis."""
     touched = facts.touched_in(loop).values()
     if not all(_has_own_axis(each, loop) for each in touched if any(map(writes, each))):
-        yield from facts.carried_by(loop)
+        yield from facts.carried_by(loop, by_statement=by_statement)
 
 
 def moved_out(facts: Facts, loop: For, of: Iterable[For]) -> For:

@@ -112,7 +112,7 @@ class Distribute(Step):
         if any(isinstance(stmt, Allocate | Let | View) for part in parts[:-1] for stmt in part):
             raise does_not_fit(self, "what stands before the loop declares names")
         place = {each: number for number, part in enumerate(parts) for stmt in part for each in statements(stmt)}
-        for found in (dependence for around in nest for dependence in carried(facts, around)):
+        for found in (each for around in nest for each in carried(facts, around, by_statement=True)):
             if place[found.source.stmt] > place[found.sink.stmt]:
                 raise breaks_order(self, found)
 

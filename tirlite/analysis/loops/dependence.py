@@ -102,24 +102,26 @@ class Dependence:
 def dependences_of(sequence: LinearSequence, addresses: Addresses) -> Iterator[Dependence]:
     """All dependences of a function, buffer by buffer; of accesses that are alike in one statement, those of one."""
     for allocation in (*sequence.params, *sequence.allocations):
-        touches = _distinct(allocation, addresses)
+        touches = distinct(allocation.touches, addresses, by_statement=True)
         for place, first in enumerate(touches):
             for then in touches[place:]:
                 if (writes(first) or writes(then)) and not _never_meet(addresses, first, then):
                     yield from Pair(addresses, first, then, allocation.home).dependences()
 
 
-def carried_by(loop: Loop, touches: Mapping[Allocation, Sequence[Touch]], addresses: Addresses) -> Iterator[Dependence]:
+def carried_by(
+    loop: Loop, touches: Mapping[Allocation, Sequence[Touch]], addresses: Addresses, *, by_statement: bool = False
+) -> Iterator[Dependence]:
     """The dependences that a loop carries in one execution of it; `touches` are those inside, of buffers from outside.
 
-    Of accesses that are alike, those of one.
+    Of accesses that are alike, those of one; of one for each statement where what asks goes by the statements.
     """
     own: Size | None = None
     if isinstance(loop, For):
         if addresses.space.counter(loop).high == 0:
             return
         own = addresses.space.size(loop.var)
-    for first, then in _pairs_in(loop, touches, addresses):
+    for first, then in _pairs_in(loop, touches, addresses, by_statement=by_statement):
         if _never_meet(addresses, first, then, own):
             continue
         body = next(region for region in regions_around(first.region) if region.composite is loop)
@@ -134,7 +136,7 @@ def is_independent(loop: Loop, touches: Mapping[Allocation, Sequence[Touch]], ad
 
 
 def _pairs_in(
-    loop: Loop, touches: Mapping[Allocation, Sequence[Touch]], addresses: Addresses
+    loop: Loop, touches: Mapping[Allocation, Sequence[Touch]], addresses: Addresses, *, by_statement: bool = False
 ) -> Iterator[tuple[Touch, Touch]]:
     """The pairs of accesses to one buffer of which one writes; of accesses that are alike, those of one.
 
@@ -143,16 +145,16 @@ def _pairs_in(
     for allocation, each in touches.items():
         if not any(map(writes, each)) or _lie_apart(loop, allocation.buffer, each):
             continue
-        found = distinct(each, addresses)
+        found = distinct(each, addresses, by_statement=by_statement)
         yield from ((a, b) for place, a in enumerate(found) for b in found[place:] if writes(a) or writes(b))
 
 
-def distinct(touches: Iterable[Touch], addresses: Addresses) -> list[Touch]:
-    """Of accesses of one buffer in one body that are alike, the first."""
+def distinct(touches: Iterable[Touch], addresses: Addresses, *, by_statement: bool = False) -> list[Touch]:
+    """Of accesses of one buffer in one body, or in one statement, that are alike, the first."""
     found: dict[object, Touch] = {}
     for touch in touches:
         key = addresses.of(touch.node).key if isinstance(touch.node, Load | Store) else touch
-        found.setdefault((touch.kind, touch.region, key), touch)
+        found.setdefault((touch.kind, touch.region, touch.position if by_statement else None, key), touch)
     return [*found.values()]
 
 
@@ -219,15 +221,6 @@ def writes(touch: Touch) -> bool:
         mask = touch.node.args[-1]
         return not (isinstance(mask, StringImm) and mask.value == "r")
     return touch.kind is not AccessKind.READ
-
-
-def _distinct(allocation: Allocation, addresses: Addresses) -> list[Touch]:
-    found: dict[object, Touch] = {}
-    for touch in allocation.touches:
-        is_told = isinstance(touch.node, Load | Store)
-        key = addresses.of(touch.node).key if isinstance(touch.node, Load | Store) else touch
-        found.setdefault((touch.kind, touch.position, touch.region, is_told, key), touch)
-    return list(found.values())
 
 
 @record(eq=False)

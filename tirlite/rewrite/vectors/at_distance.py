@@ -55,7 +55,7 @@ def _distances(loop: For, facts: Facts) -> list[Expr] | None:
     """By how many iterations what is loaded is stored later; None where that is not the same throughout."""
     found: list[Expr] = []
     written = {facts.definitions.root(stmt.buffer) for stmt in statements(loop.body) if isinstance(stmt, Store)}
-    for each in facts.carried_by(loop):
+    for each in facts.carried_by(loop, by_statement=True):
         touches = each.source, each.sink
         store = next((touch for touch in touches if isinstance(touch.node, Store)), None)
         load = next((touch for touch in touches if isinstance(touch.node, Load)), None)
