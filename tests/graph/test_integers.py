@@ -147,6 +147,23 @@ def test_products_of_matrices() -> None:
     assert "matmul_bytes" in str(compile(f).groups)
 
 
+@pytest.mark.parametrize("weight", [tl.u8, tl.i8])
+@pytest.mark.parametrize("kind", [tl.u8, tl.i8])
+def test_weights_that_lie_far_from_their_zero_point_stay_bytes(kind: tl.ir.DType, weight: tl.ir.DType) -> None:
+    rng = np.random.default_rng(14)
+    g = Builder("apart")
+    x, zero = g.input("x", kind[2, 3, 24]), g.input("zero", kind)
+    weights, point = extremes(rng, weight, (24, 40)), np.asarray(weight.max - 100, weight.numpy)
+    f = g.function(g.relu(g.matmul_integer(x, weights, zero, point)))
+    net, given = compile(f), extremes(rng, kind, (2, 3, 24))
+    names = [[call.op.name for call in group.calls] for group in net.groups.groups.values()]
+    assert ["matmul_bytes", "add", "relu"] in names
+    assert "i16" not in str(net.ir)
+    for origin in (kind.min, 3, kind.max):
+        total = (given.astype(np.int64) - origin) @ (weights.astype(np.int64) - int(point))
+        np.testing.assert_array_equal(net(given, np.array(origin, kind.numpy)), np.maximum(total, 0))
+
+
 @pytest.mark.skipif(tl.Target.host().processor.family != "x86-64", reason="no dot products of bytes or halves")
 @pytest.mark.parametrize("target", [*["host"] * ("u8 s8" in tl.Target.host().processor.dots), "x86-64-v3"])
 @pytest.mark.parametrize(

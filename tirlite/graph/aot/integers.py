@@ -21,6 +21,7 @@ from tirlite.graph.operators.convolution import Conv
 from tirlite.graph.operators.elementwise import Cast
 from tirlite.graph.operators.linear import Gemm, Sides
 from tirlite.graph.operators.quantization import ADD_DEQUANTIZED, CONV_BYTES, MATMUL_BYTES, Quantize, Requantize
+from tirlite.graph.operators.reduction import Reduce
 from tirlite.graph.program import Block, Part, Program
 from tirlite.ir import DType, f32, i8, i16, i32, u8
 from tirlite.record import record, replace
@@ -31,6 +32,7 @@ _NONE = Attrs()
 # Operators that give elements of their first operand, or the greatest of some.
 _MOVING = ("max_pool", "reshape", "transpose", "slice")
 _GROUP = 4  # bytes that are multiplied together
+_MANY = 16  # columns of a product that pay for sums of rows beside it
 
 
 def in_integers(made: Program) -> Program:
@@ -259,7 +261,16 @@ class _Rewriting:
             a, zero_a = self._unsigned(step, a), self._unsigned(step, zero_a)
         distances = b.value.astype(np.int32) - zero_b.value
         offsets = self._offsets(step, distances.sum(0, dtype=np.int64), zero_a, bias)
-        return self._call(MATMUL_BYTES, step, a, _bytes(distances), offsets)
+        middle = 128 if b.dtype == u8 else 0
+        if _fit(distances) or zero_b.value.size > 1 or b.shape[1] < _MANY:
+            return self._call(MATMUL_BYTES, step, a, _bytes(distances), offsets)
+        # Distances from the middle are bytes; how far that is from the zero point, each row adds once for its sum.
+        wide = self._call("cast", step, a, attrs=Cast(i32))
+        rows = self._call("reduce_sum", step, wide, attrs=Reduce((a.tensor.rank - 1,), keepdims=True))
+        apart = constant(np.asarray(middle - zero_b.value.astype(np.int32).reshape(())), i32)
+        added = self._call("multiply", step, rows, apart)
+        total = self._call(MATMUL_BYTES, step, a, _bytes(b.value.astype(np.int32) - middle), offsets)
+        return self._call("add", step, total, added)
 
     def _offsets(self, step: Call, sums: Array, zero: Expr, bias: Array | None) -> Expr:
         """What each output adds to sums of what is not yet a distance from a zero point."""
@@ -396,8 +407,13 @@ def _is_exact_in_floats(distances: Array, bias: Array | None) -> bool:
 
 def _bytes(distances: Array) -> Constant:
     """Distances of weights, in 8 bits where these hold them."""
-    kind = i8 if distances.size == 0 or -128 <= distances.min() <= distances.max() <= 127 else i16
+    kind = i8 if _fit(distances) else i16
     return constant(np.ascontiguousarray(distances.astype(kind.numpy)), kind)
+
+
+def _fit(distances: Array) -> bool:
+    """Whether 8 bits hold all of them."""
+    return distances.size == 0 or bool(-128 <= distances.min() <= distances.max() <= 127)
 
 
 def _floats(distances: Array) -> Constant:
