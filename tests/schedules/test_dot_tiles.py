@@ -55,6 +55,18 @@ def test_products_of_all_sizes_are_exact(one: tl.ir.DType, other: tl.ir.DType) -
         np.testing.assert_array_equal((shared if number % 3 == 0 else kernel)(a, b), wanted)
 
 
+@pytest.mark.parametrize(("one", "other"), PAIRS)
+def test_few_rows_are_one_tile_beside_four(one: tl.ir.DType, other: tl.ir.DType) -> None:
+    rng = np.random.default_rng(11)
+    with patch.object(Tiling, "of", lambda target: replace(TILED, row_bytes=256)):
+        kernel = tl.compile(product_of(one, other), target=tl.Target.host(workers=1))
+        assert goes_by_tiles(kernel)
+    for rows in (1, 7, 15, 16, 17):
+        columns, terms = (int(each) for each in rng.integers(1, 200, 2))
+        a, b = extremes(rng, one, rows, terms), extremes(rng, other, terms, columns)
+        np.testing.assert_array_equal(kernel(a, b), (a.astype(np.int64) @ b.astype(np.int64)).astype(np.int32))
+
+
 def test_lowered_code_means_the_same() -> None:
     rng = np.random.default_rng(6)
     kernel = product_of(tl.i8, tl.i8)

@@ -4,7 +4,9 @@
 products of pairs of arrays of bytes, of the types that `T` says, by groups of four terms. `parts` has the addresses of
 each pair, one behind the other; `row`, `a` and `b` are the bytes from a row of the sums to the next, and of the
 operands. Rows are taken by up to 32, as two tiles of as many, of which the last row of one may be the first of the
-other: both compute the same. A shape of tiles takes some hundred cycles to load, so one that is there stays.
+other: both compute the same. Up to 16 are one tile where columns fill four: then what varies with these, which is most
+of what is read, is read once, in its order. A shape of tiles takes some hundred cycles to load, so one that is there
+stays.
 
 `tirlite.tiles.granted()` asks the system, once, whether this process may have the registers that tiles take.
 """
@@ -59,6 +61,11 @@ _SUMMED = """entry:
   %operands = or i64 %last_bytes, OF_OPERANDS
   %last_rows = shl i64 %last, 56
   %more_rows = or i64 %last_rows, OF_SIXTH
+  %columns_left = and i64 %columns, 63
+  %are_fours = icmp eq i64 %columns_left, 0
+  %are_few = icmp slt i64 %rows, 17
+  %is_row = and i1 %are_fours, %are_few
+  %step = select i1 %is_row, i64 64, i64 32
   %of_sums = getelementptr i8, ptr %wanted, i64 16
   %of_operands = getelementptr i8, ptr %wanted, i64 24
   %of_rows = getelementptr i8, ptr %wanted, i64 48
@@ -73,7 +80,8 @@ block:
   %is_full = icmp sgt i64 %left, 32
   %here = select i1 %is_full, i64 32, i64 %left
   %odd = add i64 %here, 1
-  %half = lshr i64 %odd, 1
+  %even = lshr i64 %odd, 1
+  %half = select i1 %is_row, i64 %here, i64 %even
   %second = sub i64 %here, %half
   %alike = mul i64 %half, ALIKE
   %all_rows = or i64 %alike, %more_rows
@@ -99,7 +107,8 @@ column:
   %j = phi i64 [ 0, %shaped ], [ %j_next, %column_done ]
   %j_bytes = shl i64 %j, 2
   %s0 = getelementptr i8, ptr %s_block, i64 %j_bytes
-  %s2 = getelementptr i8, ptr %s0, i64 %s_far
+  %s_third = select i1 %is_row, i64 128, i64 %s_far
+  %s2 = getelementptr i8, ptr %s0, i64 %s_third
   %beyond = add i64 %j, 16
   %is_pair = icmp slt i64 %beyond, %columns
   %aside = select i1 %is_pair, i64 64, i64 0
@@ -132,12 +141,14 @@ part:
   %has_whole = icmp sgt i64 %whole, 0
   br i1 %has_whole, label %terms, label %behind
 terms:
-  %g = phi i64 [ 0, %part ], [ %g_next, %terms ]
+  %g = phi i64 [ 0, %part ], [ %g_next, %g_done ]
   %g_bytes = shl i64 %g, 2
   %g_rows = mul i64 %g, %b
   %ga = getelementptr i8, ptr %a0, i64 %g_bytes
   %gb = getelementptr i8, ptr %b0, i64 %g_rows
+  br i1 %is_row, label %g_row, label %g_block
 WHOLE_GROUPS
+g_done:
   %g_next = add i64 %g, 16
   %g_more = icmp slt i64 %g_next, %whole
   br i1 %g_more, label %terms, label %behind
@@ -148,7 +159,9 @@ terms_left:
   %r_rows = mul i64 %whole, %b
   %ra = getelementptr i8, ptr %a0, i64 %r_bytes
   %rb = getelementptr i8, ptr %b0, i64 %r_rows
+  br i1 %is_row, label %r_row, label %r_block
 REST
+r_done:
   br label %part_done
 part_done:
   %p_next = add i64 %p, 1
@@ -159,7 +172,7 @@ column_done:
   call void @llvm.x86.tilestored64(i8 1, ptr %s1, i64 %row)
   call void @llvm.x86.tilestored64(i8 2, ptr %s2, i64 %row)
   call void @llvm.x86.tilestored64(i8 3, ptr %s3, i64 %row)
-  %j_next = add i64 %j, 32
+  %j_next = add i64 %j, %step
   %j_more = icmp slt i64 %j_next, %columns
   br i1 %j_more, label %column, label %block_done
 block_done:
@@ -214,7 +227,7 @@ def summed(module: ModuleText, types: str) -> str:
 
 
 def _products(types: str, at: str, a: int, b: int) -> str:
-    """What adds the products of two tiles of rows and two of columns, each loaded as it is needed."""
+    """What adds products of tiles of rows and of columns, each loaded as it is needed: of a row of four, or 2 x 2."""
 
     def load(tile: int, pointer: str, row: str) -> str:
         return f"  call void @llvm.x86.tileloadd64(i8 {tile}, ptr %{pointer}, i64 %{row})"
@@ -222,8 +235,18 @@ def _products(types: str, at: str, a: int, b: int) -> str:
     def add(total: int) -> str:
         return f"  call void @llvm.x86.{INSTRUCTIONS[types]}(i8 {total}, i8 {a}, i8 {b})"
 
-    far = f"  %{at}a2 = getelementptr i8, ptr %{at}a, i64 %a_far"
-    aside = f"  %{at}b2 = getelementptr i8, ptr %{at}b, i64 %aside"
+    def move(to: str, pointer: str, by: str | int) -> str:
+        return f"  %{at}{to} = getelementptr i8, ptr %{at}{pointer}, i64 {by}"
+
     one, two = load(a, f"{at}a", "a"), load(a, f"{at}a2", "a")
     left, right = load(b, f"{at}b", "b"), load(b, f"{at}b2", "b")
-    return "\n".join((far, aside, one, left, add(0), right, add(1), two, add(3), left, add(2)))
+    others = [
+        line
+        for tile in (1, 2, 3)
+        for line in (move(f"row{tile}", "b", 64 * tile), load(b, f"{at}row{tile}", "b"), add(tile))
+    ]
+    row = (f"{at}_row:", one, left, add(0), *others)
+    moves = move("a2", "a", "%a_far"), move("b2", "b", "%aside")
+    block = (f"{at}_block:", *moves, one, left, add(0), right, add(1), two, add(3), left, add(2))
+    done = f"  br label %{at}_done"
+    return "\n".join((*row, done, *block, done))

@@ -43,7 +43,7 @@ _MANY_VECTORS = 6
 # The bytes of a sum, which a group of terms fills.
 _GROUP_BYTES = 4
 # Rows of which tiles of the processor pay.
-_FEWEST_TILED = 8
+_FEWEST_TILED = 7
 _BYTES = ("i8", "u8")
 # Processors whose vectors have so many bytes leave lanes out by a mask.
 MASKED_BYTES = 32
