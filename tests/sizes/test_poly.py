@@ -7,6 +7,7 @@ import pytest
 
 from tirlite.diag import KernelError
 from tirlite.sizes import Dim, Poly, Scalar, Size, as_size, evaluate, maximum
+from tirlite.sizes.poly import sum_of
 
 n, m = Dim("n"), Dim("m")
 k = Dim("k", multiple_of=8)
@@ -19,6 +20,13 @@ def test_sums_are_equal_when_their_normal_forms_are() -> None:
     assert hash(n + 0) == hash(n)
     assert n + 1 != n
     assert n + m != n * m
+
+
+@pytest.mark.parametrize("sizes", [(), (3, -3), (3, n + 1, 4), (n + 2, -n, m), (n + 0, 5 - n), (2 * n, -2 * n)])
+def test_what_many_come_to_is_what_they_come_to_one_by_one(sizes: tuple[Size, ...]) -> None:
+    found = sum_of(sizes)
+    assert found == sum(sizes)
+    assert type(found) is type(sum(sizes))
 
 
 def test_what_is_constant_is_an_int() -> None:

@@ -7,8 +7,9 @@ rest can reach has one possible value. That settles indices that are digits of a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
+from functools import lru_cache
 from math import gcd
 from typing import Any
 
@@ -16,7 +17,7 @@ from tirlite.analysis.integers.array_bounds import stays_exact
 from tirlite.analysis.integers.index_space import IndexSpace
 from tirlite.record import record, replace
 from tirlite.sizes import Dim, Proof, Size, prove_divides, substitute
-from tirlite.sizes.poly import Atom
+from tirlite.sizes.poly import Atom, sum_of
 from tirlite.sizes.unknown import Ends, Linear, Unknown, ends_of, is_positive, linear, multiple, relation_of
 
 Name = int
@@ -55,16 +56,25 @@ class System:
         return result
 
 
-def solve(system: System) -> dict[Name, Size] | None:
+def solve(system: System) -> Mapping[Name, Size] | None:
     """The variables that have one value in all solutions, with that value; None where there is no solution."""
-    solver = _Solver(system)
+    equations = [(each.constant, tuple(each.terms.items())) for each in system.equations]
+    return _solved(tuple(system.bounds), tuple(equations))
+
+
+# Half of a function's systems are those of other accesses that lie to each other in the same way.
+@lru_cache(128)
+def _solved(
+    bounds: tuple[Ends, ...], equations: tuple[tuple[Size, tuple[tuple[Name, Size], ...]], ...]
+) -> Mapping[Name, Size] | None:
+    solver = _Solver(bounds, [Equation(constant, dict(terms)) for constant, terms in equations])
     return solver.known if solver.run() else None
 
 
 class _Solver:
-    def __init__(self, system: System) -> None:
-        self.bounds = list(system.bounds)
-        self.equations = list(system.equations)
+    def __init__(self, bounds: Sequence[Ends], equations: list[Equation]) -> None:
+        self.bounds = bounds
+        self.equations = equations
         self.known = {name: low for name, (low, high) in enumerate(self.bounds) if low is not None and low == high}
 
     def run(self) -> bool:
@@ -74,10 +84,12 @@ class _Solver:
                 return False
         before = -1
         while len(self.known) > before:
-            before = len(self.known)
-            self.equations = [self._reduced(equation) for equation in self.equations]
-            if not all(self._step(equation) for equation in self.equations):
-                return False
+            is_first, before = before < 0, len(self.known)
+            for place, equation in enumerate(self.equations):
+                reduced = self.equations[place] = self._reduced(equation)
+                # What nothing new is known of says what it said before.
+                if (is_first or reduced is not equation) and not self._step(reduced):
+                    return False
         return True
 
     def _reduced(self, equation: Equation) -> Equation:
@@ -94,7 +106,6 @@ class _Solver:
 
     def _step(self, equation: Equation) -> bool:
         """Learn from one equation; False where it has no solution."""
-        equation = self._reduced(equation)
         terms, constant = equation.terms, equation.constant
         if not terms:
             return not (is_positive(constant) or is_positive(-constant))
@@ -108,25 +119,35 @@ class _Solver:
         if (low is not None and is_positive(low)) or (high is not None and is_positive(-high)):
             return False
         # A variable is pinned by the bounds of all others.
-        unbound = [name for name, (least, most) in parts.items() if least is None or most is None]
-        pinned = terms if not unbound else unbound if len(unbound) == 1 else ()
-        return all(self._pin(name, equation, parts) for name in pinned if name not in self.known)
+        bounded = {
+            name: (least, most) for name, (least, most) in parts.items() if least is not None and most is not None
+        }
+        unbound = [name for name in terms if name not in bounded]
+        if len(unbound) > 1:
+            return True
+        if unbound:
+            low, high = _total(constant, bounded.values())
+        assert low is not None
+        assert high is not None
+        for name in unbound or terms:
+            least, most = (0, 0) if unbound else bounded[name]
+            if not self._pin(name, equation, (low - least, high - most)):
+                return False
+        return True
 
-    def _pin(self, name: Name, equation: Equation, parts: dict[Name, Ends]) -> bool:
-        """Give the variable its value where the bounds of the rest leave it one."""
+    def _pin(self, name: Name, equation: Equation, rest: tuple[Size, Size]) -> bool:
+        """Give the variable its value where all else leaves it one, which lies between the ends of `rest`."""
         step = equation.terms[name]
         if not is_positive(step):
             step = -step
             if not is_positive(step):
                 return True
         sign = 1 if step == equation.terms[name] else -1
-        least, most = _total(0, [part for other, part in parts.items() if other != name])
-        if least is None or most is None:
-            return True
+        low, high = rest
         for whole in _multiples(equation.constant, step):
-            left = equation.constant - whole * step
             # step * (sign * x + whole) = -rest: with the rest below one step, both sides are 0.
-            if is_positive(step + least + left) and is_positive(step - most - left):
+            by = whole * step
+            if is_positive(step + low - by) and is_positive(step - high + by):
                 return self._learn(name, -sign * whole)
         return True
 
@@ -139,12 +160,13 @@ class _Solver:
 
 
 def _total(constant: Size, parts: Iterable[Ends]) -> Ends:
-    low: Size | None = constant
-    high: Size | None = constant
-    for least, most in parts:
-        low = None if low is None or least is None else low + least
-        high = None if high is None or most is None else high + most
-    return low, high
+    lows, highs = zip((constant, constant), *parts, strict=True)
+    return _sum(lows), _sum(highs)
+
+
+def _sum(sizes: Sequence[Size | None]) -> Size | None:
+    known = [each for each in sizes if each is not None]
+    return sum_of(known) if len(known) == len(sizes) else None
 
 
 def _may_divide(terms: dict[Name, Size], constant: Size) -> bool:
@@ -263,8 +285,9 @@ class Instances:
         for name, factor in one.terms.items():
             by = other.terms.get(name)
             if isinstance(factor, int) and isinstance(by, int):
-                names = dict.fromkeys((*one.terms, *other.terms))
-                terms = {each: one.terms.get(each, 0) * by - other.terms.get(each, 0) * factor for each in names}
+                terms = {each: of_it * by for each, of_it in one.terms.items()}
+                for each, of_it in other.terms.items():
+                    terms[each] = terms.get(each, 0) - of_it * factor
                 self.system.equate(one.constant * by - other.constant * factor, terms)
                 return
 
