@@ -92,7 +92,7 @@ def rewritten(facts: Facts) -> PrimFunc:
     while work:
         body, depth = work.pop()
         for stmt in composites(body):
-            if isinstance(stmt, For) and not widens_integers(stmt):
+            if isinstance(stmt, For) and not widens_integers(stmt.body):
                 continue
             if isinstance(stmt, For) and (narrow := narrowed(stmt) or _narrowed_apart(stmt, facts)) is not None:
                 made[stmt] = (narrow,)

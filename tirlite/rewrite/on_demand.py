@@ -212,7 +212,7 @@ class NarrowIntegers(OnDemand):
     needs: ClassVar = frozenset((Cast,))
 
     def rewritten(self, facts: Facts) -> PrimFunc:
-        if not any(map(widens_integers, statements_of(facts.func.body, For))):
+        if not widens_integers(facts.func.body):
             return facts.func
         from tirlite.rewrite.narrowed import rewritten
 

@@ -404,9 +404,9 @@ def is_small(dtype: DType) -> bool:
     return dtype.is_bits and dtype.bits <= 16 and dtype.lanes == 1
 
 
-def widens_integers(loop: For) -> bool:
-    """Whether small integers become wide ones in a loop, of more than 16 bits."""
-    return any(isinstance(e, Cast) and is_wide(e.dtype) and is_small(e.value.dtype) for e in walk(loop.body))
+def widens_integers(body: SeqStmt) -> bool:
+    """Whether small integers become wide ones in a block, of more than 16 bits."""
+    return any(isinstance(e, Cast) and is_wide(e.dtype) and is_small(e.value.dtype) for e in walk(body))
 
 
 def factor_of(product: Mul, var: Var) -> int:

@@ -35,12 +35,12 @@ class Aliases:
 
     def notes(self, nest: For | While) -> dict[Buffer, str]:
         """For an outermost loop, the end of the load and store instructions of each buffer."""
-        touched = [n.buffer for n in walk(nest) if isinstance(n, Load | Store) and n.buffer in self.ranges]
-        if not touched:
+        accesses = (node for node in walk(nest) if isinstance(node, Load | Store)) if self.ranges else ()
+        buffers = dict.fromkeys(each.buffer for each in accesses if each.buffer in self.ranges)
+        if not buffers:
             return {}
         from tirlite.analysis.byte_ranges import are_disjoint
 
-        buffers = dict.fromkeys(touched)
         known = list(dict.fromkeys(self.ranges[buffer] for buffer in buffers))[:MOST]
         notes: dict[Buffer, str] = {}
         for buffer in buffers:

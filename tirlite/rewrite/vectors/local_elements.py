@@ -72,7 +72,19 @@ def _with_few_elements(body: SeqStmt, buffers: set[Buffer]) -> SeqStmt:
 
     So does `for c in range(3): a[i, c] = 0` beside updates of `a[i, 0]`, `a[i, 1]` and `a[i, 2]`.
     """
-    from tirlite.rewrite.vectors.taps import written_out
+    from tirlite.rewrite.vectors.taps import count_of, written_out
+
+    taps = {loop.var for loop in statements_of(body, For) if count_of(loop) is not None}
+    moving = defined_in(body) - taps
+    moved = {
+        node.buffer
+        for node in walk(body)
+        if isinstance(node, Load | Store)
+        and any(mentions(index, moving) and not mentions(index, taps) for index in node.indices)
+    }
+    # What is written out takes long, and leaves indices as they are that no tap is in.
+    if buffers <= moved:
+        return body
 
     def opened(loop: For) -> For | tuple[Stmt, ...]:
         own = (node for node in walk(loop.body) if isinstance(node, Load | Store) and node.buffer in buffers)
