@@ -64,6 +64,11 @@ class Processor:
         return self.vector_bytes if self.permutes else min(16, self.vector_bytes)
 
     @property
+    def masks_gathers(self) -> bool:
+        """Whether an instruction loads the lanes that are on from wherever a vector of indices says."""
+        return self.family == "x86-64" and self.vector_bits >= 512
+
+    @property
     def permutes(self) -> bool:
         """Whether an instruction picks lanes out of two vectors, as a third one says."""
         return self.family == "x86-64" and self.vector_bits >= 512

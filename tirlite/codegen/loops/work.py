@@ -10,6 +10,7 @@ from tirlite.codegen.expressions import Expressions
 from tirlite.codegen.llvm.text import FunctionText
 from tirlite.codegen.llvm.values import Value, decimal, integer
 from tirlite.codegen.loops.loop_hints import lane_of
+from tirlite.ir.checked import unmasked
 from tirlite.ir.dtype import f64, i64
 from tirlite.ir.expr import (
     GE,
@@ -157,6 +158,7 @@ def _is_along_array(loop: For) -> bool:
 
 def _goes_along(index: Expr, loop: For) -> bool:
     """Whether an index is another one in each iteration: a sum with the variable, or a vector of such."""
+    index = unmasked(index)
     while isinstance(index, Add | Sub | Ramp):
         if isinstance(index, Ramp):
             index = index.base

@@ -6,14 +6,14 @@ of bytes a quarter of them are, where the processor adds up products of four byt
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 
 from tirlite.analysis.loops.reductions import AnyUpdate, Update
 from tirlite.ir.dot import dot
 from tirlite.ir.dtype import i8, i16, i32, i64, u8
 from tirlite.ir.expr import Add, Broadcast, Buffer, Call, Cast, Expr, Load, Max, Min, Mul, Ramp, Select, Sub, Var, const
 from tirlite.ir.op import Op
-from tirlite.ir.stmt import Allocate, Let, Stmt, Store
+from tirlite.ir.stmt import Allocate, Let, SeqStmt, Stmt, Store
 from tirlite.rewrite.vectors.lanes import Lanes
 
 _PAIR = 2
@@ -120,6 +120,32 @@ class DifferencePartials(LanePartials):
         (total,) = self.at(Ramp.unit(0, self.lanes))
         summed = dot(total, differ, vectors.spread(const(1, i8)))
         yield Store(total.buffer, total.indices, summed, span=self.update.store.span)
+
+
+class Updates(Lanes):
+    """Lanes of the iterations from one on, in which partial results take in what updates combine."""
+
+    def __init__(
+        self, var: Var, first: Expr, partials: Iterable[LanePartials], is_inside: Callable[[Load], bool], lanes: int
+    ) -> None:
+        super().__init__(lanes, {var: Ramp.unit(first, lanes)}, is_inside=is_inside)
+        # The first of the stores that make an update is where it is made.
+        self.replaced = {stmt: each for each in partials for stmt in each.replaced}
+
+    def statement(self, stmt: Stmt) -> Stmt:
+        made = self.replaced.get(stmt)
+        if made is None:
+            return super().statement(stmt)
+        return SeqStmt((*made.taken_by(self),)) if stmt is made.replaced[0] else SeqStmt()
+
+
+class Rest(Updates):
+    """Lanes of which the last ones are no iterations: what each has for itself may lie in no buffer there."""
+
+    def is_there(self, load: Load) -> bool:
+        is_same = not any(map(self.differs, load.indices))
+        # The first lane is an iteration.
+        return is_same and not load.buffer.volatile and (self.is_certain or self.is_inside(load))
 
 
 def lane_partials(update: AnyUpdate, lanes: int, dots: Container[str]) -> LanePartials:

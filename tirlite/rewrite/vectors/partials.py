@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from tirlite.analysis.facts import Facts
@@ -34,9 +34,8 @@ from tirlite.ir.expr import (
 from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, While
 from tirlite.ir.walk import defined_in, mentions, statements, statements_of, walk
 from tirlite.rewrite.affine_exprs import folded
-from tirlite.rewrite.vectors.lane_partials import LanePartials, differences_of, factors_of, lane_partials
+from tirlite.rewrite.vectors.lane_partials import Rest, Updates, differences_of, factors_of, lane_partials
 from tirlite.rewrite.vectors.lanes import (
-    Lanes,
     NotVector,
     first_lanes,
     held,
@@ -120,6 +119,11 @@ def _split(loop: For, facts: Facts, processor: Processor) -> Stmt | tuple[Stmt, 
         if (search := search_in(loop, updates[0])) is not None:
             return (*_searched(search, inside),)
     has_rest = _has_masks(loop, processor) and not _follows_stores(loop, facts)
+    if has_rest and processor.masks_gathers:
+        from tirlite.rewrite.vectors.gathered import gathered, gathers
+
+        if gathers(loop, updates):
+            return (*gathered(loop, updates, inside),)
     return (*_Loops(loop, updates, inside, has_rest=has_rest, dots=processor.dots).statements(),)
 
 
@@ -411,7 +415,7 @@ class _Loops:
     def over_vectors(self, lanes: int, begin: Expr, end: Expr) -> Stmt:
         """The loop from `begin` to `end`, so many iterations at a time."""
         at = Var(self.loop.var.name)
-        return For(at, begin, end, self.updates(_Updates, at, lanes).block(self.loop.body), step=lanes)
+        return For(at, begin, end, self.updates(Updates, at, lanes).block(self.loop.body), step=lanes)
 
     def rest(self, count: Expr, whole: Expr) -> tuple[Stmt, ...] | None:
         """The last iterations as a vector of which some lanes are off; None where these have no such form, or wait.
@@ -423,7 +427,7 @@ class _Loops:
             return ()
         if not self.has_rest:
             return None
-        vectors = self.updates(_Rest, whole, self.few)
+        vectors = self.updates(Rest, whole, self.few)
         left = folded(count % self.few)
         on = first_lanes(left, self.few, self.width)
         name = vectors.on = Var("left", on.dtype)
@@ -436,12 +440,9 @@ class _Loops:
             return None
         return stmts if isinstance(count, IntImm) else (IfThenElse(GE(left, const(1, i64)), SeqStmt(stmts)),)
 
-    def updates(self, kind: type[_Updates], first: Expr, lanes: int) -> _Updates:
+    def updates(self, kind: type[Updates], first: Expr, lanes: int) -> Updates:
         """Iterations from one on, as lanes."""
-        vectors = kind(lanes, {self.loop.var: Ramp.unit(first, lanes)}, is_inside=self.is_inside)
-        # The first of the stores that make an update is where it is made.
-        vectors.replaced = {stmt: each for each in self.partials[lanes] for stmt in each.replaced}
-        return vectors
+        return kind(self.loop.var, first, self.partials[lanes], self.is_inside, lanes)
 
 
 def _gathers(stmt: Stmt) -> bool:
@@ -449,24 +450,3 @@ def _gathers(stmt: Stmt) -> bool:
     loads = (node for node in walk(stmt) if isinstance(node, Load) and node.indices)
     places = (unmasked(load.indices[-1]) for load in loads if load.indices[-1].dtype.lanes > 1)
     return any(isinstance(node, Load) and node.dtype.lanes > 1 for node in walk(*places))
-
-
-class _Updates(Lanes):
-    """Lanes in which partial results take in what updates combine."""
-
-    replaced: Mapping[Stmt, LanePartials]
-
-    def statement(self, stmt: Stmt) -> Stmt:
-        made = self.replaced.get(stmt)
-        if made is None:
-            return super().statement(stmt)
-        return SeqStmt((*made.taken_by(self),)) if stmt is made.replaced[0] else SeqStmt()
-
-
-class _Rest(_Updates):
-    """Lanes of which the last ones are no iterations: what each has for itself may lie in no buffer there."""
-
-    def is_there(self, load: Load) -> bool:
-        is_same = not any(map(self.differs, load.indices))
-        # The first lane is an iteration.
-        return is_same and not load.buffer.volatile and (self.is_certain or self.is_inside(load))
