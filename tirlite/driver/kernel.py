@@ -364,8 +364,7 @@ class Kernel:
         from tirlite.driver.safety import safety_report
 
         with boundary:
-            options = self.options
-            return safety_report(self.ir, debug=options.debug, unchecked=options.unchecked)
+            return safety_report(self.ir, self.options)
 
     def export(
         self,

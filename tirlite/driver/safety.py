@@ -14,6 +14,8 @@ from tirlite.rewrite.checks.lifted_checks import lifted_safety
 from tirlite.rewrite.checks.marks import condition_of
 from tirlite.rewrite.fit_callees import fit_callees
 from tirlite.rewrite.normalize import Normalize
+from tirlite.rewrite.options import Options
+from tirlite.rewrite.pipelines import checks_at_gathers
 from tirlite.show import table
 
 # The more of an access comes first; it is told by the one that decides least.
@@ -72,20 +74,25 @@ class SafetyReport(Sequence[Assurance]):
         return f"SafetyReport({', '.join(f'{v.value}={self.count(v.value)}' for v in Verdict)})"
 
 
-def safety_report(func: PrimFunc, *, debug: bool, unchecked: bool) -> SafetyReport:
+def safety_report(func: PrimFunc, options: Options) -> SafetyReport:
     """What is known of the accesses of a function, compiled so, and of those of the functions that it calls.
 
     With `debug` all that is not proved is checked where it stands.
     """
     facts = Facts(fit_callees(Normalize()(func)))
-    if debug or unchecked:
+    if options.debug or options.unchecked:
         each_facts = [facts, *(Facts(Normalize()(each)) for each in reversed(callees(facts.func)))]
         judged = [(each, safety_of(each)) for each in each_facts]
     else:
         lifted = lifted_safety(facts, at_loops=True)
         called = reversed([*lifted.callees.items()])
-        judged = [(facts, lifted.outermost), *((lifted.facts[callee], safety) for callee, safety in called)]
-    rows = [row for each, safety in judged for row in _rows(each, safety, unchecked=unchecked)]
+        outermost = lifted.outermost
+        if checks_at_gathers(options) and not lifted.callees:
+            from tirlite.rewrite.checks.checked_gathers import checked_at_gathers
+
+            outermost = checked_at_gathers(facts, outermost)
+        judged = [(facts, outermost), *((lifted.facts[callee], safety) for callee, safety in called)]
+    rows = [row for each, safety in judged for row in _rows(each, safety, unchecked=options.unchecked)]
     return SafetyReport(rows, [line for each, _ in judged for line in _by_word(each)])
 
 

@@ -31,6 +31,7 @@ from tirlite.rewrite.options import Options
 from tirlite.rewrite.pipeline import Pass, versions
 from tirlite.rewrite.storage import StorageRewrite
 from tirlite.rewrite.vectors.vectorize_loops import VectorizeLoops
+from tirlite.target.processor import processor_called
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -127,7 +128,9 @@ def pipeline(options: Options, form: Form = Form.USUAL, auto: tuple[Pass, ...] =
         return (Normalize(), *first, *prepare, *regroup, callees, storage, *last)
     by_author = isinstance(given, tuple)
     # A condition in front of a loop would stand between loops that the author's steps take together.
-    chosen = (CheckBounds(at_entry=form is not Form.ALONE, at_loops=not by_author),) if first else ()
+    at_gathers = checks_at_gathers(options)
+    checks = CheckBounds(at_entry=form is not Form.ALONE, at_loops=not by_author, at_gathers=at_gathers)
+    chosen = (checks,) if first else ()
     loops = given if isinstance(given, tuple) else () if given is None else auto
     loops = tuple(replace(e, form=form, target=machine) if isinstance(e, VectorizeLoops) else e for e in loops)
     if options.target.workers > 1 and form is not Form.ALONE:
@@ -136,6 +139,12 @@ def pipeline(options: Options, form: Form = Form.USUAL, auto: tuple[Pass, ...] =
     if options.capacity is not None and not by_author:
         loops = tuple(replace(e, sparing=True) if isinstance(e, ParallelizeLoops) else e for e in loops)
     return (Normalize(), *found, *chosen, *prepare, *loops, *regroup, callees, storage)
+
+
+def checks_at_gathers(options: Options) -> bool:
+    """Whether rows check their indices where vectors gather: workers share those that are looked at beforehand."""
+    by_rules = isinstance(options.schedule, str)
+    return by_rules and options.target.workers == 1 and processor_called(options.target.name).masks_gathers
 
 
 def _in_form(schedule: object, form: Form) -> object:

@@ -83,7 +83,7 @@ def with_marks(facts: Facts) -> PrimFunc:
     return _marked(facts.func, plain_safety_of(facts).judged)
 
 
-def with_checks(facts: Facts, *, at_entry: bool, at_loops: bool) -> PrimFunc:
+def with_checks(facts: Facts, *, at_entry: bool, at_loops: bool, at_gathers: bool = False) -> PrimFunc:
     """The function with what is checked where it stands marked, and with an assert of what is decided at entry."""
     if not at_entry:
         return _marked(facts.func, safety_of(facts, at_loops=at_loops).judged)
@@ -100,6 +100,10 @@ def with_checks(facts: Facts, *, at_entry: bool, at_loops: bool) -> PrimFunc:
         func = _with_callees(_marked(func, safety.judged), lifted)
     else:
         safety = safety_of(facts, at_entry=True, at_loops=at_loops)
+        if at_gathers and safety.scans:
+            from tirlite.rewrite.checks.checked_gathers import checked_at_gathers
+
+            safety = checked_at_gathers(facts, safety)
         _refuse_certain_faults(facts, safety)
         func = _marked(func, safety.judged)
     if not safety.demands and not safety.scalars:

@@ -109,7 +109,7 @@ def _inside_rests(body: SeqStmt) -> set[Var]:
 
 def _split(loop: For, facts: Facts, processor: Processor) -> Stmt | tuple[Stmt, ...]:
     """A reduction as loops over vectors, and what is left. Raises NotVector."""
-    updates = _updates(loop, facts)
+    updates = _updates(loop, facts, checked=True)
     if _is_left(loop, updates, processor):
         raise NotVector
     inside = facts.bounds.is_inside
@@ -123,7 +123,9 @@ def _split(loop: For, facts: Facts, processor: Processor) -> Stmt | tuple[Stmt, 
         from tirlite.rewrite.vectors.gathered import gathered, gathers
 
         if gathers(loop, updates):
-            return (*gathered(loop, updates, inside),)
+            return (*gathered(loop, updates, inside, facts.params),)
+    if has_check(loop):
+        raise NotVector
     return (*_Loops(loop, updates, inside, has_rest=has_rest, dots=processor.dots).statements(),)
 
 
@@ -191,10 +193,13 @@ def _loops_around(touch: Touch) -> list[For | While]:
     return [each.composite for each in regions if isinstance(each.composite, For | While)]
 
 
-def _updates(loop: For, facts: Facts) -> tuple[AnyUpdate, ...]:
-    """What a reduction combines into elements that stay the same throughout. Raises NotVector for what has no lanes."""
+def _updates(loop: For, facts: Facts, *, checked: bool = False) -> tuple[AnyUpdate, ...]:
+    """What a reduction combines into elements that stay the same throughout. Raises NotVector for what has no lanes.
+
+    Where indices are `checked` it may have some all the same.
+    """
     stmts = [*statements(loop.body)]
-    if loop.step != 1 or has_check(loop) or not all(isinstance(each, _TAKEN) for each in stmts):
+    if loop.step != 1 or (has_check(loop) and not checked) or not all(isinstance(each, _TAKEN) for each in stmts):
         raise NotVector
     if any(isinstance(each, Store) and each.value.dtype.lanes > 1 for each in stmts):  # seen before it is proved
         raise NotVector
