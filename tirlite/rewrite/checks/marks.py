@@ -106,6 +106,10 @@ def with_checks(facts: Facts, *, at_entry: bool, at_loops: bool, at_gathers: boo
             safety = checked_at_gathers(facts, safety)
         _refuse_certain_faults(facts, safety)
         func = _marked(func, safety.judged)
+    if at_loops and any(each.verdict is Verdict.CHECKED for each in safety.judged):
+        from tirlite.rewrite.checks.checked_blocks import by_blocks
+
+        func = by_blocks(func)
     if not safety.demands and not safety.scalars:
         return func
     condition = reduce(And, [*_ordinary(safety.scalars), *(condition_of(each, safety) for each in safety.demands)])

@@ -1,0 +1,86 @@
+"""Loops that load at checked places go by blocks, whose places are looked at first: by vectors, or with the fault."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tirlite as tl
+
+n, m, h, w = tl.dims("n m h w")
+
+
+@tl.kernel
+def between(x: tl.f32[h, w], at: tl.f32[n, m], to: tl.i32[n, m], y: tl.f32[n, m]):
+    for i in range(n):
+        for q in range(m):
+            p = at[i, q]
+            j = tl.i64(p)
+            f = p - tl.f32(j)
+            y[i, q] = x[0, j] * (1 - f) + x[0, j + 1] * f
+
+
+@tl.kernel
+def elsewhere(x: tl.f32[h, w], at: tl.f32[n, m], to: tl.i32[n, m], y: tl.f32[n, m]):
+    for i in range(n):
+        for q in range(m):
+            y[i, q] = x[tl.i64(at[i, q]) // 2 - 1, to[i, q] * 2]
+
+
+@tl.kernel
+def far(x: tl.f32[h, w], at: tl.f32[n, m], to: tl.i32[n, m], y: tl.f32[n, m]):
+    for i in range(n):
+        for q in range(m):
+            y[i, q] = x[0, tl.i64(max(at[i, q] * 0.5, 0.0))]
+            y[i, q] = at[i, q]
+
+
+KERNELS = [between, elsewhere, far]
+
+
+def _told(kernel: tl.Kernel, args: list[np.ndarray], *, interpreted: bool = False) -> str:
+    try:
+        kernel.interpret(*args) if interpreted else kernel(*args)
+    except tl.TirliteError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("target", ["host", "x86-64-v3"])
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda each: each.ir.name)
+def test_faults_and_the_stores_before_are_those_of_iterations_in_order(
+    kernel: tl.Kernel, target: str, workers: int
+) -> None:
+    made = tl.compile(kernel, target=tl.Target(target, workers=workers))
+    rng = np.random.default_rng(5)
+    wrong = (np.nan, np.inf, -1.5, -0.5, 8.0, 37.5, 38.0, 39.0, 40.5, 1e30, -1e30)
+    for trial in range(24):
+        rows, columns = rng.choice([1, 3]), rng.choice([1, 31, 32, 50, 1024, 1100])
+        x = rng.standard_normal((4, 39)).astype(np.float32)
+        at = rng.uniform(2, 7, (rows, columns)).astype(np.float32)
+        to = rng.integers(0, 19, (rows, columns)).astype(np.int32)
+        y = rng.standard_normal((rows, columns)).astype(np.float32)
+        for _ in range(trial % 3):
+            at[rng.integers(rows), rng.integers(columns)] = rng.choice(wrong)
+            if trial % 4 == 3:
+                to[rng.integers(rows), rng.integers(columns)] = rng.choice([-1, 20, 2**30, -(2**31)])
+        args, same = [x, at, to, y], [x, at, to, y.copy()]
+        told, wanted = _told(made, args), _told(made, same, interpreted=True)
+        assert told == wanted
+        np.testing.assert_array_equal(args[-1], same[-1], err_msg=wanted)
+
+
+@pytest.mark.parametrize("body", ["x[0, tl.i64(y[q])]", "x[0, tl.i64(at[q])] + y[q]", "x[0, tl.i64(at[q] / x[0, q])]"])
+def test_places_that_iterations_decide_and_rows_that_are_loaded_again_are_checked_where_they_stand(body: str) -> None:
+    source = f"""
+        n, w = tl.dims("n w")
+
+        @tl.kernel
+        def kernel(x: tl.f32[3, w], at: tl.f32[n], y: tl.f32[n]):
+            for q in range(n):
+                y[q] = {body}
+        """
+    text = str(tl.compile(tl.parse(source)).lowered)
+    assert "tl.checked" in text
+    assert ("most" in text) is ("at[q] / x" in body)

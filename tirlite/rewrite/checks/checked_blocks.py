@@ -1,0 +1,140 @@
+"""Writes loops that load at checked places by blocks: the places of a block are looked at first, all at once.
+
+Where they lie inside, the block runs without checks, and so by vectors; else as it is written, with them. Before that
+nothing of the block is stored, so a fault and the stores before it are those of iterations in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from functools import reduce
+
+from tirlite.ir.checked import bare, has_check, is_checked
+from tirlite.ir.dtype import i64, u64
+from tirlite.ir.equal import are_equal
+from tirlite.ir.expr import (
+    LE,
+    LT,
+    Add,
+    And,
+    Binary,
+    Buffer,
+    Call,
+    Cast,
+    Compare,
+    Expr,
+    FloatImm,
+    IntImm,
+    Load,
+    Max,
+    Min,
+    Or,
+    Select,
+    Sub,
+    Unary,
+    Var,
+    const,
+)
+from tirlite.ir.func import PrimFunc
+from tirlite.ir.op import Op
+from tirlite.ir.rewrite import rewrite
+from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store
+from tirlite.ir.walk import aliased_in, statements, statements_of, walk
+from tirlite.rewrite.affine_exprs import folded
+from tirlite.rewrite.normalize import exchanged
+from tirlite.rewrite.vectors.lanes import held, may_fault
+
+# Iterations of a block: what they load stays in the first cache. Vectors make up for a look at so many places or more.
+_BLOCK, _FEW = 1024, 16
+_MOST_PLACES = 8
+
+
+def by_blocks(func: PrimFunc) -> PrimFunc:
+    """The function with such loops by blocks."""
+    loops = [loop for loop in statements_of(func.body, For) if has_check(loop.body) and _is_plain(loop)]
+    if not loops:
+        return func
+    stored = {stmt.buffer for stmt in statements_of(func.body, Store)}
+    steady = {param for param in func.params if isinstance(param, Buffer) and not param.volatile}
+    steady -= stored | aliased_in(func.body)
+    made = {loop: stmts for loop in loops if (stmts := _in_blocks(loop, steady)) is not None}
+    return exchanged(func, made) if made else func
+
+
+def _is_plain(loop: For) -> bool:
+    """Whether iterations do no more than load and store, and load nothing that they store."""
+    stmts = [*statements(loop.body)]
+    if loop.kind is not ForKind.SERIAL or loop.step != 1 or not all(isinstance(each, Let | Store) for each in stmts):
+        return False
+    if isinstance(loop.count, IntImm) and loop.count.value < _FEW:
+        return False
+    stored = {stmt.buffer for stmt in stmts if isinstance(stmt, Store)}
+    nodes = [*walk(loop.body)]
+    if any(isinstance(node, And | Or) or (isinstance(node, Call) and node.op is Op.IF_THEN_ELSE) for node in nodes):
+        return False
+    is_safe = not any(isinstance(node, Store) and any(map(is_checked, node.indices)) for node in nodes)
+    return is_safe and not any(isinstance(node, Load) and node.buffer in stored for node in nodes)
+
+
+def _in_blocks(loop: For, steady: Set[Buffer]) -> tuple[Stmt, ...] | None:
+    """None where a place is not known before an iteration has run."""
+    checked = [node for node in walk(loop.body) if isinstance(node, Load) and any(map(is_checked, node.indices))]
+    lets = {stmt.var: stmt for stmt in loop.body.stmts if isinstance(stmt, Let)}
+    needed: set[Var] = set()
+    first, last = Var(f"{loop.var.name}.outer", i64), Var("last", i64)
+    places: list[tuple[Expr, Expr]] = []
+    for load in checked:
+        for index, extent in zip(load.indices, load.buffer.shape, strict=True):
+            place = bare(index), extent
+            if is_checked(index) and not any(are_equal(place, each) for each in places):
+                if not _is_known(place[0], lets, steady, needed):
+                    return None
+                places.append(place)
+    if len(places) > _MOST_PLACES:
+        return None
+    begun: list[Stmt] = []
+    looks: list[Stmt] = [let for var, let in lets.items() if var in needed]
+    conditions: list[Expr] = []
+    for index, extent in places:
+        # A place below 0 is above all extents.
+        most = Buffer("most", u64, (), "local")
+        begun += (Allocate(most), Store(most, (), const(0, u64)))
+        looks.append(Store(most, (), Max(most[()], Cast(u64, index)), span=loop.span))
+        conditions.append(LT(most[()], Cast(u64, extent)))
+    before = (*held(loop.stop, "stop", loop),)
+    stop = before[0].var if before and isinstance(before[0], Let) else loop.stop
+    rows = loop.replaced(start=first, stop=last)
+    clean = rewrite(rows, {Call: bare})
+    assert isinstance(clean, For)
+    body = (
+        Let(last, Add(first, Min(Sub(stop, first), const(_BLOCK, i64)))),
+        *begun,
+        rows.replaced(body=SeqStmt((*looks,))),
+        IfThenElse(reduce(And, conditions), SeqStmt((clean,)), SeqStmt((rows,)), span=loop.span),
+    )
+    blocks = For(first, loop.start, stop, SeqStmt(body), step=_BLOCK, span=loop.span)
+    if isinstance(loop.count, IntImm):
+        return (*before, blocks)
+    is_long = LE(const(_FEW, i64), folded(Sub(stop, loop.start)))
+    return (*before, IfThenElse(is_long, SeqStmt((blocks,)), SeqStmt((loop.replaced(stop=stop),)), span=loop.span))
+
+
+def _is_known(place: Expr, lets: dict[Var, Let], steady: Set[Buffer], needed: set[Var]) -> bool:
+    """Whether a place is computed of what stays as it is, without a fault; notes the names that it takes."""
+    todo: list[Expr] = [place]
+    while todo:
+        expr = todo.pop()
+        for node in walk(expr):
+            if isinstance(node, Var):
+                if node in lets and node not in needed:
+                    needed.add(node)
+                    todo.append(lets[node].value)
+            elif isinstance(node, Load):
+                if node.buffer not in steady or any(map(is_checked, node.indices)):
+                    return False
+            elif isinstance(node, Binary):
+                if may_fault(node):
+                    return False
+            elif not isinstance(node, IntImm | FloatImm | Cast | Compare | Select | Unary):
+                return False
+    return True
