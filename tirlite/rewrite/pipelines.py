@@ -127,10 +127,7 @@ def pipeline(options: Options, form: Form = Form.USUAL, auto: tuple[Pass, ...] =
     if options.debug or in_order:
         return (Normalize(), *first, *prepare, *regroup, callees, storage, *last)
     by_author = isinstance(given, tuple)
-    # A condition in front of a loop would stand between loops that the author's steps take together.
-    at_gathers = checks_at_gathers(options)
-    checks = CheckBounds(at_entry=form is not Form.ALONE, at_loops=not by_author, at_gathers=at_gathers)
-    chosen = (checks,) if first else ()
+    chosen = (_bounds(options, form, by_author),) if first else ()
     loops = given if isinstance(given, tuple) else () if given is None else auto
     loops = tuple(replace(e, form=form, target=machine) if isinstance(e, VectorizeLoops) else e for e in loops)
     if options.target.workers > 1 and form is not Form.ALONE:
@@ -139,6 +136,17 @@ def pipeline(options: Options, form: Form = Form.USUAL, auto: tuple[Pass, ...] =
     if options.capacity is not None and not by_author:
         loops = tuple(replace(e, sparing=True) if isinstance(e, ParallelizeLoops) else e for e in loops)
     return (Normalize(), *found, *chosen, *prepare, *loops, *regroup, callees, storage)
+
+
+def _bounds(options: Options, form: Form, by_author: bool) -> CheckBounds:
+    """Where accesses are checked that are not proved."""
+    return CheckBounds(
+        at_entry=form is not Form.ALONE,
+        # A condition in front of a loop would stand between loops that the author's steps take together.
+        at_loops=not by_author,
+        at_gathers=checks_at_gathers(options),
+        by_blocks=isinstance(options.schedule, str) and processor_called(options.target.name).masks_gathers,
+    )
 
 
 def checks_at_gathers(options: Options) -> bool:

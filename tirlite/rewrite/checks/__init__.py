@@ -40,13 +40,15 @@ class CheckBounds(FactsPass):
     for a function without `at_entry`; then what the function calls has its checks, too, which it has not otherwise.
     With `at_loops`, an innermost loop whose accesses a condition in front of it decides stands there twice, once
     without marks. With `at_gathers` rows that memory bounds check their indices where vectors gather, in place of a
-    look at all of them at the top. `plainly` marks all that takes more than a glance to prove: for a function that is
-    to find the fault of a call. For functions in normal form.
+    look at all of them at the top; `by_blocks` innermost loops look at the places of many iterations first. `plainly`
+    marks all that takes more than a glance to prove: for a function that is to find the fault of a call. For functions
+    in normal form.
     """
 
     at_entry: bool = False
     at_loops: bool = False
     at_gathers: bool = False
+    by_blocks: bool = False
     plainly: bool = False
 
     def rewritten(self, facts: Facts) -> PrimFunc:
@@ -61,7 +63,13 @@ class CheckBounds(FactsPass):
 
         if self.plainly:
             return with_marks(facts)
-        return with_checks(facts, at_entry=self.at_entry, at_loops=self.at_loops, at_gathers=self.at_gathers)
+        return with_checks(
+            facts,
+            at_entry=self.at_entry,
+            at_loops=self.at_loops,
+            at_gathers=self.at_gathers,
+            by_blocks=self.by_blocks,
+        )
 
 
 def is_plainly_inside(func: PrimFunc) -> bool:

@@ -49,7 +49,7 @@ _BLOCK, _FEW = 1024, 16
 _MOST_PLACES = 8
 
 
-def by_blocks(func: PrimFunc) -> PrimFunc:
+def in_blocks(func: PrimFunc) -> PrimFunc:
     """The function with such loops by blocks."""
     loops = [loop for loop in statements_of(func.body, For) if has_check(loop.body) and _is_plain(loop)]
     if not loops:

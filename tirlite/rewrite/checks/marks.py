@@ -83,7 +83,9 @@ def with_marks(facts: Facts) -> PrimFunc:
     return _marked(facts.func, plain_safety_of(facts).judged)
 
 
-def with_checks(facts: Facts, *, at_entry: bool, at_loops: bool, at_gathers: bool = False) -> PrimFunc:
+def with_checks(
+    facts: Facts, *, at_entry: bool, at_loops: bool, at_gathers: bool = False, by_blocks: bool = False
+) -> PrimFunc:
     """The function with what is checked where it stands marked, and with an assert of what is decided at entry."""
     if not at_entry:
         return _marked(facts.func, safety_of(facts, at_loops=at_loops).judged)
@@ -106,10 +108,10 @@ def with_checks(facts: Facts, *, at_entry: bool, at_loops: bool, at_gathers: boo
             safety = checked_at_gathers(facts, safety)
         _refuse_certain_faults(facts, safety)
         func = _marked(func, safety.judged)
-    if at_loops and any(each.verdict is Verdict.CHECKED for each in safety.judged):
-        from tirlite.rewrite.checks.checked_blocks import by_blocks
+    if by_blocks and any(each.verdict is Verdict.CHECKED for each in safety.judged):
+        from tirlite.rewrite.checks.checked_blocks import in_blocks
 
-        func = by_blocks(func)
+        func = in_blocks(func)
     if not safety.demands and not safety.scalars:
         return func
     condition = reduce(And, [*_ordinary(safety.scalars), *(condition_of(each, safety) for each in safety.demands)])
