@@ -47,6 +47,8 @@ def test_what_cannot_be_written_is_refused_beforehand(tmp_path: Path) -> None:
         refuse_unwritable(tmp_path)
     with pytest.raises(CommandError, match="there is no folder"):
         refuse_unwritable(tmp_path / "nowhere" / "out.pgm")
+    with pytest.raises(CommandError, match="standard output is `/dev/stdout`"):
+        refuse_unwritable(Path("-"))
     assert list(tmp_path.iterdir()) == []
 
 

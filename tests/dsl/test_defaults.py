@@ -70,7 +70,7 @@ def test_they_are_part_of_the_function() -> None:
     [
         ("k: tl.u8 = 300", "constant-range"),
         ("k: tl.i32 = 1.5", "lossy-store"),
-        ("k: tl.f32 = 1e300", "bad-default"),
+        ("k: tl.f32 = 1e300", "constant-range"),
         ("k: tl.f32 = None", "bad-default"),
         ("k: tl.f32 = 'a'", "bad-default"),
         ("k: tl.out[tl.f32[n]] = 1", "bad-default"),

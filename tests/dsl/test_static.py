@@ -142,6 +142,8 @@ def test_constants_of_annotations_are_captured_too() -> None:
         ("for k in tl.static(range(10**5000)): pass", "static-loop"),
         ("x[0] = GIANT", "constant-range"),
         ("x[GIANT] = 0", "constant-range"),
+        ("x[0] = 1e39 * x[0]", "constant-range"),
+        ("x[0] = tl.f16(70000)", "constant-range"),
         ("x[x.shape[GIANT]] = 0", "no-such-extent"),
         ("for i in range(0, n, GIANT): x[i] = 0", "bad-step"),
         ("t = tl.alloc(tl.f32[GIANT])\n    t[0] = 0", "bad-shape"),

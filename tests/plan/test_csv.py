@@ -207,6 +207,7 @@ def test_a_table_cannot_tell_everything():
         ("id,lower,upper\n", "missing-column", "1:10"),
         ("id,lower,upper,sise\n", "missing-column", "1:16"),
         ("id,lower,upper,size,id\n", "duplicate-column", "1:21"),
+        ("id,lower,upper,size,end\na,0,3,4,9\n", "two-ends", "1:21"),
         (H + "a,1,2,3\n", "bad-csv-row", "2:8"),
         (H + "a,1,2,3,,,,7\n", "bad-csv-row", "2:12"),
         (H + "\n \na,1,2,3\n", "bad-csv-row", "4:8"),

@@ -32,6 +32,8 @@ def refuse_unwritable(path: Path) -> None:
 def _why_not(path: Path) -> str | None:
     if "\0" in str(path):
         return "no file can have this name"
+    if str(path) == "-":
+        return "`-` names no file; standard output is `/dev/stdout`"
     folder = real_path(path).parent if path.is_symlink() else path.parent
     if not folder.is_dir():
         return f"there is no folder `{folder}`"

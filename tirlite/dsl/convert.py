@@ -7,10 +7,11 @@ that is not a number at all (a buffer, a type, a word, a text).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isfinite
 
 from tirlite.diag import Message, Span
 from tirlite.dsl.parameters import checked, described
-from tirlite.ir.dtype import DType, literal_type, promote
+from tirlite.ir.dtype import DType, literal_type, promote, rounded
 from tirlite.ir.expr import Buffer, Cast, Expr, FloatImm, const, widened
 from tirlite.show import shown
 
@@ -111,10 +112,12 @@ def _advice_for(value: object) -> str:
 def constant(value: bool | int | float, dtype: DType, span: Span) -> Expr:
     """A constant of type `dtype`. Raises KernelError where the type does not hold it."""
     try:
+        if dtype.is_float and isfinite(value) and not isfinite(rounded(float(value), dtype)):
+            raise OverflowError
         return const(value, dtype)
     except (OverflowError, TypeError):
         if dtype.is_float:
-            held = "floats, and this integer is beyond all of them"
+            held = "no finite number as large; float('inf') is infinity"
         elif isinstance(value, float):
             held = "no fractions"
         else:

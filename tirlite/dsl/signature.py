@@ -6,7 +6,6 @@ import ast
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field
-from math import inf, isinf
 
 from tirlite.diag import KernelError, Message, Span
 from tirlite.dsl.convert import is_literal, stored
@@ -209,9 +208,6 @@ class Default:
             raise BadDefault(self.name, described(value), advice, span=span).error()
         made = stored(value, param.dtype, self.name, span)
         assert isinstance(made, (IntImm, FloatImm))
-        if isinf(made.value) and value not in (inf, -inf):
-            advice = f"tl.{param.dtype} holds no such number"
-            raise BadDefault(self.name, expressions.places.text(self.node), advice, span=span).error()
         return bool(made.value) if param.dtype.is_bool else made.value
 
 

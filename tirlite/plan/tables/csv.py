@@ -70,6 +70,17 @@ class MissingColumn(PlanMessage):
     help = "a table of lifetimes has the columns `id`, `lower`, `upper`, and `size` or `size_expr`"
 
 
+class TwoEnds(PlanMessage):
+    """A table of lifetimes has a column `upper` and a column `end`, which tell the end in two ways.
+
+    Example: A first line `id,lower,upper,end,size`.
+    Fix: Leave one of the two out, or give it another name.
+    """
+
+    title = "the table has both `upper` and `end`"
+    help = "leave one of them out: `end` is the last time at which a buffer is live, `upper` the one behind it"
+
+
 class NamelessBuffer(PlanMessage):
     """A line of a table of lifetimes has nothing in its column `id`.
 
@@ -204,10 +215,11 @@ class _Reader:
         for name, same in _SAME.items():
             if name in places:
                 places.setdefault(same, places[name])
-        after = 0
-        if "end" in places and "upper" not in places:
+        after = int("end" in places)
+        if after and "upper" in places:
+            raise TwoEnds(span=table.span(0, places["end"]), related=table.span(0, places["upper"])).error()
+        if after:
             places["upper"] = places["end"]
-            after = 1
         if "size_expr" in places:
             places["size"] = places["size_expr"]
         for column in ("id", "lower", "upper", "size"):
