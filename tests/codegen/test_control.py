@@ -163,6 +163,31 @@ def f(x: tl.u8[n], t: tl.{dtype}[256], y: tl.{dtype}[n]):
     assert ("llvm.loop.vectorize.width" in tl.compile(func).llvm) is is_scalar
 
 
+@pytest.mark.parametrize(
+    ("body", "is_scalar"),
+    [
+        ("v = x[i]\n        y[i] = t[v]", True),
+        ("v = tl.i64(x[i]) // 2\n        w = t[v]\n        y[i] = w", True),
+        ("y[i] = (t[x[i]] * 3 + 5) >> 1 & 15", True),
+        ("z[i] = tl.f32(t[x[i]]) * 2", True),
+        ("z[i] = tl.f32(t[x[i]]) * tl.f32(t[x[i]]) + tl.f32(t[x[i]]) * 2 - z[i] * 3", False),
+        ("z[i] = tl.exp(tl.f32(t[x[i]]))", False),
+    ],
+)
+def test_small_elements_are_looked_up_by_vectors_for_much_to_compute(body: str, is_scalar: bool) -> None:
+    func = tl.parse(
+        f"""
+n = tl.dim("n")
+
+@tl.kernel
+def f(x: tl.u8[n], t: tl.u8[256], y: tl.u8[n], z: tl.f32[n]):
+    for i in range(n):
+        {body}
+"""
+    )
+    assert ("llvm.loop.vectorize.width" in tl.compile(func).llvm) is is_scalar
+
+
 def test_one_of_two_neighbours_is_picked_without_a_branch() -> None:
     """Both are in bounds for all values, so both may be loaded."""
 

@@ -29,6 +29,8 @@ _SHUFFLED = 8
 # What a gathered or scattered lane takes longer than a plain load or store, and what a lane of a vector saves for an
 # operation, or for each byte of a quotient or a root, in cycles.
 _GATHERED, _SAVED, _SAVED_OF_SLOW = 1.7, 0.45, 0.8
+# The operations of an elementary function, about.
+_FUNCTION = 20
 _UNROLLED = ('!{!"llvm.loop.unroll.full"}',)
 _ONE_BY_ONE = ('!{!"llvm.loop.vectorize.width", i32 1}',)
 # So many vectors are copied, or terms added to several sums, at a time: what counts them takes its share. Beside so
@@ -237,10 +239,24 @@ def _is_brief(stmt: For) -> bool:
 
 
 def _looks_up(stmt: For) -> bool:
-    """Whether a loop looks small elements up where memory says: LLVM would take vectors of indices apart."""
-    nodes = (node for each in stmt.body.stmts if isinstance(each, Store) for node in walk(each.value))
-    loads = (node for node in nodes if isinstance(node, Load) and node.buffer.dtype.bits < 32)
-    return any(isinstance(each, Load) for load in loads for each in walk(*load.indices))
+    """Whether a loop looks small elements up where memory says: LLVM would take vectors of indices apart.
+
+    That takes longer than vectors save, unless there is much to compute of floats: of integers a processor does several
+    at a time.
+    """
+    read, found, saved = set[Var](), set[str](), 0.0  # `read`: what lets name that comes from memory
+    for each in (each for each in stmt.body.stmts if isinstance(each, Store | Let)):
+        is_read = False
+        for node in walk(each.value):
+            is_read = is_read or isinstance(node, Load) or node in read
+            if isinstance(node, Load) and node.buffer.dtype.bits < 32:
+                if any(isinstance(part, Load) or part in read for part in walk(*node.indices)):
+                    found.add(str(node))
+            elif isinstance(node, Binary | Call) and node.dtype.is_float:
+                saved += _SAVED * (_FUNCTION if isinstance(node, Call) and node.op.takes_fast else 1)
+        if isinstance(each, Let) and is_read:
+            read.add(each.var)
+    return len(found) * _GATHERED > saved
 
 
 def _lie_apart(stmt: For) -> bool:
