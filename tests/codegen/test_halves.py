@@ -317,3 +317,10 @@ def test_no_function_of_a_runtime_is_called() -> None:
     module.triple, module.data_layout = machine.triple, str(machine.target_data)
     calls = {word for word in machine.emit_assembly(module).split() if word.endswith("@PLT")}
     assert calls == set()
+
+
+@pytest.mark.parametrize(("target", "is_one"), [("x86-64-v2", False), ("x86-64-v3", True), ("aarch64", True)])
+def test_processors_that_convert_float16_do_so_by_one_instruction(target: str, is_one: bool) -> None:
+    func = element_wise(lambda a, b: Add(Mul(a, b), b), f16, 64, [f16, f16])
+    text = tl.compile(func, target=tl.Target(target)).llvm
+    assert ("fpext half" in text) is ("fptrunc float" in text) is is_one

@@ -49,6 +49,11 @@ class Processor:
     def vector_bytes(self) -> int:
         return self.vector_bits // 8
 
+    @property
+    def converts_halves(self) -> bool:
+        """Whether float16 becomes f32, and back, by one instruction."""
+        return self.level >= 3 or self.family == "aarch64"
+
     def has_masks(self, width: int) -> bool:
         """Whether some lanes of a vector in memory may be left alone, with elements of so many bytes."""
         return self.vector_bits >= 512 or (self.vector_bits >= 256 and width >= 4)

@@ -1,15 +1,15 @@
 """Converts float16 and bfloat16, which live in registers as their 16 bits, to and from f32.
 
 Arithmetic is done in f32 and rounded once more. For + - * / and the square root that is the same as rounding the exact
-result, as 24 digits are more than twice 11 and two. Conversions are formulas of our own: what LLVM emits for `half` and
-`bfloat` calls functions that not every process has.
+result, as 24 digits are more than twice 11 and two. Conversions are formulas of our own where the processor has no
+instructions for them: there LLVM calls functions that not every process has.
 """
 
 from __future__ import annotations
 
 from tirlite.codegen.arithmetic.formulas import Formula, call_formula
 from tirlite.codegen.llvm.text import FunctionText
-from tirlite.codegen.llvm.values import Value
+from tirlite.codegen.llvm.values import Value, register_type
 from tirlite.ir import DType, TypeCode, f32, f64, i16, i32, u16
 from tirlite.ir.formula import Term
 
@@ -20,16 +20,29 @@ def widen(out: FunctionText, value: Value) -> Value:
     """The f32 of a float16 or bfloat16; exact."""
     dtype = value.dtype
     formula = _from_bf16 if dtype.code is TypeCode.BFLOAT else _from_f16
-    bits = value.of(u16.with_lanes(dtype.lanes))
-    return call_formula(out, f"{dtype.scalar}.to.f32", formula, f32.with_lanes(dtype.lanes), bits)
+    bits, wide = value.of(u16.with_lanes(dtype.lanes)), f32.with_lanes(dtype.lanes)
+    if formula is _from_f16 and out.module.processor.converts_halves:
+        half = out.computed(bits.dtype, f"bitcast {bits.typed} to {_half(bits.dtype)}", bits)
+        return out.computed(wide, f"fpext {_half(bits.dtype)} {half.text} to {register_type(wide)}", half)
+    return call_formula(out, f"{dtype.scalar}.to.f32", formula, wide, bits)
 
 
 def narrow(out: FunctionText, value: Value, target: DType) -> Value:
     """The float16 or bfloat16 next to a value of type f32 or f64; the even one of two as near."""
     source = value.dtype.scalar
     formula = _NARROWINGS[target.code, source]
-    bits = u16.with_lanes(target.lanes)
+    bits, kind = u16.with_lanes(target.lanes), register_type(target)
+    if target.code is TypeCode.FLOAT and out.module.processor.converts_halves:
+        if source is f64:
+            value = call_formula(out, "f64.to.odd.f32", _to_odd_f32, f32.with_lanes(target.lanes), value)
+        half = out.computed(bits, f"fptrunc {value.typed} to {_half(bits)}", value)
+        return out.computed(target, f"bitcast {_half(bits)} {half.text} to {kind}", half)
     return call_formula(out, f"{source}.to.{target.scalar}", formula, bits, value).of(target)
+
+
+def _half(bits: DType) -> str:
+    """What LLVM calls float16s whose bits are these."""
+    return register_type(bits).replace("i16", "half")
 
 
 def gather_digits(out: FunctionText, value: Value) -> Value:
