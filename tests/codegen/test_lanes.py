@@ -105,6 +105,25 @@ def test_dot_products_are_exact_at_the_ends_of_their_types(lanes: int) -> None:
                 assert kernel.interpret(t, a, b).tolist() == wanted.tolist()
 
 
+@pytest.mark.parametrize("lanes", [16, 32, 128])
+@pytest.mark.parametrize("dtype", [tl.i8, tl.u8])
+def test_bytes_of_one_sign_are_summed_up_in_a_loop(dtype: tl.ir.DType, lanes: int) -> None:
+    @tl.kernel(schedule=None)
+    def sums(a: dtype[3, 36], b: dtype[9, 4 * lanes], y: tl.out[tl.i32[3, lanes]]):
+        for i in range(3):
+            y[i, tl.ramp(0, 1, lanes)] = tl.broadcast(tl.i32(0), lanes)
+            for p in range(9):
+                y[i, tl.ramp(0, 1, lanes)] = tl.dot(
+                    y[i, tl.ramp(0, 1, lanes)], a[i, tl.ramp(4 * p, 1, 4)], b[p, tl.ramp(0, 1, 4 * lanes)]
+                )
+
+    rng = np.random.default_rng(4)
+    a, b = (rng.integers(dtype.min, dtype.max, shape, dtype.numpy) for shape in ((3, 36), (9, 4 * lanes)))
+    a[0], b[:, :8] = dtype.min, dtype.min
+    columns = b.astype(np.int32).reshape(9, lanes, 4).transpose(0, 2, 1).reshape(36, lanes)
+    np.testing.assert_array_equal(sums(a, b), a.astype(np.int32) @ columns)
+
+
 @tl.kernel
 def half_written(x: tl.i8[16], y: tl.i32[4]):
     t = tl.alloc(tl.i8[16])

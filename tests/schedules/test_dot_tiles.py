@@ -67,6 +67,14 @@ def test_few_rows_are_one_tile_beside_four(one: tl.ir.DType, other: tl.ir.DType)
         np.testing.assert_array_equal(kernel(a, b), (a.astype(np.int64) @ b.astype(np.int64)).astype(np.int32))
 
 
+def test_a_row_may_have_more_columns_than_a_byte_counts() -> None:
+    rng, kernel = np.random.default_rng(9), product_of(tl.i8, tl.i8)
+    with patch.object(Tiling, "of", lambda target: replace(TILED, row_bytes=256)):
+        for columns in (100, 127, 128, 129):
+            a, b = extremes(rng, tl.i8, 5, 9), extremes(rng, tl.i8, 9, columns)
+            np.testing.assert_array_equal(kernel(a, b), a.astype(np.int32) @ b.astype(np.int32))
+
+
 def test_lowered_code_means_the_same() -> None:
     rng = np.random.default_rng(6)
     kernel = product_of(tl.i8, tl.i8)
@@ -148,25 +156,27 @@ assert not processor.lets_tiles_be()
 IS_MADE_ELSEWHERE and setattr(processor, "lets_tiles_be", lambda: True)
 
 @tl.kernel
-def multiply(a: tl.u8[64, 64], b: tl.i8[64, 64], y: tl.out[tl.i32[64, 64]]):
+def multiply(a: tl.LEFT[64, 64], b: tl.i8[64, 64], y: tl.out[tl.i32[64, 64]]):
     for i in range(64):
         for j in range(64):
             y[i, j] = 0
             for p in tl.reduce(64):
                 y[i, j] += tl.i32(a[i, p]) * tl.i32(b[p, j])
 
-a, b = np.full((64, 64), 255, np.uint8), np.full((64, 64), -128, np.int8)
-assert ("tdpbusd" in multiply.asm) is IS_MADE_ELSEWHERE
-assert (multiply(a, b) == -255 * 128 * 64).all()
+a, b = np.full((64, 64), tl.LEFT.min, tl.LEFT.numpy), np.full((64, 64), -128, np.int8)
+a[::3] = tl.LEFT.max
+assert ("tdpb" in multiply.asm) is IS_MADE_ELSEWHERE
+assert (multiply(a, b) == a.astype(np.int32) @ b.astype(np.int32)).all()
 """
 
 
 @needs_tiles
+@pytest.mark.parametrize("left", ["u8", "i8"])
 @pytest.mark.parametrize("is_made_elsewhere", [False, True])
 def test_nothing_goes_by_tiles_where_the_system_has_none_for_the_process(
-    tmp_path: Path, *, is_made_elsewhere: bool
+    tmp_path: Path, left: str, *, is_made_elsewhere: bool
 ) -> None:
     program = tmp_path / "denied.py"
-    program.write_text(_DENIED.replace("IS_MADE_ELSEWHERE", str(is_made_elsewhere)))
+    program.write_text(_DENIED.replace("IS_MADE_ELSEWHERE", str(is_made_elsewhere)).replace("LEFT", left))
     found = subprocess.run([sys.executable, program], capture_output=True, text=True, check=False)
     assert found.returncode == 0, found.stderr

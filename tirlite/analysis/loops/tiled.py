@@ -15,8 +15,8 @@ from tirlite.ir.stmt import For, ForKind, Store
 from tirlite.ir.walk import chain_from, mentions
 from tirlite.record import record
 
-# Rows that are taken at once, as two tiles.
-TILE_ROWS = 32
+# Rows and columns that are taken at once, as two tiles by two.
+TILE_ROWS = TILE_COLUMNS = 32
 _GROUP = 4
 _LANES = 16
 # Pairs of operands whose addresses are told at once: as many as places of a window.

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from tirlite.codegen.llvm.text import FunctionText
-from tirlite.codegen.llvm.values import Value
-from tirlite.ir import DType, i32, i64
+from tirlite.codegen.llvm.values import Value, constant, zero
+from tirlite.ir import DType, i8, i32, i64, u8
 from tirlite.ir.dot import dot_name
 from tirlite.target import Processor
 
 _NEON = {"s8 s8": "sdot", "u8 u8": "udot", "u8 s8": "usdot"}
 _BYTES = "u8 s8"
+# The highest bit of each byte of an i32.
+_TOP_BITS = -0x7F7F7F80
 _MULTIPLY_ADD = {128: "sse2.pmadd.wd", 256: "avx2.pmadd.wd", 512: "avx512.pmaddw.d.512"}
 
 
@@ -17,6 +19,8 @@ def dot(out: FunctionText, total: Value, a: Value, b: Value) -> Value:
     """`total` and in each lane the sum of the products of the group of lanes of `a` and `b` that belong to it."""
     group = b.dtype.lanes // total.dtype.lanes
     processor = out.module.processor
+    if total.dtype.scalar == i32 and _is_turned(a, b, group, processor):
+        return _by_other_sign(out, total, a, b)
     if a.dtype.lanes < b.dtype.lanes:
         a = _repeated(out, a, total.dtype.lanes)
     if dot_name(a.dtype, b.dtype) not in processor.dots:
@@ -55,6 +59,22 @@ def _instruction(out: FunctionText, processor: Processor, total: Value, a: Value
     # In i32, as LLVM has them up to 21; later ones read it too.
     operands = [out.cast("bitcast", each, total.dtype) for each in (a, b)]
     return out.call(total.dtype, f"llvm.x86.avx512.{name}.{bits}", total, *operands)
+
+
+def _is_turned(a: Value, b: Value, group: int, processor: Processor) -> bool:
+    """Whether one group of bytes meets bytes of its own sign, of which the processor has no dot product."""
+    is_own = dot_name(a.dtype, b.dtype) in processor.dots
+    is_alike = a.dtype.bits == 8 and a.dtype.scalar == b.dtype.scalar
+    return is_alike and not is_own and a.dtype.lanes == group and _BYTES in processor.dots
+
+
+def _by_other_sign(out: FunctionText, total: Value, a: Value, b: Value) -> Value:
+    """The dot product with one group, whose highest bits are turned; what these add is taken off."""
+    other = (u8 if a.dtype.is_signed else i8).with_lanes(a.dtype.lanes)
+    # As one word: where LLVM turns bits of a vector that repeats it, its choice of instructions may never end.
+    turned = out.op("xor", out.cast("bitcast", a, i32), constant(_TOP_BITS, i32))
+    off = dot(out, zero(total.dtype), constant(128 if a.dtype.is_signed else -128, other), b)
+    return out.op("sub", dot(out, total, out.cast("bitcast", turned, other), b), off)
 
 
 def _repeated(out: FunctionText, a: Value, lanes: int) -> Value:

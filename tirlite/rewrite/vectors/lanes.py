@@ -468,9 +468,9 @@ def held(value: Expr, name: str, loop: For) -> Generator[Stmt, None, Expr]:
 def first_lanes(left: Expr, lanes: int, width: int) -> Expr:
     """Which of so many lanes are the first `left` ones, in integers as wide as elements of `width` bytes.
 
-    So there are as many vectors of flags.
+    So there are as many vectors of flags. Lanes that these do not count take wider ones.
     """
-    kind = _FLAGS[width]
+    kind = next(each for size, each in _FLAGS.items() if size >= width and each.max >= lanes)
     least = left if kind == i64 else folded(Cast(kind, left))
     return LT(Ramp.unit(const(0, kind), lanes), Broadcast(least, lanes))
 

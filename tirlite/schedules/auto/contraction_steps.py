@@ -13,7 +13,7 @@ from functools import partial
 from math import prod
 
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.loops.tiled import TILE_ROWS
+from tirlite.analysis.loops.tiled import TILE_COLUMNS, TILE_ROWS
 from tirlite.ir import For, Load, Mul, Var
 from tirlite.ir.printer_names import identifier
 from tirlite.ir.walk import mentions
@@ -45,6 +45,8 @@ _GROUP_BYTES = 4
 # Rows of which tiles of the processor pay.
 _FEWEST_TILED = 7
 _BYTES = ("i8", "u8")
+# Of as many terms tiles go past twice as many columns: rows come from the second cache then, and results go there.
+_LONG_SUMS = 512
 # Processors whose vectors have so many bytes leave lanes out by a mask.
 MASKED_BYTES = 32
 
@@ -106,7 +108,10 @@ def steps(nest: Contraction, facts: Facts, tiling: Tiling) -> Iterator[Pass]:
         if summed != nest.terms and not nest.is_perfect:
             yield Reorder((*terms,))
         moves = _moves(nest, summed, lanes, tiling)
-        yield Dots(order[0], outer, (*terms, within), lanes, nest.dots[0], moves, tiling.masks_bytes)
+        types = nest.dots[0]
+        if _goes_by_tiles(nest, tiling):
+            types = nest.dots[1].dtype.name, nest.packed.dtype.name
+        yield Dots(order[0], outer, (*terms, within), lanes, types, moves, tiling.masks_bytes)
     elif not nest.is_laid:
         if nest.halves is not None:
             own = [name for each, name in zip((first, *others), rows, strict=True) if mentions(nest.halves, each.var)]
@@ -142,6 +147,10 @@ def _flattened(nest: Contraction, around: For) -> Contraction:
 def _lanes(nest: Contraction, tiling: Tiling) -> int:
     """The lanes in a row of a tile. Without a copy there is nothing to read behind the last column."""
     lanes, count = tiling.lanes(nest.element, nest.columns), count_of(nest.columns)
+    is_wide = not is_known(nest.columns) or count >= 2 * lanes
+    is_long = not all(map(is_known, nest.terms)) or prod(map(count_of, nest.terms)) >= _LONG_SUMS
+    if _goes_by_tiles(nest, tiling) and is_wide and is_long:
+        return 2 * lanes
     whole = count & -count  # the largest power of two that divides it
     is_read = nest.is_laid and nest.dots is None
     return min(lanes, whole) if is_read and is_known(nest.columns) and whole > 1 else lanes
@@ -150,6 +159,8 @@ def _lanes(nest: Contraction, tiling: Tiling) -> int:
 def _widths(nest: Contraction, lanes: int, tiling: Tiling) -> tuple[int, ...]:
     """The lanes of all vectors but the last, and of that one: as few as hold it, where that is a good part of all."""
     least = max(2, tiling.vector_bytes // nest.element)
+    if _goes_by_tiles(nest, tiling):
+        least = TILE_COLUMNS
     if not is_known(nest.columns):
         return (lanes, least) if least < lanes else (lanes,)
     count = count_of(nest.columns)
@@ -194,7 +205,7 @@ def _rows_of_block(nest: Contraction, lanes: int, tiling: Tiling) -> int:
     first, *others = nest.rows
     inside = prod(max(1, count_of(each)) if is_known(each) else _SOME for each in others)
     tiles = tiling.block_tiles if nest.halves is None else TILES_OF_BLOCK
-    rows = tiles * tiling.rows
+    rows = tiles * (TILE_ROWS if _goes_by_tiles(nest, tiling) else tiling.rows)
     if nest.is_laid:
         # A worker has all of it: loops around are what workers share.
         tiling = replace(tiling, workers=1)
