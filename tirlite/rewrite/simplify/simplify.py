@@ -12,7 +12,7 @@ from tirlite.ir.func import PrimFunc
 from tirlite.ir.node import Node
 from tirlite.ir.op import Op
 from tirlite.ir.rewrite import rebuild, substitute
-from tirlite.ir.stmt import Assert, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, While
+from tirlite.ir.stmt import Assert, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, While
 from tirlite.ir.trampoline import Steps, run
 from tirlite.ir.walk import walk
 from tirlite.record import record
@@ -35,10 +35,13 @@ class Simplify:
     @pass_call
     def __call__(self, func: PrimFunc) -> PrimFunc:
         while True:
-            body = _Walk(Place(func)).block(func.body)
+            walk = _Walk(Place(func))
+            body = walk.block(func.body)
             if body is func.body:
                 return func
             func = func.replaced(body=body)
+            if not walk.tells_more:
+                return func
 
 
 @overload
@@ -64,17 +67,21 @@ def simplified(root: SeqStmt | Expr) -> SeqStmt | Expr:
 
 
 class _Walk:
-    """One walk over a function or an expression, with the place that it is at."""
+    """One walk over a function or an expression, with the place that it is at.
+
+    It `tells_more` where what has changed may tell of other statements: a bound, a condition, what a name stands for.
+    """
 
     def __init__(self, place: Place) -> None:
         self._place = place
+        self.tells_more = False
 
     def block(self, body: SeqStmt) -> SeqStmt:
         return run(self._block(body))
 
     def expression(self, expr: Expr) -> Expr:
         self._place.begin()
-        return run(self._expr(expr))
+        return run(self._settled(expr))
 
     def _block(self, body: SeqStmt) -> Steps[SeqStmt]:
         done: list[Stmt] = []
@@ -91,8 +98,12 @@ class _Walk:
         children = stmt.children()
         done: list[Node | tuple[Stmt, ...]] = []
         for child in children:
-            done.append((yield self._block(child) if isinstance(child, SeqStmt) else self._expr(child)))
-        after = stmt if all(map(is_, done, children)) else rebuild(stmt, done)
+            done.append((yield self._block(child) if isinstance(child, SeqStmt) else self._settled(child)))
+        if all(map(is_, done, children)):
+            return (stmt,)
+        if not isinstance(stmt, Store):
+            self._note_change(*((new, old) for new, old in zip(done, children, strict=True) if isinstance(old, Expr)))
+        after = rebuild(stmt, done)
         assert isinstance(after, Stmt)
         return (after,)
 
@@ -105,19 +116,20 @@ class _Walk:
     def _assert(self, stmt: Assert) -> Steps[tuple[Stmt, ...]]:
         after: tuple[Stmt, ...] = yield self._other(stmt)
         assert isinstance(after[0], Assert)
-        return () if isinstance(after[0].condition, IntImm) and after[0].condition.value else after
+        return self._instead() if isinstance(after[0].condition, IntImm) and after[0].condition.value else after
 
     def _if(self, stmt: IfThenElse) -> Steps[tuple[Stmt, ...]]:
-        condition: Expr = yield self._expr(stmt.condition)
+        condition: Expr = yield self._settled(stmt.condition)
+        self._note_change((condition, stmt.condition))
         if isinstance(condition, IntImm):
-            return stmt.then_body.stmts if condition.value else stmt.else_body.stmts
+            return self._instead(*(stmt.then_body if condition.value else stmt.else_body).stmts)
         bodies = []
         for body, holds in ((stmt.then_body, True), (stmt.else_body, False)):
             with self._place.inside():
                 self._place.assume(condition, holds=holds)
                 bodies.append((yield self._block(body)))
         if not any(body.stmts for body in bodies) and not self._place.risks[condition]:
-            return ()
+            return self._instead()
         if condition is stmt.condition and bodies == [stmt.then_body, stmt.else_body]:
             return (stmt,)
         return (stmt.replaced(condition=condition, then_body=bodies[0], else_body=bodies[1]),)
@@ -125,30 +137,46 @@ class _Walk:
     def _while(self, stmt: While) -> Steps[tuple[Stmt, ...]]:
         after: tuple[Stmt, ...] = yield self._other(stmt)
         assert isinstance(after[0], While)
-        return () if isinstance(after[0].condition, IntImm) and not after[0].condition.value else after
+        return self._instead() if isinstance(after[0].condition, IntImm) and not after[0].condition.value else after
 
     def _for(self, stmt: For) -> Steps[tuple[Stmt, ...]]:
         place = self._place
-        start: Expr = yield self._expr(stmt.start)
-        stop: Expr = yield self._expr(stmt.stop)
+        start: Expr = yield self._settled(stmt.start)
+        stop: Expr = yield self._settled(stmt.stop)
+        self._note_change((start, stmt.start), (stop, stmt.stop))
         is_plain = stmt.kind is not ForKind.THREAD and not (place.risks[start] or place.risks[stop])
         first, last = place.size(start), place.size(stop)
         if is_plain and place.is_exact(first) and place.is_exact(last):
             length = stmt.distance(first, last)
             if place.proves(-length):
-                return ()
+                return self._instead()
             if place.proves(length - 1) and place.proves(abs(stmt.step) - length):
                 if isinstance(start, Var | IntImm):
-                    return substitute(stmt.body, {stmt.var: start}).stmts
-                return (Let(stmt.var, start, span=stmt.span), *stmt.body.stmts)
+                    return self._instead(*substitute(stmt.body, {stmt.var: start}).stmts)
+                return self._instead(Let(stmt.var, start, span=stmt.span), *stmt.body.stmts)
         with place.inside():
             place.enter(stmt)
             body: SeqStmt = yield self._block(stmt.body)
         if is_plain and not body.stmts:
-            return ()
+            return self._instead()
         if start is stmt.start and stop is stmt.stop and body is stmt.body:
             return (stmt,)
         return (stmt.replaced(start=start, stop=stop, body=body),)
+
+    def _instead(self, *stmts: Stmt) -> tuple[Stmt, ...]:
+        """What stands in the place of another statement."""
+        self.tells_more = True
+        return stmts
+
+    def _note_change(self, *pairs: tuple[object, object]) -> None:
+        self.tells_more = self.tells_more or any(new is not old for new, old in pairs)
+
+    def _settled(self, node: Node) -> Steps[Expr]:
+        """What becomes of an expression once no further look changes it."""
+        after: Expr = yield self._expr(node)
+        while after is not node:
+            node, after = after, (yield self._expr(after))
+        return after
 
     def _expr(self, node: Node) -> Steps[Expr]:
         assert isinstance(node, Expr)
