@@ -10,9 +10,10 @@ import pytest
 
 import tirlite as tl
 from tirlite.codegen import lower
-from tirlite.codegen.storage import STACK_BYTES, assign_homes, padded_bytes, stack_shares
+from tirlite.codegen.storage import STACK_BYTES, assign_homes, stack_shares
 from tirlite.ir import BufferRef, IntImm, KernelCall, PrimFunc, callees, f32, f64, i64, u8
 from tirlite.ir.builder import Builder
+from tirlite.sizes import round_up
 
 n = tl.dim("n")
 
@@ -78,7 +79,7 @@ def test_the_functions_of_a_chain_share_one_stack(extent: int) -> None:
     taken = []
     for each in (*callees(func), func):
         storage = assign_homes(each, stack=shares[each])
-        taken.append(sum(padded_bytes(storage.sizes[buffer], storage.line) for buffer in storage.of("stack")))
+        taken.append(sum(round_up(storage.sizes[buffer], storage.line) for buffer in storage.of("stack")))
         assert taken[-1] <= shares[each]
     assert sum(taken) <= STACK_BYTES
 

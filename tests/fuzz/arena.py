@@ -17,11 +17,12 @@ import numpy as np
 from fuzz.guard import forbidden_around
 
 from tirlite.codegen import storage as homes
-from tirlite.codegen.storage import Storage, assign_homes, padded_bytes, parts_of
+from tirlite.codegen.storage import Storage, assign_homes, parts_of
 from tirlite.ir import Expr, PrimFunc, Var
 from tirlite.ir.size import value_of
 from tirlite.runtime.bind import Binding
 from tirlite.runtime.executable import Executable, Made
+from tirlite.sizes import round_up
 
 FILL = 0xA5
 
@@ -74,7 +75,7 @@ def _ranges(placed: Storage, values: dict[Var, int]) -> Iterator[tuple[int, int]
             else:
                 size = buffer.dtype.bytes * prod(_extents(placed.shapes[buffer], values))
             yield offset, offset + size
-            offset += padded_bytes(size, placed.line)
+            offset += round_up(size, placed.line)
 
 
 def _extents(shape: Sequence[Expr], values: dict[Var, int]) -> Iterator[int]:

@@ -22,6 +22,7 @@ from tirlite.ir.shapes import constant_bytes
 from tirlite.ir.stmt import Allocate, For
 from tirlite.ir.walk import statements, walk
 from tirlite.record import record, replace
+from tirlite.sizes import round_up
 
 if TYPE_CHECKING:
     from tirlite.codegen.doubtful import OnEntry
@@ -97,7 +98,7 @@ def heap_need(func: PrimFunc, storages: Mapping[Function, Storage], *, bounded: 
                 unbounded.setdefault(buffer.name)
             else:
                 # Rounded up, with a line more, and a line to begin at a multiple of one.
-                own += padded_bytes(size, storage.line) + 2 * storage.line
+                own += round_up(size, storage.line) + 2 * storage.line
         needs[each] = own + max((needs.get(call.callee, 0) for call in calls_in(each.body)), default=0)
     return HeapNeed(needs[func], tuple(unbounded))
 
@@ -169,7 +170,7 @@ def assign_homes(
         homes[buffer] = "workspace"
     line = max([LINE, *(buffer.alignment for buffer in homes)])
     for buffer, size in sorted(sizes.items(), key=lambda each: each[1]):
-        stack -= padded_bytes(size, line)
+        stack -= round_up(size, line)
         homes[buffer] = "stack" if stack >= 0 else "workspace"
     ranges: dict[For | None, list[Buffer]] = {None: [], **{loop: [] for loop in distributed}}
     for buffer, home in sorted(homes.items(), key=lambda each: each[0] not in sizes):
@@ -177,11 +178,6 @@ def assign_homes(
             ranges[loops.get(buffer)].append(buffer)
     placed = {loop: tuple(found) for loop, found in ranges.items()}
     return Storage(homes, sizes, shapes, line, distributed, placed, plan)
-
-
-def padded_bytes(size: int, line: int) -> int:
-    """`size` rounded up to whole lines."""
-    return -(-size // line) * line
 
 
 def _is_known(extent: Expr, known: set[Var], plan: ShapePlan | None) -> bool:
@@ -219,7 +215,7 @@ class Workspace:
         for loop, copies in parts_of(storage):
             for buffer in storage.ranges[loop]:
                 if buffer in storage.sizes:
-                    constant += copies * padded_bytes(storage.sizes[buffer], storage.line)
+                    constant += copies * round_up(storage.sizes[buffer], storage.line)
                 else:
                     symbolic.append((buffer, copies))
         buffers = tuple(buffer for buffer, _ in symbolic)

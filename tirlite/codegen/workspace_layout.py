@@ -12,9 +12,10 @@ from tirlite.codegen.faults import any_of, checked_bytes
 from tirlite.codegen.llvm.text import FunctionText
 from tirlite.codegen.llvm.values import FALSE, Value, integer
 from tirlite.codegen.memory import Environment
-from tirlite.codegen.storage import LARGEST_BYTES, Storage, Workspace, padded_bytes, parts_of
+from tirlite.codegen.storage import LARGEST_BYTES, Storage, Workspace, parts_of
 from tirlite.ir import Add, Binary, Buffer, DType, Expr, For, Mul, Steps, Sub, bool_, i64
 from tirlite.record import record
+from tirlite.sizes import round_up
 
 _CHECKED: dict[type[Expr], str] = {Add: "sadd", Sub: "ssub", Mul: "smul"}
 
@@ -145,7 +146,7 @@ def _line_up(
         if start is not None:
             addresses[buffer] = _range(out, start, offset)
         if buffer in storage.sizes:
-            size = integer(padded_bytes(storage.sizes[buffer], storage.line))
+            size = integer(round_up(storage.sizes[buffer], storage.line))
         else:
             size = integer(buffer.dtype.bytes)
             for extent in storage.shapes[buffer]:

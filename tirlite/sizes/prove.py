@@ -8,6 +8,7 @@ from __future__ import annotations
 from enum import Enum
 from functools import lru_cache
 from math import gcd
+from typing import overload
 
 from tirlite.diag import KernelError
 from tirlite.sizes.division import divisor_of
@@ -134,6 +135,10 @@ def ceildiv(a: SizeLike, b: SizeLike) -> Size:
     return -quotient(-dividend, divisor)
 
 
+@overload
+def round_up(a: int, multiple: int) -> int: ...
+@overload
+def round_up(a: SizeLike, multiple: SizeLike) -> Size: ...
 def round_up(a: SizeLike, multiple: SizeLike) -> Size:
     """The least multiple of a positive `multiple` that is at least `a`; `a` itself where it is proved to be one."""
     if isinstance(multiple, int) and multiple:

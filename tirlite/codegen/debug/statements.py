@@ -24,7 +24,7 @@ from tirlite.codegen.loops.aliases import Aliases
 from tirlite.codegen.memory import largest_divisor
 from tirlite.codegen.reports import AssertReport, ExtentReport, MemoryReport
 from tirlite.codegen.statements import Statements
-from tirlite.codegen.storage import Storage, padded_bytes
+from tirlite.codegen.storage import Storage
 from tirlite.ir.dtype import bool_, handle, i8, i64
 from tirlite.ir.expr import Buffer, Var
 from tirlite.ir.kernel_call import KernelCall
@@ -32,6 +32,7 @@ from tirlite.ir.stmt import Allocate, Assert, For, Let, Store, View, While
 from tirlite.ir.trampoline import Steps
 from tirlite.ir.walk import walk
 from tirlite.record import record, replace
+from tirlite.sizes import round_up
 
 
 @record
@@ -182,7 +183,7 @@ class CheckedStatements(Statements):
         buffer, out, align = stmt.buffer, self.out, self.storage.line
         extents = self._extents(buffer)
         if self.storage.homes[buffer] == "stack":
-            padded = padded_bytes(self.storage.sizes[buffer], align)
+            padded = round_up(self.storage.sizes[buffer], align)
             if buffer not in out.slots:
                 out.slots[buffer] = out.alloca(2 * padded, align)
             pointer, size = out.slots[buffer], integer(self.storage.sizes[buffer])

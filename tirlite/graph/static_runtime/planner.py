@@ -28,6 +28,7 @@ from tirlite.groups import by_key
 from tirlite.ir import Steps, run
 from tirlite.plan import Plan, Problem, Request, solve
 from tirlite.plan.strategies.slots import groups
+from tirlite.sizes import round_up
 
 
 class MemoryPlanner:
@@ -100,9 +101,9 @@ class MemoryPlanner:
             self._buffer = aligned(self.managed_bytes, ALIGN)
             for group in self._groups:
                 offset = self._offset(self.plan, group)
-                size = _round_up(max(self._sizes[register] for register in group))
+                size = round_up(max(self._sizes[register] for register in group), ALIGN)
                 self._storages[group[0]].memory = self._buffer[offset : offset + size]
-        sizes = [_round_up(self._sizes[register]) for register in self.outputs]
+        sizes = [round_up(self._sizes[register], ALIGN) for register in self.outputs]
         if any(sizes):
             self._output_buffer = aligned(sum(sizes), ALIGN)
             for tensor, size, end in zip(self.outputs.values(), sizes, accumulate(sizes), strict=True):
@@ -170,10 +171,6 @@ class MemoryPlanner:
 def _fresh(register: Register) -> Tensor:
     assert isinstance(register.type, TensorType)
     return Tensor.empty(register.type.dtype)
-
-
-def _round_up(size: int) -> int:
-    return -(-size // ALIGN) * ALIGN
 
 
 def _is_inside(address: int, buffer: Array) -> bool:

@@ -16,9 +16,9 @@ from tirlite.plan.search.sections import (
     meetings,
     rounded_up,
     sections,
-    up,
 )
 from tirlite.record import record
+from tirlite.sizes import round_up
 
 
 @record
@@ -119,7 +119,7 @@ def _connected(numbers: Sequence[int], near: Near) -> Iterator[list[int]]:
 def _instance(items: Sequence[Item], near: Near, found: Sequence[Section], steps: Mapping[int, int]) -> Instance:
     part = list(steps)
     place = {number: index for index, number in enumerate(part)}
-    rounded = [up(items[number].size, step) for number, step in steps.items()]
+    rounded = [round_up(items[number].size, step) for number, step in steps.items()]
     unit = _unit([items[number] for number in part], rounded, list(steps.values()))
     neighbours = tuple(tuple(sorted(place[other] for other in near[number])) for number in part)
     members = tuple(tuple([place[number] for number in section.members]) for section in found)
@@ -155,15 +155,15 @@ def _heights(
     """What a buffer fills at most while each of its neighbours lives."""
     item = items[part[c]]
     if not item.pieces:
-        return (up(item.size, step) // unit,) * len(neighbours)
-    return tuple([up(item.beside(items[part[other]]), step) // unit for other in neighbours])
+        return (round_up(item.size, step) // unit,) * len(neighbours)
+    return tuple([round_up(item.beside(items[part[other]]), step) // unit for other in neighbours])
 
 
 def _unit(items: Sequence[Item], rounded: Sequence[int], steps: Sequence[int]) -> int:
     """The largest number that divides all sizes and offsets; an alignment that divides it is always met."""
     pieces = [(size, step) for item, step in zip(items, steps, strict=True) for _, size in item.pieces]
     unit = gcd(*rounded, *(item.size for item in items), *(item.fixed or 0 for item in items))
-    unit = gcd(unit, *(size for size, _ in pieces), *(up(size, step) for size, step in pieces))
+    unit = gcd(unit, *(size for size, _ in pieces), *(round_up(size, step) for size, step in pieces))
     return gcd(unit, *(item.align for item in items if unit % item.align))
 
 

@@ -10,8 +10,9 @@ from tirlite.plan.in_place import Group, Handover, grouped
 from tirlite.plan.request import Interval, Request
 from tirlite.plan.search.descent import Packing, minimise
 from tirlite.plan.search.engine import Engine, Limits
-from tirlite.plan.search.sections import Item, up
+from tirlite.plan.search.sections import Item
 from tirlite.record import record, replace
+from tirlite.sizes import round_up
 from tirlite.sizes.evaluate import as_number
 
 # Of more requests than this in pairs at one time a bound is taken on what the heaviest matching saves.
@@ -41,11 +42,13 @@ def least_live(items: Sequence[Item], pairs: Sequence[Saving]) -> int:
         slack = max((-size % step for _, size in filled), default=0)
         if slack or step == 1:
             edges = [
-                (pair.at, (pair.destination, pair.source, up(pair.size, step)))
+                (pair.at, (pair.destination, pair.source, round_up(pair.size, step)))
                 for pair in pairs
                 if min(items[pair.destination].align, items[pair.source].align) >= step
             ]
-            best = max(best, _most([(span, up(size, step)) for span, size in filled], edges, best + slack) - slack)
+            best = max(
+                best, _most([(span, round_up(size, step)) for span, size in filled], edges, best + slack) - slack
+            )
     return best
 
 

@@ -12,6 +12,7 @@ from types import MappingProxyType
 
 from tirlite.plan.request import Interval
 from tirlite.record import record
+from tirlite.sizes import round_up
 
 
 @record
@@ -49,11 +50,6 @@ class Item:
             for (low, high), size in self.stretches
             if any(low < end and begin < high for (begin, end), filled in other.stretches if filled)
         )
-
-
-def up(size: int, step: int) -> int:
-    """The least multiple of `step` that is no less."""
-    return -(-size // step) * step
 
 
 def cliques(rows: Sequence[int], weights: Sequence[int], within: int, steps: int) -> Iterator[int]:
@@ -174,7 +170,7 @@ def sections(
 
 def rounded_up(members: Sequence[int], nets: Sequence[int], steps: Mapping[int, int], align: int = 1) -> Section:
     """Items that stand on each other, at multiples of their steps and of `align`."""
-    fills = tuple([up(net, max(steps[c], align)) for c, net in zip(members, nets, strict=True)])
+    fills = tuple([round_up(net, max(steps[c], align)) for c, net in zip(members, nets, strict=True)])
     return Section(tuple(members), fills, tuple(nets))
 
 
