@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -47,9 +47,9 @@ def all_nodes() -> dict[str, list[ast.AST]]:
     return {name: list(ast.walk(tree)) for name, tree in syntax_trees().items()}
 
 
-def imported_modules(name: str, tree: ast.Module, known: set[str], *, is_package: bool) -> Iterator[str]:
+def imported_modules(name: str, nodes: Iterable[ast.AST], known: set[str], *, is_package: bool) -> Iterator[str]:
     """The modules out of `known` that `name` imports, wherever in the file the import stands."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in known)
         elif isinstance(node, ast.ImportFrom):
@@ -63,12 +63,18 @@ def imported_modules(name: str, tree: ast.Module, known: set[str], *, is_package
                 yield base
 
 
-def import_graph(trees: dict[str, ast.Module], packages: set[str]) -> dict[str, list[str]]:
-    known = set(trees)
+def import_graph(nodes: Mapping[str, Iterable[ast.AST]], packages: set[str]) -> dict[str, list[str]]:
+    known = set(nodes)
     return {
-        name: sorted(set(imported_modules(name, tree, known, is_package=name in packages)))
-        for name, tree in trees.items()
+        name: sorted(set(imported_modules(name, each, known, is_package=name in packages)))
+        for name, each in nodes.items()
     }
+
+
+@cache
+def imports() -> dict[str, list[str]]:
+    """Module name -> the modules of tirlite that it imports."""
+    return import_graph(all_nodes(), {name for name, file in FILES.items() if file.name == "__init__.py"})
 
 
 def find_circle(graph: dict[str, list[str]]) -> list[str] | None:
@@ -80,23 +86,18 @@ def find_circle(graph: dict[str, list[str]]) -> list[str] | None:
     return None
 
 
-def packages() -> set[str]:
-    return {name for name, file in FILES.items() if file.name == "__init__.py"}
-
-
 def test_the_kernels_are_seen() -> None:
     assert (ROOT / "tirlite" / "kernels").is_symlink()
     assert "tirlite.kernels" in FILES
 
 
 def test_no_import_circle() -> None:
-    graph = import_graph(syntax_trees(), packages())
     # The root's lazy table of names points at everything; who may look back at it is the next test's matter.
-    assert find_circle(graph | {"tirlite": []}) is None
+    assert find_circle(imports() | {"tirlite": []}) is None
 
 
 def test_only_the_upper_layers_import_the_root() -> None:
-    importers = [name for name, imported in import_graph(syntax_trees(), packages()).items() if "tirlite" in imported]
+    importers = [name for name, imported in imports().items() if "tirlite" in imported]
     assert [name for name in importers if not name.startswith(SEES_THE_ROOT)] == []
 
 
@@ -107,7 +108,7 @@ def test_a_circle_is_found_inside_functions_and_under_type_checking() -> None:
         "p.b": ast.parse("from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from . import c"),
         "p.c": ast.parse("import p.a"),
     }
-    circle = find_circle(import_graph(trees, {"p"}))
+    circle = find_circle(import_graph({name: [*ast.walk(tree)] for name, tree in trees.items()}, {"p"}))
     assert circle is not None
     assert set(circle) == {"p.a", "p.b", "p.c"}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+from every import every
 
 import tirlite as tl
 from tirlite.analysis.facts import Facts
@@ -21,8 +21,8 @@ def f(x: tl.f32[n, m], at: tl.i32[n], byte: tl.u8[n], table: tl.f32[256], k: tl.
 """
 
 
-@pytest.mark.parametrize(
-    ("access", "expected"),
+@every(
+    "access, expected",
     [
         ("x[i, 0]", (Proof.YES, Proof.YES)),
         ("x[n - 1 - i, m - 1]", (Proof.YES, Proof.YES)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
+from every import every
 
 import tirlite as tl
 from tirlite.analysis import are_disjoint, byte_ranges
@@ -32,8 +32,8 @@ def test_views_that_wrap_around_onto_each_other_are_read_in_order() -> None:
     assert (shifted(x, (1 << 62) + 1) == np.arange(1001)).all()
 
 
-@pytest.mark.parametrize(
-    ("extent", "offset", "are_apart"),
+@every(
+    "extent, offset, are_apart",
     [
         ("m", "64", True),
         ("m", "64 + max(s, 0)", True),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from textwrap import indent
 
 import pytest
+from every import every
 
 import tirlite as tl
 
@@ -211,7 +212,7 @@ def _verdicts(body: str) -> set[str]:
     return {each.how for each in tl.compile(tl.parse(header + indent(body.strip(), "    "))).safety}
 
 
-@pytest.mark.parametrize("body", PROVED.split("---"))
+@every("body", PROVED.split("---"))
 def test_a_local_that_stays_in_bounds_is_proved(body: str) -> None:
     assert _verdicts(body) == {"proved"}
 

@@ -112,8 +112,8 @@ def test_a_sum_is_carried_by_its_loop_alone() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("body", "steps"),
+@every(
+    "body, steps",
     [
         ("for i in range(4, n):\n    x[i] = x[i - 4] + y[i]", ["<4"]),
         ("for i in range(0, n - 3, 3):\n    x[i] = x[i + 3]", ["<1"]),
@@ -167,8 +167,8 @@ def test_accesses_tell_their_reduction() -> None:
     assert vector.reduction is None
 
 
-@pytest.mark.parametrize(
-    ("body", "carries", "inner"),
+@every(
+    "body, carries, inner",
     [
         ("a[i, j] = x[i] + y[i]", False, False),
         ("a[i, j] = a[i, j - 1] + 1", False, True),

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from textwrap import dedent
 
 import pytest
+from every import every
 from parsed import parsed
 
 import tirlite as tl
@@ -468,8 +469,8 @@ def test_a_proof_that_speaks_of_other_accesses_does_not_count(accesses: Callable
     assert not check_storage(func, merged(func, "a", "b"), [wrong])
 
 
-@pytest.mark.parametrize(
-    ("stmt", "holds"),
+@every(
+    "stmt, holds",
     [
         ("b[i] = a[i] * a[i]", True),
         ("b[7 - i] = a[7 - i]", True),

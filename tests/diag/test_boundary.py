@@ -8,6 +8,7 @@ from io import StringIO
 
 import numpy as np
 import pytest
+from every import every
 
 import tirlite as tl
 from tirlite.diag import InternalError, KernelError, Message, boundary
@@ -65,7 +66,7 @@ WRONG: dict[str, Callable[[], object]] = {
 }
 
 
-@pytest.mark.parametrize("entry", WRONG)
+@every("entry", WRONG)
 def test_no_frame_from_inside_is_shown(entry: str) -> None:
     with pytest.raises(tl.TirliteError) as caught:
         WRONG[entry]()

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from every import every
 
 import tirlite as tl
 from tirlite.dsl import Inline
@@ -106,7 +107,7 @@ def test_a_kernel_that_calls_itself_is_told_so() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@every(
     "binding",
     [
         "def a(t):\n    return t",

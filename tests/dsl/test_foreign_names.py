@@ -8,14 +8,15 @@ from math import sqrt
 
 import numpy as np
 import pytest
+from every import every
 
 import tirlite as tl
 
 n = tl.dim("n")
 
 
-@pytest.mark.parametrize(
-    ("value", "told"),
+@every(
+    "value, told",
     [
         ("tl.maximum(x[0], 1)", "write `max(a, b)`, as in Python"),
         ("tl.prange(n)", "write `for i in tl.parallel(n):`"),

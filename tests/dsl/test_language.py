@@ -7,6 +7,7 @@ import re
 
 import numpy as np
 import pytest
+from every import every
 
 import tirlite as tl
 from tirlite import dsl, f32
@@ -22,8 +23,8 @@ def value(source: str, result: str = "f64") -> str:
     return str(func).partition('"f", ')[2][:-1]
 
 
-@pytest.mark.parametrize(
-    ("source", "printed"),
+@every(
+    "source, printed",
     [
         # Literals are weak; types promote as in NumPy 2.
         ("x[0] + 1", "x[0] + tl.f32(1.0)"),
@@ -103,8 +104,8 @@ def body_of(source: str) -> str:
     return "\n".join(line[4:] for line in str(tl.parse(text)).splitlines()[4:])
 
 
-@pytest.mark.parametrize(
-    ("source", "printed"),
+@every(
+    "source, printed",
     [
         ("x[0] = 1", "x[0] = tl.f32(1.0)"),
         ("x[0] = k", "x[0] = tl.f32(k)"),
@@ -173,7 +174,7 @@ def statements(text: str) -> list[str]:
     return text.strip().replace("\nelse", "\x00else").splitlines()
 
 
-@pytest.mark.parametrize("source", statements(REFUSED))
+@every("source", statements(REFUSED))
 def test_the_rest_of_python_is_refused(source: str) -> None:
     if source.startswith(("match", "try")):
         source += {"m": "\n    case _: pass", "t": "\nexcept: pass"}[source[0]]

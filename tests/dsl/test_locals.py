@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from every import every
 
 import tirlite as tl
 
@@ -48,8 +49,8 @@ def test_updated_is_a_buffer_outside_of_the_loop() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("source", "dtype"),
+@every(
+    "source, dtype",
     [
         ("t = 0\nt += x[0]", "f32"),
         ("t = 0\nt = max(t, x[0])\nt += k", "f32"),
@@ -110,8 +111,8 @@ def test_a_block_under_an_attribute_is_no_branch() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("source", "code"),
+@every(
+    "source, code",
     [
         ("y[0] = t\nt = 1.0", "possibly-unassigned"),
         ("if k > 0:\n    t = 1.0\ny[0] = t", "possibly-unassigned"),

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from every import every
 
 import tirlite as tl
 
@@ -94,7 +95,7 @@ def test_each_kind_of_node_is_thought_of() -> None:
     assert {kind for kind in ast.expr.__subclasses__() if kind.__name__ not in deprecated} == set(EXPRESSIONS)
 
 
-@pytest.mark.parametrize("name", CASES)
+@every("name", CASES)
 def test_a_refused_construct_is_told_with_what_to_write_instead(name: str) -> None:
     body = "\n".join(f"    {line}" for line in CASES[name].split("\n"))
     with pytest.raises(tl.KernelError) as caught:

@@ -6,7 +6,6 @@ import random
 from collections.abc import Callable
 from math import inf, nan
 
-import pytest
 from every import every
 
 import tirlite as tl
@@ -171,7 +170,7 @@ def calls(case: Case, op: ir.Op) -> list[ir.Expr]:
     ]
 
 
-@pytest.mark.parametrize("name", VALUES)
+@every("name", VALUES)
 def test_every_expression_reads_back(name: str) -> None:
     case = Case()
     values = VALUES[name](case)
@@ -272,7 +271,7 @@ STATEMENTS: dict[str, Callable[[Case], list[ir.Stmt]]] = {
 }
 
 
-@pytest.mark.parametrize("name", STATEMENTS)
+@every("name", STATEMENTS)
 def test_every_statement_reads_back(name: str) -> None:
     case = Case()
     assert_reads_back(case.func(*STATEMENTS[name](case)))

@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pytest
+from every import every
 
 import tirlite as tl
 from tirlite.graph import Builder, compile, evaluate  # noqa: A004
@@ -33,7 +34,7 @@ MOVES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("move", MOVES)
+@every("move", MOVES)
 def test_moves(move: str) -> None:
     build, wanted = MOVES[move]
     g = Builder("moves")
@@ -81,8 +82,8 @@ def test_symbolic_shapes_come_out_simplified() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("build", "code"),
+@every(
+    "build, code",
     [
         (lambda g, x, n: g.reshape(x, [n, 5]), "graph-shape-mismatch"),
         (lambda g, x, n: g.reshape(x, [12]), "graph-shape-undecided"),

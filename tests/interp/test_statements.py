@@ -36,7 +36,7 @@ RANGES = [(0, 7, 3), (7, 0, -2), (3, 3, 1), (5, 2, 1), (2, 5, -1), (3, -4, -3), 
 FAR = [(250, 300, 7), ((1 << 63) - 8, (1 << 63) - 1, 3), (-(1 << 63), 1 << 61, 1 << 61)]
 
 
-@pytest.mark.parametrize(("start", "stop", "step"), RANGES + FAR)
+@every("start, stop, step", RANGES + FAR)
 def test_a_loop_counts_as_pythons_range(start: int, stop: int, step: int) -> None:
     b = Builder("count")
     out = b.param("out", i64[1])

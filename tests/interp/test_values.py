@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from every import every
 
 import tirlite as tl
 from tirlite.diag import KernelRunError
@@ -202,8 +203,8 @@ def test_not() -> None:
     np.testing.assert_array_equal(value_of(Not(const(True, bool_.with_lanes(2)))), [False, False])
 
 
-@pytest.mark.parametrize(
-    ("value", "dtype", "wanted"),
+@every(
+    "value, dtype, wanted",
     [
         (2.9, i32, 2),
         (-2.9, i32, -2),
@@ -257,8 +258,8 @@ def test_square_root_is_correctly_rounded() -> None:
     assert math.isnan(value_of(Call(f64, Op.SQRT, (const(-1.0, f64),))))
 
 
-@pytest.mark.parametrize(
-    ("op", "x", "wanted"),
+@every(
+    "op, x, wanted",
     [
         (Op.ABS, -2.5, 2.5),
         (Op.RSQRT, 4.0, 0.5),

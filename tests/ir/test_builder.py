@@ -7,6 +7,7 @@ from contextlib import ExitStack
 
 import numpy as np
 import pytest
+from every import every
 
 from tirlite import ir
 from tirlite.diag import KernelError
@@ -250,8 +251,8 @@ def test_depth_is_no_matter() -> None:
     assert len([stmt for stmt in ir.statements(b.build().body) if isinstance(stmt, ir.For)]) == 2_000
 
 
-@pytest.mark.parametrize(
-    ("call", "told"),
+@every(
+    "call, told",
     [
         (lambda b, x: b.store("x", 0, 1), "`buffer` of store() takes a Buffer, and is given 'x'"),
         (lambda b, x: b.store(x, "i", 1), "`indices` of store() takes expressions or numbers, and is given 'i'"),

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 
 import pytest
+from every import every
 
 import tirlite as tl
 
@@ -45,13 +46,13 @@ def test_all_are_there() -> None:
     assert {"Normalize", "StorageRewrite", "lifetimes", "linear_sequence", "in_place_candidates"} <= set(OF_FUNCTIONS)
 
 
-@pytest.mark.parametrize("name", OF_FUNCTIONS)
+@every("name", OF_FUNCTIONS)
 def test_a_kernel_is_answered_with_where_its_function_is(name: str) -> None:
     with pytest.raises(tl.CallTypeError, match=r"no-primfunc(.|\n)*`\.ir`"):
         OF_FUNCTIONS[name](double)
 
 
-@pytest.mark.parametrize("name", OF_FUNCTIONS)
+@every("name", OF_FUNCTIONS)
 def test_anything_else_is_answered_with_what_makes_a_function(name: str) -> None:
     with pytest.raises(tl.CallTypeError, match=r"no-primfunc(.|\n)*`tl\.parse`"):
         OF_FUNCTIONS[name]("x")

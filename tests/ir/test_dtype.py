@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from every import every
 
 from tirlite import dim
 from tirlite.diag import KernelError
@@ -34,7 +35,7 @@ def test_a_name_leads_back_to_its_type(dtype: DType) -> None:
     assert dtype_of(str(dtype)) == dtype
 
 
-@pytest.mark.parametrize("name", ["", "f8", "f32x1", "f32x04", "f32x", "x4", "float32", "bool"])
+@every("name", ["", "f8", "f32x1", "f32x04", "f32x", "x4", "float32", "bool"])
 def test_other_names_lead_to_none(name: str) -> None:
     assert dtype_of(name) is None
 

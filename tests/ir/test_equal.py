@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from every import every
 
 from tirlite import ir
 from tirlite.diag import Source, Span
@@ -78,8 +79,8 @@ def constant(value: float, dtype: ir.DType = f64) -> ir.Evaluate:
     return ir.Evaluate(ir.FloatImm(dtype, value))
 
 
-@pytest.mark.parametrize(
-    ("a", "b", "difference"),
+@every(
+    "a, b, difference",
     [
         (ir.Add(k, one), ir.Sub(k, one), "root: Add against Sub"),
         (ir.seq(ir.Evaluate(k)), ir.seq(), "[0]: Evaluate against the end"),

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import sympy
+from every import every
 
 from tirlite import ir, sizes
 from tirlite.ir import bf16, bool_, const, f16, f32, f64, handle, i8, i32, i64, u8
@@ -22,8 +23,8 @@ small = ir.Var("small", i8)
 x = ir.Buffer("x", f32, (k, k))
 
 
-@pytest.mark.parametrize(
-    ("python", "kind"),
+@every(
+    "python, kind",
     [
         (operator.add, ir.Add),
         (operator.sub, ir.Sub),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import product
 
 import numpy as np
-import pytest
 from every import every
 
 from tirlite.ir import SCALARS, bf16, f16, f32, f64, handle, i8, i16, i32, i64, literal_type, promote, u8
@@ -32,9 +31,7 @@ def test_literals_alone() -> None:
     assert [literal_type(value, None).name for value in (True, 1, 1.5)] == ["bool_", "i64", "f64"]
 
 
-@pytest.mark.parametrize(
-    ("other", "met"), [(bf16, bf16), (u8, bf16), (i16, f32), (i32, f64), (i64, f64), (f16, f32), (f32, f32), (f64, f64)]
-)
+@every("other, met", [(bf16, bf16), (u8, bf16), (i16, f32), (i32, f64), (i64, f64), (f16, f32), (f32, f32), (f64, f64)])
 def test_bfloat16_is_a_float_of_16_bits(other: DType, met: DType) -> None:
     assert promote(bf16, other) == promote(other, bf16) == met
 

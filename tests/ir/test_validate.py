@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 
 import pytest
+from every import every
 
 from tirlite import ir
 from tirlite.diag import KernelError, Message, Source, Span
@@ -285,7 +286,7 @@ ILL_FORMED: list[tuple[str, ir.PrimFunc]] = [
 ]
 
 
-@pytest.mark.parametrize(("code", "function"), ILL_FORMED)
+@every("code, function", ILL_FORMED)
 def test_each_rule_is_held(code: str, function: ir.PrimFunc) -> None:
     assert code in codes(function)
 
@@ -302,7 +303,7 @@ TAKES: dict[type[ir.Binary] | type[ir.Compare], set[str]] = {
 }
 
 
-@pytest.mark.parametrize("kind", TAKES)
+@every("kind", TAKES)
 def test_what_each_operator_takes(kind: type[ir.Binary] | type[ir.Compare]) -> None:
     taken = {
         name
@@ -312,7 +313,7 @@ def test_what_each_operator_takes(kind: type[ir.Binary] | type[ir.Compare]) -> N
     assert taken == TAKES[kind]
 
 
-@pytest.mark.parametrize("kind", TAKES)
+@every("kind", TAKES)
 def test_no_operator_mixes_types(kind: type[ir.Binary] | type[ir.Compare]) -> None:
     for left in sorted(TAKES[kind]):
         other = next(operand for name, operand in OPERANDS.items() if name not in (left, "handle"))
@@ -360,7 +361,7 @@ WELL_FORMED = {
 }
 
 
-@pytest.mark.parametrize("name", WELL_FORMED)
+@every("name", WELL_FORMED)
 def test_accepts(name: str) -> None:
     assert codes(WELL_FORMED[name]) == []
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from every import every
 
 import tirlite.analysis
 import tirlite.codegen
@@ -63,7 +64,7 @@ def loaded_by(path: Path, program: str) -> set[str]:
     return set(ran.stdout.split())
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@every("package", PACKAGES)
 def test_all_names_of_a_package_can_be_had(package: ModuleType) -> None:
     for name in package.__all__:
         assert not isinstance(getattr(package, name), ModuleType), name
@@ -88,7 +89,7 @@ def test_a_name_is_that_of_its_module_and_stays(monkeypatch: pytest.MonkeyPatch)
     assert found["__getattr__"]("Conditions").__module__ == "tirlite.plan.shape.formulas"
 
 
-@pytest.mark.parametrize("package", [each for each in PACKAGES if each is not tirlite.driver])
+@every("package", [each for each in PACKAGES if each is not tirlite.driver])
 def test_the_names_of_a_package_are_those_that_type_checkers_see(package: ModuleType) -> None:
     tree = ast.parse(Path(package.__file__ or "").read_text("utf-8"))
     seen = [n for each in tree.body if isinstance(each, ast.If) for n in each.body if isinstance(n, ast.ImportFrom)]

@@ -2,7 +2,6 @@
 
 from random import Random
 
-import pytest
 from every import every
 
 from tirlite.plan import Plan, Pool, Problem, Request, lower_bound, solve
@@ -66,7 +65,7 @@ def test_against_all_points_in_time(seed):
     assert lower_bound(Problem(tuple(requests))) == brute_force(Problem(tuple(requests)))
 
 
-@pytest.mark.parametrize("seed", range(10))
+@every("seed", range(10))
 def test_a_symbolic_bound_is_true_and_tight_at_small_numbers_of_sums(seed):
     n, m = Dim("n"), Dim("m")
     random = Random(seed)

@@ -3,6 +3,7 @@
 import io
 
 import pytest
+from every import every
 from hypothesis import given, strategies as st
 
 from tirlite.diag import PlanError
@@ -197,8 +198,8 @@ def test_a_table_cannot_tell_everything():
         write_csv(Problem((Request("", 4, (0, 2)),)))
 
 
-@pytest.mark.parametrize(
-    ("text", "code", "place"),
+@every(
+    "text, code, place",
     [
         ("", "no-csv-header", ""),
         ("\n\n", "no-csv-header", ""),

@@ -215,7 +215,7 @@ def test_choices_of_twenty_operators_are_proved(seed, aligns):
     assert plan.total <= solve(plan.problem, "pack").total
 
 
-@pytest.mark.parametrize("seed", range(100, 108))
+@every("seed", range(100, 108))
 def test_without_alignment_the_optimum_is_proved_and_kept_in_one_arena(seed):
     plan = solve(drawn(seed, 8), "exact")
     assert plan.proved_optimal

@@ -1,6 +1,7 @@
 """Facts about dims as text: what is read, and what is refused with which words."""
 
 import pytest
+from every import every
 
 from tirlite.diag import PlanError
 from tirlite.plan.tables.text import parse_facts
@@ -10,8 +11,8 @@ def told(text):
     return {name: (dim.low, dim.high, dim.multiple_of) for name, dim in parse_facts(text).items()}
 
 
-@pytest.mark.parametrize(
-    ("text", "low", "high", "multiple_of"),
+@every(
+    "text, low, high, multiple_of",
     [
         ("N<=64", 1, 64, 1),
         ("N<64", 1, 63, 1),
@@ -37,7 +38,7 @@ def test_facts_about_several_dims_stand_in_the_order_of_their_first():
     assert parse_facts("") == {}
 
 
-@pytest.mark.parametrize("text", ["N", "N<", "N<M", "N<=2.5", "N%0==0", "N%8", "N%8==1", "8%N==0", "N!=3", "N<=2;M<=3"])
+@every("text", ["N", "N<", "N<M", "N<=2.5", "N%0==0", "N%8", "N%8==1", "8%N==0", "N!=3", "N<=2;M<=3"])
 def test_anything_else_is_refused_at_its_place(text):
     with pytest.raises(PlanError, match="bad-fact") as caught:
         parse_facts(f"K<=3, {text}")

@@ -11,6 +11,7 @@ from io import StringIO
 import numpy as np
 import pytest
 import sympy
+from every import every
 
 import tirlite as tl
 from tirlite.diag import CapacityError, InternalError, PlanError
@@ -191,8 +192,8 @@ def test_a_broken_plan_is_neither_drawn_nor_explained_nor_written(broken, told, 
         tell(broken())
 
 
-@pytest.mark.parametrize(
-    ("call", "told"),
+@every(
+    "call, told",
     [
         (lambda: check(None, MADE), "`problem` of `check` takes a Problem, and is given None"),
         (lambda: check(PROBLEM, None), "`plan` of `check` takes a Plan, and is given None"),
@@ -353,8 +354,8 @@ def test_values_are_given_by_dim_by_variable_by_name_or_by_symbol():
     assert plan.at(n=0, m=1).total == 0
 
 
-@pytest.mark.parametrize(
-    ("binding", "text"),
+@every(
+    "binding, text",
     [
         ({"n": -1, "m": 8}, "`n` cannot be -1"),
         ({"n": 1, "m": 7}, "`m` cannot be 7.*a multiple of 8"),
@@ -435,7 +436,7 @@ def test_malformed_json_is_refused(text):
         Plan.from_json(text)
 
 
-@pytest.mark.parametrize("size", ["n +", "__import__('os')", "n ** m", "x", "n.max", "max()", "1.5", "'n'", "-'n'"])
+@every("size", ["n +", "__import__('os')", "n ** m", "x", "n.max", "max()", "1.5", "'n'", "-'n'"])
 def test_a_size_in_json_is_a_size_and_nothing_else(size):
     text = Problem((Request("a", 4 * Dim("n"), (0, 1)),)).to_json().replace("4*n", size)
     with pytest.raises(PlanError, match="bad-size-text"):

@@ -4,6 +4,7 @@ from math import prod
 
 import numpy as np
 import pytest
+from every import every
 
 from tirlite.diag import PlanError
 from tirlite.plan import Pool, Problem, Request, StorageScope, solve
@@ -82,8 +83,8 @@ def test_a_problem_prints_one_request_a_line():
     assert str(Problem((Request("a", 4, ((0, 2), (5, 6))),))) == "a: 4 bytes, live [0, 2) [5, 6), in global"
 
 
-@pytest.mark.parametrize(
-    ("make", "words"),
+@every(
+    "make, words",
     [
         (lambda: Request("a", 4, (3, 3)), ["empty-lifetime", "`a`", "[3, 3)"]),
         (lambda: Request("a", 4, (5, 2)), ["empty-lifetime", "`a`", "[5, 2)"]),

@@ -13,7 +13,7 @@ N, M = Dim("n"), Dim("m")
 DIMS = {"n": N, "m": M}
 
 
-@pytest.mark.parametrize(
+@every(
     "text",
     [
         "4*n*m + 8",
@@ -40,7 +40,7 @@ def test_texts_mean_what_they_mean_in_python(text):
         assert evaluate(parse_size(text, DIMS), {N: n, M: m}) == expected
 
 
-@pytest.mark.parametrize(
+@every(
     "text",
     ["", "n +", "n m", "(n", "n)", "()", "max()", "max(n", "max", "max n", "max + 1", "(n, m)", "n, m", "n ** m",
      "n ** -1", "n ** 65", "n / 2", "n / 0", "n // 0", "n % 0", "n % (m/2)", "max(n/2)", "floor(n, m)",
@@ -52,8 +52,8 @@ def test_anything_else_is_refused(text):
         parse_size(text, DIMS)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
+@every(
+    "text, expected",
     [
         ("4*n/2", 2 * N),
         ("n*m/m", N + 0),
@@ -79,8 +79,8 @@ def test_a_division_is_exact_where_the_facts_say_so():
     assert evaluate(parse_size("n / 2", {"n": even}), {even: 6}) == 3
 
 
-@pytest.mark.parametrize(
-    ("text", "why"),
+@every(
+    "text, why",
     [
         ("4*x", "`x` is not a dim"),
         ("n / 2", "`n` divided by `2` may leave a rest"),

@@ -1,6 +1,6 @@
 """Sums of constants are computed, with the ends of i64 among them."""
 
-import pytest
+from every import every
 
 from tirlite.ir import Add, Expr, FloorDiv, FloorMod, Sub, Var, const, i64, structural_equal
 from tirlite.rewrite.affine_exprs import folded
@@ -9,8 +9,8 @@ i = Var("i", i64)
 LEAST, MOST = const(i64.min, i64), const(i64.max, i64)
 
 
-@pytest.mark.parametrize(
-    ("written", "computed"),
+@every(
+    "written, computed",
     [
         (Sub(Add(i, const(3, i64)), const(1, i64)), Add(i, const(2, i64))),
         (Add(const(-2, i64), i), Sub(i, const(2, i64))),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from every import every
 
 import tirlite as tl
 from tirlite.ir import IfThenElse, Store, statements_of
@@ -61,7 +62,7 @@ def sums(x: tl.{dtype}[n, m]):
     assert {1, 4} < {store.value.dtype.lanes for store in statements_of(func.body, Store)} <= {1, 4, 8, 16, 32, 64}
 
 
-@pytest.mark.parametrize(
+@every(
     "body",
     [
         "    for i in range(n):\n        x[i] = x[n - 1 - i]",  # the second half is made of the first

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from every import every
 
 import tirlite as tl
 from tirlite.rewrite import CheckReductions, Normalize, SplitReductions
@@ -54,7 +55,7 @@ def test_rows_go_into_four_vectors_of_columns() -> None:
     assert tl.structural_equal(found, Normalize()(tl.parse(wanted))), str(found)
 
 
-@pytest.mark.parametrize(
+@every(
     "loop",
     [
         "for i in tl.reduce(7): t[()] += x[i, 0]",  # too short

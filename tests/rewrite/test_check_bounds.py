@@ -4,6 +4,7 @@ from textwrap import dedent
 
 import numpy as np
 import pytest
+from every import every
 from parsed import parsed
 from rewrite.before_after import BeforeAfter
 
@@ -315,7 +316,7 @@ def test_what_every_call_would_do_outside_is_refused(body: str) -> None:
     assert refused(body) == ("" if "2 * n" in body else "always-out-of-bounds")
 
 
-@pytest.mark.parametrize(
+@every(
     "body",
     [
         "if k > 0:\n    y[n, 0] = 1",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from textwrap import dedent, indent
 
 import pytest
+from every import every
 
 import tirlite as tl
 from tirlite import ir
@@ -63,8 +64,8 @@ def test_these_are_reductions(body: str) -> None:
     check(body)
 
 
-@pytest.mark.parametrize(
-    ("code", "body"),
+@every(
+    "code, body",
     [
         ("reduction-read", "y[k[i]] += y[0]"),
         ("reduction-read", "total[0] += x[i]\nif total[0] > 5:\n    y[i] = 0"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from every import every
 from parsed import parsed
 
 import tirlite as tl
@@ -127,7 +128,7 @@ def test_other_numbers_are_multiples_of_the_smallest() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@every(
     "body",
     [
         "for i in range(n * 192):\n    y[i] = x[i]",

@@ -4,6 +4,7 @@ from textwrap import dedent, indent
 
 import numpy as np
 import pytest
+from every import every
 from rewrite.before_after import BeforeAfter, kernel
 
 import tirlite as tl
@@ -146,8 +147,8 @@ def test_steps_and_values_of_the_fill_that_the_work_needs() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("body", "reason"),
+@every(
+    "body, reason",
     [
         ("for i in range(n):\n    y[i, 0] = row[0]", "nothing in the loop fills it"),
         ("for i in tl.parallel(n):\n    row[i] = x[i, 0]\n    y[i, 0] = row[i]", "not in one serial loop"),
@@ -253,8 +254,8 @@ def test_a_fill_of_part_of_the_buffer_is_enough_where_no_more_is_read(fill: str,
         assert np.array_equal(interpreted(doubled, width), interpreted(func, width))
 
 
-@pytest.mark.parametrize(
-    ("fill", "work"),
+@every(
+    "fill, work",
     [
         (RAGGED, "for j in range(4):\n    y[0, j] = t[j]"),
         (RAGGED, "for j in range(min(5, m - 4 * b)):\n    y[0, j] = t[j]"),

@@ -6,6 +6,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from every import every
 from parsed import parsed
 
 import tirlite as tl
@@ -53,8 +54,8 @@ for i in range({loop}):
 """
 
 
-@pytest.mark.parametrize(
-    ("extent", "bound"),
+@every(
+    "extent, bound",
     [
         ("i", "4*n - 4"),
         ("i + 1", "4*n"),
@@ -81,8 +82,8 @@ def test_the_bound_is_what_the_extent_is_at_most(extent: str, bound: str) -> Non
     assert str(storage.bytes) == bound
 
 
-@pytest.mark.parametrize(
-    ("loop", "let", "extent"),
+@every(
+    "loop, let, extent",
     [
         ("n", "i", "s[i]"),  # read from memory
         ("n", "s[i]", "k"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from every import every
 
 import tirlite as tl
 from tirlite.rewrite import Normalize, VectorizeLoops
@@ -54,8 +55,8 @@ def test_of_a_known_number_of_rows_none_is_left_over_if_that_can_be(rows: int, s
     assert ("for i in range(12, 13):" in found) is (rows == 13)
 
 
-@pytest.mark.parametrize(
-    ("stmt", "loop", "inner"),
+@every(
+    "stmt, loop, inner",
     [
         ("y[j] += y[0] * x[i, j]", "range(n)", "range(m)"),  # from another element of the row
         ("z[i, j] += x[i, j]", "range(n)", "range(m)"),  # to rows of their own

@@ -8,6 +8,7 @@ from textwrap import dedent
 
 import numpy as np
 import pytest
+from every import every
 from parsed import parsed
 from random_cases import IS_THOROUGH
 
@@ -86,8 +87,8 @@ def is_split(again: str, extent: str = "m") -> bool:
     return split(func) is not func
 
 
-@pytest.mark.parametrize(
-    ("again", "extent"),
+@every(
+    "again, extent",
     [
         ("for i in range(m - 1, -1, -1):\n    t[i] = 1.0", "m"),
         ("for i in range(m):\n    t[m - 1 - i] = 1.0", "m"),
@@ -121,8 +122,8 @@ def test_what_writes_all_elements_begins_anew(again: str, extent: str) -> None:
     assert is_split(again, extent)
 
 
-@pytest.mark.parametrize(
-    ("again", "extent"),
+@every(
+    "again, extent",
     [
         ("for i in range(m - 1):\n    t[i] = 1.0", "m"),  # not the last
         ("for i in range(1, m):\n    t[i] = 1.0", "m"),  # not the first

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from every import every
 from rewrite.before_after import BeforeAfter
 
 import tirlite as tl
@@ -48,7 +49,7 @@ def test_each_part_loads_it_once() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@every(
     "stmt",
     [
         "d[i, j] = min(d[i, j], b[i, k] + d[k, j])",  # nothing stays

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from every import every
 
 import tirlite as tl
 from tirlite.rewrite import Normalize, UsePermissions
@@ -27,8 +28,8 @@ def expect(allowed: str, before: str, after: str) -> None:
     assert tl.structural_equal(found, wanted), f"{found}\nis not\n{wanted}"
 
 
-@pytest.mark.parametrize(
-    ("before", "after"),
+@every(
+    "before, after",
     [
         ("y[i] = x[i] * 2 + y[i]", "y[i] = tl.fma(x[i], 2, y[i])"),
         ("y[i] = y[i] + x[i] * 2", "y[i] = tl.fma(x[i], 2, y[i])"),

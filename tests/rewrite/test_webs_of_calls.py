@@ -7,6 +7,7 @@ from textwrap import indent
 
 import numpy as np
 import pytest
+from every import every
 
 import tirlite as tl
 from tirlite.interp import interpret
@@ -163,7 +164,7 @@ def test_a_callee_that_writes_all_elements_first_begins_anew(name: str) -> None:
     assert is_split(f"tl.call({name}, x, t)")
 
 
-@pytest.mark.parametrize("name", ["most", "some", "add", "late", "seen", "inner_add", "never", "maybe", "untouched"])
+@every("name", ["most", "some", "add", "late", "seen", "inner_add", "never", "maybe", "untouched"])
 def test_a_callee_that_may_leave_or_read_an_old_value_goes_on(name: str) -> None:
     assert not is_split(f"tl.call({name}, x, t)")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from every import every
 
 import tirlite as tl
 from tirlite.ir import Cast, IntImm, Max, Min, Neg, Select, TruncDiv, TruncMod, Var, f32, i8, i32, i64, u8, u64
@@ -13,8 +14,8 @@ from tirlite.ir.size import value_of
 n = Var("n")
 
 
-@pytest.mark.parametrize(
-    ("extent", "value"),
+@every(
+    "extent, value",
     [
         (n + 1, 8),
         (2 * n - 3, 11),

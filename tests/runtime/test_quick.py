@@ -8,6 +8,7 @@ from threading import Thread
 
 import numpy as np
 import pytest
+from every import every
 
 import tirlite as tl
 from tirlite.driver.kernel import _OFTEN
@@ -63,7 +64,7 @@ def test_what_fits_is_run() -> None:
     assert call(read_only(X), y[:]) is None
 
 
-@pytest.mark.parametrize(
+@every(
     "arrays",
     [
         (X,),

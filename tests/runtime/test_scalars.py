@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from every import every
 
 import tirlite as tl
 from tirlite.ir import SCALARS, DType, bool_, f32, f64, i8, i64, u8, u64
@@ -27,8 +28,8 @@ def test_a_scalar_arrives_as_it_is(dtype: DType) -> None:
             assert np.signbit(got) == np.signbit(value) if dtype.is_float else True
 
 
-@pytest.mark.parametrize(
-    ("dtype", "given"),
+@every(
+    "dtype, given",
     [(i8, 128), (i8, -129), (u8, -1), (u8, 256), (i64, 2**63), (u64, 2**64), (bool_, 2), (f32, 1e39), (f64, 10**400)],
 )
 def test_a_number_beyond_its_type_is_refused(dtype: DType, given: float) -> None:

@@ -7,6 +7,7 @@ from random import Random
 
 import numpy as np
 import pytest
+from every import every
 from schedules.test_steps import body_of
 
 import tirlite as tl
@@ -168,8 +169,8 @@ def refused_sums(*lines: str, granted: str = "rescale") -> tl.PrimFunc:
 LOOP, TERM = "for j in tl.reduce(n):", "    y[0] += tl.exp(x[j] - top)"
 
 
-@pytest.mark.parametrize(
-    ("lines", "reason"),
+@every(
+    "lines, reason",
     [
         ((LOOP, TERM + " + 1"), "is no multiple of one"),
         ((LOOP, "    y[0] += tl.exp(x[j]) * top"), "is no multiple of one"),

@@ -301,8 +301,8 @@ def test_loops_that_descend_are_not_fused() -> None:
         tl.schedule(backwards).fuse("i", "j")
 
 
-@pytest.mark.parametrize(
-    ("step", "reason"),
+@every(
+    "step, reason",
     [
         (lambda s: s.split("j", "8"), r"s.split\('j', '8'\)` does not fit: `by` takes numbers"),
         (lambda s: s.split("j", 1 << 63), "`by` takes numbers of 64 bits"),
@@ -555,8 +555,8 @@ def test_what_stands_before_a_loop_stays_where_the_loop_feeds_it() -> None:
     assert error.value.code == "step-breaks-order"
 
 
-@pytest.mark.parametrize(
-    ("step", "code"),
+@every(
+    "step, code",
     [
         (lambda s: s.split("q", 8), "no-loop"),
         (lambda s: s.split("i", 0), "step-does-not-fit"),

@@ -1,6 +1,6 @@
 """`schedule="compact"`, before and after: loops that fill temporaries and loops that read them become one."""
 
-import pytest
+from every import every
 from rewrite.before_after import BeforeAfter, ByFacts, kernel
 
 import tirlite as tl
@@ -192,7 +192,7 @@ for i in range(n):
 """
 
 
-@pytest.mark.parametrize(
+@every(
     "second",
     [
         # reads what is written farther ahead than any shift

@@ -3,6 +3,7 @@ import sys
 
 import pytest
 import sympy
+from every import every
 
 from tirlite.diag import KernelError
 from tirlite.sizes import Dim, Size, ceildiv, dims_of, from_sympy, maximum, minimum, to_sympy
@@ -12,8 +13,8 @@ N, M = sympy.symbols("n m", integer=True, positive=True)
 HALF = sympy.Rational(1, 2)
 
 
-@pytest.mark.parametrize(
-    ("expression", "size"),
+@every(
+    "expression, size",
     [
         (7, 7),
         (sympy.Integer(7), 7),

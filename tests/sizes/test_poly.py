@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from every import every
 
 from tirlite.diag import KernelError
 from tirlite.sizes import Dim, Poly, Scalar, Size, as_size, evaluate, maximum
@@ -37,8 +38,8 @@ def test_what_is_constant_is_an_int() -> None:
     assert isinstance(n + 0, Poly)
 
 
-@pytest.mark.parametrize(
-    ("size", "text"),
+@every(
+    "size, text",
     [
         (4 * n * m + 8, "4*m*n + 8"),
         (n - m, "n - m"),
@@ -86,8 +87,8 @@ def test_sizes_have_no_order() -> None:
         max(n + 1, m + 1)
 
 
-@pytest.mark.parametrize(
-    ("size", "simpler"),
+@every(
+    "size, simpler",
     [
         ((8 * n + m) // 8, n + m // 8),
         ((8 * n + 16) // 8, n + 2),
@@ -110,8 +111,8 @@ def test_quotients_are_simplified(size: Poly, simpler: Poly) -> None:
     assert size == simpler
 
 
-@pytest.mark.parametrize(
-    ("size", "simpler"),
+@every(
+    "size, simpler",
     [
         ((9 * n) % 8, n % 8),
         ((n + 8) % 8, n % 8),

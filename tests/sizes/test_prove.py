@@ -1,4 +1,4 @@
-import pytest
+from every import every
 
 from tirlite.sizes import (
     Dim,
@@ -25,8 +25,8 @@ s = Dim("s", min=-5, max=5)
 y = Dim("y", max=3)
 
 
-@pytest.mark.parametrize(
-    ("small", "large"),
+@every(
+    "small, large",
     [
         (3, 3),
         (n, n * m),
@@ -70,8 +70,8 @@ def test_at_most_for_all_values(small: SizeLike, large: SizeLike) -> None:
     assert prove_lt(large, small) is Proof.NO
 
 
-@pytest.mark.parametrize(
-    ("a", "c"),
+@every(
+    "a, c",
     [
         (n, m),
         (n, n * z),
@@ -87,8 +87,8 @@ def test_what_holds_for_some_values_is_unknown(a: SizeLike, c: SizeLike) -> None
     assert prove_le(a, c) is Proof.UNKNOWN
 
 
-@pytest.mark.parametrize(
-    ("a", "c", "answer"),
+@every(
+    "a, c, answer",
     [
         (8 * (k // 8), k, Proof.YES),
         (8 * (n // 8) + n % 8, n, Proof.YES),
@@ -105,8 +105,8 @@ def test_equality(a: SizeLike, c: SizeLike, answer: Proof) -> None:
     assert prove_eq(c, a) is answer
 
 
-@pytest.mark.parametrize(
-    ("divisor", "size", "answer"),
+@every(
+    "divisor, size, answer",
     [
         (8, 24, Proof.YES),
         (8, 25, Proof.NO),
@@ -126,8 +126,8 @@ def test_divisibility(divisor: int, size: SizeLike, answer: Proof) -> None:
     assert prove_divides(divisor, size) is answer
 
 
-@pytest.mark.parametrize(
-    ("size", "low", "high"),
+@every(
+    "size, low, high",
     [
         (7, 7, 7),
         (n * m - n, 0, None),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+from every import every
 
 from tirlite.sizes import Dim, Size, evaluate
 from tirlite.sizes.residues import residues_where_0
@@ -11,8 +11,8 @@ h = Dim("h")
 even = Dim("h", multiple_of=8)
 
 
-@pytest.mark.parametrize(
-    ("size", "said"),
+@every(
+    "size, said",
     [
         (h - 2 * (h // 2), "h % 2 == 0"),
         (6 * (h // 4) - 3 * (h // 2), "h % 4 <= 1"),

@@ -8,6 +8,7 @@ from textwrap import dedent, indent
 
 import numpy as np
 import pytest
+from every import every
 
 import tirlite as tl
 from tirlite.analysis import linear_sequence
@@ -41,8 +42,8 @@ def overwritten_by(func: PrimFunc) -> int:
     return count_that_overwrite(groups, allocation.home, allocation.buffer, IndexSpace(func))
 
 
-@pytest.mark.parametrize(
-    ("extent", "body", "count"),
+@every(
+    "extent, body, count",
     [
         # two that meet somewhere, wherever that is
         ("n", "for i in range(p):\n    t[i] = 1\nfor i in range(p, n):\n    t[i] = 2", 2),
@@ -110,8 +111,8 @@ def test_all_is_overwritten(extent: str, body: str, count: int) -> None:
     assert overwritten_by(kernel(extent, body)) == count
 
 
-@pytest.mark.parametrize(
-    ("extent", "body"),
+@every(
+    "extent, body",
     [
         ("n", "for i in range(p):\n    t[i] = 1\nfor i in range(p + 1, n):\n    t[i] = 2"),
         ("n", "for i in range(p):\n    t[i] = 1\nfor i in range(m, n):\n    t[i] = 2"),

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from every import every
 from in_place.ancestor import ancestor_in_place
 from in_place.in_a_row import ROWS_RIGHT, ROWS_WRONG
 from in_place.merge import backwards, forwards, merged
@@ -60,7 +61,7 @@ def test_what_is_right_is_taken_and_keeps_its_meaning(name: str) -> None:
             assert agree(order, merged(order, proof.destination, proof.source), sizes)
 
 
-@pytest.mark.parametrize("name", WRONG | MORE_WRONG)
+@every("name", WRONG | MORE_WRONG)
 def test_what_is_wrong_is_refused_and_really_wrong(name: str) -> None:
     func = kernel((WRONG | MORE_WRONG)[name])
     proof = the_proof(func)

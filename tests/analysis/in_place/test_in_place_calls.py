@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from every import every
 from small_functions import relu, reverse
 
 import tirlite as tl
@@ -76,7 +77,7 @@ def verdicts(text: str) -> dict[tuple[str, str], tl.analysis.InPlaceProof]:
     return {(proof.destination.name, proof.source.name): proof for proof in proofs}
 
 
-@pytest.mark.parametrize(
+@every(
     "call",
     [
         "tl.call(relu, a, b)",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from every import every
 
 import tirlite as tl
 from tirlite.analysis.integers.array_bounds import array_bounds, is_exact_index, is_exact_size
@@ -18,8 +19,8 @@ s = Dim("s", min=i64.min, max=i64.max)
 few = Dim("few", min=-8, max=1 << 20)
 
 
-@pytest.mark.parametrize(
-    ("size", "is_exact", "is_exact_in_bounds"),
+@every(
+    "size, is_exact, is_exact_in_bounds",
     [
         (i64.max, True, True),
         (i64.max + 1, False, True),
@@ -49,8 +50,8 @@ def test_scalars_and_products_of_no_array_wrap_around(size: Size, is_exact: bool
     assert (is_exact_size(size, arrays), is_exact_index(size, arrays)) == (is_exact, is_exact_in_bounds)
 
 
-@pytest.mark.parametrize(
-    ("bytes_", "is_exact"),
+@every(
+    "bytes_, is_exact",
     [
         (4 * n * m, True),
         (8 * n * m * m + 64, True),

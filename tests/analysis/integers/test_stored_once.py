@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 from random import Random
 
-import pytest
+from every import every
 
 import tirlite as tl
 from tirlite.analysis.facts import Facts
@@ -33,8 +33,8 @@ def range_of(loops: str, index: str, before: str = "pass") -> str:
     return "unknown" if low is None or high is None else f"{low} to {high}"
 
 
-@pytest.mark.parametrize(
-    ("loops", "index", "expected"),
+@every(
+    "loops, index, expected",
     [
         ("for i in range(n):", "i", "0 to n - 1"),
         ("for i in range(n):", "n - 1 - i", "0 to n - 1"),
@@ -60,8 +60,8 @@ def test_a_let_counts_as_what_it_stands_for() -> None:
     assert range_of("for i in range(n):", "half + i", "half = n // 2") == "n//2 to n + n//2 - 1"
 
 
-@pytest.mark.parametrize(
-    ("loops", "index", "expected"),
+@every(
+    "loops, index, expected",
     [
         ("for i in range(n):", "i", True),
         ("for i in range(n):", "2 * i + 1", True),

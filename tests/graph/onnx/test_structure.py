@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from every import every
 
 import tirlite as tl
 
@@ -42,8 +43,8 @@ RELU = node("Relu", ["x"], ["y"])
 SHAPE = node("Shape", ["x"], ["s"])
 
 
-@pytest.mark.parametrize(
-    ("given", "told"),
+@every(
+    "given, told",
     [
         (model([node("Neg", ["x"], ["y"]), RELU]), "node 1, Neg, which computes `y`, and node 2, Relu"),
         (model([node("Relu", ["x"], ["x"]), RELU]), "an input called `x`, and node 1"),

@@ -3,7 +3,7 @@
 from itertools import combinations
 from random import Random
 
-import pytest
+from every import every
 
 from tirlite.plan.search.sections import cliques
 
@@ -23,7 +23,7 @@ def is_clique(rows, mask):
     return all(rows[a] >> b & 1 for a, b in combinations(members, 2))
 
 
-@pytest.mark.parametrize("seed", range(10))
+@every("seed", range(10))
 def test_all_maximal_cliques_are_found_once(seed):
     rows = graph(seed, 8)
     every = {mask for mask in range(1, 1 << 8) if is_clique(rows, mask)}

@@ -6,6 +6,7 @@ from textwrap import indent
 
 import numpy as np
 import pytest
+from every import every
 from rewrite.threads.small_kernels import kernel, outcome
 
 import tirlite as tl
@@ -359,8 +360,8 @@ def test_two_launches_one_after_the_other() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("body", "code"),
+@every(
+    "body, code",
     [
         ("if x[t] > 3:\n    tl.barrier('shared')", "divergent-barrier"),
         ("w = tl.view(x, tl.i64[1], byte_offset=t * 8)\nif w[0] > 3:\n    tl.barrier('shared')", "divergent-barrier"),
