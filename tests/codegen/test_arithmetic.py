@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 import numpy as np
 import pytest
 
@@ -66,30 +68,37 @@ def pairs(dtype: DType) -> tuple[np.ndarray, np.ndarray]:
     return np.resize(a, size), np.resize(b, size)
 
 
-def element_wise(kind: type, dtype: DType, result: DType, count: int, operands: int) -> tuple[PrimFunc, PrimFunc]:
-    """`z[i] = kind(x[i], y[i])`, one element at a time and four."""
+# What is to come of operators, and of casts, by the type of the result. To compile a function for each of them takes
+# several times as long as one for all.
+Wanted = Mapping[tuple[type, DType], np.ndarray]
+
+
+def element_wise(kinds: Iterable[tuple[type, DType]], dtype: DType, count: int) -> tuple[PrimFunc, PrimFunc]:
+    """`z[i] = kind(x[i], y[i])` in a loop for each kind, one element at a time and four."""
     funcs = []
     for lanes in (1, LANES):
         b = Builder("apply")
-        arrays = [b.param(name, dtype[count]) for name in "xy"[:operands]]
-        z = b.param("z", result[count], out=True)
-        with b.for_("i", 0, count // lanes) as i:
-            index = i if lanes == 1 else Ramp(i * lanes, IntImm(i64, 1), lanes)
-            values = [array[index] for array in arrays]
-            b.store(z, index, Cast(result.with_lanes(lanes), *values) if kind is Cast else kind(*values))
+        arrays = [b.param(name, dtype[count]) for name in "xy"]
+        for number, (kind, result) in enumerate(kinds):
+            z = b.param(f"z{number}", result[count], out=True)
+            with b.for_("i", 0, count // lanes) as i:
+                index = i if lanes == 1 else Ramp(i * lanes, IntImm(i64, 1), lanes)
+                values = [array[index] for array in arrays[: 1 if kind in UNARY else 2]]
+                b.store(z, index, Cast(result.with_lanes(lanes), *values) if kind is Cast else kind(*values))
         funcs.append(b.build())
     return funcs[0], funcs[1]
 
 
-def check(kind: type, dtype: DType, expected: np.ndarray, *arrays: np.ndarray, result: DType | None = None) -> None:
-    for func in element_wise(kind, dtype, result or dtype, arrays[0].size, len(arrays)):
-        got = tl.compile(func)(*arrays)
-        np.testing.assert_array_equal(got, expected, err_msg=f"{kind.__name__} of {dtype}")
-        if got.dtype.kind == "f":
-            numbers = ~np.isnan(expected)
-            np.testing.assert_array_equal(np.signbit(got)[numbers], np.signbit(expected)[numbers])
+def check(dtype: DType, wanted: Wanted, a: np.ndarray, b: np.ndarray) -> None:
+    for func in element_wise(wanted, dtype, a.size):
+        for (kind, result), expected, got in zip(wanted, wanted.values(), tl.compile(func)(a, b), strict=True):
+            np.testing.assert_array_equal(got, expected, err_msg=f"{kind.__name__} of {dtype} to {result}")
+            if got.dtype.kind == "f":
+                numbers = ~np.isnan(expected)
+                np.testing.assert_array_equal(np.signbit(got)[numbers], np.signbit(expected)[numbers])
 
 
+UNARY = (Neg, BitNot, Not, Cast)
 PLAIN = {Add: np.add, Sub: np.subtract, Mul: np.multiply, FloorDiv: np.floor_divide, FloorMod: np.remainder}
 BITS = {BitAnd: np.bitwise_and, BitOr: np.bitwise_or, BitXor: np.bitwise_xor}
 SHIFTS = {ShiftLeft: np.left_shift, ShiftRight: np.right_shift}
@@ -100,10 +109,8 @@ COMPARISONS = {EQ: np.equal, NE: np.not_equal, LT: np.less, LE: np.less_equal, G
 def test_integers_are_as_in_numpy(dtype: DType) -> None:
     a, b = pairs(dtype)
     with np.errstate(all="ignore"):
-        for kind, reference in (PLAIN | BITS | SHIFTS).items():
-            check(kind, dtype, reference(a, b), a, b)
-    check(Neg, dtype, -a, a)
-    check(BitNot, dtype, ~a, a)
+        wanted = {(kind, dtype): reference(a, b) for kind, reference in (PLAIN | BITS | SHIFTS).items()}
+    check(dtype, {**wanted, (Neg, dtype): -a, (BitNot, dtype): ~a}, a, b)
 
 
 @pytest.mark.parametrize("dtype", INTEGERS, ids=str)
@@ -114,41 +121,36 @@ def test_truncated_division_rounds_to_zero_and_gives_zero_for_zero(dtype: DType)
         for x, y in zip(a, b, strict=True)
     ]
     wrapped = np.array([(q - dtype.min) % 2**dtype.bits + dtype.min for q in quotients], dtype.numpy)
-    check(TruncDiv, dtype, wrapped, a, b)
     remainders = [0 if y == 0 else int(x) - q * int(y) for x, y, q in zip(a, b, quotients, strict=True)]
-    check(TruncMod, dtype, np.array(remainders, dtype.numpy), a, b)
+    check(dtype, {(TruncDiv, dtype): wrapped, (TruncMod, dtype): np.array(remainders, dtype.numpy)}, a, b)
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 def test_floats_are_as_in_numpy(dtype: DType) -> None:
     a, b = pairs(dtype)
     with np.errstate(all="ignore"):
-        for kind, reference in (PLAIN | {Div: np.divide}).items():
-            check(kind, dtype, reference(a, b), a, b)
-    check(Neg, dtype, -a, a)
+        wanted = {(kind, dtype): reference(a, b) for kind, reference in (PLAIN | {Div: np.divide}).items()}
+    check(dtype, {**wanted, (Neg, dtype): -a}, a, b)
 
 
 @pytest.mark.parametrize("dtype", [*INTEGERS, *FLOATS, bool_], ids=str)
 def test_comparisons_are_ordered_but_for_not_equal(dtype: DType) -> None:
     a, b = pairs(dtype)
-    for kind, reference in COMPARISONS.items():
-        check(kind, dtype, reference(a, b), a, b, result=bool_)
+    check(dtype, {(kind, bool_): reference(a, b) for kind, reference in COMPARISONS.items()}, a, b)
 
 
 @pytest.mark.parametrize("dtype", [*INTEGERS, *FLOATS, bool_], ids=str)
 def test_minimum_and_maximum_give_the_second_of_equals_and_propagate_nan(dtype: DType) -> None:
     a, b = pairs(dtype)
-    check(Min, dtype, np.where((a < b) | (a != a), a, b), a, b)
-    check(Max, dtype, np.where((a > b) | (a != a), a, b), a, b)
+    least, most = (np.where(taken | (a != a), a, b) for taken in (a < b, a > b))
+    check(dtype, {(Min, dtype): least, (Max, dtype): most}, a, b)
 
 
 def test_bools_are_zero_or_one_in_memory() -> None:
     a, b = pairs(bool_)
-    for kind, reference in BITS.items():
-        check(kind, bool_, reference(a, b), a, b)
-    check(Not, bool_, ~a, a)
-    func = element_wise(Not, bool_, bool_, 4, 1)[0]
-    result = tl.compile(func)(np.array([0, 1, 2, 255], np.uint8).view(np.bool_))
+    check(bool_, {**{(kind, bool_): reference(a, b) for kind, reference in BITS.items()}, (Not, bool_): ~a}, a, b)
+    func, odd = element_wise([(Not, bool_)], bool_, 4)[0], np.array([0, 1, 2, 255], np.uint8).view(np.bool_)
+    result = tl.compile(func)(odd, odd.copy())
     assert result.view(np.uint8).tolist() == [1, 0, 0, 0]
 
 
@@ -164,31 +166,30 @@ def saturated(values: np.ndarray, target: DType) -> np.ndarray:
 @pytest.mark.parametrize("source", [*INTEGERS, *FLOATS, bool_], ids=str)
 def test_casts_wrap_round_and_saturate(source: DType) -> None:
     values = np.resize(edge_values(source), 20)
-    for target in (*INTEGERS, *FLOATS, bool_):
-        with np.errstate(all="ignore"):
-            expected = values.astype(target.numpy)
-        if source.is_float and target.is_integer:
-            expected = saturated(values, target)
-        check(Cast, source, expected, values, result=target)
+    with np.errstate(all="ignore"):
+        wanted = {(Cast, target): values.astype(target.numpy) for target in (*INTEGERS, *FLOATS, bool_)}
+    if source.is_float:
+        wanted |= {(Cast, target): saturated(values, target) for target in INTEGERS}
+    check(source, wanted, values, values.copy())
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 def test_casts_of_clamped_floats_take_nan_to_zero(dtype: DType) -> None:
     values = np.resize(edge_values(dtype), 20)
     clamped = {(-1.0, 2.5): (i8, i16, i32, i64), (0.0, 255.0): (*INTEGERS[1:4], *INTEGERS[4:]), (-0.75, 0.5): INTEGERS}
-    for (low, high), targets in clamped.items():
-        within = np.minimum(np.maximum(values, dtype.numpy.type(low)), dtype.numpy.type(high))
-        for target in targets:
-            for lanes in (1, LANES):
-                b = Builder("clamped")
-                x, z = b.param("x", dtype[values.size]), b.param("z", target[values.size], out=True)
-                ends = [FloatImm(dtype, end) for end in (low, high)]
-                bounds = ends if lanes == 1 else [Broadcast(end, lanes) for end in ends]
-                with b.for_("i", 0, values.size // lanes) as i:
-                    index = i if lanes == 1 else Ramp(i * lanes, IntImm(i64, 1), lanes)
-                    number = Min(Max(x[index], bounds[0]), bounds[1])
-                    b.store(z, index, Cast(target.with_lanes(lanes), number))
-                np.testing.assert_array_equal(tl.compile(b.build())(values), saturated(within, target))
+    cases = [(ends, target) for ends, targets in clamped.items() for target in targets]
+    for lanes in (1, LANES):
+        b = Builder("clamped")
+        x = b.param("x", dtype[values.size])
+        for number, (ends, target) in enumerate(cases):
+            z = b.param(f"z{number}", target[values.size], out=True)
+            low, high = (each if lanes == 1 else Broadcast(each, lanes) for each in (FloatImm(dtype, e) for e in ends))
+            with b.for_("i", 0, values.size // lanes) as i:
+                index = i if lanes == 1 else Ramp(i * lanes, IntImm(i64, 1), lanes)
+                b.store(z, index, Cast(target.with_lanes(lanes), Min(Max(x[index], low), high)))
+        for ((low, high), target), found in zip(cases, tl.compile(b.build())(values), strict=True):
+            within = np.minimum(np.maximum(values, dtype.numpy.type(low)), dtype.numpy.type(high))
+            np.testing.assert_array_equal(found, saturated(within, target))
 
 
 def test_what_lies_where_floats_say_is_found_as_elsewhere() -> None:
@@ -206,18 +207,25 @@ def test_what_lies_where_floats_say_is_found_as_elsewhere() -> None:
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 def test_ends_of_what_floats_become_are_ends_of_the_floats(dtype: DType) -> None:
     values = np.resize(edge_values(dtype), 20)
-    for target in (i8, u8, i32, u32, i64, u64):
-        for low, high in ((0, 3), (0, 100), *([(-7, 0), (-50, 99), (2, 9)] if target.is_signed else [])):
-            b = Builder("rounded")
-            x, z, w = b.param("x", dtype[values.size]), *(b.param(c, target[values.size], out=True) for c in "zw")
+    cases = [(target, ends) for target in (i8, u8, i32, u32, i64, u64) for ends in ((0, 3), (0, 100))]
+    cases += [(target, ends) for target in (i8, i32, i64) for ends in ((-7, 0), (-50, 99))]
+    above = [(target, (2, 9)) for target in (i8, i32, i64)]
+    for group in (cases, above):
+        b = Builder("rounded")
+        x = b.param("x", dtype[values.size])
+        for number, (target, ends) in enumerate(group):
+            z, w = (b.param(f"{name}{number}", target[values.size], out=True) for name in "zw")
+            low, high = (IntImm(target, end) for end in ends)
             with b.for_("i", 0, values.size) as i:
-                number = Cast(target, x[i])
-                b.store(z, i, Min(Max(number, IntImm(target, low)), IntImm(target, high)))
-                b.store(w, i, Max(IntImm(target, low), Min(IntImm(target, high), number)))
-            kernel = tl.compile(b.build())
-            assert low > 0 or ".sat." not in kernel.llvm
-            for found in kernel(values):
-                np.testing.assert_array_equal(found, np.clip(saturated(values, target), low, high))
+                rounded = Cast(target, x[i])
+                b.store(z, i, Min(Max(rounded, low), high))
+                b.store(w, i, Max(low, Min(high, rounded)))
+        kernel = tl.compile(b.build())
+        assert group is above or ".sat." not in kernel.llvm
+        found = kernel(values)
+        for (target, ends), made in zip(group, zip(found[::2], found[1::2], strict=True), strict=True):
+            for each in made:
+                np.testing.assert_array_equal(each, np.clip(saturated(values, target), *ends))
 
 
 @pytest.mark.parametrize("dtype", INTEGERS, ids=str)
