@@ -52,7 +52,12 @@ def figures_text(figures: Sequence[Figure]) -> str:
 def figures_json(figures: Sequence[Figure]) -> str:
     """One object: the machine, and the list of figures."""
     listed = [{**asdict(figure), "met": figure.met} for figure in figures]
-    return json.dumps({"machine": machine(), "figures": listed}, indent=1)
+    return as_json(figures=listed)
+
+
+def as_json(**parts: object) -> str:
+    """One object: the machine, and what was measured there."""
+    return json.dumps({"machine": machine(), **parts}, indent=1)
 
 
 def machine_text() -> str:

@@ -5,7 +5,6 @@ ONNX models have rows as networks of the gallery do, beside what onnxruntime nee
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, field
 from functools import partial
@@ -18,7 +17,7 @@ from typing import Any, TypeAlias
 import numpy.typing as npt
 
 from tirlite.bench import onnxruntime_figures
-from tirlite.bench.figures import machine, machine_text
+from tirlite.bench.figures import as_json, machine_text
 from tirlite.bench.networks import Network
 from tirlite.cli.command_error import input_at_fault
 from tirlite.cli.options import bad_option, by_identifier
@@ -168,7 +167,7 @@ def _sum(problem: Problem) -> Size:
 def graphs_json(rows: Sequence[GraphRow]) -> str:
     """One object: the machine, and the list of networks."""
     listed = [{**asdict(row), "gap": row.gap, "met": row.met} for row in rows]
-    return json.dumps({"machine": machine(), "graphs": listed}, indent=1)
+    return as_json(graphs=listed)
 
 
 def graphs_text(rows: Sequence[GraphRow]) -> str:

@@ -19,7 +19,7 @@ from statistics import median
 import numpy as np
 
 from tirlite import driver
-from tirlite.bench.figures import machine, machine_text
+from tirlite.bench.figures import as_json, machine_text
 from tirlite.bench.peers import PEERS, peers_for
 from tirlite.bench.workloads import Array, Workload, workloads
 from tirlite.cli.turns import turns
@@ -163,7 +163,7 @@ def _milliseconds(row: Row, name: str) -> str:
 def kernels_json(rows: Sequence[Row]) -> str:
     """One object: the machine, and the list of rows."""
     listed = [{**asdict(row), "best_peer": row.best_peer, "ratio": row.ratio} for row in rows]
-    return json.dumps({"machine": machine(), "rows": listed}, indent=1)
+    return as_json(rows=listed)
 
 
 def main(threads: str, only: str = "", peers: str = "", quick: str = "") -> None:

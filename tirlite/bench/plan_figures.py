@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
@@ -10,7 +9,7 @@ from math import log
 from statistics import fmean, linear_regression
 from typing import TypeVar
 
-from tirlite.bench.figures import VERDICT, Figure, machine, machine_text
+from tirlite.bench.figures import VERDICT, Figure, as_json, machine_text
 from tirlite.bench.plans import MOMENTS, SEARCHES, Failure, Result, Row, SymbolicRow
 from tirlite.show import table
 
@@ -48,8 +47,7 @@ def plans_json(results: Sequence[Result]) -> str:
     symbolic = [asdict(r) | {"met": r.ours.mean <= _MEAN_BAR} for r in results if isinstance(r, SymbolicRow)]
     failures = [asdict(r) for r in results if isinstance(r, Failure)]
     figures = [asdict(figure) | {"met": figure.met} for figure in overall(results)]
-    data = {"machine": machine(), "instances": rows, "symbolic": symbolic, "failures": failures, "figures": figures}
-    return json.dumps(data, indent=1)
+    return as_json(instances=rows, symbolic=symbolic, failures=failures, figures=figures)
 
 
 def overall(results: Iterable[Result]) -> Iterator[Figure]:

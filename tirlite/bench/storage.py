@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,7 +14,7 @@ from statistics import geometric_mean
 from time import perf_counter
 
 from tirlite.bench import onnxruntime_figures
-from tirlite.bench.figures import machine, machine_text
+from tirlite.bench.figures import as_json, machine, machine_text
 from tirlite.bench.networks import Network
 from tirlite.bench.plan_instances import instances_in
 from tirlite.diag import TirliteError
@@ -170,7 +169,7 @@ def storage_json(results: Iterable[Row | Failure]) -> str:
     known = list(results)
     rows = [{**asdict(each), "peers": dict(each.peers)} for each in known if isinstance(each, Row)]
     failures = [asdict(each) for each in known if isinstance(each, Failure)]
-    return json.dumps({"machine": machine() | _versions(PACKAGES), "rows": rows, "failures": failures}, indent=1)
+    return as_json(machine=machine() | _versions(PACKAGES), rows=rows, failures=failures)
 
 
 def _versions(names: Iterable[str]) -> dict[str, str]:

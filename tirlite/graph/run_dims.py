@@ -126,11 +126,11 @@ def most_of(of: TensorType) -> TensorType:
     return TensorType(tuple(most(extent) for extent in of.shape), of.dtype)
 
 
-def most(size: Size, span: Span | None = None) -> Size:
+def most(size: Size) -> Size:
     """The most that a size can be, over dims that a call knows. Raises GraphError where no such size is found."""
     found = greatest(size)
     if found is None:
-        raise UnboundedExtent(str(size), span=span).error()
+        raise UnboundedExtent(str(size)).error()
     return found
 
 

@@ -48,10 +48,9 @@ def _span(piece: Piece) -> str:
     return f'<span style="{style}">{escaped(piece.text)}</span>' if style else escaped(piece.text)
 
 
-def folded(heading: str, inside: str, *, is_open: bool = False) -> str:
+def folded(heading: str, inside: str) -> str:
     """HTML under a heading of plain text that opens and closes at a click."""
-    state = " open" if is_open else ""
-    return f'<details{state}><summary style="cursor:pointer">{escaped(heading)}</summary>{inside}</details>'
+    return f'<details><summary style="cursor:pointer">{escaped(heading)}</summary>{inside}</details>'
 
 
 def picture(svg: str) -> str:

@@ -51,10 +51,10 @@ class _Instances:
 
 
 class Trials:
-    """Tries pairs of one function. `left` bounds for how many pairs that is done."""
+    """Tries pairs of one function, as many as `left` says."""
 
-    def __init__(self, func: PrimFunc, left: int = 200) -> None:
-        self.left = left
+    def __init__(self, func: PrimFunc) -> None:
+        self.left = 200
         scalars = [p for p in func.params if isinstance(p, Var) and p.dtype.code not in _NOT_IN_NUMPY]
         self._numbers = (*func.dims, *scalars)
         self._lets: dict[Var, Expr] = {}
