@@ -420,6 +420,25 @@ def test_rows_of_what_one_worker_lays_together_are_not_shared_out() -> None:
     assert [str(step.loop) for step in steps if isinstance(step, Split)] == ["s.loop('j', 1)"]
 
 
+@pytest.mark.parametrize(("parts", "is_whole"), [(2, True), (1, False)])
+def test_rows_are_not_shared_out_inside_of_what_is(parts: int, is_whole: bool) -> None:
+    @tl.kernel
+    def by_parts(a: tl.f32[parts, 16, 9], b: tl.f32[9, 4], y: tl.out[tl.f32[parts, 16, 4]]):
+        for part in tl.parallel(parts):
+            tl.address_of(y[part, 0, 0])
+            for i in range(16):
+                for j in range(4):
+                    y[part, i, j] = 0
+                    for p in tl.reduce(9):
+                        y[part, i, j] += a[part, i, p] * b[p, j]
+
+    with patch.object(Tiling, "of", lambda target: replace(SMALL, workers=4)):
+        kernel = tl.compile(by_parts.ir)
+        steps = kernel.schedule.steps
+    assert any(isinstance(step, UnrollJam) for step in steps)
+    assert ("i" in [str(step.loop) for step in steps if isinstance(step, Split)]) != is_whole
+
+
 def test_a_schedule_adds_a_panel_for_each_worker_and_none_where_loops_run_as_written() -> None:
     assert tl.compile(batched.ir, target=tl.Target.host(workers=2)).plan.total == 2 * 4 * 4 * k
     assert tl.compile(batched.ir, schedule=None).plan.total == 0

@@ -47,8 +47,8 @@ class Contraction:
     with `packed` is to convert it to the type of the sums, `kind`, that is `cast`, else none. `halves` is the other
     operand, if it has floats of 16 bits, which take long to convert. What the kernel has `laid` together itself, in a
     loop around, is not copied once more, but by groups; nor is what `lies` as a copy of it would, with dot products by
-    groups: these pay for a single row. `flat` is a loop that may be fused with that over columns, as what is stored
-    lies so in memory, where rows are no whole tiles.
+    groups: these pay for a single row. Where it `is_shared`, workers share a loop around, and nothing inside. `flat` is
+    a loop that may be fused with that over columns, as what is stored lies so in memory, where rows are no whole tiles.
     """
 
     loops: tuple[For, ...]
@@ -70,6 +70,7 @@ class Contraction:
     has_lets: bool
     is_padded: bool
     is_laid: bool
+    is_shared: bool
     lies: bool
     flat: For | None = None
 
@@ -174,6 +175,7 @@ def _contraction(loop: For, around: tuple[For, ...], tiling: Tiling) -> Contract
                 has_lets=len(body) < len(nest.body),
                 is_padded=_is_padded(values, across[0]),
                 is_laid=is_dense(across[0].indices, columns.var) and _is_laid(across[0].buffer, around),
+                is_shared=any(each.kind is ForKind.PARALLEL and count_of(each) > 1 for each in around),
                 lies=_lies(across[0], terms, columns, update.store.buffer.dtype, dots, tiling),
             )
             found.append(replace(made, flat=_flat(made, store, loads, tiling)))

@@ -85,7 +85,7 @@ def steps(nest: Contraction, facts: Facts, tiling: Tiling) -> Iterator[Pass]:
     by = _rows_of_block(flat, lanes, tiling)
     is_split = not is_known(first) or count_of(first) > by
     shared = [each.var.name for each in (*nest.batches, *([first] if is_split else []), nest.columns)]
-    yield from (Parallel(named(each)) for each in shared if not nest.is_laid)
+    yield from (Parallel(named(each)) for each in shared if not (nest.is_laid or nest.is_shared))
     if nest.flat is not None:
         inside = (nest.flat, nest.columns, *nest.rows, *(nest.terms if nest.is_perfect else ()))
         outside = (each for each in nest.spatial if each not in inside)
@@ -206,7 +206,7 @@ def _rows_of_block(nest: Contraction, lanes: int, tiling: Tiling) -> int:
     inside = prod(max(1, count_of(each)) if is_known(each) else _SOME for each in others)
     tiles = tiling.block_tiles if nest.halves is None else TILES_OF_BLOCK
     rows = tiles * (TILE_ROWS if _goes_by_tiles(nest, tiling) else tiling.rows)
-    if nest.is_laid:
+    if nest.is_laid or nest.is_shared:
         # A worker has all of it: loops around are what workers share.
         tiling = replace(tiling, workers=1)
     if all(each is nest.columns or is_known(each) for each in nest.spatial):
