@@ -28,12 +28,14 @@ _BLOCKS = 8  # that are summed up together, at most
 # fast enough out of order.
 _FEW_CHANNELS = 256
 _FETCHED = 6  # products that are computed while a weight is fetched
-_PIECES = 4  # for workers, at least, or groups; where there are fewer, outputs are spread over so many runs
+# For workers, at least, or two, or groups; where there are others, outputs are spread over so many runs.
+_PIECES, _PAIR = 4, 2
 _RUNS = 8
 # What a tile takes beside its products, in products: for a channel that is read, and for one of the result.
 _READ, _MADE = 230, 130
 _LEAST_GAIN = 0.9
 _JOINED = 1.05  # what workers wait for each other, where they share each of a few pieces
+_HALVED = 1.1  # what two halves may take longer than one piece of all, which one worker makes and others look at
 _COLUMNS, _ROWS = (31, 15), (2, 3)  # tiles that go together where sizes are not known: fewer of many channels
 _IN_VAIN = 1.2  # what is computed there beside what counts, about
 
@@ -56,7 +58,10 @@ class Tiles(NamedTuple):
             heights = {-(-rows // count) for count in range(1, rows + 1)}
             known = [cls(high, columns) for high in sorted(heights, reverse=True)]
             waits = {each: _JOINED if -(-rows // each.rows) < _PIECES else 1 for each in known}
-            return min(known, key=lambda tiles: tiles.cost(rows, channels) * waits[tiles])
+            found = min(known, key=lambda tiles: tiles.cost(rows, channels) * waits[tiles])
+            half = cls(-(-rows // 2), columns)
+            is_even = half.lanes >= _MANY_LANES and half.time(rows, channels) <= _HALVED * found.time(rows, channels)
+            return half if found.rows == rows and is_even else found
         most = 4 * _HELD // (3 * TERMS * channels)  # columns in all, about: few images fill all lines
         wide = next((each for each in _COLUMNS if _ROWS[0] * each <= most), _COLUMNS[-1])
         has_many = not rows or rows > _ROWS[1] * (_PIECES - 1)  # as many rows together as workers can have each
@@ -71,6 +76,10 @@ class Tiles(NamedTuple):
         beyond = max(0.0, min(terms / _HELD - 1, 2)) + max(0.0, terms / _LAST - 1)
         computed = -(-rows // self.rows) * self.lanes / (rows * self.columns)
         return computed * (1 + _FETCHED / self.lanes) + beyond / 8
+
+    def time(self, rows: int, channels: int) -> float:
+        """The same where a half of a vector takes as long as a whole one."""
+        return self.cost(rows, channels) * -(-self.lanes // _LANES) * _LANES / self.lanes
 
     @property
     def lanes(self) -> int:
@@ -89,6 +98,11 @@ class Tiles(NamedTuple):
         return max(self.rows, self.lines)
 
 
+def _are_enough(pieces: int) -> bool:
+    """Whether pieces go to workers whole: two are as even as many, and what one worker makes stays in its cache."""
+    return pieces == _PAIR or pieces >= _PIECES
+
+
 def pays(taken: int, outputs: int, places: tuple[Extent, Extent]) -> bool:
     """Whether this takes less time than sums over all that is under the windows."""
     if 0 in (taken, outputs, *places):
@@ -96,7 +110,9 @@ def pays(taken: int, outputs: int, places: tuple[Extent, Extent]) -> bool:
     # What is not known is even.
     rows, columns = (place if isinstance(place, int) else 2 for place in places)
     tiles, down = Tiles.of(places, taken), -(-rows // 2)
-    tile = tiles.cost(down, taken) * TERMS * taken * outputs + _READ * taken + _MADE * outputs
+    # Halves for two workers are no reason against it.
+    cost = min(tiles.cost(down, taken), (tiles if tiles.lines else Tiles(down, tiles.columns)).cost(down, taken))
+    tile = cost * TERMS * taken * outputs + _READ * taken + _MADE * outputs
     return down * -(-columns // 2) * tile < _LEAST_GAIN * 9 * taken * outputs * rows * columns
 
 
@@ -131,7 +147,7 @@ def _sweep(
     bands, parts = -(-rows // high), (columns + tiles.columns - 1) // tiles.columns if lines else 1
     # An unknown number of images may be one, of rows there are many.
     pieces = (images if isinstance(batches, int) else groups) * (bands if isinstance(bands, int) else _PIECES)
-    has_pieces = pieces >= _PIECES or groups > 1
+    has_pieces = _are_enough(pieces) or groups > 1
     over_pieces, within = (tl.parallel, range) if has_pieces else (range, tl.parallel)
     together = min(_BLOCKS, -(-blocks // (1 if has_pieces else _RUNS)))
     runs = -(-blocks // together)

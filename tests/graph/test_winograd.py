@@ -13,6 +13,7 @@ import pytest
 import tirlite as tl
 from tirlite.graph import Builder, Function, compile, evaluate  # noqa: A004
 from tirlite.graph.operators.laid_out import terms_of
+from tirlite.ir.walk import statements_of
 from tirlite.kernels.operators.winograd import pays, winograd
 
 RNG = np.random.default_rng(0)
@@ -118,6 +119,14 @@ def test_terms_of_many_channels_are_held_for_some_rows_at_a_time() -> None:
     net = compile(layer((1, 1024, 32, 32), 48))
     assert "winograd" in str(net.ir)
     assert net.plan.total < 16 * 1024 * 16 * 16 * 4
+
+
+@pytest.mark.parametrize(("size", "channels", "pieces"), [(28, 64, [2]), (14, 128, [2]), (12, 64, [64, 6])])
+def test_two_pieces_go_to_workers_whole(size: int, channels: int, pieces: list[int]) -> None:
+    types = [tl.ir.TensorType(tl.f32, shape) for shape in ((1, channels, size, size), (6, 16, channels, 12))]
+    made = winograd(types[0], types[1], None, tl.ir.TensorType(tl.f32, (1, 72, size, size)), pads=(1, 1, 1, 1))
+    loops = [stmt for stmt in statements_of(made.body, tl.ir.For) if stmt.kind is tl.ir.ForKind.PARALLEL]
+    assert [len(loop.values or ()) for loop in loops] == pieces
 
 
 def test_only_what_pays_and_is_permitted_is_computed_so() -> None:
