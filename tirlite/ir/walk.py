@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Sequence
 from typing import TypeVar, cast
 
-from tirlite.ir.expr import And, Buffer, BufferRef, Call, Expr, IntImm, Load, Var
+from tirlite.ir.expr import Add, And, Buffer, BufferRef, Call, Expr, IntImm, Load, Sub, Var
 from tirlite.ir.node import Node
 from tirlite.ir.op import Op
 from tirlite.ir.stmt import (
@@ -65,6 +65,15 @@ def reads(buffer: Buffer, *roots: Node) -> bool:
 def is_constant(node: Node, value: int) -> bool:
     """Whether an expression is this integer, as it stands."""
     return isinstance(node, IntImm) and node.value == value
+
+
+def without_number(expr: Expr) -> tuple[Expr, int]:
+    """What numbers are added to in a sum, and what they are together: `i` and 3 for `i + 5 - 2`."""
+    total = 0
+    while isinstance(expr, Add | Sub) and isinstance(expr.b, IntImm):
+        total += expr.b.value if isinstance(expr, Add) else -expr.b.value
+        expr = expr.a
+    return expr, total
 
 
 def defined_in(root: Node) -> set[object]:

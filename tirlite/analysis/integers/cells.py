@@ -12,11 +12,11 @@ from typing import Protocol, TypeAlias
 from tirlite.analysis.integers.definitions import Loop
 from tirlite.analysis.integers.extents import Extents
 from tirlite.ir.dtype import i64
-from tirlite.ir.expr import Add, Buffer, Expr, IntImm, Load, Sub
+from tirlite.ir.expr import Buffer, Expr, Load
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.stmt import Allocate, AttrStmt, For, ForKind, IfThenElse, SeqStmt, Stmt, Store, View, While
 from tirlite.ir.trampoline import Steps, run
-from tirlite.ir.walk import aliased_by, statements, walk
+from tirlite.ir.walk import aliased_by, statements, walk, without_number
 from tirlite.record import record, replace
 from tirlite.sizes import Size, ceildiv, maximum, minimum, substitute
 from tirlite.sizes.poly import Atom, varies
@@ -446,8 +446,6 @@ def _unknowns(size: Size) -> int:
 
 def _step(stmt: Store) -> int | None:
     """What a store adds to its local, if it does nothing else."""
-    value = stmt.value
-    is_own = isinstance(value, Add | Sub) and isinstance(value.a, Load) and value.a.buffer is stmt.buffer
-    if not is_own or not isinstance(value, Add | Sub) or not isinstance(value.b, IntImm):
-        return None
-    return value.b.value if isinstance(value, Add) else -value.b.value
+    base, number = without_number(stmt.value)
+    is_own = base is not stmt.value and isinstance(base, Load) and base.buffer is stmt.buffer
+    return number if is_own else None

@@ -14,7 +14,7 @@ from tirlite.ir.func import PrimFunc
 from tirlite.ir.node import Node
 from tirlite.ir.op import Op
 from tirlite.ir.stmt import Allocate, Assert, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, While
-from tirlite.ir.walk import chain_from, is_constant, mentions, statements, walk
+from tirlite.ir.walk import chain_from, is_constant, mentions, statements, walk, without_number
 
 # Of so many loads at most it is asked which are neighbours.
 _MOST_LOADS = 32
@@ -293,19 +293,11 @@ def widest_computed(stmts: Iterable[Stmt]) -> int:
 
 def parted(index: Expr) -> tuple[Expr, int]:
     """An index as what it is relative to, and how far it lies from there; `4 * i + (p + 1)` too."""
-    base, offset = _without_number(index)
+    base, offset = without_number(index)
     if isinstance(base, Add):
-        inner, more = _without_number(base.b)
+        inner, more = without_number(base.b)
         return (Add(base.a, inner), offset + more) if more else (base, offset)
     return base, offset
-
-
-def _without_number(index: Expr) -> tuple[Expr, int]:
-    offset = 0
-    while isinstance(index, Add | Sub) and isinstance(index.b, IntImm):
-        offset += index.b.value if isinstance(index, Add) else -index.b.value
-        index = index.a
-    return index, offset
 
 
 def _are_in_a_row(one: Load, base: Expr, other: Load, of: Expr) -> bool:

@@ -22,26 +22,23 @@ from tirlite.analysis.loops.streams import held, results
 from tirlite.analysis.loops.work import MOST_LANES
 from tirlite.diag import KernelError
 from tirlite.ir.expr import (
-    Add,
     Binary,
     Buffer,
     Call,
     Cast,
     Compare,
     Expr,
-    IntImm,
     Load,
     Max,
     Min,
     Select,
-    Sub,
     Unary,
     Var,
 )
 from tirlite.ir.kernel_call import calls_in
 from tirlite.ir.shapes import constant_bytes
 from tirlite.ir.stmt import For, ForKind, Let, SeqStmt, Stmt, Store
-from tirlite.ir.walk import chain_from, mentions, statements, walk
+from tirlite.ir.walk import chain_from, mentions, statements, walk, without_number
 from tirlite.record import record
 from tirlite.rewrite.forms import Form, Limits
 from tirlite.schedules.annotate import Parallel
@@ -365,11 +362,8 @@ def _place(load: Load, loops: list[For]) -> tuple[int, int] | None:
 
 
 def _distance(index: Expr, var: Var) -> int | None:
-    if index is var:
-        return 0
-    if isinstance(index, Add | Sub) and index.a is var and isinstance(index.b, IntImm):
-        return index.b.value if isinstance(index, Add) else -index.b.value
-    return None
+    base, number = without_number(index)
+    return number if base is var else None
 
 
 def _operations(value: Expr) -> int:
