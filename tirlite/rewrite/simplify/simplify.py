@@ -7,6 +7,7 @@ from operator import is_
 from typing import Any, overload
 
 from tirlite.ir.demand import pass_call
+from tirlite.ir.dtype import bool_, i64
 from tirlite.ir.expr import And, Call, Expr, IntImm, LetExpr, Or, Var
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.node import Node
@@ -102,7 +103,8 @@ class _Walk:
         if all(map(is_, done, children)):
             return (stmt,)
         if not isinstance(stmt, Store):
-            self._note_change(*((new, old) for new, old in zip(done, children, strict=True) if isinstance(old, Expr)))
+            parts = zip(done, children, strict=True)
+            self._note_change(*((new, old) for new, old in parts if isinstance(new, Expr) and isinstance(old, Expr)))
         after = rebuild(stmt, done)
         assert isinstance(after, Stmt)
         return (after,)
@@ -168,8 +170,16 @@ class _Walk:
         self.tells_more = True
         return stmts
 
-    def _note_change(self, *pairs: tuple[object, object]) -> None:
-        self.tells_more = self.tells_more or any(new is not old for new, old in pairs)
+    def _note_change(self, *pairs: tuple[Expr, Expr]) -> None:
+        self.tells_more = self.tells_more or not all(new is old or self._tell_the_same(new, old) for new, old in pairs)
+
+    def _tell_the_same(self, one: Expr, other: Expr) -> bool:
+        """Whether nothing is known by one way to write a number or a condition that is not known by another one."""
+        place = self._place
+        if one.dtype == bool_:
+            told = (([*place.implied(each, holds=holds)] for each in (one, other)) for holds in (True, False))
+            return all(mine == its for mine, its in told)
+        return one.dtype == i64 and place.size(one) == place.size(other)
 
     def _settled(self, node: Node) -> Steps[Expr]:
         """What becomes of an expression once no further look changes it."""
