@@ -266,6 +266,7 @@ def test_values_of_all_types_reach_the_workers() -> None:
         np.testing.assert_array_equal(results[0], (x + 1.5 if flag else x + 3) - 6)
 
 
+@pytest.mark.usefixtures("without_effort")
 def test_parallel_loops_may_stand_in_functions_that_are_cut() -> None:
     from tirlite.ir import f32
     from tirlite.ir.builder import Builder
