@@ -101,6 +101,21 @@ def test_what_a_tile_reads_is_copied_as_it_lies_there() -> None:
     assert tl.compile(smooth, schedule=s).plan.total == 4 * 18
 
 
+def test_what_narrow_integers_lead_to_is_copied_too() -> None:
+    few = tl.dim("few", max=64)
+
+    @tl.kernel
+    def gathered(at: tl.buffer(tl.i32[few], below=8), x: tl.f32[8], y: tl.out[tl.f32[few]]):
+        for i in range(few):
+            y[i] = x[at[i]]
+
+    s = tl.schedule(gathered)
+    s.cache_read("x", at="i")
+    assert "y[i] = x_cached[tl.i64(at[i]) - " in body_of(s)
+    at, x = np.int32([3, 0, 7, 3]), np.float32(np.arange(8))
+    np.testing.assert_array_equal(tl.compile(tl.parse(str(s.func)))(at, x), x[at])
+
+
 def test_what_is_written_is_not_copied() -> None:
     with pytest.raises(tl.KernelError, match=r"y\[i, j\] \(line \d+\) may write `y`"):
         tl.schedule(product).cache_read("y", at="i")

@@ -10,14 +10,13 @@ from tirlite.analysis.loops.dependence import writes
 from tirlite.analysis.loops.fusion import can_be_reordered
 from tirlite.ir.dtype import i64
 from tirlite.ir.equal import structural_equal
-from tirlite.ir.expr import Buffer, Expr, Load, Max, Min, Sub, Var, const
+from tirlite.ir.expr import Buffer, Expr, Load, Max, Min, Var, const
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.node import Node
 from tirlite.ir.rewrite import Rule, rewrite, substitute
 from tirlite.ir.stmt import Allocate, For, ForKind, SeqStmt, Stmt, Store, View, nested
 from tirlite.ir.walk import chain_from, is_constant, statements, statements_of, walk
 from tirlite.record import record, replace
-from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.normalize import Normalize
 from tirlite.schedules.handle import LoopName, block_of, chain_to, loop_named
 from tirlite.schedules.order import demand_any_order, demand_steady
@@ -234,7 +233,7 @@ class _Move:
                 return node.replaced(buffer=small, indices=())
             axes = self.made[node.buffer].axes
             indices = [
-                folded(Sub(index, found.begin)) if (found := self._along(axes.get(axis))) is not None else index
+                found.place(index) if (found := self._along(axes.get(axis))) is not None else index
                 for axis, index in enumerate(node.indices)
             ]
             return node.replaced(buffer=small, indices=tuple(indices))

@@ -307,9 +307,10 @@ def _moved(node: Load | Store, axis: int, span: Span, facts: Facts) -> Reindex |
 
 
 def _less(index: Expr, start: Expr) -> Expr:
-    if isinstance(index, Ramp):
+    if isinstance(index, Ramp) and index.dtype.scalar == start.dtype:
         return Ramp(Sub(index.base, start), index.stride, index.lanes)
-    return Sub(index, start if index.dtype.lanes == 1 else Broadcast(start, index.dtype.lanes))
+    lanes = index.dtype.lanes
+    return Sub(index.astype(start.dtype.with_lanes(lanes)), start if lanes == 1 else Broadcast(start, lanes))
 
 
 @record

@@ -52,6 +52,10 @@ class Window:
     def extent(self) -> int:
         return self.high - self.low + 1
 
+    def place(self, index: Expr) -> Expr:
+        """How far behind the first one an index lies, which may be of a narrower type."""
+        return folded(Sub(index.astype(i64), self.begin))
+
 
 @record(eq=False)
 class Tile:
@@ -85,7 +89,7 @@ class Tile:
     def _within(self, indices: Iterable[Expr]) -> tuple[Expr, ...]:
         """Where an element of the buffer stands in the copy."""
         pairs = zip(indices, self.windows, strict=True)
-        return tuple(index if found is None else folded(Sub(index, found.begin)) for index, found in pairs)
+        return tuple(index if found is None else found.place(index) for index, found in pairs)
 
     def _places(self, suffix: str) -> tuple[Var, ...]:
         return tuple(Var(f"{self.buffer.name}.axis{axis}{suffix}") for axis in range(len(self.windows)))
