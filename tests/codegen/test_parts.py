@@ -192,7 +192,7 @@ def test_objects_that_no_image_can_be_made_of_are_joined_by_llvm() -> None:
 
 
 def test_what_is_compiled_beside_a_network_is_what_it_is_alone() -> None:
-    """LLVM works over addresses in loops by elements, and not over those in a network's; that is for all threads."""
+    """LLVM works over addresses in a network's loops, and not over those of a kernel by vectors; for all threads."""
     text = lower(square.ir).text
     alone = {is_unit: code(text, is_unit=is_unit) for is_unit in (False, True)}
     assert alone[False] != alone[True]
@@ -203,7 +203,7 @@ def test_what_is_compiled_beside_a_network_is_what_it_is_alone() -> None:
 
 
 def code(text: str, *, is_unit: bool) -> bytes:
-    part = Part(text, Extent(by_elements=1), is_unit=is_unit)
+    part = Part(text, Extent(), is_unit=is_unit)
     return compiled(part, new_machine(2, HOST), Effort.FULL, locked=False)[0]
 
 

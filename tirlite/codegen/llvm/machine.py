@@ -111,7 +111,7 @@ def compiled(part: Part, machine: TargetMachine, effort: Effort, *, locked: bool
         start = _lap(seconds, "llvm parse", start)
         _optimise(module, machine, effort, joins_scalars=part.joins_scalars, locked=locked)
         start = _lap(seconds, "llvm optimise", start)
-        with ADDRESSES.worked_over(are=bool(part.extent.by_elements) and not part.is_unit):
+        with ADDRESSES.worked_over(are=bool(part.extent.by_elements) or part.is_unit):
             data = emit_object(machine, module, locked=locked)
         _lap(seconds, "llvm emit", start)
     return data, seconds
@@ -209,8 +209,9 @@ SETTINGS = _Settings()
 class _Addresses:
     """Whether LLVM works over the addresses in loops, a third of the time that it takes to emit code, or more.
 
-    Loops that go along vectors run as fast without it. It is an option of the process: parts are emitted at one time
-    that are alike in it, and for what others compile it is as it was.
+    Most loops that go along vectors run as fast without it. Tiles of windows in steps do not: each row of one has an
+    address of its own, and what it loads for all taps is put away. So networks have it. It is an option of the process:
+    parts are emitted at one time that are alike in it, and for what others compile it is as it was.
     """
 
     def __init__(self) -> None:
