@@ -36,14 +36,16 @@ def arguments(dtype: DType, count: int) -> list[np.ndarray]:
     return [np.roll(np.array(values, dtype.numpy), shift) for shift in range(count)]
 
 
-def applied(op: Op, dtype: DType, lanes: int, arrays: list[np.ndarray]) -> np.ndarray:
+def applied(op: Op, dtype: DType, arrays: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Results one by one, and in vectors of four."""
     b = Builder("apply")
     params = [b.param(f"x{number}", dtype[array.size]) for number, array in enumerate(arrays)]
     result = bool_ if op is Op.ISNAN else dtype
-    y = b.param("y", result[arrays[0].size], out=True)
-    with b.for_("i", 0, arrays[0].size // lanes) as i:
-        index = i if lanes == 1 else Ramp(i * lanes, IntImm(i64, 1), lanes)
-        b.store(y, index, Call(result.with_lanes(lanes), op, tuple(param[index] for param in params)))
+    for name, lanes in (("scalars", 1), ("vectors", 4)):
+        y = b.param(name, result[arrays[0].size], out=True)
+        with b.for_("i", 0, arrays[0].size // lanes) as i:
+            index = i if lanes == 1 else Ramp(i * lanes, IntImm(i64, 1), lanes)
+            b.store(y, index, Call(result.with_lanes(lanes), op, tuple(param[index] for param in params)))
     return tl.compile(b.build())(*arrays)
 
 
@@ -54,8 +56,7 @@ def test_a_function_is_near_the_reference(op: Op, dtype: DType) -> None:
     arrays = arguments(dtype, op.arity)
     with np.errstate(all="ignore"):
         expected = NUMPY[op](*[array.astype(np.float64) for array in arrays])
-    for lanes in (1, 4):
-        got = applied(op, dtype, lanes, arrays)
+    for got in applied(op, dtype, arrays):
         if op in EXACT:
             np.testing.assert_array_equal(got, expected.astype(got.dtype))
         else:
@@ -67,10 +68,11 @@ def test_a_function_is_near_the_reference(op: Op, dtype: DType) -> None:
 @pytest.mark.parametrize("dtype", [i8, u8], ids=str)
 def test_the_absolute_of_integers_wraps(dtype: DType) -> None:
     values = np.array([dtype.min, dtype.min + 1, 0, dtype.max], dtype.numpy)
-    np.testing.assert_array_equal(applied(Op.ABS, dtype, 1, [values]), np.abs(values))
+    for got in applied(Op.ABS, dtype, [values]):
+        np.testing.assert_array_equal(got, np.abs(values))
 
 
 def test_fma_rounds_once() -> None:
-    x = np.array([1 + 2**-30], np.float64)
-    got = applied(Op.FMA, f64, 1, [x, x, -(x * x)])
-    assert got[0] == 2.0**-60
+    x = np.full(4, 1 + 2**-30, np.float64)
+    for got in applied(Op.FMA, f64, [x, x, -(x * x)]):
+        assert got.tolist() == [2.0**-60] * 4
