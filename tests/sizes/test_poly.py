@@ -8,7 +8,7 @@ from every import every
 
 from tirlite.diag import KernelError
 from tirlite.sizes import Dim, Poly, Scalar, Size, as_size, evaluate, maximum
-from tirlite.sizes.poly import sum_of
+from tirlite.sizes.unknown import sum_of
 
 n, m = Dim("n"), Dim("m")
 k = Dim("k", multiple_of=8)

@@ -7,7 +7,7 @@ a polynomial (a quotient, a remainder, a maximum). Equal sums have equal normal 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from importlib import import_module
 from math import gcd
@@ -18,18 +18,7 @@ from tirlite.diag import Message
 from tirlite.record import record
 from tirlite.sizes.bounds import Bounds, of_quotient, of_remainder
 from tirlite.sizes.division import divisor_of, quotient_by_int, quotient_by_sum, remainder_by_int, remainder_by_sum
-from tirlite.sizes.terms import (
-    Factor,
-    accumulate,
-    add,
-    function_ident,
-    level_above,
-    multiply,
-    operand_text,
-    scaled,
-    spell,
-    written,
-)
+from tirlite.sizes.terms import Factor, add, function_ident, level_above, multiply, operand_text, scaled, spell, written
 
 Product: TypeAlias = "tuple[Atom, ...]"
 Terms: TypeAlias = "Mapping[Product, int]"
@@ -393,18 +382,6 @@ def terms_of(size: object) -> Terms:
 def as_size(value: object) -> Size:
     """`value` as an int where it is constant, as a Poly where it is not."""
     return value if type(value) is int else of_terms(terms_of(value))
-
-
-def sum_of(sizes: Iterable[Size]) -> Size:
-    """What sizes come to. Only that is made, and no sum of some of them."""
-    number, terms = 0, dict[Product, int]()
-    for size in sizes:
-        if isinstance(size, int):
-            number += size
-        else:
-            accumulate(terms, terms_of(size))
-    accumulate(terms, {(): number} if number else {})
-    return of_terms(terms)
 
 
 def varies(size: Size) -> bool:

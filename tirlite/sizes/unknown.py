@@ -204,6 +204,18 @@ def multiple(between: Ends, factor: Size) -> Ends:
     return (None if low is None else low * factor), (None if high is None else high * factor)
 
 
+def sum_of(sizes: Iterable[Size]) -> Size:
+    """What sizes come to. Only that is made, and no sum of some of them."""
+    number, terms = 0, dict[Product, int]()
+    for size in sizes:
+        if isinstance(size, int):
+            number += size
+        else:
+            accumulate(terms, terms_of(size))
+    accumulate(terms, {(): number} if number else {})
+    return of_terms(terms)
+
+
 def is_nonnegative(size: Size) -> bool:
     """Whether `size` is proved to be 0 or more."""
     return is_at_most(0, size)

@@ -17,8 +17,8 @@ from tirlite.analysis.integers.array_bounds import stays_exact
 from tirlite.analysis.integers.index_space import IndexSpace
 from tirlite.record import record, replace
 from tirlite.sizes import Dim, Proof, Size, prove_divides, substitute
-from tirlite.sizes.poly import Atom, sum_of
-from tirlite.sizes.unknown import Ends, Linear, Unknown, ends_of, is_positive, linear, multiple, relation_of
+from tirlite.sizes.poly import Atom
+from tirlite.sizes.unknown import Ends, Linear, Unknown, ends_of, is_positive, linear, multiple, relation_of, sum_of
 
 Name = int
 

@@ -107,11 +107,7 @@ def steps(nest: Contraction, facts: Facts, tiling: Tiling) -> Iterator[Pass]:
     if nest.dots is not None:
         if summed != nest.terms and not nest.is_perfect:
             yield Reorder((*terms,))
-        moves = _moves(nest, summed, lanes, tiling)
-        types = nest.dots[0]
-        if _goes_by_tiles(nest, tiling):
-            types = nest.dots[1].dtype.name, nest.packed.dtype.name
-        yield Dots(order[0], outer, (*terms, within), lanes, types, moves, tiling.masks_bytes)
+        yield _groups(nest, summed, order[0], outer, (*terms, within), lanes, tiling)
     elif not nest.is_laid:
         if nest.halves is not None:
             own = [name for each, name in zip((first, *others), rows, strict=True) if mentions(nest.halves, each.var)]
@@ -177,6 +173,22 @@ def _moves(nest: Contraction, terms: tuple[For, ...], lanes: int, tiling: Tiling
     is_exact = is_known(nest.columns) and count_of(nest.columns) % lanes in (0, _widths(nest, lanes, tiling)[-1])
     has_room = nest.is_laid and moves_along(nest.packed, terms, nest.columns)
     return has_room and is_exact and left.dtype.name == first
+
+
+def _groups(
+    nest: Contraction,
+    summed: tuple[For, ...],
+    outside: LoopName,
+    at: LoopName,
+    axes: tuple[LoopName, ...],
+    lanes: int,
+    tiling: Tiling,
+) -> Dots:
+    """The step that sums up by groups of terms: tiles take bytes of any two signs."""
+    types, left = nest.dots or (("", ""), nest.packed)
+    if _goes_by_tiles(nest, tiling):
+        types = left.dtype.name, nest.packed.dtype.name
+    return Dots(outside, at, axes, lanes, types, _moves(nest, summed, lanes, tiling), tiling.masks_bytes)
 
 
 def _panel(
