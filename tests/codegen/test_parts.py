@@ -16,9 +16,10 @@ import tirlite as tl
 from tirlite.codegen import Effort, SideBySide, compile_module, compile_text, lower
 from tirlite.codegen.functions import parts
 from tirlite.codegen.functions.parts import Part
-from tirlite.codegen.llvm.machine import ADDRESSES, compiled, new_machine
+from tirlite.codegen.llvm.machine import ADDRESSES, compiled, new_machine, optimised
 from tirlite.codegen.llvm.text import Extent
 from tirlite.codegen.lower import Lowered
+from tirlite.record import replace
 from tirlite.runtime.artifact.build import code_of, linked
 from tirlite.runtime.artifact.load import loaded
 from tirlite.runtime.artifact.object_files import ObjectFiles, jit_loaded
@@ -200,6 +201,11 @@ def test_what_is_compiled_beside_a_network_is_what_it_is_alone() -> None:
     with ThreadPoolExecutor(4) as threads:
         beside = list(threads.map(lambda is_unit: code(text, is_unit=is_unit), kinds))
     assert beside == [alone[is_unit] for is_unit in kinds]
+
+
+def test_all_of_a_network_is_shown_and_exported_as_its_parts_are_compiled() -> None:
+    alone, unit = (replace(lower(roots.ir), text=STEPS, parts=(Part(STEPS, is_unit=each),)) for each in (False, True))
+    assert optimised(alone).assembly != optimised(unit).assembly
 
 
 def code(text: str, *, is_unit: bool) -> bytes:

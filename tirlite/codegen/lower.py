@@ -69,6 +69,11 @@ class Lowered:
         """Whether LLVM looks for scalars to join into vectors: a tenth of its time, in vain where they are there."""
         return not (self.keeps_scalars or self.extent.by_vectors)
 
+    @property
+    def works_over_addresses(self) -> bool:
+        """Whether LLVM works over the addresses in all loops, as it does for each part that needs it."""
+        return any(part.works_over_addresses for part in self.parts)
+
 
 def lower(
     func: PrimFunc,

@@ -32,6 +32,15 @@ class Part:
         """Scalars are joined into vectors, a tenth of LLVM's time, unless most of it goes by vectors already."""
         return cls(text, extent, not (keeps_scalars or extent.by_vectors), is_unit)
 
+    @property
+    def works_over_addresses(self) -> bool:
+        """Whether LLVM works over the addresses in loops.
+
+        Most loops that go along vectors run as fast without. Tiles of windows in steps do not, as networks have them:
+        each row of one has an address of its own, and what it loads for all taps is put away.
+        """
+        return self.is_unit or bool(self.extent.by_elements)
+
 
 @record
 class Unit:

@@ -111,7 +111,7 @@ def compiled(part: Part, machine: TargetMachine, effort: Effort, *, locked: bool
         start = _lap(seconds, "llvm parse", start)
         _optimise(module, machine, effort, joins_scalars=part.joins_scalars, locked=locked)
         start = _lap(seconds, "llvm optimise", start)
-        with ADDRESSES.worked_over(are=bool(part.extent.by_elements) or part.is_unit):
+        with ADDRESSES.worked_over(are=part.works_over_addresses):
             data = emit_object(machine, module, locked=locked)
         _lap(seconds, "llvm emit", start)
     return data, seconds
@@ -145,7 +145,7 @@ def compile_exported(lowered: Lowered, wrapper: str, names: Collection[str], mac
     for function in module.functions:
         if not function.is_declaration and function.name not in names:
             function.linkage = "internal"
-    with SETTINGS.held(target), ADDRESSES.worked_over(are=bool(lowered.extent.by_elements)):
+    with SETTINGS.held(target), ADDRESSES.worked_over(are=lowered.works_over_addresses):
         _optimise(module, target, effort, joins_scalars=lowered.joins_scalars)
         return bytes(target.emit_object(module))
 
@@ -162,7 +162,7 @@ def optimised(lowered: Lowered, target: str = HOST) -> Optimised:
     effort = effort_for(lowered.extent)
     machine = machine_for(effort, target)
     module = _parsed(lowered.text, machine)
-    with SETTINGS.held(machine), ADDRESSES.worked_over(are=bool(lowered.extent.by_elements)):
+    with SETTINGS.held(machine), ADDRESSES.worked_over(are=lowered.works_over_addresses):
         _optimise(module, machine, effort, joins_scalars=lowered.joins_scalars)
         return Optimised(str(module), str(machine.emit_assembly(module)))
 
@@ -209,9 +209,8 @@ SETTINGS = _Settings()
 class _Addresses:
     """Whether LLVM works over the addresses in loops, a third of the time that it takes to emit code, or more.
 
-    Most loops that go along vectors run as fast without it. Tiles of windows in steps do not: each row of one has an
-    address of its own, and what it loads for all taps is put away. So networks have it. It is an option of the process:
-    parts are emitted at one time that are alike in it, and for what others compile it is as it was.
+    It is an option of the process: parts are emitted at one time that are alike in it, and for what others compile it
+    is as it was.
     """
 
     def __init__(self) -> None:
