@@ -12,6 +12,7 @@ from random_cases import IS_THOROUGH
 import tirlite as tl
 from tirlite.codegen import Effort
 from tirlite.graph import Builder, Function, compile  # noqa: A004
+from tirlite.target.processor import HOST, processor_called
 
 Array = np.ndarray[Any, Any]
 
@@ -158,7 +159,8 @@ def test_weights_that_lie_far_from_their_zero_point_stay_bytes(kind: tl.ir.DType
     net, given = compile(f), extremes(rng, kind, (2, 3, 24))
     names = [[call.op.name for call in group.calls] for group in net.groups.groups.values()]
     assert ["matmul_bytes", "add", "relu"] in names
-    assert "i16" not in str(net.ir)
+    if "u8 s8" in processor_called(HOST).dots:  # others multiply words
+        assert "i16" not in str(net.ir)
     for origin in (kind.min, 3, kind.max):
         total = (given.astype(np.int64) - origin) @ (weights.astype(np.int64) - int(point))
         np.testing.assert_array_equal(net(given, np.array(origin, kind.numpy)), np.maximum(total, 0))
