@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from told import told_by
 
 import tirlite as tl
 
@@ -38,14 +39,6 @@ def far(x: tl.f32[h, w], at: tl.f32[n, m], to: tl.i32[n, m], y: tl.f32[n, m]):
 KERNELS = [between, elsewhere, far]
 
 
-def _told(kernel: tl.Kernel, args: list[np.ndarray], *, interpreted: bool = False) -> str:
-    try:
-        kernel.interpret(*args) if interpreted else kernel(*args)
-    except tl.TirliteError as error:
-        return str(error)
-    return ""
-
-
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("target", ["host", "x86-64-v3"])
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda each: each.ir.name)
@@ -66,7 +59,7 @@ def test_faults_and_the_stores_before_are_those_of_iterations_in_order(
             if trial % 4 == 3:
                 to[rng.integers(rows), rng.integers(columns)] = rng.choice([-1, 20, 2**30, -(2**31)])
         args, same = [x, at, to, y], [x, at, to, y.copy()]
-        told, wanted = _told(made, args), _told(made, same, interpreted=True)
+        told, wanted = told_by(made, args), told_by(made.interpret, same)
         assert told == wanted
         np.testing.assert_array_equal(args[-1], same[-1], err_msg=wanted)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from told import told_by
 
 import tirlite as tl
 
@@ -58,14 +59,6 @@ def _given(rng: np.random.Generator, dtype: type) -> list[np.ndarray]:
     return [v, at, ends, x, z, y]
 
 
-def _told(kernel: tl.Kernel, args: list[np.ndarray], *, interpreted: bool = False) -> str:
-    try:
-        kernel.interpret(*args) if interpreted else kernel(*args)
-    except tl.TirliteError as error:
-        return str(error)
-    return ""
-
-
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda each: each.ir.name)
 def test_faults_and_the_stores_before_are_those_of_rows_in_order(kernel: tl.Kernel, workers: int) -> None:
@@ -80,7 +73,7 @@ def test_faults_and_the_stores_before_are_those_of_rows_in_order(kernel: tl.Kern
         if trial % 10 == 9:
             args[2][rng.integers(ROWS)] += rng.choice([-40, 40, 2**20])
         same = [each.copy() for each in args]
-        told, wanted = _told(made, args), _told(made, same, interpreted=True)
+        told, wanted = told_by(made, args), told_by(made.interpret, same)
         assert told == wanted
         np.testing.assert_array_equal(args[-1], same[-1], err_msg=wanted)
 
