@@ -78,6 +78,7 @@ def test_a_row_may_have_more_columns_than_a_byte_counts() -> None:
 def test_lowered_code_means_the_same() -> None:
     rng = np.random.default_rng(6)
     kernel = product_of(tl.i8, tl.i8)
+    assert "a tile of 32 x 64 sums goes by those of the processor" in str(kernel.schedule)
     lowered = tl.compile(kernel.lowered, schedule=None)
     for rows, columns, terms in ((37, 20, 9), (4, 33, 70), (33, 2, 1)):
         a, b = extremes(rng, tl.i8, rows, terms), extremes(rng, tl.i8, terms, columns)

@@ -61,8 +61,11 @@ def scheduled(facts: Facts, tiling: Tiling) -> Trace:
             forms.append((replace(found, flat=None), tiling))
         if _goes_by_tiles(found, tiling):
             forms.append((found, replace(tiling, has_tiles=False)))
-        if any(trace.attempt(partial(trace.takes, steps(each, trace.facts, by))) for each, by in forms):
-            trace.figures.append(tiling.figures(_lanes(found, tiling), found.element))
+        for each, by in forms:
+            if trace.attempt(partial(trace.takes, steps(each, trace.facts, by))):
+                rows = TILE_ROWS if _goes_by_tiles(each, by) else 0
+                trace.figures.append(by.figures(_lanes(each, by), each.element, rows))
+                break
     return trace
 
 

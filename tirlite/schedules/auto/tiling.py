@@ -104,10 +104,14 @@ class Tiling:
                 heapreplace(busy, busy[0] + lanes * (time_of_rows(count, tile, tile) + _COPY))
         return max(busy)
 
-    def figures(self, lanes: int, element: int) -> str:
-        """What decided the schedule of a contraction with so many lanes in a row of a tile, of so many bytes each."""
-        rows, vectors = self.rows_of(lanes, element), max(1, lanes * element // self.vector_bytes)
-        tile = f"a tile of {rows} x {lanes} sums takes {rows * vectors} vectors of {self.vector_bytes} bytes"
+    def figures(self, lanes: int, element: int, together: int) -> str:
+        """What decided the schedule of a contraction with so many lanes in a row of a tile, of so many bytes each.
+
+        Where it goes by the tiles of the processor, so many rows are taken `together`, else 0.
+        """
+        rows, vectors = together or self.rows_of(lanes, element), max(1, lanes * element // self.vector_bytes)
+        takes = f"takes {rows * vectors} vectors of {self.vector_bytes} bytes"
+        tile = f"a tile of {rows} x {lanes} sums {'goes by those of the processor' if together else takes}"
         pays = f"a panel pays from {self.least_bytes} bytes on, 1/{_PART_OF_CACHE} of the second cache"
         return f"{tile}; {pays}; {self.block_tiles} tiles of rows share one"
 
