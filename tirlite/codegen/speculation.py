@@ -4,31 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tirlite.ir import (
-    Add,
-    Binary,
-    Broadcast,
-    Call,
-    Cast,
-    Compare,
-    Expr,
-    FloatImm,
-    FloorDiv,
-    FloorMod,
-    IntImm,
-    LetExpr,
-    Load,
-    Mul,
-    Op,
-    Ramp,
-    Select,
-    Sub,
-    TruncDiv,
-    TruncMod,
-    Unary,
-    Var,
-    walk,
-)
+from tirlite.ir import Op, expr as e, walk
 from tirlite.sizes import Proof
 
 if TYPE_CHECKING:
@@ -40,38 +16,41 @@ _LARGEST, _LOAD = 12, 4
 _CHEAP = frozenset({Op.ABS, Op.FLOOR, Op.CEIL, Op.TRUNC, Op.ROUND, Op.ISNAN})
 
 
-def may_be_speculated(expr: Expr, bounds: Bounds | None) -> bool:
+def may_be_speculated(expr: e.Expr, bounds: Bounds | None) -> bool:
     """Whether evaluating `expr` where the program does not ask for it is unseen and costs about as much as a branch.
 
     A load might lie outside of its buffer unless `bounds` prove that it does not, and divisions and most calls are
     slow.
     """
-    stack: list[Expr] = [expr]
+    stack: list[e.Expr] = [expr]
     seen = 0
     while stack:
         node = stack.pop()
-        is_load = isinstance(node, Load)
+        is_load = isinstance(node, e.Load)
         seen += _LOAD if is_load else 1
-        if seen > _LARGEST or not (_is_near(node, bounds) if isinstance(node, Load) else _is_plain(node)):
+        if seen > _LARGEST or not (_is_near(node, bounds) if isinstance(node, e.Load) else _is_plain(node)):
             return False
         if not is_load:
-            stack.extend(child for child in node.children() if isinstance(child, Expr))
+            stack.extend(child for child in node.children() if isinstance(child, e.Expr))
     return True
 
 
-def _is_plain(node: Expr) -> bool:
-    if isinstance(node, Call):
+def _is_plain(node: e.Expr) -> bool:
+    if isinstance(node, e.Call):
         return node.op in _CHEAP
-    if isinstance(node, (FloorDiv, FloorMod, TruncDiv, TruncMod)):
-        return not node.dtype.is_float and isinstance(node.b, IntImm)
-    return isinstance(node, (Var, IntImm, FloatImm, LetExpr, Unary, Binary, Compare, Cast, Select, Ramp, Broadcast))
+    if isinstance(node, (e.FloorDiv, e.FloorMod, e.TruncDiv, e.TruncMod)):
+        return not node.dtype.is_float and isinstance(node.b, e.IntImm)
+    return isinstance(
+        node,
+        (e.Var, e.IntImm, e.FloatImm, e.LetExpr, e.Unary, e.Binary, e.Compare, e.Cast, e.Select, e.Ramp, e.Broadcast),
+    )
 
 
-def _is_near(load: Load, bounds: Bounds | None) -> bool:
+def _is_near(load: e.Load, bounds: Bounds | None) -> bool:
     """Whether a load of a scalar is in bounds, at a place that variables and constants say."""
     if bounds is None or load.dtype.lanes > 1:
         return False
-    if not all(isinstance(node, Var | IntImm | Add | Sub | Mul) for node in walk(*load.indices)):
+    if not all(isinstance(node, e.Var | e.IntImm | e.Add | e.Sub | e.Mul) for node in walk(*load.indices)):
         return False
     return all(
         bounds.proof(index, extent) is Proof.YES for index, extent in zip(load.indices, load.buffer.shape, strict=True)

@@ -11,30 +11,9 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
+from tirlite.ir import expr as e
 from tirlite.ir.checked import ELSE_IN_THE_OTHER
 from tirlite.ir.dtype import i64
-from tirlite.ir.expr import (
-    EQ,
-    GE,
-    GT,
-    LE,
-    LT,
-    NE,
-    Add,
-    And,
-    Binary,
-    Compare,
-    Expr,
-    FloorDiv,
-    IntImm,
-    Max,
-    Min,
-    Mul,
-    Not,
-    Or,
-    Sub,
-    Var,
-)
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.node import Node
 from tirlite.ir.stmt import Allocate, Assert, For, ForKind, IfThenElse, Let, SeqStmt, View
@@ -47,11 +26,18 @@ _LONGEST = 64
 
 _Computed: TypeAlias = Callable[[Any, Any], Any]
 _NUMBERS: Mapping[type[Node], _Computed] = MappingProxyType(
-    {Add: operator.add, Sub: operator.sub, Mul: operator.mul, FloorDiv: operator.floordiv, Max: max, Min: min}
+    {
+        e.Add: operator.add,
+        e.Sub: operator.sub,
+        e.Mul: operator.mul,
+        e.FloorDiv: operator.floordiv,
+        e.Max: max,
+        e.Min: min,
+    }
 )
 _TRUTHS: Mapping[type[Node], _Computed] = MappingProxyType(
-    {GE: operator.ge, GT: operator.gt, LE: operator.le, LT: operator.lt, EQ: operator.eq, NE: operator.ne}
-    | {And: operator.and_, Or: operator.or_}
+    {e.GE: operator.ge, e.GT: operator.gt, e.LE: operator.le, e.LT: operator.lt, e.EQ: operator.eq, e.NE: operator.ne}
+    | {e.And: operator.and_, e.Or: operator.or_}
 )
 
 
@@ -69,7 +55,7 @@ def branches_of(func: PrimFunc) -> tuple[PrimFunc, PrimFunc] | None:
         return None
     if not all(_is_long(body) for body in choice.bodies) and not _is_shared_apart(*choice.bodies):
         return None
-    conditions = choice.condition, Not(choice.condition)
+    conditions = choice.condition, e.Not(choice.condition)
     met, unmet = (
         func.replaced(body=SeqStmt((Assert(condition, ELSE_IN_THE_OTHER), *before, *body.stmts)))
         for condition, body in zip(conditions, choice.bodies, strict=True)
@@ -77,33 +63,33 @@ def branches_of(func: PrimFunc) -> tuple[PrimFunc, PrimFunc] | None:
     return met, unmet
 
 
-def is_met(func: PrimFunc, dims: Mapping[Var, int]) -> bool:
+def is_met(func: PrimFunc, dims: Mapping[e.Var, int]) -> bool:
     """Whether a call with these dims meets the condition of a function that has branches."""
     choice = func.body.stmts[-1]
     assert isinstance(choice, IfThenElse)
     return bool(_value(choice.condition, dims))
 
 
-def _value(expr: Expr, dims: Mapping[Var, int]) -> int:
-    if isinstance(expr, Var):
+def _value(expr: e.Expr, dims: Mapping[e.Var, int]) -> int:
+    if isinstance(expr, e.Var):
         return dims[expr]
-    if isinstance(expr, IntImm):
+    if isinstance(expr, e.IntImm):
         return expr.value
-    assert isinstance(expr, Binary | Compare)
+    assert isinstance(expr, e.Binary | e.Compare)
     compute = _NUMBERS.get(type(expr)) or _TRUTHS[type(expr)]
     return int(compute(_value(expr.a, dims), _value(expr.b, dims)))
 
 
-def _is_told_by_dims(condition: Expr, func: PrimFunc) -> bool:
+def _is_told_by_dims(condition: e.Expr, func: PrimFunc) -> bool:
     """Whether dims alone decide a condition, by arithmetic on i64 that nothing can go wrong in."""
     nodes = [*walk(condition)]
     if len(nodes) > _LONGEST:
         return False
     for node in nodes:
-        if isinstance(node, FloorDiv) and not (isinstance(node.b, IntImm) and node.b.value > 0):
+        if isinstance(node, e.FloorDiv) and not (isinstance(node.b, e.IntImm) and node.b.value > 0):
             return False
-        is_number = (type(node) in _NUMBERS and isinstance(node, Binary) and node.dtype == i64) or node in func.dims
-        if not (is_number or isinstance(node, IntImm) or type(node) in _TRUTHS):
+        is_number = (type(node) in _NUMBERS and isinstance(node, e.Binary) and node.dtype == i64) or node in func.dims
+        if not (is_number or isinstance(node, e.IntImm) or type(node) in _TRUTHS):
             return False
     return True
 

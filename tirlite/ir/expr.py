@@ -7,6 +7,7 @@ expressions (`a + 1`, `x[i] * y[j]`, `i < n`) promote first, as NumPy 2 does, wi
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import field
 from importlib import import_module
 from numbers import Integral, Real
@@ -22,62 +23,31 @@ if TYPE_CHECKING:
     from tirlite.sizes import Dim, Poly, Size
 
 
+_Operator: TypeAlias = "Callable[[Expr, ExprLike], Expr]"
+
+
+def _operators(kind: Callable[[], type[Binary] | type[Compare]]) -> tuple[_Operator, _Operator]:
+    """Python's operator for a kind of node, which is defined below, and the same of a second operand."""
+    return lambda self, other: binary(kind(), self, other), lambda self, other: binary(kind(), other, self)
+
+
 class Expr(Node):
     """A value. `dtype` is its type, lanes included."""
 
     __slots__ = ()
     dtype: DType
 
-    def __add__(self, other: ExprLike) -> Expr:
-        return binary(Add, self, other)
-
-    def __radd__(self, other: ExprLike) -> Expr:
-        return binary(Add, other, self)
-
-    def __sub__(self, other: ExprLike) -> Expr:
-        return binary(Sub, self, other)
-
-    def __rsub__(self, other: ExprLike) -> Expr:
-        return binary(Sub, other, self)
-
-    def __mul__(self, other: ExprLike) -> Expr:
-        return binary(Mul, self, other)
-
-    def __rmul__(self, other: ExprLike) -> Expr:
-        return binary(Mul, other, self)
-
-    def __truediv__(self, other: ExprLike) -> Expr:
-        return binary(Div, self, other)
-
-    def __rtruediv__(self, other: ExprLike) -> Expr:
-        return binary(Div, other, self)
-
-    def __floordiv__(self, other: ExprLike) -> Expr:
-        return binary(FloorDiv, self, other)
-
-    def __rfloordiv__(self, other: ExprLike) -> Expr:
-        return binary(FloorDiv, other, self)
-
-    def __mod__(self, other: ExprLike) -> Expr:
-        return binary(FloorMod, self, other)
-
-    def __rmod__(self, other: ExprLike) -> Expr:
-        return binary(FloorMod, other, self)
+    __add__, __radd__ = _operators(lambda: Add)
+    __sub__, __rsub__ = _operators(lambda: Sub)
+    __mul__, __rmul__ = _operators(lambda: Mul)
+    __truediv__, __rtruediv__ = _operators(lambda: Div)
+    __floordiv__, __rfloordiv__ = _operators(lambda: FloorDiv)
+    __mod__, __rmod__ = _operators(lambda: FloorMod)
+    __lt__, __gt__ = _operators(lambda: LT)[0], _operators(lambda: GT)[0]
+    __le__, __ge__ = _operators(lambda: LE)[0], _operators(lambda: GE)[0]
 
     def __neg__(self) -> Expr:
         return Neg(self)
-
-    def __lt__(self, other: ExprLike) -> Expr:
-        return binary(LT, self, other)
-
-    def __le__(self, other: ExprLike) -> Expr:
-        return binary(LE, self, other)
-
-    def __gt__(self, other: ExprLike) -> Expr:
-        return binary(GT, self, other)
-
-    def __ge__(self, other: ExprLike) -> Expr:
-        return binary(GE, self, other)
 
     def __size__(self) -> Size | None:
         """What stands for this expression among sizes; None where it is more than integer arithmetic on dims.

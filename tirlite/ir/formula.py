@@ -7,33 +7,15 @@ last bit. There is no branch and no table: each lane of a vector takes the same 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol, TypeAlias
 
+from tirlite.ir import expr as e
 from tirlite.ir.dtype import DType, TypeCode, bool_, f32, f64, rounded
-from tirlite.ir.expr import (
-    EQ,
-    GE,
-    GT,
-    LE,
-    LT,
-    NE,
-    Add,
-    Binary,
-    BitAnd,
-    BitOr,
-    BitXor,
-    Compare,
-    Div,
-    Mul,
-    Neg,
-    ShiftLeft,
-    ShiftRight,
-    Sub,
-)
 from tirlite.ir.op import Op
 from tirlite.record import record
 
-Kind: TypeAlias = type[Binary] | type[Compare] | type[Neg]
+Kind: TypeAlias = type[e.Binary] | type[e.Compare] | type[e.Neg]
 
 
 class Machine(Protocol):
@@ -61,6 +43,14 @@ class Machine(Protocol):
         """The same bits as another type of as many."""
 
 
+_Operator: TypeAlias = "Callable[[Term, Operand], Term]"
+
+
+def _operators(kind: Kind) -> tuple[_Operator, _Operator]:
+    """Python's operator for a kind of node, and the same of a second operand."""
+    return lambda self, other: self._binary(kind, self, other), lambda self, other: self._binary(kind, other, self)
+
+
 @record(eq=False)
 class Term:
     """A value within a formula. Numbers beside it take its type."""
@@ -79,68 +69,20 @@ class Term:
         left = a if isinstance(a, Term) else self.like(a)
         right = b if isinstance(b, Term) else self.like(b)
         assert left.dtype == right.dtype
-        result = bool_ if issubclass(kind, Compare) else self.dtype
+        result = bool_ if issubclass(kind, e.Compare) else self.dtype
         return Term(self.machine, result, self.machine.apply(kind, self.dtype, left.item, right.item))
 
-    def __add__(self, other: Operand) -> Term:
-        return self._binary(Add, self, other)
-
-    def __radd__(self, other: Operand) -> Term:
-        return self._binary(Add, other, self)
-
-    def __sub__(self, other: Operand) -> Term:
-        return self._binary(Sub, self, other)
-
-    def __rsub__(self, other: Operand) -> Term:
-        return self._binary(Sub, other, self)
-
-    def __mul__(self, other: Operand) -> Term:
-        return self._binary(Mul, self, other)
-
-    def __rmul__(self, other: Operand) -> Term:
-        return self._binary(Mul, other, self)
-
-    def __truediv__(self, other: Operand) -> Term:
-        return self._binary(Div, self, other)
-
-    def __rtruediv__(self, other: Operand) -> Term:
-        return self._binary(Div, other, self)
-
-    def __and__(self, other: Operand) -> Term:
-        return self._binary(BitAnd, self, other)
-
-    def __or__(self, other: Operand) -> Term:
-        return self._binary(BitOr, self, other)
-
-    def __xor__(self, other: Operand) -> Term:
-        return self._binary(BitXor, self, other)
-
-    def __lshift__(self, count: int) -> Term:
-        return self._binary(ShiftLeft, self, count)
-
-    def __rshift__(self, count: int) -> Term:
-        return self._binary(ShiftRight, self, count)
-
-    def __lt__(self, other: Operand) -> Term:
-        return self._binary(LT, self, other)
-
-    def __le__(self, other: Operand) -> Term:
-        return self._binary(LE, self, other)
-
-    def __gt__(self, other: Operand) -> Term:
-        return self._binary(GT, self, other)
-
-    def __ge__(self, other: Operand) -> Term:
-        return self._binary(GE, self, other)
-
-    def equals(self, other: Operand) -> Term:
-        return self._binary(EQ, self, other)
-
-    def differs(self, other: Operand) -> Term:
-        return self._binary(NE, self, other)
+    __add__, __radd__ = _operators(e.Add)
+    __sub__, __rsub__ = _operators(e.Sub)
+    __mul__, __rmul__ = _operators(e.Mul)
+    __truediv__, __rtruediv__ = _operators(e.Div)
+    __and__, __or__, __xor__ = (_operators(kind)[0] for kind in (e.BitAnd, e.BitOr, e.BitXor))
+    __lshift__, __rshift__ = (_operators(kind)[0] for kind in (e.ShiftLeft, e.ShiftRight))
+    __lt__, __le__, __gt__, __ge__ = (_operators(kind)[0] for kind in (e.LT, e.LE, e.GT, e.GE))
+    equals, differs = (_operators(kind)[0] for kind in (e.EQ, e.NE))
 
     def __neg__(self) -> Term:
-        return Term(self.machine, self.dtype, self.machine.apply(Neg, self.dtype, self.item))
+        return Term(self.machine, self.dtype, self.machine.apply(e.Neg, self.dtype, self.item))
 
     def __abs__(self) -> Term:
         return self._call(Op.ABS)

@@ -8,7 +8,6 @@ caller, which only points to it: calls of one function share one object, and no 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field
 from typing import ClassVar, TypeVar, cast
 
 from tirlite.diag import Span
@@ -112,7 +111,6 @@ class KernelCall(Stmt):
     CALLS: ClassVar = ("callee",)
     callee: Function
     args: tuple[Expr, ...]
-    span: Span | None = field(default=None, kw_only=True)
 
     def buffers(self) -> Iterator[tuple[Buffer, Buffer]]:
         """Each buffer parameter of the callee, and the caller's buffer that it stands for."""

@@ -11,51 +11,8 @@ from collections.abc import Callable, Sequence
 from math import isfinite
 from typing import Any, TypeAlias
 
+from tirlite.ir import expr as e
 from tirlite.ir.dtype import DType, bool_, f64, float_text as digits_of, i64
-from tirlite.ir.expr import (
-    EQ,
-    GE,
-    GT,
-    LE,
-    LT,
-    NE,
-    Add,
-    And,
-    Binary,
-    BitAnd,
-    BitNot,
-    BitOr,
-    BitXor,
-    Broadcast,
-    BufferRef,
-    Call,
-    Cast,
-    Compare,
-    Div,
-    Expr,
-    FloatImm,
-    FloorDiv,
-    FloorMod,
-    IntImm,
-    LetExpr,
-    Load,
-    Max,
-    Min,
-    Mul,
-    Neg,
-    Not,
-    Or,
-    Ramp,
-    Select,
-    ShiftLeft,
-    ShiftRight,
-    StringImm,
-    Sub,
-    TruncDiv,
-    TruncMod,
-    Unary,
-    Var,
-)
 from tirlite.ir.op import Op
 from tirlite.ir.printer_names import Names
 from tirlite.show.styled import BEGIN, END
@@ -67,35 +24,42 @@ TERNARY, OR, AND, NOT, COMPARE, BIT_OR, BIT_XOR, BIT_AND, SHIFT, SUM, PRODUCT, S
 DEEPEST = 50
 
 # Text, or an expression with the tightness that its place demands; a constant may have to name its type (True).
-Piece: TypeAlias = "str | tuple[Expr, int, bool]"
+Piece: TypeAlias = "str | tuple[e.Expr, int, bool]"
+# How tightly a text binds, and what it is made of.
+_Text: TypeAlias = "tuple[int, Sequence[Piece]]"
 
-_OPERATORS: dict[type[Expr], tuple[str, int]] = {
-    Or: (" or ", OR),
-    And: (" and ", AND),
-    EQ: (" == ", COMPARE),
-    NE: (" != ", COMPARE),
-    LT: (" < ", COMPARE),
-    LE: (" <= ", COMPARE),
-    GT: (" > ", COMPARE),
-    GE: (" >= ", COMPARE),
-    BitOr: (" | ", BIT_OR),
-    BitXor: (" ^ ", BIT_XOR),
-    BitAnd: (" & ", BIT_AND),
-    ShiftLeft: (" << ", SHIFT),
-    ShiftRight: (" >> ", SHIFT),
-    Add: (" + ", SUM),
-    Sub: (" - ", SUM),
-    Mul: (" * ", PRODUCT),
-    Div: (" / ", PRODUCT),
-    FloorDiv: (" // ", PRODUCT),
-    FloorMod: (" % ", PRODUCT),
+_OPERATORS: dict[type[e.Expr], tuple[str, int]] = {
+    e.Or: (" or ", OR),
+    e.And: (" and ", AND),
+    e.EQ: (" == ", COMPARE),
+    e.NE: (" != ", COMPARE),
+    e.LT: (" < ", COMPARE),
+    e.LE: (" <= ", COMPARE),
+    e.GT: (" > ", COMPARE),
+    e.GE: (" >= ", COMPARE),
+    e.BitOr: (" | ", BIT_OR),
+    e.BitXor: (" ^ ", BIT_XOR),
+    e.BitAnd: (" & ", BIT_AND),
+    e.ShiftLeft: (" << ", SHIFT),
+    e.ShiftRight: (" >> ", SHIFT),
+    e.Add: (" + ", SUM),
+    e.Sub: (" - ", SUM),
+    e.Mul: (" * ", PRODUCT),
+    e.Div: (" / ", PRODUCT),
+    e.FloorDiv: (" // ", PRODUCT),
+    e.FloorMod: (" % ", PRODUCT),
 }
-_CONSTANTS = (IntImm, FloatImm)
-_SIGNS: dict[type[Expr], tuple[str, int]] = {Neg: ("-", SIGN), BitNot: ("~", SIGN), Not: ("not ", NOT)}
-_FUNCTIONS: dict[type[Expr], str] = {Min: "min(", Max: "max(", TruncDiv: "tl.truncdiv(", TruncMod: "tl.truncmod("}
+_CONSTANTS = (e.IntImm, e.FloatImm)
+_SIGNS: dict[type[e.Expr], tuple[str, int]] = {e.Neg: ("-", SIGN), e.BitNot: ("~", SIGN), e.Not: ("not ", NOT)}
+_FUNCTIONS: dict[type[e.Expr], str] = {
+    e.Min: "min(",
+    e.Max: "max(",
+    e.TruncDiv: "tl.truncdiv(",
+    e.TruncMod: "tl.truncmod(",
+}
 
 
-def expr_text(expr: Expr, names: Names) -> tuple[str, int]:
+def expr_text(expr: e.Expr, names: Names) -> tuple[str, int]:
     """The text of `expr`, and how many operations stand in one another in it."""
     out: list[str] = []
     deepest = 0
@@ -123,7 +87,7 @@ def expr_text(expr: Expr, names: Names) -> tuple[str, int]:
     return "".join(out), deepest
 
 
-def _binary(expr: Binary | Compare, names: Names) -> tuple[int, Sequence[Piece]]:
+def _binary(expr: e.Binary | e.Compare, names: Names) -> _Text:
     # A literal takes the type of the other side; between two literals the first has to say it.
     typed = type(expr.b) in _CONSTANTS and type(expr.a) in _CONSTANTS
     sign, binds = _OPERATORS[type(expr)]
@@ -131,12 +95,12 @@ def _binary(expr: Binary | Compare, names: Names) -> tuple[int, Sequence[Piece]]
     return binds, ((expr.a, left, typed), sign, (expr.b, binds + 1, False))
 
 
-def _function(expr: Binary, names: Names) -> tuple[int, Sequence[Piece]]:
+def _function(expr: e.Binary, names: Names) -> _Text:
     typed = type(expr.b) in _CONSTANTS and type(expr.a) in _CONSTANTS
     return ATOM, (_FUNCTIONS[type(expr)], (expr.a, TERNARY, typed), ", ", (expr.b, TERNARY, False), ")")
 
 
-def _unary(expr: Unary, names: Names) -> tuple[int, Sequence[Piece]]:
+def _unary(expr: e.Unary, names: Names) -> _Text:
     sign, binds = _SIGNS[type(expr)]
     return binds, (sign, (expr.a, binds, True))
 
@@ -144,7 +108,7 @@ def _unary(expr: Unary, names: Names) -> tuple[int, Sequence[Piece]]:
 def _constant(imm: Any, *, typed: bool) -> tuple[int, str]:
     """A constant as it stands alone, with its type where `typed` demands it or where a literal has another."""
     dtype: DType = imm.dtype
-    if isinstance(imm, FloatImm):
+    if isinstance(imm, e.FloatImm):
         digits = float_text(imm.value, dtype)
         bare = dtype == f64 and digits[0] != '"'
     else:
@@ -168,25 +132,17 @@ def float_text(value: float, dtype: DType) -> str:
     return digits_of(value, dtype) if isfinite(value) else f'"{value}"'
 
 
-def _listed(start: str, args: Sequence[Expr | str], *, typed: bool = False) -> Sequence[Piece]:
+def _listed(start: str, args: Sequence[e.Expr | str], end: str = ")", *, typed: bool = False) -> _Text:
+    """Arguments with commas between them."""
     pieces: list[Piece] = [start]
     for number, arg in enumerate(args):
         if number:
             pieces.append(", ")
         pieces.append(arg if isinstance(arg, str) else (arg, TERNARY, typed))
-    return pieces
+    return ATOM, [*pieces, end]
 
 
-def _load(load: Load, names: Names) -> tuple[int, Sequence[Piece]]:
-    return ATOM, [*_listed(f"{names.of(load.buffer)}[", load.indices or ("()",)), "]"]
-
-
-def _cast(cast: Cast, names: Names) -> tuple[int, Sequence[Piece]]:
-    # Of a bare literal this would be a constant.
-    return ATOM, (f"tl.{cast.dtype}(", (cast.value, TERNARY, True), ")")
-
-
-def _call(call: Call, names: Names) -> tuple[int, Sequence[Piece]]:
+def _call(call: e.Call, names: Names) -> _Text:
     if call.op is Op.IF_THEN_ELSE:
         condition, if_true, if_false = call.args
         return TERNARY, (
@@ -196,51 +152,27 @@ def _call(call: Call, names: Names) -> tuple[int, Sequence[Piece]]:
             " else ",
             (if_false, TERNARY, False),
         )
-    args: Sequence[Expr | str] = call.args
+    args: Sequence[e.Expr | str] = call.args
     if call.op is Op.PRINT:
-        return ATOM, _print(call)
+        return _print(call)
     if call.op is Op.CALL_EXTERN:
         args = (f'"{call.dtype}"', *args)
     # Functions of several numbers bring them to one type, so that one constant must say it if all are constants.
     typed = call.op.is_math and all(type(arg) in _CONSTANTS for arg in call.args) and call.dtype != f64
     end = ", fast=True)" if call.op.is_fast else ")"
-    return ATOM, [*_listed(f"tl.{call.op.label}(", args, typed=typed), end]
+    return _listed(f"tl.{call.op.label}(", args, end, typed=typed)
 
 
-def _print(call: Call) -> Sequence[Piece]:
+def _print(call: e.Call) -> _Text:
     """`print("a {}".format(x))`, with `end=""` where it is not the end of a line."""
     text, *values = call.args
-    assert isinstance(text, StringImm)
+    assert isinstance(text, e.StringImm)
     is_line = text.value.endswith("\n")
     shown = text.value[:-1] if is_line else text.value
     end = ")" if is_line else ', end="")'
     if not values:
-        return (f"print({quoted(shown.format())}{end}",)
-    return [*_listed(f"print({quoted(shown)}.format(", values, typed=True), f"){end}"]
-
-
-def _select(select: Select, names: Names) -> tuple[int, Sequence[Piece]]:
-    return ATOM, [*_listed("tl.select(", (select.condition, select.if_true, select.if_false)), ")"]
-
-
-def _ramp(ramp: Ramp, names: Names) -> tuple[int, Sequence[Piece]]:
-    return ATOM, [*_listed("tl.ramp(", (ramp.base, ramp.stride, str(ramp.lanes))), ")"]
-
-
-def _broadcast(broadcast: Broadcast, names: Names) -> tuple[int, Sequence[Piece]]:
-    return ATOM, [*_listed("tl.broadcast(", (broadcast.value, str(broadcast.lanes))), ")"]
-
-
-def _let(let: LetExpr, names: Names) -> tuple[int, Sequence[Piece]]:
-    return ATOM, [*_listed("tl.let(", (names.define(let.var), let.value, let.body)), ")"]
-
-
-def _buffer(ref: BufferRef, names: Names) -> tuple[int, Sequence[Piece]]:
-    return ATOM, (names.of(ref.buffer),)
-
-
-def _string(string: StringImm, names: Names) -> tuple[int, Sequence[Piece]]:
-    return ATOM, (quoted(string.value),)
+        return ATOM, (f"print({quoted(shown.format())}{end}",)
+    return _listed(f"print({quoted(shown)}.format(", values, f"){end}", typed=True)
 
 
 def quoted(text: str) -> str:
@@ -251,21 +183,18 @@ def quoted(text: str) -> str:
 _ESCAPED = {'"': '\\"', "\\": "\\\\"}
 
 
-def _var(var: Var, names: Names) -> tuple[int, Sequence[Piece]]:
-    return ATOM, (names.of(var),)
-
-
-_RULES: dict[type[Expr], Callable[[Any, Names], tuple[int, Sequence[Piece]]]] = {
-    Var: _var,
-    StringImm: _string,
-    BufferRef: _buffer,
-    Load: _load,
-    Cast: _cast,
-    Select: _select,
-    Ramp: _ramp,
-    Broadcast: _broadcast,
-    Call: _call,
-    LetExpr: _let,
+_RULES: dict[type[e.Expr], Callable[[Any, Names], _Text]] = {
+    e.Var: lambda var, names: (ATOM, (names.of(var),)),
+    e.StringImm: lambda text, _: (ATOM, (quoted(text.value),)),
+    e.BufferRef: lambda ref, names: (ATOM, (names.of(ref.buffer),)),
+    e.Load: lambda load, names: _listed(f"{names.of(load.buffer)}[", load.indices or ("()",), "]"),
+    # Of a bare literal this would be a constant.
+    e.Cast: lambda cast, _: _listed(f"tl.{cast.dtype}(", (cast.value,), typed=True),
+    e.Select: lambda select, _: _listed("tl.select(", select.children()),
+    e.Ramp: lambda ramp, _: _listed("tl.ramp(", (ramp.base, ramp.stride, str(ramp.lanes))),
+    e.Broadcast: lambda spread, _: _listed("tl.broadcast(", (spread.value, str(spread.lanes))),
+    e.Call: _call,
+    e.LetExpr: lambda let, names: _listed("tl.let(", (names.define(let.var), let.value, let.body)),
     **dict.fromkeys(_SIGNS, _unary),
     **dict.fromkeys(_OPERATORS, _binary),
     **dict.fromkeys(_FUNCTIONS, _function),

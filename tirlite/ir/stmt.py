@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from tirlite.sizes import Size
 
 
+@node
 class Stmt(Node):
     """A step of the program. `span` is the source that it came from; passes carry it along."""
 
-    __slots__ = ()
-    span: Span | None
+    span: Span | None = field(default=None, kw_only=True)
 
     @property
     def bodies(self) -> tuple[SeqStmt, ...]:
@@ -41,7 +41,6 @@ class SeqStmt(Stmt):
 
     CHILDREN: ClassVar = ("stmts",)
     stmts: tuple[Stmt, ...] = ()
-    span: Span | None = field(default=None, kw_only=True)
     kinds: frozenset[type[Stmt]] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -69,7 +68,6 @@ class Store(Stmt):
     buffer: Buffer
     indices: tuple[Expr, ...]
     value: Expr
-    span: Span | None = field(default=None, kw_only=True)
 
 
 @node
@@ -78,7 +76,6 @@ class Evaluate(Stmt):
 
     CHILDREN: ClassVar = ("value",)
     value: Expr
-    span: Span | None = field(default=None, kw_only=True)
 
 
 @node
@@ -87,7 +84,6 @@ class Allocate(Stmt):
 
     DEFINES: ClassVar = ("buffer",)
     buffer: Buffer
-    span: Span | None = field(default=None, kw_only=True)
 
 
 @node
@@ -104,7 +100,6 @@ class View(Stmt):
     source: Buffer
     byte_offset: Expr
     fresh: bool = False
-    span: Span | None = field(default=None, kw_only=True)
 
 
 @node
@@ -115,7 +110,6 @@ class Let(Stmt):
     DEFINES: ClassVar = ("var",)
     var: Var
     value: Expr
-    span: Span | None = field(default=None, kw_only=True)
 
 
 @node
@@ -129,7 +123,6 @@ class Assert(Stmt):
     condition: Expr
     message: str
     values: tuple[Expr, ...] = ()
-    span: Span | None = field(default=None, kw_only=True)
 
 
 class ForKind(Enum):
@@ -160,7 +153,6 @@ class For(Stmt):
     kind: ForKind = ForKind.SERIAL
     step: int = 1
     thread_tag: str = ""
-    span: Span | None = field(default=None, kw_only=True)
 
     @property
     def values(self) -> range | None:
@@ -220,7 +212,6 @@ class While(Stmt):
     CHILDREN: ClassVar = ("condition", "body")
     condition: Expr
     body: SeqStmt
-    span: Span | None = field(default=None, kw_only=True)
 
 
 @node
@@ -231,7 +222,6 @@ class IfThenElse(Stmt):
     condition: Expr
     then_body: SeqStmt
     else_body: SeqStmt = SeqStmt()
-    span: Span | None = field(default=None, kw_only=True)
 
 
 class AttrKey(Enum):
@@ -291,7 +281,6 @@ class AttrStmt(Stmt):
     body: SeqStmt
     buffer: Buffer | None = None
     value: AttrValue = None
-    span: Span | None = field(default=None, kw_only=True)
 
 
 def seq(*stmts: Stmt) -> SeqStmt:

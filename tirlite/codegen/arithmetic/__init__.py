@@ -8,63 +8,35 @@ from __future__ import annotations
 
 from tirlite.codegen.llvm.text import FunctionText
 from tirlite.codegen.llvm.values import Value, constant, is_half, suffix
+from tirlite.ir import expr as e
 from tirlite.ir.dtype import DType, TypeCode, f32, f64, i32, i64, u16
-from tirlite.ir.expr import (
-    EQ,
-    GE,
-    GT,
-    LE,
-    LT,
-    NE,
-    Add,
-    And,
-    BitAnd,
-    BitNot,
-    BitOr,
-    BitXor,
-    Div,
-    Expr,
-    FloorDiv,
-    FloorMod,
-    Max,
-    Min,
-    Mul,
-    Neg,
-    Not,
-    Or,
-    ShiftLeft,
-    ShiftRight,
-    Sub,
-    TruncDiv,
-    TruncMod,
-)
 
-_PLAIN: dict[type[Expr], tuple[str, str, str]] = {  # on integers, on floats, on bools
-    Add: ("add", "fadd", ""),
-    Sub: ("sub", "fsub", ""),
-    Mul: ("mul", "fmul", ""),
-    Div: ("", "fdiv", ""),
-    BitAnd: ("and", "", "and"),
-    BitOr: ("or", "", "or"),
-    BitXor: ("xor", "", "xor"),
-    Min: ("", "", "and"),
-    Max: ("", "", "or"),
-    And: ("", "", "and"),
-    Or: ("", "", "or"),
+_PLAIN: dict[type[e.Expr], tuple[str, str, str]] = {  # on integers, on floats, on bools
+    e.Add: ("add", "fadd", ""),
+    e.Sub: ("sub", "fsub", ""),
+    e.Mul: ("mul", "fmul", ""),
+    e.Div: ("", "fdiv", ""),
+    e.BitAnd: ("and", "", "and"),
+    e.BitOr: ("or", "", "or"),
+    e.BitXor: ("xor", "", "xor"),
+    e.Min: ("", "", "and"),
+    e.Max: ("", "", "or"),
+    e.And: ("", "", "and"),
+    e.Or: ("", "", "or"),
 }
-_SEQUENCES_OF_REALS = (FloorDiv, FloorMod, Min, Max)
-_SEQUENCES_OF_INTEGERS = (FloorDiv, FloorMod, TruncDiv, TruncMod, ShiftLeft, ShiftRight)
-_COMPARISONS: dict[type[Expr], tuple[str, str, str]] = {  # on signed integers, on unsigned, on floats
-    EQ: ("eq", "eq", "oeq"),
-    NE: ("ne", "ne", "une"),
-    LT: ("slt", "ult", "olt"),
-    LE: ("sle", "ule", "ole"),
-    GT: ("sgt", "ugt", "ogt"),
-    GE: ("sge", "uge", "oge"),
+_SEQUENCES_OF_REALS = (e.FloorDiv, e.FloorMod, e.Min, e.Max)
+_SEQUENCES_OF_INTEGERS = (e.FloorDiv, e.FloorMod, e.TruncDiv, e.TruncMod, e.ShiftLeft, e.ShiftRight)
+_COMPARISONS: dict[type[e.Expr], tuple[str, str, str]] = {  # on signed integers, on unsigned, on floats
+    e.EQ: ("eq", "eq", "oeq"),
+    e.NE: ("ne", "ne", "une"),
+    e.LT: ("slt", "ult", "olt"),
+    e.LE: ("sle", "ule", "ole"),
+    e.GT: ("sgt", "ugt", "ogt"),
+    e.GE: ("sge", "uge", "oge"),
 }
 
 
-def binary(out: FunctionText, kind: type[Expr], a: Value, b: Value) -> Value:
+def binary(out: FunctionText, kind: type[e.Expr], a: Value, b: Value) -> Value:
     """`kind` of two operands of one type."""
     dtype = a.dtype
     if is_half(dtype):
@@ -79,13 +51,13 @@ def binary(out: FunctionText, kind: type[Expr], a: Value, b: Value) -> Value:
         from tirlite.codegen.arithmetic.sequences import integer_operation
 
         return integer_operation(out, kind, a, b)
-    if kind in (Min, Max) and dtype.is_integer:
-        return out.intrinsic(("s" if dtype.is_signed else "u") + ("min" if kind is Min else "max"), a, b)
+    if kind in (e.Min, e.Max) and dtype.is_integer:
+        return out.intrinsic(("s" if dtype.is_signed else "u") + ("min" if kind is e.Min else "max"), a, b)
     on_integers, on_floats, on_bools = _PLAIN[kind]
     return out.op(on_bools if dtype.is_bool else on_floats if dtype.is_float else on_integers, a, b)
 
 
-def compare(out: FunctionText, kind: type[Expr], a: Value, b: Value) -> Value:
+def compare(out: FunctionText, kind: type[e.Expr], a: Value, b: Value) -> Value:
     """`kind` of two operands of one type; with a nan only `!=` holds."""
     if is_half(a.dtype):
         from tirlite.codegen.arithmetic.halves import widen
@@ -97,13 +69,13 @@ def compare(out: FunctionText, kind: type[Expr], a: Value, b: Value) -> Value:
     return out.compare(f"icmp {signed if a.dtype.is_signed else unsigned}", a, b)
 
 
-def unary(out: FunctionText, kind: type[Expr], a: Value) -> Value:
+def unary(out: FunctionText, kind: type[e.Expr], a: Value) -> Value:
     dtype = a.dtype
-    if kind is Neg and is_half(dtype):
+    if kind is e.Neg and is_half(dtype):
         return out.op("xor", a, constant(0x8000, u16.with_lanes(dtype.lanes)))
-    if kind is Neg:
+    if kind is e.Neg:
         return out.unary("fneg", a) if dtype.is_float else out.op("sub", constant(0, dtype), a)
-    assert kind in (BitNot, Not)
+    assert kind in (e.BitNot, e.Not)
     return out.op("xor", a, constant(1 if dtype.is_bool else -1, dtype))
 
 

@@ -7,26 +7,8 @@ from typing import TypeAlias
 
 from tirlite.codegen.llvm.text import FunctionText
 from tirlite.codegen.llvm.values import Value, constant, register_type, undefined
+from tirlite.ir import expr as e
 from tirlite.ir.dtype import DType, f64, handle
-from tirlite.ir.expr import (
-    EQ,
-    GE,
-    GT,
-    LE,
-    LT,
-    NE,
-    Add,
-    BitAnd,
-    BitOr,
-    BitXor,
-    Compare,
-    Div,
-    Mul,
-    Neg,
-    ShiftLeft,
-    ShiftRight,
-    Sub,
-)
 from tirlite.ir.formula import Kind, Term
 from tirlite.ir.op import Op
 from tirlite.record import record
@@ -37,20 +19,20 @@ Formula: TypeAlias = Callable[..., Term]
 MOST_INLINED = 4000
 
 _OPERATORS: dict[Kind, tuple[str, str]] = {  # on integers and bools, on floats
-    Add: ("add", "fadd"),
-    Sub: ("sub", "fsub"),
-    Mul: ("mul", "fmul"),
-    Div: ("", "fdiv"),
-    BitAnd: ("and", ""),
-    BitOr: ("or", ""),
-    BitXor: ("xor", ""),
-    ShiftLeft: ("shl", ""),
-    EQ: ("icmp eq", "fcmp oeq"),
-    NE: ("icmp ne", "fcmp une"),
-    LT: ("icmp slt", "fcmp olt"),
-    LE: ("icmp sle", "fcmp ole"),
-    GT: ("icmp sgt", "fcmp ogt"),
-    GE: ("icmp sge", "fcmp oge"),
+    e.Add: ("add", "fadd"),
+    e.Sub: ("sub", "fsub"),
+    e.Mul: ("mul", "fmul"),
+    e.Div: ("", "fdiv"),
+    e.BitAnd: ("and", ""),
+    e.BitOr: ("or", ""),
+    e.BitXor: ("xor", ""),
+    e.ShiftLeft: ("shl", ""),
+    e.EQ: ("icmp eq", "fcmp oeq"),
+    e.NE: ("icmp ne", "fcmp une"),
+    e.LT: ("icmp slt", "fcmp olt"),
+    e.LE: ("icmp sle", "fcmp ole"),
+    e.GT: ("icmp sgt", "fcmp ogt"),
+    e.GE: ("icmp sge", "fcmp oge"),
 }
 
 _INTRINSICS = {Op.SQRT: "sqrt", Op.ABS: "fabs", Op.FLOOR: "floor", Op.ROUND: "roundeven"}
@@ -68,13 +50,13 @@ class TextMachine:
 
     def apply(self, kind: Kind, dtype: DType, *items: object) -> Value:
         a, *others = _values(*items)
-        if kind is Neg:
+        if kind is e.Neg:
             return self.out.unary("fneg", a)
-        if kind is ShiftRight:
+        if kind is e.ShiftRight:
             name = "ashr" if dtype.is_signed else "lshr"
         else:
             name = _OPERATORS[kind][dtype.is_float]
-        write = self.out.compare if issubclass(kind, Compare) else self.out.op
+        write = self.out.compare if issubclass(kind, e.Compare) else self.out.op
         return write(name, a, *others)
 
     def call(self, op: Op, dtype: DType, item: object) -> Value:

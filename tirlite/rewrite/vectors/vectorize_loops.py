@@ -6,19 +6,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from tirlite.analysis.facts import Facts
+from tirlite.analysis.loops import work
 from tirlite.analysis.loops.streams import large_from, results, stores_past
-from tirlite.analysis.loops.work import (
-    asserts_alone,
-    divides,
-    follows_a_place,
-    has_much_to_do,
-    is_written_out,
-    meets_itself,
-    meets_other_rows,
-    reads_neighbours,
-    resamples,
-    skips,
-)
 from tirlite.ir import For, ForKind, IfThenElse, Let, PrimFunc, Stmt, Store, While, statements, statements_of
 from tirlite.rewrite.forms import Form, Limits
 from tirlite.rewrite.normalize import exchanged
@@ -141,18 +130,23 @@ def _storing_back(func: PrimFunc) -> list[For]:
     return [loop for loop in found if all(isinstance(each, Let | Store | IfThenElse) for each in statements(loop.body))]
 
 
+# What a look at a loop shows where vectors may serve it.
+_SIGNS = (
+    work.has_much_to_do,
+    work.asserts_alone,
+    work.reads_neighbours,
+    work.resamples,
+    work.meets_itself,
+    work.meets_other_rows,
+    work.follows_a_place,
+    work.is_written_out,
+    work.divides,
+    work.skips,
+)
+
+
 def _may_serve(loop: For) -> bool:
-    serves = has_much_to_do(loop) or asserts_alone(loop) or reads_neighbours(loop) or resamples(loop)
-    serves = (
-        serves
-        or meets_itself(loop)
-        or meets_other_rows(loop)
-        or follows_a_place(loop)
-        or is_written_out(loop)
-        or divides(loop)
-        or skips(loop)
-    )
-    return loop.kind is ForKind.VECTORIZED or serves
+    return loop.kind is ForKind.VECTORIZED or any(shows(loop) for shows in _SIGNS)
 
 
 def _ahead(func: PrimFunc, made: Iterable[For]) -> dict[While, Stmt]:
