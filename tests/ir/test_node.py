@@ -110,6 +110,11 @@ def test_data_holds_no_part_of_the_program(node: ir.Node, others: dict[str, obje
 
 
 @every("node, others", SAMPLES)
+def test_children_are_read_as_they_are_declared(node: ir.Node, others: dict[str, object]) -> None:
+    assert node.children() == ir.Node.children(node)
+
+
+@every("node, others", SAMPLES)
 def test_nodes_are_immutable(node: ir.Node, others: dict[str, object]) -> None:
     for field, other in others.items():
         with pytest.raises(AttributeError):

@@ -13,7 +13,7 @@ from tirlite.analysis.loops.work import parted
 from tirlite.codegen import memory
 from tirlite.codegen.arithmetic import convert, to_index
 from tirlite.codegen.llvm.text import FunctionText
-from tirlite.codegen.llvm.values import Value, constant, integer, is_half, undefined
+from tirlite.codegen.llvm.values import Value, constant, integer, is_half
 from tirlite.codegen.memory import Place
 from tirlite.ir import (
     Add,
@@ -97,8 +97,8 @@ def _permuted(out: FunctionText, place: Place, pointer: Value, apart: Value, dty
         # Both are one vector of twice as many words.
         both = memory.load(out, place, pointer, kind.with_lanes(2 * lanes))
         words = both if dtype.bits == 16 else out.cast("zext", both, u16.with_lanes(2 * lanes))
-        places = _resized(out, convert(out, apart, u16.with_lanes(lanes)), 2 * lanes)
-        found = _resized(out, _call(out, "permvar.hi", words, places), lanes)
+        places = out.shuffled(convert(out, apart, u16.with_lanes(lanes)), [*range(lanes), *[None] * lanes])
+        found = out.shuffled(_call(out, "permvar.hi", words, places), range(lanes))
         return (found if dtype.bits == 16 else out.cast("trunc", found, kind.with_lanes(lanes))).of(dtype)
     number = kind.with_lanes(lanes)
     low = memory.load(out, place, pointer, number)
@@ -111,14 +111,6 @@ def _permuted(out: FunctionText, place: Place, pointer: Value, apart: Value, dty
 def _call(out: FunctionText, name: str, *operands: Value) -> Value:
     dtype = operands[0].dtype
     return out.call(dtype, f"llvm.x86.avx512.{name}.{dtype.bits * dtype.lanes}", *operands)
-
-
-def _resized(out: FunctionText, vector: Value, lanes: int) -> Value:
-    """The first lanes of a vector, with more behind them that have no value if it has fewer."""
-    has = vector.dtype.lanes
-    mask = ", ".join(f"i32 {lane}" if lane < has else "i32 poison" for lane in range(lanes))
-    shuffled = f"shufflevector {vector.typed}, {undefined(vector.dtype).typed}, <{lanes} x i32> <{mask}>"
-    return out.value(vector.dtype.with_lanes(lanes), shuffled, vector)
 
 
 def _one_by_one(out: FunctionText, place: Place, indices: list[Value], dtype: DType, note: str) -> Value:

@@ -7,7 +7,7 @@ where no lane is on, they may lie anywhere.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from math import gcd
 
 from tirlite.codegen.llvm.text import FunctionText
@@ -198,7 +198,7 @@ def _end(out: FunctionText, place: Place, first: Value, dtype: DType) -> Value:
 def _reversed(out: FunctionText, vector: Value) -> Value:
     """The lanes of a vector from the last one on."""
     lanes = vector.dtype.lanes
-    return _shuffled(out, vector, vector, range(lanes)[::-1])
+    return out.shuffled(vector, range(lanes)[::-1])
 
 
 def load_strided(
@@ -221,7 +221,7 @@ def load_strided(
     for number, begin in enumerate(begins[1:], start=1):
         vector = load(out, place, out.move(first, integer(begin), kind), dtype, note)
         picked = [_picked((phase or 0) + stride * lane, lane, lanes, begins, number) for lane in range(lanes)]
-        found = _shuffled(out, found, vector, picked)
+        found = out.shuffled(found, picked, vector)
     is_half = dtype.scalar == u8 and stride == 2 and lanes % 4 == 0
     return Value(dtype, found.text, found.home, words=_words(out, start, vector, phase)) if is_half else found
 
@@ -233,27 +233,12 @@ def _one_of_four(out: FunctionText, place: Place, first: Value, dtype: DType, no
     """
     lanes, kind, four = dtype.lanes, element_type(place.buffer.dtype), dtype.with_lanes(_FOUR)
     groups = [load(out, place, out.move(first, integer(_FOUR * at), kind), four, note) for at in range(lanes)]
-    rows = [_joined(out, groups[row::_FOUR]) for row in range(_FOUR)]
+    rows = [out.side_by_side(groups[row::_FOUR]) for row in range(_FOUR)]
     blocks = range(0, lanes, _FOUR)
     half, odd = 2 * (phase // 2), 2 * (phase % 2)
     paired = [each + at for each in blocks for at in (half, lanes + half, half + 1, lanes + half + 1)]
-    left, right = (_shuffled(out, rows[at], rows[at + 1], paired) for at in (0, 2))
-    return _shuffled(out, left, right, [each + odd + at for each in blocks for at in (0, 1, lanes, lanes + 1)])
-
-
-def _joined(out: FunctionText, parts: list[Value]) -> Value:
-    """Vectors of one type, one behind the other: a power of two of them."""
-    while len(parts) > 1:
-        both = range(2 * parts[0].dtype.lanes)
-        parts = [_shuffled(out, *pair, both) for pair in zip(parts[::2], parts[1::2], strict=True)]
-    return parts[0]
-
-
-def _shuffled(out: FunctionText, a: Value, b: Value, places: Sequence[int]) -> Value:
-    """The lanes at these places of two vectors, one behind the other."""
-    mask = ", ".join(f"i32 {each}" for each in places)
-    shuffled = f"shufflevector {a.typed}, {b.typed}, <{len(places)} x i32> <{mask}>"
-    return out.value(a.dtype.with_lanes(len(places)), shuffled, a, b)
+    left, right = (out.shuffled(rows[at], paired, rows[at + 1]) for at in (0, 2))
+    return out.shuffled(left, [each + odd + at for each in blocks for at in (0, 1, lanes, lanes + 1)], right)
 
 
 def _words(out: FunctionText, start: Value, end: Value, phase: int | None) -> Value:
@@ -264,7 +249,7 @@ def _words(out: FunctionText, start: Value, end: Value, phase: int | None) -> Va
         words = out.cast("bitcast", vector, pairs)
         return out.op("lshr", words, constant(8, pairs)) if behind else out.op("and", words, constant(255, pairs))
 
-    return _joined(out, [half(start, phase or 0), half(end, 1 if phase is None else phase)])
+    return out.side_by_side([half(start, phase or 0), half(end, 1 if phase is None else phase)])
 
 
 def _picked(element: int, lane: int, lanes: int, begins: list[int], number: int) -> int:

@@ -71,8 +71,8 @@ def node(cls: type[N]) -> type[N]:
     made.FIELDS = tuple(n for n, (_, part) in parts.items() if not isinstance(part, Field) or part.init)
     made.DATA = tuple(name for name in made.FIELDS if name not in named)
     kinds = {name: str(kind) for name, (kind, _) in parts.items()}
-    if reader := _reader([(name, kinds[name]) for name in made.CHILDREN]):
-        setattr(made, "children", reader)  # noqa: B010  # a method is not assigned to, says mypy
+    reader = _reader([(name, kinds[name]) for name in made.CHILDREN]) or Node.children
+    setattr(made, "children", reader)  # noqa: B010  # a method is not assigned to, says mypy
     return made
 
 

@@ -36,12 +36,12 @@ def dot(out: FunctionText, total: Value, a: Value, b: Value) -> Value:
     for first in range(0, lanes, width):
         own = [_part(out, each, first * wide, width * wide) for each, wide in ((total, 1), (a, group), (b, group))]
         parts.append(_instruction(out, processor, *own))
-    return _joined(out, parts)
+    return out.side_by_side(parts)
 
 
 def any_of_group(out: FunctionText, flags: Value, lanes: int, group: int) -> Value:
     """Whether a flag is set in the group of lanes that belongs to a sum, for each of them; one group belongs to all."""
-    found, *others = (_shuffled(out, flags, [*range(place, flags.dtype.lanes, group)]) for place in range(group))
+    found, *others = (out.shuffled(flags, [*range(place, flags.dtype.lanes, group)]) for place in range(group))
     for each in others:
         found = out.op("or", found, each)
     return found if found.dtype.lanes == lanes else out.splat(found, lanes)
@@ -82,15 +82,15 @@ def _repeated(out: FunctionText, a: Value, lanes: int) -> Value:
     bits = a.dtype.bits * a.dtype.lanes
     whole = {32: i32, 64: i64}.get(bits)
     if whole is None:
-        return _shuffled(out, a, [*range(a.dtype.lanes)] * lanes)
+        return out.shuffled(a, [*range(a.dtype.lanes)] * lanes)
     spread = out.splat(out.cast("bitcast", a, whole), lanes)
     return out.cast("bitcast", spread, a.dtype.scalar.with_lanes(a.dtype.lanes * lanes))
 
 
 def _by_products(out: FunctionText, total: Value, a: Value, b: Value, group: int) -> Value:
     for place in range(group):
-        picked = [*range(place, b.dtype.lanes, group)]
-        first, second = (_widened(out, _shuffled(out, each, picked), total.dtype) for each in (a, b))
+        picked = range(place, b.dtype.lanes, group)
+        first, second = (_widened(out, out.shuffled(each, picked), total.dtype) for each in (a, b))
         total = out.op("add", total, out.op("mul", first, second))
     return total
 
@@ -102,27 +102,4 @@ def _widened(out: FunctionText, value: Value, dtype: DType) -> Value:
 
 
 def _part(out: FunctionText, value: Value, first: int, lanes: int) -> Value:
-    return value if lanes == value.dtype.lanes else _shuffled(out, value, [*range(first, first + lanes)])
-
-
-def _joined(out: FunctionText, parts: list[Value]) -> Value:
-    """One vector of several of one type, by pairs."""
-    while len(parts) > 1:
-        lanes = parts[0].dtype.lanes
-        kind = parts[0].dtype.scalar.with_lanes(2 * lanes)
-        mask = ", ".join(f"i32 {lane}" for lane in range(2 * lanes))
-        pairs = zip(parts[::2], parts[1::2], strict=True)
-        parts = [
-            out.value(kind, f"shufflevector {one.typed}, {two.typed}, <{2 * lanes} x i32> <{mask}>", one, two)
-            for one, two in pairs
-        ]
-    return parts[0]
-
-
-def _shuffled(out: FunctionText, value: Value, lanes: list[int]) -> Value:
-    """Some lanes of a vector, as one."""
-    kind = value.dtype.scalar.with_lanes(len(lanes))
-    if len(lanes) == 1:
-        return out.extract(value, lanes[0])
-    mask = ", ".join(f"i32 {lane}" for lane in lanes)
-    return out.value(kind, f"shufflevector {value.typed}, {value.typed}, <{len(lanes)} x i32> <{mask}>", value)
+    return value if lanes == value.dtype.lanes else out.shuffled(value, [*range(first, first + lanes)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -296,8 +296,23 @@ class FunctionText:
         """The lanes of the lower or the upper halves of two vectors in turn."""
         lanes = a.dtype.lanes
         first = lanes // 2 * is_high
-        picked = ", ".join(f"i32 {lane}, i32 {lane + lanes}" for lane in range(first, first + lanes // 2))
-        return self.computed(a.dtype, f"shufflevector {a.typed}, {b.typed}, <{lanes} x i32> <{picked}>", a, b)
+        turns = range(first, first + lanes // 2)
+        return self.shuffled(a, [lane + behind for lane in turns for behind in (0, lanes)], b)
+
+    def shuffled(self, a: Value, lanes: Sequence[int | None], b: Value | None = None) -> Value:
+        """These lanes of a vector, or of two, one behind the other; any where None stands. One lane is a scalar."""
+        if len(lanes) == 1 and lanes[0] is not None:
+            return self.extract(a, lanes[0])
+        mask = ", ".join(f"i32 {'poison' if lane is None else lane}" for lane in lanes)
+        other, kind = b or undefined(a.dtype), a.dtype.scalar.with_lanes(len(lanes))
+        return self.computed(kind, f"shufflevector {a.typed}, {other.typed}, <{len(lanes)} x i32> <{mask}>", a, other)
+
+    def side_by_side(self, parts: list[Value]) -> Value:
+        """One vector of several of one type, a power of two of them, by pairs."""
+        while len(parts) > 1:
+            both = range(2 * parts[0].dtype.lanes)
+            parts = [self.shuffled(a, both, b) for a, b in zip(parts[::2], parts[1::2], strict=True)]
+        return parts[0]
 
     def overflowing(self, name: str, a: Value, b: Value) -> tuple[Value, Value]:
         """A sum, difference or product in i64, and whether it wrapped around."""
@@ -331,6 +346,12 @@ class FunctionText:
 
     def store(self, value: Value, pointer: Value, more: str = "") -> None:
         self.effect(f"store {value.typed}, {pointer.typed}{more}", value, pointer)
+
+    def prefetch(self, pointer: Value, *, level: int, writes: bool = False) -> None:
+        """Asks for the line of a pointer, into the cache of a level, to read it or to write there."""
+        name = "llvm.prefetch.p0"
+        self.module.declarations[name] = f"declare void @{name}(ptr, i32, i32, i32)"
+        self.effect(f"call void @{name}({pointer.typed}, i32 {writes:d}, i32 {4 - level}, i32 1)", pointer)
 
     def move(self, pointer: Value, distance: Value, kind: str = "i8", flags: str = "inbounds ") -> Value:
         """The pointer that lies so many elements of an LLVM type further, in the same allocation."""

@@ -76,11 +76,8 @@ def ask(values: Expressions, asked: Asked) -> None:
     """Asks for it."""
     out = values.out
     begin = run(values.address(values.environment.places[asked.buffer], asked.indices))
-    name = "llvm.prefetch.p0"
-    out.module.declarations[name] = f"declare void @{name}(ptr, i32, i32, i32)"
     for line in range(0, asked.bytes, _LINE):
-        pointer = out.move(begin, integer(asked.behind + line), flags="")
-        out.effect(f"call void @{name}({pointer.typed}, i32 0, i32 {4 - asked.level}, i32 1)", pointer)
+        out.prefetch(out.move(begin, integer(asked.behind + line), flags=""), level=asked.level)
 
 
 @record(eq=False)

@@ -192,8 +192,6 @@ def _shift(values: Expressions, loop: For, store: Store, start: Value, count: Va
 
 def _fetch_end(out: FunctionText, row: Value, count: Value, size: int, shifts: Value) -> None:
     """Asks for the lines ahead where a row of `count` vectors of `size` bytes ends, and the next one begins."""
-    name = "llvm.prefetch.p0"
-    out.module.declarations[name] = f"declare void @{name}(ptr, i32, i32, i32)"
     before, fetch, done = out.label("end"), out.label("fetch"), out.label("fetched")
     out.branch_if(shifts, before, done)
     out.start(before)
@@ -202,8 +200,7 @@ def _fetch_end(out: FunctionText, row: Value, count: Value, size: int, shifts: V
     out.start(fetch)
     following = out.later(i64)
     line = out.phi(i64, (integer(-_ENDS * size), before), (following, fetch))
-    pointer = out.move(end, line, flags="")
-    out.effect(f"call void @{name}({pointer.typed}, i32 1, i32 3, i32 1)", pointer)
+    out.prefetch(out.move(end, line, flags=""), level=1, writes=True)
     out.define_later(following, f"add nsw {line.typed}, {_LINE}", line)
     note = out.loop_metadata('!{!"llvm.loop.unroll.disable"}')
     out.branch_if(out.compare("icmp slt", following, integer((_ENDS + 1) * size)), fetch, done, note)
