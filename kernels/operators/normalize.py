@@ -12,8 +12,6 @@ from tirlite.kernels.operators.factory import factory
 from tirlite.kernels.operators.reduce import added, as_it_is, row_total
 from tirlite.kernels.operators.shapes import around, broadcast, elements, extents, is_one, product, to_operand
 
-BLOCK = 64  # elements, or columns, that are gone through together
-
 
 @factory
 def batch_norm(
@@ -169,18 +167,12 @@ def lrn(
         for piece in tl.parallel(batches * channels):
             batch = piece // channels
             c = piece % channels
-            totals = tl.alloc(kind[BLOCK], scope="local")
-            for block in range((places + BLOCK - 1) // BLOCK):
-                first = block * BLOCK
-                some = min(BLOCK, places - first)
-                for q in range(some):
-                    totals[q] = 0
-                for near in range(max(0, c - before), min(channels, c - before + size)):
-                    for q in range(some):
-                        totals[q] += kind(images[batch, near, first + q]) * kind(images[batch, near, first + q])
-                for q in range(some):
-                    divisor = power(bias + totals[q] * (alpha / size))
-                    results[batch, c, first + q] = y.dtype(kind(images[batch, c, first + q]) / divisor)
+            for i in range(places):
+                total = kind(0)
+                for near in tl.reduce(max(0, c - before), min(channels, c - before + size)):
+                    total += kind(images[batch, near, i]) * kind(images[batch, near, i])
+                divisor = power(bias + total * (alpha / size))
+                results[batch, c, i] = y.dtype(kind(images[batch, c, i]) / divisor)
 
     return lrn.ir
 
@@ -197,80 +189,39 @@ def log_softmax(X: TensorType, Y: TensorType, *, axis: int = -1) -> PrimFunc:
     return _softmax("log_softmax", X, Y, axis)
 
 
-@tl.inline
-def part(value, largest, total):
-    return tl.exp(value - largest, fast=True) / total
-
-
-@tl.inline
-def log_part(value, largest, total):
-    return value - largest - total
-
-
-@tl.inline
-def growth(value, largest):
-    return tl.exp(value - largest, fast=True)
-
-
 def _softmax(name: str, X: TensorType, Y: TensorType, axis: int) -> PrimFunc:
-    build = _along_rows if is_one(around(X, axis)[2]) else _along_columns
-    return build(X, Y, axis, name == "log_softmax").replaced(name=name)
-
-
-def _along_rows(X: TensorType, Y: TensorType, axis: int, logarithm: bool) -> PrimFunc:
-    outer, length, _ = around(X, axis)
-    kind = computed_in(X.dtype)
-    end = log_part if logarithm else part
-
-    @tl.kernel
-    def softmax(x: X, y: tl.out[Y]):
-        rows = tl.view(x, x.dtype[outer, length])
-        results = tl.view(y, y.dtype[outer, length])
-        for i in tl.parallel(outer):
-            largest = kind(-inf)
-            for j in tl.reduce(length):
-                largest = max(largest, kind(rows[i, j]))
-            total = kind(0)
-            for j in tl.reduce(length):
-                total += growth(kind(rows[i, j]), largest)
-            if tl.static(logarithm):
-                total = tl.log(total, fast=True)
-            for j in range(length):
-                results[i, j] = y.dtype(end(kind(rows[i, j]), largest, total))
-
-    return softmax.ir
-
-
-def _along_columns(X: TensorType, Y: TensorType, axis: int, logarithm: bool) -> PrimFunc:
     outer, length, inner = around(X, axis)
-    kind = computed_in(X.dtype)
-    end = log_part if logarithm else part
+    kind, is_row, is_log = computed_in(X.dtype), is_one(inner), name == "log_softmax"
+    shape = (outer, length) if is_row else (outer, length, inner)
+    seen = X.dtype[shape], Y.dtype[shape]
+
+    @tl.inline
+    def element(x, i, j, q):
+        return kind(x[i, j]) if tl.static(is_row) else kind(x[i, j, q])
+
+    @tl.inline
+    def put(y, i, j, q, value):
+        if tl.static(is_row):
+            y[i, j] = y.dtype(value)
+        else:
+            y[i, j, q] = y.dtype(value)
 
     @tl.kernel
     def softmax(x: X, y: tl.out[Y]):
-        columns = tl.view(x, x.dtype[outer, length, inner])
-        results = tl.view(y, y.dtype[outer, length, inner])
-        blocks = (inner + BLOCK - 1) // BLOCK
-        for piece in tl.parallel(outer * blocks):
-            i = piece // blocks
-            first = piece % blocks * BLOCK
-            some = min(BLOCK, inner - first)
-            largest = tl.alloc(kind[BLOCK], scope="local")
-            total = tl.alloc(kind[BLOCK], scope="local")
-            for q in range(some):
-                largest[q] = -inf
-                total[q] = 0
-            for j in range(length):
-                for q in range(some):
-                    largest[q] = max(largest[q], kind(columns[i, j, first + q]))
-            for j in range(length):
-                for q in range(some):
-                    total[q] += tl.exp(kind(columns[i, j, first + q]) - largest[q], fast=True)
-            if tl.static(logarithm):
-                for q in range(some):
-                    total[q] = tl.log(total[q], fast=True)
-            for j in range(length):
-                for q in range(some):
-                    results[i, j, first + q] = y.dtype(end(kind(columns[i, j, first + q]), largest[q], total[q]))
+        given = tl.view(x, seen[0])
+        results = tl.view(y, seen[1])
+        for i in tl.parallel(outer):
+            for q in tl.parallel(inner):
+                largest = kind(-inf)
+                for j in tl.reduce(length):
+                    largest = max(largest, element(given, i, j, q))
+                total = kind(0)
+                for j in tl.reduce(length):
+                    total += tl.exp(element(given, i, j, q) - largest, fast=True)
+                if tl.static(is_log):
+                    total = tl.log(total, fast=True)
+                for j in range(length):
+                    shifted = element(given, i, j, q) - largest
+                    put(results, i, j, q, shifted - total if tl.static(is_log) else tl.exp(shifted, fast=True) / total)
 
-    return softmax.ir
+    return softmax.ir.replaced(name=name)

@@ -10,8 +10,6 @@ from tirlite.kernels.operators.factory import factory
 from tirlite.kernels.operators.reduce import added, multiplied
 from tirlite.kernels.operators.shapes import Extent, around, elements, extents, is_one, product
 
-BLOCK = 64  # columns that are gone through together
-
 
 @factory
 def argmax(X: TensorType, Y: TensorType, *, axis: int = -1, keepdims: bool = False, last: bool = False) -> PrimFunc:
@@ -164,20 +162,14 @@ def _running(
     def running(x: X, y: tl.out[Y]):
         columns = tl.view(x, x.dtype[outer, length, inner])
         results = tl.view(y, y.dtype[outer, length, inner])
-        blocks = (inner + BLOCK - 1) // BLOCK
-        for piece in tl.parallel(outer * blocks):
-            i = piece // blocks
-            first = piece % blocks * BLOCK
-            some = min(BLOCK, inner - first)
-            totals = tl.alloc(kind[BLOCK], scope="local")
-            for q in range(some):
-                totals[q] = start
-            for step in range(length):
-                j = length - 1 - step if tl.static(reverse) else step
-                for q in range(some):
-                    before = totals[q]
-                    totals[q] = join(before, kind(columns[i, j, first + q]))
-                    results[i, j, first + q] = y.dtype(before if tl.static(exclusive) else totals[q])
+        for i in tl.parallel(outer):
+            for q in tl.parallel(inner):
+                total = kind(start)
+                for step in range(length):
+                    j = length - 1 - step if tl.static(reverse) else step
+                    before = total
+                    total = join(before, kind(columns[i, j, q]))
+                    results[i, j, q] = y.dtype(before if tl.static(exclusive) else total)
 
     return running.ir.replaced(name=name)
 
