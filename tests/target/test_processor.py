@@ -50,6 +50,13 @@ def test_a_processor_is_read_from_what_the_system_says_of_it() -> None:
     assert (arm.vector_bits, arm.registers, arm.dots) == (128, 32, ("s8 s8", "u8 u8"))
 
 
+def test_gathers_are_taken_where_they_are_quicker_than_loads_one_by_one() -> None:
+    wider = ZEN.replace(b"avx_vnni", b"avx512bw avx512cd avx512dq avx512f avx512vl", 1)
+    zen, xeon = (described("x86-64", text, {}) for text in (wider, wider.replace(b"AuthenticAMD", b"GenuineIntel")))
+    assert (zen.vector_bits, xeon.vector_bits) == (512, 512)
+    assert (zen.masks_gathers, xeon.masks_gathers) == (False, True)
+
+
 @pytest.mark.parametrize(("name", "tile"), [*zip(NAMED, [(6, 2), (6, 2), (6, 4), (6, 4)], strict=True)])
 def test_a_tile_of_sums_fits_into_the_registers_with_what_is_added(name: str, tile: tuple[int, int]) -> None:
     processor = tl.Target(name).processor
