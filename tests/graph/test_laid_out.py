@@ -11,7 +11,7 @@ import tirlite as tl
 from tirlite.graph import Builder, Function, compile, evaluate  # noqa: A004
 from tirlite.graph.aot.laid_out import LAYOUTS
 from tirlite.graph.aot.lower import lower
-from tirlite.graph.operators.laid_out import are_bytes, groups_of_pairs, panels as cut, panels_of_transpose
+from tirlite.graph.operators.laid_out import are_bytes, groups_of_pairs, panels as cut
 from tirlite.ir import callees
 
 # Values are compared, and how weights lie: how hard LLVM tries is of no matter.
@@ -97,7 +97,7 @@ def test_the_last_panel_of_columns_is_filled_up(columns: int, panels: object) ->
     whole = made.swapaxes(0, 1).reshape(5, -1)
     np.testing.assert_array_equal(whole[:, :columns], weights)
     assert not whole[:, columns:].any()
-    np.testing.assert_array_equal(panels_of_transpose(np.ascontiguousarray(weights.T)), made)
+    np.testing.assert_array_equal(LAYOUTS["panels of transpose"].function(np.ascontiguousarray(weights.T)), made)
 
 
 @pytest.mark.parametrize("is_turned", [True, False])

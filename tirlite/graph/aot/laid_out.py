@@ -8,63 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from threading import Thread
+from typing import Any
 
 import numpy as np
 
 from tirlite.graph.expr import Call, Constant, Expr, constant
 from tirlite.graph.op import Array, Attrs, Op
-from tirlite.graph.operators.laid_out import (
-    BLOCK,
-    BYTES,
-    CONVOLUTION,
-    CONVOLUTION_BYTES,
-    DEPTHWISE,
-    DOTS,
-    HALVES,
-    LONG_ROWS,
-    LSTM,
-    MANY_OUTPUTS,
-    NARROW,
-    OF_GROUPS,
-    OUTPUTS,
-    PERMUTES,
-    PRODUCT,
-    SHORT_ROWS,
-    TRANSPOSE,
-    WIDE,
-    WINOGRAD,
-    Sizes,
-    are_bytes,
-    as_they_are,
-    by_registers,
-    by_winograd,
-    bytes_by_groups,
-    conv_by_panels,
-    conv_bytes_by_halves,
-    conv_bytes_by_pairs,
-    conv_bytes_by_panels,
-    groups,
-    groups_of_pairs,
-    halves,
-    lstm_by_panels,
-    pairs,
-    pairs_of_bytes,
-    panels,
-    panels_of_bytes,
-    panels_of_halves,
-    panels_of_made,
-    panels_of_outputs,
-    panels_of_transpose,
-    panels_of_ways,
-    product_by_panels,
-    shape_of_made,
-    shape_of_outputs,
-    shape_of_terms,
-    steps_by_groups,
-    terms_of,
-    transpose_by_panels,
-    windows_by_panels,
-)
+from tirlite.graph.operators import laid_out as o
 from tirlite.graph.operators.linear import as_it_lies, transposed
 from tirlite.graph.program import Program
 from tirlite.ir import DType, i8, i16
@@ -91,50 +41,69 @@ class Layout:
     fits: Callable[[Array], bool] | None = None
 
 
-def _by_panels(sizes: Sizes = WIDE, needs: str = "") -> dict[str, Layout]:
+def _sized(
+    op: Op,
+    function: Callable[..., Array],
+    attrs: Callable[..., Attrs | None],
+    shape: Callable[..., tuple[int, ...]] | None = None,
+    needs: str = "",
+    **sizes: o.Sizes | int,
+) -> Layout:
+    """The layout of the second operand in parts of these sizes."""
+    made = None if shape is None else partial(shape, **sizes)
+    return Layout(op, 1, partial(function, **sizes), partial(attrs, **sizes), needs, made)
+
+
+def _by_panels(sizes: o.Sizes = o.WIDE, needs: str = "") -> dict[str, Layout]:
     """The layouts of matrices, and of weights of convolutions, by panels of so many columns."""
-    cut, turned = (partial(f, sizes=sizes) for f in (panels, panels_of_transpose))
+    plain, turned = (partial(o.product_by_panels, turned=is_turned) for is_turned in (False, True))
+    outputs = o.panels_of_outputs, o.conv_by_panels, o.shape_of_outputs
     return {
-        "panels": Layout(PRODUCT, 1, cut, partial(product_by_panels, sizes=sizes, turned=False), needs),
-        "panels of transpose": Layout(PRODUCT, 1, turned, partial(product_by_panels, sizes=sizes, turned=True), needs),
-        "panels of outputs": _of_outputs(sizes, conv_by_panels, needs),
+        "panels": _sized(o.PRODUCT, o.panels, plain, needs=needs, sizes=sizes),
+        "panels of transpose": _sized(
+            o.PRODUCT, lambda weights, sizes: o.panels(weights.T, sizes), turned, needs=needs, sizes=sizes
+        ),
+        "panels of outputs": _sized(o.CONVOLUTION, *outputs, needs=needs, sizes=sizes),
     }
 
 
-def _of_outputs(sizes: Sizes, attrs: Callable[..., Attrs | None], needs: str = "") -> Layout:
-    """The layout of the weights of a convolution by panels of so many outputs."""
-    cut, shape = partial(panels_of_outputs, sizes=sizes), partial(shape_of_outputs, sizes=sizes)
-    return Layout(CONVOLUTION, 1, cut, partial(attrs, sizes=sizes), needs, shape)
-
-
-def _of_made(size: int) -> Layout:
-    """The layout of the weights of a transposed convolution by panels of so many outputs."""
-    cut, shape = partial(panels_of_made, size=size), partial(shape_of_made, size=size)
-    return Layout(TRANSPOSE, 1, cut, partial(transpose_by_panels, size=size), shape=shape)
-
-
-def _of_terms(block: int = BLOCK) -> Layout:
-    """The layout of weights as terms by blocks of so many outputs."""
-    made, shape = partial(terms_of, block=block), partial(shape_of_terms, block=block)
-    return Layout(WINOGRAD, 1, made, partial(by_winograd, block=block), shape=shape)
-
+_TERMS = o.WINOGRAD, o.terms_of, o.by_winograd, o.shape_of_terms
+_MADE = o.TRANSPOSE, o.panels_of_made, o.transpose_by_panels, o.shape_of_made
+# Of pairs of halves in the place of groups of bytes.
+_PAIRS: Mapping[str, Any] = {"group": o.PAIR, "sizes": o.NARROW}
 
 LAYOUTS: Mapping[str, Layout] = {
-    WINOGRAD.name: _of_terms(),
-    "winograd of groups": _of_terms(OF_GROUPS),
-    **{f"narrow {name}": each for name, each in _by_panels(NARROW, SHORT_ROWS).items()},
+    o.WINOGRAD.name: _sized(*_TERMS, block=o.BLOCK),
+    "winograd of groups": _sized(*_TERMS, block=o.OF_GROUPS),
+    **{f"narrow {name}": each for name, each in _by_panels(o.NARROW, o.SHORT_ROWS).items()},
     **_by_panels(),
-    "panels of few outputs": _of_outputs(NARROW, windows_by_panels),
-    "wide panels of made": _of_made(MANY_OUTPUTS),
-    "panels of made": _of_made(OUTPUTS),
-    "panels of ways": Layout(LSTM, 1, panels_of_ways, lstm_by_panels, LONG_ROWS),
-    "rows in registers": Layout(DEPTHWISE, 1, as_they_are, by_registers, PERMUTES),
-    "panels of bytes": Layout(CONVOLUTION_BYTES, 2, panels_of_bytes, conv_bytes_by_panels, DOTS),
-    "groups of pairs": Layout(None, 1, groups_of_pairs, steps_by_groups, DOTS, dtype=i8, fits=are_bytes),
-    "groups": Layout(BYTES, 1, groups, bytes_by_groups, DOTS),
-    "pairs": Layout(BYTES, 1, pairs, pairs_of_bytes, HALVES, dtype=i16),
-    "panels of halves": Layout(CONVOLUTION_BYTES, 2, panels_of_halves, conv_bytes_by_pairs, HALVES, dtype=i16),
-    "halves": Layout(None, 2, halves, conv_bytes_by_halves, HALVES, dtype=i16),
+    "panels of few outputs": _sized(
+        o.CONVOLUTION, o.panels_of_outputs, o.windows_by_panels, o.shape_of_outputs, sizes=o.NARROW
+    ),
+    "wide panels of made": _sized(*_MADE, size=o.MANY_OUTPUTS),
+    "panels of made": _sized(*_MADE, size=o.OUTPUTS),
+    "panels of ways": Layout(o.LSTM, 1, o.panels_of_ways, o.lstm_by_panels, o.LONG_ROWS),
+    "rows in registers": Layout(o.DEPTHWISE, 1, lambda weights: weights, o.by_registers, o.PERMUTES),
+    "panels of bytes": Layout(o.CONVOLUTION_BYTES, 2, o.panels_of_bytes, o.conv_bytes_by_panels, o.DOTS),
+    "groups of pairs": Layout(None, 1, o.groups_of_pairs, o.steps_by_groups, o.DOTS, dtype=i8, fits=o.are_bytes),
+    "groups": Layout(o.BYTES, 1, o.groups, o.bytes_by_groups, o.DOTS),
+    "pairs": Layout(
+        o.BYTES,
+        1,
+        lambda weights: o.groups(o.halves(weights), **_PAIRS),
+        partial(o.bytes_by_groups, **_PAIRS),
+        o.HALVES,
+        dtype=i16,
+    ),
+    "panels of halves": Layout(
+        o.CONVOLUTION_BYTES,
+        2,
+        lambda weights: o.panels_of_bytes(o.halves(weights), **_PAIRS),
+        partial(o.conv_bytes_by_panels, **_PAIRS),
+        o.HALVES,
+        dtype=i16,
+    ),
+    "halves": Layout(None, 2, o.halves, o.conv_bytes_by_halves, o.HALVES, dtype=i16),
     "transposed": Layout(None, 1, transposed, as_it_lies),
 }
 
@@ -144,7 +113,7 @@ def permitted(*, winograd: bool, has: Collection[str] = ()) -> Mapping[str, Layo
     return {
         name: each
         for name, each in LAYOUTS.items()
-        if (winograd or each.op is not WINOGRAD) and (not each.needs or each.needs in has)
+        if (winograd or each.op is not o.WINOGRAD) and (not each.needs or each.needs in has)
     }
 
 

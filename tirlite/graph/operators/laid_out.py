@@ -55,7 +55,7 @@ DOTS = "u8 s8"
 _GROUP = 4
 # Processors that multiply pairs of halves, and no bytes: weights are halves there, so that none are widened at calls.
 HALVES = "halves"
-_PAIR = 2
+PAIR = 2
 # Columns of a recurrent layer that pay for panels where one sequence goes through it.
 _COLUMNS = 512
 # An image of bytes is copied with its inputs side by side, which so many products of each pay for, and so many inputs.
@@ -171,11 +171,6 @@ def panels(weights: Array, sizes: Sizes = WIDE) -> Array:
     return made
 
 
-def panels_of_transpose(weights: Array, sizes: Sizes = WIDE) -> Array:
-    """The same of the transpose of a matrix."""
-    return panels(weights.T, sizes)
-
-
 def panels_of_outputs(weights: Array, sizes: Sizes = WIDE) -> Array:
     """The weights of a convolution as panels of outputs."""
     return _cut(weights, shape_of_outputs(weights.shape, sizes)[-1])
@@ -213,11 +208,6 @@ def groups(weights: Array, group: int = _GROUP, sizes: Sizes = WIDE) -> Array:
     size = _columns_of_panel(columns, sizes) or sizes[0]
     whole = np.pad(weights, [(0, 0), (0, -columns % size)])
     return np.ascontiguousarray(np.moveaxis(whole.reshape(terms // group, group, -1, size), (2, 0, 3, 1), range(4)))
-
-
-def pairs(weights: Array) -> Array:
-    """The same of halves."""
-    return groups(halves(weights), _PAIR, NARROW)
 
 
 def halves(weights: Array) -> Array:
@@ -259,11 +249,6 @@ def groups_of_pairs(weights: Array) -> Array:
     return np.ascontiguousarray(made).reshape(ways, panels, -1, columns, _GROUP)
 
 
-def pairs_of_bytes(call: Call) -> Attrs | None:
-    """The attributes of what computes a product of bytes by panels of halves."""
-    return bytes_by_groups(call, _PAIR, NARROW)
-
-
 def conv_bytes_by_halves(call: Call) -> Attrs | None:
     """The attributes of a convolution of bytes by windows, if weights are bytes: points are widened in less time."""
     if call.op.name != "conv_bytes" or call.args[2].dtype != i8:
@@ -293,16 +278,6 @@ def panels_of_bytes(weights: Array, group: int = _GROUP, sizes: Sizes = WIDE) ->
     outputs, *window, inputs = weights.shape
     made = weights.reshape(-1, _columns_of_panel(outputs, sizes), *window, inputs // group, group)
     return np.ascontiguousarray(np.moveaxis(made, 1, -2))
-
-
-def panels_of_halves(weights: Array) -> Array:
-    """The same of halves, two inputs side by side."""
-    return panels_of_bytes(halves(weights), _PAIR, NARROW)
-
-
-def conv_bytes_by_pairs(call: Call) -> Conv | None:
-    """The attributes of what computes a convolution of bytes by these, where that pays."""
-    return conv_bytes_by_panels(call, _PAIR, NARROW)
 
 
 def conv_by_panels(call: Call, sizes: Sizes = WIDE) -> Conv | None:
@@ -382,10 +357,6 @@ def by_registers(call: Call) -> Conv | None:
     window = kernels.Window(x.shape[2:], call.shape[2:], tuple(size), attrs.strides, before, attrs.dilations)
     pays = (outputs, taken) == (attrs.groups, 1) and kernels.goes_by_registers(window, 1, 1, permutes=True)
     return attrs if pays else None
-
-
-def as_they_are(weights: Array) -> Array:
-    return weights
 
 
 # Outputs of a block: as many as the tiles of sums of most processors have, once or several times. Those of groups are

@@ -22,18 +22,6 @@ from tirlite.ir import DType, f64
 from tirlite.sizes import Proof, Size, is_at_most, prove_eq
 
 
-def _swish(t: Translation, node: Node) -> Expr:
-    alpha = node.number("alpha", 1.0)
-    if alpha == 1.0:
-        return t.b.silu(node.first)
-    return t.b.multiply(node.first, t.b.sigmoid(t.b.multiply(node.first, alpha)))
-
-
-def _thresholded_relu(t: Translation, node: Node) -> Expr:
-    alpha = node.number("alpha", 1.0)
-    return t.b.where(t.b.greater(node.first, alpha), node.first, 0.0)
-
-
 def _shrink(t: Translation, node: Node) -> Expr:
     x, bias, limit = node.first, node.number("bias", 0.0), node.number("lambd", 0.5)
     wide = x if x.dtype.is_float else t.b.cast(x, f64)
@@ -130,8 +118,6 @@ def _dropout(t: Translation, node: Node) -> list[Expr]:
 
 
 ELEMENTWISE: Mapping[str, Importer] = {
-    "Swish": _swish,
-    "ThresholdedRelu": _thresholded_relu,
     "Shrink": _shrink,
     "IsInf": _isinf,
     "BitCast": _bit_cast,

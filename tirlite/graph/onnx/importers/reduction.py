@@ -152,13 +152,6 @@ def inverse_root(t: Translation, x: Expr, axes: Axes, epsilon: float) -> Expr:
     return t.b.rsqrt(t.b.add(squares, epsilon))
 
 
-def _rms_norm(t: Translation, node: Node) -> Expr:
-    x, axis = node.first, node.axis("axis", -1)
-    wide = t.b.cast(x, DTYPES[node.integer("stash_type", 1)])
-    scaled = t.b.multiply(wide, inverse_root(t, wide, range(axis, node.rank), node.number("epsilon", 1e-5)))
-    return t.b.multiply(t.b.cast(scaled, x.dtype), node.x(1))
-
-
 def _group_norm(t: Translation, node: Node) -> Expr:
     """Instance normalisation of groups of channels, then scale and bias of each channel."""
     x, groups = node.first, node.integer("num_groups", 1)
@@ -216,22 +209,12 @@ def _lp_norm(t: Translation, node: Node) -> Expr:
     return t.b.divide(x, t.b.where(t.b.equal(norm, 0.0), 1.0, norm))
 
 
-def _mean_variance(t: Translation, node: Node) -> Expr:
-    x, axes = node.first, node.integers("axes") or (0, 2, 3)
-    mean = t.b.reduce_mean(x, axes, keepdims=True)
-    squares = t.b.reduce_mean(t.b.multiply(x, x), axes, keepdims=True)
-    deviation = t.b.sqrt(t.b.subtract(squares, t.b.multiply(mean, mean)))
-    return t.b.divide(t.b.subtract(x, mean), t.b.add(deviation, 1e-9))
-
-
 NORMALIZATION: Mapping[str, Importer] = {
     "BatchNormalization": _batch_norm,
     "LayerNormalization": _layer_norm,
-    "RMSNormalization": _rms_norm,
     "GroupNormalization": _group_norm,
     "Softmax": _softmax,
     "LogSoftmax": _softmax,
     "Hardmax": _hardmax,
     "LpNormalization": _lp_norm,
-    "MeanVarianceNormalization": _mean_variance,
 }
