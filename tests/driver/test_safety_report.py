@@ -293,6 +293,22 @@ def test_a_test_by_name_proves_what_it_tells() -> None:
     assert window(np.float32([1, 2, 4])).tolist() == [3, 7, 6]
 
 
+def test_a_chain_around_an_index_proves_what_it_tells() -> None:
+    @tl.kernel
+    def padded(x: tl.f32[n], y: tl.out[tl.f32[n]]):
+        for i in range(n):
+            at = i - 3
+            at += 1
+            y[i] = x[at + 1] if 0 <= at + 1 < n else 7
+            for u in range(3):
+                if 0 <= i + u - 1 < n:
+                    y[i] += x[i + u - 1]
+
+    assert {each.how for each in padded.safety} == {"proved"}
+    x = np.float32([1, 2, 4])
+    assert padded(x).tolist() == padded.interpret(x).tolist() == [10, 8, 8]
+
+
 def test_a_reduction_of_which_a_copy_has_checks() -> None:
     @tl.kernel
     def window(x: tl.f32[n], first: tl.i64, y: tl.out[tl.f32[n]]):

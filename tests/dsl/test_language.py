@@ -53,8 +53,10 @@ def value(source: str, result: str = "f64") -> str:
         ("min(3, 2)", "2"),
         ("-0.0", "-0.0"),
         ("1 < 2", "True"),
-        # Chains compare their middle once.
+        # Chains compute their middle once, but for indices.
         ("0 <= k < n", "0 <= k and k < n"),
+        ("0 <= k - 1 < n", "0 <= k - 1 and k - 1 < n"),
+        ("0 <= k // 2 < n", "tl.let(middle, k // 2, 0 <= middle and middle < n)"),
         ("0 <= x[0] < 1", "tl.let(middle, x[0], tl.f32(0.0) <= middle and middle < tl.f32(1.0))"),
         ("0 < k < n == 3", "0 < k and (k < n and n == 3)"),
         ("c[0] and k < 3 or not c[1]", "c[0] and k < 3 or not c[1]"),

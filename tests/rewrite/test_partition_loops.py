@@ -163,6 +163,31 @@ def test_all_widths_do_what_is_written(columns: int) -> None:
                 np.testing.assert_array_equal(ours, other)
 
 
+@tl.kernel(allow="reassociate")
+def padded(x: tl.f32[n, m], y: tl.out[tl.f32[n, m]]):
+    for i in range(n):
+        for j in range(m):
+            total = tl.f32(0)
+            for p in range(3):
+                for q in range(5):
+                    if 0 <= i + p - 1 < n and 0 <= j + q - 2 < m:
+                        total += x[i + p - 1, j + q - 2]
+            y[i, j] = total
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(1, 1), (2, 3), (3, 5), (1, 66), (3, 131)])
+def test_few_terms_that_are_left_out_at_edges_go_by_vectors_between_them(rows: int, columns: int) -> None:
+    """What is at an edge goes one by one, as it fills no vector."""
+    lines = str(padded.lowered).splitlines()
+    assert any("x[i + p - 1, tl.ramp(j + q - 2, 1, 64)]" in line for line in lines)
+    assert sum("for j in range(max(2, m - 2), m):" in line for line in lines) == 1
+    x = np.random.default_rng(columns).integers(0, 9, (rows, columns)).astype(np.float32)
+    wide = np.pad(x, ((1, 1), (2, 2)))
+    sums = np.lib.stride_tricks.sliding_window_view(wide, (3, 5)).sum((2, 3))
+    for run in (padded, padded.interpret, tl.compile(padded, schedule=None)):
+        np.testing.assert_array_equal(run(x), sums)
+
+
 def test_the_first_loop_of_a_chain_in_tiles_has_a_middle_without_edges() -> None:
     """It writes a temporary and reads none whose place that could take. The middle begins at `max(tile, 2)`."""
     func = tl.parse("""

@@ -179,6 +179,10 @@ def test_a_loop_is_narrowed_to_its_condition(before: str, after: str) -> None:
             id="one of two",
         ),
         pytest.param(
+            under("for q in range(3):", "1 <= j + q <= m", "for j in range(m):").replace("i, j", "0, j"),
+            id="few iterations, of which the loop around takes the ends apart",
+        ),
+        pytest.param(
             "for i in range(n):\n    for j in range(m):\n        if j > y[i, 0]:\n            y[i, j] = 0", id="a float"
         ),
     ],

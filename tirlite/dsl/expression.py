@@ -31,9 +31,12 @@ from tirlite.dsl.surroundings import Surroundings, is_tl, meaning, member
 from tirlite.dsl.syntax import NotInKernels, Places, refusal
 from tirlite.dsl.vocabulary import BUILTINS, DECLARATIONS, CallSite, Word, WrongArgument, misplaced, named
 from tirlite.ir.dtype import DType
-from tirlite.ir.expr import Buffer, FloatImm, IntImm, LetExpr, Var
+from tirlite.ir.expr import Add, Buffer, Cast, Expr, FloatImm, IntImm, LetExpr, Load, Mul, Neg, Sub, Var
 from tirlite.ir.func import PrimFunc
+from tirlite.ir.node import Node
+from tirlite.ir.rewrite import rewrite
 from tirlite.ir.trampoline import Steps, in_turn, run
+from tirlite.ir.walk import walk
 from tirlite.record import record
 
 
@@ -59,6 +62,11 @@ class NotIndexable(Message):
 
 
 _TEXTS = {type(None): "None", type(...): "`...`", complex: "a complex number", bytes: "bytes"}
+
+
+# What an index is made of that has few operations.
+_ARITHMETIC = (Var, IntImm, Add, Sub, Mul, Neg, Cast)
+_FEW = 10
 
 
 # Where the call of a kernel or an inline function stands: as the whole value of a statement, as a part of an
@@ -228,8 +236,8 @@ class Expressions:
         spans = [self.span(part) for part in parts]
         lets = []
         for place in range(1, len(values) - 1):
-            # The middle of a chain is compared twice and computed once.
-            if not is_literal(values[place]) and not isinstance(values[place], (Var, IntImm, FloatImm)):
+            # The middle of a chain is compared twice and computed once, but for indices, of which proofs can then tell.
+            if not is_literal(values[place]) and not _is_index(values[place]):
                 value = number(values[place], spans[place])
                 lets.append((place, Var("middle", value.dtype), value))
                 values[place] = lets[-1][1]
@@ -249,7 +257,11 @@ class Expressions:
         operator = COMPARE.get(type(op))
         if operator is None:
             raise refusal(op, self.span(node))
-        return binary(operator, values[place], values[place + 1], (spans[place], spans[place + 1]))
+        first = values[place]
+        if place and isinstance(first, Expr):
+            # What is computed again loads again.
+            first = rewrite(first, {Load: lambda load: load.replaced()})
+        return binary(operator, first, values[place + 1], (spans[place], spans[place + 1]))
 
     def choice(self, node: ast.IfExp) -> Steps[object]:
         parts = (node.test, node.body, node.orelse)
@@ -445,3 +457,16 @@ _RULES: Mapping[type[ast.AST], Callable[[Expressions, Any], Steps[object]]] = {
     ast.IfExp: Expressions.choice,
     ast.Call: Expressions.call,
 }
+
+
+def _is_index(value: object) -> bool:
+    """Whether it is a name, or an integer of a few operations on names, which may be computed again."""
+    if not isinstance(value, Expr) or isinstance(value, Var | FloatImm):
+        return isinstance(value, Expr)
+    nodes = [node for _, node in zip(range(_FEW + 1), walk(value), strict=False)]
+    return len(nodes) <= _FEW and all(map(_is_plain, nodes))
+
+
+def _is_plain(node: Node) -> bool:
+    is_scalar = isinstance(node, Load) and not node.indices and not node.buffer.volatile
+    return is_scalar or (isinstance(node, _ARITHMETIC) and node.dtype.is_integer)

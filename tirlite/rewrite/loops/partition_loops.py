@@ -14,7 +14,7 @@ from tirlite.rewrite.pipeline import FactsPass
 # A loop that is known to have fewer iterations stays whole.
 _LONG = 32
 # Loops inside run so often at most, and a body with more nodes than that is not written three times.
-_MOST_INSIDE, _MOST_NODES = 16, 800
+MOST_INSIDE, _MOST_NODES = 16, 800
 _PLAIN = (ForKind.SERIAL, ForKind.PARALLEL)
 # What may tell the iterations at an end from others.
 _TELLING = (Min, Max, LT, LE, GT, GE, EQ, NE, FloorDiv, FloorMod, TruncDiv, TruncMod)
@@ -76,7 +76,7 @@ def _may_have_edges(loop: For) -> bool:
         return False
     # What an assertion says of its operands, it says of them as they are written.
     inside = [stmt for stmt in statements(loop.body) if isinstance(stmt, Assert | For | While)]
-    if not all(isinstance(stmt, For) and _trips(stmt) in range(1, _MOST_INSIDE + 1) for stmt in inside):
+    if not all(isinstance(stmt, For) and _trips(stmt) in range(1, MOST_INSIDE + 1) for stmt in inside):
         return False
     nodes = [node for _, node in zip(range(_MOST_NODES + 1), walk(loop.body), strict=False)]
     if len(nodes) > _MOST_NODES or has_check(loop):

@@ -41,6 +41,7 @@ from tirlite.ir.rewrite import rewrite, substitute
 from tirlite.ir.stmt import For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store
 from tirlite.ir.walk import conjuncts, defined_in, mentions, statements, statements_of, walk
 from tirlite.rewrite.affine_exprs import folded, shifted
+from tirlite.rewrite.loops.partition_loops import MOST_INSIDE
 from tirlite.rewrite.normalize import Normalize
 from tirlite.rewrite.simplify.simplify import Simplify
 
@@ -126,6 +127,9 @@ class Tightening:
             condition = FLIPPED[type(condition.a)](condition.a.a, condition.a.b)
         if not isinstance(condition, Compare) or isinstance(condition, NE) or condition.a.dtype != i64:
             return None
+        if loop.values is not None and len(loop.values) <= MOST_INSIDE and self._tells_of_two(condition, loop.var):
+            # The loop around goes by vectors with one of constant bounds inside, its ends apart: see `PartitionLoops`.
+            return None
         if not all(self.space.is_exact(self.space.size(side)) for side in (condition.a, condition.b)):
             return None
         sides = self._sides(condition, loop.var, inside)
@@ -139,6 +143,10 @@ class Tightening:
         if kind in (LT, LE, EQ) and narrow is not None:
             narrow = self._up_to(narrow, rest, int(kind is LT))
         return narrow
+
+    def _tells_of_two(self, condition: Compare, var: Var) -> bool:
+        """Whether a condition is on a counter and on those of loops around it."""
+        return mentions(condition, var) and mentions(condition, self.counters - {var})
 
     def _from(self, loop: For, low: Expr, further: int) -> For | None:
         if loop.step < 0:

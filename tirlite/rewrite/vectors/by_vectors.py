@@ -40,7 +40,7 @@ from tirlite.target import Processor
 # The most bytes of a vector: four registers of 512 bits, or more that are narrower.
 _VECTOR_BYTES = 256
 # Vectors of fewer lanes are not worth it.
-_FEWEST_LANES = 4
+FEWEST_LANES = 4
 # What is left goes by vectors of a quarter of that, and so does what fills no more of as many lanes.
 _PER_VECTOR = 4
 _MANY_LANES = 64
@@ -158,7 +158,7 @@ class ByVectors:
 
         What fills none goes by still narrower ones, or one by one; None where these lanes are too few.
         """
-        if not self.is_repeatable or lanes < _FEWEST_LANES:
+        if not self.is_repeatable or lanes < FEWEST_LANES:
             return None
         end = folded(Add(first, left))
         stop = Min(folded(Add(first, const(lanes, i64))), self.loop.stop)
@@ -291,7 +291,7 @@ def window_widths_of(loop: For, processor: Processor) -> tuple[int, int]:
     """
     lanes = min(MOST_LANES, processor.vector_bytes // _widest_inside(loop))
     count = loop.count
-    while isinstance(count, IntImm) and lanes // 2 >= _FEWEST_LANES and count.value < lanes:
+    while isinstance(count, IntImm) and lanes // 2 >= FEWEST_LANES and count.value < lanes:
         lanes //= 2
     return lanes, lanes
 

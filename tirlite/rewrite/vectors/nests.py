@@ -27,13 +27,14 @@ from tirlite.analysis.loops.work import (
 from tirlite.ir.checked import has_check
 from tirlite.ir.dtype import i32, i64
 from tirlite.ir.equal import are_equal
-from tirlite.ir.expr import LE, Buffer, Expr, IntImm, Load, Mul, Ramp, Var, const
+from tirlite.ir.expr import LE, Buffer, Expr, IntImm, Load, Max, Min, Mul, Ramp, Var, const
 from tirlite.ir.node import Node
 from tirlite.ir.rewrite import rewrite
 from tirlite.ir.stmt import For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, nested
 from tirlite.ir.walk import chain_from, mentions, statements, statements_of, walk
 from tirlite.record import record
 from tirlite.rewrite.vectors.by_vectors import (
+    FEWEST_LANES,
     ByVectors,
     few_widths_of,
     place_widths_of,
@@ -54,7 +55,7 @@ from tirlite.rewrite.vectors.local_elements import (
 )
 from tirlite.rewrite.vectors.taps import by_window_rows, count_of
 from tirlite.rewrite.vectors.uniform import uniform_scalars
-from tirlite.sizes import Size, maximum
+from tirlite.sizes import Size, is_at_most, maximum
 from tirlite.target import Processor
 
 # So many iterations of a loop around share what is loaded inside: with four registers each for what they combine.
@@ -342,9 +343,15 @@ def _may_go(chain: list[For], place: int, facts: Facts) -> bool:
     """Whether iterations of a loop of a chain may run at once, and vectors may serve it."""
     loop = chain[place]
     pays = _may_pay(loop) or (_is_plain(loop) and _is_part_of_row(chain, facts))
-    if not (pays and facts.is_independent(loop)):
+    if not pays or _is_brief(loop, facts) or not facts.is_independent(loop):
         return False
     return facts.replaces_nothing(loop) or (not has_much_to_do(loop) and facts.writes_tiles(loop))
+
+
+def _is_brief(loop: For, facts: Facts) -> bool:
+    """Whether a loop is seen to have too few iterations for a vector, as one over what lies at an edge."""
+    is_cut = any(isinstance(end, Max | Min) for end in (loop.start, loop.stop))
+    return is_cut and is_at_most(facts.space.size(loop.count), FEWEST_LANES - 1)
 
 
 def _at(
