@@ -5,9 +5,10 @@ from __future__ import annotations
 from tirlite.analysis.access import AccessKind, Allocation, Touch
 from tirlite.analysis.facts import Facts, of_facts
 from tirlite.analysis.regions import is_plain
-from tirlite.ir import Allocate, DType, Load, Store, statements
+from tirlite.ir import Allocate, DType, Load, Store
 from tirlite.ir.checked import is_checked
 from tirlite.ir.shapes import loads_in_shapes
+from tirlite.ir.walk import statements_of
 from tirlite.record import record
 from tirlite.sizes import Size
 
@@ -66,7 +67,7 @@ class AllocationSize:
 def allocations(facts: Facts) -> tuple[AllocationSize, ...]:
     """The Allocate statements of a function, in program order. `str` of one is like `t: f32[n, 4] in global`."""
     extents = facts.extents
-    buffers = [node.buffer for node in statements(facts.func.body) if isinstance(node, Allocate)]
+    buffers = [node.buffer for node in statements_of(facts.func.body, Allocate)]
     return tuple(
         AllocationSize(b.name, b.dtype, tuple(extents.size(e) for e in b.shape), b.scope, extents.bytes(b))
         for b in buffers

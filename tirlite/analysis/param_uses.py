@@ -14,7 +14,7 @@ from tirlite.ir.kernel_call import Function, KernelCall, closure_of
 from tirlite.ir.node import Node
 from tirlite.ir.op import Op
 from tirlite.ir.stmt import Store, View
-from tirlite.ir.walk import statements_of, walk
+from tirlite.ir.walk import loads_in, statements_of, walk
 
 
 class Use:
@@ -130,7 +130,7 @@ def only_updated(func: PrimFunc) -> set[Buffer]:
             is_update = any(roots.get(load.buffer, load.buffer) is buffer for load in loads)
             (updated if is_update else others).add(buffer)
         elif isinstance(node, Call) and not node.op.is_math:
-            others |= {roots.get(each.buffer, each.buffer) for each in walk(node) if isinstance(each, Load)}
+            others |= {roots.get(each.buffer, each.buffer) for each in loads_in(node)}
     return updated - others
 
 

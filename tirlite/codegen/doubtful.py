@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Set
 from typing import TYPE_CHECKING
 
-from tirlite.ir import Buffer, Expr, FloorDiv, FloorMod, IntImm, Let, Max, Min, Var, View, statements, walk
+from tirlite.ir import Buffer, Expr, FloorDiv, FloorMod, IntImm, Let, Max, Min, Var, View, walk
+from tirlite.ir.walk import statements_of, variables_in
 from tirlite.record import cached_property, replace
 
 if TYPE_CHECKING:
@@ -28,8 +29,8 @@ def doubtful_buffers(facts: Facts, on_entry: OnEntry) -> tuple[Buffer, ...]:
     """
     views = [
         stmt.buffer
-        for stmt in statements(facts.func.body)
-        if isinstance(stmt, View) and stmt.fresh and not all(isinstance(e, IntImm) for e in stmt.buffer.shape)
+        for stmt in statements_of(facts.func.body, View)
+        if stmt.fresh and not all(isinstance(e, IntImm) for e in stmt.buffer.shape)
     ]
     if not views:
         return ()
@@ -70,7 +71,7 @@ class OnEntry:
 
     @cached_property
     def _lets(self) -> dict[Var, Expr]:
-        return {stmt.var: stmt.value for stmt in statements(self._facts.func.body) if isinstance(stmt, Let)}
+        return {stmt.var: stmt.value for stmt in statements_of(self._facts.func.body, Let)}
 
     @cached_property
     def _sensitive(self) -> set[Var]:
@@ -89,7 +90,7 @@ class OnEntry:
         from tirlite.ir import substitute
 
         while True:
-            lets = {node: self._lets[node] for node in walk(extent) if isinstance(node, Var) and node in self._lets}
+            lets = {node: self._lets[node] for node in variables_in(extent) if node in self._lets}
             if not lets:
                 return extent
             extent = substitute(extent, lets)

@@ -40,7 +40,7 @@ from tirlite.ir.stmt import (
     While,
 )
 from tirlite.ir.trampoline import Steps, run
-from tirlite.ir.walk import statements_of, walk
+from tirlite.ir.walk import statements_of, variables_in, walk
 from tirlite.late import LateModule
 from tirlite.record import replace
 
@@ -476,11 +476,11 @@ class Statements:
 
 def _behind(body: SeqStmt, buffers: Iterable[Buffer]) -> set[Var]:
     """The variables that extents of buffers are made of, those of the lets behind them too."""
-    found = {node for each in buffers for node in walk(*each.shape) if isinstance(node, Var)}
+    found = {node for each in buffers for node in variables_in(*each.shape)}
     if found:
         for let in reversed(tuple(statements_of(body, Let))):
             if let.var in found:
-                found.update(node for node in walk(let.value) if isinstance(node, Var))
+                found.updatevariables_in(let.value)
     return found
 
 

@@ -20,7 +20,7 @@ from tirlite.ir.func import PrimFunc
 from tirlite.ir.kernel_call import Function, callees, calls_in
 from tirlite.ir.shapes import constant_bytes
 from tirlite.ir.stmt import Allocate, For
-from tirlite.ir.walk import statements, walk
+from tirlite.ir.walk import statements, statements_of, walk
 from tirlite.record import record, replace
 from tirlite.sizes import round_up
 
@@ -153,7 +153,7 @@ def assign_homes(
     sizes: dict[Buffer, int] = {}
     shapes: dict[Buffer, tuple[Expr, ...]] = {}
     distributed = distributed_loops(func, workers)
-    loops = {s.buffer: loop for loop in distributed for s in statements(loop) if isinstance(s, Allocate)}
+    loops = {s.buffer: loop for loop in distributed for s in statements_of(loop, Allocate)}
     for stmt in statements(func.body):
         if not isinstance(stmt, Allocate) or stmt.buffer in homes:
             continue

@@ -28,7 +28,7 @@ from tirlite.ir.faults import AssertFailed
 from tirlite.ir.loop_values import author_name
 from tirlite.ir.rewrite import substitute
 from tirlite.ir.stmt import Assert
-from tirlite.ir.walk import walk
+from tirlite.ir.walk import variables_in, walk
 from tirlite.record import record
 
 # More values make no message clearer.
@@ -69,7 +69,7 @@ def _label(operand: Expr) -> str:
     """The text of an operand as its author wrote it."""
     from tirlite.ir.printer import text  # most kernels assert nothing
 
-    names = {each: Var(author_name(each)) for each in walk(operand) if isinstance(each, Var) and "." in each.name}
+    names = {each: Var(author_name(each)) for each in variables_in(operand) if "." in each.name}
     known = substitute(operand, {var: name for var, name in names.items() if name.name})
     written = text(unchecked(known) if has_check(known) else known)
     for node in walk(operand):

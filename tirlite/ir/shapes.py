@@ -8,7 +8,7 @@ from math import prod
 from tirlite.ir.expr import Buffer, IntImm, Load, Var
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.stmt import Allocate, View
-from tirlite.ir.walk import statements, walk
+from tirlite.ir.walk import loads_in, statements
 
 
 def constant_shape(buffer: Buffer) -> tuple[int, ...] | None:
@@ -53,4 +53,4 @@ def is_sized_by_load(buffer: Buffer) -> bool:
 def _loads(buffer: Buffer) -> Iterator[Load]:
     for extent in buffer.shape:
         if not isinstance(extent, IntImm | Var):
-            yield from (node for node in walk(extent) if isinstance(node, Load))
+            yield from loads_in(extent)

@@ -27,7 +27,7 @@ from tirlite.ir.expr import (
     Var,
     const,
 )
-from tirlite.ir.walk import walk
+from tirlite.ir.walk import variables_in, walk
 from tirlite.sizes import Dim, Scalar, Size, SizeLike, as_size, dims_of, is_at_most, maximum, minimum
 from tirlite.sizes.extrema import Maximum, Minimum
 from tirlite.sizes.poly import Atom, Poly, Quotient, Remainder, Terms, inside_out, is_of_sympy, terms_of
@@ -95,7 +95,7 @@ def expr_of_size(value: object, beside: Expr | None) -> Expr:
 
 def size_over_dims(expr: Expr) -> Size | None:
     """The value of an i64 expression as a size; None where it is made of more than integers and dims."""
-    known = {var: var.dim + 0 for var in walk(expr) if isinstance(var, Var) and var.dim is not None}
+    known = {var: var.dim + 0 for var in variables_in(expr) if var.dim is not None}
     return size_of_expr(expr, known, {})
 
 

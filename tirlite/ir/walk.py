@@ -52,14 +52,29 @@ def mentions(root: Node | Sequence[Node], names: Node | Container[object]) -> bo
     return any(node in names for node in walk(*roots))
 
 
+def loads_in(*roots: Node) -> Iterator[Load]:
+    """The loads among nodes and all below them, as `walk` meets them."""
+    return (node for node in walk(*roots) if isinstance(node, Load))
+
+
+def accesses_in(*roots: Node) -> Iterator[Load | Store]:
+    """The loads and the stores, in the same way."""
+    return (node for node in walk(*roots) if isinstance(node, Load | Store))
+
+
+def variables_in(*roots: Node) -> Iterator[Var]:
+    """The variables that are mentioned, in the same way."""
+    return (node for node in walk(*roots) if isinstance(node, Var))
+
+
 def is_steady(*exprs: Expr) -> bool:
     """Whether expressions have one value wherever their variables have theirs: no memory decides."""
-    return not any(isinstance(node, Load) for node in walk(*exprs))
+    return next(loads_in(*exprs), None) is None
 
 
 def reads(buffer: Buffer, *roots: Node) -> bool:
     """Whether an element of `buffer` is loaded in what stands below one of these."""
-    return any(isinstance(node, Load) and node.buffer is buffer for node in walk(*roots))
+    return any(load.buffer is buffer for load in loads_in(*roots))
 
 
 def is_constant(node: Node, value: int) -> bool:

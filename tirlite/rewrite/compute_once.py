@@ -15,7 +15,7 @@ from tirlite.ir.func import PrimFunc
 from tirlite.ir.node import Node
 from tirlite.ir.rewrite import rewrite, substitute, values_of
 from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, While
-from tirlite.ir.walk import is_constant, mentions, statements, statements_of, walk
+from tirlite.ir.walk import is_constant, loads_in, mentions, statements, statements_of, variables_in, walk
 
 # Between the two loops nothing else may stand: it neither fails, nor reads or writes what is not seen.
 _PLAIN = (Allocate, For, IfThenElse, Let, Store)
@@ -74,7 +74,7 @@ class _Block:
 
     def _may_stand(self, pair: _Pair, between: Sequence[Stmt]) -> bool:
         """Whether the value is the same before the first loop, and the results may stand there that early."""
-        loads = [each for each in walk(pair.value) if isinstance(each, Load)]
+        loads = list(loads_in(pair.value))
         is_changed = not self._loaded(pair.value).isdisjoint(self._stored(pair.first, *between))
         if is_changed or any(each.buffer.volatile for each in loads):
             return False
@@ -86,7 +86,7 @@ class _Block:
         )
 
     def _loaded(self, *nodes: Node) -> set[Buffer]:
-        return {self._root(each.buffer) for each in walk(*nodes) if isinstance(each, Load)}
+        return {self._root(each.buffer) for each in loads_in(*nodes)}
 
     def _stored(self, *stmts: Stmt) -> set[Buffer]:
         return {self._root(each.buffer) for each in _all_of(*stmts) if isinstance(each, Store)}
@@ -186,7 +186,7 @@ def _is_of_rows(loop: For, facts: Facts) -> bool:
     if not is_plain or not begins or not all(map(_is_short, inside)):
         return False
     size = facts.extents.size(loop.stop)
-    is_given = all(node in facts.extents.given for node in walk(loop.stop) if isinstance(node, Var))
+    is_given = all(node in facts.extents.given for node in variables_in(loop.stop))
     return size is not None and is_given and is_at_most(0, size)
 
 

@@ -49,7 +49,7 @@ from tirlite.ir.node import Node
 from tirlite.ir.op import Op
 from tirlite.ir.rewrite import Rule, rewrite
 from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, nested
-from tirlite.ir.walk import chain_from, composites, statements, walk
+from tirlite.ir.walk import chain_from, composites, statements, statements_of, walk
 from tirlite.record import replace
 from tirlite.rewrite.normalize import exchanged
 from tirlite.rewrite.vectors.local_elements import with_local_elements
@@ -116,12 +116,12 @@ def _narrowed_apart(loop: For, facts: Facts) -> For | None:
 def narrowed(loop: For) -> For | None:
     """The loop with all that it computes of data in 16 bits; None where that cannot be, or nothing is computed."""
     if not all(isinstance(stmt, _STATEMENTS) for stmt in statements(loop)) or not all(
-        stmt.kind in _LOOPS for stmt in statements(loop) if isinstance(stmt, For)
+        stmt.kind in _LOOPS for stmt in statements_of(loop, For)
     ):
         return None
     if any(isinstance(e, LetExpr | BufferRef) or _looks_up(e) for e in walk(loop)):
         return None
-    values = _Values({node for stmt in statements(loop) if isinstance(stmt, Allocate) for node in _shape_of(stmt)})
+    values = _Values({node for stmt in statements_of(loop, Allocate) for node in _shape_of(stmt)})
     body = values.applied(loop.body)
     scalars = dict(_small_scalars(body, values))
     if scalars:
@@ -393,7 +393,7 @@ def _is_load(expr: Expr, buffer: Buffer) -> bool:
 
 def _has_wide_data(body: SeqStmt) -> bool:
     """Whether something is computed of data in more than 16 bits."""
-    names = {stmt.var for stmt in statements(body) if isinstance(stmt, Let) and any(map(_is_data, walk(stmt.value)))}
+    names = {stmt.var for stmt in statements_of(body, Let) if any(map(_is_data, walk(stmt.value)))}
 
     def is_wide_data(operand: Node) -> bool:
         return isinstance(operand, Expr) and is_wide(operand.dtype) and (_is_data(operand) or operand in names)

@@ -27,7 +27,7 @@ from tirlite.ir.expr import (
 from tirlite.ir.op import Op
 from tirlite.ir.rewrite import rewrite
 from tirlite.ir.stmt import For, Let, Stmt, Store, While
-from tirlite.ir.walk import defined_in, statements, walk
+from tirlite.ir.walk import defined_in, loads_in, statements, walk
 
 # What a divisor is multiplied by where it is smaller or larger than that, so that its reciprocal has all of its digits.
 _SHIFTS = {f32: (100, 24), f64: (900, 60)}
@@ -72,7 +72,7 @@ def by_reciprocals(root: Callable[[Buffer], Buffer], loop: For) -> Stmt | tuple[
         value = node.b.value if isinstance(node.b, Broadcast) else node.b
         if value.dtype not in _SHIFTS or isinstance(value, FloatImm) or not _stays(value, bound):
             return node
-        if any(root(each.buffer) in stored for each in walk(value) if isinstance(each, Load)):
+        if any(root(each.buffer) in stored for each in loads_in(value)):
             return node
         divisor = next((each for each in found if structural_equal(each.value, value)), None)
         if divisor is None:

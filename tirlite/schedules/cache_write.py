@@ -14,7 +14,7 @@ from tirlite.ir.func import PrimFunc
 from tirlite.ir.node import Node
 from tirlite.ir.rewrite import Rule, rewrite
 from tirlite.ir.stmt import Allocate, For, ForKind, SeqStmt, Store
-from tirlite.ir.walk import defined_in, is_steady, mentions, reads, walk
+from tirlite.ir.walk import defined_in, is_steady, loads_in, mentions, reads
 from tirlite.record import record
 from tirlite.rewrite.vectors.local_elements import in_scalars
 from tirlite.schedules.handle import BufferName, LoopName, buffer_named, chain_to
@@ -168,5 +168,5 @@ def _is_filled_first(facts: Facts, body: SeqStmt, part: Tile) -> bool:
         if (facts.space.size(first) + 1 if behind is None else facts.space.size(behind)) != facts.space.size(stop):
             return False
     wanted = _element(stmt)
-    found = [node for node in walk(nest[0] if nest else stmt) if isinstance(node, Load) and node.buffer is part.buffer]
+    found = [node for node in loads_in(nest[0] if nest else stmt) if node.buffer is part.buffer]
     return all(structural_equal(node, wanted) for node in found) and not reads(part.buffer, stmt.value)

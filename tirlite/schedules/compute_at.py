@@ -15,7 +15,7 @@ from tirlite.ir.func import PrimFunc
 from tirlite.ir.node import Node
 from tirlite.ir.rewrite import Rule, rewrite, substitute
 from tirlite.ir.stmt import Allocate, For, ForKind, SeqStmt, Stmt, Store, View, nested
-from tirlite.ir.walk import chain_from, is_constant, statements, statements_of, walk
+from tirlite.ir.walk import accesses_in, chain_from, is_constant, statements, statements_of
 from tirlite.record import record, replace
 from tirlite.rewrite.normalize import Normalize
 from tirlite.schedules.handle import LoopName, block_of, chain_to, loop_named
@@ -178,7 +178,7 @@ def _reads(allocation: Allocation) -> Iterator[Touch]:
 def _is_set_first(body: SeqStmt, buffer: Buffer) -> bool:
     """Whether the first statement that has to do with a buffer sets an element, whatever that was."""
     for stmt in body.stmts:
-        uses = [node for node in walk(stmt) if isinstance(node, Load | Store) and node.buffer is buffer]
+        uses = [node for node in accesses_in(stmt) if node.buffer is buffer]
         if uses:
             return isinstance(stmt, Store) and uses == [stmt]
     return False

@@ -16,7 +16,7 @@ from tirlite.ir.node import Node
 from tirlite.ir.printing import prints_in
 from tirlite.ir.rewrite import rewrite
 from tirlite.ir.stmt import Allocate, For, ForKind, Stmt, Store
-from tirlite.ir.walk import defined_in, mentions, statements_of, walk
+from tirlite.ir.walk import defined_in, loads_in, mentions, statements_of, walk
 from tirlite.schedules.handle import loops_around
 from tirlite.schedules.loop_facts import is_block_of
 from tirlite.schedules.step import does_not_fit
@@ -71,7 +71,7 @@ def demand_steady(step: object, facts: Facts, of: Node, stmts: Iterable[Stmt], b
     from tirlite.analysis.loops.fusion import can_be_reordered
 
     root = facts.definitions.root
-    read = {root(node.buffer) for node in walk(of) if isinstance(node, Load)}.difference(but)
+    read = {root(node.buffer) for node in loads_in(of)}.difference(but)
     for stmt in stmts:
         if not isinstance(stmt, Allocate) and not can_be_reordered(stmt):
             raise does_not_fit(step, "what stands in between does more than load and store")

@@ -34,7 +34,7 @@ from tirlite.ir.expr import (
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.rewrite import rewrite, substitute
 from tirlite.ir.stmt import Allocate, For, IfThenElse, Let, SeqStmt, Stmt, Store, nested
-from tirlite.ir.walk import defined_in, is_constant, is_steady, mentions, statements, walk
+from tirlite.ir.walk import defined_in, is_constant, is_steady, loads_in, mentions, statements, statements_of, walk
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.vectors.lanes import Lanes, NotVector
@@ -118,7 +118,7 @@ def extents_of(step: object, facts: Facts, loops: Iterable[For], whole: int) -> 
 def loads_of_one(step: object, facts: Facts, buffer: Buffer, at: For, loops: list[For]) -> list[Load]:
     """Where the body reads the one element of a buffer that the last axis decides. Raises KernelError for others."""
     inside = [*statements(at.body)]
-    reads = [node for node in walk(at.body) if isinstance(node, Load) and node.buffer is buffer]
+    reads = [node for node in loads_in(at.body) if node.buffer is buffer]
     loads = [node for node in reads if _is_of(node, loops)] or reads
     root = facts.definitions.root(buffer)
     for allocation, touches in facts.touched_in(at).items():
@@ -139,7 +139,7 @@ def loads_of_one(step: object, facts: Facts, buffer: Buffer, at: For, loops: lis
 
 def demand_axes(step: object, at: For, loops: list[For], load: Load, *, by_blocks: bool = False) -> None:
     """Raises KernelError where these loops, inside of `at`, do not alone decide which element is read."""
-    inside = {stmt for stmt in statements(at.body) if isinstance(stmt, For)}
+    inside = set(statements_of(at.body, For))
     defined = defined_in(at.body)
     if load.buffer in defined:
         raise does_not_fit(step, f"`{load.buffer.name}` is each iteration's own")

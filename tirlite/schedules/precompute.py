@@ -12,7 +12,7 @@ from tirlite.ir.node import Node
 from tirlite.ir.op import Op
 from tirlite.ir.rewrite import rewrite, substitute
 from tirlite.ir.stmt import Allocate, For, ForKind, SeqStmt, Stmt, Store
-from tirlite.ir.walk import defined_in, mentions, statements, walk
+from tirlite.ir.walk import defined_in, mentions, statements_of, walk
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.normalize import Normalize
@@ -101,7 +101,7 @@ def _functions(body: SeqStmt) -> Iterator[Call]:
 
 def _loops(stmt: Stmt) -> Iterator[For]:
     """The loops in a statement, and it if it is one, that run in order."""
-    return (each for each in statements(stmt) if isinstance(each, For))
+    return (each for each in statements_of(stmt, For))
 
 
 def _has_bounds(one: For, other: For) -> bool:

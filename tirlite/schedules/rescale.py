@@ -30,7 +30,7 @@ from tirlite.ir.stmt import (
     While,
     nested,
 )
-from tirlite.ir.walk import defined_in, is_steady, mentions, statements, statements_of, walk
+from tirlite.ir.walk import defined_in, is_steady, loads_in, mentions, statements, statements_of, walk
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.normalize import exchanged
@@ -104,7 +104,7 @@ class Rescale(Step):
         found = updates_in(first, facts)
         if not isinstance(found, tuple):
             raise message_of(found, first.var.name).error()
-        read = {node.buffer for node in walk(*others) if isinstance(node, Load)}
+        read = {node.buffer for node in loads_in(*others)}
         best = [each for each in found if not read.isdisjoint(store.buffer for store in each.stores)]
         update = best[0] if len(best) == 1 else None
         wrong = does_not_fit(self, f"the loop over `{first.var.name}` combines no one maximum that the others read")
@@ -114,7 +114,7 @@ class Rescale(Step):
         if not is_steady(*update.store.indices) or mentions(update.store.indices, inside):
             raise wrong
         root = facts.definitions.root
-        of = {root(node.buffer) for node in walk(update.operand) if isinstance(node, Load)}
+        of = {root(node.buffer) for node in loads_in(update.operand)}
         place = next(k for k, stmt in enumerate(first.body.stmts) if update.store in {*statements(stmt)})
         for stmt in first.body.stmts[place:]:
             for store in statements_of(stmt, Store):
@@ -212,7 +212,7 @@ class _Sum:
             elif isinstance(stmt, Store) and stmt.buffer not in own:
                 raise does_not_fit(step, f"the loop over `{loop.var.name}` writes `{stmt.buffer.name}`, too")
         elements = {each.element for each in self.updates}
-        self.read = [node for node in walk(loop.body) if isinstance(node, Load) and node not in elements]
+        self.read = [node for node in loads_in(loop.body) if node not in elements]
         self.parts = [_Part(self, facts, each, around) for each in self.updates]
         if len(self.ops) != 1 or any(self._is_best(node) and node not in self.seen for node in self.read):
             raise does_not_fit(step, f"`{self.best}` is read for more than one kind of `exp(x - {self.best})`")

@@ -18,7 +18,7 @@ from tirlite.ir.node import Node
 from tirlite.ir.rewrite import Rule, rewrite, substitute
 from tirlite.ir.shapes import constant_shape
 from tirlite.ir.stmt import Allocate, For, ForKind, SeqStmt, Store
-from tirlite.ir.walk import buffers_of, defined_in, mentions, statements_of, walk
+from tirlite.ir.walk import accesses_in, buffers_of, defined_in, mentions, statements_of, walk
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded, index_expr
 from tirlite.rewrite.normalize import Normalize
@@ -223,7 +223,7 @@ class _Match:
 
 
 def _accesses(loop: For) -> Iterator[Load | Store]:
-    return (node for node in walk(loop) if isinstance(node, Load | Store))
+    return accesses_in(loop)
 
 
 def _difference(definition: PrimFunc, implementation: PrimFunc) -> str:

@@ -13,7 +13,7 @@ from tirlite.ir.func import PrimFunc
 from tirlite.ir.node import Node
 from tirlite.ir.rewrite import rewrite, substitute
 from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store
-from tirlite.ir.walk import mentions, statements_of, walk
+from tirlite.ir.walk import accesses_in, loads_in, mentions, statements_of, walk
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.vectors.lanes import Lanes, NotVector, last_whole
@@ -118,7 +118,7 @@ def _stores_inside(loop: For) -> bool:
     """Whether loops inside store what is not each iteration's own, and all that is touched are words."""
     own = {stmt.buffer for stmt in statements_of(loop.body, Allocate)}
     inside = [store for inner in statements_of(loop.body, For) for store in statements_of(inner.body, Store)]
-    touched = {node.buffer for node in walk(loop.body) if isinstance(node, Load | Store)}
+    touched = {node.buffer for node in accesses_in(loop.body)}
     are_words = all(buffer.dtype.bytes in (4, 8) and not buffer.volatile for buffer in touched)
     return are_words and any(store.buffer not in own for store in inside)
 
@@ -197,7 +197,7 @@ class _Padded:
 
     def _is_wide(self, stmt: Stmt) -> bool:
         """Whether what a statement reads of memory are words of 4 or 8 bytes."""
-        read = {node.buffer for node in walk(stmt) if isinstance(node, Load)} - self.own
+        read = {node.buffer for node in loads_in(stmt)} - self.own
         return all(buffer.dtype.bytes in (4, 8) and not buffer.volatile for buffer in read)
 
     def _read_under_mask(self, stmt: Let, on: Var) -> Stmt:
@@ -211,7 +211,7 @@ class _Padded:
 
     def _is_at_edge(self, store: Store) -> bool:
         """Whether lanes beyond the end would touch memory, of words of 4 or 8 bytes alone, side by side."""
-        loads = [node for node in walk(store.value) if isinstance(node, Load)]
+        loads = list(loads_in(store.value))
         if store.buffer in self.own and (all(map(self._has_room, loads)) or any(n.buffer in self.own for n in loads)):
             return False
         touched = {store.buffer, *(load.buffer for load in loads)} - self.own
@@ -240,7 +240,7 @@ class _Padded:
 
     def _reads_within(self, root: Stmt | Expr) -> bool:
         """Whether lanes beyond the end read nothing but what is there for them."""
-        return all(self._has_room(node) for node in walk(root) if isinstance(node, Load))
+        return all(self._has_room(node) for node in loads_in(root))
 
     def _writes_within(self, stmt: Stmt) -> bool:
         return all(store.buffer in self.own for store in statements_of(stmt, Store))

@@ -24,7 +24,7 @@ from tirlite.ir.equal import are_equal
 from tirlite.ir.expr import Binary, Broadcast, Buffer, BufferRef, Expr, IntImm, Load, Neg, Ramp, Var
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.stmt import Allocate, For, IfThenElse, Stmt, Store, View
-from tirlite.ir.walk import statements
+from tirlite.ir.walk import statements, statements_of
 from tirlite.record import cached_property
 
 if TYPE_CHECKING:
@@ -321,7 +321,7 @@ def taken_by_tvm(func: PrimFunc, proofs: Iterable[InPlaceProof]) -> Iterator[InP
     neither how often the loops around come back nor what was stored before, and so proves nothing.
     Source: storage_rewrite.cc (2017).
     """
-    views = {each.buffer for each in statements(func.body) if isinstance(each, View)}
+    views = {each.buffer for each in statements_of(func.body, View)}
     return (
         proof
         for proof in proofs

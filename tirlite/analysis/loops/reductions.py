@@ -40,7 +40,7 @@ from tirlite.ir.expr import (
 )
 from tirlite.ir.op import Op
 from tirlite.ir.stmt import For, Let, SeqStmt, Stmt, Store
-from tirlite.ir.walk import walk
+from tirlite.ir.walk import loads_in
 from tirlite.record import record
 
 Operation: TypeAlias = type[Binary]
@@ -180,7 +180,7 @@ def _pairs_in(body: SeqStmt) -> Iterator[PairUpdate]:
             continue
         value, place = (choice.if_true for choice in choices)
         best, at = (cast(Load, choice.if_false) for choice in choices)
-        mentioned = {node.buffer for node in walk(value, place) if isinstance(node, Load)}
+        mentioned = {node.buffer for node in loads_in(value, place)}
         if not place.dtype.is_integer or place.dtype.is_bool or mentioned & {best.buffer, at.buffer}:
             continue
         for operation in (Max, Min):

@@ -12,12 +12,12 @@ from collections.abc import Container
 
 from tirlite.analysis.loops.work import moved_by, widest_computed
 from tirlite.ir.checked import has_check
-from tirlite.ir.expr import Buffer, Expr, FloorDiv, Load, Var
+from tirlite.ir.expr import Buffer, Expr, FloorDiv, Var
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.kernel_call import calls_in
 from tirlite.ir.shapes import constant_bytes
 from tirlite.ir.stmt import For, ForKind, Let, Store
-from tirlite.ir.walk import mentions, statements_of, walk
+from tirlite.ir.walk import accesses_in, mentions, statements_of, walk
 from tirlite.target import Processor
 
 # The part of all arrays that a result is at least.
@@ -77,7 +77,7 @@ def stores_past(loop: For, past: Container[Buffer]) -> bool:
     stores = [stmt for stmt in loop.body.stmts if isinstance(stmt, Store)]
     if not all(each.buffer in past and each.indices and mentions(each.indices[-1], loop.var) for each in stores):
         return False
-    accesses = (node for node in walk(*loop.body.stmts) if isinstance(node, Load | Store))
+    accesses = accesses_in(*loop.body.stmts)
     if len({each.buffer for each in stores}) < max(1, len(stores)):
         return False
     narrowest = min(each.buffer.dtype.bytes for each in stores)

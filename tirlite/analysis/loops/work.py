@@ -14,7 +14,7 @@ from tirlite.ir.func import PrimFunc
 from tirlite.ir.node import Node
 from tirlite.ir.op import Op
 from tirlite.ir.stmt import Allocate, Assert, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, While
-from tirlite.ir.walk import chain_from, is_constant, mentions, statements, walk, without_number
+from tirlite.ir.walk import chain_from, is_constant, loads_in, mentions, statements, walk, without_number
 
 # Of so many loads at most it is asked which are neighbours.
 _MOST_LOADS = 32
@@ -183,7 +183,7 @@ def resamples(loop: For) -> bool:
             moving.add(stmt.var)
             if stmt.value.dtype.is_integer and is_place(stmt.value):
                 places.add(stmt.var)
-    loads = (node for node in walk(*loop.body.stmts) if isinstance(node, Load) and node.indices)
+    loads = (node for node in loads_in(*loop.body.stmts) if node.indices)
     return any(is_place(load.indices[-1]) for load in loads)
 
 
@@ -227,7 +227,7 @@ def meets_other_rows(loop: For) -> bool:
     rows = {store.buffer: store.indices[:-1] for store in stores if store.indices and store.indices[-1] is loop.var}
     if not rows or any(store.buffer.volatile for store in stores):
         return False
-    loads = [node for node in walk(loop.body) if isinstance(node, Load) and node.buffer in rows]
+    loads = [node for node in loads_in(loop.body) if node.buffer in rows]
     if not loads:
         return False
     from tirlite.ir.equal import are_equal
@@ -250,7 +250,7 @@ def follows_a_place(loop: For) -> bool:
     for stmt in loop.body.stmts:
         if isinstance(stmt, IfThenElse):
             stored = {each.buffer for each in stmt.then_body.stmts if isinstance(each, Store)}
-            loads = (node for node in walk(stmt.condition) if isinstance(node, Load))
+            loads = loads_in(stmt.condition)
             if any((place := place_of(load)) is not None and place.buffer in stored for load in loads):
                 return True
     return False

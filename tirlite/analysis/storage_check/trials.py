@@ -19,7 +19,7 @@ from tirlite.ir.dtype import TypeCode
 from tirlite.ir.expr import Buffer, Expr, Load, Var
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.stmt import For, ForKind, IfThenElse, Let, Stmt, Store, View, While
-from tirlite.ir.walk import statements, walk
+from tirlite.ir.walk import statements, variables_in
 from tirlite.record import cached_property, record
 
 _UNORDERED = (ForKind.PARALLEL, ForKind.THREAD, ForKind.VECTORIZED)
@@ -148,7 +148,7 @@ class Trials:
                 points.declare(var, self._lets[var])
 
     def _unknown(self, expr: Expr, points: Points) -> Iterator[Var]:
-        found = (node for node in walk(expr) if isinstance(node, Var))
+        found = variables_in(expr)
         return (var for var in found if var in self._lets and var not in points.values)
 
 

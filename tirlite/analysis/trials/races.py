@@ -34,7 +34,7 @@ from tirlite.ir.node import Node
 from tirlite.ir.op import Op
 from tirlite.ir.shapes import has_one_element
 from tirlite.ir.stmt import Allocate, Assert, AttrStmt, For, IfThenElse, Let, SeqStmt, Stmt, Store, View, While
-from tirlite.ir.walk import aliased_in, statements
+from tirlite.ir.walk import aliased_in, statements, statements_of
 from tirlite.record import record
 from tirlite.sizes import Dim
 
@@ -74,7 +74,7 @@ def find_race(facts: Facts) -> Race | None:
     doubtful = {*facts.doubtful_loops}
     if not doubtful:
         return None
-    sources = {stmt.buffer: stmt.source for stmt in statements(func.body) if isinstance(stmt, View)}
+    sources = {stmt.buffer: stmt.source for stmt in statements_of(func.body, View)}
     with np.errstate(all="ignore"):
         for least in _SIZES:
             found = _race_at(func, least, doubtful, sources)
@@ -121,7 +121,7 @@ class _Trial:
         self.loop = loop
         # Calls add to it.
         self.run = TrialRun(dict(sources))
-        self.private = {stmt.buffer for stmt in statements(loop.body) if isinstance(stmt, Allocate)}
+        self.private = {stmt.buffer for stmt in statements_of(loop.body, Allocate)}
         self.touched: dict[Buffer, list[Access]] = {}
         self.count = 0
 
@@ -206,7 +206,7 @@ class TrialRun:
 
     def follow_counters(self, body: SeqStmt) -> None:
         """Take note of the local counters in a body."""
-        found = {each.buffer for each in statements(body) if isinstance(each, Allocate) and _is_counter(each.buffer)}
+        found = {each.buffer for each in statements_of(body, Allocate) if _is_counter(each.buffer)}
         self._cells |= found and found - aliased_in(body)
 
     def steps(self, body: SeqStmt, start: Points, most: int, *, calls: bool = False) -> Iterator[tuple[Stmt, Points]]:

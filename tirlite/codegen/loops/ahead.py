@@ -26,7 +26,7 @@ from tirlite.ir.op import Op
 from tirlite.ir.shapes import constant_bytes
 from tirlite.ir.stmt import For, ForKind, Let, SeqStmt, Store, View
 from tirlite.ir.trampoline import run
-from tirlite.ir.walk import is_constant, statements_of, walk
+from tirlite.ir.walk import is_constant, loads_in, statements_of, variables_in, walk
 from tirlite.record import record
 from tirlite.target import Processor
 
@@ -97,7 +97,7 @@ def _rows(loop: For) -> Iterator[_Rows]:
     sums = [each.value for each in stores if isinstance(each.value, Call) and each.value.op is Op.FMA]
     read: defaultdict[tuple[Buffer, Expr | None], dict[int, Load]] = defaultdict(dict)
     along: defaultdict[tuple[Buffer, Expr | None], dict[int, Load]] = defaultdict(dict)
-    for load in (node for node in walk(*sums) if isinstance(node, Load)):
+    for load in loads_in(*sums):
         if len(load.indices) < 2 or any(map(is_checked, load.indices)) or not own.isdisjoint(walk(*load.indices)):
             continue
         if load.indices[-2] is loop.var:
@@ -188,7 +188,7 @@ class _Nest:
         """The variables that decide what these are, those of lets and of what these are made of."""
         names, left = set[Var](), [*exprs]
         while left:
-            new = {node for node in walk(left.pop()) if isinstance(node, Var)} - names
+            new = set(variables_in(left.pop())) - names
             names |= new
             left += (self._lets[each] for each in new if each in self._lets)
         return names

@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from tirlite.codegen.llvm.text import ModuleText
-from tirlite.ir import Buffer, For, Load, Store, View, While, walk
+from tirlite.ir import Buffer, For, View, While
 from tirlite.ir.shapes import least_alignment
+from tirlite.ir.walk import accesses_in
 
 if TYPE_CHECKING:
     from tirlite.analysis import ByteRange
@@ -35,7 +36,7 @@ class Aliases:
 
     def notes(self, nest: For | While) -> dict[Buffer, str]:
         """For an outermost loop, the end of the load and store instructions of each buffer."""
-        accesses = (node for node in walk(nest) if isinstance(node, Load | Store)) if self.ranges else ()
+        accesses = accesses_in(nest) if self.ranges else ()
         buffers = dict.fromkeys(each.buffer for each in accesses if each.buffer in self.ranges)
         if not buffers:
             return {}

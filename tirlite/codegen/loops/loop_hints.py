@@ -11,7 +11,17 @@ from tirlite.ir.expr import Add, Binary, Buffer, Call, Div, Expr, FloorDiv, IntI
 from tirlite.ir.node import Node
 from tirlite.ir.op import Op
 from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, Stmt, Store
-from tirlite.ir.walk import is_constant, is_steady, mentions, reads, statements, statements_of, walk
+from tirlite.ir.walk import (
+    accesses_in,
+    is_constant,
+    is_steady,
+    loads_in,
+    mentions,
+    reads,
+    statements,
+    statements_of,
+    walk,
+)
 
 if TYPE_CHECKING:
     from tirlite.codegen.llvm.text import ModuleText
@@ -77,7 +87,7 @@ def in_any_order(
     if stmt.kind is not ForKind.PARALLEL or not all(map(_is_plain, stmt.body.stmts)):
         return notes, ()
     group = module.group()
-    touched = dict.fromkeys(node.buffer for node in walk(stmt.body) if isinstance(node, Load | Store))
+    touched = dict.fromkeys(node.buffer for node in accesses_in(stmt.body))
     own = {buffer: f"{notes.get(buffer, '')}, !llvm.access.group {group}" for buffer in touched}
     return own, (f'!{{!"llvm.loop.parallel_accesses", {group}}}',)
 
@@ -97,7 +107,7 @@ def is_seldom(stmt: IfThenElse) -> bool:
     store = stmt.then_body.stmts[0] if len(stmt.then_body.stmts) == 1 and not stmt.else_body.stmts else None
     if not isinstance(store, Store) or store.indices or reads(store.buffer, store.value):
         return False
-    read = (node for node in walk(stmt.condition) if isinstance(node, Load))
+    read = loads_in(stmt.condition)
     return any(reads(store.buffer, *load.indices) for load in read)
 
 
@@ -163,7 +173,7 @@ def goes_by_elements(stmt: For) -> bool:
     if _is_short(stmt) or any(not _is_brief(each) for each in statements_of(stmt.body, For)):
         return False
     own = {each.buffer for each in stmt.body.stmts if isinstance(each, Allocate) and not each.buffer.shape}
-    found = (node for node in walk(stmt.body) if isinstance(node, Load | Store))
+    found = accesses_in(stmt.body)
     accesses = [each for each in found if each.buffer not in own]
     if any(index.dtype.lanes > 1 for each in accesses for index in each.indices[-1:]):
         return False
@@ -181,7 +191,7 @@ def lane_of(stmt: For, vector_bytes: int) -> float:
         return 1.0
     own = {each.buffer for each in inside if isinstance(each, Allocate) and not each.buffer.shape}
     named = {each.var for each in inside if isinstance(each, Let)}
-    accesses = [each for each in walk(stmt.body) if isinstance(each, Load | Store) and each.buffer not in own]
+    accesses = [each for each in accesses_in(stmt.body) if each.buffer not in own]
     stores = [each for each in accesses if isinstance(each, Store)]
     for each in accesses:
         apart = elements_between(each, stmt.var)
@@ -343,7 +353,7 @@ def _fills_vectors(stmt: For) -> bool:
         return False
     if not _HALF <= len(stmt.values) <= _LANES or not all(each.indices[-1:] == (stmt.var,) for each in stores):
         return False
-    loads = [node for each in stores for node in walk(each.value) if isinstance(node, Load) and node.indices]
+    loads = [node for each in stores for node in loads_in(each.value) if node.indices]
     written = {each.buffer for each in stores}
     reads = any(load.buffer in written for load in loads)
     touched = (*written, *(load.buffer for load in loads))

@@ -50,7 +50,7 @@ from tirlite.ir.stmt import (
     While,
 )
 from tirlite.ir.trampoline import Steps, run
-from tirlite.ir.walk import is_constant, is_steady, mentions, statements, walk
+from tirlite.ir.walk import accesses_in, is_constant, is_steady, mentions, statements, variables_in, walk
 from tirlite.record import record
 
 # What stands in for a count that is known inside alone, as the iterations of a loop may be.
@@ -152,7 +152,7 @@ def goes_over_the_rest(loop: For) -> bool:
 
 def _is_along_array(loop: For) -> bool:
     """Whether an axis of an array bounds the iterations of a loop."""
-    nodes = (node for node in walk(*statements(loop.body)) if isinstance(node, Load | Store))
+    nodes = accesses_in(*statements(loop.body))
     return any(_goes_along(index, loop) for node in nodes for index in node.indices)
 
 
@@ -183,7 +183,7 @@ class _Estimate:
         self.out = values.out
         self.vector_bytes = values.out.module.processor.vector_bytes
         self.in_vectors = False  # whether LLVM makes vectors of a loop around
-        self.asked = {node for node in walk(*_decisive(loop)) if isinstance(node, Var)}
+        self.asked = set(variables_in(*_decisive(loop)))
         self.around: list[For | Let] = []  # what has defined variables so far
         self.bounds: dict[Expr, Value] = {}
         self.counted: dict[tuple[object, ...], Work] = {}

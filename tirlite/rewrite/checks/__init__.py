@@ -17,7 +17,7 @@ from tirlite.ir.func import PrimFunc
 from tirlite.ir.kernel_call import calls_in
 from tirlite.ir.node import Node
 from tirlite.ir.stmt import Allocate, AttrKey, AttrStmt, For, IfThenElse, Store, View, While
-from tirlite.ir.walk import conjuncts, defined_in, mentions, walk
+from tirlite.ir.walk import conjuncts, defined_in, loads_in, mentions, walk
 from tirlite.rewrite.pipeline import FactsPass
 
 if TYPE_CHECKING:
@@ -259,7 +259,7 @@ def _is_by_memory(touch: Touch, loop: For, facts: Facts) -> bool:
 
 def _is_of_memory(condition: Expr, touch: Touch, facts: Facts) -> bool:
     """Whether a condition is on a parameter, or on the element itself."""
-    loads = (node for node in walk(condition) if isinstance(node, Load))
+    loads = loads_in(condition)
     return any(load.buffer is touch.buffer or facts.definitions.root(load.buffer) in facts.params for load in loads)
 
 

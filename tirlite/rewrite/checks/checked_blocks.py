@@ -39,7 +39,7 @@ from tirlite.ir.func import PrimFunc
 from tirlite.ir.op import Op
 from tirlite.ir.rewrite import rewrite
 from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store
-from tirlite.ir.walk import aliased_in, statements, statements_of, walk
+from tirlite.ir.walk import aliased_in, loads_in, statements, statements_of, walk
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.normalize import exchanged
 from tirlite.rewrite.vectors.lanes import held, may_fault
@@ -78,7 +78,7 @@ def _is_plain(loop: For) -> bool:
 
 def _in_blocks(loop: For, steady: Set[Buffer]) -> tuple[Stmt, ...] | None:
     """None where a place is not known before an iteration has run."""
-    checked = [node for node in walk(loop.body) if isinstance(node, Load) and any(map(is_checked, node.indices))]
+    checked = [node for node in loads_in(loop.body) if any(map(is_checked, node.indices))]
     lets = {stmt.var: stmt for stmt in loop.body.stmts if isinstance(stmt, Let)}
     needed: set[Var] = set()
     first, last = Var(f"{loop.var.name}.outer", i64), Var("last", i64)

@@ -13,7 +13,7 @@ from tirlite.analysis.loops.regrouping import updates_in
 from tirlite.ir.dtype import i32, i64
 from tirlite.ir.expr import Cast, Expr, Load, Var
 from tirlite.ir.stmt import For, ForKind, Let
-from tirlite.ir.walk import mentions, walk
+from tirlite.ir.walk import loads_in, mentions, walk
 from tirlite.record import replace
 from tirlite.rewrite.vectors.gathered import gathers
 from tirlite.sizes import dims_of
@@ -72,7 +72,7 @@ def _is_left_in_order(loop: For, index: Expr, around: tuple[For, ...], facts: Fa
     if not isinstance(updates, tuple) or not updates or not gathers(loop, updates):
         return False
     own = {store.buffer for update in updates for store in update.stores}
-    loads = [node for node in walk(loop.body) if isinstance(node, Load) and node.buffer not in own]
+    loads = [node for node in loads_in(loop.body) if node.buffer not in own]
     variables = {each.var for each in around}
     are_alike = not any(mentions(load.indices, variables) for load in loads)
     read = {param for param, each in facts.params.items() if is_only_read(each)}

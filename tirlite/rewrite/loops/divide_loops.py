@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from tirlite.analysis.facts import Facts
 from tirlite.ir.checked import has_check
 from tirlite.ir.dtype import i64
-from tirlite.ir.expr import Add, Expr, FloorDiv, FloorMod, IntImm, Load, Mul, Var, const
+from tirlite.ir.expr import Add, Expr, FloorDiv, FloorMod, IntImm, Mul, Var, const
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.rewrite import rewrite
 from tirlite.ir.stmt import Assert, For, ForKind, Let, SeqStmt, Stmt, Store, While
-from tirlite.ir.walk import is_constant, statements, statements_of, walk
+from tirlite.ir.walk import is_constant, loads_in, statements, statements_of, walk
 
 # Rows of so few elements LLVM writes out, and takes vectors of the first, of the second, and so on. Longer ones are a
 # loop of their own, from so many on.
@@ -59,7 +59,7 @@ def _looks_up(loop: For) -> bool:
 
     Of what these decide in other ways, vectors take the lanes that a mask says.
     """
-    indices = (index for node in walk(loop.body) if isinstance(node, Load) for index in node.indices)
+    indices = (index for node in loads_in(loop.body) for index in node.indices)
     return any(isinstance(node, FloorDiv | FloorMod) and node.a is loop.var for node in walk(*indices))
 
 

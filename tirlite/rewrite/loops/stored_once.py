@@ -17,7 +17,7 @@ from tirlite.ir.expr import LT, Add, Expr, Load, Max, Min, Sub, Var, const
 from tirlite.ir.node import Node
 from tirlite.ir.rewrite import rewrite, substitute
 from tirlite.ir.stmt import For, IfThenElse, Let, SeqStmt, Stmt, Store
-from tirlite.ir.walk import defined_in, statements, walk
+from tirlite.ir.walk import defined_in, statements, statements_of, walk
 from tirlite.rewrite.affine_exprs import folded
 
 
@@ -26,7 +26,7 @@ def parted(loop: For, facts: Facts) -> tuple[Stmt, ...] | None:
 
     Nothing but those loads keeps its iterations from any order.
     """
-    stores = [stmt for stmt in statements(loop.body) if isinstance(stmt, Store)]
+    stores = list(statements_of(loop.body, Store))
     root = facts.definitions.root(stores[0].buffer)
     if has_check(loop) or any(_is_other(node, stores[0], root, facts) for node in walk(loop.body)):
         return None
@@ -85,7 +85,7 @@ def _meeting(load: Load, stores: Sequence[Store], loop: For) -> Expr | None:
         if all(moved_by(each, loop.var) == 1 and are_equal((each,), (stored[0],)) for each in stored):
             first = substitute(stored[0], {loop.var: const(0, i64)})
             nodes = [*walk(first)]
-            inside = {stmt.var for stmt in statements(loop.body) if isinstance(stmt, Let)}
+            inside = {stmt.var for stmt in statements_of(loop.body, Let)}
             if index.dtype == i64 and not any(isinstance(node, Load) or node in inside for node in nodes):
                 return folded(Sub(index, first))
     return None

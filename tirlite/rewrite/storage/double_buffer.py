@@ -26,7 +26,7 @@ from tirlite.ir.node import Node
 from tirlite.ir.printer import text
 from tirlite.ir.rewrite import Rule, rewrite, substitute
 from tirlite.ir.stmt import Allocate, AttrKey, AttrStmt, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, View
-from tirlite.ir.walk import defined_in, is_steady, statements, statements_of, walk
+from tirlite.ir.walk import accesses_in, defined_in, is_steady, statements_of, walk
 from tirlite.record import record, replace
 from tirlite.rewrite.normalize import Normalize
 from tirlite.rewrite.simplify.simplify import simplified
@@ -71,7 +71,7 @@ class DoubleBuffer:
 
 
 def _marked(func: PrimFunc) -> Iterator[AttrStmt]:
-    return (s for s in statements(func.body) if isinstance(s, AttrStmt) and s.key is AttrKey.DOUBLE_BUFFER)
+    return (s for s in statements_of(func.body, AttrStmt) if s.key is AttrKey.DOUBLE_BUFFER)
 
 
 def _moved_out(func: PrimFunc, marked: AttrStmt) -> PrimFunc:
@@ -168,7 +168,7 @@ def _shared(fill: Sequence[Stmt], work: Sequence[Stmt], buffer: Buffer, definiti
 
 
 def _accesses(stmts: Sequence[Stmt]) -> Iterator[Load | Store]:
-    return (node for node in walk(*stmts) if isinstance(node, Load | Store))
+    return accesses_in(*stmts)
 
 
 def _stale(facts: Facts, buffer: Buffer, loop: For) -> str | None:

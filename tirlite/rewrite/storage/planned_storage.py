@@ -19,7 +19,7 @@ from tirlite.ir.kernel_call import calls_in
 from tirlite.ir.node import Node
 from tirlite.ir.rewrite import Rule, rewrite
 from tirlite.ir.stmt import Allocate, For, ForKind, Let, SeqStmt, Stmt, Store, View, While
-from tirlite.ir.walk import statements_of, walk
+from tirlite.ir.walk import statements_of, variables_in
 from tirlite.names import UniqueNames
 from tirlite.plan import Plan, StorageScope, solve
 from tirlite.plan.solve import Doubt, without_doubt
@@ -373,7 +373,7 @@ class _Merger:
     def can_move(self, buffer: Buffer) -> bool:
         """Whether its shape can be evaluated at the top of the function as it is written."""
         unknown = [extent for extent in buffer.shape if type(extent) is not IntImm]
-        return not unknown or all(node in self.entry_variables for node in walk(*unknown) if isinstance(node, Var))
+        return not unknown or all(node in self.entry_variables for node in variables_in(*unknown))
 
     def allocate(self, node: Allocate) -> Node | tuple[Stmt, ...]:
         if node.buffer not in self.views:

@@ -27,7 +27,7 @@ from tirlite.ir.stmt import (
     thread_role,
 )
 from tirlite.ir.trampoline import Steps, in_turn, run
-from tirlite.ir.walk import is_constant, statements, walk
+from tirlite.ir.walk import is_constant, statements, variables_in, walk
 from tirlite.plan import Rank, StorageScope
 from tirlite.record import record, replace
 from tirlite.rewrite.threads.phases import Around, Item, Phase, Phases, is_plain, items_in_order
@@ -133,7 +133,7 @@ class Names:
         stands_open = stmt in phase.stmts
         why = "all threads share it"
         self._demand_size(stmt, why, is_copied=not stands_open)
-        named = [node for node in walk(*stmt.buffer.shape) if isinstance(node, Var)]
+        named = list(variables_in(*stmt.buffer.shape))
         inside = next((var.name for var in named if var in self.phases.closed), None)
         if inside is not None:
             raise ThreadDependentSize(stmt.buffer.name, inside, why, span=stmt.span).error()
@@ -222,7 +222,7 @@ def mentioned(stmt: Stmt) -> Iterator[Name]:
             if isinstance(node, View):
                 yield node.source
             for extent in node.buffer.shape:
-                yield from (each for each in walk(extent) if isinstance(each, Var))
+                yield from variables_in(extent)
 
 
 def divided(launch: For, *, windows: bool = False) -> SeqStmt:

@@ -16,7 +16,7 @@ from tirlite.ir.equal import are_equal
 from tirlite.ir.expr import GE, LE, Add, And, Expr, FloorDiv, Load, Max, Min, Mul, Or, Ramp, Sub, Var, const
 from tirlite.ir.rewrite import substitute
 from tirlite.ir.stmt import For, IfThenElse, Let, SeqStmt, Stmt, Store
-from tirlite.ir.walk import mentions, statements, walk
+from tirlite.ir.walk import loads_in, mentions, statements_of, walk
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.vectors.by_vectors import widths_of
 from tirlite.rewrite.vectors.lanes import Lanes, NotVector, held
@@ -54,7 +54,7 @@ def _is_apart(distance: Expr, lanes: int) -> Expr:
 def _distances(loop: For, facts: Facts) -> list[Expr] | None:
     """By how many iterations what is loaded is stored later; None where that is not the same throughout."""
     found: list[Expr] = []
-    written = {facts.definitions.root(stmt.buffer) for stmt in statements(loop.body) if isinstance(stmt, Store)}
+    written = {facts.definitions.root(stmt.buffer) for stmt in statements_of(loop.body, Store)}
     for each in facts.carried_by(loop, by_statement=True):
         touches = each.source, each.sink
         store = next((touch for touch in touches if isinstance(touch.node, Store)), None)
@@ -64,7 +64,7 @@ def _distances(loop: For, facts: Facts) -> list[Expr] | None:
         assert isinstance(store.node, Store)
         assert isinstance(load.node, Load)
         distance = _distance(loop, store.node, load.node)
-        loads = [] if distance is None else [node for node in walk(distance) if isinstance(node, Load)]
+        loads = [] if distance is None else list(loads_in(distance))
         if distance is None or any(facts.definitions.root(node.buffer) in written for node in loads):
             return None
         if not any(are_equal((distance,), (other,)) for other in found):

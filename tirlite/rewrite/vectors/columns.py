@@ -200,7 +200,7 @@ class Columns(Lanes):
 
     def _stores_along_rows(self, loop: For) -> list[Load]:
         """What each iteration stores in the row of each lane, as loads of that. Each in a buffer of its own."""
-        stores = [stmt for stmt in statements(loop.body) if isinstance(stmt, Store) and self.stores_rows]
+        stores = [stmt for stmt in statements_of(loop.body, Store) if self.stores_rows]
         defined, found = defined_in(loop), []
         for stmt in loop.body.stmts:
             if isinstance(stmt, Store) and sum(each.buffer is stmt.buffer for each in stores) == 1:

@@ -34,7 +34,7 @@ from tirlite.ir.node import Node
 from tirlite.ir.op import Op
 from tirlite.ir.rewrite import rewrite, substitute
 from tirlite.ir.stmt import Allocate, For, ForKind, Let, SeqStmt, Stmt, Store, While
-from tirlite.ir.walk import walk
+from tirlite.ir.walk import loads_in, walk
 from tirlite.record import record
 from tirlite.rewrite.vectors.lanes import Lanes, NotVector, may_fault
 
@@ -78,7 +78,7 @@ class Search:
     @property
     def lanes(self) -> int:
         """How many places are looked at in one step."""
-        widths = (node.buffer.dtype.bytes for node in walk(self.value) if isinstance(node, Load))
+        widths = (node.buffer.dtype.bytes for node in loads_in(self.value))
         return _BYTES // max(self.value.dtype.bytes, *widths)
 
 

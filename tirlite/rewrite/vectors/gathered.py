@@ -38,7 +38,7 @@ from tirlite.ir.node import Node
 from tirlite.ir.op import Op
 from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store
 from tirlite.ir.trampoline import Steps
-from tirlite.ir.walk import mentions, statements, walk
+from tirlite.ir.walk import loads_in, mentions, statements
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.vectors.lane_partials import LanePartials, Rest
 from tirlite.rewrite.vectors.lanes import NotVector, first_lanes
@@ -61,7 +61,7 @@ def gathers(loop: For, updates: Sequence[AnyUpdate]) -> bool:
     is_any = False
     for stmt in stmts:
         assert isinstance(stmt, Let | Store)
-        loads = [node for node in walk(stmt.value) if isinstance(node, Load) and mentions(node, moving)]
+        loads = [node for node in loads_in(stmt.value) if mentions(node, moving)]
         if any(load.buffer.dtype.scalar.bytes not in _GATHERED for load in loads):
             return False
         loaded.update(loads)
@@ -126,13 +126,13 @@ class _Gathered(Rest):
 
     def places(self, stmt: Stmt) -> Iterator[Stmt]:
         """Names the checked indices of a statement, and keeps the greatest of each."""
-        checked = [node for node in walk(stmt) if isinstance(node, Load) and any(map(is_checked, node.indices))]
+        checked = [node for node in loads_in(stmt) if any(map(is_checked, node.indices))]
         for load in checked:
             *row, index = load.indices
             inner = bare(index)
             if isinstance(inner, Cast) and inner.value.dtype in _UNSIGNED:
                 inner = inner.value
-            are_steady = all(node.buffer in self.steady for node in walk(inner) if isinstance(node, Load))
+            are_steady = all(node.buffer in self.steady for node in loads_in(inner))
             if inner.dtype not in _UNSIGNED or not are_steady or any(map(has_check, (*row, inner))):
                 raise NotVector
             kind = _UNSIGNED[inner.dtype]

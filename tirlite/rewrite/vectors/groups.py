@@ -16,7 +16,7 @@ from tirlite.ir.node import Node
 from tirlite.ir.op import Op
 from tirlite.ir.rewrite import rewrite, substitute
 from tirlite.ir.stmt import For, Let, SeqStmt, Stmt, Store, View
-from tirlite.ir.walk import is_constant, mentions, walk
+from tirlite.ir.walk import accesses_in, is_constant, loads_in, mentions
 from tirlite.record import replace
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.vectors.lanes import MOST_APART, Lanes
@@ -28,7 +28,7 @@ def flat_views(loop: For, buffers: Iterable[Buffer]) -> dict[Buffer, Buffer]:
 
     None where no loop is inside, or becomes scalars: LLVM goes along such groups itself.
     """
-    nodes = (node for node in walk(loop) if isinstance(node, Load | Store) and len(node.indices) > 1)
+    nodes = (node for node in accesses_in(loop) if len(node.indices) > 1)
     grouped = {
         node.buffer
         for node in nodes
@@ -79,7 +79,7 @@ def of_one_element(loop: For, buffers: Iterable[Buffer]) -> tuple[Expr, dict[Buf
 def declared(flat: dict[Buffer, Buffer], stmts: Iterable[Stmt]) -> Iterator[Stmt]:
     """The views that statements use, and these."""
     stmts = (*stmts,)
-    used = {node.buffer for node in walk(*stmts) if isinstance(node, Load | Store)}
+    used = {node.buffer for node in accesses_in(*stmts)}
     yield from (View(view, buffer, const(0, i64)) for buffer, view in flat.items() if view in used)
     yield from stmts
 
@@ -127,7 +127,7 @@ class Grouped(Lanes):
         is_whole = [store.buffer for store in stores] == [first.buffer] * apart.value and all(
             are_equal(store.indices, indices) for store, indices in zip(stores, wanted, strict=True)
         )
-        loads = {node.buffer for store in stores for node in walk(store.value) if isinstance(node, Load)}
+        loads = {node.buffer for store in stores for node in loads_in(store.value)}
         return stores if is_whole and first.buffer not in loads and apart.value != 3 else []
 
     def _stored(self, stores: list[Store]) -> Iterator[Stmt]:

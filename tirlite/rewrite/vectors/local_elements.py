@@ -22,7 +22,7 @@ from tirlite.ir.node import Node
 from tirlite.ir.rewrite import Rule, rewrite
 from tirlite.ir.shapes import constant_shape
 from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, While
-from tirlite.ir.walk import buffers_of, defined_in, mentions, statements, statements_of, walk
+from tirlite.ir.walk import accesses_in, buffers_of, defined_in, mentions, statements, statements_of, walk
 from tirlite.rewrite.vectors.lanes import MOST_APART, is_at, is_same_element
 
 # Registers hold so many elements, and so many for each lane beside what is computed of them.
@@ -78,16 +78,15 @@ def _with_few_elements(body: SeqStmt, buffers: set[Buffer]) -> SeqStmt:
     moving = defined_in(body) - taps
     moved = {
         node.buffer
-        for node in walk(body)
-        if isinstance(node, Load | Store)
-        and any(mentions(index, moving) and not mentions(index, taps) for index in node.indices)
+        for node in accesses_in(body)
+        if any(mentions(index, moving) and not mentions(index, taps) for index in node.indices)
     }
     # What is written out takes long, and leaves indices as they are that no tap is in.
     if buffers <= moved:
         return body
 
     def opened(loop: For) -> For | tuple[Stmt, ...]:
-        own = (node for node in walk(loop.body) if isinstance(node, Load | Store) and node.buffer in buffers)
+        own = (node for node in accesses_in(loop.body) if node.buffer in buffers)
         return written_out(SeqStmt((loop,))).stmts if any(mentions(node.indices, loop.var) for node in own) else loop
 
     made = rewrite(body, {For: opened})

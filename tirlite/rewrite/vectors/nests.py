@@ -31,7 +31,7 @@ from tirlite.ir.expr import LE, Buffer, Expr, IntImm, Load, Max, Min, Mul, Ramp,
 from tirlite.ir.node import Node
 from tirlite.ir.rewrite import rewrite
 from tirlite.ir.stmt import For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, nested
-from tirlite.ir.walk import chain_from, mentions, statements, statements_of, walk
+from tirlite.ir.walk import chain_from, loads_in, mentions, statements, statements_of, walk
 from tirlite.record import record
 from tirlite.rewrite.vectors.by_vectors import (
     FEWEST_LANES,
@@ -326,14 +326,14 @@ def _sums_along_rows(stmts: tuple[Stmt, ...]) -> For | None:
     if len(loops) != 1 or loops[0].kind is not ForKind.REDUCE:
         return None
     loop, inside = loops[0], loops[0].body
-    loads = [node for node in walk(inside) if isinstance(node, Load) and mentions(node, loop.var)]
+    loads = [node for node in loads_in(inside) if mentions(node, loop.var)]
     are_rows = len(loads) > 1 and all(moved_by(load.indices[-1], loop.var) == 1 for load in loads)
     return loop if are_rows and all(isinstance(stmt, Let | Store) for stmt in inside.stmts) else None
 
 
 def _serves(loop: For, sums: For, facts: Facts) -> bool:
     """Whether iterations of a loop are independent, and alike in one row that `sums` goes along, but not in all."""
-    loads = [node for node in walk(sums.body) if isinstance(node, Load) and mentions(node, sums.var)]
+    loads = [node for node in loads_in(sums.body) if mentions(node, sums.var)]
     own = [load for load in loads if mentions(load, loop.var)]
     pays = _is_plain(loop) and all(load.dtype.is_float for load in loads) and 0 < len(own) < len(loads)
     return pays and facts.is_independent(loop) and facts.replaces_nothing(loop)
@@ -446,7 +446,7 @@ def _jammed(around: list[For], loop: For, facts: Facts, pays: Callable[[For], bo
 
 def _loads_inside(loop: For, facts: Facts) -> list[Touch]:
     """The vectors that loops inside of a loop load."""
-    inner = {stmt for stmt in statements(loop.body) if isinstance(stmt, For)}
+    inner = set(statements_of(loop.body, For))
     below = {stmt for each in inner for stmt in statements(each.body)}
     touches = [each for found in facts.touches_in.get(loop, {}).values() for each in found]
     return [each for each in touches if not writes(each) and each.stmt in below and mentions(each.node, loop.var)]

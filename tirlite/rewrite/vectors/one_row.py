@@ -16,7 +16,7 @@ from tirlite.ir.expr import Add, Buffer, Expr, Load, Mul, Var, const
 from tirlite.ir.node import Node
 from tirlite.ir.rewrite import rewrite, substitute
 from tirlite.ir.stmt import For, SeqStmt, Stmt, Store, nested
-from tirlite.ir.walk import chain_from, is_constant, walk
+from tirlite.ir.walk import accesses_in, chain_from, is_constant
 from tirlite.record import replace
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.vectors.by_vectors import ByVectors, stencil_widths_of, widths_of
@@ -63,7 +63,7 @@ def as_one_row(
     """The loop over all elements, and the views that it has of these buffers."""
     if len(whole_rows(nest[0], of_loops=of_loops)) != len(nest):
         return None
-    accesses = [node for node in walk(nest[-1].body) if isinstance(node, Load | Store) and node.indices]
+    accesses = [node for node in accesses_in(nest[-1].body) if node.indices]
     moving = dict.fromkeys(node.buffer for node in accesses if _goes_along(node, nest))
     if not moving.keys() <= {*buffers} or not all(
         _goes_along(node, nest) for node in accesses if node.buffer in moving

@@ -32,7 +32,7 @@ from tirlite.ir.expr import (
     const,
 )
 from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, While
-from tirlite.ir.walk import defined_in, mentions, statements, statements_of, walk
+from tirlite.ir.walk import defined_in, loads_in, mentions, statements, statements_of, walk
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.vectors.lane_partials import Rest, Updates, differences_of, factors_of, lane_partials
 from tirlite.rewrite.vectors.lanes import (
@@ -142,7 +142,7 @@ def _has_masks(loop: For, processor: Processor) -> bool:
     inside = [*statements(loop.body)]
     if any(stmt.buffer.dtype.is_float for stmt in inside if isinstance(stmt, Store)):
         return True
-    loads = (node for node in walk(*inside) if isinstance(node, Load) and mentions(node, loop.var))
+    loads = (node for node in loads_in(*inside) if mentions(node, loop.var))
     return processor.has_masks(min((load.buffer.dtype.bytes for load in loads), default=processor.vector_bytes))
 
 
@@ -299,7 +299,7 @@ def is_short(loop: For) -> bool:
 
 def _width(loop: For) -> int:
     """The bytes of the widest element that a loop stores."""
-    return max((stmt.buffer.dtype.bytes for stmt in statements(loop.body) if isinstance(stmt, Store)), default=1)
+    return max((stmt.buffer.dtype.bytes for stmt in statements_of(loop.body, Store)), default=1)
 
 
 class _Loops:
@@ -452,6 +452,6 @@ class _Loops:
 
 def _gathers(stmt: Stmt) -> bool:
     """Whether a statement loads lanes from wherever others say, so that lanes that are off cost as much as the rest."""
-    loads = (node for node in walk(stmt) if isinstance(node, Load) and node.indices)
+    loads = (node for node in loads_in(stmt) if node.indices)
     places = (unmasked(load.indices[-1]) for load in loads if load.indices[-1].dtype.lanes > 1)
     return any(isinstance(node, Load) and node.dtype.lanes > 1 for node in walk(*places))

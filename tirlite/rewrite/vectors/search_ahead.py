@@ -30,7 +30,7 @@ from tirlite.ir.node import Node
 from tirlite.ir.op import Op
 from tirlite.ir.rewrite import rewrite, substitute
 from tirlite.ir.stmt import Assert, For, IfThenElse, Let, SeqStmt, Stmt, Store, While, nested
-from tirlite.ir.walk import conjuncts, is_constant, mentions, reads, walk
+from tirlite.ir.walk import conjuncts, is_constant, loads_in, mentions, reads, walk
 from tirlite.record import record
 from tirlite.rewrite.vectors.groups import declared
 from tirlite.rewrite.vectors.lanes import Lanes, NotVector, last_whole, may_fault
@@ -62,7 +62,7 @@ def search_ahead(loop: While) -> Stmt | None:
     search = _search_with_body(loop) or _search_with_break(loop)
     if search is None or has_check(search.goes_on) or not _may_look_ahead(search):
         return None
-    widths = [node.buffer.dtype.bytes for node in walk(search.goes_on) if isinstance(node, Load)]
+    widths = [node.buffer.dtype.bytes for node in loads_in(search.goes_on)]
     if not widths:
         return None
     lanes = _BYTES // max(widths)
@@ -94,7 +94,7 @@ def asserted_by_vectors(
     """
     (stmt,) = nest[-1].body.stmts
     assert isinstance(stmt, Assert)
-    loads = [node for node in walk(stmt.condition) if isinstance(node, Load)]
+    loads = list(loads_in(stmt.condition))
     is_whole = all(not may_fault(node) for node in walk(stmt.condition) if isinstance(node, Expr))
     if not loads or has_check(stmt.condition) or not is_whole or not all(map(is_inside, loads)):
         return None
@@ -139,7 +139,7 @@ def _at_place(place: Var, nest: Sequence[For], stmt: Assert) -> Iterator[Stmt]:
 
 def _asserted(row: For, condition: Expr, one_by_one: Callable[[Expr, Expr], Stmt]) -> tuple[Stmt, ...] | None:
     """A condition by vectors over a row; `one_by_one` looks for the elements of a part for which it does not hold."""
-    lanes = _BYTES // max(node.buffer.dtype.bytes for node in walk(condition) if isinstance(node, Load))
+    lanes = _BYTES // max(node.buffer.dtype.bytes for node in loads_in(condition))
     tile = Var("tile")
     try:
         holds = Lanes(lanes, {row.var: Ramp.unit(tile, lanes)}, neighbours=True).of(condition)
@@ -215,7 +215,7 @@ def _may_look_ahead(search: _Search) -> bool:
     moved = (search.counter.buffer, *(each.buffer for each in search.rest if isinstance(each, Load)))
     if search.counter.dtype != i64 or any(reads(buffer, search.limit) for buffer in moved):
         return False
-    loads = [node for node in walk(search.goes_on) if isinstance(node, Load)]
+    loads = list(loads_in(search.goes_on))
     looks = any(node is search.at for load in loads for node in walk(*load.indices))
     return looks and all(_is_harmless(node, search, moved) for node in walk(search.goes_on))
 

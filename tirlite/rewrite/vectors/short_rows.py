@@ -34,7 +34,7 @@ from tirlite.ir.expr import (
 )
 from tirlite.ir.rewrite import substitute
 from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, While
-from tirlite.ir.walk import defined_in, statements, statements_of, walk
+from tirlite.ir.walk import defined_in, loads_in, statements, statements_of, walk
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.vectors.by_vectors import ByVectors
@@ -248,7 +248,7 @@ def with_short_rows(
     sums = len(reductions) * (_REPEATED if repeated else 1)
     if sums < _FEWEST_SUMS or not processor.has_masks(4) or all(map(is_short, reductions)):
         return None
-    loads = (node for node in walk(*statements(body)) if isinstance(node, Load) and node.indices)
+    loads = (node for node in loads_in(*statements(body)) if node.indices)
     vector = processor.vector_bytes // max([4, *(load.dtype.bytes for load in loads if load.dtype in TURNED)])
     most, lanes = min(_MOST_BYTES // processor.vector_bytes, int(_PER_SUM * vector * sums)), _REGISTERS * vector
 

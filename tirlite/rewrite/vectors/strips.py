@@ -14,7 +14,7 @@ from tirlite.ir.expr import GE, Add, Buffer, Expr, IntImm, Load, Min, Sub, Var, 
 from tirlite.ir.node import Node
 from tirlite.ir.rewrite import Rule, rewrite, substitute
 from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store
-from tirlite.ir.walk import is_steady, statements, walk
+from tirlite.ir.walk import is_steady, loads_in, statements, walk
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.vectors.columns import takes_rows_of_lanes
 from tirlite.rewrite.vectors.jam import Jam, by_rows
@@ -87,7 +87,7 @@ def _combines(inner: For, loop: For, scalars: Sequence[Buffer]) -> bool:
         if not isinstance(stmt, Let | Store) or (isinstance(stmt, Store) and stmt.buffer not in scalars):
             return False
         own = [stmt.buffer] if isinstance(stmt, Store) else []
-        loaded = (node.buffer for node in walk(stmt.value) if isinstance(node, Load))
+        loaded = (node.buffer for node in loads_in(stmt.value))
         if any(buffer in scalars and buffer not in own for buffer in loaded):
             return False
     return any(isinstance(stmt, Store) for stmt in statements(inner.body))

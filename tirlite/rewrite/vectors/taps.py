@@ -16,7 +16,7 @@ from tirlite.ir.expr import Add, Buffer, Expr, IntImm, Load, Max, Min, Neg, Ramp
 from tirlite.ir.node import Node
 from tirlite.ir.rewrite import substitute
 from tirlite.ir.stmt import Allocate, For, ForKind, Let, SeqStmt, Stmt, Store
-from tirlite.ir.walk import walk
+from tirlite.ir.walk import accesses_in, loads_in, variables_in, walk
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.vectors.jam import by_rows
 from tirlite.rewrite.vectors.lanes import MOST_APART
@@ -64,7 +64,7 @@ def _by_groups(loop: For) -> Iterator[Stmt]:
     Lanes that lie four elements apart are all that four iterations load, if each begins an element further on.
     """
     body = loop.body.stmts
-    apart = max((_apart(node, loop.var) for node in walk(loop.body) if isinstance(node, Load)), default=1)
+    apart = max((_apart(node, loop.var) for node in loads_in(loop.body)), default=1)
     is_plain = loop.step == 1 and loop.kind in _KINDS and all(isinstance(each, Store | Let | Allocate) for each in body)
     if apart == 1 or not is_plain:
         yield loop
@@ -86,9 +86,9 @@ def _share(taps: For) -> bool:
 
     Else iterations share nothing, and of many at once registers hold no sums.
     """
-    for node in (each for each in walk(taps.body) if isinstance(each, Load | Store)):
+    for node in accesses_in(taps.body):
         for index in node.indices:
-            names = {each for each in walk(index) if isinstance(each, Var)}
+            names = set(variables_in(index))
             if taps.var in names and (len(names) > 1 or node.buffer.scope == "local"):
                 return True
     return False

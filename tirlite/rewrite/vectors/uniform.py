@@ -11,7 +11,7 @@ from collections.abc import Container
 from tirlite.ir.expr import Buffer, Expr, Load, Var
 from tirlite.ir.node import Node
 from tirlite.ir.stmt import Allocate, For, IfThenElse, Let, SeqStmt, Stmt, Store, While
-from tirlite.ir.walk import statements, statements_of, walk
+from tirlite.ir.walk import statements_of, walk
 
 
 def uniform_scalars(body: SeqStmt, lane: Var) -> frozenset[Buffer]:
@@ -19,7 +19,7 @@ def uniform_scalars(body: SeqStmt, lane: Var) -> frozenset[Buffer]:
     if next(statements_of(body, While), None) is None:
         return frozenset()
     allocated = {stmt.buffer for stmt in statements_of(body, Allocate)}
-    written = {stmt.buffer for stmt in statements(body) if isinstance(stmt, Store)}
+    written = {stmt.buffer for stmt in statements_of(body, Store)}
     uniform = {each for each in allocated if not each.shape and each.dtype.lanes == 1 and not each.volatile}
     while differing := _differing(body, {lane}, uniform, written):
         uniform -= differing

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from tirlite.ir import Allocate, For, ForKind, Let, Load, PrimFunc, Store, statements_of, walk
 from tirlite.ir.shapes import constant_bytes
+from tirlite.ir.walk import loads_in
 
 # Of a function with more loops than that, each step would take long.
 _MOST_LOOPS = 48
@@ -63,7 +64,7 @@ def _reads_what_it_writes(loop: For) -> bool:
     from tirlite.ir.equal import are_equal  # most functions have no such loops
 
     stores = [stmt for stmt in loop.body.stmts if isinstance(stmt, Store)]
-    loads = [node for node in walk(loop.body) if isinstance(node, Load)]
+    loads = list(loads_in(loop.body))
     return any(
         load.buffer is store.buffer and not are_equal(load.indices, store.indices) for load in loads for store in stores
     )

@@ -38,7 +38,7 @@ from tirlite.ir.expr import (
 from tirlite.ir.kernel_call import calls_in
 from tirlite.ir.shapes import constant_bytes
 from tirlite.ir.stmt import For, ForKind, Let, SeqStmt, Stmt, Store
-from tirlite.ir.walk import chain_from, mentions, statements, walk, without_number
+from tirlite.ir.walk import chain_from, loads_in, mentions, statements_of, walk, without_number
 from tirlite.record import record
 from tirlite.rewrite.forms import Form, Limits
 from tirlite.schedules.annotate import Parallel
@@ -135,11 +135,11 @@ def _is_plain(loop: For) -> bool:
 
 
 def _read(stmt: Stmt) -> set[Buffer]:
-    return {node.buffer for node in walk(stmt) if isinstance(node, Load)}
+    return {node.buffer for node in loads_in(stmt)}
 
 
 def _written(stmt: Stmt) -> set[Buffer]:
-    return {each.buffer for each in statements(stmt) if isinstance(each, Store)}
+    return {each.buffer for each in statements_of(stmt, Store)}
 
 
 def _loops(loop: For) -> list[For]:
@@ -150,7 +150,7 @@ def _loops(loop: For) -> list[For]:
 def _inlined(trace: Trace, chain: Chain) -> bool:
     """Whether a nest was moved to where one element of what it fills is read, and that once."""
     innermost = _loops(trace.loop(chain.nest))[-1]
-    inside = [stmt for stmt in statements(innermost.body) if isinstance(stmt, For)]
+    inside = list(statements_of(innermost.body, For))
     for var in reversed(chain.fills):
         first = trace.loop(var)
         if any(_written(first) & _read(each) for each in inside):
@@ -249,7 +249,7 @@ def _widths(trace: Trace, innermost: Var, processor: Processor) -> tuple[int, ..
 
 def _moves(loop: For, read: set[Buffer]) -> bool:
     """Whether the loop decides where one of these buffers is read."""
-    loads = (node for node in walk(loop) if isinstance(node, Load) and node.buffer in read)
+    loads = (node for node in loads_in(loop) if node.buffer in read)
     return any(node is loop.var for load in loads for node in walk(*load.indices))
 
 
@@ -277,7 +277,7 @@ def _bytes(trace: Trace, chain: Chain) -> int:
 
 def _is_clamped(nest: For) -> bool:
     """Whether a nest keeps indices along rows in their range, which takes time at both ends of each row of a tile."""
-    loads = (node for node in walk(nest) if isinstance(node, Load) and node.indices)
+    loads = (node for node in loads_in(nest) if node.indices)
     return any(isinstance(node, Min | Max) for load in loads for node in walk(load.indices[-1]))
 
 
@@ -311,7 +311,7 @@ def join_rows(trace: Trace, loops: list[For], fill: list[For], processor: Proces
     store, body = _only_store(fill[-1]), loops[-1].body.stmts
     if store is None or len(loops) < 2 or not all(isinstance(stmt, Store | Let) for stmt in body):
         return False
-    loads = [node for node in walk(*body) if isinstance(node, Load) and node.buffer is store.buffer]
+    loads = [node for node in loads_in(*body) if node.buffer is store.buffer]
     places = [_place(load, loops) for load in loads]
     known = {place for place in places if place is not None}
     if not known or None in places or any(isinstance(node, Call) for node in walk(store.value)):

@@ -11,8 +11,8 @@ from functools import partial
 
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.loops.work import moved_by
-from tirlite.ir import Allocate, Buffer, For, Load, Store, Var, statements_of, walk
-from tirlite.ir.walk import mentions
+from tirlite.ir import Allocate, Buffer, For, Load, Store, Var, statements_of
+from tirlite.ir.walk import accesses_in, mentions
 from tirlite.schedules.auto.candidates import is_down_columns
 from tirlite.schedules.auto.trace import Trace
 from tirlite.schedules.expand import Expand
@@ -45,7 +45,7 @@ def _goes_along_rows(loop: For, steps: Sequence[Var]) -> bool:
     own = {stmt.buffer for stmt in loop.body.stmts if isinstance(stmt, Allocate)}
     if len(own) > _MOST_CARRIED or any(each.shape or each.volatile for each in own):
         return False
-    accesses = [node for node in walk(loop.body) if isinstance(node, Load | Store) and node.buffer not in own]
+    accesses = [node for node in accesses_in(loop.body) if node.buffer not in own]
     return all(_is_beside(each, loop.var, steps) for each in accesses) and any(
         isinstance(each, Store) and mentions(each.indices, steps) for each in accesses
     )

@@ -11,7 +11,7 @@ from tirlite.ir.dtype import DType
 from tirlite.ir.equal import structural_equal
 from tirlite.ir.expr import Add, Buffer, Call, Cast, Expr, IntImm, Load
 from tirlite.ir.stmt import Allocate, For, ForKind, Let, Stmt, Store
-from tirlite.ir.walk import is_constant, mentions, walk
+from tirlite.ir.walk import is_constant, loads_in, mentions, walk
 from tirlite.record import record, replace
 from tirlite.schedules.auto.tiling import WIDE_ROWS, Tiling, count_of, is_known
 from tirlite.schedules.dots import are_groups, operands, types_of
@@ -145,7 +145,7 @@ def _contraction(loop: For, around: tuple[For, ...], tiling: Tiling) -> Contract
     ):
         return None
     values = [update.operand, *(stmt.value for stmt in body if isinstance(stmt, Let))]
-    loads = [node for node in walk(*values) if isinstance(node, Load)]
+    loads = list(loads_in(*values))
     if any(node.buffer is update.store.buffer for node in loads):
         return None
     found: list[Contraction] = []
@@ -195,7 +195,7 @@ def _flat(nest: Contraction, store: Store, loads: list[Load], tiling: Tiling) ->
     loop = next((each for each in nest.batches if each.var is row), None)
     if loop is None or not mentions(packed, loop.var):
         return None
-    read = (*loads, *(node for node in walk(store.value) if isinstance(node, Load)))
+    read = (*loads, *loads_in(store.value))
     others = [node for node in read if mentions(node, loop.var) and not structural_equal(node, packed)]
     return loop if is_flat(store, loop, columns) and all(is_flat(node, loop, columns) for node in others) else None
 

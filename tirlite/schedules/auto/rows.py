@@ -14,7 +14,8 @@ from functools import partial
 
 from tirlite.analysis.facts import Facts
 from tirlite.diag import KernelError
-from tirlite.ir import Allocate, Buffer, For, ForKind, IntImm, Let, Load, PrimFunc, Store, Var, statements_of, walk
+from tirlite.ir import Allocate, Buffer, For, ForKind, IntImm, Let, PrimFunc, Store, Var, statements_of, walk
+from tirlite.ir.walk import loads_in
 from tirlite.schedules.annotate import Parallel
 from tirlite.schedules.auto.candidates import is_row
 from tirlite.schedules.auto.contraction import contractions
@@ -98,7 +99,7 @@ def _is_product(stage: For, row: Var, own: Container[Buffer]) -> bool:
     What a row has for its `own` is another one's in each.
     """
     inside = {each.var for each in statements_of(stage, For)}
-    for load in (node for node in walk(stage) if isinstance(node, Load) and node.buffer not in own):
+    for load in (node for node in loads_in(stage) if node.buffer not in own):
         named = {*walk(*load.indices)}
         if len(named & inside) > 1 and row not in named:
             return True
@@ -116,7 +117,7 @@ def _precompute(trace: Trace, row: Var, var: Var) -> bool:
     trace.apply(Precompute(trace.name(var)))
     new = next(loop for loop, _ in loops_around(trace.facts.func) if loop.var not in before)
     kept = {store.buffer for store in statements_of(new, Store)}
-    loads = [{node.buffer for node in walk(stmt) if isinstance(node, Load)} for stmt in _stages(trace, row)]
+    loads = [{node.buffer for node in loads_in(stmt)} for stmt in _stages(trace, row)]
     return sum(not kept.isdisjoint(each) for each in loads) > 1
 
 

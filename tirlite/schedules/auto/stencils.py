@@ -13,7 +13,8 @@ from __future__ import annotations
 from functools import partial
 
 from tirlite.analysis.facts import Facts
-from tirlite.ir import Buffer, For, IfThenElse, IntImm, Load, Store, Var, statements_of, walk
+from tirlite.ir import Buffer, For, IfThenElse, IntImm, Var, statements_of
+from tirlite.ir.walk import accesses_in
 from tirlite.rewrite.on_demand import TightenLoops
 from tirlite.schedules.annotate import Parallel
 from tirlite.schedules.auto.candidates import is_iterated
@@ -150,4 +151,4 @@ def _inside(loop: For) -> list[For]:
 
 
 def _buffers(loop: For) -> set[Buffer]:
-    return {node.buffer for node in walk(loop) if isinstance(node, Load | Store)}
+    return {node.buffer for node in accesses_in(loop)}

@@ -8,8 +8,8 @@ from __future__ import annotations
 from tirlite.analysis.allocations import temporaries
 from tirlite.analysis.facts import Facts
 from tirlite.diag import KernelError
-from tirlite.ir import Allocate, Buffer, For, ForKind, Load, SeqStmt, Store, Var, statements, statements_of, walk
-from tirlite.ir.walk import mentions
+from tirlite.ir import Allocate, Buffer, For, ForKind, SeqStmt, Store, Var, statements, statements_of
+from tirlite.ir.walk import loads_in, mentions
 from tirlite.rewrite.remove_no_ops import RemoveNoOps
 from tirlite.schedules.auto.trace import Trace
 from tirlite.schedules.handle import BufferName, name_of
@@ -143,7 +143,7 @@ class _Finder:
         return {root(stmt.buffer) for stmt in statements_of(loop, Store)} & self.allocated
 
     def _read(self, loop: For) -> set[Buffer]:
-        return {self.facts.definitions.root(node.buffer) for node in walk(loop) if isinstance(node, Load)}
+        return {self.facts.definitions.root(node.buffer) for node in loads_in(loop)}
 
 
 def _is_innermost(loop: For) -> bool:
