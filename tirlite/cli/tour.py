@@ -39,8 +39,6 @@ class UnreadablePicture(CommandMessage):
     title = "cannot read `{path}`: {reason}"
     help = "{advice}"
 
-    path: str
-    reason: str
     advice: str = ""
 
 

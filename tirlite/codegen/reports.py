@@ -43,7 +43,6 @@ class ExtentOutOfRange(Message):
     title = "`{buffer}` has {found}"
     label = "declared here"
 
-    buffer: str
     found: str = "a negative extent, or more than 2**62 bytes"
 
 

@@ -480,7 +480,7 @@ def _behind(body: SeqStmt, buffers: Iterable[Buffer]) -> set[Var]:
     if found:
         for let in reversed(tuple(statements_of(body, Let))):
             if let.var in found:
-                found.updatevariables_in(let.value)
+                found.update(variables_in(let.value))
     return found
 
 

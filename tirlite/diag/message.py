@@ -8,8 +8,8 @@ A subclass stands beside the code that raises it and gives templates, whose name
         help = "did you mean `{nearest}`?"
 
 and is raised by `raise UnknownName("colour", "color", span=span).error()`, as a KernelError where no `raises` says
-otherwise. Its code is its name, `unknown-name`, where no `code` gives another one. A class of which code reads a field,
-or that has one which no template names, declares them all.
+otherwise. Its code is its name, `unknown-name`, where no `code` gives another one. A field is declared that code reads,
+that has a default, or that no template names: those declared come last.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ class Message(Record):
 
     @classmethod
     def _annotate(cls, inherited: Parts) -> None:
-        if not cls.__annotations__:
-            templates = (cls.title, cls.label, cls.related_label, cls.help) if hasattr(cls, "title") else ()
-            named = dict.fromkeys(name for each in templates for name in _NAMED.findall(each))
-            cls.__annotations__ = {name: "object" for name in named if name not in inherited}
+        own = cls.__annotations__
+        templates = (cls.title, cls.label, cls.related_label, cls.help) if hasattr(cls, "title") else ()
+        named = dict.fromkeys(name for each in templates for name in _NAMED.findall(each))
+        cls.__annotations__ = {name: "object" for name in named if name not in inherited and name not in own} | own
 
     def say(self, template: str) -> str:
         """`template` with this message's values in it."""

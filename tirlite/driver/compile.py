@@ -43,7 +43,6 @@ class NoKernel(Message):
     title = "{kind} cannot be compiled to a kernel"
     help = "{advice}"
 
-    kind: str
     advice: str = "give a Python function, a PrimFunc or a Kernel"
 
 

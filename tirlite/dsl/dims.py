@@ -29,9 +29,6 @@ class BadDimFact(Message):
     title = "dim `{name}` is declared with {fact}={given}"
     help = "min, max and multiple_of are integers{hint}"
 
-    name: str
-    fact: str
-    given: str
     hint: str = ""
 
 

@@ -26,7 +26,6 @@ class BadLoop(Message):
     title = "a loop goes over {given}"
     help = "write {instead}; tl.parallel, tl.vectorized, tl.unroll and tl.thread take the place of range"
 
-    given: str
     instead: str = "`for i in range(n):`"
 
 

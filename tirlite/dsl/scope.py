@@ -26,7 +26,6 @@ class PossiblyUnassigned(Message):
     label = "read here"
     help = "{advice}"
 
-    name: str
     advice: str = "assign it before, on every way that leads here: a loop may run zero times, a branch may not be taken"
 
 

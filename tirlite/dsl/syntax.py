@@ -28,7 +28,6 @@ class NoSource(Message):
     title = "the source of `{name}` cannot be read"
     help = "{advice}"
 
-    name: str
     advice: str = "define it in a file, or give its text to tl.parse"
 
 
@@ -42,7 +41,6 @@ class NotAFunction(Message):
     title = "{given} cannot be {role}"
     help = "write @tl.{decorator} above a `def`"
 
-    given: str
     role: str = "a kernel"
     decorator: str = "kernel"
 

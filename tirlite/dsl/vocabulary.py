@@ -167,9 +167,6 @@ class ArgumentCount(Message):
     title = "{word} takes {wanted}, not {given}"
     help = "{advice}"
 
-    word: str
-    wanted: str
-    given: int
     advice: str = ""
 
 

@@ -29,9 +29,6 @@ class TypeExtent(Message):
     title = "extent {axis} of an array of tl.{dtype} is {given}"
     help = "an extent is an integer of at least 0, or an integer expression of dims{hint}"
 
-    axis: int
-    dtype: str
-    given: str
     hint: str = ""
 
 

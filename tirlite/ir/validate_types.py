@@ -110,9 +110,6 @@ class IndexCount(Message):
     title = "`{name}` has rank {rank}, and is indexed by {count}"
     help = "{advice}"
 
-    name: str
-    rank: int
-    count: int
     advice: str = ""
 
 

@@ -62,8 +62,6 @@ class UnknownInPlace(PlanMessage):
     title = "the in-place pair (`{dst}`, `{src}`) names no two requests of the problem"
     help = "a pair is (destination id, source id){hint}"
 
-    dst: str
-    src: str
     hint: str = ""
 
 

@@ -64,9 +64,6 @@ class ArgumentType(Message):
     title = "`{name}` must be {wanted}, and is {given}"
     help = "{hint}"
 
-    name: str
-    wanted: str
-    given: str
     hint: str = ""
 
 

@@ -23,9 +23,6 @@ class BadMemory(PlanMessage):
     title = "memory `{scope}` cannot have {what} = {value}"
     help = "units and alignments are powers of two of at least 8 bits; a capacity is a positive number of bits{hint}"
 
-    scope: str
-    what: str
-    value: str
     hint: str = ""
 
 

@@ -29,9 +29,6 @@ class BadJson(PlanMessage):
     title = "this is not the JSON of a {what}: {reason}"
     help = "`to_json()` of a {what} gives the form that is read here"
 
-    what: str
-    reason: str
-
 
 class Parts(NamedTuple):
     """What a Problem is made of."""

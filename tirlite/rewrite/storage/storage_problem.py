@@ -46,9 +46,6 @@ class UnboundedInTaggedMemory(PlanMessage):
     label = "allocated here"
     help = "give its dims a maximum, as in tl.dim({dim!r}, max=4096), or a constant shape"
 
-    buffer: str
-    scope: str
-    size: str
     dim: str = "n"
 
 

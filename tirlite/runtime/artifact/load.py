@@ -44,8 +44,6 @@ class UnknownSymbol(Message):
     title = "the extern function `{name}` is not in this process"
     help = "load its library first: `ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)`"
 
-    name: str
-
 
 class Library:
     """Code that has been loaded into the process. It stays there as long as this object."""
