@@ -303,9 +303,9 @@ class Expressions:
 
     def load(self, expr: Load) -> Steps[Value]:
         place, indices = self.environment.places[expr.buffer], expr.indices
+        note = self.environment.notes.get(expr.buffer, "")
         if mask_of(indices) is not None:
             pointer, on = yield self.masked_pointer(place, indices)
-            note = self.environment.notes.get(place.buffer, "")
             return memory.load_lanes(self.out, place, pointer, on, expr.dtype, note)
         if indices and indices[-1].dtype.lanes > 1:
             if gathers.is_gathered(self.out, place, indices[-1]):
@@ -315,12 +315,10 @@ class Expressions:
                 assert isinstance(indices[-1], Ramp)
                 phase, begin = self.environment.phases.get(expr, (None, indices[-1].base))
                 first = yield self.address(place, (*indices[:-1], begin))
-                note = self.environment.notes.get(place.buffer, "")
                 return memory.load_strided(self.out, place, first, stride, expr.dtype, note, phase)
             if memory.is_reversed(place, indices[-1]):
                 assert isinstance(indices[-1], Ramp)
                 first = yield self.address(place, (*indices[:-1], indices[-1].base))
-                note = self.environment.notes.get(place.buffer, "")
                 return memory.load_reversed(self.out, place, first, expr.dtype, note)
             first, *others = yield self.pointers(place, indices)
             if others:
@@ -379,10 +377,9 @@ class Expressions:
             given.append(settled(self.out, value) if is_checked(index) else value)
         on: Value = self._leaf(mask) or (yield self.steps(mask))
         values = [to_index(self.out, each) for each in given]
-        axes = [axis for axis, index in enumerate(indices) if is_checked(index)]
-        if axes:
-            own = [values[axis] for axis in axes], [given[axis] for axis in axes]
-            require_inside(self.out, place, axes, *own, self.environment.counted(), on)
+        marked = {axis: (values[axis], given[axis]) for axis, index in enumerate(indices) if is_checked(index)}
+        if marked:
+            require_inside(self.out, place, marked, self.environment.counted(), on)
         return memory.lane_addresses(self.out, place, values), on
 
     def address(self, place: Place, indices: tuple[Expr, ...]) -> Steps[Value]:
@@ -397,8 +394,8 @@ class Expressions:
             given.append(self._leaf(index) or (yield self.steps(index)))
         values = [each if each.dtype is i64 else to_index(self.out, each) for each in given]
         if axes:
-            own = [values[axis] for axis in axes], [given[axis] for axis in axes]
-            require_inside(self.out, place, axes, *own, self.environment.counted())
+            marked = {axis: (values[axis], given[axis]) for axis in axes}
+            require_inside(self.out, place, marked, self.environment.counted())
         return memory.address(self.out, place, memory.offset_in(self.out, place, values))
 
     def _lane_addresses(self, place: Place, row: tuple[Expr, ...], last: Expr) -> Steps[list[Value]]:
@@ -409,7 +406,7 @@ class Expressions:
         given = settled(self.out, given) if is_checked(last) else given
         vector = to_index(self.out, given)
         if is_checked(last):
-            require_inside(self.out, place, [len(row)], [vector], [given], self.environment.counted())
+            require_inside(self.out, place, {len(row): (vector, given)}, self.environment.counted())
         lanes = 1 if are_neighbours(place, index) else last.dtype.lanes
         moved = Place(place.buffer, start, place.strides[-1:], place.align, place.extents[-1:])
         offsets = [memory.offset_in(self.out, moved, [self.out.extract(vector, lane)]) for lane in range(lanes)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tirlite.codegen.arithmetic import convert
@@ -225,16 +225,23 @@ def require_exact(out: KernelFunction, buffer: Buffer, overflows: list[Value], e
         out.stop_if(wrapped, report, lambda: [out.cast("zext", wrapped, i64), *extents])
 
 
+def require_extents(out: KernelFunction, buffer: Buffer, extents: list[Value]) -> None:
+    """Stops where an extent of a buffer is negative."""
+    from tirlite.codegen.reports import ExtentReport
+
+    flags = [out.compare("icmp slt", each, integer(0)) for each in extents if each.number is None or each.number < 0]
+    if flags:
+        out.stop_if(any_of(out, flags), ExtentReport(out.module.span, buffer), lambda: extents)
+
+
 def require_view(out: FunctionText, environment: Environment, view: View, offset: Value, extents: list[Value]) -> Value:
     """The bytes of a view. Stops where an extent is negative, and where it reaches beyond its source."""
-    from tirlite.codegen.reports import ExtentReport, ViewReport
+    from tirlite.codegen.reports import ViewReport
 
     assert isinstance(out, KernelFunction)
     buffer, source, span = view.buffer, environment.places[view.source], out.module.span
     whole, loops = source.extents, environment.counted()
-    flags = [out.compare("icmp slt", each, integer(0)) for each in extents if each.number is None or each.number < 0]
-    if flags:
-        out.stop_if(any_of(out, flags), ExtentReport(span, buffer), lambda: extents)
+    require_extents(out, buffer, extents)
     size, bad = checked_bytes(out, buffer, extents)
     available = integer(source.buffer.dtype.bytes)
     for extent in whole:
@@ -254,13 +261,11 @@ def require_view(out: FunctionText, environment: Environment, view: View, offset
 def require_inside(
     out: FunctionText,
     place: Place,
-    axes: Sequence[int],
-    indices: Sequence[Value],
-    given: Sequence[Value],
+    indices: Mapping[int, tuple[Value, Value]],
     loops: Sequence[tuple[str, Value]],
     on: Value | None = None,
 ) -> None:
-    """Stops where an index is outside of its axis, of these axes. `indices` are what was `given`, as i64.
+    """Stops where an index is outside of its axis. By axis, `indices` are those in i64, and as they were given.
 
     `loops` are the variables of those around. With a mask, only lanes that are on count, and other axes only where one
     is.
@@ -268,9 +273,10 @@ def require_inside(
     from tirlite.codegen.reports import IndexReport
 
     assert isinstance(out, KernelFunction)
-    extents = [place.extents[axis] for axis in axes]
+    extents = [place.extents[axis] for axis in indices]
+    wide, given = zip(*indices.values(), strict=True)
     # A negative index is above all extents, which are not negative.
-    flags = [out.compare("icmp uge", a, out.splat(b, a.dtype.lanes)) for a, b in zip(indices, extents, strict=True)]
+    flags = [out.compare("icmp uge", a, out.splat(b, a.dtype.lanes)) for a, b in zip(wide, extents, strict=True)]
     if on is not None:
         any_on = out.any_lane(on)
         flags = [out.op("and", each, on if each.dtype.lanes > 1 else any_on) for each in flags]
@@ -283,7 +289,7 @@ def require_inside(
         return [*pairs, *(value for _, value in loops)]
 
     names = tuple(name for name, _ in loops)
-    out.stop_if(wrong, IndexReport(out.module.span, place.buffer.name, tuple(axes), types, names), values)
+    out.stop_if(wrong, IndexReport(out.module.span, place.buffer.name, tuple(indices), types, names), values)
 
 
 def first_flagged(out: FunctionText, value: Value, flag: Value) -> Value:

@@ -48,19 +48,26 @@ class ExtentOutOfRange(Message):
 
 @record
 class FailedAssert:
-    """An assert that did not hold, with what its message tells and what its condition compared."""
+    """An assert that did not hold, with what its message tells and what its condition compared.
+
+    Each value `is_marked` by whether it is poisoned, which follows it, in code that checks itself.
+    """
 
     stmt: Assert
+    is_marked: bool = False
 
     @property
     def types(self) -> tuple[DType, ...]:
-        return shown(self.stmt).types
+        told = shown(self.stmt).types
+        return tuple(each for dtype in told for each in (dtype, i64)) if self.is_marked else told
 
     def message(self, values: Sequence[Number]) -> Message:
-        return failure(self.stmt, values)
+        if not self.is_marked:
+            return failure(self.stmt, values)
+        return failure(self.stmt, [None if values[k + 1] else values[k] for k in range(0, len(values), 2)])
 
     def bare(self) -> Message:
-        return failure(self.stmt, (None,) * len(self.types))
+        return failure(self.stmt, (None,) * len(shown(self.stmt).types))
 
 
 @record
@@ -164,14 +171,13 @@ class ExtentReport(Report):
     """The extents of a declaration, one of them negative."""
 
     buffer: Buffer
-    first: int = 0  # the axis of the first
 
     @property
     def types(self) -> tuple[DType, ...]:
-        return (i64,) * (len(self.buffer.shape) - self.first)
+        return (i64,) * len(self.buffer.shape)
 
     def message(self, values: Sequence[Number]) -> Message:
-        axis, extent = next((axis, int(value)) for axis, value in enumerate(values, self.first) if value < 0)
+        axis, extent = next((axis, int(value)) for axis, value in enumerate(values) if value < 0)
         return NegativeExtent(self.buffer.name, axis, extent, span=self.span)
 
 
@@ -210,20 +216,6 @@ class ViewReport(Report):
         end = cut + len(self.source.shape)
         available, at = _bytes(self.source, values[cut:end]), _at_loops(self.loops, values[end:])
         return ViewOutOfBounds(self.buffer.name, self.source.name, first, last, available, at, span=self.span)
-
-
-@record
-class AssertReport(Report):
-    """The values of an assert that did not hold, each followed by whether it is poisoned."""
-
-    stmt: Assert
-
-    @property
-    def types(self) -> tuple[DType, ...]:
-        return tuple(each for dtype in shown(self.stmt).types for each in (dtype, i64))
-
-    def message(self, values: Sequence[Number]) -> Message:
-        return failure(self.stmt, [None if values[k + 1] else values[k] for k in range(0, len(values), 2)])
 
 
 def _bytes(buffer: Buffer, extents: Sequence[Number]) -> int:

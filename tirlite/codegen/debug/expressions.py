@@ -135,8 +135,8 @@ class _Access:
 
     def _inside(self, axes: list[int], indices: list[Value], given: list[Value]) -> None:
         if axes:
-            of = [indices[axis] for axis in axes], [given[axis] for axis in axes]
-            require_inside(self.out, self.place, axes, *of, self.values.environment.counted())
+            checked = {axis: (indices[axis], given[axis]) for axis in axes}
+            require_inside(self.out, self.place, checked, self.values.environment.counted())
 
     def _first(self, indices: list[Value]) -> list[Value]:
         """The indices of the first lane: by these, messages tell of all."""

@@ -16,13 +16,21 @@ from tirlite.codegen.debug.expressions import CheckedExpressions
 from tirlite.codegen.debug.poison import Checks, Mark, Read, settled
 from tirlite.codegen.debug.shadows import ShadowEnvironment, Shadows, Window
 from tirlite.codegen.expressions import Expressions
-from tirlite.codegen.faults import KernelFunction, any_of, as_bits, checked_bytes, require_exact, require_view
+from tirlite.codegen.faults import (
+    KernelFunction,
+    any_of,
+    as_bits,
+    checked_bytes,
+    require_exact,
+    require_extents,
+    require_view,
+)
 from tirlite.codegen.functions.kernel_calls import Calls, Version
 from tirlite.codegen.functions.pieces import Weights
 from tirlite.codegen.llvm.values import NULL, Value, constant, integer
 from tirlite.codegen.loops.aliases import Aliases
 from tirlite.codegen.memory import largest_divisor
-from tirlite.codegen.reports import AssertReport, ExtentReport, MemoryReport
+from tirlite.codegen.reports import FailedAssert, MemoryReport
 from tirlite.codegen.statements import Statements
 from tirlite.codegen.storage import Storage
 from tirlite.ir.dtype import bool_, handle, i8, i64
@@ -168,15 +176,11 @@ class CheckedStatements(Statements):
 
     def _extents(self, buffer: Buffer) -> list[Value]:
         """The extents of a declaration, all good and none negative."""
-        out = self.out
         extents = [self.values.value(extent) for extent in buffer.shape]
         for axis, extent in enumerate(extents):
             self.values.demand_good(extent, f"extent {axis} of `{buffer.name}`")
         require_exact(self.out, buffer, self._checked(buffer.shape)[1], extents)
-        unknown = [extent for extent in extents if extent.number is None or extent.number < 0]
-        flags = [out.compare("icmp slt", extent, integer(0)) for extent in unknown]
-        if flags:
-            self.out.stop_if(any_of(out, flags), ExtentReport(self.checks.span, buffer), lambda: extents)
+        require_extents(self.out, buffer, extents)
         return extents
 
     def allocate(self, stmt: Allocate) -> None:
@@ -247,7 +251,7 @@ class CheckedStatements(Statements):
             mark = self.values.marks.get(value)
             flag = integer(0) if mark is None else self.out.cast("zext", self.out.any_lane(mark.flag), i64)
             found += [as_bits(self.out, value), flag]
-        self.out.tell(AssertReport(self.checks.span, stmt), found)
+        self.out.tell(FailedAssert(stmt, is_marked=True), found)
 
     def nest(self, stmt: For | While) -> Steps[None]:
         is_outermost = self._depth == 0
