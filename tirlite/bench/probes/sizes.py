@@ -18,6 +18,7 @@ from time import perf_counter
 import numpy as np
 
 import tirlite as tl
+from tirlite.bench.definitions import blur, matmul_f32, softmax
 
 EXTENTS = (1, 2, 7, 16, 31, 64, 100, 127, 1000)
 LIMIT = 1.1
@@ -61,16 +62,6 @@ def column_sums(x: tl.f32[n, m], y: tl.f32[m]):
 
 
 @tl.kernel(allow="contract")
-def matmul(a: tl.f32[n, m], b: tl.f32[m, n], y: tl.f32[n, n]):
-    for i in range(n):
-        for j in range(n):
-            s = tl.f32(0)
-            for p in tl.reduce(m):
-                s += a[i, p] * b[p, j]
-            y[i, j] = s
-
-
-@tl.kernel(allow="contract")
 def narrow_matmul(a: tl.f32[n, 16], b: tl.f32[16, m], y: tl.f32[n, m]):
     for i in range(n):
         for j in range(m):
@@ -85,30 +76,6 @@ def transposed(x: tl.f32[n, m], y: tl.f32[m, n]):
     for i in range(n):
         for j in range(m):
             y[j, i] = x[i, j]
-
-
-@tl.kernel(allow="contract")
-def blurred(x: tl.f32[n + 2, m + 2], y: tl.f32[n, m]):
-    rows = tl.alloc(tl.f32[n + 2, m])
-    for i in range(n + 2):
-        for j in range(m):
-            rows[i, j] = x[i, j] + x[i, j + 1] + x[i, j + 2]
-    for i in range(n):
-        for j in range(m):
-            y[i, j] = rows[i, j] + rows[i + 1, j] + rows[i + 2, j]
-
-
-@tl.kernel(allow=("contract", "approximate"))
-def softmax(x: tl.f32[n, m], y: tl.f32[n, m]):
-    for i in range(n):
-        top = tl.f32(-inf)
-        for j in tl.reduce(m):
-            top = max(top, x[i, j])
-        s = tl.f32(0)
-        for j in tl.reduce(m):
-            s += tl.exp(x[i, j] - top)
-        for j in range(m):
-            y[i, j] = tl.exp(x[i, j] - top) / s
 
 
 @tl.kernel(allow="contract")
@@ -131,10 +98,10 @@ KERNELS: dict[str, tuple[tl.Kernel, Shapes]] = {
         (row_sums, lambda n, m: [(n, m), (n,)]),
         (ordered_sums, lambda n, m: [(n, m), (n,)]),
         (column_sums, lambda n, m: [(n, m), (m,)]),
-        (matmul, lambda n, m: [(n, m), (m, n), (n, n)]),
+        (matmul_f32, lambda n, m: [(n, m), (m, n), (n, n)]),
         (narrow_matmul, lambda n, m: [(n, 16), (16, m), (n, m)]),
         (transposed, lambda n, m: [(n, m), (m, n)]),
-        (blurred, lambda n, m: [(n + 2, m + 2), (n, m)]),
+        (blur, lambda n, m: [(n + 2, m + 2), (n, m)]),
         (softmax, lambda n, m: [(n, m)] * 2),
         (convolved, lambda n, m: [(n + 2, m + 2), (3, 3), (n, m)]),
     )
