@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from math import prod
 
+from tirlite.analysis.loops.work import moved_by
 from tirlite.ir.dot import dot_name
 from tirlite.ir.equal import structural_equal
-from tirlite.ir.expr import Add, Call, Expr, IntImm, Load, Mul, Ramp, Sub, Var, const
+from tirlite.ir.expr import Call, IntImm, Load, Ramp, Var, const
 from tirlite.ir.op import Op
 from tirlite.ir.stmt import For, ForKind, Store
 from tirlite.ir.walk import chain_from, mentions
@@ -103,20 +104,4 @@ def _is_plain(load: Load) -> bool:
 def slopes(load: Load, var: Var) -> list[int | None]:
     """By how much each index grows where the variable grows by one; None where that is not the same everywhere."""
     *outer, last = load.indices
-    return [_slope(index, var) for index in (*outer, last.base if isinstance(last, Ramp) else last)]
-
-
-def _slope(index: Expr, var: Var) -> int | None:
-    if index is var:
-        return 1
-    if not mentions(index, var):
-        return 0
-    if not isinstance(index, Add | Sub | Mul):
-        return None
-    one, other = _slope(index.a, var), _slope(index.b, var)
-    if one is None or other is None:
-        return None
-    if isinstance(index, Mul):
-        factor = index.b if one else index.a
-        return (one or other) * factor.value if isinstance(factor, IntImm) else None
-    return one + other if isinstance(index, Add) else one - other
+    return [moved_by(index, var) for index in (*outer, last.base if isinstance(last, Ramp) else last)]
