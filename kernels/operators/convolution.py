@@ -16,6 +16,7 @@ from tirlite.dsl import Inline
 from tirlite.ir import DType, Min, PrimFunc, TensorType
 from tirlite.kernels.operators.depthwise import by_registers, goes_by_registers
 from tirlite.kernels.operators.elementwise import computed_in
+from tirlite.kernels.operators.factory import with_given
 from tirlite.kernels.operators.shapes import Extent, as_expr, extents, is_same, product
 from tirlite.kernels.operators.window import Window, row_under
 
@@ -156,22 +157,18 @@ def convolution(types: Types, window: Window, groups: int, *, permutes: bool = F
 def with_bias(name: str, types: Types, shape: tuple[Extent, ...], sweep: Inline) -> PrimFunc:
     """The function that `sweep(x, w, biases, y)` is the body of; without a bias, the image stands in its place."""
     X, W, B, Y = types
-    seen = None if B is None else B.dtype[shape]
+    given = B or X
+    seen = given.dtype[shape]
 
-    if B is None:
-
-        @tl.kernel
-        def conv(x: X, w: W, y: tl.out[Y]):
+    @tl.kernel
+    def conv(x: X, w: W, b: given, y: tl.out[Y]):
+        if tl.static(B is None):
             sweep(x, w, x, y)
-
-    else:
-
-        @tl.kernel
-        def conv(x: X, w: W, b: B, y: tl.out[Y]):
+        else:
             biases = tl.view(b, seen)
             sweep(x, w, biases, y)
 
-    return conv.ir.replaced(name=name)
+    return with_given(conv, b=B).replaced(name=name)
 
 
 def sweeping(

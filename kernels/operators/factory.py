@@ -28,6 +28,13 @@ def factory(function: Factory) -> Factory:
     return renamed
 
 
+def with_given(kernel: tl.Kernel, **types: TensorType | None) -> PrimFunc:
+    """The kernel's function without the parameters whose type is None: they are absent, and nothing mentions them."""
+    func = kernel.ir
+    absent = {name for name, each in types.items() if each is None}
+    return func.replaced(params=tuple(each for each in func.params if each.name not in absent))
+
+
 def _with_own(value: object, own: dict[Var, Expr]) -> object:
     """A type, an expression or a tuple with the dims of `own`, which grows by those that are met first."""
     if isinstance(value, TensorType):

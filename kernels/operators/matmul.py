@@ -12,7 +12,7 @@ import tirlite as tl
 from tirlite.dsl import Inline
 from tirlite.ir import DType, PrimFunc, TensorType
 from tirlite.kernels.operators.elementwise import computed_in
-from tirlite.kernels.operators.factory import factory
+from tirlite.kernels.operators.factory import factory, with_given
 from tirlite.kernels.operators.multiplication import multiplication
 from tirlite.kernels.operators.shapes import Extent, broadcast, extents, is_one, product as count_of, to_operand
 
@@ -178,21 +178,17 @@ def _with_bias(
 ) -> PrimFunc:
     """The function that calls `multiply(a, b, y, c)` with c as a matrix, or with y in its place where c is absent."""
     A, B, C, Y = types
-    shape = _as_matrix(C)
-    if C is None:
+    given, shape = C or A, _as_matrix(C)
 
-        @tl.kernel
-        def product_of(a: A, b: B, y: tl.out[Y]):
+    @tl.kernel
+    def product_of(a: A, b: B, c: given, y: tl.out[Y]):
+        if tl.static(C is None):
             multiply(a, b, y, y)
-
-    else:
-
-        @tl.kernel
-        def product_of(a: A, b: B, c: C, y: tl.out[Y]):
+        else:
             bias = tl.view(c, c.dtype[shape[0], shape[1]])
             multiply(a, b, y, bias)
 
-    return product_of.ir.replaced(name=name)
+    return with_given(product_of, c=C).replaced(name=name)
 
 
 def _as_matrix(C: TensorType | None) -> tuple[Extent, Extent]:

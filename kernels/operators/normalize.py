@@ -8,7 +8,7 @@ import tirlite as tl
 from tirlite.dsl import Inline
 from tirlite.ir import DType, PrimFunc, TensorType
 from tirlite.kernels.operators.elementwise import computed_in
-from tirlite.kernels.operators.factory import factory
+from tirlite.kernels.operators.factory import factory, with_given
 from tirlite.kernels.operators.reduce import added, as_it_is, row_total
 from tirlite.kernels.operators.shapes import around, broadcast, elements, extents, is_one, product, to_operand
 
@@ -30,10 +30,10 @@ def batch_norm(
     """
     kind = computed_in(X.dtype)
     batches, channels, *rest = extents(X)
-    places = product(rest)
+    places, given = product(rest), V or M
 
-    @tl.inline
-    def normalized(x, scale, bias, mean, variance, y):
+    @tl.kernel
+    def batch_norm(x: X, scale: S, bias: B, mean: M, variance: given, y: tl.out[Y]):
         images = tl.view(x, x.dtype[batches, channels, places])
         results = tl.view(y, y.dtype[batches, channels, places])
         for batch in tl.parallel(batches):
@@ -44,19 +44,7 @@ def batch_norm(
                 for i in range(places):
                     results[batch, c, i] = y.dtype((kind(images[batch, c, i]) - centre) * factor + shift)
 
-    if V is None:
-
-        @tl.kernel
-        def batch_norm(x: X, scale: S, bias: B, mean: M, y: tl.out[Y]):
-            normalized(x, scale, bias, mean, mean, y)
-
-    else:
-
-        @tl.kernel
-        def batch_norm(x: X, scale: S, bias: B, mean: M, variance: V, y: tl.out[Y]):
-            normalized(x, scale, bias, mean, variance, y)
-
-    return batch_norm.ir
+    return with_given(batch_norm, variance=V)
 
 
 def standard(source: DType, kind: DType, epsilon: float) -> Inline:
@@ -111,36 +99,22 @@ def layer_norm(
     moments = standard(X.dtype, kind, epsilon)
     axes = broadcast((extents(S), extents(B or S)), shape[axis:])
     scale_at, bias_at = to_operand(axes, 0), to_operand(axes, 1)
-    scales, biases = elements(S), elements(B or S)
+    given, scales = B or S, elements(S)
+    seen = given.dtype[elements(given)]
 
-    @tl.inline
-    def normalized(x, scale, bias, y):
+    @tl.kernel
+    def layer_norm(x: X, scale: S, bias: given, y: tl.out[Y]):
         rows = tl.view(x, x.dtype[outer, length])
         factors = tl.view(scale, scale.dtype[scales])
-        shifts = tl.view(bias, bias.dtype[biases])
+        shifts = tl.view(scale if tl.static(B is None) else bias, seen)
         results = tl.view(y, y.dtype[outer, length])
         for i in tl.parallel(outer):
             mean, deviation = moments(rows, i)
             for j in range(length):
                 value = (kind(rows[i, j]) - mean) * deviation * kind(factors[scale_at(j)])
-                if tl.static(B is None):
-                    results[i, j] = y.dtype(value)
-                else:
-                    results[i, j] = y.dtype(value + kind(shifts[bias_at(j)]))
+                results[i, j] = y.dtype(value if tl.static(B is None) else value + kind(shifts[bias_at(j)]))
 
-    if B is None:
-
-        @tl.kernel
-        def layer_norm(x: X, scale: S, y: tl.out[Y]):
-            normalized(x, scale, scale, y)
-
-    else:
-
-        @tl.kernel
-        def layer_norm(x: X, scale: S, bias: B, y: tl.out[Y]):
-            normalized(x, scale, bias, y)
-
-    return layer_norm.ir
+    return with_given(layer_norm, bias=B)
 
 
 @factory

@@ -237,18 +237,12 @@ def _pool(
 
     sweep = by_lines(window, kind, start, planes, join, each)
 
-    if counted is None:
-
-        @tl.kernel
-        def pool(x: X, y: tl.out[Y]):
-            results = tl.view(y, y.dtype[planes, outer, places])
+    @tl.kernel
+    def pool(x: X, y: tl.out[Y]):
+        results = tl.view(y, y.dtype[planes, outer, places])
+        if tl.static(counted is None):
             sweep(x, y, y, results)
-
-    else:
-
-        @tl.kernel
-        def pool(x: X, y: tl.out[Y]):
-            results = tl.view(y, y.dtype[planes, outer, places])
+        else:
             along = tl.alloc(kind[places])
             for j in range(places):
                 along[j] = of_column(j)

@@ -14,7 +14,7 @@ import tirlite as tl
 from tirlite.dsl import Inline
 from tirlite.ir import DType, PrimFunc, TensorType
 from tirlite.kernels.operators.elementwise import computed_in
-from tirlite.kernels.operators.factory import factory
+from tirlite.kernels.operators.factory import factory, with_given
 from tirlite.kernels.operators.shapes import Extent, extents
 
 # Rows that go together: their sums are read and written once.
@@ -228,44 +228,27 @@ def lstm_bytes(
     up to `ends[1]`.
     """
     run = _quantized_steps(extents(G), extents(R), extents(H)[2], G.dtype, is_ragged=E is not None, reverse=reverse)
-    if E is None:
 
-        @tl.kernel
-        def lstm_bytes(
-            sums: G,
-            weights: R,
-            scale: S,
-            totals: T,
-            hidden: H,
-            cell: C,
-            y: tl.out[Y],
-            last: tl.out[LH],
-            inner: tl.out[LC],
-        ):
-            begin(last, hidden)
-            begin(inner, cell)
-            run(sums, weights, scale, totals, sums, y, last, inner)
+    given = E or G
 
-    else:
+    @tl.kernel
+    def lstm_bytes(
+        sums: G,
+        weights: R,
+        scale: S,
+        totals: T,
+        hidden: H,
+        cell: C,
+        ends: given,
+        y: tl.out[Y],
+        last: tl.out[LH],
+        inner: tl.out[LC],
+    ):
+        begin(last, hidden)
+        begin(inner, cell)
+        run(sums, weights, scale, totals, sums if tl.static(E is None) else ends, y, last, inner)
 
-        @tl.kernel
-        def lstm_bytes(
-            sums: G,
-            weights: R,
-            scale: S,
-            totals: T,
-            hidden: H,
-            cell: C,
-            ends: E,
-            y: tl.out[Y],
-            last: tl.out[LH],
-            inner: tl.out[LC],
-        ):
-            begin(last, hidden)
-            begin(inner, cell)
-            run(sums, weights, scale, totals, ends, y, last, inner)
-
-    return lstm_bytes.ir
+    return with_given(lstm_bytes, ends=E)
 
 
 def _quantized_steps(
