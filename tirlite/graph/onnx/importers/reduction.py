@@ -152,6 +152,14 @@ def inverse_root(t: Translation, x: Expr, axes: Axes, epsilon: float) -> Expr:
     return t.b.rsqrt(t.b.add(squares, epsilon))
 
 
+def _rms_norm(t: Translation, node: Node) -> Expr:
+    """The standard's own definition divides each element."""
+    x, axis = node.first, node.axis("axis", -1)
+    wide = t.b.cast(x, DTYPES[node.integer("stash_type", 1)])
+    scaled = t.b.multiply(wide, inverse_root(t, wide, range(axis, node.rank), node.number("epsilon", 1e-5)))
+    return t.b.multiply(t.b.cast(scaled, x.dtype), node.x(1))
+
+
 def _group_norm(t: Translation, node: Node) -> Expr:
     """Instance normalisation of groups of channels, then scale and bias of each channel."""
     x, groups = node.first, node.integer("num_groups", 1)
@@ -212,6 +220,7 @@ def _lp_norm(t: Translation, node: Node) -> Expr:
 NORMALIZATION: Mapping[str, Importer] = {
     "BatchNormalization": _batch_norm,
     "LayerNormalization": _layer_norm,
+    "RMSNormalization": _rms_norm,
     "GroupNormalization": _group_norm,
     "Softmax": _softmax,
     "LogSoftmax": _softmax,
