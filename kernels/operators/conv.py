@@ -275,7 +275,7 @@ def axes_under(window: Window) -> tuple[Axis, ...]:
     """The axes of a convolution."""
     return tuple(
         Axis(inputs, places, 0, 1, size, 0, 1, stride, 0 - before, dilation)
-        for inputs, places, size, stride, before, dilation in _geometry(window)
+        for inputs, places, size, stride, before, dilation in zip(*window, strict=True)
     )
 
 
@@ -283,18 +283,14 @@ def phases_from(window: Window) -> Iterator[tuple[Axis, ...]]:
     """The axes of the transpose of a convolution, for each of its phases; as one where these are not known, or many."""
     if prod(window.strides) > _MOST_PHASES or any(
         stride > 1 and not (isinstance(before, int) and isinstance(size, int))
-        for _, _, size, stride, before, _ in _geometry(window)
+        for _, _, size, stride, before, _ in zip(*window, strict=True)
     ):
         yield tuple(
             Axis(inputs, places, 0, 1, size, 0, 1, 1, before, -dilation, stride)
-            for inputs, places, size, stride, before, dilation in _geometry(window)
+            for inputs, places, size, stride, before, dilation in zip(*window, strict=True)
         )
         return
-    yield from combinations(*(tuple(_phases(*axis)) for axis in _geometry(window)))
-
-
-def _geometry(window: Window) -> Iterator[tuple[Extent, Extent, Extent, int, Extent, int]]:
-    return zip(window.inputs, window.places, window.size, window.strides, window.before, window.dilations, strict=True)
+    yield from combinations(*(tuple(_phases(*axis)) for axis in zip(*window, strict=True)))
 
 
 def _phases(inputs: Extent, places: Extent, size: Extent, stride: int, before: Extent, dilation: int) -> Iterator[Axis]:

@@ -8,7 +8,6 @@ are full however short rows are. What a line has between two rows is not stored.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import NamedTuple
 
 import tirlite as tl
@@ -382,7 +381,7 @@ def spread(outputs: Extent, pieces: Extent, most: int = _OUTPUTS) -> tuple[Exten
 def _moving(window: Window, block: Block, kind: DType, *, whole: bool) -> Inline:
     """What `filling` gives where columns of all phases lie as they do in the image."""
     step = window.strides[-1]
-    plain = replace(window, strides=(*window.strides[:-1], 1))
+    plain = window._replace(strides=(*window.strides[:-1], 1))
     wide = block._replace(
         apart=block.apart * step, line=block.line * step, beyond=(block.beyond[0], block.beyond[1] * step)
     )

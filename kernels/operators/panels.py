@@ -6,7 +6,6 @@ A tile of sums finds what it reads for all terms together in memory, without a c
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Unpack
 
 import tirlite as tl
@@ -179,7 +178,7 @@ def _of_phases(
     (height, width), around = window.inputs, (-firsts[0], -firsts[1])
     begins = _begins(down, across, count_of((blocks, taken, size)) * W.dtype.bytes)
     block = Block(high, wide, wide, high * wide, (0, 0), by_rows=True)
-    fill = filling(replace(window, strides=(1, 1), before=around), block, kind, whole=True)
+    fill = filling(window._replace(strides=(1, 1), before=around), block, kind, whole=True)
 
     @tl.inline
     def hold(held, images, t):
@@ -357,7 +356,7 @@ def _of_windows(window: Window, size: int, taken: Extent, kind: DType) -> tuple[
     high, wide = (rows - 1) * row_step + 1, (columns - 1) * step + (across - 1) * gap + 1
     block = Block(high, wide, wide, high * wide, ((down - 1) * row_gap, 0), by_rows=True)
     copied, held_each = block.copied, block.held
-    fill = filling(replace(window, strides=(1, 1)), block, kind, whole=True)
+    fill = filling(window._replace(strides=(1, 1)), block, kind, whole=True)
     # Of a loop of two iterations LLVM makes a flag, and then moves all loads in front of what they serve: such a one is
     # joined with the loop around.
     count = _parts(taken, down * across * size)

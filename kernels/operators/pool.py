@@ -153,17 +153,12 @@ def _share_of(kind: DType, taps: Extent) -> Inline:
 def _is_full(window: Window, pads: tuple[int, ...] | None) -> bool:
     """Whether all taps count everywhere, as far as extents are known."""
     ends = pads[len(window.size) :] if pads else [0] * len(window.size)
-    each = zip(
-        *(window.inputs, window.places, window.size, window.strides, window.before, window.dilations),
-        ends,
-        strict=True,
-    )
     return all(
         isinstance(inputs, int)
         and isinstance(places, int)
         and (pads or not before)
         and (places - 1) * stride - before + (size - 1) * dilation < inputs + end
-        for inputs, places, size, stride, before, dilation, end in each
+        for inputs, places, size, stride, before, dilation, end in zip(*window, ends, strict=True)
     )
 
 

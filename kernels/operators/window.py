@@ -8,8 +8,7 @@ for the padding. It is made once, and serves all channels.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Self, TypedDict, Unpack
+from typing import NamedTuple, Self, TypedDict, Unpack
 
 import tirlite as tl
 from tirlite.dsl import Inline
@@ -24,8 +23,7 @@ class Moves(TypedDict):
     dilations: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(NamedTuple):
     """For each spatial axis: the extents of input and result, of the window, its steps, padding before, dilation."""
 
     inputs: tuple[Extent, ...]
@@ -49,25 +47,11 @@ class Window:
 
     def with_one_row(self) -> Window:
         """The same with an axis of one element before the others."""
-        return Window(
-            (1, *self.inputs),
-            (1, *self.places),
-            (1, *self.size),
-            (1, *self.strides),
-            (0, *self.before),
-            (1, *self.dilations),
-        )
+        return Window(*((one, *own) for one, own in zip((1, 1, 1, 1, 0, 1), self, strict=True)))
 
     def without_last(self) -> Window:
         """The same for all axes but the last one."""
-        return Window(
-            self.inputs[:-1],
-            self.places[:-1],
-            self.size[:-1],
-            self.strides[:-1],
-            self.before[:-1],
-            self.dilations[:-1],
-        )
+        return Window(*(own[:-1] for own in self))
 
     @property
     def phases(self) -> tuple[int, ...]:
