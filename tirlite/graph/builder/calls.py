@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MethodType
-from typing import Any, Concatenate, Generic, ParamSpec, TypeAlias, TypeVar, overload
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -333,7 +333,7 @@ Formula = Callable[..., object]
 def operator(
     rule: Rule,
     meaning: Meaning | None = None,
-    lowering: Lowering | Formula | str | None = None,
+    lowering: Lowering | str | None = None,
     *,
     least: int = 1,
     most: int | None = -1,
@@ -341,31 +341,24 @@ def operator(
     is_view: bool = False,
     is_elementwise: bool = False,
     overwrites: bool = False,
-    onnx: Spelling | str | None = None,
+    onnx: Spelling | None = None,
 ) -> Callable[[F], F]:
-    """Makes a method the operator of its name, which it calls; `most` operands are as many as `least` if not given.
-
-    The kernel of an element-wise operator may be its formula: an expression of expressions, at each element.
-    """
+    """Makes a method the operator of its name, which it calls; `most` operands are as many as `least` if not given."""
+    made = Lowering(lowering) if isinstance(lowering, str) else lowering
 
     def declared(method: F) -> F:
-        name, made, goes_by_elements = method.__name__, lowering, is_elementwise
-        if isinstance(made, str):
-            made = Lowering(made)
-        elif made is not None and not isinstance(made, Lowering):
-            made, goes_by_elements = Lowering("elementwise.elementwise", (name, made), formula=made), True
         method.operator = Op(  # type: ignore[attr-defined]
-            name,
+            method.__name__,
             rule,
             least,
             least if most == -1 else most,
             attrs,
             is_view,
-            goes_by_elements,
+            is_elementwise,
             overwrites,
             meaning,
             made,
-            Spelling(onnx) if isinstance(onnx, str) else onnx,
+            onnx,
             method,
         )
         return method
@@ -374,7 +367,6 @@ def operator(
 
 
 M = TypeVar("M")
-P = ParamSpec("P")
 
 
 class Member(Generic[M]):
@@ -401,36 +393,51 @@ class Member(Generic[M]):
         return self._method if builder is None else MethodType(self._method, builder)
 
 
-Kernel: TypeAlias = "Lowering | Formula | str"
-OfOne: TypeAlias = "Member[Callable[Concatenate[Operand, P], Call]]"
-OfTwo: TypeAlias = "Member[Callable[Concatenate[Operand, Operand, P], Call]]"
+class OfOne(Protocol):
+    """A method that takes one operand."""
+
+    def __call__(self, x: Operand) -> Call: ...
 
 
-def of_one(doc: str, rule: Rule, value: Meaning, kernel: Kernel, attrs: Callable[P, Attrs], **how: Any) -> OfOne[P]:
-    """An operator of one operand, called with what its attributes are made of; `how` is as for `operator`."""
-    return _member(doc, 1, attrs, rule, value, kernel, **how)
+class OfTwo(Protocol):
+    """A method that takes two operands."""
+
+    def __call__(self, x: Operand, y: Operand) -> Call: ...
 
 
-def of_two(doc: str, rule: Rule, value: Meaning, kernel: Kernel, attrs: Callable[P, Attrs], **how: Any) -> OfTwo[P]:
-    """As `of_one`, of two operands."""
-    return _member(doc, 2, attrs, rule, value, kernel, **how)
+def formula(name: str, of: Formula) -> Lowering:
+    """The kernel of an element-wise operator: this formula, an expression of expressions, at each element."""
+    return Lowering("elementwise.elementwise", (name, of), formula=of)
 
 
-def _member(doc: str, count: int, attrs: Any, *parts: Any, **how: Any) -> Member[Any]:
-    def method_of(name: str) -> Callable[..., Call]:
-        def method(self: CallBuilder, *given: Any, **named: Any) -> Call:
-            return self.call(name, *given[:count], attrs=attrs(*given[count:], **named))
-
-        return method
-
-    return Member(doc, method_of, lambda name: operator(*parts, least=count, attrs=attrs, **how))
-
-
-def unary(doc: str, rule: Rule, value: Formula, kernel: Formula, onnx: str | None = None) -> OfOne[[]]:
+def unary(doc: str, rule: Rule, value: Formula, kernel: Formula, onnx: str = "") -> Member[OfOne]:
     """An operator of one operand: what it gives, its rule, its NumPy function, its formula, and its name in ONNX."""
-    return of_one(doc, rule, plain(value), kernel, Attrs, onnx=onnx)
+
+    def method(name: str) -> Callable[[CallBuilder, Operand], Call]:
+        def one(self: CallBuilder, x: Operand) -> Call:
+            return self.call(name, x)
+
+        return one
+
+    return Member(doc, method, _elementwise(rule, value, kernel, onnx, 1))
 
 
-def binary(doc: str, rule: Rule, value: Formula, kernel: Formula, onnx: str | None = None) -> OfTwo[[]]:
+def binary(doc: str, rule: Rule, value: Formula, kernel: Formula, onnx: str = "") -> Member[OfTwo]:
     """As `unary`, of two operands that broadcast."""
-    return of_two(doc, rule, plain(value), kernel, Attrs, onnx=onnx)
+
+    def method(name: str) -> Callable[[CallBuilder, Operand, Operand], Call]:
+        def two(self: CallBuilder, x: Operand, y: Operand) -> Call:
+            return self.call(name, x, y)
+
+        return two
+
+    return Member(doc, method, _elementwise(rule, value, kernel, onnx, 2))
+
+
+def _elementwise(
+    rule: Rule, value: Formula, kernel: Formula, onnx: str, least: int
+) -> Callable[[str], Callable[[F], F]]:
+    spelling = Spelling(onnx) if onnx else None
+    return lambda name: operator(
+        rule, plain(value), formula(name, kernel), least=least, is_elementwise=True, onnx=spelling
+    )

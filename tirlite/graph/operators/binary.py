@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tirlite.graph.builder.calls import CallBuilder, Operand, binary, operator
+from tirlite.graph.builder.calls import CallBuilder, Operand, binary, formula, operator
 from tirlite.graph.expr import Call
-from tirlite.graph.op import Array, Attrs, Site, plain
+from tirlite.graph.op import Array, Attrs, Site, Spelling, plain
 from tirlite.graph.operators.operands import (
     BITS,
     BOOLS,
@@ -136,14 +136,25 @@ class Binary(CallBuilder):
     )
     shift_right = binary("x // 2**y, for any y.", _integers, lambda x, y: _shift(x, y, left=False), f.shift(ShiftRight))
 
-    prelu = binary(
-        "x, or slope * x where x is negative.",
+    @operator(
         _floats,
-        lambda x, slope: np.where(x < 0, slope * x, x),
-        lambda x, slope: Select(x < 0, x * slope, x),
+        plain(lambda x, slope: np.where(x < 0, slope * x, x)),
+        formula("prelu", lambda x, slope: Select(x < 0, x * slope, x)),
+        least=2,
+        is_elementwise=True,
     )
+    def prelu(self, x: Operand, slope: Operand) -> Call:
+        """x, or slope * x where x is negative."""
+        return self.call("prelu", x, slope)
 
-    @operator(_where_type, plain(np.where), Select, least=3, onnx="Where")
+    @operator(
+        _where_type,
+        plain(np.where),
+        formula("where", Select),
+        least=3,
+        is_elementwise=True,
+        onnx=Spelling("Where"),
+    )
     def where(self, condition: Operand, x: Operand, y: Operand) -> Call:
         """The elements of x where the condition holds, of y elsewhere. A number takes the other one's element type."""
         span = self._here()

@@ -10,7 +10,7 @@ from math import erf, pi, sqrt
 
 import numpy as np
 
-from tirlite.graph.builder.calls import CallBuilder, Operand, of_one, unary
+from tirlite.graph.builder.calls import CallBuilder, Operand, formula, operator, unary
 from tirlite.graph.expr import Call
 from tirlite.graph.op import Array, Attrs, Lowering, Site, Spelling
 from tirlite.graph.operators.operands import BITS, BOOLS, FLOATS, NUMBERS, Elements
@@ -249,54 +249,67 @@ class Elementwise(CallBuilder):
     isnan = unary("Whether x is not a number, as bools.", _test, np.isnan, f.isnan, "IsNaN")
     isinf = unary("Whether x is infinite, as bools.", _test, np.isinf, f.isinf)
 
-    identity = of_one("x, of any type.", _same, lambda attrs, x: x, lambda x: x, Attrs, is_view=True, onnx="Identity")
-    cast = of_one(
-        "The elements in another type. Floats become integers by cutting, saturate, and nan gives 0.",
+    @operator(
+        _same,
+        lambda attrs, x: x,
+        formula("identity", lambda x: x),
+        is_view=True,
+        is_elementwise=True,
+        onnx=Spelling("Identity"),
+    )
+    def identity(self, x: Operand) -> Call:
+        """x, of any type."""
+        return self.call("identity", x)
+
+    @operator(
         _cast_type,
         _cast,
         Lowering("elementwise.cast", said=("dtype",), formula=lambda x: x),
-        Cast,
+        attrs=Cast,
         is_elementwise=True,
     )
-    bitcast = of_one(
-        "The same bits as elements of another type of that width; not of types that have 16 bits and are floats.",
-        _bitcast_type,
-        _bitcast,
-        Lowering("elementwise.bitcast", said=("dtype",)),
-        Cast,
-    )
-    clip = of_one(
-        "The elements, those below `low` made `low`, those above `high` made `high`; of any type of numbers.",
-        _clip_type,
-        _clip,
-        f.clip,
-        Clip,
-    )
-    leaky_relu = of_one(
-        "x, or alpha * x where x is negative.",
+    def cast(self, x: Operand, dtype: DType) -> Call:
+        """The elements in another type. Floats become integers by cutting, saturate, and nan gives 0."""
+        return self.call("cast", x, attrs=Cast(dtype))
+
+    @operator(_bitcast_type, _bitcast, Lowering("elementwise.bitcast", said=("dtype",)), attrs=Cast)
+    def bitcast(self, x: Operand, dtype: DType) -> Call:
+        """The same bits as elements of another type of that width; not of types that have 16 bits and are floats."""
+        return self.call("bitcast", x, attrs=Cast(dtype))
+
+    @operator(_clip_type, _clip, formula("clip", f.clip), attrs=Clip, is_elementwise=True)
+    def clip(self, x: Operand, low: float | int | None = None, high: float | int | None = None) -> Call:
+        """The elements, those below `low` made `low`, those above `high` made `high`; of any type of numbers."""
+        return self.call("clip", x, attrs=Clip(low, high))
+
+    @operator(
         FLOATS.same,
         _leaky_relu,
-        f.leaky_relu,
-        Alpha,
+        formula("leaky_relu", f.leaky_relu),
+        attrs=Alpha,
+        is_elementwise=True,
         onnx=_alpha("LeakyRelu", 0.01),
     )
-    elu = of_one(
-        "x, or alpha * (exp(x) - 1) where x is negative.", FLOATS.same, _elu, f.elu, Alpha, onnx=_alpha("Elu", 1.0)
-    )
-    celu = of_one(
-        "max(x, 0) + min(alpha * (exp(x / alpha) - 1), 0).",
-        FLOATS.same,
-        _celu,
-        f.celu,
-        Alpha,
-        onnx=_alpha("Celu", 1.0),
-    )
-    selu = of_one(
-        "gamma * x, or gamma * alpha * (exp(x) - 1) where x is not positive.",
+    def leaky_relu(self, x: Operand, alpha: float = 0.01) -> Call:
+        """x, or alpha * x where x is negative."""
+        return self.call("leaky_relu", x, attrs=Alpha(alpha))
+
+    @operator(FLOATS.same, _elu, formula("elu", f.elu), attrs=Alpha, is_elementwise=True, onnx=_alpha("Elu", 1.0))
+    def elu(self, x: Operand, alpha: float = 1.0) -> Call:
+        """x, or alpha * (exp(x) - 1) where x is negative."""
+        return self.call("elu", x, attrs=Alpha(alpha))
+
+    @operator(FLOATS.same, _celu, formula("celu", f.celu), attrs=Alpha, is_elementwise=True, onnx=_alpha("Celu", 1.0))
+    def celu(self, x: Operand, alpha: float = 1.0) -> Call:
+        """max(x, 0) + min(alpha * (exp(x / alpha) - 1), 0)."""
+        return self.call("celu", x, attrs=Alpha(alpha))
+
+    @operator(
         FLOATS.same,
         _selu,
-        f.selu,
-        Selu,
+        formula("selu", f.selu),
+        attrs=Selu,
+        is_elementwise=True,
         onnx=Spelling(
             "Selu",
             lambda node: Selu(
@@ -304,22 +317,33 @@ class Elementwise(CallBuilder):
             ),
         ),
     )
-    gelu = of_one(
-        "x * P(X <= x) for X of the standard normal distribution, by erf, or approximately by tanh.",
+    def selu(self, x: Operand, alpha: float = Selu().alpha, gamma: float = Selu().gamma) -> Call:
+        """gamma * x, or gamma * alpha * (exp(x) - 1) where x is not positive."""
+        return self.call("selu", x, attrs=Selu(alpha, gamma))
+
+    @operator(
         FLOATS.same,
         _gelu,
-        f.gelu,
-        Gelu,
+        formula("gelu", f.gelu),
+        attrs=Gelu,
+        is_elementwise=True,
         onnx=Spelling("Gelu", lambda node: Gelu(node.text("approximate", "none") == "tanh")),
     )
-    hard_sigmoid = of_one(
-        "max(0, min(1, alpha * x + beta)).",
+    def gelu(self, x: Operand, *, approximate: bool = False) -> Call:
+        """x * P(X <= x) for X of the standard normal distribution, by erf, or approximately by tanh."""
+        return self.call("gelu", x, attrs=Gelu(approximate))
+
+    @operator(
         FLOATS.same,
         _hard_sigmoid,
-        f.hard_sigmoid,
-        HardSigmoid,
+        formula("hard_sigmoid", f.hard_sigmoid),
+        attrs=HardSigmoid,
+        is_elementwise=True,
         onnx=Spelling("HardSigmoid", lambda node: HardSigmoid(node.number("alpha", 0.2), node.number("beta", 0.5))),
     )
+    def hard_sigmoid(self, x: Operand, alpha: float = 0.2, beta: float = 0.5) -> Call:
+        """max(0, min(1, alpha * x + beta))."""
+        return self.call("hard_sigmoid", x, attrs=HardSigmoid(alpha, beta))
 
     def dropout(self, x: Operand) -> Call:
         """x: nothing is dropped outside of training."""
