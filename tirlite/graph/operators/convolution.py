@@ -6,7 +6,6 @@ Tensors are `[batch, channels, *spatial]`, weights `[outputs, inputs of a group,
 from __future__ import annotations
 
 from dataclasses import field
-from typing import Unpack
 
 import numpy as np
 
@@ -16,7 +15,6 @@ from tirlite.graph.extents import Shape
 from tirlite.graph.op import Array, Attrs, Lowering, ShapeMismatch, Site
 from tirlite.graph.operators.operands import NUMBERS, contracted
 from tirlite.graph.operators.windows import (
-    Moves,
     Padding,
     Steps,
     every,
@@ -157,34 +155,52 @@ def _conv_transpose(attrs: ConvTranspose, x: Array, weight: Array, bias: Array |
     return _with_bias(full[tuple(slice(before, end - behind) for (before, behind), end in cuts)], bias)
 
 
-class Grouped(Moves, total=False):
-    """How the window of a convolution moves, and how many groups of channels stand apart."""
-
-    groups: int
-
-
-def conv_given(image: Expr, stride: Steps = 1, pad: Padding = 0, dilation: Steps = 1, groups: int = 1) -> Conv:
+def conv_given(image: Expr, stride: Steps, pad: Padding, dilation: Steps, groups: int) -> Conv:
     """The attributes of a convolution of an image, as people write them."""
     axes = spatial_axes(image)
     return Conv(steps_of(stride, axes), pads_given(pad, axes), steps_of(dilation, axes), groups)
 
 
 class Convolution(CallBuilder):
-    """Windows that move over the axes behind the second one of `[batch, channels, *spatial]`: see `Moves`."""
+    """Windows that move over the axes behind the second one of `[batch, channels, *spatial]`.
+
+    A single number stands for all spatial axes. `pad` takes a number, one for each axis, or two for each axis: what is
+    added before each of them, and then what is added behind each.
+    """
 
     @operator(_conv_type, conv, "conv.conv", least=2, most=3, attrs=Conv)
-    def conv(self, x: Operand, weight: Operand, bias: Operand | None = None, **how: Unpack[Grouped]) -> Call:
+    def conv(
+        self,
+        x: Operand,
+        weight: Operand,
+        bias: Operand | None = None,
+        *,
+        stride: Steps = 1,
+        pad: Padding = 0,
+        dilation: Steps = 1,
+        groups: int = 1,
+    ) -> Call:
         """The convolution with weights `[outputs, inputs / groups, *window]`, over any number of spatial axes."""
         image, *rest = self._operands([x, weight, *([] if bias is None else [bias])], self._here())
-        return self.call("conv", image, *rest, attrs=conv_given(image, **how))
+        return self.call("conv", image, *rest, attrs=conv_given(image, stride, pad, dilation, groups))
 
-    def conv2d(self, x: Operand, weight: Operand, bias: Operand | None = None, **how: Unpack[Grouped]) -> Call:
+    def conv2d(
+        self,
+        x: Operand,
+        weight: Operand,
+        bias: Operand | None = None,
+        *,
+        stride: Steps = 1,
+        pad: Padding = 0,
+        dilation: Steps = 1,
+        groups: int = 1,
+    ) -> Call:
         """The convolution of `[batch, channels, height, width]`. Raises GraphError for any other number of axes."""
         image, *_ = self._operands([x, weight], self._here())
         if image.tensor.rank != 4:
             why = "operand 0 must be [batch, channels, height, width]; `conv` takes any number of spatial axes"
             raise ShapeMismatch(f"conv2d({image.tensor})", why, span=self._here()).error()
-        return self.conv(image, weight, bias, **how)
+        return self.conv(image, weight, bias, stride=stride, pad=pad, dilation=dilation, groups=groups)
 
     @operator(
         _conv_transpose_type,
@@ -200,11 +216,15 @@ class Convolution(CallBuilder):
         weight: Operand,
         bias: Operand | None = None,
         *,
+        stride: Steps = 1,
+        pad: Padding = 0,
+        dilation: Steps = 1,
+        groups: int = 1,
         output_padding: Steps = 0,
-        **how: Unpack[Grouped],
     ) -> Call:
         """The transpose of a convolution, with weights `[inputs, outputs / groups, *window]`."""
         image, *rest = self._operands([x, weight, *([] if bias is None else [bias])], self._here())
-        plain, extra = conv_given(image, **how), steps_of(output_padding, spatial_axes(image))
-        attrs = ConvTranspose(plain.strides, plain.pads, plain.dilations, plain.groups, extra)
+        plain = conv_given(image, stride, pad, dilation, groups)
+        extra = steps_of(output_padding, spatial_axes(image))
+        attrs = ConvTranspose(plain.strides, plain.pads, plain.dilations, groups, extra)
         return self.call("conv_transpose", image, *rest, attrs=attrs)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import field
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +13,6 @@ from tirlite.graph.expr import Call, Expr, TupleGetItem
 from tirlite.graph.op import OPS, Array, Attrs, Lowering, Meaning, Site, Spelling, plain
 from tirlite.graph.operators.operands import FLOATS
 from tirlite.graph.operators.windows import (
-    Moves,
     Padding,
     Steps,
     pads_given,
@@ -126,20 +125,14 @@ def _average_pool(attrs: Pool, x: Array) -> Array:
     return np.asarray(_pooled(attrs, x, 0, 0).sum(over) / counts)
 
 
-class Pooled(Moves, total=False):
-    """How the window of a pool moves, by its own extents where no stride is given; and if one may reach beyond."""
-
-    ceil_mode: bool
-
-
-def _given(
+def _pool(
     image: Expr,
     window: Steps,
-    stride: Steps | None = None,
-    pad: Padding = 0,
-    dilation: Steps = 1,
+    stride: Steps | None,
+    pad: Padding,
+    dilation: Steps,
     *,
-    ceil_mode: bool = False,
+    ceil_mode: bool,
     count_include_pad: bool = False,
 ) -> Pool:
     axes = spatial_axes(image)
@@ -169,28 +162,61 @@ def _lowered(kernel: str) -> Lowering:
 
 
 class Pooling(CallBuilder):
-    """Windows that move over the axes behind the second one of `[batch, channels, *spatial]`: see `Moves`."""
+    """Windows that move over the axes behind the second one of `[batch, channels, *spatial]`.
+
+    A single number stands for all spatial axes. `pad` takes a number, one for each axis, or two for each axis: what is
+    added before each of them, and then what is added behind each.
+    """
 
     @operator(_pool_type, _max_pool, _lowered("max_pool"), attrs=Pool)
-    def max_pool(self, x: Operand, window: Steps, **how: Unpack[Pooled]) -> Call:
+    def max_pool(
+        self,
+        x: Operand,
+        window: Steps,
+        *,
+        stride: Steps | None = None,
+        pad: Padding = 0,
+        dilation: Steps = 1,
+        ceil_mode: bool = False,
+    ) -> Call:
         """The greatest element in each window. The stride is that of the window where none is given."""
         (image,) = self._operands([x], self._here())
-        return self.call("max_pool", image, attrs=_given(image, window, **how))
+        attrs = _pool(image, window, stride, pad, dilation, ceil_mode=ceil_mode)
+        return self.call("max_pool", image, attrs=attrs)
 
     @operator(_max_pool_indices_type, _max_pool_indices, _lowered("max_pool_indices"), attrs=Pool)
-    def max_pool_indices(self, x: Operand, window: Steps, **how: Unpack[Pooled]) -> tuple[TupleGetItem, TupleGetItem]:
+    def max_pool_indices(
+        self,
+        x: Operand,
+        window: Steps,
+        *,
+        stride: Steps | None = None,
+        pad: Padding = 0,
+        dilation: Steps = 1,
+        ceil_mode: bool = False,
+    ) -> tuple[TupleGetItem, TupleGetItem]:
         """As `max_pool`, and where in its channel each element was found, as i64: the first of equal ones."""
         (image,) = self._operands([x], self._here())
-        call = self.call("max_pool_indices", image, attrs=_given(image, window, **how))
+        attrs = _pool(image, window, stride, pad, dilation, ceil_mode=ceil_mode)
+        call = self.call("max_pool_indices", image, attrs=attrs)
         return self.item(call, 0), self.item(call, 1)
 
     @operator(_average_pool_type, _average_pool, Lowering("pool.average_pool", said=("ceil_mode",)), attrs=Pool)
     def average_pool(
-        self, x: Operand, window: Steps, *, count_include_pad: bool = False, **how: Unpack[Pooled]
+        self,
+        x: Operand,
+        window: Steps,
+        *,
+        stride: Steps | None = None,
+        pad: Padding = 0,
+        dilation: Steps = 1,
+        ceil_mode: bool = False,
+        count_include_pad: bool = False,
     ) -> Call:
         """The mean of the elements in each window; the padding counts, as zeros, where asked for."""
         (image,) = self._operands([x], self._here())
-        return self.call("average_pool", image, attrs=_given(image, window, count_include_pad=count_include_pad, **how))
+        attrs = _pool(image, window, stride, pad, dilation, ceil_mode=ceil_mode, count_include_pad=count_include_pad)
+        return self.call("average_pool", image, attrs=attrs)
 
     @operator(_global_pool_type, _global(np.max), _over_space("reduce_max"), onnx=Spelling("GlobalMaxPool"))
     def global_max_pool(self, x: Operand) -> Call:

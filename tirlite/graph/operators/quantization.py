@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 
 from tirlite.graph.builder.calls import CallBuilder, Operand, operator
 from tirlite.graph.expr import Call
 from tirlite.graph.op import Array, Attrs, Lowering, Op, Site
-from tirlite.graph.operators.convolution import Conv, Grouped, conv, conv_given, convolved, weights
+from tirlite.graph.operators.convolution import Conv, conv, conv_given, convolved, weights
 from tirlite.graph.operators.operands import INTEGERS, broadcast, broadcast_into, contracted
+from tirlite.graph.operators.windows import Padding, Steps
 from tirlite.graph.types import TensorType
 from tirlite.ir import DType, f32, i32, u8
 from tirlite.kernels.operators.formulas import dequantized, quantized, requantized, with_dequantized
@@ -256,14 +257,23 @@ class Quantization(CallBuilder):
 
     @operator(_conv_integer_type, _conv_integer, "quantize.conv_integer", least=4, attrs=Conv)
     def conv_integer(
-        self, x: Operand, weight: Operand, zero_x: Operand, zero_w: Operand, **how: Unpack[Grouped]
+        self,
+        x: Operand,
+        weight: Operand,
+        zero_x: Operand,
+        zero_w: Operand,
+        *,
+        stride: Steps = 1,
+        pad: Padding = 0,
+        dilation: Steps = 1,
+        groups: int = 1,
     ) -> Call:
         """The convolution of `x - zero_x` with `weight - zero_w` of integers of 8 bits, in i32.
 
         The zero point of the weights is one number, or one for each output.
         """
         image, *rest = self._operands([x, weight, zero_x, zero_w], self._here())
-        return self.call("conv_integer", image, *rest, attrs=conv_given(image, **how))
+        return self.call("conv_integer", image, *rest, attrs=conv_given(image, stride, pad, dilation, groups))
 
     @operator(
         _requantize_type,

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol, TypeAlias, TypedDict
+from typing import Any, Protocol, TypeAlias
 
 from numpy.lib.stride_tricks import sliding_window_view
 
@@ -108,19 +108,9 @@ def every(steps: Sequence[int]) -> list[slice]:
 
 
 Steps: TypeAlias = "int | Sequence[int]"
+
+
 Padding: TypeAlias = "Extent | Sequence[Extent]"
-
-
-class Moves(TypedDict, total=False):
-    """How a window moves, as people write it: a single number stands for all spatial axes.
-
-    `pad` takes a number, one for each axis, or two for each axis: what is added before each of them, and then what is
-    added behind each.
-    """
-
-    stride: Steps
-    pad: Padding
-    dilation: Steps
 
 
 def spatial_axes(image: Expr) -> int:
