@@ -123,3 +123,34 @@ def test_nothing_is_dropped_outside_of_training() -> None:
     y = g.dropout(g.input("x", tl.f32[2, 3]))
     x = np.arange(6, dtype=np.float32).reshape(2, 3)
     np.testing.assert_array_equal(tl.graph.evaluate(g.function(y), x), x)
+
+
+@pytest.mark.parametrize(
+    ("name", "at_minus_one"),
+    [
+        ("leaky_relu", -0.01),
+        ("elu", np.expm1(-1)),
+        ("celu", np.expm1(-1)),
+        ("selu", 1.0507009873554805 * 1.6732632423543772 * np.expm1(-1)),
+        ("gelu", -0.15865525393145707),
+        ("hard_sigmoid", 0.3),
+        ("clip", -1),
+    ],
+)
+def test_attributes_have_the_defaults_of_the_standard(name: str, at_minus_one: float) -> None:
+    g = tl.graph.Builder("one")
+    f = g.function(getattr(g, name)(g.input("x", tl.f64[1])))
+    assert tl.graph.evaluate(f, np.float64([-1])) == pytest.approx(at_minus_one, rel=1e-6)
+
+
+def test_a_method_names_what_it_does_not_take() -> None:
+    g = tl.graph.Builder("one")
+    x = g.input("x", tl.f32[2, 3, 4, 4])
+    for wrong, told in (
+        (lambda: g.exp(x, x), r"exp\(\) takes 2 positional"),  # type: ignore[call-arg]
+        (lambda: g.elu(x, beta=1), r"elu\(\) got an unexpected keyword argument 'beta'"),  # type: ignore[call-arg]
+        (lambda: g.conv(x, x, strides=2), r"conv\(\) got an unexpected keyword argument 'strides'"),  # type: ignore[call-arg]
+        (lambda: g.max_pool(x, 3, pads=1), r"max_pool\(\) got an unexpected keyword argument 'pads'"),  # type: ignore[call-arg]
+    ):
+        with pytest.raises(TypeError, match=told):
+            wrong()
