@@ -69,7 +69,7 @@ def trial(seed: int) -> str:
     with (
         effort(Effort.FULL if seed % 8 == 0 else Effort.NONE),
         patch.object(blocks, "_LEAST", (4096, 8)[seed % 2]),
-        patch.object(vectorize_loops, "has_much_to_do", (has_much_to_do, _always)[takes_all]),
+        patch.object(vectorize_loops, "_SIGNS", (vectorize_loops._SIGNS, (_always,))[takes_all]),
         patch.object(rewrite_nests, "has_much_to_do", (has_much_to_do, _always)[takes_all]),
     ):
         strategy, target = STRATEGIES[seed % len(STRATEGIES)], tl.Target.host(workers=2)

@@ -80,6 +80,23 @@ def test_other_loops_stay(body: str) -> None:
     assert lanes_of(body) == {1}
 
 
+def test_what_the_iteration_before_has_stored_is_not_asked_for_by_vectors() -> None:
+    func = VectorizeLoops()(
+        Normalize()(
+            tl.parse("""
+n, m = tl.dims("n m")
+
+@tl.kernel
+def scores(x: tl.i32[n, m], a: tl.u8[m]):
+    for i in range(1, n):
+        for j in range(1, m):
+            x[i, j] = tl.i32(max(tl.i64(x[i - 1, j - 1]) + tl.i64(a[j]), max(x[i - 1, j], x[i, j - 1]) - 2))
+""")
+        )
+    )
+    assert {store.value.dtype.lanes for store in statements_of(func.body, Store)} == {1}
+
+
 def test_a_distance_is_looked_at_in_front_of_the_loop() -> None:
     func = VectorizeLoops()(
         Normalize()(

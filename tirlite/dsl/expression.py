@@ -34,7 +34,6 @@ from tirlite.ir.dtype import DType
 from tirlite.ir.expr import Add, Buffer, Cast, Expr, FloatImm, IntImm, LetExpr, Load, Mul, Neg, Sub, Var
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.node import Node
-from tirlite.ir.rewrite import rewrite
 from tirlite.ir.trampoline import Steps, in_turn, run
 from tirlite.ir.walk import walk
 from tirlite.record import record
@@ -260,6 +259,8 @@ class Expressions:
         first = values[place]
         if place and isinstance(first, Expr):
             # What is computed again loads again.
+            from tirlite.ir.rewrite import rewrite
+
             first = rewrite(first, {Load: lambda load: load.replaced()})
         return binary(operator, first, values[place + 1], (spans[place], spans[place + 1]))
 

@@ -13,7 +13,7 @@ from tirlite.analysis.facts import Facts
 from tirlite.analysis.loops.work import moved_by
 from tirlite.ir.dtype import i64
 from tirlite.ir.equal import are_equal
-from tirlite.ir.expr import GE, LE, Add, And, Expr, FloorDiv, Load, Max, Min, Mul, Or, Ramp, Sub, Var, const
+from tirlite.ir.expr import GE, LE, Add, And, Expr, FloorDiv, IntImm, Load, Max, Min, Mul, Or, Ramp, Sub, Var, const
 from tirlite.ir.rewrite import substitute
 from tirlite.ir.stmt import For, IfThenElse, Let, SeqStmt, Stmt, Store
 from tirlite.ir.walk import loads_in, mentions, statements_of, walk
@@ -37,7 +37,7 @@ def at_distance(loop: For, facts: Facts, processor: Processor) -> tuple[Stmt, ..
         condition: Expr | None = None
     else:
         distances = _distances(loop, facts)
-        if not distances:
+        if not distances or any(isinstance(each, IntImm) and -few < each.value < 0 for each in distances):
             return None
         condition = reduce(And, [_is_apart(each, most) for each in distances])
     try:

@@ -9,6 +9,7 @@ from math import prod
 from tirlite.analysis.access import Allocation, Touch
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.loops.dependence import writes
+from tirlite.analysis.loops.records import keeps_a_record
 from tirlite.analysis.loops.work import (
     GROUP,
     asserts_alone,
@@ -232,6 +233,11 @@ def _nest(chain: list[For], facts: Facts, rules: Rules) -> tuple[Stmt, ...] | No
 
         rows = staggered(chain[-2], innermost, facts)
         made = None if rows is None else nested(chain[:-2], *rows).stmts
+    if made is None and _is_in_order(innermost) and keeps_a_record(innermost):
+        from tirlite.rewrite.vectors.search_ahead import records_by_vectors
+
+        records = records_by_vectors(innermost, facts)
+        made = None if records is None else nested(chain[:-1], *records).stmts
     if made is None and (steady := with_steady_loads(innermost, facts)) is not None:
         made = nested(chain[:-1], steady).stmts
     if made is None and not rules.called and meets_other_rows(innermost) and _is_in_order(innermost):

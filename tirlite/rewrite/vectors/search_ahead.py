@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import reduce
 
+from tirlite.analysis.facts import Facts
 from tirlite.analysis.loops.work import whole_rows
 from tirlite.ir.checked import has_check
 from tirlite.ir.dtype import bool_, i64
 from tirlite.ir.equal import structural_equal
 from tirlite.ir.expr import (
+    GT,
     LE,
     LT,
     Add,
     And,
+    BitOr,
     Buffer,
     Call,
     Expr,
@@ -20,6 +24,7 @@ from tirlite.ir.expr import (
     FloorMod,
     IntImm,
     Load,
+    Min,
     Not,
     Ramp,
     Sub,
@@ -28,16 +33,21 @@ from tirlite.ir.expr import (
 )
 from tirlite.ir.node import Node
 from tirlite.ir.op import Op
-from tirlite.ir.rewrite import rewrite, substitute
-from tirlite.ir.stmt import Assert, For, IfThenElse, Let, SeqStmt, Stmt, Store, While, nested
+from tirlite.ir.rewrite import rewrite, substitute, values_of
+from tirlite.ir.stmt import Allocate, Assert, For, IfThenElse, Let, SeqStmt, Stmt, Store, While, nested
 from tirlite.ir.walk import conjuncts, is_constant, loads_in, mentions, reads, walk
 from tirlite.record import record
+from tirlite.rewrite.vectors.columns import loads_of
 from tirlite.rewrite.vectors.groups import declared
 from tirlite.rewrite.vectors.lanes import Lanes, NotVector, last_whole, may_fault
+from tirlite.rewrite.vectors.local_elements import with_followed_loads
 from tirlite.rewrite.vectors.one_row import as_one_row
 
-# The bytes of what is looked at in one step, of the widest element.
+# The bytes of what is looked at in one step, of the widest element, and how much is computed to look.
 _BYTES = 128
+_MOST_NODES = 32
+# So many vectors go in order at most before one is asked again.
+_MOST_IN_ORDER = 31
 
 
 @record(eq=False)
@@ -101,7 +111,54 @@ def asserted_by_vectors(
     if len(nest) > 1:
         return _asserted_of_rows(nest, stmt, params)
     (loop,) = nest
-    return None if loop.step != 1 else _asserted(loop, stmt.condition, lambda at, to: loop.replaced(start=at, stop=to))
+    return (
+        None if loop.step != 1 else _asked(loop, Not(stmt.condition), lambda at, to: loop.replaced(start=at, stop=to))
+    )
+
+
+def records_by_vectors(loop: For, facts: Facts) -> tuple[Stmt, ...] | None:
+    """What is to stand in the place of a loop that keeps records: whole vectors are asked whether they break any.
+
+    As long as none does nothing changes, so all are asked at once; else the iterations of one vector follow in order.
+    None where what is compared has no vector form, or stops the kernel.
+    """
+    values = values_of([stmt for stmt in loop.body.stmts if isinstance(stmt, Let)])
+    branches = [stmt for stmt in loop.body.stmts if isinstance(stmt, IfThenElse)]
+    broken = reduce(BitOr, (substitute(each.condition, values) for each in branches))
+    nodes = [node for _, node in zip(range(_MOST_NODES + 1), walk(broken), strict=False)]
+    is_harmless = all(not may_fault(node) for node in nodes if isinstance(node, Expr))
+    if loop.step != 1 or len(nodes) > _MOST_NODES or not is_harmless:
+        return None
+    # Of what is the same for all, the first iteration loads what it asks for.
+    for load, is_certain in loads_of(SeqStmt((IfThenElse(broken, SeqStmt(()), SeqStmt(())),))):
+        is_first = is_certain and not mentions(load.indices, loop.var)
+        if load.buffer.volatile or not (is_first or facts.bounds.is_inside(load)):
+            return None
+    made = _asked(loop, broken, lambda at, to: loop.replaced(start=at, stop=to), facts.bounds.is_inside)
+    if made is None:
+        return None
+    vectors, rest = made
+    assert isinstance(rest, For)
+    return (*_where_few_break(vectors), with_followed_loads(rest, facts) or rest)
+
+
+def _where_few_break(vectors: Stmt) -> Iterator[Stmt]:
+    """Vectors that are asked; but where several in a row break a record, those that follow go in order right away."""
+    assert isinstance(vectors, For)
+    (asked,) = vectors.body.stmts
+    assert isinstance(asked, IfThenElse)
+    in_order = asked.then_body.stmts
+    left, run = (Buffer(name, i64, (), "local") for name in ("left", "run"))
+    none, one = const(0, i64), const(1, i64)
+    for buffer in (left, run):
+        yield Allocate(buffer, span=vectors.span)
+        yield Store(buffer, (), none, span=vectors.span)
+    longer = Min(Add(Add(Load(run, ()), Load(run, ())), one), const(_MOST_IN_ORDER, i64))
+    broken = SeqStmt((*in_order, Store(left, (), Load(run, ())), Store(run, (), longer)))
+    asked = asked.replaced(then_body=broken, else_body=SeqStmt((Store(run, (), none),)))
+    counted = SeqStmt((*in_order, Store(left, (), Sub(Load(left, ()), one))))
+    is_left = IfThenElse(GT(Load(left, ()), none), counted, SeqStmt((asked,)), span=vectors.span)
+    yield vectors.replaced(body=SeqStmt((is_left,)))
 
 
 def _asserted_of_rows(nest: Sequence[For], stmt: Assert, params: Iterable[Buffer]) -> tuple[Stmt, ...] | None:
@@ -118,7 +175,7 @@ def _asserted_of_rows(nest: Sequence[For], stmt: Assert, params: Iterable[Buffer
     assert isinstance(looked, IfThenElse)
     refused = IfThenElse(Not(looked.condition), SeqStmt((*_at_place(row.var, nest, stmt),)), nothing, span=stmt.span)
     one_by_one = row.replaced(body=SeqStmt((refused,)))
-    made = _asserted(row, looked.condition, lambda at, to: one_by_one.replaced(start=at, stop=to))
+    made = _asked(row, Not(looked.condition), lambda at, to: one_by_one.replaced(start=at, stop=to))
     return None if made is None else (*declared(flat, made),)
 
 
@@ -137,19 +194,28 @@ def _at_place(place: Var, nest: Sequence[For], stmt: Assert) -> Iterator[Stmt]:
     yield substitute(stmt, indices)
 
 
-def _asserted(row: For, condition: Expr, one_by_one: Callable[[Expr, Expr], Stmt]) -> tuple[Stmt, ...] | None:
-    """A condition by vectors over a row; `one_by_one` looks for the elements of a part for which it does not hold."""
-    lanes = _BYTES // max(node.buffer.dtype.bytes for node in loads_in(condition))
+def _asked(
+    row: For,
+    condition: Expr,
+    one_by_one: Callable[[Expr, Expr], Stmt],
+    is_inside: Callable[[Load], bool] = lambda load: False,
+) -> tuple[Stmt, ...] | None:
+    """A condition by vectors over a row; `one_by_one` is to look at the parts in which it holds for any element."""
+    loads = [load for load in loads_in(condition) if mentions(load.indices, row.var)]
+    if not loads:
+        return None
+    lanes = _BYTES // max(load.buffer.dtype.bytes for load in loads)
     tile = Var("tile")
     try:
-        holds = Lanes(lanes, {row.var: Ramp.unit(tile, lanes)}, neighbours=True).of(condition)
+        vectors = Lanes(lanes, {row.var: Ramp.unit(tile, lanes)}, neighbours=True, is_inside=is_inside)
+        holds = vectors.of(condition)
     except NotVector:
         return None
     if holds.dtype.lanes != lanes:
         return None
     whole = last_whole(row, row.count, lanes)
-    refused = SeqStmt((one_by_one(tile, Add(tile, const(lanes, i64))),))
-    found = IfThenElse(Call(bool_, Op.ANY, (Not(holds),)), refused, SeqStmt(()), span=row.span)
+    part = SeqStmt((one_by_one(tile, Add(tile, const(lanes, i64))),))
+    found = IfThenElse(Call(bool_, Op.ANY, (holds,)), part, SeqStmt(()), span=row.span)
     return For(tile, row.start, whole, SeqStmt((found,)), step=lanes, span=row.span), one_by_one(whole, row.stop)
 
 

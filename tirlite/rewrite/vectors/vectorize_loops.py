@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.loops import work
+from tirlite.analysis.loops.records import keeps_a_record
 from tirlite.analysis.loops.streams import large_from, results, stores_past
 from tirlite.ir import For, ForKind, IfThenElse, Let, PrimFunc, Stmt, Store, While, statements, statements_of
 from tirlite.rewrite.forms import Form, Limits
@@ -62,6 +63,8 @@ class VectorizeLoops(FactsPass):
     parameter at the place at which it writes: so the two parameters may still be one array.
 
     A `while` that counts the ones of an integer is written without a loop first.
+
+    One that keeps a record, as of the greatest so far, looks at whole vectors for iterations that would change it.
 
     A `while` that looks for an element is led up to it by whole vectors, and assertions over elements hold for these.
 
@@ -139,6 +142,7 @@ _SIGNS = (
     work.meets_itself,
     work.meets_other_rows,
     work.follows_a_place,
+    keeps_a_record,
     work.is_written_out,
     work.divides,
     work.skips,
