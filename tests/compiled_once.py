@@ -22,7 +22,7 @@ def _named(level: int, name: str) -> Any:
 
 
 def _compiled(part: Part, made: Any, effort: Effort, *, locked: bool = True) -> Compiled:
-    settings = (made.told, effort, part.joins_scalars, part.is_unit, bool(part.extent.by_elements))
+    settings = (made.told, effort, part.joins_scalars, part.is_unit, part.works_over_addresses)
     key = sha256(f"{settings} {part.text}".encode()).digest()
     if key not in _KNOWN:
         _KNOWN[key] = _COMPILE(part, made, effort, locked=locked)

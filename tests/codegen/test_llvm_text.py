@@ -38,6 +38,38 @@ def test_what_changes_nothing_is_not_written() -> None:
     assert out.op("add", a, integer(0)) is a
     assert out.op("mul nsw", a, integer(1)) is a
     assert out.op("sub", integer(0), a) is not a
+    assert out.op("add nuw nsw", integer(0), a) is a
+    assert out.op("mul", integer(1), a) is a
+
+
+def test_what_numbers_come_to_is_not_written() -> None:
+    out = function()
+    a, least, most = out.parameter(i64, "%a"), -1 << 63, (1 << 63) - 1
+    for name, x, y, wanted in (
+        ("add", 3, 4, 7),
+        ("add", most, 1, least),
+        ("sub nsw", 3, 4, -1),
+        ("mul", least, -1, least),
+        ("mul", 1 << 40, 1 << 40, 0),
+        ("udiv", 7, 2, 3),
+        ("ashr", 7, 1, 3),
+    ):
+        assert out.op(name, integer(x), integer(y)).number == wanted
+    assert [out.op("mul", a, integer(0)).number, out.op("and", integer(0), a).number, out.op("sub", a, a).number] == [
+        0
+    ] * 3
+    assert [
+        out.compare(f"icmp {kind}", integer(-1), integer(1)).text for kind in ("slt", "ult", "ne", "sge", "ugt")
+    ] == [
+        "true",
+        "false",
+        "true",
+        "false",
+        "true",
+    ]
+    assert out.select(out.compare("icmp eq", integer(2), integer(2)), a, integer(5)) is a
+    assert not out.lines
+    assert [out.op(name, integer(-7), integer(2)).number for name in ("udiv", "ashr")] == [None] * 2
 
 
 def test_another_block_computes_for_itself() -> None:

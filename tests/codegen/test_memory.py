@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tirlite as tl
+from tirlite.codegen import lower
 from tirlite.ir import Broadcast, Cast, IntImm, Ramp, bool_, f32, i32, i64, u8, u32
 from tirlite.ir.builder import Builder
 
@@ -161,3 +162,40 @@ def test_every_second_byte_is_half_of_a_word(dtype: str, value: str) -> None:
         pairs(x, found)
         plain(x, wanted)
         np.testing.assert_array_equal(found, wanted)
+
+
+@tl.kernel(schedule=None)
+def rows(x: tl.f32[8, 5, 64], at: tl.i64, y: tl.out[tl.f32[4, 64]]):
+    flat = tl.view(x, tl.f32[20, 128])
+    for i in range(4):
+        y[i, tl.ramp(0, 1, 64)] = x[at + i, i, tl.ramp(0, 1, 64)] + x[at + i + 2, i + 1, tl.ramp(0, 1, 64)]
+        y[i, tl.ramp(0, 1, 64)] = y[i, tl.ramp(0, 1, 64)] * x[at + (i - 1), i, tl.ramp(0, 1, 64)]
+        if at + i > 2:
+            y[i, tl.ramp(0, 1, 32)] = y[i, tl.ramp(32, 1, 32)] - flat[at + i + 7, tl.ramp(3, 1, 32)]
+        else:
+            y[i, tl.ramp(32, 1, 32)] = y[i, tl.ramp(0, 1, 32)] - flat[at + i + 6, tl.ramp(7, 1, 32)]
+        y[i, tl.ramp(1, 1, 8)] = y[i, tl.ramp(0, 1, 8)] + flat[at + i + 5, tl.ramp(9, 1, 8)]
+        y[i, tl.ramp(2, 1, 8)] = y[i, tl.ramp(0, 1, 8)] + x[7 - i, 2 - (i - i), tl.ramp(0, 1, 8)] * x[i, i, at + 1]
+
+
+@pytest.mark.parametrize("at", [1, 2, 3])
+def test_elements_beside_others_are_the_right_ones(at: int) -> None:
+    """An address is told by its distance from one of the same row, of the same view, that came before for certain."""
+    x = np.random.default_rng(at).standard_normal((8, 5, 64)).astype(np.float32)
+    if at == 3:
+        x = x[::-1].copy()
+    wanted = rows.interpret(x, min(at, 2))
+    np.testing.assert_array_equal(rows(x, min(at, 2)), wanted)
+
+
+@tl.kernel(schedule=None)
+def tile(x: tl.f32[8, 64], y: tl.out[tl.f32[64]], i: tl.i64):
+    for j in range(0, 64, 16):
+        y[tl.ramp(j, 1, 16)] = tl.broadcast(tl.f32(0), 16)
+        y[tl.ramp(j, 1, 16)] += x[i, tl.ramp(j, 1, 16)] + x[i + 1, tl.ramp(j, 1, 16)] + x[i + 2, tl.ramp(j, 1, 16)]
+
+
+def test_rows_of_a_tile_have_one_address_and_distances() -> None:
+    lines = lower(tile.lowered).text.splitlines()
+    products = [line for line in lines if "= mul nsw" in line and line.endswith(", 64")]
+    assert len(products) == 1

@@ -193,23 +193,25 @@ def test_objects_that_no_image_can_be_made_of_are_joined_by_llvm() -> None:
 
 
 def test_what_is_compiled_beside_a_network_is_what_it_is_alone() -> None:
-    """LLVM works over addresses in a network's loops, and not over those of a kernel by vectors; for all threads."""
+    """LLVM works over addresses of windows, and not over those of other loops by vectors; that is for all threads."""
     text = lower(square.ir).text
-    alone = {is_unit: code(text, is_unit=is_unit) for is_unit in (False, True)}
-    assert alone[False] != alone[True]
-    kinds = [False, True] * 8
+    alone = [code(text, windows) for windows in (0, 1)]
+    assert alone[0] != alone[1]
+    kinds = [0, 1] * 8
     with ThreadPoolExecutor(4) as threads:
-        beside = list(threads.map(lambda is_unit: code(text, is_unit=is_unit), kinds))
-    assert beside == [alone[is_unit] for is_unit in kinds]
+        beside = list(threads.map(lambda windows: code(text, windows), kinds))
+    assert beside == [alone[windows] for windows in kinds]
 
 
 def test_all_of_a_network_is_shown_and_exported_as_its_parts_are_compiled() -> None:
-    alone, unit = (replace(lower(roots.ir), text=STEPS, parts=(Part(STEPS, is_unit=each),)) for each in (False, True))
-    assert optimised(alone).assembly != optimised(unit).assembly
+    alone, windows = (
+        replace(lower(roots.ir), text=STEPS, parts=(Part(STEPS, Extent(over_windows=each)),)) for each in (0, 1)
+    )
+    assert optimised(alone).assembly != optimised(windows).assembly
 
 
-def code(text: str, *, is_unit: bool) -> bytes:
-    part = Part(text, Extent(), is_unit=is_unit)
+def code(text: str, windows: int) -> bytes:
+    part = Part(text, Extent(over_windows=windows))
     return compiled(part, new_machine(2, HOST), Effort.FULL, locked=False)[0]
 
 

@@ -384,6 +384,12 @@ class Expressions:
 
     def address(self, place: Place, indices: tuple[Expr, ...]) -> Steps[Value]:
         """The address of the element at scalar indices."""
+        if self.out.by_vectors and (parts := memory.apart_in(place, indices)) is not None:
+            rests, far = parts
+            found: list[Value] = []
+            for rest in rests:
+                found.append(to_index(self.out, self._leaf(rest) or (yield self.steps(rest))))
+            return memory.beside(self.out, place, found, far)
         given, axes = [], []
         for axis, index in enumerate(indices):
             if type(index) is Call and index.op is Op.CHECKED:

@@ -185,8 +185,14 @@ class KernelFunction(FunctionText):
             self.lines += [*self._tail, "fail:", "  %code = load i64, ptr %fault", "  ret i64 %code"]
         extent, lines = self.module.extent, len(self.lines)
         vectors = extent.vectors + lines * self.by_vectors
-        found = {"longest": max(extent.longest, lines), "by_elements": max(extent.by_elements, int(self.by_elements))}
-        self.module.extent = replace(extent, lines=extent.lines + lines, vectors=vectors, **found)
+        self.module.extent = replace(
+            extent,
+            lines=extent.lines + lines,
+            longest=max(extent.longest, lines),
+            vectors=vectors,
+            by_elements=max(extent.by_elements, int(self.by_elements)),
+            over_windows=max(extent.over_windows, int(self.over_windows)),
+        )
 
 
 def as_bits(out: FunctionText, value: Value) -> Value:

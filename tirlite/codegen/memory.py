@@ -23,7 +23,7 @@ from tirlite.codegen.llvm.values import (
 )
 from tirlite.codegen.refused import Refused
 from tirlite.ir.checked import bare, is_checked
-from tirlite.ir.dtype import DType, bool_, handle, u8, u16, u32, u64
+from tirlite.ir.dtype import DType, bool_, handle, i64, u8, u16, u32, u64
 from tirlite.ir.expr import Add, Buffer, Call, Cast, Expr, IntImm, Load, Max, Min, Mul, Ramp, Select, Sub, Var
 from tirlite.ir.loop_values import Counted, author_name, in_written_order
 from tirlite.ir.op import Op
@@ -38,6 +38,9 @@ _FAR = 1 << 40
 _MOST_APART = 4
 # Elements of 32 bits that lie so far apart are transposed in blocks of as many groups.
 _FOUR = 4
+
+# How deep in sums numbers are looked for.
+_DEEP = 4
 
 _LARGEST_DIVISOR = 1 << 12
 _BUDGET = 64
@@ -107,6 +110,56 @@ def offset_in(out: FunctionText, place: Place, indices: list[Value]) -> Value:
     if total is None:
         return integer(known)
     return out.op("add nsw", total, integer(known)) if known else total
+
+
+def apart_in(place: Place, indices: tuple[Expr, ...]) -> tuple[list[Expr], int] | None:
+    """Indices without the numbers that are added in them, and how many elements these are; None where it is unknown."""
+    far = 0
+    rests: list[Expr] = []
+    for index, stride in zip(indices, place.strides, strict=True):
+        if type(index) is Call and index.op is Op.CHECKED:
+            return None
+        rest, known = _apart(index, _DEEP) if stride.number is not None else (index, 0)
+        if known and abs(known * (stride.number or 0)) >= _FAR:
+            return None
+        far += known * (stride.number or 0)
+        rests.append(IntImm(i64, 0) if rest is None else rest)
+    return None if all(isinstance(rest, IntImm) for rest in rests) else (rests, far)
+
+
+def _apart(index: Expr, depth: int) -> tuple[Expr | None, int]:
+    """An index as the number that is added in it, and the rest; None where there is no rest."""
+    if type(index) is IntImm:
+        return None, index.value
+    if type(index) not in (Add, Sub) or index.dtype is not i64 or not depth:
+        return index, 0
+    assert isinstance(index, Add | Sub)
+    is_sum = type(index) is Add
+    (a, more), (b, less) = _apart(index.a, depth - 1), _apart(index.b, depth - 1)
+    known = more + less if is_sum else more - less
+    if b is None:
+        return a, known
+    if a is None:
+        return (b, known) if is_sum else (index, 0)
+    return (type(index)(a, b), known) if known else (index, 0)
+
+
+def beside(out: FunctionText, place: Place, indices: list[Value], far: int) -> Value:
+    """The address of the element so many elements from scalar i64 indices, from one that was accessed before.
+
+    Rows of a tile differ by numbers alone: LLVM need not find out that they have one address and distances.
+    """
+    strides = " ".join(each.text for each in place.strides)
+    kind = element_type(place.buffer.dtype)
+    name = f"{kind} {place.pointer.text} {' '.join(each.text for each in indices)} by {strides}"
+    if (found := out.near(name)) is not None and abs(far - found[1]) < _FAR:
+        pointer, passed = found
+        return pointer if far == passed else out.move(pointer, integer(far - passed), kind)
+    offset = offset_in(out, place, indices)
+    offset = integer(offset.number + far) if offset.number is not None else out.op("add nsw", offset, integer(far))
+    pointer = address(out, place, offset)
+    out.accessed(name, pointer, far)
+    return pointer
 
 
 def address(out: FunctionText, place: Place, offset: Value) -> Value:

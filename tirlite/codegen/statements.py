@@ -13,7 +13,7 @@ from tirlite.codegen.functions.kernel_calls import Calls, Version, dim_parameter
 from tirlite.codegen.functions.pieces import LARGEST, Weights, are_only_calls, cut
 from tirlite.codegen.llvm.values import Value, integer
 from tirlite.codegen.loops.aliases import Aliases
-from tirlite.codegen.loops.loop_hints import SELDOM, goes_by_elements, hints_of, in_any_order, is_seldom
+from tirlite.codegen.loops.loop_hints import SELDOM, goes_by_elements, hints_of, in_any_order, is_seldom, sums_taps
 from tirlite.codegen.loops.whole_rows import as_one_row
 from tirlite.codegen.loops.work import Work, is_unbound, iterations_between, polls_between, work_of
 from tirlite.codegen.refused import Refused
@@ -227,7 +227,6 @@ class Statements:
     def allocate(self, stmt: Allocate) -> None:
         buffer = stmt.buffer
         home = self.storage.homes[buffer]
-        align = self.storage.line
         if home == "heap":
             extents, overflows = self._checked(buffer.shape)
             pointer = self.out.allocate(buffer, extents, overflows, stmt.span)
@@ -238,8 +237,8 @@ class Statements:
             elif buffer in self.out.slots:
                 pointer = self.out.slots[buffer]
             else:
-                pointer = self.out.slots[buffer] = self.out.alloca(self.storage.sizes[buffer], align)
-        self.place(buffer, pointer, extents, align)
+                pointer = self.out.slots[buffer] = self.out.alloca(self.storage.sizes[buffer], self.storage.line)
+        self.place(buffer, pointer, extents, self.storage.line)
 
     def _checked(self, exprs: Sequence[Expr]) -> tuple[list[Value], list[Value]]:
         """Values, and the flags of what wraps around on the way to them, in lets too."""
@@ -326,6 +325,7 @@ class Statements:
         self._depth += 1
         self._count(deepest=max(self._depth, self.module.extent.deepest))
         self.out.by_elements = self.out.by_elements or isinstance(loop, While) or goes_by_elements(loop)
+        self.out.over_windows |= isinstance(loop, For) and sums_taps(loop)
         yield self.block(loop.body)
         self._depth -= 1
         self.environment.loops, self.values.innermost = around, outer

@@ -36,10 +36,10 @@ class Part:
     def works_over_addresses(self) -> bool:
         """Whether LLVM works over the addresses in loops.
 
-        Most loops that go along vectors run as fast without. Tiles of windows in steps do not, as networks have them:
-        each row of one has an address of its own, and what it loads for all taps is put away.
+        Most loops that go along vectors run as fast without. Tiles of windows do not: what they load for all taps is
+        put away.
         """
-        return self.is_unit or bool(self.extent.by_elements)
+        return bool(self.extent.by_elements or self.extent.over_windows)
 
 
 @record
@@ -65,7 +65,9 @@ def parts(module: ModuleText, name: str, units: Sequence[Unit] = ()) -> tuple[Pa
     apart = {function.name for each in units for function in each.functions}
 
     def part(text: str, functions: Iterable[Definition]) -> Part:
-        extent = replace(module.extent, by_elements=int(any(each.by_elements for each in functions)))
+        kinds = [(each.by_elements, each.over_windows) for each in functions]
+        by_elements, over_windows = (int(any(each)) for each in zip(*kinds, strict=True)) if kinds else (0, 0)
+        extent = replace(module.extent, by_elements=by_elements, over_windows=over_windows)
         return Part.of(text, extent, keeps_scalars=module.keeps_scalars, is_unit=bool(units))
 
     shown = [each for each in module.functions if not each.linkage]

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from itertools import count
 from typing import TYPE_CHECKING
 
+from tirlite.codegen.llvm.numbers import known_order, known_result
 from tirlite.codegen.llvm.values import FALSE, Value, flags_of, integer, register_type, suffix, undefined
 from tirlite.diag import Message, Span
 from tirlite.ir import DType, bool_, handle, i64, u32
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 # and of the pointers that they take, are work for LLVM, and nothing runs quicker for it.
 _LONG = 200
 _LAST = frozenset((1 - (1 << 63), -1 << 63, (1 << 63) - 1, 1 << 63))
-_SUMS = frozenset(("add", "sub", "or", "shl", "lshr", "ashr"))
-_PARTS = frozenset(("mul", "sdiv", "udiv"))
 _OF_SIZES = frozenset(("add", "sub", "mul"))
 _COUNTING = frozenset(("add", "sub", "mul", "srem", "urem", "sdiv", "udiv"))
 
@@ -33,7 +32,7 @@ class Definition:
     """The text of a function: its name, who else sees it, what stands in front of its body, that, and whom it calls.
 
     `by_vectors` says that it works with vectors already, without LLVM's help, `by_elements` that a loop takes element
-    after element, and LLVM finds no vectors in it.
+    after element, and LLVM finds no vectors in it, `over_windows` that one sums vectors up over a few taps.
     """
 
     name: str
@@ -43,6 +42,7 @@ class Definition:
     calls: tuple[str, ...] = ()
     by_vectors: bool = False
     by_elements: bool = False
+    over_windows: bool = False
 
     @property
     def lines(self) -> int:
@@ -68,6 +68,7 @@ class Extent:
     pieces: int = 0  # functions that the body of one function was cut into, at most
     vectors: int = 0  # lines of functions that work with vectors, without LLVM's help
     by_elements: int = 0  # 1 where a loop does, see `Definition`
+    over_windows: int = 0  # the same
 
     @property
     def by_vectors(self) -> bool:
@@ -85,6 +86,7 @@ class Extent:
             max(self.pieces, other.pieces),
             self.vectors + other.vectors,
             max(self.by_elements, other.by_elements),
+            max(self.over_windows, other.over_windows),
         )
 
 
@@ -181,7 +183,7 @@ class FunctionText:
         self.inputs: dict[str, Value] = {}
         self.calls: dict[str, None] = {}  # the names of the functions that it calls so far, or has called
         self.inlined_lines = 0  # of functions that will be inlined into it
-        self.by_vectors = self.by_elements = False
+        self.by_vectors = self.by_elements = self.over_windows = False
         self.as_written = False  # LLVM leaves it as it is, if it is long: it would not run quicker
         self.block = "entry"
         self.conditions = 0  # that are open around what is being written
@@ -190,6 +192,8 @@ class FunctionText:
         self._computed: dict[str, Value] = {}
         self._order: list[str] = []
         self._kept = 0
+        # Elements accessed in the blocks that lead here for certain, each with its distance from what names it.
+        self._near: dict[str, tuple[Value, int]] = {}
         self._node = "" if module.lines is None else module.lines.function(module.span)
 
     def _write(self, instruction: str) -> None:
@@ -243,8 +247,8 @@ class FunctionText:
             # LLVM 22 keeps distances between addresses in a map whose keys may not be the largest or the least number,
             # and aborts the process where `x[9223372036854775807 % n]` comes to such a distance.
             self.module.keeps_scalars = True
-        if a.dtype.is_integer and _leaves(name, a, b):
-            return a
+        if a.dtype.is_integer and (known := known_result(name, a, b)) is not None:
+            return known
         instruction = f"{name} {register_type(a.dtype)} {a.text}, {b.text}"
         found = self.computed(a.dtype, instruction, a, b)
         is_size = a.dtype is i64 and name in _OF_SIZES and a.is_size and b.is_size
@@ -261,9 +265,13 @@ class FunctionText:
 
     def compare(self, name: str, a: Value, b: Value) -> Value:
         """`icmp` or `fcmp` and the comparison."""
+        if (known := known_order(name, a, b)) is not None:
+            return known
         return self.computed(flags_of(a.dtype), f"{name} {register_type(a.dtype)} {a.text}, {b.text}", a, b)
 
     def select(self, condition: Value, yes: Value, no: Value) -> Value:
+        if condition.number is not None and condition.dtype is bool_:
+            return yes if condition.number else no
         return self.computed(yes.dtype, f"select {condition.typed}, {yes.typed}, {no.typed}", condition, yes, no)
 
     def cast(self, name: str, a: Value, dtype: DType) -> Value:
@@ -363,6 +371,15 @@ class FunctionText:
             behind = start, passed + distance.number
         return Value(handle, moved.text, self, None, pointer.root, behind=behind)
 
+    def near(self, name: str) -> tuple[Value, int] | None:
+        """The address of an element that was accessed before, and how far it lies from what `name` tells of it."""
+        return self._near.get(name)
+
+    def accessed(self, name: str, pointer: Value, distance: int) -> None:
+        """Notes an element that is accessed for `near`."""
+        self._near[name] = pointer, distance
+        self._order.append(name)
+
     def label(self, hint: str) -> str:
         """The name of a new block."""
         return f"{hint}{next(self.module.blocks)}"
@@ -373,7 +390,9 @@ class FunctionText:
         One that `follows` the block before is reached from that alone.
         """
         while not follows and len(self._order) > self._kept:
-            del self._computed[self._order.pop()]
+            forgotten = self._order.pop()
+            self._computed.pop(forgotten, None)
+            self._near.pop(forgotten, None)
         self.lines.append(f"{label}:")
         self.block = label
 
@@ -452,13 +471,8 @@ class FunctionText:
         if self.module.lines is not None:
             head += self.module.lines.define(self._node, name)
         body = "\n".join(["entry:", *self.allocas, *self.lines])
-        return Definition(name, linkage, head, body, tuple(self.calls), self.by_vectors, self.by_elements)
-
-
-def _leaves(name: str, a: Value, b: Value) -> bool:
-    """Whether an operation on integers gives the first of its operands."""
-    kind = name.split(" ", 1)[0]
-    return b.number is not None and ((b.number == 0 and kind in _SUMS) or (b.number == 1 and kind in _PARTS))
+        kinds = self.by_vectors, self.by_elements, self.over_windows
+        return Definition(name, linkage, head, body, tuple(self.calls), *kinds)
 
 
 def define_entry(out: FunctionText, name: str) -> None:

@@ -184,6 +184,12 @@ def goes_by_elements(stmt: For) -> bool:
     return any(_is_carried(each, stores, stmt.var) or not _stays_in_row(each, stmt.var, moved) for each in accesses)
 
 
+def sums_taps(stmt: For) -> bool:
+    """Whether a loop adds a few terms to several vectors, which LLVM writes out: the taps of windows."""
+    sums = [each for each in stmt.body.stmts if not isinstance(each, Let)]
+    return _is_brief(stmt) and len(sums) >= _FEWEST_SUMS and all(map(_is_sum_of_vectors, sums))
+
+
 def lane_of(stmt: For, vector_bytes: int) -> float:
     """What an iteration takes of an operation where LLVM makes vectors of a loop; 1 where it makes none."""
     count = _LANES if stmt.values is None else len(stmt.values)
