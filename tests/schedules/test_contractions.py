@@ -237,6 +237,26 @@ def test_columns_of_all_rows_go_by_one_tile_where_sums_lie_so_in_memory() -> Non
             is_as_written(kernel, tl.compile(tiled.lowered, schedule=None).interpret, (5, 3, 4, 2))
 
 
+def test_short_rows_are_packed_where_nothing_else_fills_vectors() -> None:
+    """Columns of all rows, and those that lie apart, ask for few columns, and for rows that repay a copy of windows."""
+
+    @tl.kernel
+    def halved(f: tl.f32[h, k, 3], x: tl.f32[k, 2 * m + 1], y: tl.out[tl.f32[h, m]]):
+        for q in range(h):
+            for j in range(m):
+                y[q, j] = 0
+                for p in tl.reduce(k):
+                    for v in tl.reduce(3):
+                        y[q, j] += f[q, p, v] * x[p, 2 * j + v]
+
+    wide = replace(SMALL, row_bytes=256, vector_bytes=64, least_bytes=1 << 16, strided_rows=8, masks_bytes=True)
+    with patch.object(Tiling, "of", lambda target: wide):
+        for kernel, least in ((convolution, (("q", 8), ("i * j", 16))), (halved, (("q", 8), ("j", 4)))):
+            tiled = tl.compile(kernel.ir)
+            assert [step.least for step in tiled.schedule.steps if isinstance(step, Specialize)] == [least]
+            is_as_written(kernel, tiled, (4, 4, 2, 8), (5, 17, 3, 9), (3, 2, 1, 7))
+
+
 def is_as_written(kernel: tl.Kernel, tiled: Callable[..., object], *sizes_of: tuple[int, ...]) -> None:
     """Whether a scheduled kernel gives what the interpreter does for it as it is written, for n, m, k, h.
 
@@ -260,7 +280,8 @@ def extent_at(extent: tl.ir.Expr, sizes: dict[str, int]) -> int:
         return sizes[extent.name]
     if isinstance(extent, tl.ir.IntImm):
         return extent.value
-    return extent_at(extent.a, sizes) + extent_at(extent.b, sizes)
+    a, b = (extent_at(each, sizes) for each in extent.children())
+    return a * b if isinstance(extent, tl.ir.Mul) else a + b
 
 
 def sized(rows: int, terms: int, columns: int) -> tl.Kernel:

@@ -111,24 +111,23 @@ class ByVectors:
             yield IfThenElse(GE(count, few), by_vectors, SeqStmt((part,)))
 
     def in_parts(self, count: Expr) -> tuple[Stmt, ...] | None:
-        """Vectors of the most lanes, and one more for the rest, or narrower ones where these have fewer lanes together.
+        """Vectors of the most lanes, and one more for the rest, of as few registers as hold it.
 
         None where that cannot be. Loops inside go over memory once for each of these, and as many results are in work.
         """
         left = folded(FloorMod(count, const(self.most, i64)))
         if not self.has_masks or self.most == self.few or not _has_loops(self.loop) or isinstance(count, IntImm):
             return None
-        middle, at, rest = last_whole(self.loop, count, self.most), Var(self.loop.var.name), Var(self.loop.var.name)
-        little, much = (
-            self.masked(rest, folded(Sub(self.loop.stop, rest)), self.few),
-            self.masked(middle, left, self.most),
-        )
-        if little is None or much is None:
-            return None
+        middle, at = last_whole(self.loop, count, self.most), Var(self.loop.var.name)
+        rest, fewer, lanes = SeqStmt(), 0, self.few
+        while lanes <= self.most:
+            masked = self.masked(middle, left, lanes)
+            if masked is None:
+                return None
+            rest = SeqStmt((IfThenElse(GT(left, const(fewer, i64)), masked, rest, span=self.loop.span),))
+            fewer, lanes = lanes, 2 * lanes
         whole = For(at, self.loop.start, middle, self.body(at, self.most), self.loop.kind, step=self.most)
-        narrow = For(rest, middle, self.loop.stop, little, step=self.few, span=self.loop.span)
-        is_much = GT(left, const(self.most - self.few, i64))
-        return whole, IfThenElse(is_much, much, SeqStmt((narrow,)), span=self.loop.span)
+        return whole, *rest.stmts
 
     def part(self, first: Expr, left: Expr) -> Stmt | None:
         """The iterations from `first` on, if any are left, but fewer than a vector has lanes.

@@ -28,6 +28,8 @@ _FEWEST_ROWS = 4
 # Of fewer terms a panel is hardly read more often than it is written.
 _FEWEST_TERMS = 16
 _FEWEST_STRIDED_TERMS = 4
+# Columns that lie apart are worth a vector from so many on.
+_FEWEST_APART = 4
 # LLVM writes out so many products at most, and makes vectors of what it has written out, of several rows at once.
 _WRITTEN_OUT = 64
 # So many rows of a tile lie close enough together that each of them is read as if it were copied.
@@ -305,6 +307,12 @@ def _tile_last(rows: list[For], tiling: Tiling) -> tuple[For, ...]:
     return (*(each for each in rows if each is not last), last)
 
 
+def _lies_apart(nest: Contraction) -> bool:
+    """Whether columns go along rows of memory, but neighbours do not lie side by side."""
+    indices, var = nest.packed.indices, nest.columns.var
+    return bool(indices) and mentions(indices[-1], var) and not is_dense(indices, var)
+
+
 def least_sizes(nest: Contraction, tiling: Tiling) -> tuple[tuple[str, int], ...] | None:
     """What must run how often for packing to pay, where constants do not tell; None where they say that it does not."""
     terms = prod(map(count_of, nest.terms)) if all(map(is_known, nest.terms)) else None
@@ -336,6 +344,13 @@ def least_sizes(nest: Contraction, tiling: Tiling) -> tuple[tuple[str, int], ...
     rows = tiling.least_rows if nest.is_dense else tiling.strided_rows
     rows = min(rows, _ROWS_OF_TILE + 1) if is_few and nest.is_dense else rows  # fewer are written out by LLVM
     wanted = [(nest.rows, rows), (columns, max(2, few // nest.element)), (wide, elements)]
+    if nest.flat is not None or (_lies_apart(nest) and not is_few):
+        # Vectors of all rows are full ones, and what lies apart has none but in a copy, which pays for short rows too.
+        is_window, are_known = len(nest.terms) > 1, all(map(is_known, nest.rows))
+        if not (is_window and are_known and prod(map(count_of, nest.rows)) < tiling.strided_rows):
+            rows = tiling.strided_rows if is_window and not are_known else rows
+            least = _FEWEST_APART if nest.flat is None else min(few, tiling.vector_bytes) // nest.element
+            wanted = [(nest.rows, rows), (columns, max(2, least))]
     if nest.dots is not None:
         few = 2 if tiling.masks_bytes else max(2, tiling.vector_bytes // nest.element // 2)
         wanted = [(nest.rows, _FEWEST_ROWS), (columns, few)]
