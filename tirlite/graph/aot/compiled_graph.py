@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, overload
 
 import numpy.typing as npt
 
-from tirlite.diag import TirliteError, boundary
+from tirlite.diag import CallTypeError, Message, TirliteError, boundary
 from tirlite.diag.message import demand_kind
 from tirlite.driver import Kernel
 from tirlite.driver.front import Front
 from tirlite.driver.timing import Timing
-from tirlite.graph.arguments import arrays_of, bind, check_demands
+from tirlite.graph.aot.names import name_of
+from tirlite.graph.arguments import GraphArgumentCount, arrays_of, bind, check_demands
 from tirlite.graph.demand import demand_function
 from tirlite.graph.demands import Demand
 from tirlite.graph.expr import Expr, FunctionNode
@@ -35,9 +36,6 @@ if TYPE_CHECKING:
     from tirlite.plan import Plan
     from tirlite.rewrite.options import Options
     from tirlite.sizes import Size
-from tirlite.diag import CallTypeError, Message
-from tirlite.graph.aot.names import name_of
-from tirlite.graph.arguments import GraphArgumentCount
 
 
 class UnknownGraphArgument(Message):
