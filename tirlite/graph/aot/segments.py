@@ -12,7 +12,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from tirlite.diag import GraphMessage, TirliteError, boundary
 from tirlite.graph.aot.compiled_graph import (
@@ -32,7 +31,7 @@ from tirlite.graph.loop import LoopFunction, stepping
 from tirlite.graph.op import Op
 from tirlite.graph.program import Block, Program, extents_found, program
 from tirlite.graph.run_dims import RunDim, check_extent, greatest, run_dims, with_limits
-from tirlite.graph.types import TensorType, tensors
+from tirlite.graph.types import Array, TensorType, tensors
 from tirlite.groups import by_key
 from tirlite.ir import bool_
 from tirlite.record import record
@@ -461,5 +460,5 @@ def looped(loop: LoopFunction, args: Sequence[Any], runner: Runner) -> tuple[Any
         while True:
             given = steps.send(runner(loop, given))
     except StopIteration as end:
-        found: tuple[npt.NDArray[Any], ...] = end.value
+        found: tuple[Array, ...] = end.value
         return found
