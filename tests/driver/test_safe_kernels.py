@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 from driver.alike import said_by_both
 
 import tirlite as tl
+from tirlite.rewrite import pipelines
+from tirlite.rewrite.forms import Form
 
 n, m = tl.dims("n m")
 
@@ -38,6 +42,28 @@ def test_a_loop_with_checks_keeps_its_order() -> None:
     at[7000] = 5
     told = assert_as_interpreted(gathered, np.float32([0, 1, 2]), at, np.full(10_000, 7, np.float32))
     assert "index 5 is out of bounds for axis 0 of `x` with extent 3" in told
+
+
+@tl.kernel
+def from_a_table(x: tl.f32[n], at: tl.i32[m, 3], y: tl.f32[m]):
+    for i in range(m):
+        y[i] = x[at[i, 0]] + x[at[i, 1]] + x[at[i, 2]]
+
+
+@pytest.mark.parametrize(("kernel", "width"), [(gathered, ()), (from_a_table, (3,))], ids=["row", "table"])
+def test_workers_share_the_look_at_many_indices(kernel: tl.Kernel, width: tuple[int, ...]) -> None:
+    with patch.object(pipelines, "_MANY", 1000):
+        shared = tl.compile(kernel, target=tl.Target.host(workers=2))
+        for last, bad in ((10_000, -1), (10_000, 0), (10_000, 9999), (300, 299), (0, -1)):
+            at = np.ones((last, *width), np.int32)
+            if bad >= 0:
+                at[bad] = 3
+            told = said_by_both(shared, np.float32([0, 1, 2]), at, np.full(last, 7, np.float32))
+            assert ("index 3 is out of bounds for axis 0 of `x` with extent 3" in told) == (bad >= 0), told
+        forms = {form: str(shared._in_form(False, form, None).rewritten.func) for form in (Form.USUAL, Form.LARGE)}
+    assert ["i0_block in tl.parallel(" in forms[form] for form in forms] == [False, True]
+    assert "= tl.alloc(tl.i32[64]," in forms[Form.LARGE]
+    assert "arena" not in forms[Form.LARGE]
 
 
 @tl.kernel

@@ -43,7 +43,7 @@ def test_a_sum_has_at_most_64_blocks() -> None:
         """
     length = (n // 262144 + 1) * 4096
     number = max(n - 1, 0) // length + 1
-    blocks = tl.alloc(tl.f32[64])
+    blocks = tl.alloc(tl.f32[64], scope="local")
     for block in tl.parallel(number):
         first = block * length
         own = tl.alloc(tl.f32[()], scope="local")
@@ -72,7 +72,7 @@ def test_in_a_loop_a_sum_of_one_block_stays_whole() -> None:
         else:
             length = (n // 262144 + 1) * 4096
             number = max(n - 1, 0) // length + 1
-            blocks = tl.alloc(tl.f32[64])
+            blocks = tl.alloc(tl.f32[64], scope="local")
             for block in tl.parallel(number):
                 first = block * length
                 own = tl.alloc(tl.f32[()], scope="local")

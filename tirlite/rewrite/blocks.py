@@ -141,7 +141,7 @@ class Cells:
         self.update = update
         self.buffer, self.span = update.store.buffer, update.store.span
         self.own = [Buffer(each.buffer.name, each.buffer.dtype, (), "local") for each in update.stores]
-        self.all = Partials(update, const(_MOST_BLOCKS, i64), "blocks")
+        self.all = Partials(update, const(_MOST_BLOCKS, i64), "blocks", "local")
         # Where there is no iteration, there may be no such element.
         self.is_certain = all(map(_is_there, update.stores))
 

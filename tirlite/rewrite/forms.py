@@ -7,6 +7,9 @@ from enum import Enum
 from tirlite.ir import i64
 from tirlite.record import record
 
+# As many elements as no array has.
+NEVER = 1 << 48
+
 
 class Form(Enum):
     """Which version of a function is made.

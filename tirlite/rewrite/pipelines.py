@@ -9,7 +9,7 @@ from tirlite.ir import PrimFunc, calls_in
 from tirlite.ir.demand import pass_call
 from tirlite.record import record, replace
 from tirlite.rewrite.checks import CheckBounds, CheckRaces
-from tirlite.rewrite.forms import Form
+from tirlite.rewrite.forms import NEVER, Form
 from tirlite.rewrite.loops.parallelize_loops import ParallelizeLoops
 from tirlite.rewrite.loops.partition_loops import PartitionLoops
 from tirlite.rewrite.normalize import Normalize
@@ -70,9 +70,8 @@ LOOPS: tuple[Pass, ...] = (
     PartitionLoops(),
     VectorizeLoops(),
 )
-# Elements from which on workers share loops over integers: fewer take 150 us at most, and mostly 15. One worker shares
-# none: no arrays have as many.
-_MANY, _NEVER = 1 << 18, 1 << 56
+# Elements from which on workers share loops over integers: fewer take 150 us at most, and mostly 15.
+_MANY = 1 << 18
 # Iterations from which on workers may share a loop that is all that a function does: of fewer, few take long enough.
 _ALONE = 1 << 14
 
@@ -103,8 +102,8 @@ def pipeline(options: Options, form: Form = Form.USUAL, auto: tuple[Pass, ...] =
     # Blocks take storage, which loops as they are written do not.
     machine = options.target.name
     blocks = () if options.schedule is None else (BlockReductions(serial=options.debug),)
-    # Loops that look at index arrays before others stay as they are: they are short work.
-    shared_from = _MANY if options.target.workers > 1 else _NEVER
+    # One worker shares nothing.
+    shared_from = _MANY if options.target.workers > 1 else NEVER
     shared_from = shared_from if form in (Form.USUAL, Form.SMALL) else 0
     reductions = FindReductions(integers=True, shared_from=shared_from)
     found: tuple[Pass, ...] = (TightenLoops(), reductions, UnmarkLoops()) if isinstance(given, str) else ()
@@ -127,7 +126,8 @@ def pipeline(options: Options, form: Form = Form.USUAL, auto: tuple[Pass, ...] =
     if options.debug or in_order:
         return (Normalize(), *first, *prepare, *regroup, callees, storage, *last)
     by_author = isinstance(given, tuple)
-    chosen = (_bounds(options, form, by_author),) if first else ()
+    looked_from = NEVER if options.schedule is None or options.target.workers == 1 else shared_from
+    chosen = (_bounds(options, form, by_author, looked_from),) if first else ()
     loops = given if isinstance(given, tuple) else () if given is None else auto
     loops = tuple(replace(e, form=form, target=machine) if isinstance(e, VectorizeLoops) else e for e in loops)
     if options.target.workers > 1 and form is not Form.ALONE:
@@ -138,7 +138,7 @@ def pipeline(options: Options, form: Form = Form.USUAL, auto: tuple[Pass, ...] =
     return (Normalize(), *found, *chosen, *prepare, *loops, *regroup, callees, storage)
 
 
-def _bounds(options: Options, form: Form, by_author: bool) -> CheckBounds:
+def _bounds(options: Options, form: Form, by_author: bool, shared_from: int) -> CheckBounds:
     """Where accesses are checked that are not proved."""
     return CheckBounds(
         at_entry=form is not Form.ALONE,
@@ -146,6 +146,7 @@ def _bounds(options: Options, form: Form, by_author: bool) -> CheckBounds:
         at_loops=not by_author,
         at_gathers=checks_at_gathers(options),
         by_blocks=isinstance(options.schedule, str) and processor_called(options.target.name).masks_gathers,
+        shared_from=shared_from,
     )
 
 

@@ -18,7 +18,8 @@ from tirlite.ir.kernel_call import calls_in
 from tirlite.ir.node import Node
 from tirlite.ir.stmt import Allocate, AttrKey, AttrStmt, For, IfThenElse, Store, View, While
 from tirlite.ir.walk import conjuncts, defined_in, loads_in, mentions, walk
-from tirlite.rewrite.pipeline import FactsPass
+from tirlite.rewrite.forms import NEVER
+from tirlite.rewrite.pipeline import FactsPass, Rewritten
 
 if TYPE_CHECKING:
     from tirlite.analysis.access import Region, Touch
@@ -40,35 +41,38 @@ class CheckBounds(FactsPass):
     for a function without `at_entry`; then what the function calls has its checks, too, which it has not otherwise.
     With `at_loops`, an innermost loop whose accesses a condition in front of it decides stands there twice, once
     without marks. With `at_gathers` rows that memory bounds check their indices where vectors gather, in place of a
-    look at all of them at the top; `by_blocks` innermost loops look at the places of many iterations first. `plainly`
-    marks all that takes more than a glance to prove: for a function that is to find the fault of a call. For functions
-    in normal form.
+    look at all of them at the top; `by_blocks` innermost loops look at the places of many iterations first. Calls
+    with `shared_from` elements to look at or more are for the version `LARGE`, in which it is 0, and workers share the
+    look. `plainly` marks all that takes more than a glance to prove: for a function that is to find the fault of a
+    call. For functions in normal form.
     """
 
     at_entry: bool = False
     at_loops: bool = False
     at_gathers: bool = False
     by_blocks: bool = False
+    shared_from: int = NEVER
     plainly: bool = False
 
-    def rewritten(self, facts: Facts) -> PrimFunc:
+    def on(self, facts: Facts) -> Rewritten:
         func = facts.func
         stmts = func.body.stmts
         if len(stmts) == 1 and isinstance(stmts[0], AttrStmt) and stmts[0].key is AttrKey.UNCHECKED:
-            return func.replaced(body=stmts[0].body)
+            return Rewritten(func.replaced(body=stmts[0].body))
         # What is called is looked at, too.
         if is_plainly_inside(func) and not (self.at_entry and calls_in(func.body)):
-            return func
+            return Rewritten(func, facts=facts)
         from tirlite.rewrite.checks.marks import with_checks, with_marks
 
         if self.plainly:
-            return with_marks(facts)
+            return Rewritten(with_marks(facts))
         return with_checks(
             facts,
             at_entry=self.at_entry,
             at_loops=self.at_loops,
             at_gathers=self.at_gathers,
             by_blocks=self.by_blocks,
+            shared_from=self.shared_from,
         )
 
 

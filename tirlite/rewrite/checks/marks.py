@@ -34,6 +34,7 @@ from tirlite.ir.stmt import (
     AttrKey,
     AttrStmt,
     For,
+    ForKind,
     IfThenElse,
     Let,
     SeqStmt,
@@ -44,6 +45,8 @@ from tirlite.ir.stmt import (
     nested,
 )
 from tirlite.ir.walk import statements_of
+from tirlite.rewrite.forms import NEVER, Limits
+from tirlite.rewrite.pipeline import Rewritten
 from tirlite.sizes import Size
 from tirlite.sizes.poly import of_terms, terms_of
 
@@ -84,11 +87,17 @@ def with_marks(facts: Facts) -> PrimFunc:
 
 
 def with_checks(
-    facts: Facts, *, at_entry: bool, at_loops: bool, at_gathers: bool = False, by_blocks: bool = False
-) -> PrimFunc:
+    facts: Facts,
+    *,
+    at_entry: bool,
+    at_loops: bool,
+    at_gathers: bool,
+    by_blocks: bool,
+    shared_from: int,
+) -> Rewritten:
     """The function with what is checked where it stands marked, and with an assert of what is decided at entry."""
     if not at_entry:
-        return _marked(facts.func, safety_of(facts, at_loops=at_loops).judged)
+        return Rewritten(_marked(facts.func, safety_of(facts, at_loops=at_loops).judged))
     func = facts.func
     if calls_in(func.body):
         from tirlite.rewrite.checks.lifted_checks import lifted_safety
@@ -113,11 +122,13 @@ def with_checks(
 
         func = in_blocks(func)
     if not safety.demands and not safety.scalars:
-        return func
+        return Rewritten(func)
     condition = reduce(And, [*_ordinary(safety.scalars), *(condition_of(each, safety) for each in safety.demands)])
-    looks = [stmt for each in safety.scans for stmt in _look(each)]
+    looks = [stmt for each in safety.scans for stmt in _look(each, is_shared=shared_from == 0)]
     stmts = (*looks, Assert(condition, ELSE_IN_ORDER), *func.body.stmts)
-    return func.replaced(body=SeqStmt(stmts, span=func.body.span))
+    size = min((each.buffer.dtype.bytes for each in safety.scans), default=0) if shared_from < NEVER else 0
+    func = func.replaced(body=SeqStmt(stmts, span=func.body.span))
+    return Rewritten(func, limits=Limits(large_from=size * shared_from))
 
 
 def _with_callees(func: PrimFunc, lifted: Lifted) -> PrimFunc:
@@ -133,8 +144,8 @@ def _with_callees(func: PrimFunc, lifted: Lifted) -> PrimFunc:
     return rewrite(func, {KernelCall: replace})
 
 
-def _look(scan: Scan) -> Iterator[Stmt]:
-    """What finds the least and the greatest element of a parameter."""
+def _look(scan: Scan, *, is_shared: bool) -> Iterator[Stmt]:
+    """What finds the least and the greatest element of a parameter, in any order where workers share it."""
     buffer, dtype = scan.buffer, scan.buffer.dtype
     indices = tuple(Var(f"i{axis}", i64) for axis in range(len(buffer.shape)))
     updates: list[Stmt] = []
@@ -143,7 +154,8 @@ def _look(scan: Scan) -> Iterator[Stmt]:
         yield Allocate(cell)
         yield Store(cell, (), const(start, dtype))
         updates.append(Store(cell, (), pick(Load(cell, ()), Load(buffer, indices))))
-    yield from nested(counting(indices, buffer.shape), *updates).stmts
+    kind = ForKind.REDUCE if is_shared else ForKind.SERIAL
+    yield from nested([each.replaced(kind=kind) for each in counting(indices, buffer.shape)], *updates).stmts
     for var, update in zip((scan.least, scan.greatest), updates, strict=True):
         assert isinstance(update, Store)
         value = Load(update.buffer, ())
