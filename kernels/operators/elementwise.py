@@ -52,7 +52,7 @@ def spread(
         seen(b, each, [axis.extent for axis in axes if axis.present[number]]) for number, each in enumerate(buffers)
     ]
     with nest(b, [axis.extent for axis in axes]) as indices:
-        values = [b.let(f"v{n}", _widened(each[_index(axes, n, indices)])) for n, each in enumerate(operands)]
+        values = [b.let(f"v{n}", widened(each[_index(axes, n, indices)])) for n, each in enumerate(operands)]
         b.store(output, indices, converted(formula(*values), output.dtype))
     return b.build()
 
@@ -66,7 +66,8 @@ def computed_in(dtype: DType) -> DType:
     return f32 if dtype.is_float and dtype.bits == 16 else dtype
 
 
-def _widened(value: Expr) -> Expr:
+def widened(value: Expr) -> Expr:
+    """An element as it is computed."""
     return value.astype(computed_in(value.dtype))
 
 

@@ -27,7 +27,7 @@ class Axis:
     present: tuple[bool, ...]
 
 
-def extents(tensor: TensorType) -> tuple[Extent, ...]:
+def extents(tensor: TensorType | Buffer) -> tuple[Extent, ...]:
     """The shape of a tensor; constants as integers."""
     return tuple(each.value if isinstance(each, IntImm) else each for each in tensor.shape)
 

@@ -52,6 +52,25 @@ def test_tests_for_edges() -> None:
     )
 
 
+@tl.kernel
+def named(x: tl.f32[n], y: tl.out[tl.f32[n]]):
+    for i in range(n):
+        before = i - 1
+        behind = i + 1
+        y[i] = x[max(0, before)]
+        if 0 <= before and n > behind:
+            y[i] += x[behind]
+
+
+def test_names_of_places_on_either_side() -> None:
+    lines = [line.strip() for line in str(PartitionLoops()(Normalize()(named.ir))).splitlines()]
+    start = lines.index("for i in range(1, n - 1):")
+    assert lines[start + 3 : start + 5] == ["y[i] = x[before_1]", "y[i] = y[i] + x[behind_1]"]
+    for length in (1, 2, 3, 40):
+        x = np.arange(length, dtype=np.float32)
+        np.testing.assert_array_equal(named(x), named.interpret(x))
+
+
 def test_nothing_is_left_of_an_end_where_nothing_is_done() -> None:
     PASS.expect(
         """

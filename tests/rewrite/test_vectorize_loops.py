@@ -8,7 +8,7 @@ from fuzz.guard import guarded
 from rewrite.before_after import BeforeAfter, kernel
 
 import tirlite as tl
-from tirlite.ir import DType
+from tirlite.ir import DType, walk
 from tirlite.rewrite import Normalize, UnmarkLoops, VectorizeLoops
 
 n, m = tl.dims("n m")
@@ -765,6 +765,24 @@ def test_colours_are_parted_by_llvm() -> None:
                 y[c, i] = x[i, c]
         """
     )
+
+
+@tl.kernel
+def directions(x: tl.f32[n, 3], y: tl.out[tl.f32[n, 3]]):
+    for i in range(n):
+        length = tl.rsqrt(x[i, 0] * x[i, 0] + x[i, 1] * x[i, 1] + x[i, 2] * x[i, 2])
+        y[i, 0] = x[i, 0] * length
+        y[i, 1] = x[i, 1] * length
+        y[i, 2] = x[i, 2] * length
+
+
+@pytest.mark.parametrize(("target", "lanes"), [("x86-64-v2", 4), ("x86-64-v3", 1), ("x86-64-v4", 1)])
+def test_coordinates_that_functions_are_of_are_parted_by_llvm_where_vectors_are_long(target: str, lanes: int) -> None:
+    lowered = tl.compile(directions, target=tl.Target(target)).lowered
+    widths = {node.dtype.lanes for node in walk(lowered.body) if isinstance(node, tl.ir.Call)}
+    assert (max(widths) >= lanes) if lanes > 1 else (widths == {1})
+    x = np.random.default_rng(0).standard_normal((37, 3)).astype(np.float32)
+    np.testing.assert_array_equal(directions(x), directions.interpret(x))
 
 
 @pytest.mark.parametrize(

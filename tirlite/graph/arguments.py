@@ -6,13 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tirlite.diag import CallTypeError, CallValueError, Message
 from tirlite.graph.demand import demand_function
 from tirlite.graph.demands import Demand
 from tirlite.graph.expr import FunctionNode
-from tirlite.graph.types import TensorType, TupleType, Type, tensors
+from tirlite.graph.types import Array, TensorType, TupleType, Type, tensors
 from tirlite.ir import TypeCode
 from tirlite.ir.faults import AssertFailed
 from tirlite.sizes import Dim, dims_of, evaluate
@@ -99,7 +98,7 @@ def bind(function: FunctionNode, given: Sequence[Any]) -> tuple[list[Any], dict[
     return values, binding
 
 
-def check_demands(function: FunctionNode, arrays: Sequence[npt.NDArray[Any]]) -> None:
+def check_demands(function: FunctionNode, arrays: Sequence[Array]) -> None:
     """Raises KernelAssertionError where arrays, one for each tensor of the parameters, do not obey the demands.
 
     Those that the types of the parameters tell are looked at too: this refusal names the operator.
@@ -126,7 +125,7 @@ def _values(demand: Demand, known: Mapping[Dim, int]) -> str:
     return f"{found}, where {where}" if found and where else found or where
 
 
-def arrays_of(name: str, of: Type, value: Any) -> Iterator[npt.NDArray[Any]]:
+def arrays_of(name: str, of: Type, value: Any) -> Iterator[Array]:
     """The arrays in a value for a parameter of this type, C-contiguous, from left to right.
 
     Raises CallTypeError where the value has other parts than the type.
@@ -146,7 +145,7 @@ def _fields(name: str, of: TupleType, value: Any) -> Sequence[Any]:
     return value
 
 
-def _array(name: str, of: TensorType, value: Any) -> npt.NDArray[Any]:
+def _array(name: str, of: TensorType, value: Any) -> Array:
     try:
         array = np.asarray(value, order="C")
     except ValueError:
@@ -169,13 +168,13 @@ def _typed(name: str, of: Type, value: Any) -> Any:
     return array
 
 
-def _leaves(of: Type, value: Any) -> list[tuple[TensorType, npt.NDArray[Any]]]:
+def _leaves(of: Type, value: Any) -> list[tuple[TensorType, Array]]:
     if isinstance(of, TensorType):
         return [(of, value)]
     return [leaf for kind, each in zip(of.fields, value, strict=True) for leaf in _leaves(kind, each)]
 
 
-def _check_facts(name: str, array: npt.NDArray[Any], dim: Dim, actual: int) -> None:
+def _check_facts(name: str, array: Array, dim: Dim, actual: int) -> None:
     # Arrays may be empty where nobody asked for more than the default.
     if actual == 0 and dim.min == 1:
         return

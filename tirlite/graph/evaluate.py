@@ -18,11 +18,10 @@ from tirlite.graph.loop import LoopFunction, stepping
 from tirlite.graph.op import Op
 from tirlite.graph.program import Block, Program, extents_found, program
 from tirlite.graph.run_dims import RunDim, check_extent
-from tirlite.graph.types import TensorType, TupleType, Type, bfloat_bits, bfloat_values
+from tirlite.graph.types import Array, TensorType, TupleType, Type, bfloat_bits, bfloat_values
 from tirlite.ir import DType, Steps, TypeCode, run
 from tirlite.sizes import Dim
 
-Array: TypeAlias = npt.NDArray[Any]
 Value: TypeAlias = "Array | tuple[Value, ...]"
 
 

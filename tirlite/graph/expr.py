@@ -13,7 +13,6 @@ from operator import attrgetter
 from typing import Any, Self, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from tirlite.diag import GraphMessage, Span, public
 from tirlite.diag.message import demand_kind
@@ -21,7 +20,17 @@ from tirlite.graph.demands import Demand
 from tirlite.graph.extents import is_equal
 from tirlite.graph.op import Attrs, Op, OperandCount, Site
 from tirlite.graph.run_dims import RunDim, run_dims, with_limits
-from tirlite.graph.types import TensorType, TupleType, Type, extents_in, mapped_type, same_type, substituted, tensors
+from tirlite.graph.types import (
+    Array,
+    TensorType,
+    TupleType,
+    Type,
+    extents_in,
+    mapped_type,
+    same_type,
+    substituted,
+    tensors,
+)
 from tirlite.ir import DType
 from tirlite.needs import needs_first
 from tirlite.record import parts_of, record, replace
@@ -134,7 +143,7 @@ class Var(Expr):
 class Constant(Expr):
     """A tensor whose elements are known. `value` may not be written to; for bfloat16 it holds the bits as uint16."""
 
-    value: npt.NDArray[Any]
+    value: Array
     given: DType
     name: str = field(default="", kw_only=True)
 
@@ -149,7 +158,7 @@ class Constant(Expr):
 
 
 @public
-def constant(array: npt.NDArray[Any], dtype: DType, *, name: str = "", span: Span | None = None) -> Constant:
+def constant(array: Array, dtype: DType, *, name: str = "", span: Span | None = None) -> Constant:
     """The array as it is now, C-contiguous: one that can be written to is copied."""
     demand_kind("constant", array, np.ndarray)
     demand_kind("constant", dtype, DType)

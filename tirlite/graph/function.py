@@ -13,15 +13,15 @@ def net(x: f32[n, 4], c: bool_[()]) -> f32[n, 4]:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, TypeGuard
+from typing import TypeGuard
 
 import numpy as np
-import numpy.typing as npt
 
 from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Let, Tuple, TupleGetItem
 from tirlite.graph.loop import LoopFunction
 from tirlite.graph.op import Op
 from tirlite.graph.program import Block, extents_found, program
+from tirlite.graph.types import Array
 from tirlite.ir import Steps, run
 from tirlite.needs import needs_first
 from tirlite.record import record
@@ -155,7 +155,7 @@ def _device(expr: Expr) -> str:
     return f" @ {expr.device}" if expr.device else ""
 
 
-def elements_text(value: npt.NDArray[Any]) -> str:
+def elements_text(value: Array) -> str:
     """The elements of a constant, if they are few."""
     if value.size > _SHOWN:
         return "..."

@@ -7,12 +7,11 @@ from dataclasses import field
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from tirlite.diag import GraphMessage, KernelRunError, Message
 from tirlite.graph.expr import FunctionNode
 from tirlite.graph.extents import values as values_at
-from tirlite.graph.types import TensorType, TupleType, Type, tensors
+from tirlite.graph.types import Array, TensorType, TupleType, Type, tensors
 from tirlite.ir import i64
 from tirlite.record import record
 from tirlite.sizes import Dim, Size, dims_of, evaluate
@@ -130,5 +129,5 @@ def _told(of: TensorType, binding: Mapping[Dim, int]) -> tuple[int, ...]:
     return tuple(evaluate(each, binding) if binding.keys() >= set(dims_of(each)) else 0 for each in of.shape[1:])
 
 
-def _room(most: int, shape: tuple[int, ...], of: TensorType) -> npt.NDArray[Any]:
+def _room(most: int, shape: tuple[int, ...], of: TensorType) -> Array:
     return np.zeros((most, *shape), of.dtype.stored)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from tirlite.diag import TirliteError
 from tirlite.driver import Kernel
@@ -17,11 +16,10 @@ from tirlite.graph.evaluate import applied
 from tirlite.graph.expr import Call, Var
 from tirlite.graph.extents import values
 from tirlite.graph.op import Attrs, Op
-from tirlite.graph.types import TensorType
+from tirlite.graph.types import Array, TensorType
 from tirlite.rewrite.options import Options
 from tirlite.sizes import Dim
 
-Array: TypeAlias = npt.NDArray[Any]
 # Reads the first arrays and fills the second ones, which overlap none of the first.
 OutVariant: TypeAlias = Callable[[Sequence[Array], Sequence[Array]], None]
 

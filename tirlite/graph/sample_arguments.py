@@ -7,7 +7,6 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tirlite.diag import TirliteError
 from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Let, Tuple, TupleGetItem, Var
@@ -15,11 +14,9 @@ from tirlite.graph.extents import values
 from tirlite.graph.op import Op
 from tirlite.graph.program import Program, program
 from tirlite.graph.run_dims import RunDim, run_dims
-from tirlite.graph.types import TensorType, extents_in, tensors
+from tirlite.graph.types import Array, TensorType, extents_in, tensors
 from tirlite.sizes import Dim, Size, dims_of, evaluate
 from tirlite.sizes.poly import as_size, atom_of
-
-Array = npt.NDArray[Any]
 
 # Values of a dim that are tried, besides the first ones: models halve extents some times, and lay windows on them.
 _FIRST, _LARGER = 64, (80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512, 576, 640, 768, 1024, 2048, 4096, 16384)

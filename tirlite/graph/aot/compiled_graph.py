@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, overload
 
 import numpy.typing as npt
 
-from tirlite.diag import TirliteError, boundary
+from tirlite.diag import CallTypeError, Message, TirliteError, boundary
 from tirlite.diag.message import demand_kind
 from tirlite.driver import Kernel
 from tirlite.driver.front import Front
 from tirlite.driver.timing import Timing
-from tirlite.graph.arguments import arrays_of, bind, check_demands
+from tirlite.graph.aot.names import name_of
+from tirlite.graph.arguments import GraphArgumentCount, arrays_of, bind, check_demands
 from tirlite.graph.demand import demand_function
 from tirlite.graph.demands import Demand
 from tirlite.graph.expr import Expr, FunctionNode
-from tirlite.graph.types import TensorType, Type, tensors
+from tirlite.graph.types import Array, TensorType, Type, tensors
 from tirlite.record import cached_property
 
 if TYPE_CHECKING:
@@ -35,9 +36,6 @@ if TYPE_CHECKING:
     from tirlite.plan import Plan
     from tirlite.rewrite.options import Options
     from tirlite.sizes import Size
-from tirlite.diag import CallTypeError, Message
-from tirlite.graph.aot.names import name_of
-from tirlite.graph.arguments import GraphArgumentCount
 
 
 class UnknownGraphArgument(Message):
@@ -105,14 +103,13 @@ def results_given(function: FunctionNode, outputs: Sequence[str], out: Any) -> d
     return {name: array for name, array in zip(outputs, given, strict=True) if array is not None}
 
 
-Array: TypeAlias = npt.NDArray[Any]
 Result: TypeAlias = "Array | tuple[Result, ...]"
 # An array for each parameter, or a tuple of them where that is one.
 Argument: TypeAlias = "npt.ArrayLike | tuple[Argument, ...]"
 
 
 # An array for the one result, one for each of several, or some of them by name.
-Out: TypeAlias = "npt.NDArray[Any] | Sequence[npt.NDArray[Any] | None] | Mapping[str, npt.NDArray[Any]] | None"
+Out: TypeAlias = "Array | Sequence[Array | None] | Mapping[str, Array] | None"
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 FOUND = "the extents of the results are found by the run"
 

@@ -10,10 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, constant
 from tirlite.graph.op import OPS, Attrs, Op
@@ -23,11 +21,11 @@ from tirlite.graph.operators.linear import Gemm, Sides
 from tirlite.graph.operators.quantization import ADD_DEQUANTIZED, CONV_BYTES, MATMUL_BYTES, Quantize, Requantize
 from tirlite.graph.operators.reduction import Reduce
 from tirlite.graph.program import Block, Part, Program
+from tirlite.graph.types import Array
 from tirlite.ir import DType, f32, i8, i16, i32, u8
 from tirlite.record import record, replace
 from tirlite.sizes import Size
 
-Array = npt.NDArray[Any]
 _NONE = Attrs()
 # Operators that give elements of their first operand, or the greatest of some.
 _MOVING = ("max_pool", "reshape", "transpose", "slice")

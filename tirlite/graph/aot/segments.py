@@ -8,11 +8,10 @@ with storage of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from tirlite.diag import GraphMessage, TirliteError, boundary
 from tirlite.graph.aot.compiled_graph import (
@@ -26,28 +25,22 @@ from tirlite.graph.aot.compiled_graph import (
     leaves_of,
 )
 from tirlite.graph.arguments import bind
-from tirlite.graph.expr import Call, Constant, Expr, FunctionNode
+from tirlite.graph.closing import closed_part
+from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Let, Tuple, Var
 from tirlite.graph.loop import LoopFunction, stepping
-from tirlite.graph.program import Block, extents_found
-from tirlite.graph.run_dims import RunDim, check_extent, run_dims, with_limits
+from tirlite.graph.op import Op
+from tirlite.graph.program import Block, Program, extents_found, program
+from tirlite.graph.run_dims import RunDim, check_extent, greatest, run_dims, with_limits
+from tirlite.graph.types import Array, TensorType, tensors
 from tirlite.groups import by_key
+from tirlite.ir import bool_
 from tirlite.record import record
-from tirlite.sizes import Dim, evaluate
+from tirlite.sizes import Dim, Size, evaluate, substitute
 
 if TYPE_CHECKING:
     from tirlite.driver import Kernel
     from tirlite.graph.fuse.groups import Grouping
     from tirlite.plan import Plan
-from collections.abc import Collection, Iterable
-
-from tirlite.graph.closing import closed_part
-from tirlite.graph.expr import If, Let, Tuple, Var
-from tirlite.graph.op import Op
-from tirlite.graph.program import Program, program
-from tirlite.graph.run_dims import greatest
-from tirlite.graph.types import TensorType, tensors
-from tirlite.ir import bool_
-from tirlite.sizes import Size, substitute
 
 
 @record(eq=False)
@@ -467,5 +460,5 @@ def looped(loop: LoopFunction, args: Sequence[Any], runner: Runner) -> tuple[Any
         while True:
             given = steps.send(runner(loop, given))
     except StopIteration as end:
-        found: tuple[npt.NDArray[Any], ...] = end.value
+        found: tuple[Array, ...] = end.value
         return found

@@ -35,7 +35,7 @@ from tirlite.graph.expr import (
 from tirlite.graph.extents import Shape
 from tirlite.graph.op import OPS, Attrs, Lowering, Meaning, Op, Reshape, Site, Sizes, Spelling, plain
 from tirlite.graph.run_dims import RunDim, mapped_run_dim, run_dims
-from tirlite.graph.types import TensorType, Type, bfloat_bits, tensors
+from tirlite.graph.types import Array, TensorType, Type, bfloat_bits, tensors
 from tirlite.ir import SCALARS, DType, TypeCode, literal_type
 from tirlite.record import replace
 from tirlite.sizes import Dim, Proof, Size, prove_eq, substitute
@@ -161,7 +161,7 @@ def _seen_as(arg: Expr, pairs: Sequence[tuple[Size, Size]], name: str, span: Spa
 
 
 Exprs: TypeAlias = "tuple[Expr, ...]"
-Operand: TypeAlias = "Expr | npt.NDArray[Any] | np.generic | bool | int | float"
+Operand: TypeAlias = "Expr | Array | np.generic | bool | int | float"
 _OURS = "tirlite.graph"
 
 
@@ -305,7 +305,7 @@ class CallBuilder:
         return constant(array, found, name=name, span=span)
 
 
-def _array(value: object, dtype: DType | None) -> npt.NDArray[Any]:
+def _array(value: object, dtype: DType | None) -> Array:
     """The elements as they are stored: a number as the bits of the bfloat16 next to it, where that is the type."""
     if dtype is not None and dtype.code is TypeCode.BFLOAT and isinstance(value, bool | int | float):
         return bfloat_bits(np.asarray(value, np.float32))

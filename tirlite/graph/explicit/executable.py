@@ -37,13 +37,12 @@ from tirlite.graph.extents import values
 from tirlite.graph.function import elements_text
 from tirlite.graph.op import OPS
 from tirlite.graph.out_variants import NUMPY, Library, OutVariants, aligned
-from tirlite.graph.types import TensorType
+from tirlite.graph.types import Array, TensorType
 from tirlite.ir import Steps, run, run as run_steps
 from tirlite.record import record
 from tirlite.sizes import Dim, Size, dims_of, evaluate
 from tirlite.sizes.poly import atom_of
 
-Array: TypeAlias = npt.NDArray[Any]
 Value: TypeAlias = "Array | tuple[Value, ...]"
 
 

@@ -7,12 +7,10 @@ What an operator makes is written to tensors that it is handed.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, TypeAlias
-
-import numpy.typing as npt
+from typing import TypeAlias
 
 from tirlite.graph.op import Attrs
-from tirlite.graph.types import TensorType, Type, tensors
+from tirlite.graph.types import Array, TensorType, Type, tensors
 from tirlite.ir import DType
 from tirlite.record import record
 from tirlite.sizes import Dim, Size
@@ -54,7 +52,7 @@ class LoadConstant:
     """A tensor whose elements are known."""
 
     name: str
-    value: npt.NDArray[Any]
+    value: Array
     dtype: DType
 
 

@@ -19,14 +19,14 @@ from tirlite.graph.extents import is_equal
 from tirlite.graph.op import Op
 from tirlite.graph.types import TensorType
 from tirlite.ir.dtype import DType, i64
-from tirlite.ir.expr import Add, Buffer, Cast, Expr, LetExpr, Load, Mul, Neg, Sub, Var, const
+from tirlite.ir.expr import Add, Buffer, Expr, LetExpr, Load, Mul, Neg, Sub, Var, const
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.node import Node
 from tirlite.ir.rewrite import rewrite
 from tirlite.ir.stmt import AttrKey, AttrStmt, Let as LetStmt, Permission, SeqStmt, Stmt, Store, View
 from tirlite.ir.walk import walk
-from tirlite.kernels.operators.elementwise import computed_in, converted
-from tirlite.kernels.operators.shapes import Axis, Extent, broadcast, is_one, is_same, product
+from tirlite.kernels.operators.elementwise import converted, widened
+from tirlite.kernels.operators.shapes import Axis, Extent, as_expr, broadcast, extents, is_one, is_same, product
 from tirlite.record import record
 
 Formula: TypeAlias = Callable[..., Expr]
@@ -216,15 +216,15 @@ class _Finish:
         self.seen = {old: self.result}
         self.is_lost = False
         self.front: list[Stmt] = []
-        shape = _extents(old)
+        shape = extents(old)
         self.operands: list[Buffer] = []
         self.axes: list[tuple[Axis, ...]] = []
         self.shown: list[dict[Buffer, Buffer]] = []
         taken = {param.name for param in func.params}
         names = (name for name in map("e{}".format, count()) if name not in taken)
         for each in operands:
-            extents = tuple(1 if axis is None else shape[axis] for axis in each.axes)
-            buffer = Buffer(next(names), each.dtype, tuple(map(_as_expr, extents)))
+            own = tuple(1 if axis is None else shape[axis] for axis in each.axes)
+            buffer = Buffer(next(names), each.dtype, tuple(map(as_expr, own)))
             spread = [shape[axis] if axis in each.axes else 1 for axis in range(len(shape))]
             axes = broadcast([spread, shape], shape)
             self.operands.append(buffer)
@@ -238,15 +238,15 @@ class _Finish:
                 self.front += self._view(buffer, box, self.shown[-1], buffer)
 
     def _view(self, buffer: Buffer, shape: Sequence[Extent], shown: dict[Buffer, Buffer], key: Buffer) -> list[Stmt]:
-        own = _extents(buffer)
+        own = extents(buffer)
         if len(own) == len(shape) and all(map(is_same, own, shape)):
             shown[key] = buffer
             return []
-        shown[key] = Buffer(f"{buffer.name}_", buffer.dtype, tuple(map(_as_expr, shape)))
+        shown[key] = Buffer(f"{buffer.name}_", buffer.dtype, tuple(map(as_expr, shape)))
         return [View(shown[key], buffer, const(0, i64))]
 
     def _show(self, number: int, seen: Buffer) -> list[Stmt]:
-        return self._view(self.operands[number], _extents(seen), self.shown[number], seen)
+        return self._view(self.operands[number], extents(seen), self.shown[number], seen)
 
     def view(self, stmt: View) -> Stmt | tuple[Stmt, ...]:
         """A view of the result, and those of operands that go along with it."""
@@ -269,7 +269,7 @@ class _Finish:
         values = [_let("made", stmt.value, lets)]
         for number, step in enumerate(self.steps):
             given = [values[each] if each >= 0 else loads[~each] for each in step.values]
-            value = converted(_apart(step.formula(*map(_widened, given)), lets), step.dtype)
+            value = converted(_apart(step.formula(*map(widened, given)), lets), step.dtype)
             values.append(value if number == len(self.steps) - 1 else _let("made", value, lets))
         return (*lets, Store(self.seen[stmt.buffer], stmt.indices, values[-1], span=stmt.span))
 
@@ -277,7 +277,7 @@ class _Finish:
         shown, axes = self.shown[number], self.axes[number]
         if stmt.buffer in shown:
             return _let("beside", Load(shown[stmt.buffer], stmt.indices), lets)
-        indices = place(axes, _extents(stmt.buffer), stmt.indices)
+        indices = place(axes, extents(stmt.buffer), stmt.indices)
         self.is_lost = self.is_lost or indices is None
         return _let("beside", Load(shown[self.operands[number]], indices or ()), lets)
 
@@ -306,21 +306,3 @@ def _let(name: str, value: Expr, lets: list[Stmt]) -> Expr:
     var = Var(name, value.dtype)
     lets.append(LetStmt(var, value))
     return var
-
-
-def _widened(value: Expr) -> Expr:
-    kind = computed_in(value.dtype)
-    return value if value.dtype == kind else Cast(kind, value)
-
-
-def _extents(buffer: Buffer) -> tuple[Extent, ...]:
-    return tuple(extent if value is None else value for extent in buffer.shape for value in [_number(extent)])
-
-
-def _number(extent: Expr) -> int | None:
-    value = getattr(extent, "value", None)
-    return value if isinstance(value, int) else None
-
-
-def _as_expr(extent: Extent) -> Expr:
-    return const(extent, i64) if isinstance(extent, int) else extent

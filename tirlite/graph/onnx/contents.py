@@ -12,18 +12,17 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from tirlite.graph.expr import Call, Constant, Expr, TupleGetItem
 from tirlite.graph.extents import Shape
 from tirlite.graph.op import OPS, Op, Sizes
 from tirlite.graph.operators.arrangement import Slice, Split
-from tirlite.graph.types import TensorType
+from tirlite.graph.types import Array, TensorType
 from tirlite.ir import DType, TypeCode
 from tirlite.record import record
 from tirlite.sizes import Size, as_size, is_at_most
 
-Contents = npt.NDArray[Any]
+Contents = Array
 
 # Operators that leave the elements in their order.
 _SAME_ORDER = frozenset({"reshape", "assume", "identity"})
@@ -112,8 +111,6 @@ def taken_from(one: Expr, place: int) -> tuple[Expr, int] | None:
         return x, int(index.value.reshape(-1)[place]) % x.shape[0]
     return None
 
-
-Array: TypeAlias = npt.NDArray[Any]
 
 # Floats of a shape, at most; factors are looked for up to this denominator, and tried on so many integers.
 _MOST_FLOATS = 64

@@ -7,13 +7,12 @@ from dataclasses import field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tirlite.diag import Span
 from tirlite.graph.expr import Constant, Expr
 from tirlite.graph.onnx.contents import contents
 from tirlite.graph.onnx.narrow import NarrowType, NarrowValue
-from tirlite.graph.types import bfloat_values
+from tirlite.graph.types import Array, bfloat_values
 from tirlite.ir import DType
 from tirlite.record import record
 from tirlite.sizes import Size
@@ -159,14 +158,14 @@ class Node:
             raise Unsupported(f"input {number} depends on dims, and must be known")
         return whole
 
-    def array(self, number: int) -> npt.NDArray[Any]:
+    def array(self, number: int) -> Array:
         """The elements of an operand that is constant."""
         found = self.x(number)
         if not isinstance(found, Constant):
             raise Unsupported(f"input {number} must be constant")
         return wide(found)
 
-    def maybe_array(self, number: int) -> npt.NDArray[Any] | None:
+    def maybe_array(self, number: int) -> Array | None:
         """As `array`; None where the operand is left out."""
         return self.array(number) if self.has(number) else None
 
@@ -222,7 +221,7 @@ def axis_of(axis: int, rank: int) -> int:
     return axis % rank
 
 
-def wide(constant: Constant) -> npt.NDArray[Any]:
+def wide(constant: Constant) -> Array:
     """The elements of a constant as numbers of NumPy: those of bfloat16 as f32."""
     if constant.dtype.stored == np.uint16 and constant.dtype.is_float:
         return bfloat_values(constant.value)

@@ -8,13 +8,13 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tirlite.diag import GraphMessage, Span
 from tirlite.graph.expr import Constant
 from tirlite.graph.onnx.budget import Spent
 from tirlite.graph.onnx.narrow import DTYPES, NARROW, NarrowType, NarrowValue, dtype_name, unpacked
 from tirlite.graph.onnx.node import Unsupported
+from tirlite.graph.types import Array
 from tirlite.ir import DType
 
 _FIELDS = {"f32": "float_data", "f64": "double_data", "i64": "int64_data", "u32": "uint64_data", "u64": "uint64_data"}
@@ -39,7 +39,7 @@ class TensorReader:
     Those whose data are left out have their elements in `kept`, by name, see `weights`.
     """
 
-    def __init__(self, spent: Spent, folder: Path | None, kept: Mapping[str, npt.NDArray[Any]] | None = None) -> None:
+    def __init__(self, spent: Spent, folder: Path | None, kept: Mapping[str, Array] | None = None) -> None:
         self.spent = spent
         self.model = spent.model
         self._folder = folder
@@ -61,7 +61,7 @@ class TensorReader:
         made = Constant(array, dtype, name=name or proto.name, span=span)
         return made if kind is None else NarrowValue(made, kind)
 
-    def _narrow(self, proto: Any, kind: NarrowType, shape: tuple[int, ...]) -> npt.NDArray[Any]:
+    def _narrow(self, proto: Any, kind: NarrowType, shape: tuple[int, ...]) -> Array:
         """The bytes of elements of which one byte of the model may hold several."""
         count = _count(shape, 1)
         packed = -(-count * kind.bits // 8)
@@ -78,7 +78,7 @@ class TensorReader:
             data = np.array(proto.int32_data, np.int64).astype(bits)
         return np.require(unpacked(data, kind, count), requirements=["C", "O", "W"]).reshape(shape)
 
-    def _array(self, proto: Any, dtype: DType, shape: tuple[int, ...]) -> npt.NDArray[Any]:
+    def _array(self, proto: Any, dtype: DType, shape: tuple[int, ...]) -> Array:
         stored = dtype.stored
         count = _count(shape, stored.itemsize)
         if proto.data_location == 1:
@@ -98,7 +98,7 @@ class TensorReader:
             return np.array(data, np.int64).astype(np.uint16).view(stored).reshape(shape)
         return np.array(data).astype(stored).reshape(shape)
 
-    def _external(self, proto: Any, stored: np.dtype[Any], count: int) -> npt.NDArray[Any]:
+    def _external(self, proto: Any, stored: np.dtype[Any], count: int) -> Array:
         given = {entry.key: entry.value for entry in proto.external_data}
         path = self._inside(given.get("location", ""))
         self.spent.use(path)
@@ -129,7 +129,7 @@ class TensorReader:
         return path
 
 
-def _elements(data: bytes, stored: np.dtype[Any]) -> npt.NDArray[Any]:
+def _elements(data: bytes, stored: np.dtype[Any]) -> Array:
     """The elements in some bytes, where these are."""
     return np.frombuffer(data, stored.newbyteorder("<")).astype(stored, copy=False)
 

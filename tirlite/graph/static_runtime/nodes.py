@@ -9,13 +9,12 @@ from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Let, Tuple, TupleGetItem, Var
 from tirlite.graph.op import Op
 from tirlite.graph.out_variants import aligned
 from tirlite.graph.program import Block, Program, program
-from tirlite.graph.types import TensorType, TupleType, Type, tensors
+from tirlite.graph.types import Array, TensorType, TupleType, Type, tensors
 from tirlite.ir import DType, Steps, in_turn, run
 from tirlite.names import UniqueNames
 
@@ -192,7 +191,6 @@ def _registers(result: Result) -> Iterator[Register]:
             yield from _registers(each)
 
 
-Array: TypeAlias = npt.NDArray[Any]
 ALIGN = 64
 Value: TypeAlias = "Tensor | tuple[Value, ...]"
 # What callers give and get.

@@ -13,7 +13,6 @@ from tirlite.graph.expr import TupleGetItem
 from tirlite.graph.out_variants import aligned
 from tirlite.graph.static_runtime.nodes import (
     ALIGN,
-    Array,
     Graph,
     Kind,
     Node,
@@ -23,7 +22,7 @@ from tirlite.graph.static_runtime.nodes import (
     Tensor,
     span,
 )
-from tirlite.graph.types import TensorType
+from tirlite.graph.types import Array, TensorType
 from tirlite.groups import by_key
 from tirlite.ir import Steps, run
 from tirlite.plan import Plan, Problem, Request, solve

@@ -19,7 +19,6 @@ from tirlite.graph.extents import values as shape_at
 from tirlite.graph.op import Attrs, Op
 from tirlite.graph.out_variants import NUMPY, Library, OutVariant, OutVariants
 from tirlite.graph.static_runtime.nodes import (
-    Array,
     Arrays,
     Borrowed,
     Frame,
@@ -35,7 +34,7 @@ from tirlite.graph.static_runtime.nodes import (
     span,
 )
 from tirlite.graph.static_runtime.planner import MemoryPlanner, Roots, ranges_of, roots_of
-from tirlite.graph.types import TensorType
+from tirlite.graph.types import Array, TensorType
 from tirlite.ir import Steps, in_turn, run
 from tirlite.sizes import Dim
 

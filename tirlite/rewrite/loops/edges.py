@@ -31,7 +31,7 @@ from tirlite.ir.expr import (
 from tirlite.ir.node import Node
 from tirlite.ir.rewrite import Rule
 from tirlite.ir.stmt import For, ForKind, Let
-from tirlite.ir.walk import defined_in, mentions, statements, walk
+from tirlite.ir.walk import defined_in, statements, walk
 from tirlite.sizes.unknown import ends
 
 # So many iterations at either end are told apart.
@@ -79,7 +79,7 @@ class Edges:
     def _extremum(self, node: Min | Max) -> Expr:
         """The operand that is taken by all iterations between; `node` where there is none."""
         moving, fixed = node.a, node.b
-        if mentions(fixed, self.loop.var):
+        if not self._is_steady(fixed):
             moving, fixed = fixed, moving
         if isinstance(node, Max):
             return moving if self._from(moving, fixed) else fixed if self._up_to(moving, fixed) else node
@@ -87,7 +87,7 @@ class Edges:
 
     def _comparison(self, node: Compare) -> Expr:
         kind, moving, fixed = type(node), node.a, node.b
-        if mentions(fixed, self.loop.var):
+        if not self._is_steady(fixed):
             kind, moving, fixed = SWAPPED[kind], fixed, moving
         further = int(kind in (LE, GT, EQ, NE))
         # At or above a value from one iteration on, below it up to another one.

@@ -9,18 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator
 
+from tirlite.analysis.facts import Facts
+from tirlite.analysis.loops.work import GROUP, divides, has_much_to_do, reads_neighbours
 from tirlite.ir.dtype import i64
 from tirlite.ir.equal import are_equal
 from tirlite.ir.expr import EQ, Add, Buffer, Call, Expr, IntImm, Load, Mul, Ramp, Var, const
 from tirlite.ir.node import Node
 from tirlite.ir.op import Op
 from tirlite.ir.rewrite import rewrite, substitute
-from tirlite.ir.stmt import For, Let, SeqStmt, Stmt, Store, View
-from tirlite.ir.walk import accesses_in, is_constant, loads_in, mentions
+from tirlite.ir.stmt import For, Let, SeqStmt, Stmt, Store, View, While
+from tirlite.ir.walk import accesses_in, is_constant, loads_in, mentions, statements_of
 from tirlite.record import replace
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.vectors.lanes import MOST_APART, Lanes
 from tirlite.rewrite.vectors.local_elements import with_scalars
+from tirlite.target import Processor
+
+# The bytes of vectors that are long: of AVX.
+_LONG = 32
 
 
 def flat_views(loop: For, buffers: Iterable[Buffer]) -> dict[Buffer, Buffer]:
@@ -36,6 +42,32 @@ def flat_views(loop: For, buffers: Iterable[Buffer]) -> dict[Buffer, Buffer]:
     }
     views = {each: _flat(each) for each in buffers if each in grouped and _has_groups(each)}
     return views if views and with_scalars(loop.body) is None else {}
+
+
+def is_parted(loop: For, facts: Facts, processor: Processor) -> bool:
+    """Whether LLVM takes what iterations touch as groups of neighbours, and parts vectors of these.
+
+    That pays where vectors are long, if these take long.
+    """
+    if not (inner := [*statements_of(loop.body, For)]):
+        takes_long = has_much_to_do(loop) or divides(loop)
+        parts = takes_long and processor.vector_bytes >= _LONG
+        return _accesses_groups(loop) if parts else reads_neighbours(loop) and not takes_long
+    count = inner[0].count if len(inner) == 1 and facts.is_independent(inner[0]) else None
+    return isinstance(count, IntImm) and count.value < GROUP
+
+
+def _accesses_groups(loop: For) -> bool:
+    """Whether all that iterations access apart lies side by side, or in groups of few that do; no while decides it."""
+    nodes = [node for node in accesses_in(loop) if mentions(node.indices, loop.var)]
+    is_straight = next(statements_of(loop.body, While), None) is None
+    return is_straight and all(mentions(node.indices[-1], loop.var) or _is_of_group(node, loop.var) for node in nodes)
+
+
+def _is_of_group(node: Load | Store, var: Var) -> bool:
+    apart = node.buffer.shape[-1]
+    is_few = isinstance(apart, IntImm) and apart.value < GROUP and not node.buffer.strides
+    return is_few and not mentions(node.indices[:-2], var)
 
 
 def _has_groups(buffer: Buffer) -> bool:

@@ -11,7 +11,6 @@ from tirlite.analysis.facts import Facts
 from tirlite.analysis.loops.dependence import writes
 from tirlite.analysis.loops.records import keeps_a_record
 from tirlite.analysis.loops.work import (
-    GROUP,
     asserts_alone,
     divides,
     factor_of,
@@ -45,7 +44,7 @@ from tirlite.rewrite.vectors.by_vectors import (
     window_widths_of,
 )
 from tirlite.rewrite.vectors.columns import Memory, by_columns
-from tirlite.rewrite.vectors.groups import Grouped, declared, flat_views, of_one_element
+from tirlite.rewrite.vectors.groups import Grouped, declared, flat_views, is_parted, of_one_element
 from tirlite.rewrite.vectors.jam import Jam, by_rows, is_repeatable, rows_together
 from tirlite.rewrite.vectors.lanes import Lanes, NotVector
 from tirlite.rewrite.vectors.local_elements import (
@@ -219,7 +218,9 @@ def _nest(chain: list[For], facts: Facts, rules: Rules) -> tuple[Stmt, ...] | No
         # Without arrays and loops inside, LLVM finds vectors also where lanes lie apart, as colours of an image do.
         return nested(chain[:-1], innermost.replaced(body=plain)).stmts
     found = (
-        _at(chain, place, facts, inside, rules, has_rows=True) for place in tried if not _is_parted(chain[place], facts)
+        _at(chain, place, facts, inside, rules, has_rows=True)
+        for place in tried
+        if not is_parted(chain[place], facts, rules.processor)
     )
     made = next((made for made in found if made is not None), None)
     if made is None and not rules.called:
@@ -271,14 +272,6 @@ def _at_distance(chain: list[For], facts: Facts, rules: Rules) -> tuple[Stmt, ..
 
     apart = at_distance(chain[-1], facts, rules.processor)
     return None if apart is None else nested(chain[:-1], *apart).stmts
-
-
-def _is_parted(loop: For, facts: Facts) -> bool:
-    """Whether LLVM takes what iterations touch as groups of neighbours, and parts vectors of these."""
-    if not (inner := [*statements_of(loop.body, For)]):
-        return reads_neighbours(loop) and not (has_much_to_do(loop) or divides(loop))
-    count = inner[0].count if len(inner) == 1 and facts.is_independent(inner[0]) else None
-    return isinstance(count, IntImm) and count.value < GROUP
 
 
 def _is_in_order(loop: For) -> bool:

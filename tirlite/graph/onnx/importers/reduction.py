@@ -15,18 +15,8 @@ from tirlite.graph.onnx.translation import Importer, Translation
 from tirlite.graph.operators.reduction import Axes
 from tirlite.sizes import Proof, prove_eq
 
-_NAMES = {
-    "ReduceSum": "sum",
-    "ReduceMean": "mean",
-    "ReduceMax": "max",
-    "ReduceMin": "min",
-    "ReduceProd": "prod",
-    "ReduceL1": "l1",
-    "ReduceL2": "l2",
-    "ReduceSumSquare": "sum_square",
-    "ReduceLogSum": "log_sum",
-    "ReduceLogSumExp": "log_sum_exp",
-}
+_KINDS = ["sum", "mean", "max", "min", "prod", "l1", "l2", "sum_square", "log_sum", "log_sum_exp"]
+_NAMES = {f"Reduce{kind.title().replace('_', '')}": kind for kind in _KINDS}
 
 
 def _reduce(t: Translation, node: Node) -> Expr:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from itertools import combinations
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tirlite.graph.expr import Call, Constant, Expr
 from tirlite.graph.extents import product
@@ -19,6 +17,7 @@ from tirlite.graph.onnx.node import Node, Unsupported
 from tirlite.graph.onnx.translation import Importer, Translation
 from tirlite.graph.op import Reshape
 from tirlite.graph.operators.arrangement import Slice
+from tirlite.graph.types import Array
 from tirlite.ir import bool_, f32, i32, i64
 from tirlite.sizes import Proof, Size, ceildiv, minimum, prove_eq
 
@@ -240,7 +239,7 @@ def check_indices(t: Translation, node: Node) -> None:
         _check_along(axis, shape[axis], indices, name)
 
 
-def _check_along(axis: int, extent: Size, indices: npt.NDArray[Any], name: str) -> None:
+def _check_along(axis: int, extent: Size, indices: Array, name: str) -> None:
     if isinstance(extent, int):
         for index in indices[(indices < -extent) | (indices >= extent)][:1]:
             raise Unsupported(f"index {index} in input `{name}` lies outside of axis {axis}, of {extent} elements")

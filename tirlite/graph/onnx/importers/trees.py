@@ -7,18 +7,15 @@ deepest one.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tirlite.graph.expr import Constant, Expr
 from tirlite.graph.onnx.node import Node, Unsupported, wide
 from tirlite.graph.onnx.translation import Importer, Translation
+from tirlite.graph.types import Array
 from tirlite.ir import DType, f32, f64, i64
 from tirlite.record import record
-
-Array = npt.NDArray[Any]
 
 # As operator TreeEnsemble numbers them; the older ones name them.
 _MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ")
