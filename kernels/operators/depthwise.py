@@ -97,7 +97,6 @@ def by_registers(
     def some(image, w, bias, y, t, i, j, count, is_inside):
         totals = tl.alloc(kind[high, lanes], scope="local")
         row = tl.alloc(kind[held], scope="local")
-        value = tl.alloc(kind[lanes], scope="local")
         for k in tl.static(range(high)):
             for v in tl.vectorized(lanes):
                 totals[k, v] = kind(0)
@@ -105,13 +104,13 @@ def by_registers(
             u = i * row_step + d - above
             if tl.static(bands > 1 and permutes):
                 load(row, image, t, u, j * step - left, u >= 0 and u < height)
-                pick(totals, row, value, w, t % groups, d)
+                pick(totals, row, w, t % groups, d)
             elif u >= 0 and u < height:
                 if tl.static(is_inside):
-                    look(totals, image, value, w, t % groups, t, u, j * step - left, d)
+                    look(totals, image, w, t % groups, t, u, j * step - left, d)
                 else:
                     load(row, image, t, u, j * step - left, tl.static(True))
-                    pick(totals, row, value, w, t % groups, d)
+                    pick(totals, row, w, t % groups, d)
         for k in tl.static(range(high)):
             if tl.static(rows % high == 0) or i + k < rows:
                 for v in tl.vectorized(count):
@@ -143,7 +142,7 @@ def _taking(window: Window, kind: DType, high: int, lanes: int) -> tuple[Inline,
     """`load(row, image, ...)` with the padding, `pick(totals, row, ...)` of a row, `look(totals, image, ...)`."""
     across, step, gap = window.size[-1], window.strides[-1], window.dilations[-1]
     (height, width), held = window.inputs, _held(window, lanes)
-    add = _adding(window, kind, high, lanes)
+    add = _adding(window, kind, high)
 
     @tl.inline
     def load(row, image, t, u, first, inside):
@@ -153,32 +152,30 @@ def _taking(window: Window, kind: DType, high: int, lanes: int) -> tuple[Inline,
             row[v] = kind(image[t, near, at]) if at >= 0 and at < width and inside else kind(0)
 
     @tl.inline
-    def pick(totals, row, value, w, g, d):
+    def pick(totals, row, w, g, d):
         for p in tl.static(range(across)):
             for v in tl.vectorized(lanes):
-                value[v] = row[v * step + p * gap]
-            add(totals, value, w, g, d, p)
+                add(totals, row[v * step + p * gap], w, g, d, p, v)
 
     @tl.inline
-    def look(totals, image, value, w, g, t, u, first, d):
+    def look(totals, image, w, g, t, u, first, d):
         for p in tl.static(range(across)):
             for v in tl.vectorized(lanes):
-                value[v] = kind(image[t, u, first + p * gap + v * step])
-            add(totals, value, w, g, d, p)
+                add(totals, kind(image[t, u, first + p * gap + v * step]), w, g, d, p, v)
 
     return load, pick, look
 
 
-def _adding(window: Window, kind: DType, high: int, lanes: int) -> Inline:
-    """`add(totals, value, w, g, d, p)`: the products of a tap in the d-th row under so many rows of results."""
+def _adding(window: Window, kind: DType, high: int) -> Inline:
+    """`add(totals, value, w, g, d, p, v)`: the products of a tap in the d-th row under so many rows of results."""
     down, row_step, row_gap = window.size[0], window.strides[0], window.dilations[0]
+    under = range((high - 1) * row_step + (down - 1) * row_gap + 1)
+    found = [[(k, divmod(d - k * row_step, row_gap)) for k in range(high)] for d in under]
+    taps = [[(k, r) for k, (r, rest) in each if 0 <= r < down and not rest] for each in found]
 
     @tl.inline
-    def add(totals, value, w, g, d, p):
-        for k in tl.static(range(high)):
-            r = tl.static((d - k * row_step) // row_gap)
-            if tl.static(0 <= r < down and k * row_step + r * row_gap == d):
-                for v in tl.vectorized(lanes):
-                    totals[k, v] += kind(w[g, r, p]) * value[v]
+    def add(totals, value, w, g, d, p, v):
+        for k, r in tl.static(taps[d]):
+            totals[k, v] += kind(w[g, r, p]) * value
 
     return add

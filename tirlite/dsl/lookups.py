@@ -62,7 +62,10 @@ def layers_of(function: FunctionType, frame_locals: Mapping[str, object]) -> tup
 
 def looked_up(name: str, layers: tuple[Mapping[str, object], ...]) -> object:
     """What is called so in the innermost of the layers that has the name, or ABSENT."""
-    return next((layer[name] for layer in layers if name in layer), ABSENT)
+    for layer in layers:
+        if name in layer:
+            return layer[name]
+    return ABSENT
 
 
 def _is_full(cell: object) -> bool:

@@ -125,20 +125,21 @@ class Surroundings:
 
     def value(self, name: str, span: Span, known: Iterable[str] = ()) -> object:
         """What `name` means in the kernel; `known` are names of the kernel itself that may be meant."""
-        if self.has(name):
-            found = self.find(name)
-            made = meaning(found, name, span)
-            self.note(name, found)
-            return made
-        raise self.unknown(name, span, known)
+        found = self._look(name, Asked.VALUE)
+        if found is ABSENT:
+            raise self.unknown(name, span, known)
+        made = meaning(found, name, span)
+        self.note(name, found)
+        return made
 
     def raw(self, name: str, span: Span, known: Iterable[str] = ()) -> object:
         """The Python value of `name`, as an expression that Python evaluates sees it."""
         self.lookups.is_open = True
-        if not self.has(name):
+        found = self._look(name, Asked.VALUE)
+        if found is ABSENT:
             raise self.unknown(name, span, known)
-        self.note(name, self.find(name))
-        return self.find(name)
+        self.note(name, found)
+        return found
 
     def note(self, name: str, value: object) -> None:
         """Remembers what was captured under `name`, if it is a constant."""

@@ -435,6 +435,8 @@ def loads_of(body: SeqStmt) -> Iterator[tuple[Load, bool]]:
     todo: list[tuple[Stmt | Expr, bool]] = [(stmt, True) for stmt in reversed(body.stmts)]
     while todo:
         node, is_certain = todo.pop()
+        if type(node) is Var or type(node) is IntImm:  # most are, and nothing stands below them
+            continue
         if isinstance(node, IfThenElse):
             todo += ((stmt, False) for stmt in (*node.else_body.stmts, *node.then_body.stmts))
             todo.append((node.condition, is_certain))
