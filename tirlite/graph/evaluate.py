@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -124,23 +125,16 @@ def _call(call: Call, args: list[Value], binding: Mapping[Dim, int]) -> Steps[Va
         return applied(call, args, binding)
     inner, sizes = bind(call.op, args)
     if isinstance(call.op, LoopFunction):
-        came: Value = yield _loop(call.op, inner, sizes)
+        came: Value = yield stepping(call.op, inner, sizes, partial(_loop_step, call.op, sizes))
         return came
     values: dict[Expr, Value] = yield _function(call.op, inner, sizes)
     return values[call.op.body]
 
 
-def _loop(loop: LoopFunction, args: list[Any], binding: Mapping[Dim, int]) -> Steps[Value]:
-    steps = stepping(loop, args, binding)
-    try:
-        given = next(steps)
-        while True:
-            now = bind(loop, given)[1] if loop.changes else binding
-            values: dict[Expr, Any] = yield _function(loop, given, now)
-            given = steps.send(values[loop.body])
-    except StopIteration as end:
-        came: Value = end.value
-        return came
+def _loop_step(loop: LoopFunction, binding: Mapping[Dim, int], given: list[Any]) -> Steps[Any]:
+    now = bind(loop, given)[1] if loop.changes else binding
+    values: dict[Expr, Any] = yield _function(loop, given, now)
+    return values[loop.body]
 
 
 def applied(call: Call, args: Sequence[Value], binding: Mapping[Dim, int]) -> Value:

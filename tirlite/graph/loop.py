@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import Any, TypeAlias
 
@@ -12,7 +12,7 @@ from tirlite.diag import GraphMessage, KernelRunError, Message
 from tirlite.graph.expr import FunctionNode
 from tirlite.graph.extents import values as values_at
 from tirlite.graph.types import Array, TensorType, TupleType, Type, tensors
-from tirlite.ir import i64
+from tirlite.ir import Steps, i64
 from tirlite.record import record
 from tirlite.sizes import Dim, Size, dims_of, evaluate
 
@@ -72,8 +72,8 @@ class LoopFunction(FunctionNode):
         return FunctionNode(f"{self.name}_step", self.params, self.body, span=self.span)
 
 
-# It yields the operands of each step, is sent the step's results, and returns those of the loop.
-Stepping: TypeAlias = "Generator[list[Any], tuple[Any, ...], tuple[Any, ...]]"
+# Takes a step: its results, for its operands.
+Step: TypeAlias = "Callable[[list[Any]], Steps[tuple[Any, ...]]]"
 
 
 class LoopRoom(Message):
@@ -98,7 +98,7 @@ class UnlikeResults(Message):
     title = "step {steps} of `{loop}` gives a result of shape {shape}, those before gave {before}"
 
 
-def stepping(loop: LoopFunction, args: Sequence[Any], binding: Mapping[Dim, int]) -> Stepping:
+def stepping(loop: LoopFunction, args: Sequence[Any], binding: Mapping[Dim, int], step: Step) -> Steps[tuple[Any, ...]]:
     """What a loop comes to: its number, what it carries, and the results of its steps.
 
     Raises KernelRunError for a step for whose results there is no room, and where they have several shapes.
@@ -112,7 +112,7 @@ def stepping(loop: LoopFunction, args: Sequence[Any], binding: Mapping[Dim, int]
     while number < last and going:
         if kinds and number >= most:
             raise LoopRoom(loop.name, number + 1, most, span=loop.span).error()
-        going, *results = yield [np.array(number, np.int64), limit, going, *carried, *outside]
+        going, *results = yield step([np.array(number, np.int64), limit, going, *carried, *outside])
         carried, made = results[: loop.carried], results[loop.carried :]
         rows = rows or [_room(most, result.shape, each) for result, each in zip(made, kinds, strict=True)]
         for row, result in zip(rows, made, strict=True):

@@ -9,6 +9,7 @@ with storage of its own.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -31,9 +32,9 @@ from tirlite.graph.loop import LoopFunction, stepping
 from tirlite.graph.op import Op
 from tirlite.graph.program import Block, Program, extents_found, program
 from tirlite.graph.run_dims import RunDim, check_extent, greatest, run_dims, with_limits
-from tirlite.graph.types import Array, TensorType, tensors
+from tirlite.graph.types import TensorType, tensors
 from tirlite.groups import by_key
-from tirlite.ir import bool_
+from tirlite.ir import Steps, bool_, run
 from tirlite.record import record
 from tirlite.sizes import Dim, Size, evaluate, substitute
 
@@ -448,17 +449,9 @@ class _Run:
         args = [self._value(arg) for arg in call.args]
         if not isinstance(call.op, LoopFunction):
             return self.runner(call.op, args)
-        return looped(call.op, args, self.runner)
+        return run(stepping(call.op, args, bind(call.op, args)[1], partial(self._step, call.op)))
 
-
-def looped(loop: LoopFunction, args: Sequence[Any], runner: Runner) -> tuple[Any, ...]:
-    """What a loop comes to."""
-    _, binding = bind(loop, args)
-    steps = stepping(loop, args, binding)
-    try:
-        given = next(steps)
-        while True:
-            given = steps.send(runner(loop, given))
-    except StopIteration as end:
-        found: tuple[Array, ...] = end.value
-        return found
+    def _step(self, loop: LoopFunction, given: list[Any]) -> Steps[tuple[Any, ...]]:
+        yield from ()
+        made: tuple[Any, ...] = self.runner(loop, given)
+        return made
