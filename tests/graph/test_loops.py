@@ -74,9 +74,14 @@ def test_extents_change_along_axes_that_are_told_to() -> None:
             np.testing.assert_allclose(mine, wanted, rtol=1e-6)
 
 
-def test_what_takes_no_loops_refuses_by_name() -> None:
+def test_a_static_runtime_runs_loops_and_programs_with_explicit_allocation_have_none() -> None:
+    f, x = running_sums(), np.arange(12, dtype=np.float32).reshape(4, 3) / 6
+    runtime = tl.graph.StaticRuntime(f)
+    for limit in (4, 1, 0):
+        for found, wanted in zip(runtime(x, np.int64(limit)), tl.graph.evaluate(f, x, np.int64(limit)), strict=True):
+            np.testing.assert_array_equal(found, wanted)
     with pytest.raises(tl.GraphError, match="the loop `loop`"):
-        tl.graph.StaticRuntime(running_sums())
+        tl.graph.explicit_allocation(f)
 
 
 def test_an_overrun_is_an_error_of_the_evaluation() -> None:

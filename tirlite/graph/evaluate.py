@@ -55,7 +55,7 @@ def evaluate(function: FunctionNode, *arrays: npt.ArrayLike) -> Value:
     bfloat16 comes and goes as the uint16 of its bits. float16 and bfloat16 are computed in f32 and rounded after each
     operator. Raises CallError for arguments that do not match the parameters.
     """
-    return trace(function, *arrays)[function.body]
+    return run(_called(function, arrays))
 
 
 @public
@@ -123,12 +123,17 @@ def _step(made: Program, step: Expr, values: dict[Expr, Value], sizes: _Sizes) -
 def _call(call: Call, args: list[Value], binding: Mapping[Dim, int]) -> Steps[Value]:
     if isinstance(call.op, Op):
         return applied(call, args, binding)
-    inner, sizes = bind(call.op, args)
-    if isinstance(call.op, LoopFunction):
-        came: Value = yield stepping(call.op, inner, sizes, partial(_loop_step, call.op, sizes))
+    came: Value = yield _called(call.op, args)
+    return came
+
+
+def _called(function: FunctionNode, args: Sequence[Any]) -> Steps[Value]:
+    inner, sizes = bind(function, args)
+    if isinstance(function, LoopFunction):
+        came: Value = yield stepping(function, inner, sizes, partial(_loop_step, function, sizes))
         return came
-    values: dict[Expr, Value] = yield _function(call.op, inner, sizes)
-    return values[call.op.body]
+    values: dict[Expr, Value] = yield _function(function, inner, sizes)
+    return values[function.body]
 
 
 def _loop_step(loop: LoopFunction, binding: Mapping[Dim, int], given: list[Any]) -> Steps[Any]:

@@ -290,37 +290,11 @@ def _scan(t: Translation, node: Node) -> Sequence[Expr]:
     axes = tuple(axis % each.tensor.rank for axis, each in zip(axes, sequences, strict=True))
     count = sequences[0].shape[axes[0]] if sequences else 0
     turned = node.integers("scan_input_directions") or (0,) * scanned
-    if not isinstance(count, int) or count > _MOST_STEPS:
-        return _scanned(t, node, carried, list(zip(sequences, axes, turned, strict=True)), count)
-    if count == 0:
-        raise Unsupported("it has no steps")
-    steps = []
-    for number in range(count):
-        now = [
-            t.b.gather(each, t.b.constant(np.int64(count - 1 - number if back else number), i64), axis)
-            for each, axis, back in zip(sequences, axes, turned, strict=True)
-        ]
-        results = t.inside(node.body("body"), [*carried, *now], node, runs=True)
-        carried, made = results[: len(carried)], results[len(carried) :]
-        steps.append(made)
-    columns = list(zip(*steps, strict=True))
-    places = node.integers("scan_output_axes") or (0,) * len(columns)
-    back = node.integers("scan_output_directions") or (0,) * len(columns)
-    joined = [
-        _joined(t, column[::-1] if flip else column, axis)
-        for column, axis, flip in zip(columns, places, back, strict=True)
-    ]
-    return [*carried, *joined]
-
-
-def _scanned(
-    t: Translation, node: Node, carried: list[Expr], sequences: list[tuple[Expr, int, int]], count: Size
-) -> Sequence[Expr]:
-    """A loop of the graph over sequences of the same, symbolic length."""
     last = scalar(t, count - 1)
 
     def step(number: Expr, going: Expr, states: list[Expr]) -> tuple[Expr, list[Expr], list[Expr]]:
-        now = [t.b.gather(each, t.b.subtract(last, number) if back else number, axis) for each, axis, back in sequences]
+        places = [t.b.subtract(last, number) if back else number for back in turned]
+        now = [t.b.gather(each, place, axis) for each, place, axis in zip(sequences, places, axes, strict=True)]
         results, _ = _apart(t, node, node.body("body"), [*states, *now], states)
         return t.b.constant(np.array(True)), results[: len(states)], results[len(states) :]
 
@@ -332,8 +306,8 @@ def _scanned(
         rank = each.tensor.rank
         order = list(range(1, rank))
         order.insert(place % rank, 0)
-        turned = backwards(t, each) if flip else each
-        made.append(turned if order == list(range(rank)) else t.b.transpose(turned, order))
+        row = backwards(t, each) if flip else each
+        made.append(row if order == list(range(rank)) else t.b.transpose(row, order))
     return [*after, *made]
 
 

@@ -16,9 +16,6 @@ from tirlite.graph.onnx.translation import Importer, Translation
 from tirlite.record import record
 from tirlite.sizes import Proof, Size, prove_eq
 
-# More steps than these are not written out, each a copy of the cell.
-_MOST_STEPS = 16
-
 Function = Callable[[Expr], Expr]
 
 
@@ -52,14 +49,8 @@ def stepped(
         states, output = _stepped_once(t, node, cell, sums, states, lengths, time)
         return t.b.constant(np.array(True)), states, [output]
 
-    if isinstance(count, int) and 0 < count <= _MOST_STEPS:
-        states, rows = list(start), []
-        for number in range(count):
-            _, states, (row,) = step(t.b.constant(np.int64(number)), last, states)
-            rows.append(t.b.unsqueeze(row, 0))
-        return (t.b.concat(rows[::-1] if reverse else rows, 0), *states)
-    _, states, (rows_,) = t.b.loop(step, scalar(t, count), start, most=count)
-    return (backwards(t, rows_) if reverse else rows_, *states)
+    _, states, (rows,) = t.b.loop(step, scalar(t, count), start, most=count)
+    return (backwards(t, rows) if reverse else rows, *states)
 
 
 def _stepped_once(
