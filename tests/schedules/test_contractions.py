@@ -190,6 +190,29 @@ def with_a_rest(a: tl.f32[n, k], b: tl.f32[k, m], c: tl.f32[n, m], y: tl.out[tl.
             y[i, j] = max(total + rest, 0)
 
 
+@tl.kernel
+def of_named_factors(a: tl.f32[n, k], scale: tl.f32[n], b: tl.f32[k, m], y: tl.out[tl.f32[n, m]]):
+    """What all columns have in common is read once for them."""
+    for i in range(n):
+        for j in range(m):
+            y[i, j] = 0
+    for i in range(n):
+        weight = scale[i]
+        for p in range(k):
+            factor = weight * a[i, p]
+            for j in range(m):
+                y[i, j] += factor * b[p, j]
+
+
+@tl.kernel
+def of_what_is_written(b: tl.f32[n, m], y: tl.f32[n, m]):
+    for i in range(n):
+        for p in range(n):
+            factor = y[i, 0]
+            for j in range(m):
+                y[i, j] += factor * b[p, j]
+
+
 ALL = (
     transposed,
     turned,
@@ -207,6 +230,7 @@ ALL = (
     halves_into_words,
     along_no_axis,
     with_a_rest,
+    of_named_factors,
 )
 
 
@@ -215,6 +239,13 @@ def test_it_is_packed_and_means_what_is_written(kernel: tl.Kernel) -> None:
     tiled = tl.compile(kernel.ir, target=tl.Target.host(workers=2))
     assert any(isinstance(step, Pack) for step in tiled.schedule.steps)
     is_as_written(kernel, tiled, (7, 13, 9, 3), (5, 5, 1, 2), (66, 5, 2, 1))
+
+
+def test_a_factor_of_what_is_written_keeps_its_name() -> None:
+    assert not any(isinstance(step, Pack) for step in of_what_is_written.schedule.steps)
+    s = tl.schedule(of_what_is_written)
+    s.inline_lets("p")
+    assert tl.structural_equal(s.func, tl.schedule(of_what_is_written).func)
 
 
 def test_masks_leave_out_what_lies_beyond_the_last_column() -> None:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 
 from tirlite.analysis.access import Allocation
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.loops.dependence import writes
 from tirlite.ir import Expr, Let
+from tirlite.ir.checked import has_check
 from tirlite.ir.expr import Buffer, Load, Var
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.node import Node
 from tirlite.ir.rewrite import rewrite, substitute
-from tirlite.ir.stmt import Allocate, For, ForKind, SeqStmt, Stmt, Store
-from tirlite.ir.walk import is_steady, reads, walk
+from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, SeqStmt, Stmt, Store
+from tirlite.ir.walk import is_steady, loads_in, reads, statements, walk
 from tirlite.record import record
 from tirlite.rewrite.normalize import Normalize
 from tirlite.schedules.handle import BufferName, LoopName, buffer_named, loop_named, loops_around
@@ -107,25 +108,37 @@ def _block(func: PrimFunc, buffer: Buffer) -> SeqStmt:
 
 @record
 class InlineLets(Step):
-    """Lets that stand right in the body of a loop, each written in place of its name, but for those that read memory.
+    """Lets that stand right in the body of a loop, each written in place of its name.
 
     A window's places are often named, as in `u = i + p - 1`; `pack` and `pack_padded` ask which loops an index is of.
+    What is read of memory keeps its name where the loop may write there, and beside anything but loops.
     """
 
     loop: LoopName
 
     def rewritten(self, facts: Facts) -> PrimFunc:
         loop = loop_named(facts.func, self.loop)
-        made = loop.replaced(body=SeqStmt((*without_lets(loop.body.stmts),)))
+        root = facts.definitions.root
+        stmts = [*statements(loop.body)]
+        written = {root(stmt.buffer) for stmt in stmts if isinstance(stmt, Store)}
+        is_plain = all(isinstance(stmt, Let | For) for stmt in loop.body.stmts)
+        is_plain = is_plain and all(isinstance(stmt, Let | For | Store | IfThenElse | SeqStmt) for stmt in stmts)
+
+        def stays(value: Expr) -> bool:
+            loads = (*loads_in(value),)
+            is_same = all(root(load.buffer) not in written and not load.buffer.volatile for load in loads)
+            return not loads or (is_plain and is_same and not has_check(value))
+
+        made = loop.replaced(body=SeqStmt((*without_lets(loop.body.stmts, stays),)))
         return with_loop(facts, loop, (made,))
 
 
-def without_lets(stmts: Iterable[Stmt]) -> Iterator[Stmt]:
-    """The statements of a block with the values of its lets in their uses' place."""
+def without_lets(stmts: Iterable[Stmt], stays: Callable[[Expr], bool] = is_steady) -> Iterator[Stmt]:
+    """The statements of a block with the values of its lets in their uses' place, where these stay what they are."""
     values: dict[Var, Expr] = {}
     for stmt in stmts:
         own = substitute(stmt, values) if values else stmt
-        if isinstance(own, Let) and is_steady(own.value):
+        if isinstance(own, Let) and stays(own.value):
             values[own.var] = own.value
         else:
             yield own

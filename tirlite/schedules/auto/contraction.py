@@ -10,6 +10,7 @@ from tirlite.analysis.loops.reductions import Update, update_of
 from tirlite.ir.dtype import DType
 from tirlite.ir.equal import structural_equal
 from tirlite.ir.expr import Add, Buffer, Call, Cast, Expr, IntImm, Load
+from tirlite.ir.rewrite import substitute, values_of
 from tirlite.ir.stmt import Allocate, For, ForKind, Let, Stmt, Store
 from tirlite.ir.walk import is_constant, loads_in, mentions, walk
 from tirlite.record import record, replace
@@ -51,6 +52,7 @@ class Contraction:
     loop around, is not copied once more, but by groups; nor is what `lies` as a copy of it would, with dot products by
     groups: these pay for a single row. Where it `is_shared`, workers share a loop around, and nothing inside. `flat` is
     a loop that may be fused with that over columns, as what is stored lies so in memory, where rows are no whole tiles.
+    Lets stand in the loops that are `named`.
     """
 
     loops: tuple[For, ...]
@@ -69,7 +71,7 @@ class Contraction:
     kind: str
     cast: str
     halves: Load | None
-    has_lets: bool
+    named: tuple[For, ...]
     is_padded: bool
     is_laid: bool
     is_shared: bool
@@ -93,24 +95,32 @@ def contractions(facts: Facts, tiling: Tiling) -> Iterator[Contraction]:
 
 @record(eq=False)
 class _Nest:
-    """Loops one inside of the other around `body`; `before` and `behind` stand beside the loop at `level`, if any."""
+    """Loops one inside of the other around `body`; `before` and `behind` stand beside the loop at `level`, if any.
+
+    Elements that some name for the loop inside, `named`, are written in `body` where they are used.
+    """
 
     loops: tuple[For, ...]
     level: int
     before: tuple[Stmt, ...]
     behind: tuple[Stmt, ...]
     body: tuple[Stmt, ...]
+    named: tuple[For, ...] = ()
 
 
 def _nest(loop: For) -> _Nest | None:
     """The loops from this one on; None where statements stand beside them at several levels."""
     loops, level, before, behind = [loop], 0, tuple[Stmt, ...](), tuple[Stmt, ...]()
+    lets: dict[For, tuple[Let, ...]] = {}
     while True:
         stmts = loops[-1].body.stmts
         places = [place for place, stmt in enumerate(stmts) if isinstance(stmt, For)]
         if not places:
             break
-        if len(stmts) > 1:
+        named = tuple(stmt for stmt in stmts[:-1] if isinstance(stmt, Let))
+        if named and len(named) == len(stmts) - 1:
+            lets[loops[-1]] = named
+        elif len(stmts) > 1:
             if level:
                 return None
             level, before, behind = len(loops), stmts[: places[-1]], stmts[places[-1] + 1 :]
@@ -121,7 +131,12 @@ def _nest(loop: For) -> _Nest | None:
             return None
     if not all(each.step == 1 and each.kind in _KINDS for each in loops):
         return None
-    return _Nest(tuple(loops), level, before, behind, loops[-1].body.stmts)
+    if not lets:
+        return _Nest(tuple(loops), level, before, behind, loops[-1].body.stmts)
+    values = values_of(let for each in lets.values() for let in each)
+    if any(mentions((each.start, each.stop), values) for each in loops):
+        return None
+    return _Nest(tuple(loops), level, before, behind, substitute(loops[-1].body, values).stmts, tuple(lets))
 
 
 def _contraction(loop: For, around: tuple[For, ...], tiling: Tiling) -> Contraction | None:
@@ -174,7 +189,7 @@ def _contraction(loop: For, around: tuple[For, ...], tiling: Tiling) -> Contract
                 kind=update.store.buffer.dtype.name,
                 cast=_cast(values, across[0], update),
                 halves=_halves(values, loads, across[0], update),
-                has_lets=len(body) < len(nest.body),
+                named=(*nest.named, *(nest.loops[-1:] if len(body) < len(nest.body) else ())),
                 is_padded=_is_padded(values, across[0]),
                 is_laid=is_dense(across[0].indices, columns.var) and _is_laid(across[0].buffer, around),
                 is_shared=any(each.kind is ForKind.PARALLEL and count_of(each) > 1 for each in around),

@@ -76,8 +76,7 @@ def steps(nest: Contraction, facts: Facts, tiling: Tiling) -> Iterator[Pass]:
     least = least_sizes(nest, tiling)
     if least is None:
         return
-    if nest.has_lets:
-        yield InlineLets(named(nest.loops[-1].var.name))
+    yield from (InlineLets(named(each.var.name)) for each in nest.named)
     if nest.cut is not None:
         from tirlite.schedules.reorder import Distribute
 
