@@ -141,7 +141,7 @@ def used(value: Expr) -> Iterator[Expr]:
         node = stack.pop()
         yield node
         if isinstance(node, Binary | Unary | Cast) or (isinstance(node, Call) and node.op.is_math):
-            stack += [child for child in node.children() if isinstance(child, Expr)]
+            stack += node.children()
 
 
 def written_params(func: PrimFunc) -> tuple[Buffer, ...]:

@@ -31,7 +31,7 @@ def may_be_speculated(expr: e.Expr, bounds: Bounds | None) -> bool:
         if seen > _LARGEST or not (_is_near(node, bounds) if isinstance(node, e.Load) else _is_plain(node)):
             return False
         if not is_load:
-            stack.extend(child for child in node.children() if isinstance(child, e.Expr))
+            stack += node.children()
     return True
 
 

@@ -37,6 +37,10 @@ class Expr(Node):
     __slots__ = ()
     dtype: DType
 
+    if TYPE_CHECKING:
+
+        def children(self) -> tuple[Expr, ...]: ...
+
     __add__, __radd__ = _operators(lambda: Add)
     __sub__, __rsub__ = _operators(lambda: Sub)
     __mul__, __rmul__ = _operators(lambda: Mul)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 from tirlite.ir.dtype import DType
 from tirlite.ir.expr import And, Buffer, BufferRef, Call, Expr, FloatImm, IntImm, LetExpr, Or, Var
@@ -246,7 +246,7 @@ def spilled(root: Expr, depth: int) -> tuple[list[tuple[Var, Expr]], Expr]:
     stack: list[tuple[Expr, bool, bool]] = [(root, True, False)]
     while stack:
         expr, always, ready = stack.pop()
-        children = cast(tuple[Expr, ...], tuple(expr.children()))
+        children = expr.children()
         if not children:
             results.append((expr, 0))
         elif not ready:
@@ -258,7 +258,7 @@ def spilled(root: Expr, depth: int) -> tuple[list[tuple[Var, Expr]], Expr]:
             del results[-len(children) :]
             new: list[Expr] = [child for child, _ in below]
             changed = any(a is not b for a, b in zip(new, children, strict=True))
-            made = cast(Expr, rebuild(expr, list(new))) if changed else expr
+            made = rebuild(expr, new) if changed else expr
             height = 1 + max(height for _, height in below)
             if height >= depth and always and expr is not root:
                 lets.append((Var("t", made.dtype), made))

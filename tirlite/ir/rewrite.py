@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     Root = TypeVar("Root", SeqStmt, Stmt, Expr)
 
 
+N = TypeVar("N", bound=Node)
+
 # What most programs are made of, and what no statement stands below.
 _LEAVES: frozenset[type[Node]] = frozenset((Store, Allocate, View, Let, Evaluate))
 _ATOMS: frozenset[type[Node]] = frozenset((IntImm, FloatImm, Var))
@@ -137,7 +139,7 @@ def _closed(opened: _Open, rules: Mapping[type[Node], Rule], level: type[Node]) 
     return rebuilt if rule is None else _with_span(rule(rebuilt), node)
 
 
-def rebuild(node: Node, children: Iterable[Node | tuple[Stmt, ...]], level: type[Node] = Node) -> Node:
+def rebuild(node: N, children: Iterable[Node | tuple[Stmt, ...]], level: type[Node] = Node) -> N:
     """`node` with other children of type `level`, given in the order of `node.children()`, all others as they are."""
     rest = iter(children)
     changes: dict[str, object] = {}
@@ -181,9 +183,6 @@ def _spanned(stmt: Stmt, span: Span) -> Stmt:
         stmts = tuple(_spanned(each, span) for each in stmt.stmts)
         return SeqStmt(stmts, span=stmt.span or span)
     return stmt if stmt.span is not None else stmt.replaced(span=span)
-
-
-N = TypeVar("N", bound=Node)
 
 
 def substitute(root: N, variables: Mapping[Var, Expr], buffers: Mapping[Buffer, Buffer] | None = None) -> N:

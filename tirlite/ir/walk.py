@@ -166,6 +166,11 @@ def chain_from(loop: For, *kinds: ForKind) -> list[For]:
     return found
 
 
+def own_exprs(stmt: Stmt) -> tuple[Expr, ...]:
+    """The expressions of a statement, but for those inside of its bodies: bounds, a condition, indices, a value."""
+    return tuple([child for child in stmt.children() if isinstance(child, Expr)])
+
+
 def composites(body: SeqStmt) -> tuple[Stmt, ...]:
     """The statements of a block that hold others, in order. Where there are none, that takes one look."""
     if COMPOSITES.isdisjoint(body.kinds):

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tirlite.analysis.facts import Facts
-from tirlite.ir.expr import Buffer, BufferRef, Call, Expr, Load, Var
+from tirlite.ir.expr import Buffer, BufferRef, Call, Load, Var
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.node import Node
 from tirlite.ir.op import Op
 from tirlite.ir.rewrite import Rule, rewrite
 from tirlite.ir.stmt import Allocate, AttrStmt, For, ForKind, IfThenElse, Let, Stmt, Store, View
-from tirlite.ir.walk import statements, walk
+from tirlite.ir.walk import own_exprs, statements, walk
 from tirlite.rewrite.pipeline import FactsPass
 
 
@@ -87,9 +87,7 @@ class _Needed:
 def _own_nodes(stmt: Stmt) -> Iterator[Node]:
     """A statement and its expressions, without its bodies; the extents that it declares are among them."""
     yield stmt
-    for child in stmt.children():
-        if isinstance(child, Expr):
-            yield from walk(child)
+    yield from walk(*own_exprs(stmt))
     if isinstance(stmt, Allocate | View):
         for extent in stmt.buffer.shape:
             yield from walk(extent)
@@ -107,7 +105,7 @@ def _has_effect(root: Node) -> bool:
 def _may_go(stmt: For | IfThenElse | AttrStmt) -> bool:
     """Whether nothing is lost with a composite whose bodies are empty."""
     is_thread = isinstance(stmt, For) and stmt.kind is ForKind.THREAD
-    return not is_thread and not any(isinstance(each, Expr) and _has_effect(each) for each in stmt.children())
+    return not is_thread and not any(map(_has_effect, own_exprs(stmt)))
 
 
 def _composite(node: For | IfThenElse | AttrStmt) -> Stmt | tuple[Stmt, ...]:

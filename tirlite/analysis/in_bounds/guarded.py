@@ -11,6 +11,7 @@ from tirlite.ir.func import PrimFunc
 from tirlite.ir.node import Node
 from tirlite.ir.op import Op
 from tirlite.ir.stmt import Allocate, Assert, AttrKey, AttrStmt, For, IfThenElse, SeqStmt, Stmt, Store, View, While
+from tirlite.ir.walk import own_exprs
 from tirlite.record import record, replace
 from tirlite.sizes import Size, substitute
 
@@ -133,12 +134,7 @@ class _Walk:
                 stack += [(each, where, False) for each in reversed(node.children())]
 
 
-def _evaluated(stmt: Stmt) -> tuple[Node, ...]:
+def _evaluated(stmt: Stmt) -> tuple[Expr, ...]:
     """The expressions that a statement evaluates itself, in order."""
-    if isinstance(stmt, For):
-        return stmt.start, stmt.stop
-    if isinstance(stmt, While | IfThenElse):
-        return (stmt.condition,)
-    if isinstance(stmt, Allocate | View):
-        return (*stmt.buffer.shape, *stmt.children())
-    return () if isinstance(stmt, AttrStmt) else tuple(stmt.children())
+    shape = stmt.buffer.shape if isinstance(stmt, Allocate | View) else ()
+    return (*shape, *own_exprs(stmt))

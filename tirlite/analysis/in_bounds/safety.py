@@ -36,7 +36,7 @@ from tirlite.ir.kernel_call import KernelCall
 from tirlite.ir.node import Node
 from tirlite.ir.size import expr_of
 from tirlite.ir.stmt import Allocate, Assert, Evaluate, For, ForKind, IfThenElse, Let, Stmt, Store, View, While
-from tirlite.ir.walk import accesses_in, statements, statements_of, walk
+from tirlite.ir.walk import accesses_in, own_exprs, statements, statements_of, walk
 from tirlite.record import cached_property, record, replace
 from tirlite.sizes import Dim, Scalar, Size, dims_of, evaluate
 from tirlite.sizes.poly import terms_of, varies
@@ -324,7 +324,7 @@ class Entry:
         todo: list[Node] = []
         for stmt in statements(self.func.body):
             if isinstance(stmt, For | While | IfThenElse | Assert | Let):
-                todo += [child for child in stmt.children() if isinstance(child, Expr)]
+                todo += own_exprs(stmt)
             elif isinstance(stmt, Allocate | View):
                 todo += (*stmt.buffer.shape, *stmt.children())
         todo += [index for node in accesses_in(self.func.body) for index in node.indices]

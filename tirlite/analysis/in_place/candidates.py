@@ -24,7 +24,7 @@ from tirlite.ir.equal import are_equal
 from tirlite.ir.expr import Binary, Broadcast, Buffer, BufferRef, Expr, IntImm, Load, Neg, Ramp, Var
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.stmt import Allocate, For, IfThenElse, Stmt, Store, View
-from tirlite.ir.walk import statements, statements_of
+from tirlite.ir.walk import own_exprs, statements, statements_of
 from tirlite.record import cached_property
 
 if TYPE_CHECKING:
@@ -300,7 +300,7 @@ def _form_of(region: Region, indices: Sequence[Expr]) -> _Form | None:
             parts.append(expr.value)
         elif isinstance(expr, Binary | Neg | Ramp | Broadcast) and len(parts) < _LONGEST:
             parts.append((type(expr), expr.dtype))
-            todo += (each for each in reversed(expr.children()) if isinstance(each, Expr))
+            todo += reversed(expr.children())
         else:
             return None
     return tuple(parts)
@@ -352,10 +352,8 @@ def _holds(at: Stmt, destination: Buffer, source: Buffer, views: set[Buffer]) ->
 def _expressions(stmt: Stmt) -> Iterator[tuple[Expr, bool]]:
     """The expressions that a statement evaluates itself, and whether each stands inside an index."""
     store = stmt if isinstance(stmt, Store) else None
-    tops = [
-        (child, store is not None and child is not store.value) for child in stmt.children() if isinstance(child, Expr)
-    ]
+    tops = [(child, store is not None and child is not store.value) for child in own_exprs(stmt)]
     while tops:
         expr, in_index = tops.pop()
         yield expr, in_index
-        tops += [(c, in_index or isinstance(expr, Load)) for c in expr.children() if isinstance(c, Expr)]
+        tops += [(child, in_index or isinstance(expr, Load)) for child in expr.children()]

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from tirlite.analysis.param_uses import ParamUses, Use
 from tirlite.analysis.shape_plan import ShapePlan, shape_plan
 from tirlite.analysis.storage_check.resident import Flow, Happening, Region, Resident, Root, Window, Wrong
-from tirlite.ir.expr import Binary, Buffer, BufferRef, Call, Expr, FloatImm, IntImm, LetExpr, Load, Var
+from tirlite.ir.expr import Binary, Buffer, BufferRef, Call, FloatImm, IntImm, LetExpr, Load, Var
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.kernel_call import KernelCall
 from tirlite.ir.node import Node
@@ -171,7 +171,7 @@ class Walk:
                 raise Wrong(f"`{stmt.buffer.name}` is declared where `{expr.name}` has no value yet", at=stmt)
             if isinstance(expr, (Load, Call, LetExpr)):
                 raise Wrong(f"the declaration of `{stmt.buffer.name}` was moved, and it computes", at=stmt)
-            exprs += (child for child in expr.children() if isinstance(child, Expr))
+            exprs += expr.children()
 
     def _window(self, stmt: Allocate | View, region: Region) -> Window:
         if isinstance(stmt, Allocate):

@@ -64,7 +64,6 @@ def _value(expr: Expr, values: Values) -> Steps[Array | None]:
         return None
     operands = []
     for child in expr.children():
-        assert isinstance(child, Expr)
         operand = yield _value(child, values)
         if operand is None:
             return None

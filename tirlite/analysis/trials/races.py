@@ -27,14 +27,13 @@ from tirlite.analysis.trials.points import (
     trial_value,
 )
 from tirlite.diag import Span
-from tirlite.ir.expr import And, Buffer, Call, Expr, Load, Or, Var
+from tirlite.ir.expr import And, Buffer, Call, Load, Or, Var
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.kernel_call import Function, KernelCall
-from tirlite.ir.node import Node
 from tirlite.ir.op import Op
 from tirlite.ir.shapes import has_one_element
 from tirlite.ir.stmt import Allocate, Assert, AttrStmt, For, IfThenElse, Let, SeqStmt, Stmt, Store, View, While
-from tirlite.ir.walk import aliased_in, statements, statements_of
+from tirlite.ir.walk import aliased_in, own_exprs, statements, statements_of
 from tirlite.record import record
 from tirlite.sizes import Dim
 
@@ -154,7 +153,7 @@ def _sure_accesses(stmt: Stmt) -> Iterator[Load | Store]:
     """The accesses that a statement makes whatever is in memory, those of a body not included."""
     if isinstance(stmt, Store):
         yield stmt
-    stack: list[Node] = [child for child in stmt.children() if isinstance(child, Expr)]
+    stack = [*own_exprs(stmt)]
     while stack:
         node = stack.pop()
         if isinstance(node, And | Or):

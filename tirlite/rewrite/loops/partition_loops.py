@@ -81,7 +81,7 @@ def _may_have_edges(loop: For) -> bool:
     nodes = [node for _, node in zip(range(_MOST_NODES + 1), walk(loop.body), strict=False)]
     if len(nodes) > _MOST_NODES or has_check(loop):
         return False
-    return any(isinstance(node, _TELLING) and node.children()[0].dtype == i64 for node in nodes)  # type: ignore[attr-defined]
+    return any(isinstance(node, _TELLING) and node.children()[0].dtype == i64 for node in nodes)
 
 
 def _trips(loop: For) -> int | None:

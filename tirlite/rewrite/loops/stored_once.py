@@ -17,7 +17,7 @@ from tirlite.ir.expr import LT, Add, Expr, Load, Max, Min, Sub, Var, const
 from tirlite.ir.node import Node
 from tirlite.ir.rewrite import rewrite, substitute
 from tirlite.ir.stmt import For, IfThenElse, Let, SeqStmt, Stmt, Store
-from tirlite.ir.walk import defined_in, statements, statements_of, walk
+from tirlite.ir.walk import defined_in, own_exprs, statements, statements_of, walk
 from tirlite.rewrite.affine_exprs import folded
 
 
@@ -75,7 +75,7 @@ def _comes_first(load: Load, loop: For) -> bool:
 
 def _own(stmt: Stmt) -> Iterator[Node]:
     """What a statement computes itself, without those inside of it."""
-    return (node for each in stmt.children() if isinstance(each, Expr) for node in walk(each))
+    return walk(*own_exprs(stmt))
 
 
 def _meeting(load: Load, stores: Sequence[Store], loop: For) -> Expr | None:

@@ -94,7 +94,7 @@ class Place(IndexSpace):
 
     def note(self, node: Expr) -> None:
         """Keeps what a node costs and risks."""
-        below = [child for child in node.children() if isinstance(child, Expr)]
+        below = node.children()
         self.costs[node] = 1 + sum(self.costs[child] for child in below)
         if _is_loading(node) or any(child in self._loading for child in below):
             self._loading.add(node)
@@ -206,7 +206,7 @@ class Place(IndexSpace):
         what: Buffer | Op | None = (
             expr.buffer if isinstance(expr, Load) else expr.op if isinstance(expr, Call) else None
         )
-        children = tuple(self._key(child, depth - 1) for child in expr.children() if isinstance(child, Expr))
+        children = tuple(self._key(child, depth - 1) for child in expr.children())
         return type(expr), expr.dtype, what, children
 
     def _is_risk(self, node: Expr) -> bool:

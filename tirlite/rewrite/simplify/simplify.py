@@ -105,9 +105,7 @@ class _Walk:
         if not isinstance(stmt, Store):
             parts = zip(done, children, strict=True)
             self._note_change(*((new, old) for new, old in parts if isinstance(new, Expr) and isinstance(old, Expr)))
-        after = rebuild(stmt, done)
-        assert isinstance(after, Stmt)
-        return (after,)
+        return (rebuild(stmt, done),)
 
     def _let(self, stmt: Let) -> Steps[tuple[Stmt, ...]]:
         after: tuple[Stmt, ...] = yield self._other(stmt)
@@ -221,11 +219,7 @@ class _Walk:
 
 
 def _with_parts(expr: Expr, parts: list[Expr]) -> Expr:
-    if all(map(is_, parts, expr.children())):
-        return expr
-    rebuilt = rebuild(expr, parts)
-    assert isinstance(rebuilt, Expr)
-    return rebuilt
+    return expr if all(map(is_, parts, expr.children())) else rebuild(expr, parts)
 
 
 _SHORT_CIRCUITS = frozenset((And, Or, Call))

@@ -34,7 +34,7 @@ from tirlite.ir.stmt import (
     thread_role,
 )
 from tirlite.ir.trampoline import Steps, run
-from tirlite.ir.walk import statements, walk
+from tirlite.ir.walk import own_exprs, statements, walk
 from tirlite.record import record
 
 
@@ -162,7 +162,7 @@ class Phases:
                 holds |= yield self._look(each, obstacle)
             if obstacle is None and (holds or self.role is ThreadRole.VIRTUAL):
                 self.opened.add(stmt)
-                self._want(*heads_of(stmt))
+                self._want(*own_exprs(stmt))
             else:
                 self.closed.update(_declared_below(stmt))
             return holds
@@ -185,7 +185,7 @@ class Phases:
             return _Obstacle(stmt, "a `while`", None)
         if isinstance(stmt, For) and stmt.kind in (ForKind.PARALLEL, ForKind.VECTORIZED):
             return _Obstacle(stmt, f"a loop over `{stmt.kind.value}`", None)
-        if isinstance(stmt, For | IfThenElse) and (cause := self.uniform.cause(*heads_of(stmt))) is not None:
+        if isinstance(stmt, For | IfThenElse) and (cause := self.uniform.cause(*own_exprs(stmt))) is not None:
             where = "a loop with a bound" if isinstance(stmt, For) else "a branch under a condition"
             return _Obstacle(stmt, where, cause)
         return None
@@ -239,11 +239,6 @@ class Phases:
         for body in stmt.bodies:
             bodies.append(tuple((yield self._items(body, axes))))
         return [Around(stmt, tuple(bodies))]
-
-
-def heads_of(stmt: Stmt) -> tuple[Expr, ...]:
-    """Bounds or condition of a composite."""
-    return tuple(child for child in stmt.children() if isinstance(child, Expr))
 
 
 def _is_positive(extent: Expr) -> bool:

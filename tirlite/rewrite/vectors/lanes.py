@@ -311,7 +311,6 @@ class Lanes:
             return summed
         children: list[Expr] = []
         for child in expr.children():
-            assert isinstance(child, Expr)
             vector: Expr = yield self._of(child)
             children.append(vector)
         is_same = _are_same(children, expr.children()) and (self.on is None or not may_fault(expr))
@@ -355,7 +354,7 @@ class Lanes:
 
     def _lazy(self, expr: Expr) -> Steps[Expr]:
         """`and`, `or` or a conditional expression: what lanes do not ask for is computed under a mask."""
-        first, *sides = (child for child in expr.children() if isinstance(child, Expr))
+        first, *sides = expr.children()
         test: Expr = yield self._of(first)
         vector, around, was = self.spread(test), self.on, self.is_certain
         is_either, was_lazy = isinstance(expr, Call), self.is_lazy

@@ -372,5 +372,5 @@ def _operations(value: Expr) -> int:
     while todo:
         node = todo.pop()
         count += isinstance(node, _COUNTED)
-        todo += () if isinstance(node, Load) else [each for each in node.children() if isinstance(each, Expr)]
+        todo += () if isinstance(node, Load) else node.children()
     return count
