@@ -225,17 +225,13 @@ class How:
 
 def measured(instances: Sequence[Instance], how: How, strategy: str | None = None) -> Iterator[Result]:
     """A result for each instance, in their order. Every plan has passed `check` when it is told of."""
-    _warm_up(how.engine)
+    # The engine compiles what it runs, which is not part of any plan.
+    solve(cut(64), "exact", budget=100, engine=how.engine)
     for instance in instances:
         try:
             yield _measured(instance, how, strategy or instance.strategy)
         except TirliteError as error:
             yield Failure(instance.name, str(error))
-
-
-def _warm_up(engine: Engine) -> None:
-    """Makes the engine compile what it runs, which is not part of any plan."""
-    solve(cut(64), "exact", budget=100, engine=engine)
 
 
 def _measured(instance: Instance, how: How, strategy: str) -> Row | SymbolicRow:

@@ -83,16 +83,13 @@ class StatementPrinter:
     def _values(self, exprs: Sequence[Expr], level: int) -> str:
         return ", ".join(self._value(expr, level) for expr in exprs)
 
-    def _access(self, buffer: Buffer, indices: Sequence[Expr], level: int) -> str:
-        return f"{self.names.of(buffer)}[{self._values(indices, level) or '()'}]"
-
     # A rule prints the first line of its statement and returns the steps for the rest, last first.
 
     def seq(self, stmt: SeqStmt, level: int) -> list[_Step]:
         return self._body(stmt.stmts, level) if stmt.stmts else []
 
     def store(self, stmt: Store, level: int) -> list[_Step]:
-        target = self._access(stmt.buffer, stmt.indices, level)
+        target = f"{self.names.of(stmt.buffer)}[{self._values(stmt.indices, level) or '()'}]"
         self._line(level, f"{target} = {self._value(stmt.value, level)}")
         return []
 

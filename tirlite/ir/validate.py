@@ -247,12 +247,9 @@ class Names:
             return None
         if name in self._ever:
             return OutOfScope(kind_of(name), name.name, related=self._ever[name])
-        later = next((node for node in distinct(self._root) if _defines(node, name)), None)
+        nodes = distinct(self._root)
+        later = next((node for node in nodes if any(getattr(node, each) is name for each in node.DEFINES)), None)
         if later is None:
             is_dim = isinstance(name, Var) and name.dim is not None
             return UndeterminedDim(name.name) if is_dim else Undefined(kind_of(name), name.name)
         return UsedBeforeDefinition(kind_of(name), name.name, related=getattr(later, "span", None))
-
-
-def _defines(node: Node, name: Var | Buffer) -> bool:
-    return any(getattr(node, field) is name for field in node.DEFINES)

@@ -121,7 +121,7 @@ def narrowed(loop: For) -> For | None:
         return None
     if any(isinstance(e, LetExpr | BufferRef) or _looks_up(e) for e in walk(loop)):
         return None
-    values = _Values({node for stmt in statements_of(loop, Allocate) for node in _shape_of(stmt)})
+    values = _Values({node for stmt in statements_of(loop, Allocate) for node in walk(*stmt.buffer.shape)})
     body = values.applied(loop.body)
     scalars = dict(_small_scalars(body, values))
     if scalars:
@@ -136,10 +136,6 @@ def _looks_up(node: Node) -> bool:
     """Whether an index is computed from data."""
     indices = node.indices if isinstance(node, Load | Store) else ()
     return any(isinstance(each, Load | Call) for each in walk(*indices))
-
-
-def _shape_of(stmt: Allocate) -> Iterator[Node]:
-    return walk(*stmt.buffer.shape)
 
 
 class _Values:

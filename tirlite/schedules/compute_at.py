@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
-from tirlite.analysis.access import Allocation, Touch
+from tirlite.analysis.access import Allocation
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.loops.dependence import writes
 from tirlite.analysis.loops.fusion import can_be_reordered
@@ -135,8 +135,10 @@ class ComputeAt(Step):
                 for filled in made.values()
                 for axis, each in filled.axes.items()
                 if each is loop
-                for touch in _reads(filled.allocation)
-                if touch.stmt not in {*statements(nest[0])} and isinstance(touch.node, Load | Store)
+                for touch in filled.allocation.touches
+                if not writes(touch)
+                and touch.stmt not in {*statements(nest[0])}
+                and isinstance(touch.node, Load | Store)
             ]
             if (one := window(needed, around, facts.space)) is not None:
                 found[loop] = one
@@ -169,10 +171,6 @@ def _nest(first: For, made: Mapping[Buffer, Filled]) -> list[For]:
 
 def _is_vector(node: Load | Store) -> bool:
     return node.buffer.dtype.lanes > 1 or any(index.dtype.lanes > 1 for index in node.indices)
-
-
-def _reads(allocation: Allocation) -> Iterator[Touch]:
-    return (touch for touch in allocation.touches if not writes(touch))
 
 
 def _is_set_first(body: SeqStmt, buffer: Buffer) -> bool:

@@ -64,8 +64,9 @@ class Inline(Step):
         for touch in stores[1:]:
             raise does_not_fit(self, f"`{buffer.name}` is written by {stores[0]} and by {touch}")
         store = stores[0].stmt if stores else None
-        around = next((chain for chain in _chains(facts.func) if chain[-1].body.stmts == (store,)), ())
-        nest = [*around[len(around) - len(buffer.shape) :]]
+        chains = ([*around, loop] for loop, around in loops_around(facts.func) if loop.body.stmts == (store,))
+        chain = next(chains, [])
+        nest = chain[len(chain) - len(buffer.shape) :]
         if not isinstance(store, Store) or not nest or nest[0] not in _block(facts.func, buffer).stmts:
             raise does_not_fit(self, f"`{buffer.name}` is not filled by a nest of its own, where it is allocated")
         loops = {loop.var: loop for loop in nest}
@@ -94,10 +95,6 @@ class Inline(Step):
         if reads(buffer, *stmts[: stmts.index(nest[0])]):
             raise does_not_fit(self, f"`{buffer.name}` is read before it is filled")
         demand_steady(self, facts, store.value, behind[: max(uses, default=-1) + 1])
-
-
-def _chains(func: PrimFunc) -> Iterator[tuple[For, ...]]:
-    return ((*around, loop) for loop, around in loops_around(func))
 
 
 def _block(func: PrimFunc, buffer: Buffer) -> SeqStmt:

@@ -56,16 +56,15 @@ def _sized(stores: list[Store], out: KernelFunction, places: Mapping[Buffer, Pla
     """By store, whether its buffer, with all others, is larger than what caches hold."""
     if not stores:
         return {}
-    sizes = {buffer: _size(out, place) for buffer, place in places.items()}
+    sizes = {
+        buffer: reduce(out.product, place.extents, integer(place.buffer.dtype.bytes))
+        for buffer, place in places.items()
+    }
     total = reduce(partial(out.op, "add"), sizes.values())
     large = out.compare("icmp ugt", total, integer(held(out.module.processor)))
     parts = {buffer: out.op("mul", sizes[buffer], integer(PART)) for buffer in {store.buffer: None for store in stores}}
     past = {buffer: out.op("and", large, out.compare("icmp uge", part, total)) for buffer, part in parts.items()}
     return {store: past[store.buffer] for store in stores}
-
-
-def _size(out: KernelFunction, place: Place) -> Value:
-    return reduce(out.product, place.extents, integer(place.buffer.dtype.bytes))
 
 
 def _said(func: PrimFunc) -> Iterator[Store]:

@@ -66,16 +66,11 @@ def _is_other(node: Node, store: Store, root: object, facts: Facts) -> bool:
 def _comes_first(load: Load, loop: For) -> bool:
     """Whether no iteration stores before it loads."""
     for stmt in statements(loop.body):
-        if any(node is load for node in _own(stmt)):
+        if any(node is load for node in walk(*own_exprs(stmt))):
             return True
         if isinstance(stmt, Store):
             return False
     return False
-
-
-def _own(stmt: Stmt) -> Iterator[Node]:
-    """What a statement computes itself, without those inside of it."""
-    return walk(*own_exprs(stmt))
 
 
 def _meeting(load: Load, stores: Sequence[Store], loop: For) -> Expr | None:

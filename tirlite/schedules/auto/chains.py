@@ -325,7 +325,8 @@ def join_rows(trace: Trace, loops: list[For], fill: list[For], processor: Proces
     if by_rows > by_tiles or 2 * kept > processor.registers:
         return False
     trace.apply(Inline(name_of(trace.facts.func, store.buffer)))
-    trace.apply(UnrollJam(trace.name(_around(trace, _stored(loops[-1]))), _TOGETHER))
+    stored = next(stmt.buffer for stmt in loops[-1].body.stmts if isinstance(stmt, Store))
+    trace.apply(UnrollJam(trace.name(_around(trace, stored)), _TOGETHER))
     trace.figures.append(
         f"{_TOGETHER} rows at once, which compute {by_rows:.1f} operations for each element of `{store.buffer.name}`; "
         f"tiles of {tile} rows would take {by_tiles:.1f}"
@@ -336,10 +337,6 @@ def join_rows(trace: Trace, loops: list[For], fill: list[For], processor: Proces
 def _only_store(loop: For) -> Store | None:
     store = loop.body.stmts[0] if len(loop.body.stmts) == 1 else None
     return store if isinstance(store, Store) else None
-
-
-def _stored(loop: For) -> Buffer:
-    return next(stmt.buffer for stmt in loop.body.stmts if isinstance(stmt, Store))
 
 
 def _around(trace: Trace, buffer: Buffer) -> Var:

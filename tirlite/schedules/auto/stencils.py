@@ -13,7 +13,7 @@ from __future__ import annotations
 from functools import partial
 
 from tirlite.analysis.facts import Facts
-from tirlite.ir import Buffer, For, IfThenElse, IntImm, Var, statements_of
+from tirlite.ir import For, IfThenElse, IntImm, Var, statements_of
 from tirlite.ir.walk import accesses_in
 from tirlite.rewrite.on_demand import TightenLoops
 from tirlite.schedules.annotate import Parallel
@@ -51,7 +51,8 @@ def scheduled(facts: Facts, target: Target) -> Trace:
 
 def _tiled(trace: Trace, time: Var, target: Target, *, by_pieces: bool) -> bool:
     """Has a loop over steps of time go by tiles, of pieces of rows or of whole ones; whether it can."""
-    arrays, (first, second, _) = _buffers(trace.loop(time)), target.processor.caches
+    arrays = {node.buffer for node in accesses_in(trace.loop(time))}
+    first, second, _ = target.processor.caches
     row, piece = first // _ROW, 0
     rows = second // (row * len(arrays))
     if by_pieces:
@@ -148,7 +149,3 @@ def _inside(loop: For) -> list[For]:
     """The loops in the body of a loop, those among them that a branch holds."""
     blocks = (stmt.then_body.stmts if isinstance(stmt, IfThenElse) else (stmt,) for stmt in loop.body.stmts)
     return [each for block in blocks for each in block if isinstance(each, For)]
-
-
-def _buffers(loop: For) -> set[Buffer]:
-    return {node.buffer for node in accesses_in(loop)}
