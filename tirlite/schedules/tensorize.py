@@ -141,7 +141,7 @@ class _Match:
     def parts(self) -> dict[Buffer, _Part]:
         """What the definition's arrays stand for. Raises KernelError where the loops differ."""
         self._demand_same_loops()
-        pairs = [*zip(_accesses(self.wanted), _accesses(self.loop), strict=False)]
+        pairs = [*zip(accesses_in(self.wanted), accesses_in(self.loop), strict=False)]
         found: dict[Buffer, _Part] = {}
         kept: dict[Node, Load | Store] = {}
         for wanted, mine in pairs:
@@ -220,10 +220,6 @@ class _Match:
             corner = Load(part.buffer, tuple(folded(first + step) for first, step in zip(part.first, far, strict=True)))
             if not is_in_bounds(self.facts.func, self.around[:-1], corner):
                 raise does_not_fit(self.step, f"the part of `{part.buffer.name}` is not proved to lie in bounds")
-
-
-def _accesses(loop: For) -> Iterator[Load | Store]:
-    return accesses_in(loop)
 
 
 def _difference(definition: PrimFunc, implementation: PrimFunc) -> str:

@@ -162,13 +162,9 @@ def _counts_on(facts: Facts, loop: For) -> bool:
 
 def _shared(fill: Sequence[Stmt], work: Sequence[Stmt], buffer: Buffer, definitions: Definitions) -> Buffer | None:
     """Another buffer that both parts touch, one of them writing, or one that the fill writes for the next iteration."""
-    filled = {definitions.root(node.buffer) for node in _accesses(fill)}
-    written = (definitions.root(node.buffer) for node in _accesses((*fill, *work)) if isinstance(node, Store))
+    filled = {definitions.root(node.buffer) for node in accesses_in(*fill)}
+    written = (definitions.root(node.buffer) for node in accesses_in(*fill, *work) if isinstance(node, Store))
     return next((each for each in written if each is not buffer and each in filled), None)
-
-
-def _accesses(stmts: Sequence[Stmt]) -> Iterator[Load | Store]:
-    return accesses_in(*stmts)
 
 
 def _stale(facts: Facts, buffer: Buffer, loop: For) -> str | None:
@@ -231,11 +227,11 @@ def _redirected(stmts: Sequence[Stmt], pair: Buffer, buffer: Buffer, copy: Expr)
 
 
 def _touches(stmt: Stmt, buffer: Buffer) -> bool:
-    return any(node.buffer is buffer for node in _accesses((stmt,)))
+    return any(node.buffer is buffer for node in accesses_in(stmt))
 
 
 def _writes(stmt: Stmt, buffer: Buffer) -> bool:
-    return any(isinstance(node, Store) and node.buffer is buffer for node in _accesses((stmt,)))
+    return any(isinstance(node, Store) and node.buffer is buffer for node in accesses_in(stmt))
 
 
 def _loop_around(func: PrimFunc, marked: AttrStmt) -> For | None:
