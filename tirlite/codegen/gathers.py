@@ -18,16 +18,12 @@ from tirlite.codegen.memory import Place
 from tirlite.ir import (
     Add,
     Allocate,
-    And,
-    Call,
     Cast,
     DType,
     Expr,
     IntImm,
     Let,
     Load,
-    Op,
-    Or,
     Ramp,
     Stmt,
     Store,
@@ -39,6 +35,7 @@ from tirlite.ir import (
     walk,
 )
 from tirlite.ir.checked import is_checked
+from tirlite.ir.walk import may_skip_parts
 
 # The bits of vectors that processors permute.
 _WIDTHS = (128, 256, 512)
@@ -158,7 +155,7 @@ def _alike(stmts: Iterable[Stmt]) -> Iterator[list[tuple[Load, int]]]:
 def _strided(value: Expr) -> list[Load]:
     """The loads of a value, all of which are done, whose lanes lie apart."""
     nodes = [*walk(value)]
-    if any(isinstance(node, And | Or) or (isinstance(node, Call) and node.op is Op.IF_THEN_ELSE) for node in nodes):
+    if any(may_skip_parts(node) for node in nodes):
         return []
     loads = (node for node in nodes if isinstance(node, Load) and node.indices)
     return [load for load in loads if isinstance(load.indices[-1], Ramp) and _stride(load) > 1]

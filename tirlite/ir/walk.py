@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Sequence
 from typing import TypeVar, cast
 
-from tirlite.ir.expr import Add, And, Buffer, BufferRef, Call, Expr, IntImm, Load, Sub, Var
+from tirlite.ir.expr import Add, And, Buffer, BufferRef, Call, Expr, IntImm, Load, Or, Sub, Var
 from tirlite.ir.node import Node
 from tirlite.ir.op import Op
 from tirlite.ir.stmt import (
@@ -62,9 +62,22 @@ def accesses_in(*roots: Node) -> Iterator[Load | Store]:
     return (node for node in walk(*roots) if isinstance(node, Load | Store))
 
 
+def allocated_in(root: Stmt) -> set[Buffer]:
+    return {stmt.buffer for stmt in statements_of(root, Allocate)}
+
+
+def stored_in(root: Stmt) -> set[Buffer]:
+    return {stmt.buffer for stmt in statements_of(root, Store)}
+
+
 def variables_in(*roots: Node) -> Iterator[Var]:
     """The variables that are mentioned, in the same way."""
     return (node for node in walk(*roots) if isinstance(node, Var))
+
+
+def may_skip_parts(node: Node) -> bool:
+    """Whether some parts of an expression are evaluated only where the first one asks for them."""
+    return isinstance(node, And | Or) or (isinstance(node, Call) and node.op is Op.IF_THEN_ELSE)
 
 
 def is_steady(*exprs: Expr) -> bool:

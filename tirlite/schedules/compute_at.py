@@ -15,7 +15,7 @@ from tirlite.ir.func import PrimFunc
 from tirlite.ir.node import Node
 from tirlite.ir.rewrite import Rule, rewrite, substitute
 from tirlite.ir.stmt import Allocate, For, ForKind, SeqStmt, Stmt, Store, View, nested
-from tirlite.ir.walk import accesses_in, chain_from, is_constant, statements, statements_of
+from tirlite.ir.walk import accesses_in, allocated_in, chain_from, is_constant, statements, statements_of
 from tirlite.record import record, replace
 from tirlite.rewrite.normalize import Normalize
 from tirlite.schedules.handle import LoopName, block_of, chain_to, loop_named
@@ -83,7 +83,7 @@ class ComputeAt(Step):
         if not can_be_reordered(first):
             raise does_not_fit(self, f"the loop over `{first.var.name}` does more than load and store")
         allocated = {each.buffer: each for each in facts.sequence.allocations}
-        own = {stmt.buffer for stmt in statements_of(first, Allocate)}
+        own = allocated_in(first)
         loops = {loop.var: loop for loop in chain_from(first, *_PLAIN)}
         made: dict[Buffer, Filled] = {}
         for store in statements_of(first, Store):

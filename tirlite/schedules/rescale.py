@@ -30,7 +30,7 @@ from tirlite.ir.stmt import (
     While,
     nested,
 )
-from tirlite.ir.walk import defined_in, is_steady, loads_in, mentions, statements, statements_of, walk
+from tirlite.ir.walk import allocated_in, defined_in, is_steady, loads_in, mentions, statements, statements_of, walk
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.normalize import exchanged
@@ -201,7 +201,7 @@ class _Sum:
         self.updates = [each for each in found if isinstance(each, Update) and each.operation is Add]
         if not found or len(self.updates) < len(found):
             raise does_not_fit(step, f"the loop over `{loop.var.name}` does not sum up all that it combines")
-        own = {stmt.buffer for stmt in statements_of(loop.body, Allocate)}
+        own = allocated_in(loop.body)
         kept = {each.store: each for each in self.updates}
         self.powers: dict[Node, int | None] = {}  # of names, and of the stores that sum up
         for stmt, within in _loops_to(loop):

@@ -13,7 +13,7 @@ from tirlite.ir.func import PrimFunc
 from tirlite.ir.node import Node
 from tirlite.ir.rewrite import rewrite, substitute
 from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store
-from tirlite.ir.walk import accesses_in, loads_in, mentions, statements_of, walk
+from tirlite.ir.walk import accesses_in, allocated_in, loads_in, mentions, statements_of, walk
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.vectors.lanes import Lanes, NotVector, last_whole
@@ -116,7 +116,7 @@ def _by_width(loop: For, widths: Sequence[int], made: Callable[[Var, int], SeqSt
 
 def _stores_inside(loop: For) -> bool:
     """Whether loops inside store what is not each iteration's own, and all that is touched are words."""
-    own = {stmt.buffer for stmt in statements_of(loop.body, Allocate)}
+    own = allocated_in(loop.body)
     inside = [store for inner in statements_of(loop.body, For) for store in statements_of(inner.body, Store)]
     touched = {node.buffer for node in accesses_in(loop.body)}
     are_words = all(buffer.dtype.bytes in (4, 8) and not buffer.volatile for buffer in touched)
@@ -155,9 +155,9 @@ class _Padded:
         self.place = Ramp.unit(0, lanes)
         self.lanes = lanes
         self.on: Var | None = None  # the lanes up to the end, once they are asked for
-        self.own = {stmt.buffer for stmt in statements_of(body, Allocate)}
+        self.own = allocated_in(body)
         self.loops = [*statements_of(facts.func.body, For)]
-        self.made = {stmt.buffer for stmt in statements_of(facts.func.body, Allocate)}
+        self.made = allocated_in(facts.func.body)
         most = trips(facts, loop)
         self.room = -(-most.value // lanes) * lanes if isinstance(most, IntImm) else None
 

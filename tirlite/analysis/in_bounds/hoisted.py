@@ -35,7 +35,7 @@ from tirlite.ir.func import PrimFunc
 from tirlite.ir.node import Node
 from tirlite.ir.rewrite import substitute
 from tirlite.ir.stmt import Allocate, For, ForKind, Let, Stmt, Store, View, While
-from tirlite.ir.walk import aliased_in, is_constant, statements, statements_of, walk
+from tirlite.ir.walk import aliased_in, allocated_in, is_constant, statements, stored_in, walk
 from tirlite.record import record
 from tirlite.sizes import Size
 from tirlite.sizes.unknown import ends
@@ -68,10 +68,10 @@ class Hoisting:
         self.space = space
         self._bounds = Bounds(space)
         self._inside: dict[For, _Inside | None] = {}
-        stored = {node.buffer for node in walk(func.body) if isinstance(node, Store)}
+        stored = stored_in(func.body)
         self._aliased = aliased_in(func.body)
         self._unwritten = {param for param in func.params if isinstance(param, Buffer)} - stored - self._aliased
-        self._local = {stmt.buffer for stmt in statements_of(func.body, Allocate)} - self._aliased
+        self._local = allocated_in(func.body) - self._aliased
 
     def condition(self, access: Access, axis: int) -> Hoisted | None:
         """What decides about an access along one axis, if its innermost loop has no other loop in it."""

@@ -72,7 +72,7 @@ def stores_past(loop: For, past: Container[Buffer]) -> bool:
     reads what they write. Where what is loaded, or computed on the way, is wider than a result, less is saved than LLVM
     knows to do better.
     """
-    if not all(isinstance(stmt, Store | Let) for stmt in loop.body.stmts) or not _is_plain(loop):
+    if not loop.body.kinds <= {Store, Let} or not _is_plain(loop):
         return False
     stores = [stmt for stmt in loop.body.stmts if isinstance(stmt, Store)]
     if not all(each.buffer in past and each.indices and mentions(each.indices[-1], loop.var) for each in stores):

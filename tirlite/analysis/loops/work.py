@@ -63,7 +63,7 @@ def has_much_to_do(loop: For) -> bool:
 def is_done_at_once(loop: For) -> bool:
     """Whether all iterations of a loop that the author marked may be one vector."""
     is_short = 2 <= len(loop.values or ()) <= MOST_LANES
-    return is_short and all(isinstance(stmt, Store | Let | IfThenElse) for stmt in loop.body.stmts)
+    return is_short and loop.body.kinds <= {Store, Let, IfThenElse}
 
 
 def is_written_out(loop: For) -> bool:
@@ -77,7 +77,7 @@ def reads_neighbours(loop: For) -> bool:
     LLVM keeps such elements from one iteration to the next, and then has to shuffle each of its vectors together. That
     costs little where they are words.
     """
-    if not all(isinstance(stmt, Store | Let | Allocate) for stmt in loop.body.stmts):
+    if not loop.body.kinds <= {Store, Let, Allocate}:
         return False
     met: list[tuple[Load, Expr, int]] = []
     for stmt in loop.body.stmts:
@@ -109,7 +109,7 @@ def skips(loop: For) -> bool:
     LLVM takes groups of neighbours apart where most of each are loaded, and gathers lanes where these are computed
     with. Else it goes one by one.
     """
-    if not all(isinstance(stmt, Store) for stmt in loop.body.stmts):
+    if not loop.body.kinds <= {Store}:
         return False
     found: dict[tuple[Buffer, int], set[int]] = {}
     todo: list[Node] = [stmt.value for stmt in loop.body.stmts if isinstance(stmt, Store)]
@@ -169,7 +169,7 @@ def resamples(loop: For) -> bool:
 
     Such places are near each other where an image is made larger, or not much smaller.
     """
-    if not all(isinstance(stmt, Store | Let | Allocate) for stmt in loop.body.stmts):
+    if not loop.body.kinds <= {Store, Let, Allocate}:
         return False
     moving, places = {loop.var}, set[Var]()
 
@@ -192,7 +192,7 @@ def meets_itself(loop: For) -> bool:
 
     What it stores to two places that go the same way, LLVM tells apart as it runs.
     """
-    if abs(loop.step) != 1 or not all(isinstance(stmt, Store | Let) for stmt in loop.body.stmts):
+    if abs(loop.step) != 1 or not loop.body.kinds <= {Store, Let}:
         return False
     stores = [stmt for stmt in loop.body.stmts if isinstance(stmt, Store) and stmt.indices]
     stores = [store for store in stores if not store.buffer.volatile]
@@ -221,7 +221,7 @@ def meets_other_rows(loop: For) -> bool:
 
     LLVM tells the rows apart only if all are that loops around go through.
     """
-    if loop.step != 1 or not all(isinstance(stmt, Store | Let) for stmt in loop.body.stmts):
+    if loop.step != 1 or not loop.body.kinds <= {Store, Let}:
         return False
     stores = [stmt for stmt in loop.body.stmts if isinstance(stmt, Store)]
     rows = {store.buffer: store.indices[:-1] for store in stores if store.indices and store.indices[-1] is loop.var}
@@ -313,7 +313,7 @@ def has_elements_apart(loop: For, params: Collection[object]) -> bool:
     All accesses are to `params`, which lie apart, and those to one that is written have the loop's variable as their
     index along one axis.
     """
-    if not all(isinstance(stmt, Store | Let) for stmt in loop.body.stmts):
+    if not loop.body.kinds <= {Store, Let}:
         return False
     axes = {stmt.buffer: {*range(len(stmt.indices))} for stmt in loop.body.stmts if isinstance(stmt, Store)}
     for node in walk(loop.body):

@@ -33,7 +33,7 @@ from tirlite.ir.kernel_call import Function, KernelCall
 from tirlite.ir.op import Op
 from tirlite.ir.shapes import has_one_element
 from tirlite.ir.stmt import Allocate, Assert, AttrStmt, For, IfThenElse, Let, SeqStmt, Stmt, Store, View, While
-from tirlite.ir.walk import aliased_in, own_exprs, statements, statements_of
+from tirlite.ir.walk import aliased_in, allocated_in, own_exprs, statements, statements_of
 from tirlite.record import record
 from tirlite.sizes import Dim
 
@@ -120,7 +120,7 @@ class _Trial:
         self.loop = loop
         # Calls add to it.
         self.run = TrialRun(dict(sources))
-        self.private = {stmt.buffer for stmt in statements_of(loop.body, Allocate)}
+        self.private = allocated_in(loop.body)
         self.touched: dict[Buffer, list[Access]] = {}
         self.count = 0
 

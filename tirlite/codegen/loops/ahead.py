@@ -92,7 +92,7 @@ def _rows(loop: For) -> Iterator[_Rows]:
     """The rows that a loop of multiply-adds reads whole."""
     stores = [stmt for stmt in loop.body.stmts if isinstance(stmt, Store)]
     own = {stmt.var for stmt in loop.body.stmts if isinstance(stmt, Let)}
-    if loop.step != 1 or not all(isinstance(stmt, Store | Let) for stmt in loop.body.stmts):
+    if loop.step != 1 or not loop.body.kinds <= {Store, Let}:
         return
     sums = [each.value for each in stores if isinstance(each.value, Call) and each.value.op is Op.FMA]
     read: defaultdict[tuple[Buffer, Expr | None], dict[int, Load]] = defaultdict(dict)

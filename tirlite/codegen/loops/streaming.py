@@ -78,7 +78,7 @@ def _said(func: PrimFunc) -> Iterator[Store]:
 
 def _stores(loop: For) -> Iterator[Store]:
     """The stores of a loop that moves on by whole lines."""
-    if all(isinstance(stmt, Store | Let | Allocate) for stmt in loop.body.stmts):
+    if loop.body.kinds <= {Store, Let, Allocate}:
         for stmt in loop.body.stmts:
             if isinstance(stmt, Store) and stmt.value.dtype.lanes == loop.step and _is_whole(stmt, _LINE):
                 yield stmt

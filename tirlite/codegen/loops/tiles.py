@@ -14,9 +14,9 @@ from tirlite.codegen.llvm.tiles import granted, summed
 from tirlite.codegen.llvm.values import FALSE, TRUE, Value, integer
 from tirlite.ir.dtype import bool_, i64
 from tirlite.ir.expr import Buffer, Load
-from tirlite.ir.stmt import Allocate, For, View
+from tirlite.ir.stmt import For, View
 from tirlite.ir.trampoline import run
-from tirlite.ir.walk import statements_of
+from tirlite.ir.walk import allocated_in, statements_of
 
 _POINTER = 8
 
@@ -60,7 +60,7 @@ def _is_own(values: Expressions, buffer: Buffer) -> bool:
         return False
     body = values.facts.func.body
     views = [*statements_of(body, View)]
-    made = {each.buffer for each in statements_of(body, Allocate)} | {each.buffer for each in views if each.fresh}
+    made = allocated_in(body) | {each.buffer for each in views if each.fresh}
     return buffer in made and not any(each.source is buffer for each in views)
 
 

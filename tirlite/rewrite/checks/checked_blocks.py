@@ -28,7 +28,6 @@ from tirlite.ir.expr import (
     Load,
     Max,
     Min,
-    Or,
     Select,
     Sub,
     Unary,
@@ -36,10 +35,9 @@ from tirlite.ir.expr import (
     const,
 )
 from tirlite.ir.func import PrimFunc
-from tirlite.ir.op import Op
 from tirlite.ir.rewrite import rewrite
 from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store
-from tirlite.ir.walk import aliased_in, loads_in, statements, statements_of, walk
+from tirlite.ir.walk import aliased_in, loads_in, may_skip_parts, statements, statements_of, stored_in, walk
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.normalize import exchanged
 from tirlite.rewrite.vectors.lanes import held, may_fault
@@ -54,7 +52,7 @@ def in_blocks(func: PrimFunc) -> PrimFunc:
     loops = [loop for loop in statements_of(func.body, For) if has_check(loop.body) and _is_plain(loop)]
     if not loops:
         return func
-    stored = {stmt.buffer for stmt in statements_of(func.body, Store)}
+    stored = stored_in(func.body)
     steady = {param for param in func.params if isinstance(param, Buffer) and not param.volatile}
     steady -= stored | aliased_in(func.body)
     made = {loop: stmts for loop in loops if (stmts := _in_blocks(loop, steady)) is not None}
@@ -70,7 +68,7 @@ def _is_plain(loop: For) -> bool:
         return False
     stored = {stmt.buffer for stmt in stmts if isinstance(stmt, Store)}
     nodes = [*walk(loop.body)]
-    if any(isinstance(node, And | Or) or (isinstance(node, Call) and node.op is Op.IF_THEN_ELSE) for node in nodes):
+    if any(may_skip_parts(node) for node in nodes):
         return False
     is_safe = not any(isinstance(node, Store) and any(map(is_checked, node.indices)) for node in nodes)
     return is_safe and not any(isinstance(node, Load) and node.buffer in stored for node in nodes)

@@ -107,7 +107,7 @@ def divided(loop: For, length: int) -> For:
     body = rewrite(loop.body, {Var: named, FloorDiv: part, FloorMod: part})
     assert isinstance(body, SeqStmt)
     # What has loops or storage inside goes to workers by rows alone.
-    stays = loop.kind is not ForKind.PARALLEL or all(isinstance(each, Store | Let) for each in body.stmts)
+    stays = loop.kind is not ForKind.PARALLEL or body.kinds <= {Store, Let}
     kind = loop.kind if stays else ForKind.SERIAL
     through = For(place, loop.start, const(length, i64), body, kind, span=loop.span)
     rows = FloorDiv(loop.stop, const(length, i64))

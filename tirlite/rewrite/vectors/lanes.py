@@ -17,7 +17,6 @@ from tirlite.ir.equal import are_equal
 from tirlite.ir.expr import (
     LT,
     Add,
-    And,
     Binary,
     BitAnd,
     Broadcast,
@@ -45,7 +44,7 @@ from tirlite.ir.op import Op
 from tirlite.ir.shapes import constant_shape
 from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, While
 from tirlite.ir.trampoline import Steps, run
-from tirlite.ir.walk import is_constant, is_steady, mentions, statements, walk
+from tirlite.ir.walk import is_constant, is_steady, may_skip_parts, mentions, statements, walk
 from tirlite.record import replace
 from tirlite.rewrite.affine_exprs import folded
 
@@ -303,7 +302,7 @@ class Lanes:
             if self.on is not None and not is_asked and not self.is_there(expr):
                 return Load(expr.buffer, self._masked(expr.buffer, indices))
             return expr if indices is expr.indices else Load(expr.buffer, indices)
-        if isinstance(expr, And | Or) or (isinstance(expr, Call) and expr.op is Op.IF_THEN_ELSE):
+        if may_skip_parts(expr):
             chosen: Expr = yield self._lazy(expr)
             return chosen
         if isinstance(expr, Call) and expr.op is Op.DOT:

@@ -22,7 +22,7 @@ from tirlite.ir.node import Node
 from tirlite.ir.rewrite import Rule, rewrite
 from tirlite.ir.shapes import constant_shape
 from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, While
-from tirlite.ir.walk import accesses_in, buffers_of, defined_in, mentions, statements, statements_of, walk
+from tirlite.ir.walk import accesses_in, allocated_in, buffers_of, defined_in, mentions, statements, statements_of, walk
 from tirlite.rewrite.vectors.lanes import MOST_APART, is_at, is_same_element
 
 # Registers hold so many elements, and so many for each lane beside what is computed of them.
@@ -182,7 +182,7 @@ def with_scalars(body: SeqStmt) -> SeqStmt | None:
         if is_left or (isinstance(stmt, Allocate) and not _is_small(stmt.buffer)):
             return None
     made = written_out(body)
-    allocated = {stmt.buffer for stmt in statements_of(made, Allocate)}
+    allocated = allocated_in(made)
     if next(_loops_in(made), None) is not None:
         return None
     cells: dict[tuple[Buffer, int], Buffer] = {}

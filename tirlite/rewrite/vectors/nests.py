@@ -327,7 +327,7 @@ def _sums_along_rows(stmts: tuple[Stmt, ...]) -> For | None:
     loop, inside = loops[0], loops[0].body
     loads = [node for node in loads_in(inside) if mentions(node, loop.var)]
     are_rows = len(loads) > 1 and all(moved_by(load.indices[-1], loop.var) == 1 for load in loads)
-    return loop if are_rows and all(isinstance(stmt, Let | Store) for stmt in inside.stmts) else None
+    return loop if are_rows and inside.kinds <= {Let, Store} else None
 
 
 def _serves(loop: For, sums: For, facts: Facts) -> bool:

@@ -151,7 +151,7 @@ def _is_left(loop: For, updates: tuple[AnyUpdate, ...], processor: Processor) ->
 
     It knows no better for what is only widened, nor for what makes dots, nor quotients.
     """
-    if not all(isinstance(stmt, Store | Let) for stmt in loop.body.stmts) or has_much_to_do(loop):
+    if not loop.body.kinds <= {Store, Let} or has_much_to_do(loop):
         return False
     nodes = [*walk(loop.body)]
     if any(isinstance(node, FloorDiv | FloorMod | TruncDiv | TruncMod) for node in nodes):

@@ -11,15 +11,15 @@ from collections.abc import Container
 from tirlite.ir.expr import Buffer, Expr, Load, Var
 from tirlite.ir.node import Node
 from tirlite.ir.stmt import Allocate, For, IfThenElse, Let, SeqStmt, Stmt, Store, While
-from tirlite.ir.walk import statements_of, walk
+from tirlite.ir.walk import allocated_in, statements_of, stored_in, walk
 
 
 def uniform_scalars(body: SeqStmt, lane: Var) -> frozenset[Buffer]:
     """The scalars that a body allocates and that are the same in all iterations, where a `while` may ask for them."""
     if next(statements_of(body, While), None) is None:
         return frozenset()
-    allocated = {stmt.buffer for stmt in statements_of(body, Allocate)}
-    written = {stmt.buffer for stmt in statements_of(body, Store)}
+    allocated = allocated_in(body)
+    written = stored_in(body)
     uniform = {each for each in allocated if not each.shape and each.dtype.lanes == 1 and not each.volatile}
     while differing := _differing(body, {lane}, uniform, written):
         uniform -= differing

@@ -56,7 +56,7 @@ def is_down_columns(loop: For) -> bool:
         return False
     has_own = isinstance(loop.body.stmts[0], Allocate)
     carries = len(inside) == 1 if has_own else all(map(_reads_what_it_writes, inside))
-    return carries and all(isinstance(stmt, Allocate | Store | For) for stmt in loop.body.stmts)
+    return carries and loop.body.kinds <= {Allocate, Store, For}
 
 
 def _reads_what_it_writes(loop: For) -> bool:
@@ -96,4 +96,4 @@ def _is_over_rows(loop: For) -> bool:
     """Whether a loop holds nothing but loops that hold stores alone."""
     inner = loop.body.stmts[0] if len(loop.body.stmts) == 1 else None
     plain = loop.kind in _PLAIN and loop.step == 1
-    return plain and isinstance(inner, For) and all(isinstance(stmt, Store | Let) for stmt in inner.body.stmts)
+    return plain and isinstance(inner, For) and inner.body.kinds <= {Store, Let}

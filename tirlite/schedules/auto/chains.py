@@ -38,7 +38,7 @@ from tirlite.ir.expr import (
 from tirlite.ir.kernel_call import calls_in
 from tirlite.ir.shapes import constant_bytes
 from tirlite.ir.stmt import For, ForKind, Let, SeqStmt, Stmt, Store
-from tirlite.ir.walk import chain_from, loads_in, mentions, statements_of, walk, without_number
+from tirlite.ir.walk import chain_from, loads_in, mentions, statements_of, stored_in, walk, without_number
 from tirlite.record import record
 from tirlite.rewrite.forms import Form, Limits
 from tirlite.schedules.annotate import Parallel
@@ -118,7 +118,7 @@ def chains(facts: Facts) -> Iterator[Chain]:
     blocks = (each for each in walk(facts.func.body) if isinstance(each, SeqStmt)) if allocated else ()
     for block in blocks:
         nests = [stmt for stmt in block.stmts if isinstance(stmt, For) and _is_plain(stmt)]
-        filled = [_written(nest) & allocated for nest in nests[:-1]]
+        filled = [stored_in(nest) & allocated for nest in nests[:-1]]
         for place, nest in enumerate(nests):
             first, fills = max(0, place - _MOST_FILLS), list[Var]()
             wanted = _read(nest) & allocated if any(filled[first:place]) else set[Buffer]()
@@ -138,10 +138,6 @@ def _read(stmt: Stmt) -> set[Buffer]:
     return {node.buffer for node in loads_in(stmt)}
 
 
-def _written(stmt: Stmt) -> set[Buffer]:
-    return {each.buffer for each in statements_of(stmt, Store)}
-
-
 def _loops(loop: For) -> list[For]:
     """The loop, and those that are all there is in the one before."""
     return [loop, *takewhile(_is_plain, chain_from(loop)[1:])]
@@ -153,7 +149,7 @@ def _inlined(trace: Trace, chain: Chain) -> bool:
     inside = list(statements_of(innermost.body, For))
     for var in reversed(chain.fills):
         first = trace.loop(var)
-        if any(_written(first) & _read(each) for each in inside):
+        if any(stored_in(first) & _read(each) for each in inside):
             continue
         step = ComputeAt(trace.name(var), trace.name(innermost.var))
         try:
@@ -184,7 +180,7 @@ def _tile(trace: Trace, chain: Chain, processor: Processor, form: Form) -> bool:
 def _in_tiles(trace: Trace, chain: Chain, sizes: tuple[int, int], processor: Processor, form: Form) -> bool:
     """Has the nest go by tiles; whether it can, and elements are not computed too often."""
     loops = _loops(trace.loop(chain.nest))
-    read = {buffer for var in chain.fills for buffer in _written(trace.loop(var))}
+    read = {buffer for var in chain.fills for buffer in stored_in(trace.loop(var))}
     moving = [loop for loop in loops if _moves(loop, read)]
     if not moving:
         return False
@@ -235,8 +231,8 @@ def _widths(trace: Trace, innermost: Var, processor: Processor) -> tuple[int, ..
     What is left of two lines is one, and then quarters, so that short rows have little to do one by one.
     """
     func, body = trace.facts.func, trace.loop(innermost).body
-    written = _written(body)
-    stores_alone = all(isinstance(stmt, Store | Let) for stmt in body.stmts)
+    written = stored_in(body)
+    stores_alone = body.kinds <= {Store, Let}
     if not written or not stores_alone or not written <= results(func, processor):
         return ()
     line = processor.line
@@ -262,7 +258,7 @@ def _rows(trace: Trace, chain: Chain, processor: Processor, form: Form) -> int:
 def _sizes(trace: Trace, chain: Chain, rows: int, processor: Processor) -> tuple[int, int]:
     """How many iterations of the last two loops make a tile."""
     nests, caches = [trace.loop(var) for var in chain.fills], processor.caches
-    more = _LINES * processor.line // min(buffer.dtype.bytes for nest in nests for buffer in _written(nest))
+    more = _LINES * processor.line // min(buffer.dtype.bytes for nest in nests for buffer in stored_in(nest))
     if any(map(_is_clamped, nests)):
         return rows, _MOST + more
     fitting = max(1, caches[-1] // _PART // (rows * _bytes(trace, chain)))
@@ -271,7 +267,7 @@ def _sizes(trace: Trace, chain: Chain, rows: int, processor: Processor) -> tuple
 
 def _bytes(trace: Trace, chain: Chain) -> int:
     """The bytes of an element of each temporary that a chain fills, in all."""
-    buffers = {buffer for var in chain.fills for buffer in _written(trace.loop(var))}
+    buffers = {buffer for var in chain.fills for buffer in stored_in(trace.loop(var))}
     return sum(each.dtype.bytes for each in buffers)
 
 

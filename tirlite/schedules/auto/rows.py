@@ -14,8 +14,8 @@ from functools import partial
 
 from tirlite.analysis.facts import Facts
 from tirlite.diag import KernelError
-from tirlite.ir import Allocate, Buffer, For, ForKind, IntImm, Let, PrimFunc, Store, Var, statements_of, walk
-from tirlite.ir.walk import loads_in
+from tirlite.ir import Allocate, Buffer, For, ForKind, IntImm, Let, PrimFunc, Var, statements_of, walk
+from tirlite.ir.walk import loads_in, stored_in
 from tirlite.schedules.annotate import Parallel
 from tirlite.schedules.auto.candidates import is_row
 from tirlite.schedules.auto.contraction import contractions
@@ -116,7 +116,7 @@ def _precompute(trace: Trace, row: Var, var: Var) -> bool:
     before = {loop.var for loop, _ in loops_around(trace.facts.func)}
     trace.apply(Precompute(trace.name(var)))
     new = next(loop for loop, _ in loops_around(trace.facts.func) if loop.var not in before)
-    kept = {store.buffer for store in statements_of(new, Store)}
+    kept = stored_in(new)
     loads = [{node.buffer for node in loads_in(stmt)} for stmt in _stages(trace, row)]
     return sum(not kept.isdisjoint(each) for each in loads) > 1
 

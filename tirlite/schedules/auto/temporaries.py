@@ -8,8 +8,8 @@ from __future__ import annotations
 from tirlite.analysis.allocations import temporaries
 from tirlite.analysis.facts import Facts
 from tirlite.diag import KernelError
-from tirlite.ir import Allocate, Buffer, For, ForKind, SeqStmt, Store, Var, statements, statements_of
-from tirlite.ir.walk import loads_in, mentions
+from tirlite.ir import Buffer, For, ForKind, SeqStmt, Store, Var, statements, statements_of
+from tirlite.ir.walk import allocated_in, loads_in, mentions
 from tirlite.rewrite.remove_no_ops import RemoveNoOps
 from tirlite.schedules.auto.trace import Trace
 from tirlite.schedules.handle import BufferName, name_of
@@ -87,7 +87,7 @@ class _Finder:
 
     def __init__(self, facts: Facts, tried: set[tuple[Var, Var]]) -> None:
         self.facts = facts
-        self.allocated = {stmt.buffer for stmt in statements_of(facts.func.body, Allocate)}
+        self.allocated = allocated_in(facts.func.body)
         self.tried = tried
 
     def joined(self, block: SeqStmt) -> list[Joined]:
@@ -155,7 +155,7 @@ def _sums_up(loop: For) -> bool:
 
     It is not joined with one that does not: the latter can be vectorized.
     """
-    own = {stmt.buffer for stmt in statements_of(loop.body, Allocate)}
+    own = allocated_in(loop.body)
     return _is_innermost(loop) and any(
         stmt.buffer not in own and not mentions(stmt.indices, loop.var) for stmt in statements_of(loop.body, Store)
     )
