@@ -5,25 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import wraps
 from types import TracebackType
-from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, Self, TypeVar
 
 if TYPE_CHECKING:
+    from tirlite.diag.message import Message
+    from tirlite.diag.source import Span
     from tirlite.show import Piece, Styled
 
 
-class Report(Protocol):
-    """What an error carries: a code, and the rendered text as its `str`. See `message.Message`."""
-
-    @property
-    def code(self) -> str: ...
-
-    def styled(self) -> Styled: ...
-
-
 class TirliteError(Exception):
-    """The base of all errors of tirlite. Carries one report or several, in source order."""
+    """The base of all errors of tirlite. Carries one message or several, in source order."""
 
-    def __init__(self, *messages: Report) -> None:
+    def __init__(self, *messages: Message) -> None:
         super().__init__(*messages)
         self.messages = messages
 
@@ -31,6 +24,10 @@ class TirliteError(Exception):
     def code(self) -> str:
         """The code of the first message."""
         return self.messages[0].code
+
+    def at(self, span: Span | None) -> Self:
+        """The same error about another place."""
+        return type(self)(*(each.replaced(span=span) for each in self.messages))
 
     def styled(self) -> Styled:
         """The text in pieces with roles: `tirlite.show.write` prints it with colours where the terminal has them."""

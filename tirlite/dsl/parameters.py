@@ -171,7 +171,6 @@ def check_options(scope: object, alignment: object, volatile: object, span: Span
         StorageScope.parse(scope)
     except PlanError as error:
         (message,) = error.messages
-        assert isinstance(message, Message)
         raise BadScope(message.say(message.title), message.say(message.help), span=span).error() from None
     if isinstance(alignment, bool) or not isinstance(alignment, int) or not can_align(alignment):
         raise BadOption("alignment", described(alignment), "a power of two in bytes, up to 2**32", span=span).error()

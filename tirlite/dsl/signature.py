@@ -150,7 +150,7 @@ def _unquoted(annotation: ast.expr, places: Places) -> ast.expr:
     try:
         stmts = parsed(text, places).body
     except KernelError as error:
-        raise KernelError(*(each.replaced(span=span) for each in error.messages if isinstance(each, Message))) from None
+        raise error.at(span) from None
     stmt = stmts[0] if len(stmts) == 1 else None
     if not isinstance(stmt, ast.Expr):
         raise BadText("this annotation is not a type", span=span).error()

@@ -99,7 +99,7 @@ class Statements:
     def _report(self, error: KernelError) -> None:
         for message in error.messages:
             # A function that is called twice has its mistakes once.
-            if isinstance(message, Message) and not any(_is_same(message, each) for each in self.mistakes):
+            if not any(_is_same(message, each) for each in self.mistakes):
                 self.mistakes.append(message)
 
     def _give_up(self, stmt: ast.stmt) -> None:

@@ -254,7 +254,7 @@ def _extent(value: object, span: Span) -> object:
     try:
         size = value if isinstance(value, (Dim, Poly)) else from_sympy(value, {})
     except KernelError as error:
-        raise KernelError(*(each.replaced(span=span) for each in error.messages if isinstance(each, Message))) from None
+        raise error.at(span) from None
     return size if isinstance(size, int) else expr_over_dims(size)
 
 

@@ -144,8 +144,7 @@ def _dims(stmt: ast.Assign, expressions: Expressions) -> Mapping[str, object]:
 def _placed(error: KernelError, node: ast.AST, places: Places) -> KernelError:
     """The same error, its messages pointing at `node` where they point at nothing."""
     span = places.span(node)
-    messages = [message for message in error.messages if isinstance(message, Message)]
-    return KernelError(*(each if each.span is not None else each.replaced(span=span) for each in messages))
+    return KernelError(*(each if each.span is not None else each.replaced(span=span) for each in error.messages))
 
 
 def _kernel(

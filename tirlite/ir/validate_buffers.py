@@ -138,9 +138,7 @@ def storage_scope(buffer: Buffer) -> Message | None:
     try:
         StorageScope.parse(buffer.scope)
     except PlanError as error:
-        (message,) = error.messages
-        assert isinstance(message, Message)
-        return message
+        return error.messages[0]
     return None
 
 

@@ -255,9 +255,7 @@ class Translation:
         except TirliteError as error:
             if not all(isinstance(each, _OF_A_NODE) for each in error.messages):
                 raise
-            self.refused += [
-                each.replaced(span=each.span or span) for each in error.messages if isinstance(each, Message)
-            ]
+            self.refused += [each.replaced(span=each.span or span) for each in error.messages]
         except (Unsupported, *MALFORMED) as error:
             why = str(error) if isinstance(error, Unsupported) else f"it is malformed: {reason_of(error)}"
             self.missing.append(Missing(span.line, f"`{_line(proto)}`", why))

@@ -239,7 +239,7 @@ class _Reader:
             try:
                 yield self._request(number, row, seen, sizes, wide)
             except PlanError as error:
-                wrong += [each for each in error.messages if isinstance(each, Message)]
+                wrong += error.messages
                 if len(wrong) >= _MOST_REPORTED:
                     return
 
@@ -354,8 +354,7 @@ class _Reader:
 
     def _located(self, error: TirliteError, number: int) -> TirliteError:
         """The error with the place in the table that it is about."""
-        (message, *_) = error.messages
-        assert isinstance(message, Message)
+        message = error.messages[0]
         column = _COLUMN_OF.get(message.code, "size")
         placed = column if column in self.places else "upper"
         return message.error() if message.span else message.replaced(span=self._span(number, placed)).error()

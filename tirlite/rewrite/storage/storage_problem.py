@@ -14,7 +14,7 @@ from tirlite.analysis.loops.work import distributed_loops
 from tirlite.analysis.most_bytes import MostBytes
 from tirlite.analysis.regions import regions_around
 from tirlite.analysis.threads import Visibility
-from tirlite.diag import KernelError, Message, PlanMessage, Span
+from tirlite.diag import KernelError, PlanMessage, Span
 from tirlite.ir import Buffer, DType, For, PrimFunc, Var, calls_in
 from tirlite.ir.shapes import least_alignment
 from tirlite.names import UniqueNames
@@ -137,7 +137,7 @@ def _most_bytes(most: MostBytes, buffer: Buffer, span: Span | None) -> Size | No
     try:
         return most.of(buffer)
     except KernelError as error:
-        raise KernelError(*(each.replaced(span=span) for each in error.messages if isinstance(each, Message))) from None
+        raise error.at(span) from None
 
 
 def _pairs(
