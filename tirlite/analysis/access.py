@@ -263,7 +263,7 @@ class _Finder:
         self.allocations: list[Allocation] = []
         self.open: list[Region] = [Region(None, None, 0, -1)]
         self.stmt: Stmt = func.body  # the one whose expressions are looked at
-        self.params = {param: Allocation(param, self.open[0]) for param in func.params if isinstance(param, Buffer)}
+        self.params = {param: Allocation(param, self.open[0]) for param in func.arrays}
         # By buffer or view: the allocation at its root, or the parameter.
         self.roots: dict[Buffer, Allocation] = {**self.params}
         self.uses = ParamUses()

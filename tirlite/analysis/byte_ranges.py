@@ -33,7 +33,7 @@ def byte_ranges(facts: Facts) -> dict[Buffer, ByteRange]:
     func, extents = facts.func, facts.extents
     plan, views = shape_plan(func), _Views(facts)
     rows = by_key((entry, number) for number, row in enumerate(plan.rows if plan is not None else ()) for entry in row)
-    ranges = {param: ByteRange(param, 0, extents.bytes(param)) for param in func.params if isinstance(param, Buffer)}
+    ranges = {param: ByteRange(param, 0, extents.bytes(param)) for param in func.arrays}
     for stmt in statements(func.body):
         if isinstance(stmt, Allocate):
             ranges[stmt.buffer] = ByteRange(stmt.buffer, 0, extents.bytes(stmt.buffer))

@@ -48,7 +48,7 @@ class ParamUses:
         return self._known[func]
 
     def _uses(self, func: Function) -> dict[Buffer, int]:
-        roots = {param: param for param in func.params if isinstance(param, Buffer)}
+        roots = {param: param for param in func.arrays}
         uses = dict.fromkeys(roots, Use.NONE)
         for view in statements_of(func.body, View):
             if view.source in roots:

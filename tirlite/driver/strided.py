@@ -35,7 +35,7 @@ class StridedForm:
     @property
     def count(self) -> int:
         """How many strides go in front of the other operands."""
-        strides = (param.strides for param in self.func.params if isinstance(param, Buffer))
+        strides = (param.strides for param in self.func.arrays)
         return sum(isinstance(stride, Var) for own in strides for stride in own)
 
     def called(self, binding: Binding) -> Binding:

@@ -82,7 +82,7 @@ def with_one_dim_each(func: PrimFunc) -> PrimFunc:
     if message is not None:
         raise message.replaced(span=func.span).error()
     shapes = Substitution(others, {})
-    params = {each: replace(each, shape=shapes.shape(each)) for each in func.params if isinstance(each, Buffer)}
+    params = {each: replace(each, shape=shapes.shape(each)) for each in func.arrays}
     return func.replaced(
         params=tuple(params[each] if isinstance(each, Buffer) else each for each in func.params),
         outputs=tuple(params[each] for each in func.outputs),

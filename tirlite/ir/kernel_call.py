@@ -58,6 +58,11 @@ class Function(Node):
         return self.defaults[position] if position < len(self.defaults) else None
 
     @property
+    def arrays(self) -> tuple[Buffer, ...]:
+        """The parameters that are buffers."""
+        return tuple([param for param in self.params if isinstance(param, Buffer)])
+
+    @property
     def dims(self) -> tuple[Var, ...]:
         """The variables in the shapes of the parameters, each once, in the order in which they are met."""
         found: dict[Var, None] = {}
@@ -80,7 +85,7 @@ class Function(Node):
 
     def _sources(self) -> dict[Var, DimSource]:
         dims, found = dict.fromkeys(self.dims), dict[Var, DimSource]()
-        axes = [(p, axis, extent) for p in self.params if isinstance(p, Buffer) for axis, extent in enumerate(p.shape)]
+        axes = [(p, axis, extent) for p in self.arrays for axis, extent in enumerate(p.shape)]
         for param, axis, extent in axes:
             if isinstance(extent, Var) and extent in dims:
                 found.setdefault(extent, DimSource(param, axis))

@@ -197,8 +197,8 @@ def _is_told(dim: Var, buffers: list[Buffer]) -> bool:
 
 
 def _wrong_strides(func: PrimFunc) -> Iterator[Message]:
-    for param in func.params:
-        if isinstance(param, Buffer) and param.strides:
+    for param in func.arrays:
+        if param.strides:
             problem = _problem(param, func)
             if problem:
                 yield Strides(param.name, problem)

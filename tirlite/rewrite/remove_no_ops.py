@@ -43,7 +43,7 @@ class _Needed:
         func = facts.func
         self.found: set[Stmt] = set()
         self._definitions = facts.definitions
-        self._params = {param for param in func.params if isinstance(param, Buffer)}
+        self._params = {*func.arrays}
         self._around: dict[Stmt, list[Stmt]] = {}  # the composites that a statement stands in, as often as it does
         self._stores: dict[Buffer, list[Stmt]] = {}  # by storage: stores that go unless it is read
         self._declarations: dict[Var | Buffer, list[Stmt]] = {}  # by name: what goes unless it is used

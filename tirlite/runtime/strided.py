@@ -108,5 +108,5 @@ class Layouts:
 def dense_params(func: Function) -> frozenset[Buffer]:
     """Arrays that are viewed, handed to calls, or whose elements' addresses are taken; and those of vector elements."""
     found = aliased_in(func.body)
-    arrays = [param for param in func.params if isinstance(param, Buffer)]
+    arrays = func.arrays
     return frozenset(param for param in arrays if param in found or param.dtype.lanes > 1 or param.strides)

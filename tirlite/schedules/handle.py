@@ -174,5 +174,5 @@ def name_of(func: PrimFunc, buffer: Buffer) -> BufferName:
 
 def _buffers(func: PrimFunc) -> list[Buffer]:
     """The parameters, allocations and views, in the order of the program."""
-    buffers = [param for param in func.params if isinstance(param, Buffer)]
+    buffers = func.arrays
     return [*buffers, *(stmt.buffer for stmt in statements(func.body) if isinstance(stmt, Allocate | View))]

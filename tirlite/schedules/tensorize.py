@@ -77,7 +77,7 @@ class Tensorize(Step):
         """Raises KernelError where the two kernels do not take the same arrays, or do more than load and store."""
         taken: list[list[object]] = []
         for func in funcs:
-            params = [param for param in func.params if isinstance(param, Buffer)]
+            params = func.arrays
             taken.append([(each.dtype, constant_shape(each)) for each in params])
             if len(params) < len(func.params) or None in map(constant_shape, params):
                 raise does_not_fit(self, f"`{func.name}` takes more than arrays of constant shapes")
@@ -131,7 +131,7 @@ class _Match:
 
     def __init__(self, step: Tensorize, facts: Facts, around: tuple[For, ...], definition: PrimFunc) -> None:
         self.step, self.facts, self.around, self.loop = step, facts, around, around[-1]
-        self.params = [param for param in definition.params if isinstance(param, Buffer)]
+        self.params = definition.arrays
         stmts = definition.body.stmts
         if len(stmts) != 1 or not isinstance(stmts[0], For):
             raise does_not_fit(step, f"`{definition.name}` is not one loop")
@@ -252,8 +252,7 @@ def _arrays(definition: PrimFunc, is_regrouped: bool) -> Iterator[list[_Array]]:
     draw = np.random.default_rng(0)
     for number in range(_TRIALS + 2):
         made: list[_Array] = []
-        for param in definition.params:
-            assert isinstance(param, Buffer)
+        for param in definition.arrays:
             kind, shape = param.dtype, constant_shape(param)
             assert shape is not None
             if kind.is_float:

@@ -15,7 +15,6 @@ from tirlite.ir.expr import (
     LT,
     Add,
     And,
-    Buffer,
     Cast,
     Expr,
     FloorDiv,
@@ -70,7 +69,7 @@ class Hoisting:
         self._inside: dict[For, _Inside | None] = {}
         stored = stored_in(func.body)
         self._aliased = aliased_in(func.body)
-        self._unwritten = {param for param in func.params if isinstance(param, Buffer)} - stored - self._aliased
+        self._unwritten = {*func.arrays} - stored - self._aliased
         self._local = allocated_in(func.body) - self._aliased
 
     def condition(self, access: Access, axis: int) -> Hoisted | None:

@@ -81,7 +81,7 @@ class Extents:
     @cached_property
     def arrays(self) -> ArrayBounds:
         """What the arrays tell of their extents that no run of the function can do without."""
-        buffers = [param for param in self._func.params if isinstance(param, Buffer)]
+        buffers = [*self._func.arrays]
         todo: list[Stmt] = [self._func.body]
         while todo:
             stmt = todo.pop()

@@ -31,7 +31,7 @@ def held(processor: Processor) -> int:
 
 def results(func: PrimFunc, processor: Processor) -> frozenset[Buffer]:
     """The parameters that nothing reads, and that may be larger than the caches with all others."""
-    arrays = [param for param in func.params if isinstance(param, Buffer)]
+    arrays = func.arrays
     sizes = {param: constant_bytes(param) for param in arrays}
     known = [size for size in sizes.values() if size is not None]
     if processor.family != "x86-64" or (len(known) == len(arrays) and sum(known) <= held(processor)):
@@ -55,7 +55,7 @@ def large_from(func: PrimFunc, processor: Processor) -> int:
     past = results(func, processor)
     if not past or not any(stores_past(loop, past) for loop in statements_of(func.body, For)):
         return 0
-    is_known = all(constant_bytes(param) is not None for param in func.params if isinstance(param, Buffer))
+    is_known = all(constant_bytes(param) is not None for param in func.arrays)
     has_vectors = any(store.value.dtype.lanes > 1 for store in statements_of(func.body, Store))
     return 0 if is_known or has_vectors or calls_in(func.body) else held(processor)
 

@@ -90,7 +90,7 @@ def _race_at(func: PrimFunc, least: int, doubtful: set[For], sources: dict[Buffe
     values |= {param: 2 for param in func.params if isinstance(param, Var) and param.dtype.is_integer}
     sizes = tuple((var.name, value) for var, value in values.items())
     start = one_point(values)
-    if not all(_is_possible(param, start) for param in func.params if isinstance(param, Buffer)):
+    if not all(_is_possible(param, start) for param in func.arrays):
         return None
     for loop, points in _loops(func, start, sources):
         if loop in doubtful and (race := _Trial(loop, sources).race(points)) is not None:

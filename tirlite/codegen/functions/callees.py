@@ -117,7 +117,7 @@ class Callees:
 
 def may_go_in_place(func: PrimFunc, results: Collection[Buffer]) -> frozenset[Buffer]:
     """Results that have operands of their type, of which nothing is read but what is stored there, and the operands."""
-    operands = [param for param in func.params if isinstance(param, Buffer) and param not in results]
+    operands = [param for param in func.arrays if param not in results]
     pairs = [(x, y) for x in operands for y in results if _type(x) == _type(y)]
     if not pairs:
         return frozenset()

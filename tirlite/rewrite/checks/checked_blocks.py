@@ -53,7 +53,7 @@ def in_blocks(func: PrimFunc) -> PrimFunc:
     if not loops:
         return func
     stored = stored_in(func.body)
-    steady = {param for param in func.params if isinstance(param, Buffer) and not param.volatile}
+    steady = {param for param in func.arrays if not param.volatile}
     steady -= stored | aliased_in(func.body)
     made = {loop: stmts for loop in loops if (stmts := _in_blocks(loop, steady)) is not None}
     return exchanged(func, made) if made else func

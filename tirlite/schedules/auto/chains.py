@@ -102,7 +102,7 @@ def _small_below(facts: Facts, processor: Processor) -> int:
 
     Temporaries that may be large where arrays are small keep to tiles.
     """
-    arrays = [param for param in facts.func.params if isinstance(param, Buffer)]
+    arrays = facts.func.arrays
     sizes = [facts.extents.bytes(each) for each in arrays]
     own = [facts.extents.bytes(stmt.buffer) for stmt in large_temporaries(facts.func)]
     if calls_in(facts.func.body) or all(isinstance(each, int) for each in sizes):
@@ -217,7 +217,7 @@ def _by_vectors(trace: Trace, step: Vectorize, processor: Processor, form: Form)
     In the caches, rows of 16 by these vectors and what they leave took 1.5 times as long as by what LLVM makes of them.
     """
     func = trace.facts.func
-    is_known = all(constant_bytes(param) is not None for param in func.params if isinstance(param, Buffer))
+    is_known = all(constant_bytes(param) is not None for param in func.arrays)
     if form is Form.USUAL and not is_known and not calls_in(func.body):
         trace.limits = Limits(large_from=held(processor))
         return
