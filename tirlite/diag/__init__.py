@@ -17,17 +17,19 @@ if TYPE_CHECKING:
         CallValueError as CallValueError,
         CapacityError as CapacityError,
         GraphError as GraphError,
+        GraphMessage as GraphMessage,
         InternalError as InternalError,
         KernelAssertionError as KernelAssertionError,
         KernelError as KernelError,
         KernelIndexError as KernelIndexError,
         KernelRunError as KernelRunError,
+        Message as Message,
         PlanError as PlanError,
+        PlanMessage as PlanMessage,
         TirliteError as TirliteError,
         boundary as boundary,
         public as public,
     )
-    from tirlite.diag.message import GraphMessage as GraphMessage, Message as Message, PlanMessage as PlanMessage
     from tirlite.diag.nearest import did_you_mean as did_you_mean, hint as hint, nearest as nearest
     from tirlite.diag.source import Source as Source, Span as Span
 else:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable
 
-from tirlite.diag.message import Message
+from tirlite.diag.error import Message
 from tirlite.record import record
 from tirlite.show import Piece, Role, Styled
 

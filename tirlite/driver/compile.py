@@ -11,7 +11,7 @@ from types import FrameType, FunctionType
 from typing import TYPE_CHECKING, TypeAlias, Unpack, overload
 
 from tirlite.diag import CallTypeError, Message, boundary, public
-from tirlite.diag.message import an
+from tirlite.diag.error import an
 from tirlite.driver.front import Front, KnownFront
 from tirlite.driver.kernel import Kernel
 from tirlite.gate import GATE

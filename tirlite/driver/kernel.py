@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 from tirlite.diag import TirliteError, boundary
-from tirlite.diag.message import demand_kind
+from tirlite.diag.error import demand_kind
 from tirlite.driver.build import Version, version_of
 from tirlite.driver.front import Front
 from tirlite.gate import GATE

@@ -9,7 +9,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING
 
 from tirlite.diag import KernelError, Message, public
-from tirlite.diag.message import an
+from tirlite.diag.error import an
 from tirlite.dsl.body import Body
 from tirlite.dsl.dims import dim, dims
 from tirlite.dsl.expression import Expressions

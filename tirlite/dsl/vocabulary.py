@@ -11,7 +11,7 @@ from types import FunctionType
 from typing import NoReturn
 
 from tirlite.diag import CallTypeError, Message, Span, boundary, did_you_mean, hint
-from tirlite.diag.message import an
+from tirlite.diag.error import an
 from tirlite.ir.dtype import SCALARS, OutsideKernel, bool_, dtype_of, f64, i64
 from tirlite.ir.op import Op
 from tirlite.ir.stmt import ForKind

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tirlite.diag import KernelIndexError, KernelRunError, Message, public
-from tirlite.diag.message import demand_kind
+from tirlite.diag.error import demand_kind
 from tirlite.graph.arguments import bind
 from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Let, Tuple, TupleGetItem, Var
 from tirlite.graph.extents import values as extents

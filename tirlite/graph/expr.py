@@ -15,7 +15,7 @@ from typing import Any, Self, cast
 import numpy as np
 
 from tirlite.diag import GraphMessage, Span, public
-from tirlite.diag.message import demand_kind
+from tirlite.diag.error import demand_kind
 from tirlite.graph.demands import Demand
 from tirlite.graph.extents import is_equal
 from tirlite.graph.op import Attrs, Op, OperandCount, Site

@@ -7,7 +7,7 @@ from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar, cast
 
 from tirlite.diag import CallTypeError, Message, boundary
-from tirlite.diag.message import an
+from tirlite.diag.error import an
 from tirlite.ir.func import PrimFunc
 
 P = ParamSpec("P")

@@ -14,7 +14,7 @@ from math import isnan
 from typing import Any, NamedTuple, TypeAlias
 
 from tirlite.diag import CallTypeError, Message, public
-from tirlite.diag.message import an
+from tirlite.diag.error import an
 from tirlite.ir.dtype import DType
 from tirlite.ir.expr import Buffer, Expr, FloatImm, IntImm, StringImm, Var
 from tirlite.ir.kernel_call import Function, closure_of

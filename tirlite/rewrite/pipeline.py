@@ -12,7 +12,7 @@ from weakref import ref
 
 from tirlite.analysis.facts import Facts
 from tirlite.diag import CallTypeError, Message, public
-from tirlite.diag.message import an, demand_kind
+from tirlite.diag.error import an, demand_kind
 from tirlite.gate import GATE
 from tirlite.ir import PrimFunc, validate
 from tirlite.ir.demand import of_prim_func, pass_call

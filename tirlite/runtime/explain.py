@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tirlite.diag import hint
-from tirlite.diag.message import an
+from tirlite.diag.error import an
 from tirlite.ir import TypeCode, walk
 from tirlite.ir.printer import text
 from tirlite.runtime.foreign import as_array

@@ -6,7 +6,7 @@ from math import isfinite
 
 import numpy as np
 
-from tirlite.diag.message import an
+from tirlite.diag.error import an
 from tirlite.ir import DType, bf16, f16, f32, f64, rounded
 from tirlite.runtime.messages import ArgumentRange, ArgumentType
 from tirlite.show import shown

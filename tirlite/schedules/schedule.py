@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from tirlite.analysis.facts import Facts
 from tirlite.diag import boundary
-from tirlite.diag.message import demand_kind
+from tirlite.diag.error import demand_kind
 from tirlite.ir import Buffer, PrimFunc
 from tirlite.ir.demand import demand_prim_func
 from tirlite.ir.dtype import i64

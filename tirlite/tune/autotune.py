@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from tirlite.diag import CallTypeError, CallValueError, Message, TirliteError, boundary
-from tirlite.diag.message import an
+from tirlite.diag.error import an
 from tirlite.driver import Kernel
 from tirlite.ir import PrimFunc
 from tirlite.record import replace

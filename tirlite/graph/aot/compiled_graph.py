@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, overload
 import numpy.typing as npt
 
 from tirlite.diag import CallTypeError, Message, TirliteError, boundary
-from tirlite.diag.message import demand_kind
+from tirlite.diag.error import demand_kind
 from tirlite.driver import Kernel
 from tirlite.driver.front import Front
 from tirlite.driver.timing import Timing

@@ -14,7 +14,7 @@ from itertools import count
 from typing import NamedTuple
 
 from tirlite.diag import public
-from tirlite.diag.message import demand_kind
+from tirlite.diag.error import demand_kind
 from tirlite.graph.explicit.executable import Executable
 from tirlite.graph.explicit.instructions import (
     AllocStorage,

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tirlite.diag import GraphMessage, public
-from tirlite.diag.message import demand_kind
+from tirlite.diag.error import demand_kind
 from tirlite.graph.arguments import GraphArgumentCount, arrays_of, bind
 from tirlite.graph.explicit.instructions import (
     AllocStorage,

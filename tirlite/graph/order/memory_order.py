@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from tirlite.diag import public
-from tirlite.diag.message import demand_kind
+from tirlite.diag.error import demand_kind
 from tirlite.graph.expr import Call, Expr, If
 from tirlite.graph.memory.problem import Value, Values, lenders, values_of
 from tirlite.graph.order.decide import Decision, SearchGivenUpError, Task, Tasks, Way, stretches

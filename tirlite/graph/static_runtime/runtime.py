@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tirlite.diag import CallValueError, GraphMessage, Message, public
-from tirlite.diag.message import demand_kind
+from tirlite.diag.error import demand_kind
 from tirlite.graph.arguments import bind
 from tirlite.graph.demand import demand_known_extents
 from tirlite.graph.evaluate import applied, evaluate
