@@ -291,10 +291,12 @@ def _multiply(tiles: Tiles, kind: DType, taken: int, blocks: tuple[int, int], ow
         many = min(all // _MANY_LANES, most // _MANY_LANES)
         for lanes in range(many):
             add_up(sums, terms, w, t, p, first, b, outputs, lanes * _MANY_LANES, _MANY_LANES)
-        if all % _MANY_LANES >= _LANES:
-            add_up(sums, terms, w, t, p, first, b, outputs, min(many * _MANY_LANES, most - _LANES), _LANES)
-        if all % _LANES > 0:
-            add_up(sums, terms, w, t, p, first, b, outputs, max(0, min(all, most) - _FEW_LANES), _FEW_LANES)
+        if tl.static(lines or known % _MANY_LANES >= _LANES):
+            if all % _MANY_LANES >= _LANES:
+                add_up(sums, terms, w, t, p, first, b, outputs, min(many * _MANY_LANES, most - _LANES), _LANES)
+        if tl.static(lines or known % _LANES > 0):
+            if all % _LANES > 0:
+                add_up(sums, terms, w, t, p, first, b, outputs, max(0, min(all, most) - _FEW_LANES), _FEW_LANES)
 
     @tl.inline
     def multiply(sums, terms, w, t, first, count, wide):
