@@ -106,15 +106,15 @@ def deepest_parentheses(line: str) -> int:
     return most
 
 
-def test_a_sum_of_10000_terms_is_spilled_into_lets() -> None:
+def test_a_sum_of_2500_terms_is_spilled_into_lets() -> None:
     x = ir.Buffer("x", f32, (one,))
     left, right = x[0], x[0]
-    for _ in range(10_000):
+    for _ in range(2_500):
         left, right = ir.Add(left, x[0]), ir.Add(x[0], right)
     func = ir.PrimFunc("f", (x,), ir.seq(ir.Store(x, (zero,), left), ir.Store(x, (zero,), right)))
     text = str(func)
     assert max(deepest_parentheses(line) for line in text.splitlines()) < 60
-    assert text.count("x[0]") == 2 * 10_001 + 2
+    assert text.count("x[0]") == 2 * 2_501 + 2
     again = tl.parse(text)
     assert str(again) == text
     assert len(again.body.stmts) == len(text.splitlines()) - 2
