@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import field
 from typing import Any, TypeAlias
 
-from tirlite.diag import KernelRunError, Message, Span
+from tirlite.diag import KernelRunError, Message, Span, TirliteError
 from tirlite.interp.memory import owner_of, refuse
 from tirlite.interp.place import Site
 from tirlite.interp.program import Block, Marks, Program, Step, Values
@@ -105,7 +105,5 @@ class Code:
             buffer = self.sources[buffer]
         return buffer
 
-    def cannot(self, what: str) -> KernelRunError:
-        error = NotInterpretable(what, span=self.span).error()
-        assert isinstance(error, KernelRunError)
-        return error
+    def cannot(self, what: str) -> TirliteError:
+        return NotInterpretable(what, span=self.span).error()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tirlite.analysis.access import Touch
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.loops.dependence import writes
-from tirlite.diag import KernelError, Message
+from tirlite.diag import Message, TirliteError
 from tirlite.ir.checked import has_check
 from tirlite.ir.expr import Add, Buffer, Expr, FloorDiv, FloorMod, IntImm, Load, Mul, Sub, Var
 from tirlite.ir.func import PrimFunc
@@ -39,11 +39,11 @@ class StepBreaksOrder(Message):
     related_label = "this one comes first"
 
 
-def breaks_order(step: object, dependence: Dependence) -> KernelError:
+def breaks_order(step: object, dependence: Dependence) -> TirliteError:
     """The error that names the accesses which forbid a step."""
     steps = ", ".join(map(str, dependence.steps))
     earlier, later = dependence.source, dependence.sink
-    error = StepBreaksOrder(
+    return StepBreaksOrder(
         str(step),
         str(later),
         str(earlier),
@@ -51,8 +51,6 @@ def breaks_order(step: object, dependence: Dependence) -> KernelError:
         span=later.stmt.span,
         related=earlier.stmt.span,
     ).error()
-    assert isinstance(error, KernelError)
-    return error
 
 
 def demand_temporaries(step: object, facts: Facts, buffers: Iterable[Buffer]) -> list[Allocation]:

@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from tirlite.analysis.facts import Facts
-from tirlite.diag import KernelError, Message
+from tirlite.diag import Message, TirliteError
 from tirlite.ir.dtype import i64
 from tirlite.ir.expr import Var
 from tirlite.ir.func import PrimFunc
@@ -128,11 +128,9 @@ class StepDoesNotFit(Message):
     title = "`{step}` does not fit: {reason}"
 
 
-def does_not_fit(step: object, reason: str) -> KernelError:
+def does_not_fit(step: object, reason: str) -> TirliteError:
     """The error that tells why a step is not possible."""
-    error = StepDoesNotFit(str(step), reason).error()
-    assert isinstance(error, KernelError)
-    return error
+    return StepDoesNotFit(str(step), reason).error()
 
 
 def with_loop(facts: Facts, loop: For, made: Iterable[Stmt]) -> PrimFunc:
