@@ -287,8 +287,9 @@ def test_cubic_resizing_of_symbolic_extents_is_that_of_numbers(ways: dict[str, A
     f = tl.from_onnx(model(given, {"x": [2, "h", "w"]}, ["y"], scales))
     x = rng.standard_normal((2, 4, 5)).astype(np.float32)
     wanted = tl.graph.evaluate(tl.from_onnx(model(given, {"x": [2, 4, 5]}, ["y"], scales)), x)
-    np.testing.assert_allclose(tl.graph.evaluate(f, x), wanted, rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(tl.graph.compile(f)(x), wanted, rtol=1e-4, atol=1e-5)
+    # Code is made of the most general way: it takes seconds.
+    net = tl.graph.compile(f) if "antialias" in ways else partial(tl.graph.evaluate, f)
+    np.testing.assert_allclose(net(x), wanted, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize(("extent", "scale", "wanted"), [(10, 0.7, 7), (100, 0.29, 29), (9, 1.3, 11), (7, 10 / 7, 10)])
