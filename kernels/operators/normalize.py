@@ -47,10 +47,10 @@ def batch_norm(
     return with_given(batch_norm, variance=V)
 
 
-def standard(source: DType, kind: DType, epsilon: float) -> Inline:
+def standard(kind: DType, epsilon: float) -> Inline:
     """`moments(x, i)`: the mean of row i, and 1 / sqrt(variance + epsilon)."""
-    total = row_total(source, kind, as_it_is, added, 0)
-    squares = row_total(source, kind, squared_distance, added, 0)
+    total = row_total(kind, as_it_is, added, 0)
+    squares = row_total(kind, squared_distance, added, 0)
 
     @tl.inline
     def moments(x, i):
@@ -72,7 +72,7 @@ def instance_norm(X: TensorType, S: TensorType, B: TensorType, Y: TensorType, *,
     kind = computed_in(X.dtype)
     batches, channels, *rest = extents(X)
     places = product(rest)
-    moments = standard(X.dtype, kind, epsilon)
+    moments = standard(kind, epsilon)
 
     @tl.kernel
     def instance_norm(x: X, scale: S, bias: B, y: tl.out[Y]):
@@ -96,7 +96,7 @@ def layer_norm(
     shape = extents(X)
     axis %= len(shape)
     outer, length = product(shape[:axis]), product(shape[axis:])
-    moments = standard(X.dtype, kind, epsilon)
+    moments = standard(kind, epsilon)
     axes = broadcast((extents(S), extents(B or S)), shape[axis:])
     scale_at, bias_at = to_operand(axes, 0), to_operand(axes, 1)
     given, scales = B or S, elements(S)

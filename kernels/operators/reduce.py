@@ -13,8 +13,8 @@ from tirlite.kernels.operators.factory import factory
 from tirlite.kernels.operators.shapes import Axis, Extent, broadcast, extents, from_part, product
 
 
-def row_total(source: DType, kind: DType, prepare: Inline, join: Inline, start: float) -> Inline:
-    """`total(x, i, extra)`: all of x[i, :] joined, from `start` on; elements are of type `source`, results of `kind`.
+def row_total(kind: DType, prepare: Inline, join: Inline, start: float) -> Inline:
+    """`total(x, i, extra)`: all of x[i, :] joined, from `start` on, in `kind`.
 
     `prepare(value, extra)` comes before `join`, which is one of those below. The order of the elements is not kept.
     """
@@ -145,7 +145,7 @@ def _along_rows(
     """Where the last axis is reduced: rows become numbers, and those of several rows one."""
     length = groups[-1].extent
     results, rows, outer, inner = _parts(groups[:-1])
-    of_row = row_total(X.dtype, kind, chosen.prepare, chosen.join, chosen.start)
+    of_row = row_total(kind, chosen.prepare, chosen.join, chosen.start)
     join, end, start = chosen.join, chosen.end, chosen.start
 
     @tl.kernel

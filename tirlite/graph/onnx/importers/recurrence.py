@@ -173,11 +173,8 @@ _GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 # The functions of the gates of an LSTM where the model names none.
 USUAL_LSTM = ("sigmoid", "tanh", "tanh")
 
-# Of all directions: sums over inputs, recurrence and its bias, initial states; outputs and last states.
-Step = Callable[[Translation, Node, Expr, Expr, "Expr | None", "list[Expr]", bool], "tuple[Expr, ...]"]
 
-
-def _layer(states: int, defaults: tuple[str, ...], step: Step) -> Importer:
+def _layer(states: int, defaults: tuple[str, ...]) -> Importer:
     def importer(t: Translation, node: Node) -> Sequence[Expr | None]:
         x, weights, recurrence, bias = node.x(0), node.x(1), node.x(2), node.maybe(3)
         if (rank := len(x.shape)) != 3:
@@ -200,7 +197,7 @@ def _layer(states: int, defaults: tuple[str, ...], step: Step) -> Importer:
         start = [state(t, node, number, shape) for number in range(5, 5 + states)]
         turned = t.b.transpose(recurrence, (0, 2, 1))
         if is_plain(node, defaults, len(ways)) and lengths is None:
-            return results(t, node, step(t, node, sums, turned, other, start, ways[0]))
+            return results(t, node, _by_kernel(t, node, sums, turned, other, start, ways[0]))
         each_way = [
             _plain_weights(t, part_of(t, turned, place), None if other is None else part_of(t, other, place))
             for place in range(len(ways))
@@ -311,35 +308,30 @@ def part_of(t: Translation, x: Expr, place: int) -> Expr:
 def state(t: Translation, node: Node, number: int, shape: tuple[Size, ...]) -> Expr:
     given = node.maybe(number)
     if given is None:
-        zero = t.b.cast(t.b.constant(np.float32(0)), node.dtype)
-        return t.b.broadcast_to(zero, shape)
+        return _zeros(t, node, shape)
     return t.b.transpose(given, (1, 0, 2)) if node.integer("layout") else given
 
 
-def _lstm(
-    t: Translation, node: Node, sums: Expr, recurrence: Expr, bias: Expr | None, start: list[Expr], reverse: bool
-) -> tuple[Expr, ...]:
-    return t.b.lstm(sums, recurrence, start[0], start[1], reverse=reverse)
+def _zeros(t: Translation, node: Node, shape: tuple[Size, ...]) -> Expr:
+    return t.b.broadcast_to(t.b.cast(t.b.constant(np.float32(0)), node.dtype), shape)
 
 
-def _gru(
+def _by_kernel(
     t: Translation, node: Node, sums: Expr, recurrence: Expr, bias: Expr | None, start: list[Expr], reverse: bool
 ) -> tuple[Expr, ...]:
+    """The outputs and last states of a layer that has a kernel, of the sums over inputs of all directions."""
+    if node.op == "LSTM":
+        return t.b.lstm(sums, recurrence, start[0], start[1], reverse=reverse)
+    if node.op == "RNN":
+        return t.b.rnn(sums, recurrence, start[0], reverse=reverse)
     if bias is None:
-        zero = t.b.cast(t.b.constant(np.float32(0)), node.dtype)
-        bias = t.b.broadcast_to(zero, (recurrence.shape[0], recurrence.shape[2]))
+        bias = _zeros(t, node, (recurrence.shape[0], recurrence.shape[2]))
     before = node.flag("linear_before_reset")
     return t.b.gru(sums, recurrence, bias, start[0], reverse=reverse, linear_before_reset=before)
 
 
-def _rnn(
-    t: Translation, node: Node, sums: Expr, recurrence: Expr, bias: Expr | None, start: list[Expr], reverse: bool
-) -> tuple[Expr, ...]:
-    return t.b.rnn(sums, recurrence, start[0], reverse=reverse)
-
-
 RECURRENCE: Mapping[str, Importer] = {
-    "LSTM": _layer(2, USUAL_LSTM, _lstm),
-    "GRU": _layer(1, ("sigmoid", "tanh"), _gru),
-    "RNN": _layer(1, ("tanh",), _rnn),
+    "LSTM": _layer(2, USUAL_LSTM),
+    "GRU": _layer(1, ("sigmoid", "tanh")),
+    "RNN": _layer(1, ("tanh",)),
 }
