@@ -55,8 +55,9 @@ class ByVectors:
     vector with lanes that are off, as are all of fewer than a vector. Where `processor` has no masks of elements as
     narrow as the loop's, or these lie apart, they go by narrower vectors, and what fills none follows one by one. All
     do where a number of iterations that is not known does not meet the condition `pays`. One that is left is quicker
-    than a vector, which counts where the loop `is_alone` in one around it. `lanes` are those from an iteration on, of
-    one of the `widths`, and `jam` makes of a body what is written in its place, once its variable stands for vectors.
+    than a vector, which counts where the loop `is_alone` in one around it. That it `is_rest` says that rows go one by
+    one which go together before. `lanes` are those from an iteration on, of one of the `widths`, and `jam` makes of a
+    body what is written in its place, once its variable stands for vectors.
     """
 
     def __init__(
@@ -71,6 +72,7 @@ class ByVectors:
         processor: Processor | None = None,
         pays: Expr | None = None,
         is_alone: bool = False,
+        is_rest: bool = False,
     ) -> None:
         self.loop = loop
         self.inside = body
@@ -79,6 +81,7 @@ class ByVectors:
         self.is_repeatable = is_repeatable
         self.pays = pays
         self.is_alone = is_alone
+        self.is_rest = is_rest
         self.has_masks = processor is not None and processor.has_masks(min(_widths(loop), default=1))
         self.has_narrow = processor is not None
         self.most, self.few = widths
@@ -125,7 +128,8 @@ class ByVectors:
             if masked is None:
                 return None
             rest = SeqStmt((IfThenElse(GT(left, const(fewer, i64)), masked, rest, span=self.loop.span),))
-            fewer, lanes = lanes, 2 * lanes
+            # One row waits for its own sums, of four vectors as of two: a form less to compile.
+            fewer, lanes = lanes, max(2 * lanes, self.most if self.is_rest else 0)
         whole = For(at, self.loop.start, middle, self.body(at, self.most), self.loop.kind, step=self.most)
         return whole, *rest.stmts
 

@@ -392,7 +392,7 @@ def _at(
     made = partial(ByVectors, loop, body, lanes=lanes, widths=widths, is_repeatable=repeats, processor=rules.processor)
     made = partial(made, pays=pays, is_alone=place > 0 and around is None)
     try:
-        plain = (*made(lambda each: each).statements(),)
+        plain = (*made(lambda each: each, is_rest=around is not None).statements(),)
     except NotVector:
         return None
     if around is None:
