@@ -67,10 +67,15 @@ def _by_panels(sizes: o.Sizes = o.WIDE, needs: str = "") -> dict[str, Layout]:
     }
 
 
+def _paired(op: Op, operand: int, function: Callable[..., Array], attrs: Callable[..., Attrs | None]) -> Layout:
+    """A layout of pairs of halves in the place of groups of bytes."""
+    sizes: Mapping[str, Any] = {"group": o.PAIR, "sizes": o.NARROW}
+    made, found = (lambda weights: function(o.halves(weights), **sizes)), partial(attrs, **sizes)
+    return Layout(op, operand, made, found, o.HALVES, dtype=i16)
+
+
 _TERMS = o.WINOGRAD, o.terms_of, o.by_winograd, o.shape_of_terms
 _MADE = o.TRANSPOSE, o.panels_of_made, o.transpose_by_panels, o.shape_of_made
-# Of pairs of halves in the place of groups of bytes.
-_PAIRS: Mapping[str, Any] = {"group": o.PAIR, "sizes": o.NARROW}
 
 LAYOUTS: Mapping[str, Layout] = {
     o.WINOGRAD.name: _sized(*_TERMS, block=o.BLOCK),
@@ -87,22 +92,8 @@ LAYOUTS: Mapping[str, Layout] = {
     "panels of bytes": Layout(o.CONVOLUTION_BYTES, 2, o.panels_of_bytes, o.conv_bytes_by_panels, o.DOTS),
     "groups of pairs": Layout(None, 1, o.groups_of_pairs, o.steps_by_groups, o.DOTS, dtype=i8, fits=o.are_bytes),
     "groups": Layout(o.BYTES, 1, o.groups, o.bytes_by_groups, o.DOTS),
-    "pairs": Layout(
-        o.BYTES,
-        1,
-        lambda weights: o.groups(o.halves(weights), **_PAIRS),
-        partial(o.bytes_by_groups, **_PAIRS),
-        o.HALVES,
-        dtype=i16,
-    ),
-    "panels of halves": Layout(
-        o.CONVOLUTION_BYTES,
-        2,
-        lambda weights: o.panels_of_bytes(o.halves(weights), **_PAIRS),
-        partial(o.conv_bytes_by_panels, **_PAIRS),
-        o.HALVES,
-        dtype=i16,
-    ),
+    "pairs": _paired(o.BYTES, 1, o.groups, o.bytes_by_groups),
+    "panels of halves": _paired(o.CONVOLUTION_BYTES, 2, o.panels_of_bytes, o.conv_bytes_by_panels),
     "halves": Layout(None, 2, o.halves, o.conv_bytes_by_halves, o.HALVES, dtype=i16),
     "transposed": Layout(None, 1, transposed, as_it_lies),
 }
