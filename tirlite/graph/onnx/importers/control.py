@@ -195,8 +195,8 @@ def _unrolled(t: Translation, node: Node, limit: Size | None) -> Sequence[Expr]:
         steps.append(made)
     if not steps and len(node.outputs) > len(carried):
         raise Unsupported("it has no steps, and results of each step")
-    joined = [_joined(t, column, 0) for column in zip(*steps, strict=True)]
-    return [*carried, *joined]
+    columns = zip(*steps, strict=True)
+    return [*carried, *(t.b.concat([t.b.unsqueeze(each, 0) for each in column], 0) for column in columns)]
 
 
 def _looped(t: Translation, node: Node, count: Size | None) -> Sequence[Expr]:
@@ -266,12 +266,6 @@ def _changed(before: Expr, behind: Expr) -> set[int]:
         return set()
     pairs = zip(before.shape, behind.shape, strict=True)
     return {axis for axis, (a, b) in enumerate(pairs) if not is_equal(a, b)}
-
-
-def _joined(t: Translation, column: Sequence[Expr], axis: int) -> Expr:
-    """The results of all steps along a new axis."""
-    place = axis % (column[0].tensor.rank + 1)
-    return t.b.concat([t.b.unsqueeze(each, place) for each in column], place)
 
 
 def _holds(condition: Expr) -> bool:
