@@ -12,7 +12,7 @@ from parsed import parsed
 import tirlite as tl
 from tirlite.analysis import Dependence, Facts, Step, dependences
 from tirlite.analysis.loops.work import has_elements_apart
-from tirlite.ir import Store
+from tirlite.ir import For, Store
 from tirlite.rewrite import Normalize
 
 NESTS = 200
@@ -214,8 +214,32 @@ def test_loops_of_very_many_accesses_are_not_looked_at() -> None:
 def test_a_look_tells_what_dependences_tell(body: str, apart: bool) -> None:
     facts = Facts(Normalize()(tl.parse(HEADER + f"    for i in range(n):\n        {body}")))
     (loop,) = facts.func.body.stmts
-    assert has_elements_apart(loop, facts.func.params) is apart
+    assert has_elements_apart(loop, facts.alone) is apart
     assert not apart or not [*facts.carried_by(loop)]
+
+
+def test_a_look_tells_of_what_is_allocated_and_of_views_that_are_read() -> None:
+    text = (
+        HEADER
+        + """
+    v = tl.view(x, tl.f32[n])
+    t = tl.alloc(tl.f32[n])
+    u = tl.alloc(tl.f32[n])
+    w = tl.view(u, tl.f32[n])
+    for i in range(1, n):
+        t[i] = v[i - 1] + u[i - 1]
+    for i in range(1, n):
+        u[i] = y[i]
+    for i in range(1, n):
+        w[i] = u[i - 1]
+    for i in range(1, n):
+        y[i] = t[i - 1] + w[i]
+"""
+    )
+    facts = Facts(Normalize()(tl.parse(text)))
+    loops = [stmt for stmt in facts.func.body.stmts if isinstance(stmt, For)]
+    assert [has_elements_apart(loop, facts.alone) for loop in loops] == [True, False, False, True]
+    assert [facts.is_independent(loop) for loop in loops] == [True, True, False, True]
 
 
 def test_a_look_tells_nothing_of_two_names_for_one_array() -> None:

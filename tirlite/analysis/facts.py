@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeAlias, TypeVar, ca
 from tirlite.analysis.loops.work import has_elements_apart
 from tirlite.diag import boundary
 from tirlite.ir import (
+    Allocate,
     AttrKey,
     AttrStmt,
     Buffer,
@@ -27,7 +28,7 @@ from tirlite.ir import (
     statements_of,
 )
 from tirlite.ir.demand import demand_prim_func
-from tirlite.ir.walk import composites, walk
+from tirlite.ir.walk import aliased_in, composites, walk
 from tirlite.record import cached_property
 
 if TYPE_CHECKING:
@@ -86,6 +87,13 @@ class Facts:
     def params(self) -> dict[Buffer, Allocation]:
         """Its buffer parameters with their accesses."""
         return {each.buffer: each for each in self.sequence.params}
+
+    @cached_property
+    def alone(self) -> frozenset[Buffer]:
+        """Its arrays and what it allocates, but for what has a second name: no other name touches these."""
+        given = (param for param in self.func.params if isinstance(param, Buffer))
+        allocated = (stmt.buffer for stmt in statements_of(self.func.body, Allocate))
+        return frozenset((*given, *allocated)) - aliased_in(self.func.body)
 
     @cached_property
     def lifetimes(self) -> list[Lifetime]:
@@ -175,7 +183,7 @@ class Facts:
     def _is_independent(self, loop: Loop) -> bool:
         if isinstance(loop, For) and loop.kind is ForKind.THREAD:
             return False
-        if isinstance(loop, For) and has_elements_apart(loop, self.func.params):
+        if isinstance(loop, For) and has_elements_apart(loop, self.alone):
             return True
         from tirlite.analysis.loops.dependence import is_independent
 

@@ -307,19 +307,19 @@ def _are_in_a_row(one: Load, base: Expr, other: Load, of: Expr) -> bool:
     return one.buffer is other.buffer and are_equal((base, *one.indices[:-1]), (of, *other.indices[:-1]))
 
 
-def has_elements_apart(loop: For, params: Collection[object]) -> bool:
+def has_elements_apart(loop: For, alone: Collection[object]) -> bool:
     """Whether a look at stores and lets shows that no iteration touches what another one writes.
 
-    All accesses are to `params`, which lie apart, and those to one that is written have the loop's variable as their
-    index along one axis.
+    What is written has no other name, as one of `alone`, and all accesses to it have the loop's variable as their index
+    along one axis.
     """
     if not loop.body.kinds <= {Store, Let}:
         return False
     axes = {stmt.buffer: {*range(len(stmt.indices))} for stmt in loop.body.stmts if isinstance(stmt, Store)}
+    if any(buffer not in alone for buffer in axes):
+        return False
     for node in walk(loop.body):
         if isinstance(node, Load | Store):
-            if node.buffer not in params:
-                return False
             if node.buffer in axes:
                 axes[node.buffer] &= {axis for axis, index in enumerate(node.indices) if index is loop.var}
         elif isinstance(node, Call) and not node.op.is_math:
