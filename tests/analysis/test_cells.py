@@ -10,6 +10,24 @@ from every import every
 import tirlite as tl
 
 PROVED = """
+for i in range(n):
+    for q in range(-2, 3):
+        j = i + q
+        if j < 0:
+            j = 0
+        elif j >= n:
+            j = n - 1
+        y[i] += x[j]
+---
+for i in range(m):
+    for q in range(n):
+        j = i + 2 * q - 5
+        if j >= n:
+            j = n - 1
+        if j < 0:
+            j = 0
+        y[j] = w[i]
+---
 i = tl.i64(0)
 while i < n and x[i] > 0:
     if x[i] > 5:
@@ -203,6 +221,27 @@ for i in range(n):
     j = i - 2
     j = -j if j <= 0 else j - 3
     y[j] = 0
+---
+for i in range(n):
+    for q in range(-2, 3):
+        j = i + q
+        if j < 0:
+            j = 0
+        elif j > n:
+            j = n - 1
+        y[j] = 0
+---
+for i in range(n):
+    for q in range(-2, 3):
+        j = i + q
+        if j <= 0:
+            j = 1
+        if j >= n:
+            j = n - 1
+        y[j] = 0
+        if j > 0:
+            j -= 2
+        y[j] = 0
 """
 
 

@@ -151,6 +151,18 @@ def ends(size: Size) -> Ends:
     return low, high
 
 
+def ends_beside(known: Ends, size: Size, facts: Iterable[Size]) -> Ends:
+    """The ends of a size, beside those that are known, where facts are 0 or more: of two that of a fact."""
+    low, high = known
+    for fact in facts:
+        most, least = size + fact, size - fact
+        if not varies(most) and (high is None or not is_nonnegative(most - high)):
+            high = most
+        if not varies(least) and (low is None or not is_nonnegative(low - least)):
+            low = least
+    return low, high
+
+
 def _ends_of_product(atoms: Product) -> Ends:
     low, high = ends_of(atoms[0])
     for atom in atoms[1:]:

@@ -6,7 +6,7 @@ of it are guessed from what goes into the loop, and kept if an iteration that be
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Protocol, TypeAlias
 
 from tirlite.analysis.integers.definitions import Loop
@@ -20,12 +20,14 @@ from tirlite.ir.walk import aliased_by, statements, walk, without_number
 from tirlite.record import record, replace
 from tirlite.sizes import Size, ceildiv, maximum, minimum, substitute
 from tirlite.sizes.poly import Atom, varies
-from tirlite.sizes.unknown import Ends, Unknown, ends, is_nonnegative, is_positive, linear, unknowns_in
+from tirlite.sizes.unknown import Ends, Unknown, ends, ends_beside, is_nonnegative, is_positive, linear, unknowns_in
 
 Values: TypeAlias = dict[Buffer, Size]
 
 # What the walk may take in all: a loop inside of a loop is walked again each time that a guess was wrong.
 _MOST_STEPS = 20_000
+# So many facts about a place count.
+_MOST_TOLD = 8
 _SERIAL = (ForKind.SERIAL, ForKind.UNROLLED, ForKind.REDUCE)
 
 
@@ -154,6 +156,7 @@ class _Walk:
         self._wider: dict[Atom, Size] = {}  # of what was narrowed by a test, what it was
         self._stored: dict[Loop, frozenset[Buffer]] = {}
         self._reached: dict[Size, Ends] = {}  # ends of the variables of loops
+        self._told: list[Size] = []  # by the tests around: 0 or more
 
     def block(self, stmt: Stmt, values: Values) -> Steps[Values]:
         """The values behind a statement, given those in front of it."""
@@ -206,9 +209,18 @@ class _Walk:
 
     def _branches(self, stmt: IfThenElse, values: Values) -> Steps[Values]:
         self._note_expr(stmt.condition, values)
-        yes: Values = yield self.block(stmt.then_body, self._where(stmt, values, holds=True))
-        no: Values = yield self.block(stmt.else_body, self._where(stmt, values, holds=False))
-        return {cell: self._joined(cell, yes[cell], no[cell]) for cell in values}
+        sides: list[tuple[Values, list[Size]]] = []
+        around = self._told
+        for body, holds in ((stmt.then_body, True), (stmt.else_body, False)):
+            inside = self._where(stmt, values, holds=holds)
+            changes = self.known.narrowed[stmt, holds]
+            facts = (*around, *self.space.implied(stmt.condition, holds=holds))
+            self._told = [substitute(each, changes) for each in facts[-_MOST_TOLD:]]
+            behind: Values = yield self.block(body, inside)
+            sides.append((behind, self._told))
+            self._told = around
+        (yes, so), (no, otherwise) = sides
+        return {cell: self._joined(cell, yes[cell], no[cell], so, otherwise) for cell in values}
 
     def _where(self, stmt: IfThenElse | While, values: Values, *, holds: bool) -> Values:
         """The values where a test has told that some lie in narrower ends."""
@@ -225,8 +237,8 @@ class _Walk:
         self.known.narrowed[stmt, holds] = changes
         return {cell: substitute(value, changes) for cell, value in values.items()} if changes else values
 
-    def _joined(self, cell: Buffer, a: Size, b: Size) -> Size:
-        """What is one of two values."""
+    def _joined(self, cell: Buffer, a: Size, b: Size, so: Sequence[Size], otherwise: Sequence[Size]) -> Size:
+        """What is one of two values, of each of which it is told what is 0 or more then."""
         if a == b:
             return a
         plain, other = sorted((substitute(each, self._wider) for each in (a, b)), key=_unknowns)
@@ -235,7 +247,9 @@ class _Walk:
             either = plain + self._between(cell, min(low, 0), max(high, 0))
             if self.space.is_exact(either):
                 return either
-        return self._between(cell, *self._hull(a, b))
+        return self._between(
+            cell, *_around(ends_beside(self._ends(a), a, so), ends_beside(self._ends(b), b, otherwise))
+        )
 
     def _loop(self, loop: Loop, values: Values) -> Steps[Values]:
         self._note(loop, values) if isinstance(loop, For) else None
@@ -268,11 +282,7 @@ class _Walk:
 
     def _hull(self, a: Size, b: Size) -> Ends:
         """Ends that hold for both."""
-        (low, high), (least, most) = self._ends(a), self._ends(b)
-        return (
-            None if low is None or least is None else minimum(low, least),
-            None if high is None or most is None else maximum(high, most),
-        )
+        return _around(self._ends(a), self._ends(b))
 
     def _settled(self, loop: Loop, values: Values, guesses: dict[Buffer, _Guess]) -> Steps[_Turn]:
         """Any one iteration, with guesses that it bears out; those that it does not are mended, a few times at most."""
@@ -412,6 +422,15 @@ class _Walk:
             if self.space.is_exact(moved):
                 return moved
         return self._between(cell, *self._hull(values[cell], turn.behind[cell]))
+
+
+def _around(a: Ends, b: Ends) -> Ends:
+    """The ends of what lies between either."""
+    (low, high), (least, most) = a, b
+    return (
+        None if low is None or least is None else minimum(low, least),
+        None if high is None or most is None else maximum(high, most),
+    )
 
 
 def _narrowed(fact: Size, known: Collection[Atom]) -> Iterator[tuple[Unknown, Unknown]]:

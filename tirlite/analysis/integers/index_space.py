@@ -57,6 +57,7 @@ from tirlite.sizes.unknown import (
     Linear,
     Unknown,
     ends,
+    ends_beside,
     forms_of,
     is_nonnegative,
     is_positive_beside,
@@ -316,16 +317,9 @@ class IndexSpace:
         first = None if low is None or least is None else minimum(low, least)
         return first, None if high is None or most is None else maximum(high, most)
 
-    def _ends_where(self, condition: Expr, value: Size, holds: bool) -> tuple[Size | None, Size | None]:
+    def _ends_where(self, condition: Expr, value: Size, holds: bool) -> Ends:
         """The ends of a value where a condition holds, or does not; of two that are known the condition's own."""
-        low, high = ends(value)
-        for fact in self.implied(condition, holds=holds) if varies(value) else ():
-            most, least = value + fact, value - fact
-            if not varies(most) and (high is None or not is_nonnegative(most - high)):
-                high = most
-            if not varies(least) and (low is None or not is_nonnegative(low - least)):
-                low = least
-        return low, high
+        return ends_beside(ends(value), value, self.implied(condition, holds=holds) if varies(value) else ())
 
     def opaque(self, expr: Expr, owner: Definition | None) -> Size:
         """A value of which no more is known: evaluated at each mention, or once where it is part of a definition."""
