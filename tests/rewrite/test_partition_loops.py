@@ -198,7 +198,7 @@ def padded(x: tl.f32[n, m], y: tl.out[tl.f32[n, m]]):
 def test_few_terms_that_are_left_out_at_edges_go_by_vectors_between_them(rows: int, columns: int) -> None:
     """What is at an edge goes one by one, as it fills no vector."""
     lines = str(padded.lowered).splitlines()
-    assert any("x[i + p - 1, tl.ramp(j + q - 2, 1, 64)]" in line for line in lines)
+    assert any("x[i + p - 1, tl.ramp(j + q - 2, 1, " in line for line in lines)
     assert sum("for j in range(max(2, m - 2), m):" in line for line in lines) == 1
     x = np.random.default_rng(columns).integers(0, 9, (rows, columns)).astype(np.float32)
     wide = np.pad(x, ((1, 1), (2, 2)))
