@@ -119,7 +119,7 @@ _DOTS = (
     ("i8mm", 128, ("u8 s8",)),
     ("bf16", 128, ("bf16 bf16",)),
 )
-# AMD's guides for Zen 4 and 5 advise against them: 33 micro-operations for eight floats under a mask on Zen 4.
+# Those of Zen 4 and 5 are slow, as developers of LLVM found: 33 micro-operations for eight words under a mask.
 _SLOW_GATHERS = b"AuthenticAMD"
 # What AMX is called there; processors with it have all of the highest level.
 _TILES, _TILES_FROM = ("amx_tile", "amx_int8"), 4
