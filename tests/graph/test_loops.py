@@ -74,16 +74,27 @@ def test_extents_change_along_axes_that_are_told_to() -> None:
             np.testing.assert_allclose(mine, wanted, rtol=1e-6)
 
 
-def test_a_static_runtime_runs_loops_and_programs_with_explicit_allocation_have_none() -> None:
+def test_other_planners_run_loops() -> None:
     f, x = running_sums(), np.arange(12, dtype=np.float32).reshape(4, 3) / 6
-    runtime = tl.graph.StaticRuntime(f)
-    for limit in (4, 1, 0):
-        for found, wanted in zip(runtime(x, np.int64(limit)), tl.graph.evaluate(f, x, np.int64(limit)), strict=True):
-            np.testing.assert_array_equal(found, wanted)
-    with pytest.raises(tl.GraphError, match="the loop `loop`"):
-        tl.graph.explicit_allocation(f)
+    explicit = tl.graph.explicit_allocation(f)
+    coalesced = [tl.graph.StorageCoalesce(strategy)(explicit) for strategy in ("coalesce", "pack")]
+    again = tl.graph.Executable.from_json(coalesced[1].to_json())
+    assert str(again) == str(coalesced[1])
+    for run in (tl.graph.StaticRuntime(f), explicit, *coalesced, again):
+        for limit in (4, 1, 0):
+            wanted = tl.graph.evaluate(f, x, np.int64(limit))
+            for found, each in zip(run(x, np.int64(limit)), wanted, strict=True):
+                np.testing.assert_array_equal(found, each)
+
+
+def test_a_loop_of_a_program_with_explicit_allocation_repeats_a_routine() -> None:
+    assert "repeat def loop(constant, limit, constant_1, constant_2, x; 1 carried) -> loop, loop_1, loop_2" in str(
+        tl.graph.explicit_allocation(running_sums())
+    )
 
 
 def test_an_overrun_is_an_error_of_the_evaluation() -> None:
-    with pytest.raises(tl.KernelRunError, match="loop-room"):
-        tl.graph.evaluate(running_sums(), np.zeros((1, 3), np.float32), np.int64(2))
+    f = running_sums()
+    for run in (lambda *given: tl.graph.evaluate(f, *given), tl.graph.explicit_allocation(f)):
+        with pytest.raises(tl.KernelRunError, match="loop-room"):
+            run(np.zeros((1, 3), np.float32), np.int64(2))

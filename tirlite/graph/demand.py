@@ -30,11 +30,11 @@ class ExtentsOfRun(GraphMessage):
     help = "`tl.graph.compile` and `tl.graph.evaluate` take such a function"
 
 
-def demand_known_extents(function: FunctionNode, what: str, *, loops: bool = False) -> None:
-    """Returns if a call of the function knows all extents in it, and it has no `loops`; raises GraphError otherwise."""
+def demand_known_extents(function: FunctionNode, what: str) -> None:
+    """Returns if a call of the function knows all extents in it; raises GraphError otherwise."""
     demand_function(function)
     for expr in operands_first(function.body):
-        if isinstance(expr, Call) and isinstance(expr.op, LoopFunction) and not (loops and not expr.op.changes):
+        if isinstance(expr, Call) and isinstance(expr.op, LoopFunction) and expr.op.changes:
             raise ExtentsOfRun(what, f"the loop `{expr.op.name}`", function.name, span=expr.span).error()
         if isinstance(expr, Call | If) and expr.sources:
             raise ExtentsOfRun(what, str(expr.type), function.name, span=expr.span).error()

@@ -17,12 +17,14 @@ from tirlite.graph.explicit.instructions import (
     InvokeRoutine,
     LoadConstant,
     Parameter,
+    RepeatRoutine,
     ReshapeTensor,
     Result,
     Routine,
 )
 from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Var
 from tirlite.graph.function import callees_first
+from tirlite.graph.loop import LoopFunction
 from tirlite.graph.memory.problem import Value, values_of
 from tirlite.graph.op import Attrs, Op
 from tirlite.graph.program import Block, program
@@ -36,7 +38,7 @@ COPY = "identity"
 
 @public
 def explicit_allocation(function: FunctionNode) -> Executable:
-    """The function with a storage for each tensor, and the functions that it calls before it.
+    """The function with a storage for each tensor, and the functions that it calls, and steps of loops, before it.
 
     Operators that only change the shape take no storage. The branches of an If write to storages from before it. What
     is returned is never a parameter or a constant itself, nor one tensor twice: such results are copied.
@@ -102,6 +104,8 @@ class _Allocation:
         outs = self.allocated(step, step.name or _op_name(step), body)
         if isinstance(step.op, Op):
             body.append(InvokeOperator(step.op.name, step.attrs, args, outs))
+        elif isinstance(step.op, LoopFunction):
+            body.append(RepeatRoutine(self.routines[step.op].name, args, outs, step.op.carried))
         else:
             body.append(InvokeRoutine(self.routines[step.op].name, args, outs))
 

@@ -24,6 +24,7 @@ from tirlite.graph.explicit.instructions import (
     LetSize,
     LoadConstant,
     ReadSize,
+    RepeatRoutine,
     ReshapeTensor,
     Result,
     Routine,
@@ -35,6 +36,7 @@ from tirlite.graph.explicit.serialise import from_text, text_of
 from tirlite.graph.expr import FunctionNode, Tuple, Var
 from tirlite.graph.extents import values
 from tirlite.graph.function import elements_text
+from tirlite.graph.loop import LoopRoom
 from tirlite.graph.op import OPS
 from tirlite.graph.out_variants import NUMPY, Library, OutVariants, aligned
 from tirlite.graph.types import Array, TensorType
@@ -75,6 +77,9 @@ class Frame:
     binding: dict[Dim, int]
     tensors: dict[str, tuple[Array, TensorType]] = field(default_factory=dict)
     storages: dict[str, Array] = field(default_factory=dict)
+
+    def arrays(self, names: Iterable[str]) -> list[Array]:
+        return [self.tensors[name][0] for name in names]
 
 
 @record(frozen=False)
@@ -136,15 +141,37 @@ class _Machine:
                 chosen = step.then if frame.tensors[step.condition][0] else step.other
                 yield self.body(chosen, frame)
                 self.leave(chosen, frame)
+            elif isinstance(step, RepeatRoutine):
+                yield self.repeat(step, frame)
             elif isinstance(step, InvokeRoutine):
                 inner = self.routines[step.routine]
-                args = [frame.tensors[name][0] for name in step.args]
-                made: Frame = yield self.routine(inner, args)
-                for out, result in zip(step.outs, inner.results, strict=True):
-                    np.copyto(frame.tensors[out][0], made.tensors[result][0])
-                self.live -= sum(storage.size for storage in made.storages.values())
+                yield self.invoke(inner, frame.arrays(step.args), frame.arrays(step.outs))
             else:
                 self.step(step, frame)
+
+    def invoke(self, routine: Routine, args: Sequence[Array], outs: Sequence[Array]) -> Steps[None]:
+        made: Frame = yield self.routine(routine, args)
+        for out, result in zip(outs, made.arrays(routine.results), strict=True):
+            np.copyto(out, result)
+        self.live -= sum(storage.size for storage in made.storages.values())
+
+    def repeat(self, step: RepeatRoutine, frame: Frame) -> Steps[None]:
+        number, limit, going, *others = frame.arrays(step.args)
+        reached, *outs = frame.arrays(step.outs)
+        carried, rows = outs[: step.carried], outs[step.carried :]
+        for out, array in zip((reached, *carried), (number, *others), strict=False):
+            np.copyto(out, array)
+        for row in rows:
+            row.fill(0)
+        goes = going.copy()
+        while reached < limit and goes:
+            # Copies, as a run may give what it took.
+            place = int(reached)
+            if rows and place >= len(rows[0]):
+                raise LoopRoom(step.routine, place + 1, len(rows[0])).error()
+            args = [reached.copy(), limit, goes.copy(), *map(np.copy, carried), *others[step.carried :]]
+            yield self.invoke(self.routines[step.routine], args, [goes, *carried, *(row[place] for row in rows)])
+            np.add(reached, 1, out=reached)
 
     def leave(self, body: Body, frame: Frame) -> None:
         """Forgets the names that were given in a branch."""
@@ -342,6 +369,9 @@ def _line(top: Instruction) -> str:
         case InvokeOperator():
             attrs = f", {top.attrs}" if str(top.attrs) else ""
             return f"invoke {top.op}({', '.join(top.args)}{attrs}) -> {', '.join(top.outs)}"
+        case RepeatRoutine():
+            args = f"{', '.join(top.args)}; {top.carried} carried"
+            return f"repeat def {top.routine}({args}) -> {', '.join(top.outs)}"
         case InvokeRoutine():
             return f"invoke def {top.routine}({', '.join(top.args)}) -> {', '.join(top.outs)}"
         case Branch():

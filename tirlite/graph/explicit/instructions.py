@@ -96,6 +96,18 @@ class InvokeRoutine:
 
 
 @record(eq=False)
+class RepeatRoutine(InvokeRoutine):
+    """Another routine is run from a number on, while that is below a limit and the last run said to go on.
+
+    `args` are the number, the limit, whether to go on, `carried` tensors, and others that stay as they are: what each
+    run takes. It gives whether to go on, the carried tensors of the next one, and more. `outs` are the number behind
+    the last run, the carried tensors, and for each more a tensor of those of all runs, along a first axis.
+    """
+
+    carried: int
+
+
+@record(eq=False)
 class Branch:
     """One of two bodies, as a tensor of one bool says. Names given inside mean nothing outside."""
 

@@ -23,6 +23,7 @@ from tirlite.graph.explicit.instructions import (
     LoadConstant,
     Parameter,
     ReadSize,
+    RepeatRoutine,
     ReshapeTensor,
     Result,
     Routine,
@@ -166,6 +167,9 @@ def _instruction(step: Instruction, names: Names) -> dict[str, object]:
         case InvokeOperator(op, attrs, args, outs):
             written = _attrs_json(attrs, names)
             return {"do": "invoke", "op": op, "attrs": written, "args": list(args), "outs": list(outs)}
+        case RepeatRoutine(routine, args, outs, carried):
+            operands = {"args": list(args), "outs": list(outs)}
+            return {"do": "repeat_routine", "routine": routine, **operands, "carried": carried}
         case InvokeRoutine(routine, args, outs):
             return {"do": "invoke_routine", "routine": routine, "args": list(args), "outs": list(outs)}
         case Branch():
@@ -215,6 +219,8 @@ def _read_instruction(data: Mapping[str, Any], dims: Dims) -> Instruction:
             return InvokeOperator(data["op"], attrs, tuple(data["args"]), tuple(data["outs"]))
         case "invoke_routine":
             return InvokeRoutine(data["routine"], tuple(data["args"]), tuple(data["outs"]))
+        case "repeat_routine":
+            return RepeatRoutine(data["routine"], tuple(data["args"]), tuple(data["outs"]), data["carried"])
         case unknown:
             raise ValueError(f"there is no instruction `{unknown}`")
 

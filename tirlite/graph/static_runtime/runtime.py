@@ -375,7 +375,7 @@ class StaticRuntime:
         if options is not None:
             demand_kind("StaticRuntime", options, RuntimeOptions)
         demand_kind("StaticRuntime", library, Library)
-        demand_known_extents(function, "StaticRuntime", loops=True)
+        demand_known_extents(function, "StaticRuntime")
         self.function = function
         self.options = options or RuntimeOptions()
         self.graph = graph_of(function, self.options.kind_of)
