@@ -53,6 +53,10 @@ def test_products_and_sums_are_contracted(before: str, after: str) -> None:
         ("y[i] = tl.tanh(x[i])", "y[i] = tl.tanh(x[i], fast=True)"),
         ("y[i] = tl.sqrt(x[i]) + tl.log(x[i], fast=True)", "y[i] = tl.sqrt(x[i]) + tl.log(x[i], fast=True)"),
         ("y[i] = x[i] * 2 + y[i]", "y[i] = x[i] * 2 + y[i]"),
+        ("y[i] = x[i] ** 3", "y[i] = tl.let(base, x[i], base * base * base)"),
+        ("y[i] = tl.pow(x[i] + 1, 4.0)", "y[i] = tl.let(base, x[i] + 1, (base * base) * (base * base))"),
+        ("y[i] = tl.pow(x[i], y[i]) + x[i] ** 2.5", "y[i] = tl.pow(x[i], y[i]) + x[i] ** 2.5"),
+        ("h[i] = h[i] ** 3", "h[i] = h[i] ** 3"),
     ],
 )
 def test_functions_are_approximated(before: str, after: str) -> None:

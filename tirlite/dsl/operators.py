@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from tirlite.diag import Message, Span
@@ -15,8 +16,10 @@ from tirlite.dsl.convert import is_literal, number, together
 from tirlite.dsl.parameters import described
 from tirlite.ir import expr as e
 from tirlite.ir.dtype import DType, TensorType, f64, u64
-from tirlite.ir.expr import Buffer, Call, Cast, Expr, IntImm, LetExpr, Load, Var
+from tirlite.ir.expr import Buffer, Call, Cast, Expr, IntImm, LetExpr, Load, Var, const
+from tirlite.ir.node import Node
 from tirlite.ir.op import Op
+from tirlite.ir.walk import walk
 from tirlite.record import record
 
 
@@ -159,6 +162,9 @@ _MIRRORED: Mapping[str, Operator] = {
 
 # Beyond this many bits, no literal fits into any type.
 _MOST_BITS = 4096
+# The powers that are no calls, and the nodes of a square's root from which on it is computed once, under a name.
+_SQUARE, _ROOT = 2, 0.5
+_LONG = 32
 
 
 def binary(op: Operator, a: object, b: object, spans: tuple[Span, Span]) -> object:
@@ -176,7 +182,8 @@ def binary(op: Operator, a: object, b: object, spans: tuple[Span, Span]) -> obje
     if op.kind is None:
         if not dtype.is_float:
             raise IntegerPower(span=spans[0]).error()
-        return Call(dtype, Op.POW, (left, right))
+        made = Call(dtype, Op.POW, (left, right))
+        return _power(left, b, made) if isinstance(b, int | float) else made
     if op.sign in ("<<", ">>") and isinstance(b, int) and not 0 <= b < dtype.bits:
         wide = f"; cast first: tl.{'i' if dtype.is_signed else 'u'}64(...)" if dtype.bits <= b < 64 else ""
         raise ShiftTooFar(op.sign, dtype, b, dtype.bits - 1, wide, span=spans[1]).error()
@@ -184,6 +191,29 @@ def binary(op: Operator, a: object, b: object, spans: tuple[Span, Span]) -> obje
         real = f64.with_lanes(dtype.lanes)
         return e.Div(left.astype(real), right.astype(real))
     return op.kind(left, right)
+
+
+def _power(base: Expr, exponent: float, made: Expr) -> Expr:
+    """A power by a literal: for 2, 0.5 and -1 the square, the root and the reciprocal, as NumPy has it, else `made`."""
+    if exponent == _SQUARE:
+        if _may_stand_twice(base):
+            return e.Mul(base, base)
+        value = Var("value", base.dtype)
+        return LetExpr(value, base, e.Mul(value, value))
+    if exponent == _ROOT:
+        return Call(base.dtype, Op.SQRT, (base,))
+    return e.Div(const(1, base.dtype), base) if exponent == -1 else made
+
+
+def _may_stand_twice(value: Expr) -> bool:
+    """Whether a value is short, and is the same if it is computed twice, which takes next to no time."""
+    nodes = [*islice(walk(value), _LONG)]
+    dear = (node for node in nodes if isinstance(node, Call | LetExpr | e.Div) or _is_volatile(node))
+    return len(nodes) < _LONG and next(dear, None) is None
+
+
+def _is_volatile(node: Node) -> bool:
+    return isinstance(node, Load) and node.buffer.volatile
 
 
 def _is_wide_unsigned(value: Expr) -> bool:

@@ -6,13 +6,16 @@ from functools import partial
 
 from tirlite.analysis.facts import Facts
 from tirlite.ir.dtype import f32, f64
-from tirlite.ir.expr import Add, Call, Expr, Mul, Neg, Sub
+from tirlite.ir.expr import Add, Broadcast, Call, Expr, FloatImm, LetExpr, Mul, Neg, Sub, Var
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.node import Node
 from tirlite.ir.op import Op
 from tirlite.ir.rewrite import Rule, rewrite
 from tirlite.ir.stmt import AttrKey, AttrStmt, For, Permission, Stmt
 from tirlite.ir.walk import statements_of
+
+# Powers that are products: of up to three, each of which is off by half an ULP, or by one where the mantissa is long.
+_FACTORS = (2, 3, 4)
 
 
 def rewritten(facts: Facts) -> PrimFunc:
@@ -59,4 +62,18 @@ def _fma(node: Expr, a: Expr, b: Expr, c: Expr) -> Expr:
 
 
 def _approximated(node: Call) -> Expr:
+    if node.op is Op.POW:
+        return _as_product(node)
     return node if node.op.fast is node.op else Call(node.dtype, node.op.fast, node.args)
+
+
+def _as_product(node: Call) -> Expr:
+    """A power by a small whole number as products."""
+    base, by = node.args
+    exponent = by.value if isinstance(by, Broadcast) else by
+    if node.dtype.scalar not in (f32, f64) or not isinstance(exponent, FloatImm) or exponent.value not in _FACTORS:
+        return node
+    value = Var("base", node.dtype)
+    square = Mul(value, value)
+    power = {2: square, 3: Mul(square, value), 4: Mul(square, square)}[int(exponent.value)]
+    return LetExpr(value, base, power)
