@@ -93,6 +93,23 @@ def test_a_loop_of_a_program_with_explicit_allocation_repeats_a_routine() -> Non
     )
 
 
+def test_extents_that_steps_find_are_refused_by_name_where_there_is_no_room_for_them() -> None:
+    g = tl.graph.Builder("finds")
+
+    def step(number, going, carried):
+        count = g.extent(g.reduce_sum(g.cast(g.not_equal(carried[0], 0.0), tl.i64), 0), n, "count")
+        last = g.reduce_max(g.nonzero(carried[0], count), [0, 1])
+        return going, [g.add(carried[0], g.cast(last, tl.f32))], []
+
+    f = g.function(g.loop(step, np.int64(3), [g.input("x", tl.f32[n])])[1][0])
+    x = np.array([0, 1, 2], np.float32)
+    assert tl.graph.StaticRuntime(f)(x).tolist() == tl.graph.evaluate(f, x).tolist() == [6, 7, 8]
+    with pytest.raises(
+        tl.GraphError, match=r"explicit_allocation needs sizes, but the extents of i64\[1, count\] in `loop`"
+    ):
+        tl.graph.explicit_allocation(f)
+
+
 def test_an_overrun_is_an_error_of_the_evaluation() -> None:
     f = running_sums()
     for run in (lambda *given: tl.graph.evaluate(f, *given), tl.graph.explicit_allocation(f)):

@@ -51,6 +51,75 @@ def test_as_many_steps_as_a_dim_says() -> None:
     compare(made, ({"x": normal(rows, 3), "h0": normal(3)} for rows in (5, 1, 33)))
 
 
+MANY = (FLOAT, ["k", 3])
+KEEPS = helper.make_node("Identity", ["c"], ["c2"])
+ADDED = [helper.make_node("Gather", ["x", "i"], ["row"], axis=0), helper.make_node("Add", ["h", "row"], ["h2"])]
+SUMMED = [helper.make_node("ReduceSum", ["h2"], ["r"], keepdims=0), helper.make_node("Less", ["r", "limit"], ["c2"])]
+PRODUCT = [helper.make_node("MatMul", ["h", "w"], ["p"]), helper.make_node("Tanh", ["p"], ["h2"])]
+
+
+def branches() -> list[Any]:
+    """Every second step adds a row, the others take a product of what an input outside holds."""
+    then = helper.make_graph(
+        ADDED[:1] + [helper.make_node("Add", ["h", "row"], ["t"])], "then", [], infos({"t": (FLOAT, [3])})
+    )
+    other = helper.make_graph([helper.make_node("Mul", ["h", "y"], ["e"])], "other", [], infos({"e": (FLOAT, [3])}))
+    nodes = [helper.make_node("Mod", ["i", "two"], ["odd"]), helper.make_node("Equal", ["odd", "zero"], ["even"])]
+    return [*nodes, helper.make_node("If", ["even"], ["h2"], then_branch=then, else_branch=other), KEEPS]
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 5, 12])
+@pytest.mark.parametrize("kind", ["product", "rows", "until", "branches", "number"])
+def test_as_many_steps_as_a_constant_says(kind: str, count: int) -> None:
+    """Products, sums of rows with results, ones that end early by data or by their number, and ones with branches."""
+    ends = [helper.make_node("Less", ["i", "three"], ["c2"])]
+    nodes, made = {
+        "product": ([*PRODUCT, KEEPS], AFTER),
+        "rows": ([*ADDED, helper.make_node("Mul", ["h2", "y"], ["o"]), KEEPS], {**AFTER, "o": (FLOAT, [3])}),
+        "until": ([*ADDED, *SUMMED], {**AFTER, "row": (FLOAT, [3])}),
+        "branches": (branches(), AFTER),
+        "number": ([*PRODUCT, *ends], {**AFTER, "p": (FLOAT, [3])}),
+    }[kind]
+    outputs = ["h", "o"][: len(made) - 1]
+    loop = helper.make_node("Loop", ["m", "", "h0"], outputs, body=body(nodes, STATE, made))
+    weights = {"m": np.array(count), "two": np.array(2), "zero": np.array(0), "three": np.array(3)}
+    weights |= {"w": normal(3, 3), "limit": np.float32(2)}
+    given: Values = {"h0": (FLOAT, [3]), "x": (FLOAT, [12, 3]), "y": (FLOAT, [3])}
+    f = tl.from_onnx(model([loop], given, outputs, **weights))
+    assert str(f).count("loop def") == (count > 1 or (count == 0 and len(outputs) > 1))
+    compare(
+        model([loop], given, outputs, **weights),
+        [{"h0": normal(3), "x": np.abs(normal(12, 3)), "y": normal(3)}],
+        compiled=count in (0, 5),
+    )
+
+
+def test_what_steps_of_a_known_number_tell_is_known_behind_the_loop() -> None:
+    """How many elements there are, as a product of extents, and a list that grows by a row with each step."""
+    nodes = [
+        helper.make_node("Gather", ["extents", "i"], ["extent"], axis=0),
+        helper.make_node("Mul", ["k", "extent"], ["k2"]),
+        helper.make_node("Gather", ["x", "i"], ["row"], axis=0),
+        helper.make_node("Unsqueeze", ["row", "first"], ["rows"]),
+        helper.make_node("Concat", ["h", "rows"], ["h2"], axis=0),
+        helper.make_node("MatMul", ["g", "w"], ["g2"]),
+        KEEPS,
+    ]
+    number, square = (INT64, []), (FLOAT, [3, 3])
+    given = {"i": number, "c": (BOOL, []), "k": number, "h": MANY, "g": square}
+    step = body(nodes, given, {"c2": (BOOL, []), "k2": number, "h2": MANY, "g2": square})
+    around = [
+        helper.make_node("Shape", ["x"], ["extents"]),
+        helper.make_node("Loop", ["m", "", "one", "h0", "w"], ["k", "h", "g"], body=step),
+        helper.make_node("Unsqueeze", ["k", "first"], ["all"]),
+        helper.make_node("Reshape", ["x", "all"], ["y"]),
+    ]
+    weights = {"m": np.array(2), "one": np.array(1), "first": np.array([0])}
+    made = model(around, {"x": (FLOAT, ["n", 3]), "h0": MANY, "w": square}, ["y", "h", "g"], **weights)
+    assert str(tl.from_onnx(made).result) == "(f32[3*n], f32[k + 2, 3], f32[3, 3])"
+    compare(made, [{"x": normal(4, 3), "h0": normal(1, 3), "w": normal(3, 3)}])
+
+
 def test_steps_until_a_condition_fails() -> None:
     """Of so many steps as there are rows, those are joined that ran."""
     step = body(
@@ -163,7 +232,6 @@ GROWS = [
     helper.make_node("ReduceMean", ["h2"], ["mean"], keepdims=0),
     helper.make_node("Less", ["mean", "most"], ["c2"]),
 ]
-MANY = (FLOAT, ["k", 3])
 
 
 @pytest.mark.parametrize(("op", "gates", "states", "holes"), [("LSTM", 4, 2, 3), ("GRU", 3, 1, 0), ("RNN", 1, 1, 0)])

@@ -150,7 +150,7 @@ class _Lowering:
         return Lowered(func, self.constants, self.kept, tuple(extents), self.grouping, self.functions.layouts)
 
     def repeated(self, step: Lowered) -> Lowered:
-        """The loop around a step that was lowered: what is carried is copied back behind each step."""
+        """The loop around a step that was lowered: every second one takes what is carried back to where it was."""
         loop = self.made.function
         assert isinstance(loop, LoopFunction)
         first, limit, going, *given = [buffer for param in loop.params for buffer in self._param(param)]
@@ -160,29 +160,34 @@ class _Lowering:
             self._buffer(self.names.exact(name), of) for name, of in zip(names, tensors(loop.result), strict=True)
         )
         states, rows = results[: loop.carried], results[loop.carried :]
-        made = [self._buffer(self.names.fresh("made"), of) for of in loop.parts[: 1 + loop.carried]]
+        kinds = loop.parts[1 + loop.carried :]
+        said, *made = (self._buffer(self.names.fresh("made"), of) for of in loop.parts[: 1 + loop.carried])
         goes = self._buffer(self.names.fresh("goes"), TensorType((), bool_))
-        body: list[Stmt] = [Allocate(each) for each in (*made, goes)]
+        body: list[Stmt] = [Allocate(each) for each in (said, *made, goes)]
         for source, target in zip(given, states, strict=False):
             self._copy(source, target, body)
         body += [Store(at, (), Load(first, ())), Store(goes, (), Load(going, ()))]
-        number = Scalar(self.names.fresh("number"), i64)
-        inner: list[Stmt] = [LetStmt(number, Load(at, ()))]
-        places = [self._row(loop, each, of, number, inner) for each, of in zip(rows, self._rows(loop), strict=True)]
-        others = given[loop.carried :]
-        operands = (at, limit, goes, *states, *others, *constants, *made, *places)
-        inner.append(KernelCall(step.func, tuple(map(BufferRef, operands))))
-        for source, target in zip(made, (goes, *states), strict=True):
-            self._copy(source, target, inner)
-        inner.append(Store(at, (), number + 1))
-        body.append(While(And(Load(at, ()) < Load(limit, ()), Load(goes, ())), SeqStmt(tuple(inner))))
+
+        def once(before: Sequence[Buffer], behind: Sequence[Buffer]) -> list[Stmt]:
+            number = Scalar(self.names.fresh("number"), i64)
+            once: list[Stmt] = [LetStmt(number, Load(at, ()))]
+            places = [self._row(loop, each, of, number, once) for each, of in zip(rows, kinds, strict=True)]
+            operands = (at, limit, goes, *before, *given[loop.carried :], *constants, said, *behind, *places)
+            once.append(KernelCall(step.func, tuple(map(BufferRef, operands))))
+            return [*once, Store(goes, (), Load(said, ())), Store(at, (), number + 1)]
+
+        def goes_on() -> And:
+            return And(Load(at, ()) < Load(limit, ()), Load(goes, ()))
+
+        last: list[Stmt] = []
+        for source, target in zip(made, states, strict=True):
+            self._copy(source, target, last)
+        second = IfThenElse(goes_on(), SeqStmt(tuple(once(made, states))), SeqStmt(tuple(last)))
+        body.append(While(goes_on(), SeqStmt((*once(states, made), second))))
         params = (first, limit, going, *given, *constants, at, *results)
         func = PrimFunc(loop.name, params, SeqStmt(tuple(body)), (at, *results), span=loop.span)
         validate(func)
         return Lowered(func, dict(zip(step.constants, constants, strict=True)), {})
-
-    def _rows(self, loop: LoopFunction) -> tuple[TensorType, ...]:
-        return loop.parts[1 + loop.carried :]
 
     def _row(self, loop: LoopFunction, of_all: Buffer, of: TensorType, number: Scalar, body: list[Stmt]) -> Buffer:
         """The place of one step's result among those of all steps."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from itertools import count
 
 from tirlite.diag import public
-from tirlite.graph.demand import demand_known_extents
+from tirlite.graph.demand import demand_function, demand_known_extents
 from tirlite.graph.explicit.executable import Executable
 from tirlite.graph.explicit.instructions import (
     AllocStorage,
@@ -43,10 +43,11 @@ def explicit_allocation(function: FunctionNode) -> Executable:
     Operators that only change the shape take no storage. The branches of an If write to storages from before it. What
     is returned is never a parameter or a constant itself, nor one tensor twice: such results are copied.
     """
-    demand_known_extents(function, "explicit_allocation")
+    demand_function(function)
     names = UniqueNames()
     routines: dict[FunctionNode, Routine] = {}
     for each in callees_first(function):
+        demand_known_extents(each, "explicit_allocation")
         routines[each] = run(_Allocation(each, routines).routine(names.unique(each.name or "f")))
     return Executable(tuple(routines.values()))
 

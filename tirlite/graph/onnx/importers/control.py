@@ -1,4 +1,4 @@
-"""Importers of operators that hold graphs: branches, and loops that are unrolled where their count is known."""
+"""Importers of operators that hold graphs: branches, and loops."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ import numpy as np
 
 from tirlite.diag import GraphError
 from tirlite.graph.builder.builder import Step
-from tirlite.graph.expr import Constant, Expr
+from tirlite.graph.expr import Call, Constant, Expr, If, TupleGetItem, operands_first
 from tirlite.graph.extents import is_equal
-from tirlite.graph.loop import LoopSteps
+from tirlite.graph.loop import LoopFunction, LoopSteps
 from tirlite.graph.onnx.computed import scalar
 from tirlite.graph.onnx.contents import contents, operator
 from tirlite.graph.onnx.importers.selection import backwards, first_rows
 from tirlite.graph.onnx.node import Body, Node, Unsupported
 from tirlite.graph.onnx.translation import Importer, Translation
-from tirlite.graph.op import Reshape
-from tirlite.graph.run_dims import greatest
+from tirlite.graph.op import Op, Reshape
+from tirlite.graph.run_dims import greatest, run_dims
 from tirlite.graph.types import TensorType, TupleType
 from tirlite.ir import i64
 from tirlite.sizes import Dim, Size, as_size, is_at_most, maximum, substitute
 from tirlite.sizes.poly import Atom, atom_of
 
-# More steps than these are not unrolled: each is a copy of the body.
+# More steps than these are not written out: each is a copy of the body.
 _MOST_STEPS = 1024
 # Room for the results of more steps than these is made only once a run has found that there are as many.
 _MOST_ROOM = 1 << 16
@@ -169,19 +169,19 @@ class _Open(Unsupported):
 
 
 def _loop(t: Translation, node: Node) -> Sequence[Expr]:
-    """Written out where it is known to have few steps, else a loop of the graph."""
+    """A loop of the graph, but for what its steps tell before a run where they are known to be few."""
     count = None if node.maybe(0) is None else contents(node.x(0))
     steps = None if count is None else as_size(count.item())
     if node.maybe(0) is None or (isinstance(steps, int) and steps <= _MOST_STEPS):
         try:
-            return _unrolled(t, node, steps)
+            return _known_steps(t, node, steps)
         except _Open:
             pass
     return _looped(t, node, steps)
 
 
-def _unrolled(t: Translation, node: Node, limit: Size | None) -> Sequence[Expr]:
-    """The body once for each step, the steps' results joined along a new first axis."""
+def _known_steps(t: Translation, node: Node, limit: Size | None) -> Sequence[Expr]:
+    """The loop where that is plain, else its steps written out; what these tell before a run is known either way."""
     condition = node.maybe(1)
     carried = [node.x(number) for number in range(2, len(node.operands))]
     steps: list[list[Expr]] = []
@@ -193,24 +193,70 @@ def _unrolled(t: Translation, node: Node, limit: Size | None) -> Sequence[Expr]:
         condition, *results = t.inside(body, [t.b.constant(np.int64(len(steps))), flag, *carried], node, runs=True)
         carried, made = results[: len(carried)], results[len(carried) :]
         steps.append(made)
+        if len(steps) == 1 and isinstance(limit, int) and limit > 1:
+            loop = None if any(map(_is_known, results)) else _plain_loop(t, node, limit)
+            if loop is not None:
+                return loop
     if not steps and len(node.outputs) > len(carried):
-        raise Unsupported("it has no steps, and results of each step")
+        return _looped(t, node, 0, all_run=True)
     columns = zip(*steps, strict=True)
-    return [*carried, *(t.b.concat([t.b.unsqueeze(each, 0) for each in column], 0) for column in columns)]
+    found = [*carried, *(t.b.concat([t.b.unsqueeze(each, 0) for each in column], 0) for column in columns)]
+    found = list(map(t.fold, found))
+    if len(steps) < 2 or all(map(_is_known, found)) or (loop := _plain_loop(t, node, len(steps), all_run=True)) is None:
+        return found
+    return [each if _is_known(each) else left for each, left in zip(found, loop, strict=True)]
 
 
-def _looped(t: Translation, node: Node, count: Size | None) -> Sequence[Expr]:
-    """A loop of the graph: of as many steps as a run says, or of as many as one of its dims."""
+def _is_known(value: Expr) -> bool:
+    return isinstance(value, Constant) or contents(value) is not None
+
+
+def _plain_loop(t: Translation, node: Node, count: int, *, all_run: bool = False) -> Sequence[Expr] | None:
+    """The loop of the graph, where that is plain."""
+    before = t.mark()
+    try:
+        found = _looped(t, node, count, all_run=all_run)
+        if _is_plain(found, count):
+            return found
+    except Unsupported:
+        pass
+    t.back_to(before)
+    return None
+
+
+def _is_plain(results: Sequence[Expr], count: int) -> bool:
+    """Whether no extents of a loop are found by its run, and it is more than few operators that go by elements.
+
+    Of such, one function computes several steps that are written out.
+    """
+    loop = next(
+        (each.value.op for each in results if isinstance(each, TupleGetItem) and isinstance(each.value, Call)), None
+    )
+    if not isinstance(loop, LoopFunction) or any(run_dims(each.shape) for each in results):
+        return False
+    inside = [each for each in operands_first(loop.body) if isinstance(each, Call | If)]
+    others = [each for each in inside if not (isinstance(each, Call) and each.is_view)]
+    by_elements = all(isinstance(each, Call) and isinstance(each.op, Op) and each.op.is_elementwise for each in others)
+    is_one_pass = by_elements and len(results) == loop.carried and len(others) * count <= _MOST_STEPS
+    return not is_one_pass and not any(each.sources for each in inside)
+
+
+def _looped(t: Translation, node: Node, count: Size | None, *, all_run: bool = False) -> Sequence[Expr]:
+    """A loop of the graph: of as many steps as a run says, or as one of its dims; where `all_run`, of so many."""
     carried = [node.x(number) for number in range(2, len(node.operands))]
     has_results = len(node.outputs) > len(carried)
-    going = t.fold(t.b.reshape(node.x(1), ())) if node.has(1) else t.b.constant(np.array(True))
+    always = t.b.constant(np.array(True))
+    going = t.fold(t.b.reshape(node.x(1), ())) if node.has(1) and not all_run else always
     limit = t.fold(scalar(t, t.b.reshape(node.x(0), ()))) if node.has(0) else t.b.constant(np.iinfo(np.int64).max)
+    if all_run and count is not None:
+        limit = scalar(t, count)
     is_whole = isinstance(going, Constant) and bool(going.value)
 
     def step(number: Expr, going: Expr, states: list[Expr]) -> tuple[Expr, list[Expr], list[Expr]]:
         nonlocal is_whole
         (goes, *results), _ = _apart(t, node, node.body("body"), [number, going, *states], [going, *states])
-        is_whole = is_whole and isinstance(goes, Constant) and bool(goes.value.all())
+        goes = always if all_run else goes
+        is_whole = is_whole and (goes is going or (isinstance(goes, Constant) and bool(goes.value.all())))
         return t.b.reshape(goes, ()), results[: len(carried)], results[len(carried) :]
 
     def without_results(number: Expr, going: Expr, states: list[Expr]) -> tuple[Expr, list[Expr], list[Expr]]:
