@@ -45,6 +45,62 @@ def test_a_loop_that_combines_is_a_reduction(loop: str, update: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("condition", "kept"),
+    [("x[i] < y[0]", "x[i]"), ("y[0] >= x[i]", "x[i]"), ("x[i] >= y[0]", "x[i]"), ("y[0] < x[i] * 2", "x[i] * 2")],
+)
+def test_what_keeps_the_least_value_by_a_branch_is_a_reduction(condition: str, kept: str) -> None:
+    loop = "for i in range(n):"
+    found = rewritten(under("reassociate", loop, f"    if {condition}:", f"        y[0] = {kept}"))
+    choice = f"    y[0] = tl.select({condition}, {kept}, y[0])"
+    wanted = rewritten(under("reassociate", loop.replace("range", "tl.reduce"), choice))
+    assert tl.structural_equal(found, wanted), f"{found}\nis not\n{wanted}"
+
+
+@pytest.mark.parametrize("kind", ["f4", "f8", "i4", "u1"])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_the_least_and_the_greatest_by_branches_are_those_in_order(kind: str, workers: int) -> None:
+    dtype = getattr(tl, f"{kind[0]}{8 * int(kind[1])}")
+    size = tl.dim("size")
+
+    @tl.kernel(allow="reassociate", target=tl.Target.host(workers=workers))
+    def ends(x: dtype[size], y: dtype[3]):
+        least = dtype(7)
+        greatest = odd = x[0]
+        for i in range(size):
+            if x[i] < least:
+                least = x[i]
+            if greatest <= x[i]:
+                greatest = x[i]
+            if x[i] != 1:
+                if x[i] * 2 > odd:
+                    odd = x[i] * 2
+        y[0] = least
+        y[1] = greatest
+        y[2] = odd
+
+    rng = np.random.default_rng(0)
+    for count in (1, 2, 17, 64, 5000):
+        for share in (0, 0.3, 1):
+            x = rng.integers(0, 100, count).astype(kind)
+            if kind.startswith("f"):
+                x[rng.random(count) < share / 2] = np.inf
+                x[rng.random(count) < share] = np.nan
+            least, greatest, odd = x.dtype.type(7), x[0], x[0]
+            for value in x:
+                least = value if value < least else least
+                greatest = value if greatest <= value else greatest
+                twice = value + value
+                odd = twice if value != 1 and twice > odd else odd
+            found = np.zeros(3, kind)
+            ends(x, found)
+            np.testing.assert_array_equal(found, np.array([least, greatest, odd], kind))
+            if count < 100:
+                again = np.zeros(3, kind)
+                ends.interpret(x, again)
+                np.testing.assert_array_equal(found, again)
+
+
+@pytest.mark.parametrize(
     "lines",
     [
         ("for i in range(n):", "    y[i] = x[i]"),
@@ -52,6 +108,10 @@ def test_a_loop_that_combines_is_a_reduction(loop: str, update: str) -> None:
         ("for i in range(n):", "    y[0] = y[0] + x[i]", "    y[1] = y[0]"),
         ("for i in range(n):", "    y[0] = y[0] + x[i]", "    y[0] = max(y[0], 1)"),
         ("for i in tl.parallel(n):", "    y[i] += x[i]"),
+        ("for i in range(n):", "    if x[i] < y[k[i]]:", "        y[k[i]] = x[i]"),
+        ("for i in range(n):", "    if x[i] < y[0]:", "        y[0] = 2 * x[i]"),
+        ("for i in range(n):", "    if x[i] < y[0]:", "        y[0] = x[i]", "    else:", "        y[0] = y[0]"),
+        ("for i in range(n):", "    if x[i] < y[0]:", "        y[0] = x[i]", "    y[0] = min(y[0], x[i])"),
     ],
 )
 def test_other_loops_stay_as_they_are(lines: tuple[str, ...]) -> None:

@@ -17,14 +17,14 @@ from tirlite.ir.func import PrimFunc
 from tirlite.ir.kernel_call import calls_in
 from tirlite.ir.rewrite import rewrite
 from tirlite.ir.stmt import AttrKey, AttrStmt, For, ForKind, IfThenElse, Permission, SeqStmt, Stmt, Store, While
-from tirlite.ir.walk import composites, conjuncts, statements, statements_of, walk
+from tirlite.ir.walk import composites, conjuncts, defined_in, is_steady, mentions, statements, statements_of, walk
 from tirlite.rewrite.forms import Limits
 from tirlite.rewrite.normalize import Normalize, exchanged
 from tirlite.rewrite.pipeline import Rewritten
 from tirlite.target.processor import processor_called
 
 if TYPE_CHECKING:
-    from tirlite.analysis.loops.reductions import AnyUpdate
+    from tirlite.analysis.loops.reductions import AnyUpdate, Update
     from tirlite.analysis.loops.regrouping import Obstacle
 
 
@@ -32,18 +32,50 @@ def found(facts: Facts, *, integers: bool, shared_from: int) -> Rewritten:
     """The function with serial loops as if they were over `tl.reduce`, see `FindReductions`."""
     body = facts.func.body
     granted = [stmt for stmt in statements_of(body, AttrStmt) if may_regroup(stmt)]
-    chosen = {loop.var for stmt in granted for loop in _reductions(stmt.body, facts)}
-    nests = set(_nests_of_integers(body, facts)) if integers else set()
+    branches = _branches(body)
+    updates = {each.then_body.stmts[0]: update for each, (_, update) in branches.items()}
+    chosen = {loop.var for stmt in granted for loop in _reductions(stmt.body, facts, updates)}
+    nests = set(_nests_of_integers(body, facts, updates)) if integers else set()
     if shared_from and nests and not chosen and (size := _size_of_elements(facts.func, nests)):
         return Rewritten(facts.func, facts=facts, limits=Limits(large_from=shared_from * size))
     chosen |= {loop.var for loop in nests}
     if not chosen:
         return Rewritten(facts.func, facts=facts)
+    loops = (loop for loop in statements_of(body, For) if loop.var in chosen)
+    inside = {branch for loop in loops for branch in statements_of(loop.body, IfThenElse)}
+    stores = {branch: store for branch, (store, _) in branches.items() if branch in inside}
 
     def reduced(loop: For) -> For:
         return loop.replaced(kind=ForKind.REDUCE) if loop.var in chosen else loop
 
-    return Rewritten(rewrite(facts.func, {For: reduced}))
+    def plain(branch: IfThenElse) -> Stmt:
+        return stores.get(branch, branch)
+
+    return Rewritten(rewrite(facts.func, {For: reduced, IfThenElse: plain} if stores else {For: reduced}))
+
+
+def _branches(body: SeqStmt) -> dict[IfThenElse, tuple[Store, Update]]:
+    """The branches that keep the least or the greatest value so far: what does so without one, and the update it is.
+
+    That is of one element for all iterations of the innermost loop: elements here and there are stored to on condition.
+    """
+    found: dict[IfThenElse, tuple[Store, Update]] = {}
+    seen: set[IfThenElse] = set()
+    if next(statements_of(body, IfThenElse), None) is None:
+        return found
+    from tirlite.analysis.loops.reductions import choice_of, update_of, without_branch
+
+    for loop in reversed([*statements_of(body, For)]):
+        branches = {*statements_of(loop.body, IfThenElse)} - seen
+        moving = defined_in(loop) if branches else set()
+        for branch in branches:
+            store = without_branch(branch)
+            update = None if store is None else update_of(store) or choice_of(store)
+            if store is None or update is None or mentions(store.indices, moving) or not is_steady(*store.indices):
+                continue
+            found[branch] = store, update
+        seen |= branches
+    return found
 
 
 def may_regroup(stmt: AttrStmt) -> bool:
@@ -51,7 +83,7 @@ def may_regroup(stmt: AttrStmt) -> bool:
     return stmt.key is AttrKey.ALLOW and isinstance(stmt.value, tuple) and Permission.REASSOCIATE in stmt.value
 
 
-def _reductions(body: SeqStmt, facts: Facts) -> set[For]:
+def _reductions(body: SeqStmt, facts: Facts, branches: Mapping[Stmt, Update]) -> set[For]:
     """The serial loops inside that combine values, and hold no other loops than reductions."""
     from tirlite.analysis.loops.regrouping import updates_in
 
@@ -61,21 +93,21 @@ def _reductions(body: SeqStmt, facts: Facts) -> set[For]:
         inside = statements_of(loop.body, For)
         if loop.kind is not ForKind.SERIAL or not all(each in found or each.kind is ForKind.REDUCE for each in inside):
             continue
-        updates = updates_in(loop, facts)
+        updates = updates_in(loop, facts, branches)
         if isinstance(updates, tuple) and updates:
             found.add(loop)
     return found
 
 
-def _nests_of_integers(body: SeqStmt, facts: Facts) -> Iterator[For]:
+def _nests_of_integers(body: SeqStmt, facts: Facts, branches: Mapping[Stmt, Update]) -> Iterator[For]:
     """The loops of nests that combine nothing but integers, each with those inside."""
     stack = [*composites(body)]
     while stack:
         stmt = stack.pop()
         if isinstance(stmt, IfThenElse | AttrStmt):
             stack += (each for inside in stmt.bodies for each in composites(inside))
-        elif isinstance(stmt, For) and stmt.kind is ForKind.SERIAL and _stores_integers(stmt):
-            found = _reductions(SeqStmt((stmt,)), facts)
+        elif isinstance(stmt, For) and stmt.kind is ForKind.SERIAL and _stores_integers(stmt, branches):
+            found = _reductions(SeqStmt((stmt,)), facts, branches)
             if stmt in found:
                 yield from found
 
@@ -100,14 +132,14 @@ def _size_of_elements(func: PrimFunc, found: set[For]) -> int:
     return 0 if calls_in(func.body) else min(sizes)
 
 
-def _stores_integers(loop: For) -> bool:
+def _stores_integers(loop: For, branches: Mapping[Stmt, Update]) -> bool:
     """Whether what the loop writes is integers, and at least one of them an update."""
     stores = [*statements_of(loop.body, Store)]
     if any(each.buffer.dtype.is_float for each in stores):
         return False
     from tirlite.analysis.loops.reductions import update_of
 
-    return any(map(update_of, stores))
+    return any(store in branches or update_of(store) for store in stores)
 
 
 class ReductionRead(Message):

@@ -1,6 +1,7 @@
 """Tells updates from other stores: those that combine a value into an element by one operation.
 
 An update is `a[i] = a[i] + e`, with `+ - * min max & | ^`, the element on either side where the order does not count.
+`if e < a[i]: a[i] = e` is one, too, by a comparison: of integers the minimum, of floats what takes no nan.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from tirlite.ir.expr import (
     Var,
 )
 from tirlite.ir.op import Op
-from tirlite.ir.stmt import For, Let, SeqStmt, Stmt, Store
+from tirlite.ir.stmt import For, IfThenElse, Let, SeqStmt, Stmt, Store
 from tirlite.ir.walk import loads_in
 from tirlite.record import record
 
@@ -80,6 +81,11 @@ class Update:
         return (self.element,)
 
     @property
+    def reads(self) -> tuple[Load, ...]:
+        """What it reads of what it combines into, by the nodes that do."""
+        return (self.element,)
+
+    @property
     def operands(self) -> tuple[Expr, ...]:
         return (self.operand,)
 
@@ -98,6 +104,25 @@ class Update:
 
 
 @record(eq=False)
+class Choice(Update):
+    """`store` sets its element to `operand` where that is less, or with Max greater, and else leaves it: of nan too."""
+
+    compared: Load
+
+    @property
+    def reads(self) -> tuple[Load, ...]:
+        return (self.element, self.compared)
+
+    def combined(self, new: Sequence[Expr], old: Sequence[Load], on: Expr | None = None) -> Iterator[Stmt]:
+        ((mine,), (its,)) = new, old
+        value = Var("value", mine.dtype)
+        yield Let(value, mine)
+        takes: Expr = LT(value, its) if self.operation is Min else GT(value, its)
+        takes = takes if on is None else BitAnd(on, takes)
+        yield Store(its.buffer, its.indices, Select(takes, value, its), span=self.store.span)
+
+
+@record(eq=False)
 class PairUpdate:
     """Two stores keep the pair of a value and its place that comes first, as `tl.argmax` or, with Min, `tl.argmin`.
 
@@ -113,6 +138,11 @@ class PairUpdate:
     @property
     def store(self) -> Store:
         return self.stores[0]
+
+    @property
+    def reads(self) -> tuple[Load, ...]:
+        """None but those of `values`."""
+        return ()
 
     @property
     def neutral(self) -> tuple[Expr, ...]:
@@ -144,6 +174,40 @@ def update_of(store: Store) -> Update | None:
         if _is_element(mine, store):
             assert isinstance(mine, Load)
             return Update(store, operation, mine, other)
+    return None
+
+
+def choice_of(store: Store) -> Choice | None:
+    """What a store keeps the least or the greatest of by a comparison, as `without_branch` writes it."""
+    value = store.value
+    if not isinstance(value, Select) or not isinstance(value.if_false, Load) or not _is_element(value.if_false, store):
+        return None
+    found = _compared(value.condition, value.if_true, store)
+    return None if found is None else Choice(store, found[0], value.if_false, value.if_true, found[1])
+
+
+def without_branch(branch: IfThenElse) -> Store | None:
+    """`if e < a[i]: a[i] = e`, or another comparison, without a branch: as a minimum, or of floats a choice."""
+    stmts = branch.then_body.stmts
+    if len(stmts) != 1 or branch.else_body.stmts or not isinstance(store := stmts[0], Store):
+        return None
+    found = _compared(branch.condition, store.value, store)
+    if found is None or store.value.dtype.lanes > 1 or store.buffer.volatile:
+        return None
+    operation, element = found
+    if store.buffer.dtype.is_integer:
+        return store.replaced(value=operation(element, store.value))
+    return store.replaced(value=Select(branch.condition, store.value, element))
+
+
+def _compared(condition: Expr, value: Expr, store: Store) -> tuple[type[Max] | type[Min], Load] | None:
+    """Which of a value and the element that is stored to is taken, and the load of that."""
+    if not isinstance(condition, LT | LE | GT | GE):
+        return None
+    is_less = isinstance(condition, LT | LE)
+    for mine, other, kind in ((condition.a, condition.b, is_less), (condition.b, condition.a, not is_less)):
+        if isinstance(other, Load) and _is_element(other, store) and structural_equal(mine, value):
+            return (Min if kind else Max), other
     return None
 
 

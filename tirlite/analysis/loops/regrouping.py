@@ -7,13 +7,14 @@ throughout, and read for that alone, or else each iteration has elements of its 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import TypeAlias
 
 from tirlite.analysis.access import Allocation, Touch
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.loops.dependence import carried_by, writes
-from tirlite.analysis.loops.reductions import AnyUpdate, Update, pair_updates, update_of
+from tirlite.analysis.loops.reductions import AnyUpdate, Update, choice_of, pair_updates, update_of
 from tirlite.ir import Buffer, For, IntImm, Load, Node, Stmt, Store
 from tirlite.record import record
 
@@ -46,8 +47,13 @@ class Carried:
 Obstacle: TypeAlias = "Reading | Mixture | Carried"
 
 
-def updates_in(loop: For, facts: Facts) -> tuple[AnyUpdate, ...] | Obstacle:
-    """The updates of buffers from outside of the loop; else what stands against regrouping its iterations."""
+def updates_in(
+    loop: For, facts: Facts, branches: Mapping[Stmt, Update] = MappingProxyType({})
+) -> tuple[AnyUpdate, ...] | Obstacle:
+    """The updates of buffers from outside of the loop; else what stands against regrouping its iterations.
+
+    Stores in `branches` are the updates that these will be written as.
+    """
     shared = sorted(_shared(loop, facts), key=lambda pair: pair[1].position)
     found: dict[_Key, list[AnyUpdate]] = {}
     pairs = {store: update for update in pair_updates(loop) for store in update.stores}
@@ -55,7 +61,7 @@ def updates_in(loop: For, facts: Facts) -> tuple[AnyUpdate, ...] | Obstacle:
     for key, touch in shared:
         if not writes(touch):
             continue
-        update = (pairs.get(touch.node) or update_of(touch.node)) if isinstance(touch.node, Store) else None
+        update = _update(touch.node, pairs, branches) if isinstance(touch.node, Store) else None
         others = found.setdefault(key, [])
         if update is None:
             return Mixture(others[0], touch.stmt) if others else Carried(touch.buffer, touch.stmt)
@@ -63,15 +69,17 @@ def updates_in(loop: For, facts: Facts) -> tuple[AnyUpdate, ...] | Obstacle:
             return Mixture(others[0], touch.stmt, update)
         others.append(update)
     # Copies of a body share what they load.
-    own: Counter[Node] = Counter(
-        update.element for updates in found.values() for update in updates if isinstance(update, Update)
-    )
+    own: Counter[Node] = Counter(read for updates in found.values() for update in updates for read in update.reads)
     for key, touch in shared:
         if own[touch.node]:
             own[touch.node] -= 1
         elif not writes(touch) and key in found and (touch.stmt, touch.buffer) not in own_lets:
             return Reading(found[key][0], touch.stmt)
     return tuple(dict.fromkeys(update for updates in found.values() for update in updates))
+
+
+def _update(store: Store, pairs: Mapping[Store, AnyUpdate], branches: Mapping[Stmt, Update]) -> AnyUpdate | None:
+    return pairs.get(store) or branches.get(store) or update_of(store) or choice_of(store)
 
 
 # A buffer, and the place of an element in it where all its accesses have constant indices.
