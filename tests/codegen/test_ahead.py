@@ -91,3 +91,23 @@ def test_nothing_but_time_changes() -> None:
     panels, columns = rng.random((64, 32, 64), np.float32), rng.random((32, 46), np.float32)
     made = tl.compile(by_tiles, target=TARGET)
     np.testing.assert_allclose(made(panels, columns), np.einsum("ci,pcj->pij", columns, panels), rtol=1e-5)
+
+
+def test_rows_of_results_are_left_to_vectors_that_ask_for_nothing() -> None:
+    n, m = tl.dims("n m")
+
+    @tl.kernel(allow="contract", target=TARGET)
+    def row_by_row(a: tl.f32[n, m], b: tl.f32[m, n], y: tl.out[tl.f32[n, n]]):
+        for i in range(n):
+            for j in range(n):
+                y[i, j] = 0
+            for p in range(m):
+                for j in range(n):
+                    y[i, j] += a[i, p] * b[p, j]
+
+    a, b, y = np.ones((9, 40), np.float32), np.ones((40, 9), np.float32), np.zeros((9, 9), np.float32)
+    assert "p_else in range(0, " in str(row_by_row.lowered)
+    assert lines_asked_for(row_by_row) == 1  # by the tiles of large ones
+    if runs_here(TARGET.name):
+        row_by_row(a, b, y)
+        np.testing.assert_array_equal(y, a @ b)

@@ -26,7 +26,7 @@ from tirlite.ir.op import Op
 from tirlite.ir.shapes import constant_bytes
 from tirlite.ir.stmt import For, ForKind, Let, SeqStmt, Store, View
 from tirlite.ir.trampoline import run
-from tirlite.ir.walk import is_constant, loads_in, statements_of, variables_in, walk
+from tirlite.ir.walk import is_constant, loads_in, mentions, statements_of, variables_in, walk
 from tirlite.record import record
 from tirlite.target import Processor
 
@@ -91,6 +91,8 @@ class _Rows:
 def _rows(loop: For) -> Iterator[_Rows]:
     """The rows that a loop of multiply-adds reads whole."""
     stores = [stmt for stmt in loop.body.stmts if isinstance(stmt, Store)]
+    # LLVM makes vectors of iterations that store apart from each other, and not of ones that ask for memory.
+    stay = not any(mentions(stmt.indices, loop.var) for stmt in stores)
     own = {stmt.var for stmt in loop.body.stmts if isinstance(stmt, Let)}
     if loop.step != 1 or not loop.body.kinds <= {Store, Let}:
         return
@@ -103,7 +105,7 @@ def _rows(loop: For) -> Iterator[_Rows]:
         if load.indices[-2] is loop.var:
             base, elements = _along(load.indices[-1])
             read[load.buffer, base] |= dict.fromkeys(elements, load)
-        elif load.indices[-1] is loop.var:
+        elif stay and load.indices[-1] is loop.var:
             base, first = parted(load.indices[-2])
             along[load.buffer, base][first] = load
     for (buffer, _), row in read.items():
