@@ -21,6 +21,7 @@ m = tl.dim("m")
 @tl.kernel
 def f(w: tl.i32[n], k: tl.i64[n], u: tl.u32[n], p: tl.i64, x: tl.f32[n, m], y: tl.f32[n, m]):
 """
+n, m = tl.dims("n m")
 SEED = 100
 SHAPES = ((0, 3), (1, 1), (5, 4), (9, 7))
 LEAST, GREATEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
@@ -302,4 +303,28 @@ def test_random_conditions_keep_what_a_function_does() -> None:
         np.testing.assert_array_equal(interpreted(after, given), wanted)
         y = np.copy(given[-1])
         compiled(*given[:-1], y)
+        np.testing.assert_array_equal(y, wanted)
+
+
+def test_a_loop_up_to_what_an_element_leaves_is_decided_by_the_sign_of_elements_alone() -> None:
+    def knapsack(w: tl.i32[n], y: tl.i32[m + 1]):
+        for i in range(n):
+            for j in range(m + 1):
+                if m - j >= w[i]:
+                    y[m - j] = max(y[m - j], y[m - j - w[i]] + 1)
+
+    compiled = tl.compile(knapsack)
+    (asked,) = [line.strip() for line in str(compiled.lowered).splitlines() if "assert" in line]
+    assert asked.startswith("assert 0 <= least_w")
+    for least in 1, -2:
+        w = np.random.default_rng(0).integers(least, 5, 12).astype(np.int32)
+        y, wanted = np.zeros(10, np.int32), np.zeros(10, np.int32)
+        if least < 0:
+            with pytest.raises(IndexError):
+                compiled(w, y)
+            continue
+        compiled(w, y)
+        for each in w:
+            for j in range(9, each - 1, -1):
+                wanted[j] = max(wanted[j], wanted[j - each] + 1)
         np.testing.assert_array_equal(y, wanted)

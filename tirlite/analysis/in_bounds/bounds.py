@@ -252,7 +252,7 @@ def _forms(size: Size, facts: Sequence[Size], steps: int) -> Iterator[Size]:
         if step < steps:
             rests = dict.fromkeys(form - scale * f for form in forms for f in facts for scale in scales(form, f))
             shortest = sorted((rest for rest in rests if rest not in met), key=lambda rest: len(terms_of(rest)))
-            forms = shortest[:_MOST_FORMS]
+            forms = [form for rest in shortest[:_MOST_FORMS] for form in forms_of(rest)][:_MOST_FORMS]
             met.update(forms)
 
 
