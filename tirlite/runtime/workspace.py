@@ -77,8 +77,9 @@ class Workspaces:
                 self._bytes -= dropped.size
 
 
-# A call that needs more takes so long that it does not matter how its block is found. No pages are used before that.
-QUICK_BYTES = 1 << 20
+# The tiles of eight workers in caches of 2 MiB, which small arrays use little of; a call that needs more takes so long
+# that it does not matter how its block is found. No pages are used before that.
+QUICK_BYTES = 1 << 24
 QUICK_ALIGNMENT = 4096
 
 
