@@ -33,7 +33,7 @@ from tirlite.ir.rewrite import rewrite
 from tirlite.ir.stmt import Allocate, For, ForKind, SeqStmt, Stmt, Store
 from tirlite.ir.walk import statements_of, walk
 from tirlite.schedules import LoopHandle
-from tirlite.schedules.auto import auto, chains
+from tirlite.schedules.auto import auto, chains, stencils
 from tirlite.schedules.handle import loop_named, loops_around
 
 STEPS = (
@@ -376,6 +376,7 @@ def trial(seed: int) -> Steps:
         stack.enter_context(effort(Effort.NONE))
         stack.enter_context(small_tiles())
         stack.enter_context(patch.multiple(chains, **SMALL_TILES))
+        stack.enter_context(patch.object(stencils, "_HELD", draw.choice((2, 1 << 60))))
         target = tl.Target.host(workers=1 + seed % 2)
         chosen_by = draw.choice(("auto", "compact"))
         after = auto(target, given=chosen_by) if by_rules else draw.choice(((), auto(target)[3:]))

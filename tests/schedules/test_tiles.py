@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from functools import cache
 from textwrap import indent
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 from schedules.test_steps import body_of, product, running
 
 import tirlite as tl
+from tirlite.schedules.auto import stencils
 
 pytestmark = pytest.mark.usefixtures("without_effort")
 
@@ -275,11 +277,12 @@ def turned(a: tl.f32[n, n], b: tl.f32[n, n], steps: tl.i64):
 
 def test_an_iterated_stencil_goes_by_tiles_for_one_worker() -> None:
     alone = tl.compile(jacobi, target=tl.Target("x86-64-v4"))
-    steps = ["s.join(s.loop('i', 0), s.loop('i', 1), behind=1)", "s.join(s.loop('j', 0), s.loop('j', 1), behind=1)"]
+    steps = ["s.specialize('t', {'i * j': 32768})"]  # half of a second cache of 1 MiB
+    steps += ["s.join(s.loop('i', 0), s.loop('i', 1), behind=1)", "s.join(s.loop('j', 0), s.loop('j', 1), behind=1)"]
     steps += ["s.split('t', 12)", "s.skew('i', along='t.inner', by=2)", "s.skew('j', along='t.inner', by=2)"]
     steps += ["s.tile({'t.inner': 0, 'i.skewed': 24, 'j.skewed': 336})"]
     steps += ["s.distribute('j.skewed.inner', out_of='j.skewed.inner')", "s.apply(tl.passes.TightenLoops())"]
-    assert str(alone.schedule).splitlines()[1:9] == steps
+    assert str(alone.schedule).splitlines()[1:10] == steps
     assert alone.schedule.notes[0].startswith(
         "12 steps of time for tiles of 24 rows of pieces of 336 columns: each moves"
     )
@@ -299,15 +302,15 @@ def test_the_nests_of_short_rows_stay_apart_in_tiles() -> None:
                     a[i, j] = 0.25 * (b[i, j - 1] + b[i, j + 1] + b[i - 1, j] + b[i + 1, j])
 
     alone = tl.compile(short, target=tl.Target("x86-64-v4"))
-    steps = ["s.join(s.loop('i', 0), s.loop('i', 1), behind=1)", "s.split('t', 8)"]
-    steps += ["s.skew('i', along='t.inner', by=2)", "s.tile({'t.inner': 0, 'i.skewed': 16})"]
-    assert str(alone.schedule).splitlines()[1:5] == steps
+    steps = ["s.specialize('t', {'i * j': 32768})", "s.join(s.loop('i', 0), s.loop('i', 1), behind=1)"]
+    steps += ["s.split('t', 8)", "s.skew('i', along='t.inner', by=2)", "s.tile({'t.inner': 0, 'i.skewed': 16})"]
+    assert str(alone.schedule).splitlines()[1:6] == steps
     assert alone.schedule.notes[0].startswith("8 steps of time for tiles of 16 rows: each moves 2 rows on")
 
 
 def test_two_workers_have_tiles_of_time_one_behind_the_other() -> None:
     kernel = tl.compile(jacobi, target=tl.Target("x86-64-v4", workers=2))
-    steps = ["s.specialize('t', {'t': 24})", "s.join(s.loop('i', 0), s.loop('i', 1), behind=1)"]
+    steps = ["s.specialize('t', {'t': 24, 'i * j': 32768})", "s.join(s.loop('i', 0), s.loop('i', 1), behind=1)"]
     steps += ["s.join(s.loop('j', 0), s.loop('j', 1), behind=1)", "s.split('t', 48)"]
     steps += ["s.skew('i', along='t.inner', by=2)", "s.skew('j', along='t.inner', by=2)"]
     steps += ["s.tile({'t.inner': 12, 'i.skewed': 24, 'j.skewed': 336})"]
@@ -322,7 +325,7 @@ def test_two_workers_have_tiles_of_time_one_behind_the_other() -> None:
 @pytest.mark.parametrize("kernel", [jacobi, in_place], ids=["jacobi", "in_place"])
 def test_tiles_of_several_workers_give_the_same_bits(kernel: tl.Kernel) -> None:
     arrays, dtype = (2, "d") if kernel is jacobi else (1, "f")
-    plain, shared = tl.compile(kernel, schedule=None), tl.compile(kernel, target=tl.Target.host(workers=2))
+    plain, shared = plain_and_tiled(kernel, workers=2)
     for shape in (1, 1), (3, 3), (9, 40), (70, 70), (300, 400), (30, 1300):
         for steps in 15, 23, 24, 31, 49:
             start = np.random.default_rng(0).normal(size=(arrays, *shape)).astype(dtype)
@@ -368,8 +371,11 @@ def test_what_reads_rows_from_everywhere_goes_step_by_step() -> None:
 
 
 @cache
-def plain_and_tiled(kernel: tl.Kernel) -> tuple[tl.Kernel, tl.Kernel]:
-    return tl.compile(kernel, schedule=None), tl.compile(kernel, target=tl.Target.host(workers=1))
+def plain_and_tiled(kernel: tl.Kernel, workers: int = 1) -> tuple[tl.Kernel, tl.Kernel]:
+    tiled = tl.compile(kernel, target=tl.Target.host(workers=workers))
+    with patch.object(stencils, "_HELD", 1 << 60):  # arrays of any size
+        assert "i * j" not in str(tiled.schedule)
+    return tl.compile(kernel, schedule=None), tiled
 
 
 @pytest.mark.parametrize("kernel", [jacobi, in_place, turned])
@@ -386,6 +392,16 @@ def test_iterated_stencils_give_the_same_bits(kernel: tl.Kernel, shape: tuple[in
     plain(*wanted, steps)
     tiled(*found, steps)
     np.testing.assert_array_equal(found, wanted)
+
+
+def test_arrays_that_the_second_cache_holds_go_step_by_step() -> None:
+    plain, chosen = tl.compile(jacobi, schedule=None), tl.compile(jacobi, target=tl.Target.host(workers=1))
+    for shape in (3, 3), (40, 50), (600, 700):
+        start = np.random.default_rng(0).normal(size=(2, *shape))
+        wanted, found = start.copy(), start.copy()
+        plain(*wanted, 13)
+        chosen(*found, 13)
+        np.testing.assert_array_equal(found, wanted)
 
 
 @tl.kernel

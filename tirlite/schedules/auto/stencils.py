@@ -5,15 +5,16 @@ so many for each step of time that tiles of both keep all orders, and of a few r
 stay in the second cache. Long rows are cut into pieces in the same way, of which the first cache keeps a few lines:
 the nests of a step are one loop over columns, too, until that is done. Several workers have tiles at once, each of
 later steps than the one before it, as many rows behind as it must be. A loop of too few steps for that goes step by
-step, and they share its rows.
+step, and they share its rows; so does one over arrays that stay in the second cache anyway.
 """
 
 from __future__ import annotations
 
 from functools import partial
+from math import prod
 
 from tirlite.analysis.facts import Facts
-from tirlite.ir import For, IfThenElse, IntImm, Var, statements_of
+from tirlite.ir import For, IfThenElse, Var, statements_of
 from tirlite.ir.walk import accesses_in
 from tirlite.rewrite.on_demand import TightenLoops
 from tirlite.schedules.annotate import Parallel
@@ -32,6 +33,8 @@ _MOST_BEHIND, _MOST_AHEAD = 4, 8
 _LEAST = 2
 # So many blocks of steps a worker run at once: fewer have workers wait for rows that others have just written.
 _EACH = 2
+# Arrays that take less than such a part of the second cache stay there from one step to the next.
+_HELD = 2
 # A row takes such a part of the first cache: longer ones come from the second one whatever their order is.
 _ROW = 2
 # So many lines of pieces take half of the first cache, and so many rows of them half of the second one, but no more
@@ -59,7 +62,7 @@ def _tiled(trace: Trace, time: Var, target: Target, *, by_pieces: bool) -> bool:
         row = first // (2 * _LINES * len(arrays)) // target.processor.line * target.processor.line
         piece = row // max(each.dtype.bytes for each in arrays)
         rows = min(second // (2 * row * len(arrays)), _MOST_ROWS)
-    if target.workers > 1 and not _where_often(trace, time, rows // 2):
+    if not _where_worth_it(trace, time, second // _HELD, rows // 2 if target.workers > 1 else 0):
         return False
     if (behind := _made_one(trace, time, 0)) is None:
         return False
@@ -84,12 +87,21 @@ def _made_one(trace: Trace, around: Var, least: int) -> int | None:
     return least
 
 
-def _where_often(trace: Trace, time: Var, least: int) -> bool:
-    """Keeps a loop as it is beside, for where it does not run so often; whether it may."""
-    count = trace.loop(time).count
-    if isinstance(count, IntImm):
-        return count.value >= least
-    trace.apply(Specialize(trace.name(time), ((time.name, least),)))
+def _where_worth_it(trace: Trace, time: Var, most: int, steps: int) -> bool:
+    """Keeps a loop as it is beside, for arrays of at most so many bytes and for fewer steps; whether it may."""
+    loop = trace.loop(time)
+    rows = _inside(loop)[0]
+    columns = _inside(rows)[0]
+    elements = most // sum(each.dtype.bytes for each in {node.buffer for node in accesses_in(loop)})
+    least: list[tuple[str, int]] = []
+    for loops, number in (((loop,), steps), ((rows, columns), elements)):
+        if all(map(is_known, loops)):
+            if prod(map(count_of, loops)) < number:
+                return False
+        elif number:
+            least.append((" * ".join(each.var.name for each in loops), number))
+    if least:
+        trace.apply(Specialize(trace.name(time), tuple(least)))
     return True
 
 
