@@ -36,6 +36,8 @@ _TURN_BYTES = 1 << 12
 _LEAST = 4096
 _LEAST_OF_NESTS = 16
 _LEAST_PER_COPY = 16
+# Copies of fewer elements are set and added up in no time.
+_WORTH_A_FORM = 64
 _PLAIN = (Store, Let, For, IfThenElse, Allocate, SeqStmt)
 _INSIDE = (ForKind.REDUCE, ForKind.SERIAL, ForKind.UNROLLED)
 
@@ -46,7 +48,8 @@ def in_blocks(
     """What stands in the place of a reduction; None where it is to stay. The loop over blocks is of this kind.
 
     `bounds` are what some numbers are at most there. One that `repeats` stays where one block would be all there is:
-    handing that over takes longer than short rows do.
+    handing that over takes longer than short rows do. So does one of no more iterations than a block has copies of
+    elements: those are set, and added up.
     """
     if loop.step != 1 or not all(map(_is_plain, statements(loop.body))):
         return None
@@ -72,10 +75,11 @@ def in_blocks(
     if most is not None and most < 2 * blocks.least:
         return None
     stmts = (*blocks.statements(),)
-    if not repeats or isinstance(blocks.count, IntImm):
+    few = blocks.least if repeats else max(each.elements for each in blocks.results)
+    if (not repeats and few < _WORTH_A_FORM) or isinstance(blocks.count, IntImm):
         return stmts
     whole = SeqStmt((loop.replaced(kind=blocks.inside),))
-    return (IfThenElse(LE(blocks.count, const(blocks.least, i64)), whole, SeqStmt(stmts), span=loop.span),)
+    return (IfThenElse(LE(blocks.count, const(few, i64)), whole, SeqStmt(stmts), span=loop.span),)
 
 
 def _is_plain(stmt: Stmt) -> bool:
@@ -136,6 +140,7 @@ class Cells:
 
     most = _MOST_BLOCKS
     least = 1
+    elements = 0
 
     def __init__(self, update: AnyUpdate) -> None:
         self.update = update
@@ -195,6 +200,11 @@ class Copies:
     @property
     def least(self) -> int:
         return _LEAST_PER_COPY * _bytes(self.buffer) // self.buffer.dtype.bytes
+
+    @property
+    def elements(self) -> int:
+        """How many a block has of its own."""
+        return len(self._turns()) * _bytes(self.buffer) // self.buffer.dtype.bytes
 
     def covers(self, access: Load | Store) -> bool:
         return access.buffer is self.buffer
