@@ -396,7 +396,16 @@ def sums_of_those_before(x: tl.f32[n, m], y: tl.f32[n, m]):
                 y[t - 1, j] += x[p, j]
 
 
+@tl.kernel
+def names_in_expressions(x: tl.f32[n, m], y: tl.f32[n, m]):
+    for i in range(n):
+        for j in range(m):
+            if -1 < tl.floor(x[i, j] * 3) <= 2 and 0.1 < tl.exp(y[i, j]) < 1.5:
+                y[i, j] = tl.exp(x[i, j]) ** 2 + tl.let(v, x[i, j] * 2, v * tl.let(w, v + y[i, j], w * w))
+
+
 KERNELS = (
+    names_in_expressions,
     scalars_in_each_lane,
     several_outputs,
     bounds,

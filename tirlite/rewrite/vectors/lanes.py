@@ -27,6 +27,7 @@ from tirlite.ir.expr import (
     Expr,
     FloorDiv,
     IntImm,
+    LetExpr,
     Load,
     Mul,
     Not,
@@ -192,9 +193,12 @@ class Lanes:
         return stmt.replaced(condition=Call(bool_, Op.ANY, (holds,)), body=body)
 
     def _named(self, var: Var, value: Expr, stmt: Stmt) -> Let:
+        self._doubt(var, value)
+        return Let(var, value, span=stmt.span)
+
+    def _doubt(self, var: Var, value: Expr) -> None:
         if self._is_of(value, {*self.wide.values()} - self.begun):
             self.doubtful.add(var)
-        return Let(var, value, span=stmt.span)
 
     def _is_of(self, value: Expr, buffers: Container[Buffer]) -> bool:
         """Whether a value is computed of elements of these, or of what is doubtful."""
@@ -308,12 +312,26 @@ class Lanes:
         if isinstance(expr, Call) and expr.op is Op.DOT:
             summed: Expr = yield self._dot(expr)
             return summed
+        if isinstance(expr, LetExpr):
+            with_name: Expr = yield self._let(expr)
+            return with_name
         children: list[Expr] = []
         for child in expr.children():
             vector: Expr = yield self._of(child)
             children.append(vector)
         is_same = _are_same(children, expr.children()) and (self.on is None or not may_fault(expr))
         return expr if is_same else self._combined(expr, children)
+
+    def _let(self, expr: LetExpr) -> Steps[Expr]:
+        """What has a name in an expression, as what has one in a statement."""
+        value: Expr = yield self._of(expr.value)
+        var = expr.var
+        if value is not expr.value:
+            var = Var(var.name, value.dtype)
+            self.values[expr.var] = var
+            self._doubt(var, value)
+        body: Expr = yield self._of(expr.body)
+        return expr if value is expr.value and body is expr.body else LetExpr(var, value, body)
 
     def _dot(self, expr: Call) -> Steps[Expr]:
         """A sum for each lane: of groups that lie side by side, or of one that serves all lanes."""
