@@ -6,6 +6,7 @@ from collections import ChainMap
 from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import field
 from enum import Enum
+from importlib import import_module
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -24,6 +25,8 @@ from tirlite.record import record, replace
 from tirlite.sizes import Size, as_size
 from tirlite.sizes.poly import DivisionByZero
 
+# The version of the standard whose operators others are made of.
+NEWEST = 24
 # As in onnx.AttributeProto.AttributeType.
 _FLOAT, _INT, _STRING, _TENSOR, _GRAPH, _FLOATS, _INTS, _STRINGS = range(1, 9)
 
@@ -198,6 +201,24 @@ class Translation:
         finally:
             self.b.demands.inside -= not runs
         return _named(names, wanted)
+
+    def standard(
+        self,
+        node: Node,
+        op: str,
+        operands: Sequence[Expr | None],
+        attributes: Mapping[str, object] = MappingProxyType({}),
+        outputs: Sequence[str] = ("y",),
+        *,
+        version: int = NEWEST,
+    ) -> list[Any]:
+        """What an operator of the standard gives in the place of a node: values, and None for what has no name."""
+        proto = None
+        if ("", op) not in self._importers:
+            names = [f"x{number}" if each is not None else "" for number, each in enumerate(operands)]
+            proto = import_module("onnx.helper").make_node(op, names, outputs, **attributes)
+        parts = (node.name, tuple(operands), tuple(outputs), attributes, node.span, proto, (None,) * len(operands))
+        return self._results(Node(op, "", version, *parts, asked=node.asked))
 
     def function(self, proto: Any, node: Node) -> list[Result]:
         """The results of a function that the model, or the standard, defines by other operators."""

@@ -5,15 +5,13 @@ An operator on small integers that stand for floats is computed in f32 between, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from tirlite.graph.expr import Expr
 from tirlite.graph.extents import product
 from tirlite.graph.onnx.computed import numbers, scalar
-from tirlite.graph.onnx.importers.convolution import CONVOLUTION
-from tirlite.graph.onnx.importers.declared import declared
 from tirlite.graph.onnx.importers.quantization import QUANTIZATION
 from tirlite.graph.onnx.importers.recurrence import (
     USUAL_LSTM,
@@ -26,15 +24,18 @@ from tirlite.graph.onnx.importers.recurrence import (
     state,
     ways_of,
 )
-from tirlite.graph.onnx.importers.reduction import along, inverse_root, moments
-from tirlite.graph.onnx.importers.selection import INDEXING, SELECTION
+from tirlite.graph.onnx.importers.reduction import inverse_root, moments
 from tirlite.graph.onnx.node import Node, Unsupported
-from tirlite.graph.onnx.translation import Importer, Translation
-from tirlite.graph.op import OPS
+from tirlite.graph.onnx.translation import NEWEST, Importer, Results, Translation
 from tirlite.graph.operators.laid_out import NARROW, WIDE
 from tirlite.ir import f32, i16, i32, i64
 from tirlite.record import replace
 from tirlite.sizes import Size
+
+
+def _same(op: str) -> Importer:
+    """The operator of the standard with this name."""
+    return lambda t, node: t.standard(node, op, node.operands, node.attributes, node.outputs)
 
 
 def _gelu(t: Translation, node: Node) -> Expr:
@@ -130,33 +131,29 @@ def _fused_matmul(t: Translation, node: Node) -> Expr:
 def _activated(t: Translation, node: Node, x: Expr, numbers: Sequence[float]) -> Expr:
     """What the activation of a fused operator makes of its result."""
     name = node.text("activation")
-    if name in ("", "Relu", "Sigmoid", "Tanh", "Softplus"):
-        return t.b.call(name.lower(), x) if name else x
-    if name == "LeakyRelu":
-        return t.b.leaky_relu(x, numbers[0] if numbers else 0.01)
-    if name == "Clip" and len(numbers) == 2:
-        return t.b.clip(x, numbers[0], numbers[1])
-    if name == "HardSigmoid" and len(numbers) == 2:
-        return t.b.hard_sigmoid(x, numbers[0], numbers[1])
-    raise Unsupported(f"its activation is {name}")
+    if name not in _ACTIVATIONS:
+        raise Unsupported(f"its activation is {name}")
+    given = dict(zip(_ACTIVATIONS[name], numbers, strict=False))
+    return t.standard(node, name, (x,), given, version=6)[0] if name else x
 
 
-def _single(importer: Importer, t: Translation, node: Node) -> Expr:
-    """The one value that an importer makes of a node."""
-    made = importer(t, node)
-    value = made[0] if isinstance(made, Sequence) else made
-    assert isinstance(value, Expr)
-    return value
+# What the numbers of activations are called.
+_ACTIVATIONS: Mapping[str, Sequence[str]] = {
+    **dict.fromkeys(["", "Relu", "Sigmoid", "Tanh", "Softplus"], ()),
+    "LeakyRelu": ("alpha",),
+    "Clip": ("min", "max"),
+    "HardSigmoid": ("alpha", "beta"),
+}
 
 
 def _fused_conv(t: Translation, node: Node) -> Expr:
-    made = _single(CONVOLUTION["Conv"], t, replace(node, operands=node.operands[:3]))
+    (made,) = t.standard(node, "Conv", node.operands[:3], node.attributes)
     other = node.maybe(3)
     return _activated(t, node, made if other is None else t.b.add(made, other), node.numbers("activation_params") or ())
 
 
 def _fused_gemm(t: Translation, node: Node) -> Expr:
-    made = _single(declared(OPS["gemm"]), t, node)
+    (made,) = t.standard(node, "Gemm", node.operands, node.attributes)
     given = [node.number(name) for name in ("activation_alpha", "activation_beta") if name in node.attributes]
     return _activated(t, node, made, given)
 
@@ -178,15 +175,10 @@ MICROSOFT: Mapping[str, Importer] = {
     "FusedConv": _fused_conv,
     "FusedGemm": _fused_gemm,
     "BiasSoftmax": _bias_softmax,
-    "Trilu": INDEXING["Trilu"],
-    "GatherND": declared(OPS["gather_nd"]),
-    "Unique": lambda t, node: list(SELECTION["Unique"](t, node))[:4],  # type: ignore[arg-type]
+    **{op: _same(op) for op in ("Trilu", "GatherND", "Unique")},
 }
 # What onnxruntime adds to the operators of the standard without a domain of its own.
 ADDED: Mapping[str, Importer] = {"SimplifiedLayerNormalization": _rms_norm}
-
-
-Function = Callable[[Translation, Node, "Sequence[Expr]"], Expr]
 
 
 def _wide(t: Translation, node: Node, number: int) -> Expr:
@@ -203,44 +195,31 @@ def _small(t: Translation, node: Node, x: Expr, number: int) -> Expr:
     return t.b.quantize_linear(x, t.b.reshape(node.x(number), ()), point, axis=0, dtype=dtype)
 
 
-def _between(count: int, function: Function) -> Importer:
-    """A function of `count` quantized operands, each with scale and zero point; those of the result stand behind."""
+def _between(count: int, op: str) -> Importer:
+    """An operator of `count` quantized operands, each with scale and zero point; those of the result stand behind."""
 
     def importer(t: Translation, node: Node) -> Expr:
-        wide = [_wide(t, node, 3 * number) for number in range(count)]
-        return _small(t, node, function(t, node, wide), 3 * count)
+        wide, version = [_wide(t, node, 3 * number) for number in range(count)], node.integer("opset", NEWEST)
+        (made,) = t.standard(node, op, wide, {"axis": -1, **node.attributes}, version=version)
+        return _small(t, node, made, 3 * count)
 
     return importer
-
-
-def _leaky(t: Translation, node: Node, x: Sequence[Expr]) -> Expr:
-    return t.b.leaky_relu(x[0], node.number("alpha", 0.01))
-
-
-def _softmax(t: Translation, node: Node, x: Sequence[Expr]) -> Expr:
-    return along(t, t.b.softmax, x[0], node.axis("axis", -1), is_alone=node.integer("opset") >= 13)
 
 
 def _by_channels(importer: Importer, *, is_last: bool = False) -> Importer:
     """An operator on images, whose channels may stand last: in its first operand and in its result."""
 
-    def turned(t: Translation, node: Node) -> Expr:
+    def turned(t: Translation, node: Node) -> Results:
         x, last = node.first, node.rank - 1
         if not node.flag("channels_last", is_last):
-            return _single(importer, t, node)
+            return importer(t, node)
         x = t.b.transpose(x, (0, last, *range(1, last)))
-        made = _single(importer, t, replace(node, operands=(x, *node.operands[1:])))
+        found = importer(t, replace(node, operands=(x, *node.operands[1:])))
+        made = found[0] if isinstance(found, Sequence) else found
+        assert isinstance(made, Expr)
         return t.b.transpose(made, (0, *range(2, last + 1), 1))
 
     return turned
-
-
-def _average(t: Translation, node: Node, x: Sequence[Expr]) -> Expr:
-    return _single(CONVOLUTION["AveragePool"], t, replace(node, operands=(x[0],)))
-
-
-def _reduce_mean(t: Translation, node: Node, x: Sequence[Expr]) -> Expr:
-    return t.b.reduce_mean(x[0], node.integers("axes"), keepdims=node.flag("keepdims", 1))
 
 
 def _concat(t: Translation, node: Node) -> Expr:
@@ -280,9 +259,7 @@ def _matmul_to_float(t: Translation, node: Node) -> Expr:
 
 def _dynamic_matmul(t: Translation, node: Node) -> Expr:
     """The first operand is quantized by its own least and greatest elements."""
-    made = QUANTIZATION["DynamicQuantizeLinear"](t, replace(node, operands=(node.x(0),)))
-    assert isinstance(made, list)
-    small, scale, zero = made
+    small, scale, zero = t.standard(node, "DynamicQuantizeLinear", (node.x(0),))
     b = node.x(1)
     return scaled(t, (small, b), (zero, _point(t, node, 3, b)), (scale, node.x(2)), node.maybe(4))
 
@@ -351,10 +328,7 @@ def _in_steps(
         return by_steps(t, plain, USUAL_LSTM, sums, each_way, start, None, ways)
 
     def turned(x: Expr, is_backwards: bool) -> Expr:
-        node_of_it = replace(plain, op="ReverseSequence", attributes={}, operands=(x, lengths))
-        made = INDEXING["ReverseSequence"](t, node_of_it) if is_backwards else x
-        assert isinstance(made, Expr)
-        return made
+        return t.standard(plain, "ReverseSequence", (x, lengths))[0] if is_backwards else x
 
     sums = t.b.concat([turned(*each) for each in zip(t.b.split(sums, len(ways), 2), ways, strict=True)], 2)
     outputs, *states = by_steps(t, plain, USUAL_LSTM, sums, each_way, start, lengths, [False] * len(ways))
@@ -368,10 +342,8 @@ def _quantized_product(
     t: Translation, node: Node, x: Expr, weights: Expr, scale: Expr | None, zero: Expr | None, bias: Expr | None
 ) -> Expr:
     """The product of floats, quantized by their reach, and weights with a scale and a zero point for each column."""
-    quantized = QUANTIZATION["DynamicQuantizeLinear"](t, replace(node, operands=(x,)))
-    assert isinstance(quantized, list)
     assert scale is not None
-    small, size, point = quantized
+    small, size, point = t.standard(node, "DynamicQuantizeLinear", (x,))
     of_weights = t.b.constant(np.zeros((), weights.dtype.numpy)) if zero is None else t.b.reshape(zero, (-1,))
     return scaled(t, (small, weights), (point, of_weights), (size, t.b.reshape(scale, (-1,))), bias)
 
@@ -426,16 +398,11 @@ def _pairs(t: Translation, node: Node) -> tuple[Expr, Expr]:
 MICROSOFT_QUANTIZED: Mapping[str, Importer] = {
     "QuantizeLinear": QUANTIZATION["QuantizeLinear"],
     "DequantizeLinear": QUANTIZATION["DequantizeLinear"],
-    "QLinearConv": _by_channels(QUANTIZATION["QLinearConv"]),
-    "NhwcMaxPool": _by_channels(CONVOLUTION["MaxPool"], is_last=True),
-    "QLinearAdd": _between(2, lambda t, node, x: t.b.add(x[0], x[1])),
-    "QLinearMul": _between(2, lambda t, node, x: t.b.multiply(x[0], x[1])),
-    "QLinearSigmoid": _between(1, lambda t, node, x: t.b.sigmoid(x[0])),
-    "QLinearLeakyRelu": _between(1, _leaky),
-    "QLinearSoftmax": _between(1, _softmax),
-    "QLinearAveragePool": _by_channels(_between(1, _average)),
-    "QLinearGlobalAveragePool": _by_channels(_between(1, lambda t, node, x: t.b.global_average_pool(x[0]))),
-    "QLinearReduceMean": _between(1, _reduce_mean),
+    "QLinearConv": _by_channels(_same("QLinearConv")),
+    "NhwcMaxPool": _by_channels(_same("MaxPool"), is_last=True),
+    **{f"QLinear{op}": _between(2, op) for op in ("Add", "Mul")},
+    **{f"QLinear{op}": _between(1, op) for op in ("Sigmoid", "LeakyRelu", "Softmax", "ReduceMean")},
+    **{f"QLinear{op}": _by_channels(_between(1, op)) for op in ("AveragePool", "GlobalAveragePool")},
     "QLinearConcat": _concat,
     "QLinearWhere": _where,
     "QGemm": _gemm,

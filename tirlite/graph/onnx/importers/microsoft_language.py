@@ -6,7 +6,6 @@ Attention is written as the standard's own, which has its operands in another fo
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 
 import numpy as np
 
@@ -15,23 +14,9 @@ from tirlite.graph.extents import product
 from tirlite.graph.onnx.computed import numbers, scalar
 from tirlite.graph.onnx.importers.microsoft import scaled, zeros_of
 from tirlite.graph.onnx.node import Node, Unsupported
-from tirlite.graph.onnx.standard import standard_function
 from tirlite.graph.onnx.translation import Importer, Result, Translation
 from tirlite.ir import f32, i64, u8
 from tirlite.sizes import Size, maximum
-
-# The version of the standard whose operators are called.
-_VERSION = 24
-
-
-def _standard(
-    t: Translation, node: Node, op: str, operands: Sequence[Expr | None], outputs: Sequence[str], **attributes: object
-) -> list[Result]:
-    """The results of an operator of the standard, which it defines by others."""
-    names = [f"x{number}" if each is not None else "" for number, each in enumerate(operands)]
-    proto = import_module("onnx.helper").make_node(op, names, outputs, **attributes)
-    made = Node(op, "", _VERSION, node.name, tuple(operands), tuple(outputs), attributes, node.span, proto)
-    return t.function(standard_function(made), made)
 
 
 def _rotary_embedding(t: Translation, node: Node) -> list[Result]:
@@ -44,7 +29,7 @@ def _rotary_embedding(t: Translation, node: Node) -> list[Result]:
     kept = {name: node.integer(name) for name in ("interleaved", "num_heads", "rotary_embedding_dim")}
     if x.tensor.rank == 3 and not kept["num_heads"]:
         kept["num_heads"] = _number(x.shape[2]) // (2 * _number(cosines.shape[1]))
-    return _standard(t, node, "RotaryEmbedding", (x, cosines, sines, positions), ["y"], **kept)
+    return t.standard(node, "RotaryEmbedding", (x, cosines, sines, positions), kept)
 
 
 def _number(extent: object) -> int:
@@ -149,11 +134,9 @@ def _rotated(t: Translation, node: Node, x: Expr, positions: Expr) -> Expr:
     width = 2 * _number(cosines.shape[1])
     partial = {} if x.shape[3] == width else {"rotary_embedding_dim": width}
     operands = (x, cosines, sines, t.b.cast(positions, i64))
-    made = _standard(
-        t, node, "RotaryEmbedding", operands, ["y"], interleaved=node.integer("rotary_interleaved"), **partial
-    )
-    assert isinstance(made[0], Expr)
-    return made[0]
+    kept = {"interleaved": node.integer("rotary_interleaved"), **partial}
+    (made,) = t.standard(node, "RotaryEmbedding", operands, kept)
+    return made  # type: ignore[no-any-return]
 
 
 def _behind(t: Translation, all_tokens: Expr, past: Expr | None, new: Expr, begins: Expr) -> Expr:
@@ -190,10 +173,9 @@ def _attended(
         query = t.b.transpose(apart, (0, 2, 1, 3))
     scale = {"scale": node.number("scale")} if node.number("scale", 0.0) else {}
     counts = {} if query.tensor.rank == 4 else {"q_num_heads": heads, "kv_num_heads": heads}
-    causal = int(node.flag("unidirectional"))
-    operands = (query, key, value, bias, *past)
-    made = _standard(t, node, "Attention", operands, ["y", "k", "v"], is_causal=causal, **counts, **scale)
-    if query.tensor.rank == 4 and isinstance(made[0], Expr):
+    attributes = {"is_causal": int(node.flag("unidirectional")), **counts, **scale}
+    made = t.standard(node, "Attention", (query, key, value, bias, *past), attributes, ["y", "k", "v"])
+    if query.tensor.rank == 4:
         turned = t.b.transpose(made[0], (0, 2, 1, 3))
         made[0] = t.b.reshape(turned, (*turned.shape[:2], turned.shape[2] * turned.shape[3]))
     return made
