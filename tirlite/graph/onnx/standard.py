@@ -43,15 +43,21 @@ class Forms:
         return f"it has no attribute `{lacking[0]}`, and needs one" if lacking else ""
 
 
+def _schema(op: str, version: int, domain: str) -> Any | None:
+    """What the standard says of an operator, if it has it."""
+    defs = import_module("onnx.defs")
+    try:
+        return defs.get_schema(op, version, domain)
+    except defs.SchemaError:
+        return None
+
+
 def _form(op: str, version: int, domain: str) -> tuple[int, int, frozenset[str], tuple[str, ...]] | None:
     """How many inputs and results there may be, the names of attributes, and of those that must be there.
 
     None of operators that the standard has not.
     """
-    defs = import_module("onnx.defs")
-    try:
-        schema = defs.get_schema(op, version, domain)
-    except defs.SchemaError:
+    if (schema := _schema(op, version, domain)) is None:
         return None
     required = tuple(name for name, each in schema.attributes.items() if each.required)
     return schema.max_input, schema.max_output, frozenset(schema.attributes), required
@@ -60,11 +66,8 @@ def _form(op: str, version: int, domain: str) -> tuple[int, int, frozenset[str],
 @cache
 def _kinds_of_inputs(op: str, version: int) -> tuple[str, ...]:
     """What the standard calls the type of each input: those that are called alike have the same one."""
-    defs = import_module("onnx.defs")
-    try:
-        return tuple(each.type_str for each in defs.get_schema(op, version, "").inputs)
-    except defs.SchemaError:
-        return ()
+    schema = _schema(op, version, "")
+    return () if schema is None else tuple(each.type_str for each in schema.inputs)
 
 
 def unlike_inputs(node: Node) -> str:
@@ -82,10 +85,7 @@ def unlike_inputs(node: Node) -> str:
 
 def standard_function(node: Node) -> Any | None:
     """The FunctionProto, whose attributes have their defaults; None where the standard has none."""
-    defs = import_module("onnx.defs")
-    try:
-        schema = defs.get_schema(node.op, node.version, node.domain)
-    except defs.SchemaError:
+    if (schema := _schema(node.op, node.version, node.domain)) is None:
         return None
     found = _plain(schema, node.version) or _for_types(schema, node)
     if found is None:
@@ -101,12 +101,8 @@ def standard_function(node: Node) -> Any | None:
 
 def has_standard_function(node: Node) -> bool:
     """Whether the standard may define the operator by others, for some operands at least."""
-    defs = import_module("onnx.defs")
-    try:
-        schema = defs.get_schema(node.op, node.version, node.domain)
-    except defs.SchemaError:
-        return False
-    return bool(schema.has_function or schema.has_context_dependent_function)
+    schema = _schema(node.op, node.version, node.domain)
+    return schema is not None and bool(schema.has_function or schema.has_context_dependent_function)
 
 
 def _plain(schema: Any, version: int) -> Any | None:

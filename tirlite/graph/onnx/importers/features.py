@@ -81,12 +81,10 @@ def _scaler(t: Translation, node: Node) -> Expr:
 def _normalizer(t: Translation, node: Node) -> Expr:
     """Rows over what their norm says; one whose norm is 0 stays as it is."""
     x, kind = t.b.cast(node.first, f32), node.text("norm", "MAX")
-    if kind == "MAX":
-        norm = t.b.reduce_max(x, -1, keepdims=True)
-    elif kind == "L1":
-        norm = t.b.reduce_sum(t.b.abs(x), -1, keepdims=True)
-    else:
-        norm = t.b.sqrt(t.b.reduce_sum(t.b.multiply(x, x), -1, keepdims=True))
+    if kind != "MAX":
+        made: Expr = t.standard(node, "LpNormalization", (x,), {"p": 1 if kind == "L1" else 2})[0]
+        return made
+    norm = t.b.reduce_max(x, -1, keepdims=True)
     return t.b.divide(x, t.b.where(t.b.equal(norm, 0.0), 1.0, norm))
 
 

@@ -21,6 +21,7 @@ from tirlite.graph.onnx.importers.recurrence import (
     lengths_of,
     part_of,
     results,
+    sequences_of,
     state,
     ways_of,
 )
@@ -287,11 +288,7 @@ def _dynamic_lstm(t: Translation, node: Node) -> Sequence[Expr | None]:
     """
     node.integer("hidden_size")  # the weights tell it
     plain = replace(node, op="LSTM", domain="", version=14, operands=node.operands[:8])
-    x, recurrence, bias = plain.first, node.x(2), plain.maybe(3)
-    if (rank := len(x.shape)) != 3:
-        raise Unsupported(f"its input has {rank} axes, and must have 3")
-    if plain.integer("layout"):
-        x = t.b.transpose(x, (1, 0, 2))
+    x, recurrence, bias = sequences_of(t, plain), node.x(2), plain.maybe(3)
     ways, hidden, gates = recurrence.shape
     lengths, until = lengths_of(plain, x.shape[0]), None
     if lengths is not None:

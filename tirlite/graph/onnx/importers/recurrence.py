@@ -176,11 +176,7 @@ USUAL_LSTM = ("sigmoid", "tanh", "tanh")
 
 def _layer(states: int, defaults: tuple[str, ...]) -> Importer:
     def importer(t: Translation, node: Node) -> Sequence[Expr | None]:
-        x, weights, recurrence, bias = node.x(0), node.x(1), node.x(2), node.maybe(3)
-        if (rank := len(x.shape)) != 3:
-            raise Unsupported(f"its input has {rank} axes, and must have 3")
-        if node.integer("layout"):
-            x = t.b.transpose(x, (1, 0, 2))
+        x, weights, recurrence, bias = sequences_of(t, node), node.x(1), node.x(2), node.maybe(3)
         ways, size = ways_of(node), node.integer("hidden_size") or recurrence.shape[-1]
         columns = _GATES[node.op] * size
         weights = shaped(t, weights, (len(ways), columns, x.shape[2]), "its weights")
@@ -206,6 +202,13 @@ def _layer(states: int, defaults: tuple[str, ...]) -> Importer:
         return results(t, node, by_steps(t, node, defaults, sums, each_way, start, lengths, ways), lengths)
 
     return importer
+
+
+def sequences_of(t: Translation, node: Node) -> Expr:
+    """The input of a layer, [time, batch, inputs]."""
+    if node.rank != 3:
+        raise Unsupported(f"its input has {node.rank} axes, and must have 3")
+    return t.b.transpose(node.first, (1, 0, 2)) if node.integer("layout") else node.first
 
 
 def _plain_weights(t: Translation, recurrence: Expr, bias: Expr | None) -> Weights:
