@@ -25,7 +25,6 @@ from tirlite.graph.onnx.importers.recurrence import (
     state,
     ways_of,
 )
-from tirlite.graph.onnx.importers.reduction import inverse_root, moments
 from tirlite.graph.onnx.node import Node, Unsupported
 from tirlite.graph.onnx.translation import NEWEST, Importer, Results, Translation
 from tirlite.graph.operators.laid_out import NARROW, WIDE
@@ -57,29 +56,15 @@ def _skipped(t: Translation, node: Node, bias: Expr | None) -> Expr:
 
 
 def _skip_layer_norm(t: Translation, node: Node) -> Sequence[Expr | None]:
-    total, epsilon = _skipped(t, node, node.maybe(4)), node.number("epsilon", 1e-12)
-    made = t.b.layer_norm(total, node.x(2), node.maybe(3), axis=-1, epsilon=epsilon)
-    if not (node.wants(1) or node.wants(2)):
-        return [made, None, None, total]
-    _, mean, inverse = moments(t, total, -1, epsilon)
-    return [made, mean, inverse, total]
+    total, how = _skipped(t, node, node.maybe(4)), {"epsilon": node.number("epsilon", 1e-12)}
+    made = t.standard(node, "LayerNormalization", (total, node.x(2), node.maybe(3)), how, node.outputs[:3])
+    return [*made, *[None] * (3 - len(made)), total]
 
 
 def _skip_rms_norm(t: Translation, node: Node) -> Sequence[Expr | None]:
-    total = _skipped(t, node, node.maybe(3))
-    made, inverse = _rms(t, total, node.x(2), node.number("epsilon", 1e-12))
+    total, how = _skipped(t, node, node.maybe(3)), {"epsilon": node.number("epsilon", 1e-12)}
+    made, inverse = t.standard(node, "RMSNormalization", (total, node.x(2)), how)
     return [made, None, inverse, total]
-
-
-def _rms_norm(t: Translation, node: Node) -> Sequence[Expr]:
-    if node.axis("axis", -1) != node.rank - 1:
-        raise Unsupported("it normalizes more than the last axis")
-    return _rms(t, node.x(0), node.x(1), node.number("epsilon", 1e-5))
-
-
-def _rms(t: Translation, x: Expr, scale: Expr, epsilon: float) -> tuple[Expr, Expr]:
-    inverse = inverse_root(t, x, -1, epsilon)
-    return t.b.multiply(t.b.multiply(x, inverse), scale), inverse
 
 
 def _quantized_embeddings(t: Translation, node: Node) -> Sequence[Expr | None]:
@@ -178,8 +163,6 @@ MICROSOFT: Mapping[str, Importer] = {
     "BiasSoftmax": _bias_softmax,
     **{op: _same(op) for op in ("Trilu", "GatherND", "Unique")},
 }
-# What onnxruntime adds to the operators of the standard without a domain of its own.
-ADDED: Mapping[str, Importer] = {"SimplifiedLayerNormalization": _rms_norm}
 
 
 def _wide(t: Translation, node: Node, number: int) -> Expr:

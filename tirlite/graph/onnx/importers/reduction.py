@@ -125,29 +125,29 @@ def _layer_norm(t: Translation, node: Node) -> list[Expr | None]:
         return [made]
     kind = DTYPES[node.integer("stash_type", 1)]
     wide = t.b.cast(x, kind)
-    _, mean, inverse = moments(t, wide, range(axis, node.rank), epsilon)
+    _, mean, inverse = _moments(t, wide, range(axis, node.rank), epsilon)
     return [made, mean, inverse]
 
 
-def moments(t: Translation, x: Expr, axes: Axes, epsilon: float) -> tuple[Expr, Expr, Expr]:
+def _moments(t: Translation, x: Expr, axes: Axes, epsilon: float) -> tuple[Expr, Expr, Expr]:
     """What is left of x without its mean over some axes, the mean, and 1 over the standard deviation."""
     mean = t.b.reduce_mean(x, axes, keepdims=True)
     apart = t.b.subtract(x, mean)
-    return apart, mean, inverse_root(t, apart, axes, epsilon)
+    return apart, mean, _inverse_root(t, apart, axes, epsilon)
 
 
-def inverse_root(t: Translation, x: Expr, axes: Axes, epsilon: float) -> Expr:
+def _inverse_root(t: Translation, x: Expr, axes: Axes, epsilon: float) -> Expr:
     """1 over the root of the mean of squares over some axes."""
     squares = t.b.reduce_mean(t.b.multiply(x, x), axes, keepdims=True)
     return t.b.rsqrt(t.b.add(squares, epsilon))
 
 
-def _rms_norm(t: Translation, node: Node) -> Expr:
-    """The standard's own definition divides each element."""
+def _rms_norm(t: Translation, node: Node) -> Sequence[Expr]:
+    """The standard's own definition divides each element. The second result is what all are multiplied by."""
     x, axis = node.first, node.axis("axis", -1)
     wide = t.b.cast(x, DTYPES[node.integer("stash_type", 1)])
-    scaled = t.b.multiply(wide, inverse_root(t, wide, range(axis, node.rank), node.number("epsilon", 1e-5)))
-    return t.b.multiply(t.b.cast(scaled, x.dtype), node.x(1))
+    inverse = _inverse_root(t, wide, range(axis, node.rank), node.number("epsilon", 1e-5))
+    return t.b.multiply(t.b.cast(t.b.multiply(wide, inverse), x.dtype), node.x(1)), inverse
 
 
 def _group_norm(t: Translation, node: Node) -> Expr:
@@ -156,7 +156,7 @@ def _group_norm(t: Translation, node: Node) -> Expr:
     batch, channels, *rest = x.shape
     wide = t.b.cast(x, DTYPES[node.integer("stash_type", 1)]) if node.version >= 21 else x
     apart = t.b.reshape(wide, (batch, groups, product((channels // groups, *rest))))
-    centred, _, inverse = moments(t, apart, 2, node.number("epsilon", 1e-5))
+    centred, _, inverse = _moments(t, apart, 2, node.number("epsilon", 1e-5))
     scaled = t.b.multiply(centred, inverse)
     back = t.b.cast(t.b.reshape(scaled, x.shape), x.dtype)
     factors = []
@@ -210,7 +210,8 @@ def _lp_norm(t: Translation, node: Node) -> Expr:
 NORMALIZATION: Mapping[str, Importer] = {
     "BatchNormalization": _batch_norm,
     "LayerNormalization": _layer_norm,
-    "RMSNormalization": _rms_norm,
+    # onnxruntime adds the second one to the operators of the standard without a domain of its own.
+    **dict.fromkeys(["RMSNormalization", "SimplifiedLayerNormalization"], _rms_norm),
     "GroupNormalization": _group_norm,
     "Softmax": _softmax,
     "LogSoftmax": _softmax,

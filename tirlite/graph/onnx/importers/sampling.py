@@ -232,16 +232,6 @@ SAMPLING: Mapping[str, Importer] = {
 }
 
 
-def _upsample(t: Translation, node: Node) -> Expr:
-    given = node.numbers("scales") if node.version < 9 else node.array(1)
-    if given is None:
-        raise Unsupported("its scales are left out")
-    scales = tuple(map(_simple, given))
-    mode = node.text("mode", "nearest")
-    shape = [_scaled(extent, scale) for extent, scale in zip(node.first.shape, scales, strict=True)]
-    return _resized(t, node.first, shape, [*map(float, scales)], mode, "asymmetric", "floor", node)
-
-
 def _simple(scale: float) -> Fraction:
     """The simplest fraction that is this number in f32: of 0.7 as models store it, 10 elements become 7, and not 6."""
     exact = Fraction(float(scale))
@@ -259,8 +249,8 @@ def _scaled(extent: Size, scale: Fraction) -> Size:
 def _resize(t: Translation, node: Node) -> Expr:
     x, rank = node.first, node.rank
     mode = node.text("mode", "nearest")
-    if node.version < 11:
-        scales = tuple(map(_simple, node.array(1)))
+    if node.version < 11 or node.op == "Upsample":
+        scales = tuple(map(_simple, node.numbers("scales") or node.array(1)))
         shape = [_scaled(extent, scale) for extent, scale in zip(x.shape, scales, strict=True)]
         return _resized(t, x, shape, [*map(float, scales)], mode, "asymmetric", "floor", node)
     axes = [axis_of(axis, rank) for axis in node.integers("axes") or range(rank)]
@@ -435,4 +425,4 @@ def matrix(
     return made
 
 
-RESIZING: Mapping[str, Importer] = {"Resize": _resize, "Upsample": _upsample}
+RESIZING: Mapping[str, Importer] = {"Resize": _resize, "Upsample": _resize}

@@ -8,7 +8,7 @@ from tirlite.graph.onnx.importers.convolution import CONVOLUTION
 from tirlite.graph.onnx.importers.declared import declared
 from tirlite.graph.onnx.importers.elementwise import BINARY, ELEMENTWISE
 from tirlite.graph.onnx.importers.features import FEATURES, VECTORIZER
-from tirlite.graph.onnx.importers.microsoft import ADDED, MICROSOFT, MICROSOFT_QUANTIZED
+from tirlite.graph.onnx.importers.microsoft import MICROSOFT, MICROSOFT_QUANTIZED
 from tirlite.graph.onnx.importers.microsoft_language import ATTENTION, BLOCKS
 from tirlite.graph.onnx.importers.quantization import QUANTIZATION
 from tirlite.graph.onnx.importers.recurrence import RECURRENCE
@@ -23,7 +23,7 @@ from tirlite.graph.op import OPS
 
 _FAMILIES = (
     *(ELEMENTWISE, BINARY, SHAPE, CONVOLUTION, NORMALIZATION, REDUCTION, INDEXING),
-    *(RESIZING, QUANTIZATION, RECURRENCE, CONTROL, SAMPLING, SELECTION, SPECTRAL, VECTORIZER, ADDED),
+    *(RESIZING, QUANTIZATION, RECURRENCE, CONTROL, SAMPLING, SELECTION, SPECTRAL, VECTORIZER),
 )
 _BY_INDEX = ("Gather", "GatherElements", "GatherND", "ScatterND")
 _DECLARED = {
