@@ -12,7 +12,7 @@ import numpy as np
 from tirlite.graph.expr import Expr
 from tirlite.graph.extents import product
 from tirlite.graph.onnx.computed import numbers, scalar
-from tirlite.graph.onnx.importers.quantization import QUANTIZATION
+from tirlite.graph.onnx.importers.quantization import QUANTIZATION, point_of
 from tirlite.graph.onnx.importers.recurrence import (
     USUAL_LSTM,
     Weights,
@@ -220,20 +220,12 @@ def _gemm(t: Translation, node: Node) -> Expr:
     a, b = node.x(0), node.x(3)
     a = t.b.transpose(a) if node.flag("transA") else a
     b = t.b.transpose(b) if node.flag("transB") else b
-    total = t.b.matmul_integer(a, b, _point(t, node, 2, a), _point(t, node, 5, b))
+    total = t.b.matmul_integer(a, b, point_of(t, node, 2, a), point_of(t, node, 5, b))
     bias = node.maybe(6)
     total = total if bias is None else t.b.add(total, bias)
     scale = t.b.multiply(t.b.multiply(t.b.reshape(node.x(1), ()), node.x(4)), node.number("alpha", 1.0))
     made = t.b.multiply(t.b.cast(total, f32), scale)
     return made if node.maybe(7) is None else _small(t, node, made, 7)
-
-
-def _point(t: Translation, node: Node, number: int, like: Expr) -> Expr:
-    """A zero point: one number, or one for each column."""
-    zero = node.maybe(number)
-    if zero is None:
-        return t.b.constant(np.zeros((), like.dtype.numpy))
-    return t.b.reshape(zero, ()) if zero.tensor.rank and zero.shape[0] == 1 else zero
 
 
 def _matmul_to_float(t: Translation, node: Node) -> Expr:
@@ -245,12 +237,12 @@ def _dynamic_matmul(t: Translation, node: Node) -> Expr:
     """The first operand is quantized by its own least and greatest elements."""
     small, scale, zero = t.standard(node, "DynamicQuantizeLinear", (node.x(0),))
     b = node.x(1)
-    return scaled(t, (small, b), (zero, _point(t, node, 3, b)), (scale, node.x(2)), node.maybe(4))
+    return scaled(t, (small, b), (zero, point_of(t, node, 3, b)), (scale, node.x(2)), node.maybe(4))
 
 
 def zeros_of(t: Translation, node: Node, *numbers: int) -> list[Expr]:
     """The zero points of the first operands: at these numbers, or 0."""
-    return [_point(t, node, number, node.x(place)) for place, number in enumerate(numbers)]
+    return [point_of(t, node, number, node.x(place)) for place, number in enumerate(numbers)]
 
 
 def scaled(

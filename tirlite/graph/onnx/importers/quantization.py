@@ -88,14 +88,17 @@ def _dequantize(t: Translation, node: Node) -> Expr:
     return t.b.multiply(t.b.cast(distance, scale.dtype), _unfolded(t, node, scale))
 
 
-def _zero(t: Translation, node: Node, number: int, like: Expr) -> Expr:
-    given = node.maybe(number)
-    return t.b.constant(np.zeros((), like.dtype.numpy)) if given is None else given
+def point_of(t: Translation, node: Node, number: int, like: Expr) -> Expr:
+    """A zero point: one number, or one for each row or column."""
+    zero = node.maybe(number)
+    if zero is None:
+        return t.b.constant(np.zeros((), like.dtype.numpy))
+    return _single(t, zero) if prove_eq(zero.tensor.elements, 1) is Proof.YES else zero
 
 
 def _matmul_integer(t: Translation, node: Node) -> Expr:
     a, b = node.x(0), node.x(1)
-    zeros = _zero(t, node, 2, a), _zero(t, node, 3, b)
+    zeros = point_of(t, node, 2, a), point_of(t, node, 3, b)
     if any(zero.tensor.rank > 1 for zero in zeros):
         raise Unsupported("its zero points have several axes")
     return t.b.matmul_integer(a, b, *zeros)
@@ -103,7 +106,7 @@ def _matmul_integer(t: Translation, node: Node) -> Expr:
 
 def _conv_integer(t: Translation, node: Node) -> Expr:
     x, weight = node.x(0), node.x(1)
-    return _conv_of_distances(t, node, (x, weight), (_zero(t, node, 2, x), _zero(t, node, 3, weight)))
+    return _conv_of_distances(t, node, (x, weight), (point_of(t, node, 2, x), point_of(t, node, 3, weight)))
 
 
 def _conv_of_distances(
@@ -112,8 +115,7 @@ def _conv_of_distances(
     """The convolution of the distances from the zero points, in i32."""
     x, weight = operands
     _check_single(zeros[0])
-    points = [_single(t, zero) if prove_eq(zero.tensor.elements, 1) is Proof.YES else zero for zero in zeros]
-    total = t.b.call("conv_integer", x, weight, *points, attrs=conv_attrs(node, weight))
+    total = t.b.call("conv_integer", x, weight, *zeros, attrs=conv_attrs(node, weight))
     return total if bias is None else t.b.add(total, t.b.reshape(bias, (weight.shape[0], *(1 for _ in x.shape[2:]))))
 
 
@@ -125,9 +127,10 @@ def _qlinear_matmul(t: Translation, node: Node) -> Expr:
 
 
 def _qlinear_conv(t: Translation, node: Node) -> Expr:
-    x, scale_x, zero_x, w, scale_w, zero_w, scale, zero = (node.x(number) for number in range(8))
-    _check_single(scale_x, zero_x, scale, zero)
-    total = _conv_of_distances(t, node, (x, w), (zero_x, zero_w), node.maybe(8))
+    x, scale_x, _, w, scale_w, _, scale, zero = (node.x(number) for number in range(8))
+    _check_single(scale_x, scale, zero)
+    zeros = point_of(t, node, 2, x), point_of(t, node, 5, w)
+    total = _conv_of_distances(t, node, (x, w), zeros, node.maybe(8))
     factor = t.b.multiply(_single(t, scale_x), scale_w)
     if factor.tensor.rank and factor.shape[0] != 1:
         factor_shape = (factor.shape[0], *(1 for _ in x.shape[2:]))
