@@ -167,24 +167,27 @@ def _is_by_floats(node: FloorDiv | FloorMod) -> bool:
 def resamples(loop: For) -> bool:
     """Whether an iteration, without loops inside, loads at a place along a row that it rounds a float to.
 
-    Such places are near each other where an image is made larger, or not much smaller.
+    Such places are near each other where an image is made larger, or not much smaller. By branches LLVM goes where it
+    has instructions for such loads: not of elements of fewer than four bytes.
     """
-    if not loop.body.kinds <= {Store, Let, Allocate}:
+    if not loop.body.kinds <= {Store, Let, Allocate, IfThenElse}:
         return False
     moving, places = {loop.var}, set[Var]()
+    has_branch = IfThenElse in loop.body.kinds
 
     def is_place(index: Expr) -> bool:
         nodes = [*walk(index)]
         rounded = any(_rounds(each) and mentions(each, moving) for each in nodes)
         return (rounded or any(each in places for each in nodes)) and not any(isinstance(each, Load) for each in nodes)
 
-    for stmt in loop.body.stmts:
+    for stmt in statements(loop.body):
         if isinstance(stmt, Let) and mentions(stmt.value, moving):
             moving.add(stmt.var)
             if stmt.value.dtype.is_integer and is_place(stmt.value):
                 places.add(stmt.var)
     loads = (node for node in loads_in(*loop.body.stmts) if node.indices)
-    return any(is_place(load.indices[-1]) for load in loads)
+    found = [load for load in loads if is_place(load.indices[-1])]
+    return any(load.dtype.bytes < _WORD or not has_branch for load in found)
 
 
 def meets_itself(loop: For) -> bool:

@@ -161,16 +161,20 @@ def _resampled(loop: For, facts: Facts, rules: Rules) -> tuple[Stmt, ...] | None
     """A loop that loads from places that it computes by vectors; None where there are none of these."""
     if not _is_plain(loop) or not resamples(loop) or not facts.is_independent(loop) or not facts.replaces_nothing(loop):
         return None
+    if IfThenElse in loop.body.kinds and not rules.processor.has_masks(1):
+        return None
     from tirlite.rewrite.vectors.places import Places
 
     limited: dict[Size, None] = {}
-    lanes = partial(Places, loop, facts.bounds.is_inside, facts.space, limited)
+    flat: dict[Buffer, Buffer] = {}
+    lanes = partial(Places, loop, facts.bounds.is_inside, facts.space, limited, flat)
     widths = place_widths_of(loop, rules.processor)
     repeats = is_repeatable(loop, facts.touches_in.get(loop, {}))
     try:
         stmts = (*ByVectors(loop, loop.body, lambda body: body, lanes, widths, is_repeatable=repeats).statements(),)
     except NotVector:
         return None
+    stmts = (*declared(flat, stmts),)
     if not limited:
         return stmts
     fit = LE(facts.space.extents.expr(maximum(*limited)), const(i32.max, i64))

@@ -1,24 +1,47 @@
 """Places are lanes that load from wherever along a row they compute, as those of an image that is resized.
 
 The places are integers of 32 bits, of which a register holds as many as of floats, where the ends of all that they are
-computed from fit into them.
+computed from fit into them. Those in rows of their own, as of an image that is turned, count through all rows; lanes
+that a branch leaves out load the first element.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 
 from tirlite.analysis.integers.index_space import IndexSpace
 from tirlite.ir.dtype import i32, i64
-from tirlite.ir.expr import Add, Broadcast, Cast, Expr, IntImm, Load, Max, Min, Ramp, Sub, Var, const
+from tirlite.ir.expr import (
+    Add,
+    Broadcast,
+    Buffer,
+    Cast,
+    Expr,
+    IntImm,
+    Load,
+    Max,
+    Min,
+    Mul,
+    Ramp,
+    Select,
+    Sub,
+    Var,
+    const,
+)
 from tirlite.ir.stmt import For, Let, Stmt
-from tirlite.rewrite.vectors.lanes import Lanes
+from tirlite.record import replace
+from tirlite.rewrite.affine_exprs import folded
+from tirlite.rewrite.vectors.lanes import Lanes, NotVector
 from tirlite.sizes import Size
 from tirlite.sizes.unknown import ends, is_nonnegative
 
 
 class Places(Lanes):
-    """Lanes of a loop from its iteration `first` on. All sizes in `limited` have to be integers of 32 bits."""
+    """Lanes of a loop from its iteration `first` on. All sizes in `limited` have to be integers of 32 bits.
+
+    Of buffers in `flat` views of one axis are loaded.
+    """
 
     def __init__(
         self,
@@ -26,15 +49,39 @@ class Places(Lanes):
         is_inside: Callable[[Load], bool],
         space: IndexSpace,
         limited: dict[Size, None],
+        flat: dict[Buffer, Buffer],
         first: Expr,
         lanes: int,
     ) -> None:
         super().__init__(lanes, {loop.var: Ramp.unit(first, lanes)}, neighbours=True, is_inside=is_inside)
         self.space = space
         self.limited = limited
+        self.flat = flat
 
     def reaches(self, index: Expr) -> bool:
         return super().reaches(index) or not isinstance(index, Ramp)
+
+    def moved(self, load: Load) -> Expr | None:
+        """What lanes load from places in rows of their own, or that a branch asks for."""
+        buffer = load.buffer
+        if not load.indices or buffer in self.wide or buffer.volatile or buffer.strides or buffer.dtype.lanes > 1:
+            return None
+        indices = [self.of(index) for index in load.indices]
+        is_of_row = all(index.dtype.lanes == 1 for index in indices[:-1])
+        is_place = indices[-1].dtype.lanes > 1 and not isinstance(indices[-1], Ramp)
+        if is_of_row and (self.on is None or not is_place):
+            return None
+        if not self.is_inside(Load(buffer, tuple(const(0, i64) for _ in indices))):
+            raise NotVector
+        number = reduce(Mul, buffer.shape)
+        self.limited[self.space.size(number)] = None
+        place, *others = (_short(self.spread(index)) for index in indices)
+        for extent, other in zip(buffer.shape[1:], others, strict=True):
+            place = Add(Mul(place, Broadcast(_narrowed(extent), self.lanes)), other)
+        if self.on is not None:
+            place = Select(self.on, place, self.spread(const(0, i32)))
+        flat = self.flat.setdefault(buffer, replace(buffer, name=f"{buffer.name}.flat", shape=(folded(number),)))
+        return Load(flat, (place,))
 
     def statement(self, stmt: Stmt) -> Stmt:
         if (
@@ -89,6 +136,14 @@ def _widened(value: Expr) -> Expr | None:
     """What a vector of 64 bits was made of, if that is one of 32."""
     is_wide = isinstance(value, Cast) and value.dtype.lanes > 1 and value.dtype.scalar == i64
     return value.value if is_wide and isinstance(value, Cast) and value.value.dtype.scalar == i32 else None
+
+
+def _short(index: Expr) -> Expr:
+    """The places of lanes in 32 bits, which hold all that lie in a buffer."""
+    if index.dtype.scalar == i32:
+        return index
+    part = _widened(index)
+    return Cast(i32.with_lanes(index.dtype.lanes), index) if part is None else part
 
 
 def _narrowed(value: Expr) -> Expr:
