@@ -36,7 +36,16 @@ def far(x: tl.f32[h, w], at: tl.f32[n, m], to: tl.i32[n, m], y: tl.f32[n, m]):
             y[i, q] = at[i, q]
 
 
-KERNELS = [between, elsewhere, far]
+@tl.kernel
+def rounded(x: tl.f32[h, w], at: tl.f32[n, m], to: tl.i32[n, m], y: tl.f32[n, m]):
+    for i in range(n):
+        for q in range(m):
+            down = tl.floor(at[i, q])
+            j = tl.i32(down)
+            y[i, q] = (down - at[i, q]) * (x[to[i, q] // 8, j] + x[to[i, q] // 8 + 1, j + 1])
+
+
+KERNELS = [between, elsewhere, far, rounded]
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -64,7 +73,15 @@ def test_faults_and_the_stores_before_are_those_of_iterations_in_order(
         np.testing.assert_array_equal(args[-1], same[-1], err_msg=wanted)
 
 
-@pytest.mark.parametrize("body", ["x[0, tl.i64(y[q])]", "x[0, tl.i64(at[q])] + y[q]", "x[0, tl.i64(at[q] / x[0, q])]"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        "x[0, tl.i64(y[q])]",
+        "x[0, tl.i64(at[q])] + y[q]",
+        "x[0, tl.i64(tl.exp(at[q]))]",
+        "x[0, tl.i64(at[q] / x[0, q])]",
+    ],
+)
 def test_places_that_iterations_decide_and_rows_that_are_loaded_again_are_checked_where_they_stand(body: str) -> None:
     source = f"""
         n, w = tl.dims("n w")

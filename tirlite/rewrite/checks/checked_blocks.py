@@ -10,7 +10,7 @@ from collections.abc import Set
 from functools import reduce
 
 from tirlite.ir.checked import bare, has_check, is_checked
-from tirlite.ir.dtype import i64, u64
+from tirlite.ir.dtype import i32, i64, u32, u64
 from tirlite.ir.equal import are_equal
 from tirlite.ir.expr import (
     LE,
@@ -45,6 +45,8 @@ from tirlite.rewrite.vectors.lanes import held, may_fault
 # Iterations of a block: what they load stays in the first cache. Vectors make up for a look at so many places or more.
 _BLOCK, _FEW = 1024, 16
 _MOST_PLACES = 8
+# Where places of 32 bits end.
+_ENDS = const(1 << 31, u64)
 
 
 def in_blocks(func: PrimFunc) -> PrimFunc:
@@ -94,11 +96,12 @@ def _in_blocks(loop: For, steady: Set[Buffer]) -> tuple[Stmt, ...] | None:
     looks: list[Stmt] = [let for var, let in lets.items() if var in needed]
     conditions: list[Expr] = []
     for index, extent in places:
-        # A place below 0 is above all extents.
-        most = Buffer("most", u64, (), "local")
-        begun += (Allocate(most), Store(most, (), const(0, u64)))
-        looks.append(Store(most, (), Max(most[()], Cast(u64, index)), span=loop.span))
-        conditions.append(LT(most[()], Cast(u64, extent)))
+        # A place below 0 is above all extents; one of 32 bits above all that are no more than these hold.
+        kind, limit = (u32, Min(Cast(u64, extent), _ENDS)) if index.dtype == i32 else (u64, Cast(u64, extent))
+        most = Buffer("most", kind, (), "local")
+        begun += (Allocate(most), Store(most, (), const(0, kind)))
+        looks.append(Store(most, (), Max(most[()], Cast(kind, index)), span=loop.span))
+        conditions.append(LT(most[()].astype(u64), limit))
     before = (*held(loop.stop, "stop", loop),)
     stop = before[0].var if before and isinstance(before[0], Let) else loop.stop
     rows = loop.replaced(start=first, stop=last)
@@ -132,6 +135,9 @@ def _is_known(place: Expr, lets: dict[Var, Let], steady: Set[Buffer], needed: se
                     return False
             elif isinstance(node, Binary):
                 if may_fault(node):
+                    return False
+            elif isinstance(node, Call):
+                if not node.op.is_math or node.op.takes_fast:  # what takes long is not computed twice
                     return False
             elif not isinstance(node, IntImm | FloatImm | Cast | Compare | Select | Unary):
                 return False
