@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from unittest.mock import patch
-
 import numpy as np
 import pytest
 
 import tirlite as tl
 from tirlite.rewrite import Normalize, VectorizeLoops
-from tirlite.rewrite.vectors import nests
 
 n, m = tl.dims("n m")
 
@@ -82,61 +79,6 @@ def test_factors_of_a_matrix(size: int) -> None:
     factorize.interpret(meant)
     assert found.tobytes() == meant.tobytes()
     np.testing.assert_allclose((np.tril(found, -1) + np.eye(size)) @ np.triu(found), a, rtol=1e-12)
-
-
-# Else whole vectors are asked first: see `test_records.py`.
-WITHOUT_RECORDS = patch.object(nests, "keeps_a_record", lambda loop: False)
-
-
-def places(stmt: str) -> str:
-    return f"""
-n, m = tl.dims("n m")
-
-@tl.kernel
-def f(x: tl.f32[n, m], z: tl.f32[n, m], y: tl.i64[n], at: tl.i64[m]):
-    for i in range(n):
-        best = tl.i64(0)
-        for j in range(1, m):
-            if {stmt}
-        y[i] = best
-"""
-
-
-def test_what_lies_at_a_place_that_is_kept_is_kept_with_it() -> None:
-    wanted = """
-n, m = tl.dims("n m")
-
-@tl.kernel
-def f(x: tl.f32[n, m], z: tl.f32[n, m], y: tl.i64[n], at: tl.i64[m]):
-    for i in range(n):
-        best = tl.i64(0)
-        if 1 < m:
-            most = tl.alloc(tl.f32[()], scope="local")
-            most[()] = x[i, best]
-            for j in range(1, m):
-                if x[i, j] > most[()]:
-                    best = j
-                    most[()] = x[i, best]
-        y[i] = best
-"""
-    with WITHOUT_RECORDS:
-        found = vectorized(places("x[i, j] > x[i, best]: best = j"))
-    assert tl.structural_equal(found, Normalize()(tl.parse(wanted))), str(found)
-
-
-@pytest.mark.parametrize(
-    "stmt",
-    [
-        "x[i, j] > x[j, best]: best = j",  # in another row each time
-        "x[i, j] > x[i, best]: best = at[j]",  # nobody knows where
-        "x[i, j] > 0 and x[i, j] > x[i, best]: best = j",  # not all iterations load it
-        "x[i, j] > x[i, best]: best, x[i, j - 1] = j, 0.0",  # it may be written
-    ],
-)
-def test_what_may_change_at_its_place_is_loaded_anew(stmt: str) -> None:
-    given = places(stmt)
-    with WITHOUT_RECORDS:
-        assert tl.structural_equal(vectorized(given), Normalize()(tl.parse(given)))
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (3, 2), (5, 40)])

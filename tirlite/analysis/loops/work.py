@@ -248,23 +248,6 @@ def _named_integers(loop: For) -> Mapping[Expr, Expr]:
     return dict(values_of(lets).items())
 
 
-def follows_a_place(loop: For) -> bool:
-    """Whether an iteration asks for what lies at a place that it may change: `if x[i] > x[best]: best = i`."""
-    for stmt in loop.body.stmts:
-        if isinstance(stmt, IfThenElse):
-            stored = {each.buffer for each in stmt.then_body.stmts if isinstance(each, Store)}
-            loads = loads_in(stmt.condition)
-            if any((place := place_of(load)) is not None and place.buffer in stored for load in loads):
-                return True
-    return False
-
-
-def place_of(load: Load) -> Load | None:
-    """The local number that a load has as an index, if it has one."""
-    places = [index for index in load.indices if isinstance(index, Load) and not index.indices]
-    return places[0] if len(places) == 1 else None
-
-
 def moved_by(index: Expr, var: Var) -> int | None:
     """By how much an index changes from one iteration to the next, where it is a sum with the loop's variable.
 

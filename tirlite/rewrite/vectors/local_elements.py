@@ -1,9 +1,9 @@
 """Keeps elements of memory in local scalars, so that they stay in registers and LLVM sees what they are.
 
-Those are elements that iterations, or loops inside of them, update; elements of small temporaries; what lies at a place
-that a loop keeps; and what each iteration loads from one place of the array that it writes. LLVM cannot know that
-`a[i, p]` stays the same in `for j in range(p + 1, n): a[i, j] -= a[i, p] * a[p, j]`: it compares places when the loop
-runs, for all loops around at once, and finds that some of them meet.
+Those are elements that iterations, or loops inside of them, update; elements of small temporaries; and what each
+iteration loads from one place of the array that it writes. LLVM cannot know that `a[i, p]` stays the same in
+`for j in range(p + 1, n): a[i, j] -= a[i, p] * a[p, j]`: it compares places when the loop runs, for all loops around at
+once, and finds that some of them meet.
 """
 
 from __future__ import annotations
@@ -14,9 +14,7 @@ from math import prod
 from tirlite.analysis.access import Allocation, Touch
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.loops.dependence import writes
-from tirlite.analysis.loops.work import follows_a_place, place_of
 from tirlite.ir.checked import has_check
-from tirlite.ir.equal import are_equal
 from tirlite.ir.expr import LT, Buffer, Expr, IntImm, Load, Var
 from tirlite.ir.node import Node
 from tirlite.ir.rewrite import Rule, rewrite
@@ -274,51 +272,3 @@ def with_steady_loads(loop: For, facts: Facts) -> Stmt | None:
     assert isinstance(body, SeqStmt)
     made = SeqStmt((*(Let(var, load) for load, var in named.items()), loop.replaced(body=body)))
     return IfThenElse(LT(loop.start, loop.stop), made, SeqStmt(), span=loop.span)
-
-
-def with_followed_loads(loop: For, facts: Facts) -> Stmt | None:
-    """What stands in the place of an innermost loop that keeps a place, and loads what lies there in each iteration.
-
-    As `if x[i] > x[best]: best = i` does. What lies there stays in a scalar of its own, which is set with the place.
-    """
-    if loop.kind is not ForKind.SERIAL or loop.step != 1 or not follows_a_place(loop):
-        return None
-    from tirlite.rewrite.vectors.columns import loads_of
-
-    stmts = [*statements(loop.body)]
-    stores = [stmt for stmt in stmts if isinstance(stmt, Store)]
-    moving = defined_in(loop)
-    own = {stmt.buffer for stmt in stmts if isinstance(stmt, Allocate)}
-    written = {facts.definitions.root(store.buffer) for store in stores}
-    kept: dict[Load, Buffer] = {}
-    places: dict[Buffer, list[Load]] = {}
-    for load, is_certain in loads_of(loop.body):
-        place = place_of(load)
-        if place is None or not is_certain or any(are_equal((load,), (each,)) for each in kept):
-            continue
-        others = [node for index in load.indices if index is not place for node in walk(index)]
-        is_same = not any(node in moving or isinstance(node, Load) for node in others)
-        at_new = [_at(load, place, store.value) for store in stores if store.buffer is place.buffer]
-        is_plain = not load.buffer.volatile and not place.buffer.volatile and place.buffer not in own
-        is_plain = is_plain and facts.definitions.root(load.buffer) not in written
-        if is_same and is_plain and at_new and all(map(facts.bounds.is_inside, at_new)):
-            kept[load] = Buffer(load.buffer.name, load.dtype, (), "local")
-            places.setdefault(place.buffer, []).append(load)
-    if not kept:
-        return None
-
-    def replaced(load: Load) -> Node:
-        return next((Load(buffer, ()) for each, buffer in kept.items() if are_equal((load,), (each,))), load)
-
-    def set_anew(store: Store) -> tuple[Stmt, ...]:
-        return (store, *(Store(kept[load], (), load) for load in places.get(store.buffer, ())))
-
-    body = rewrite(loop.body, {Load: replaced, Store: set_anew})
-    assert isinstance(body, SeqStmt)
-    first = [stmt for load, buffer in kept.items() for stmt in (Allocate(buffer), Store(buffer, (), load))]
-    return IfThenElse(LT(loop.start, loop.stop), SeqStmt((*first, loop.replaced(body=body))), SeqStmt(), span=loop.span)
-
-
-def _at(load: Load, place: Load, value: Expr) -> Load:
-    """The load where another value is the place."""
-    return Load(load.buffer, tuple(value if index is place else index for index in load.indices))

@@ -48,7 +48,6 @@ from tirlite.rewrite.vectors.groups import Grouped, declared, flat_views, is_par
 from tirlite.rewrite.vectors.jam import Jam, by_rows, is_repeatable, rows_together
 from tirlite.rewrite.vectors.lanes import Lanes, NotVector
 from tirlite.rewrite.vectors.local_elements import (
-    with_followed_loads,
     with_local_elements,
     with_scalars,
     with_steady_loads,
@@ -247,8 +246,6 @@ def _nest(chain: list[For], facts: Facts, rules: Rules) -> tuple[Stmt, ...] | No
         made = nested(chain[:-1], steady).stmts
     if made is None and not rules.called and meets_other_rows(innermost) and _is_in_order(innermost):
         made = _at_distance(chain, facts, rules)
-    if made is None and (followed := with_followed_loads(innermost, facts)) is not None:
-        made = nested(chain[:-1], followed).stmts
     return made
 
 

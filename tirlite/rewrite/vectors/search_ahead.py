@@ -40,7 +40,6 @@ from tirlite.record import record
 from tirlite.rewrite.vectors.columns import loads_of
 from tirlite.rewrite.vectors.groups import declared
 from tirlite.rewrite.vectors.lanes import Lanes, NotVector, last_whole, may_fault
-from tirlite.rewrite.vectors.local_elements import with_followed_loads
 from tirlite.rewrite.vectors.one_row import as_one_row
 
 # The bytes of what is looked at in one step, of the widest element, and how much is computed to look.
@@ -138,8 +137,7 @@ def records_by_vectors(loop: For, facts: Facts) -> tuple[Stmt, ...] | None:
     if made is None:
         return None
     vectors, rest = made
-    assert isinstance(rest, For)
-    return (*_where_few_break(vectors), with_followed_loads(rest, facts) or rest)
+    return (*_where_few_break(vectors), rest)
 
 
 def _where_few_break(vectors: Stmt) -> Iterator[Stmt]:

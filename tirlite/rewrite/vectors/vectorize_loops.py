@@ -141,7 +141,6 @@ _SIGNS = (
     work.resamples,
     work.meets_itself,
     work.meets_other_rows,
-    work.follows_a_place,
     keeps_a_record,
     work.is_written_out,
     work.divides,
