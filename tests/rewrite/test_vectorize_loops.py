@@ -8,7 +8,7 @@ from fuzz.guard import guarded
 from rewrite.before_after import BeforeAfter, kernel
 
 import tirlite as tl
-from tirlite.ir import DType, walk
+from tirlite.ir import DType, Store, statements_of, walk
 from tirlite.rewrite import Normalize, UnmarkLoops, VectorizeLoops
 
 n, m = tl.dims("n m")
@@ -192,6 +192,22 @@ def test_few_iterations_that_are_known_are_vectors_that_overlap() -> None:
     assert "min(j, 4)" in text
     x = np.random.default_rng(0).standard_normal((5, 12), np.float32)
     np.testing.assert_array_equal(few_columns(x), x * x[:, :1])
+
+
+@tl.kernel
+def few_of_all(x: tl.f32[n, 12], z: tl.f32[n, 12], y: tl.out[tl.f32[n, 12]]):
+    for i in range(n):
+        for j in range(12):
+            y[i, j] = 0
+        for p in range(4):
+            for j in range(12):
+                y[i, j] += x[i, p] * z[p, j]
+
+
+def test_few_that_other_loops_touch_stay_in_registers() -> None:
+    """LLVM writes all loops of a row out: vectors that overlap would wait for each other in memory."""
+    found = VectorizeLoops(target="x86-64-v4")(Normalize()(few_of_all.ir))
+    assert {store.value.dtype.lanes for store in statements_of(found.body, Store)} == {1}
 
 
 def test_an_index_with_a_name_reads_neighbours_like_one_without() -> None:

@@ -31,7 +31,7 @@ from tirlite.ir.expr import LE, Buffer, Expr, IntImm, Load, Max, Min, Mul, Ramp,
 from tirlite.ir.node import Node
 from tirlite.ir.rewrite import rewrite
 from tirlite.ir.stmt import For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, nested
-from tirlite.ir.walk import chain_from, loads_in, mentions, statements, statements_of, walk
+from tirlite.ir.walk import accesses_in, chain_from, loads_in, mentions, statements, statements_of, walk
 from tirlite.record import record
 from tirlite.rewrite.vectors.by_vectors import (
     FEWEST_LANES,
@@ -194,6 +194,14 @@ def _is_part_of_row(chain: list[For], facts: Facts) -> bool:
     return len(chain) == 1 and is_written_out(chain[0]) and chain[0] not in facts.func.body.stmts
 
 
+def _stores_alone(loop: For, facts: Facts) -> bool:
+    """Whether no other loop that LLVM writes out goes along what a loop stores: it keeps such rows in registers."""
+    few = (each for each in statements_of(facts.func.body, For) if each is not loop and is_written_out(each))
+    others = [each for each in few if next(statements_of(each.body, For), None) or not has_much_to_do(each)]
+    along = (node for each in others for node in accesses_in(each.body) if mentions(node, each.var))
+    return {store.buffer for store in statements_of(loop.body, Store)}.isdisjoint(node.buffer for node in along)
+
+
 def _goes_by_vectors(loop: For) -> bool:
     """Whether a step of a schedule has written vectors already."""
     return any(store.value.dtype.lanes > 1 for store in statements_of(loop.body, Store))
@@ -342,7 +350,8 @@ def _serves(loop: For, sums: For, facts: Facts) -> bool:
 def _may_go(chain: list[For], place: int, facts: Facts) -> bool:
     """Whether iterations of a loop of a chain may run at once, and vectors may serve it."""
     loop = chain[place]
-    pays = _may_pay(loop) or (_is_plain(loop) and _is_part_of_row(chain, facts))
+    is_short = _is_plain(loop) and _is_part_of_row(chain, facts)
+    pays = _may_pay(loop) or (is_short and _stores_alone(loop, facts))
     if not pays or _is_brief(loop, facts) or not facts.is_independent(loop):
         return False
     return facts.replaces_nothing(loop) or (not has_much_to_do(loop) and facts.writes_tiles(loop))
