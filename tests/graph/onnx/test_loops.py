@@ -94,6 +94,27 @@ def test_as_many_steps_as_a_constant_says(kind: str, count: int) -> None:
     )
 
 
+@pytest.mark.parametrize("count", [4, None])
+def test_what_all_steps_hand_on_is_not_carried(count: int | None) -> None:
+    """A matrix that each step takes a product with, and hands on by way of an operator that changes nothing."""
+    nodes = [
+        helper.make_node("MatMul", ["h", "w"], ["p"]),
+        helper.make_node("Add", ["p", "v"], ["h2"]),
+        helper.make_node("Identity", ["w"], ["w2"]),
+        helper.make_node("Identity", ["h"], ["v2"]),
+        KEEPS,
+    ]
+    row, square = (FLOAT, [3]), (FLOAT, [3, 3])
+    given = {"i": (INT64, []), "c": (BOOL, []), "w": square, "h": row, "v": row}
+    step = body(nodes, given, {"c2": (BOOL, []), "w2": square, "h2": row, "v2": row})
+    loop = helper.make_node("Loop", ["m", "", "w0", "h0", "h0"], ["w", "h", "v"], body=step)
+    inputs: Values = {"w0": square, "h0": row, **({} if count else {"m": (INT64, [])})}
+    made = model([loop], inputs, ["w", "h", "v"], **({"m": np.array(count)} if count else {}))
+    assert "carried1: f32[3], w0: f32[3, 3]) -> (i64[()], f32[3], f32[3])" in str(tl.from_onnx(made))
+    feeds = [{"w0": normal(3, 3), "h0": normal(3), "m": np.array(steps)} for steps in (4, 0)]
+    compare(made, [{name: feed[name] for name in inputs} for feed in feeds])
+
+
 def test_what_steps_of_a_known_number_tell_is_known_behind_the_loop() -> None:
     """How many elements there are, as a product of extents, and a list that grows by a row with each step."""
     nodes = [

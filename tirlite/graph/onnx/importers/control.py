@@ -280,27 +280,43 @@ def _looped(t: Translation, node: Node, count: Size | None, *, all_run: bool = F
 def _repeated(
     t: Translation, step: Step, limit: Expr, carried: Sequence[Expr], going: Expr, most: Size
 ) -> tuple[Expr, list[Expr], list[Expr]]:
-    """The loop; where a step changes extents of what it carries, it is read again as one that does."""
+    """The loop; where a step changes extents of what it carries, it is read again as one that does.
+
+    So is one that hands on what it is given: that is no part of what it carries.
+    """
+    given: list[Expr] = []
     made: list[Expr] = []
+    kept: dict[int, Expr] = {}
+
+    def with_kept(others: Sequence[Expr]) -> list[Expr]:
+        rest = iter(others)
+        return [kept[place] if place in kept else next(rest) for place in range(len(carried))]
 
     def noted(number: Expr, going: Expr, states: list[Expr]) -> tuple[Expr, Sequence[Expr], Sequence[Expr]]:
-        goes, after, rows = step(number, going, states)
-        made[:] = after
-        return goes, after, rows
+        given[:] = with_kept(states)
+        goes, made[:], rows = step(number, going, given)
+        return goes, [each for place, each in enumerate(made) if place not in kept], rows
 
     changing: dict[int, set[int]] = {}
     while True:
         before = t.mark()
         try:
-            return t.b.loop(noted, limit, carried, going=going, most=most, changing=changing)
+            others = [each for place, each in enumerate(carried) if place not in kept]
+            steps, left, rows = t.b.loop(noted, limit, others, going=going, most=most, changing=changing)
+            alike = [place for place, each in enumerate(made) if each is given[place]]
+            if len(alike) == len(kept) or changing:
+                return steps, with_kept(left), rows
+            t.back_to(before)
+            kept |= {place: carried[place] for place in alike}
         except GraphError as error:
-            steps = [each for each in error.messages if isinstance(each, LoopSteps)]
-            if not steps:
+            told = [each for each in error.messages if isinstance(each, LoopSteps)]
+            if not told:
                 raise
+            kept.clear()
             found = {place: _changed(a, b) for place, (a, b) in enumerate(zip(carried, made, strict=True))}
             more = {place: axes | changing.get(place, set()) for place, axes in found.items() if axes}
             if not more or more == changing:
-                why = f"a step of it {steps[0].why}, and what steps carry keeps its type and its number of axes"
+                why = f"a step of it {told[0].why}, and what steps carry keeps its type and its number of axes"
                 raise Unsupported(why) from None
             t.back_to(before)
             changing |= more
