@@ -21,6 +21,20 @@ def f(x: tl.f32[n, m], at: tl.i32[n], byte: tl.u8[n], table: tl.f32[256], k: tl.
 """
 
 
+def test_an_integer_with_a_name_lies_where_one_without_does() -> None:
+    source = SOURCE.replace("        y[i] = {}", "        name = {}\n        y[i] = table[name]")
+    for value, proof in (
+        ("byte[i]", Proof.YES),
+        ("tl.u32(at[i]) & 255", Proof.YES),
+        ("tl.i32(byte[i]) + 1", Proof.UNKNOWN),
+        ("tl.i16(at[i] % 256)", Proof.YES),
+        ("tl.i8(at[i] % 256)", Proof.UNKNOWN),
+    ):
+        func = Normalize()(tl.parse(source.format(value)))
+        load = next(each for each in walk(func) if isinstance(each, Load) and each.buffer.name == "table")
+        assert Bounds(Facts(func).space).proof(load.indices[0], load.buffer.shape[0]) is proof, value
+
+
 @every(
     "access, expected",
     [
@@ -35,7 +49,15 @@ def f(x: tl.f32[n, m], at: tl.i32[n], byte: tl.u8[n], table: tl.f32[256], k: tl.
         ("table[tl.i64(at[i]) % 256]", (Proof.YES,)),
         ("table[min(max(at[i] + 1, 0), 255)]", (Proof.YES,)),
         ("table[at[i] % 250 + tl.i32(byte[i]) % 6]", (Proof.YES,)),
-        ("table[(at[i] & 127) + (at[i] & 128)]", (Proof.UNKNOWN,)),
+        ("table[(at[i] & 127) + (at[i] & 128)]", (Proof.YES,)),
+        ("table[(at[i] & 127) + (at[i] & 129)]", (Proof.UNKNOWN,)),
+        ("table[tl.u32(at[i]) >> 24]", (Proof.YES,)),
+        ("table[at[i] >> 24]", (Proof.UNKNOWN,)),
+        ("table[tl.u64(at[i]) >> 56]", (Proof.YES,)),
+        ("table[tl.i64(tl.u64(at[i]) % 256)]", (Proof.YES,)),
+        ("table[tl.i64(tl.u64(at[i]) & 0xFFFFFFFFFFFFFF)]", (Proof.UNKNOWN,)),
+        ("table[tl.i32(byte[i]) // 16 * 16 + tl.i64(at[i] > 3)]", (Proof.YES,)),
+        ("table[tl.i8(byte[i])]", (Proof.UNKNOWN,)),
         ("table[min(at[i], 255)]", (Proof.UNKNOWN,)),
         ("table[byte[i] + byte[i]]", (Proof.YES,)),
         ("table[tl.i32(byte[i]) + tl.i32(byte[i])]", (Proof.UNKNOWN,)),

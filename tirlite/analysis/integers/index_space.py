@@ -8,6 +8,7 @@ from tirlite.analysis.integers.array_bounds import is_exact_index, is_exact_size
 from tirlite.analysis.integers.definitions import Definition, Definitions, Loop
 from tirlite.analysis.integers.extents import Extents
 from tirlite.analysis.integers.float_ends import FloatEnds
+from tirlite.analysis.integers.type_ends import fits, type_ends
 from tirlite.ir.dtype import i64
 from tirlite.ir.expr import (
     EQ,
@@ -77,7 +78,7 @@ _MOST_LEVELS = 8
 # Shifts and masks of so many bits at most.
 _BITS = 62
 # What gives an integer of few bits that is known by those it is given.
-_NARROW = (Add, Sub, Mul, FloorDiv, FloorMod, Min, Max, BitAnd)
+_NARROW = (Add, Sub, Mul, FloorDiv, FloorMod, Min, Max, BitAnd, ShiftRight)
 # So many operands of one extremum are told apart.
 _MOST_OPERANDS = 8
 # The comparison that holds where another one does not.
@@ -292,9 +293,8 @@ class IndexSpace:
         a: Size = yield self._size(expr.a, lane, owner)
         b: Size = yield self._size(expr.b, lane, owner)
         found = self._modular(expr, a, b)
-        low, high = ends(value := self._picked(expr, a, b, owner) if found is None else found)
-        fits = isinstance(low, int) and isinstance(high, int) and expr.dtype.min <= low and high <= expr.dtype.max
-        return value if fits else self.opaque(expr, owner)
+        value = self._picked(expr, a, b, owner) if found is None else found
+        return value if fits(value, expr.dtype) else self.opaque(expr, owner)
 
     def _either(self, expr: Expr, owner: Definition | None) -> Steps[Size]:
         """One of two values: that which a constant picks, or anything between the ends of both."""
@@ -323,7 +323,7 @@ class IndexSpace:
 
     def opaque(self, expr: Expr, owner: Definition | None) -> Size:
         """A value of which no more is known: evaluated at each mention, or once where it is part of a definition."""
-        return self._between(*_type_ends(expr), owner) + 0
+        return self._between(*type_ends(expr), owner) + 0
 
     def _between(self, low: Size | None, high: Size | None, owner: Definition | None) -> Unknown:
         loop: Loop | None = None if owner is None else owner.owner
@@ -387,14 +387,20 @@ class IndexSpace:
         if source.is_float and expr.dtype.is_integer:
             between: Ends = yield FloatEnds(self._exact_ends, self.definitions, self.extents.arrays).converted(expr)
             return self._between(*between, owner) + 0
-        if expr.dtype.scalar != i64 or not source.is_integer or source.bits >= 64:
-            return self.opaque(expr, owner)
+        if source.is_bool and expr.dtype.is_integer:
+            return self._between(0, 1, owner) + 0
         inner = expr.value
+        if expr.dtype.scalar != i64 and expr.dtype.is_integer and source.is_integer and lane is None:
+            narrow: Size = yield self._size(inner, lane, owner)
+            return narrow if fits(narrow, expr.dtype) else self.opaque(expr, owner)
+        if expr.dtype.scalar != i64 or not source.is_integer or source == i64:
+            return self.opaque(expr, owner)
+        if source.bits == i64.bits:
+            value: Size = yield self._size(inner, lane, owner)
+            return value if fits(value, i64) else self.opaque(expr, owner)
         if isinstance(inner, Cast) and inner.value.dtype.scalar == i64:
-            value: Size = yield self._size(inner.value, lane, owner)
-            low, high = ends(value)
-            fits = isinstance(low, int) and isinstance(high, int) and source.min <= low and high <= source.max
-            if fits and self.is_exact(value):
+            value = yield self._size(inner.value, lane, owner)
+            if fits(value, source) and self.is_exact(value):
                 return value
         if isinstance(inner, (Var, IntImm, Cast, *_NARROW)):
             value = yield self._size(inner, lane, owner)
@@ -424,15 +430,17 @@ class IndexSpace:
             return self.extents.sizes[var]
         definition = self.definitions.of(var)
         if definition is None:
-            return self.unknown(var.name, *_type_ends(var)) + 0
+            return self.unknown(var.name, *type_ends(var)) + 0
         if definition.loop is not None:
             counted: Size = yield self._loop_variable(definition.loop, definition)
             return counted
-        if var.dtype == i64 and definition.value is not None:
+        if var.dtype.is_integer and definition.value is not None:
             value: Size = yield self._size(definition.value, None, definition)
             if self.is_exact(value):
                 return value
-            self.wraps[named := self._between(*_type_ends(var), definition)] = value
+            if var.dtype != i64:
+                return self.opaque(var, definition)
+            self.wraps[named := self._between(*type_ends(var), definition)] = value
             return named + 0
         return self.opaque(var, definition)
 
@@ -484,9 +492,3 @@ def _degree(size: Size) -> int:
 def _operands(size: Size) -> int:
     """How many operands its functions have at most."""
     return max((len(atom.operands) for product in terms_of(size) for atom in product), default=0)
-
-
-def _type_ends(expr: Expr) -> tuple[int | None, int | None]:
-    """The range of a narrow integer type; 64-bit values are bounded by nothing that helps."""
-    narrow = expr.dtype.is_integer and expr.dtype.bits < 64
-    return (expr.dtype.min, expr.dtype.max) if narrow else (None, None)
