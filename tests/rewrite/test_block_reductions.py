@@ -130,6 +130,33 @@ def test_counts_take_turns_so_that_like_elements_in_a_row_do_not_wait_for_each_o
         np.testing.assert_array_equal(y, 7 + np.bincount(k, minlength=256))
 
 
+def test_counts_of_what_a_test_lets_be_loaded_go_by_partial_results() -> None:
+    @tl.kernel
+    def either(k: tl.u8[n], v: tl.u8[n], y: tl.i64[1]):
+        total = tl.i64(0)
+        for i in tl.reduce(n):
+            if k[i] == 3 or v[i] == 7:
+                total += 1
+        y[0] = total
+
+    assert "for i in tl.reduce(first, " in str(BlockReductions()(Normalize()(either.ir)))
+    for size in (1, 7, 100, 9000):
+        k, v = np.random.default_rng(size).integers(0, 9, (2, size), dtype=np.uint8)
+        y = np.zeros(1, np.int64)
+        either(k, v, y)
+        assert y[0] == np.count_nonzero((k == 3) | (v == 7))
+
+
+def test_few_elements_are_counted_where_they_are() -> None:
+    text = str(tl.compile(tl.parse(COUNTED)).lowered)
+    assert "if n <= 1024:" in text
+    for size in (1, 1024, 1025):
+        k = np.random.default_rng(size).integers(0, 256, size, dtype=np.uint8)
+        y = np.zeros(256, np.int32)
+        tl.compile(tl.parse(COUNTED))(k, y)
+        np.testing.assert_array_equal(y, np.bincount(k, minlength=256))
+
+
 @pytest.mark.parametrize(
     ("body", "dim"),
     [

@@ -11,12 +11,30 @@ from tirlite.analysis.loops.reductions import AnyUpdate, PairUpdate, Update
 from tirlite.analysis.loops.regrouping import updates_in
 from tirlite.analysis.loops.work import has_much_to_do
 from tirlite.ir.dtype import i64
-from tirlite.ir.expr import GT, LE, Add, Buffer, Expr, FloorDiv, IntImm, Load, Max, Min, Mul, Ramp, Sub, Var, const
+from tirlite.ir.expr import (
+    GT,
+    LE,
+    Add,
+    And,
+    Buffer,
+    Expr,
+    FloorDiv,
+    IntImm,
+    Load,
+    Max,
+    Min,
+    Mul,
+    Or,
+    Ramp,
+    Sub,
+    Var,
+    const,
+)
 from tirlite.ir.node import Node
 from tirlite.ir.rewrite import Rule, rewrite, substitute
 from tirlite.ir.shapes import constant_bytes
 from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, counting, nested
-from tirlite.ir.walk import buffers_of, defined_in, statements, walk
+from tirlite.ir.walk import buffers_of, defined_in, loads_in, statements, walk
 from tirlite.record import cached_property
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.vectors.first_place import Search, search_in
@@ -60,7 +78,7 @@ def in_blocks(
         blocks: _Blocks = _Searched(search, kind)
     elif results := _results(updates, loop):
         blocks = _Blocks(loop, kind, results)
-        if all(map(_is_of_integers, updates)) and not has_much_to_do(loop):
+        if all(map(_is_of_integers, updates)) and not has_much_to_do(loop) and not _loads_by_tests(loop):
             blocks.inside = ForKind.SERIAL
             blocks.take_turns()
     else:
@@ -265,6 +283,11 @@ class Copies:
 
 def _is_of_integers(update: AnyUpdate) -> bool:
     return isinstance(update, Update) and not update.store.buffer.dtype.is_float
+
+
+def _loads_by_tests(loop: For) -> bool:
+    """Whether a test decides about a load of another one: LLVM loads it by masks, though it may always be loaded."""
+    return any(isinstance(each, And | Or) and [*loads_in(each.b)] for each in walk(loop.body))
 
 
 class _Blocks:
