@@ -767,6 +767,21 @@ def transposed(dtype: DType) -> tl.Kernel:
     return transposed
 
 
+def test_one_column_alone_is_not_turned_over() -> None:
+    @tl.kernel
+    def moved(x: tl.f32[n, m], y: tl.f32[m, n]):
+        for i in range(n):
+            for j in range(m):
+                y[j, i] = x[i, j]
+
+    compiled = tl.compile(moved, target=tl.Target.host(workers=1))
+    assert "if n >= 16 and m >= 2:" in str(tl.compile(moved, target=tl.Target("x86-64-v4")).lowered)
+    for shape in ((40, 1), (40, 2), (3, 40)):
+        x, y = np.random.default_rng(0).random(shape, np.float32), np.zeros(shape[::-1], np.float32)
+        compiled(x, y)
+        np.testing.assert_array_equal(y, x.T)
+
+
 @pytest.mark.parametrize("dtype", [tl.f32, tl.f64, tl.i32, tl.u64, tl.u8])
 def test_a_transpose_goes_by_tiles(dtype: DType) -> None:
     """Lanes find what they load side by side, and what they store along their rows is turned back."""

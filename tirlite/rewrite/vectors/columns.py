@@ -44,8 +44,10 @@ from tirlite.target import Processor
 
 # What tiles hold: where lanes serve loops in order, floats alone, as LLVM sums integers by itself.
 IN_ORDER = (f32, f64)
-# A processor has some rows of fewer columns under way at once, and so does not wait for the sums in them.
+# A processor has some rows of fewer columns under way at once, and so does not wait for what goes in order in them.
 _FEWEST_COLUMNS = 32
+# A tile of one column takes longer to be turned over than its elements one by one.
+_FEWEST_TURNED = 2
 # The bytes of elements that every processor with masks loads as a vector under one.
 _MASKED = (4, 8)
 TURNED = (f32, f64, i8, u8, i16, u16, i32, u32, i64, u64)
@@ -367,7 +369,8 @@ def by_columns(
     def lanes(first: Expr, count: int) -> Columns:
         return Columns(loop.var, first, count, inside, memory.is_steady, dtypes, processor, stores_rows=stores_rows)
 
-    return lanes, _lanes_of(loop, dtypes, processor), _many_columns(loop) if in_order else None
+    pays = _many_columns(loop, _FEWEST_COLUMNS if in_order else _FEWEST_TURNED)
+    return lanes, _lanes_of(loop, dtypes, processor), pays
 
 
 def turned_over(vectors: list[Expr]) -> Generator[Stmt, None, list[Expr]]:
@@ -405,14 +408,16 @@ def _lanes_of(loop: For, dtypes: tuple[DType, ...], processor: Processor) -> int
     return processor.vector_bytes // max([4, *loaded])
 
 
-def _many_columns(loop: For) -> Expr | None:
-    """When the one loop inside, which goes in order, has so much to wait for that lanes serve; None where always."""
+def _many_columns(loop: For, fewest: int) -> Expr | None:
+    """When the one loop inside has so many iterations that lanes serve; None where always."""
     inner = [*statements_of(loop.body, For)]
+    if len(inner) != 1:
+        return None
     count = inner[0].count
     is_told = all(isinstance(node, IntImm | Binary) or (isinstance(node, Var) and node.dim) for node in walk(count))
-    if len(inner) != 1 or isinstance(count, IntImm) or not is_told or has_much_to_do(inner[0]):
+    if isinstance(count, IntImm) or not is_told or has_much_to_do(inner[0]):
         return None
-    return GE(count, const(_FEWEST_COLUMNS, i64))
+    return GE(count, const(fewest, i64))
 
 
 def takes_rows_of_lanes(loop: For) -> bool:
