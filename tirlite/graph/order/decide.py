@@ -134,6 +134,10 @@ class Way(NamedTuple):
     rest: Way | None
 
 
+# The ends from which an order is made.
+_FIRST, _LAST = 0, 1
+
+
 class _State(NamedTuple):
     """The tasks `done` have run and leave `live` bytes; all but `reached` run at the end, and find `end` bytes.
 
@@ -147,6 +151,10 @@ class _State(NamedTuple):
     end: int
     head: Way | None
     tail: Way | None
+
+    def level(self, side: int) -> int:
+        """The bytes that are alive at an end of what is left."""
+        return self.live if side == _FIRST else self.end
 
 
 class _Move(NamedTuple):
@@ -169,13 +177,13 @@ class Decision:
         self.start, self.live = done, live
         home = {number: place for place, group in enumerate(groups) for number in group}
         self.sets = [sum(1 << number for number in group) for group in groups]
-        self.before = [0] * len(groups)
-        self.behind = [0] * len(groups)
+        # For each group those right behind it, and right before it: what may come next at either end.
+        self.next = [0] * len(groups), [0] * len(groups)
         for number, place in home.items():
             for each in members(tasks.before[number] & ~done):
                 if (other := home[each]) != place:
-                    self.before[place] |= 1 << other
-                    self.behind[other] |= 1 << place
+                    self.next[_LAST][place] |= 1 << other
+                    self.next[_FIRST][other] |= 1 << place
         self.readers_of_lent = [self._readers_of_lent(place, home) for place in range(len(groups))]
         self.end = live
         reached = done
@@ -196,48 +204,33 @@ class Decision:
             if (state.done, state.left) in seen:
                 continue
             seen.add((state.done, state.left))
-            first = list(self.firsts(state, bound))
-            last = list(self.lasts(state, bound)) if first else []
-            if len(last) < len(first):
-                following = [self.put_last(state, move) for move in sorted(last, reverse=True)]
-            else:
-                following = [self.put_first(state, move) for move in sorted(first, reverse=True)]
-            stack += following
+            first = list(self.moves(state, bound, _FIRST))
+            last = list(self.moves(state, bound, _LAST)) if first else []
+            side, ways = (_LAST, last) if len(last) < len(first) else (_FIRST, first)
+            stack += [self.put(state, move, side) for move in sorted(ways, reverse=True)]
         return None
 
     def settled(self, state: _State, bound: int) -> _State:
         """The state when all that can do no harm has been put first or last."""
         while state.left:
-            made = self.harmless_first(state, bound) or self.harmless_last(state, bound)
+            made = self.harmless(state, bound, _FIRST) or self.harmless(state, bound, _LAST)
             if made is None:
                 return state
             state = made
         return state
 
-    def harmless_first(self, state: _State, bound: int) -> _State | None:
-        for move in self.firsts(state, bound):
-            made, last = self.put_first(state, move), move.group
-            while made.live > state.live:
-                ways = list(self.firsts(made, bound, self.behind[last]))
+    def harmless(self, state: _State, bound: int, side: int) -> _State | None:
+        """The state when a chain that can do no harm at this end has been put there, if there is one."""
+        for move in self.moves(state, bound, side):
+            made, group = self.put(state, move, side), move.group
+            while made.level(side) > state.level(side):
+                ways = list(self.moves(made, bound, side, self.next[side][group]))
                 if not ways:
                     break
                 best = min(ways)
-                made, last = self.put_first(made, best), best.group
+                made, group = self.put(made, best, side), best.group
             else:
-                return made
-        return None
-
-    def harmless_last(self, state: _State, bound: int) -> _State | None:
-        for move in self.lasts(state, bound):
-            made, first = self.put_last(state, move), move.group
-            while made.end > state.end:
-                ways = list(self.lasts(made, bound, self.before[first]))
-                if not ways:
-                    break
-                best = min(ways)
-                made, first = self.put_last(made, best), best.group
-            else:
-                if self.lends_nothing(state.left & ~made.left, made.left):
+                if side == _FIRST or self.lends_nothing(state.left & ~made.left, made.left):
                     return made
         return None
 
@@ -245,27 +238,25 @@ class Decision:
         """Whether no group that is left would write in the place of what only the moved ones still need then."""
         return all(not self.readers_of_lent[each] & moved for each in members(left))
 
-    def firsts(self, state: _State, bound: int, among: int = -1) -> Iterator[_Move]:
+    def moves(self, state: _State, bound: int, side: int, among: int = -1) -> Iterator[_Move]:
+        blocking = self.next[1 - side]
         for group in members(state.left & among):
-            if not self.before[group] & state.left:
+            if blocking[group] & state.left:
+                continue
+            if side == _FIRST:
                 peak, live = self.run(group, state.done)
                 if state.live + peak <= bound:
                     yield _Move(state.live + live, group)
-
-    def lasts(self, state: _State, bound: int, among: int = -1) -> Iterator[_Move]:
-        for group in members(state.left & among):
-            if not self.behind[group] & state.left:
+            else:
                 peak, live = self.run(group, state.reached & ~self.sets[group])
                 if state.end - live + peak <= bound:
                     yield _Move(state.end - live, group)
 
-    def put_first(self, state: _State, move: _Move) -> _State:
-        done, left = state.done | self.sets[move.group], state.left & ~(1 << move.group)
-        return state._replace(done=done, left=left, live=move.live, head=Way(move.group, state.head))
-
-    def put_last(self, state: _State, move: _Move) -> _State:
-        reached, left = state.reached & ~self.sets[move.group], state.left & ~(1 << move.group)
-        return state._replace(reached=reached, left=left, end=move.live, tail=Way(move.group, state.tail))
+    def put(self, state: _State, move: _Move, side: int) -> _State:
+        own, left = self.sets[move.group], state.left & ~(1 << move.group)
+        if side == _FIRST:
+            return state._replace(done=state.done | own, left=left, live=move.live, head=Way(move.group, state.head))
+        return state._replace(reached=state.reached & ~own, left=left, end=move.live, tail=Way(move.group, state.tail))
 
     def run(self, group: int, done: int) -> tuple[int, int]:
         """The peak of a group and the bytes that live after it, more than before it."""
