@@ -339,12 +339,12 @@ def operator(
     most: int | None = -1,
     attrs: type[Attrs] = Attrs,
     is_view: bool = False,
-    is_elementwise: bool = False,
     overwrites: bool = False,
     onnx: Spelling | None = None,
 ) -> Callable[[F], F]:
     """Makes a method the operator of its name, which it calls; `most` operands are as many as `least` if not given."""
     made = Lowering(lowering) if isinstance(lowering, str) else lowering
+    is_elementwise = made is not None and made.formula is not None and made.aligned is None
 
     def declared(method: F) -> F:
         method.operator = Op(  # type: ignore[attr-defined]
@@ -438,6 +438,4 @@ def _elementwise(
     rule: Rule, value: Formula, kernel: Formula, onnx: str, least: int
 ) -> Callable[[str], Callable[[F], F]]:
     spelling = Spelling(onnx) if onnx else None
-    return lambda name: operator(
-        rule, plain(value), formula(name, kernel), least=least, is_elementwise=True, onnx=spelling
-    )
+    return lambda name: operator(rule, plain(value), formula(name, kernel), least=least, onnx=spelling)

@@ -141,7 +141,6 @@ class Binary(CallBuilder):
         plain(lambda x, slope: np.where(x < 0, slope * x, x)),
         formula("prelu", lambda x, slope: Select(x < 0, x * slope, x)),
         least=2,
-        is_elementwise=True,
     )
     def prelu(self, x: Operand, slope: Operand) -> Call:
         """x, or slope * x where x is negative."""
@@ -152,7 +151,6 @@ class Binary(CallBuilder):
         plain(np.where),
         formula("where", Select),
         least=3,
-        is_elementwise=True,
         onnx=Spelling("Where"),
     )
     def where(self, condition: Operand, x: Operand, y: Operand) -> Call:

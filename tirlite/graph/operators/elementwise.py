@@ -254,7 +254,6 @@ class Elementwise(CallBuilder):
         lambda attrs, x: x,
         formula("identity", lambda x: x),
         is_view=True,
-        is_elementwise=True,
         onnx=Spelling("Identity"),
     )
     def identity(self, x: Operand) -> Call:
@@ -266,7 +265,6 @@ class Elementwise(CallBuilder):
         _cast,
         Lowering("elementwise.cast", said=("dtype",), formula=lambda x: x),
         attrs=Cast,
-        is_elementwise=True,
     )
     def cast(self, x: Operand, dtype: DType) -> Call:
         """The elements in another type. Floats become integers by cutting, saturate, and nan gives 0."""
@@ -277,7 +275,7 @@ class Elementwise(CallBuilder):
         """The same bits as elements of another type of that width; not of types that have 16 bits and are floats."""
         return self.call("bitcast", x, attrs=Cast(dtype))
 
-    @operator(_clip_type, _clip, formula("clip", f.clip), attrs=Clip, is_elementwise=True)
+    @operator(_clip_type, _clip, formula("clip", f.clip), attrs=Clip)
     def clip(self, x: Operand, low: float | int | None = None, high: float | int | None = None) -> Call:
         """The elements, those below `low` made `low`, those above `high` made `high`; of any type of numbers."""
         return self.call("clip", x, attrs=Clip(low, high))
@@ -287,19 +285,18 @@ class Elementwise(CallBuilder):
         _leaky_relu,
         formula("leaky_relu", f.leaky_relu),
         attrs=Alpha,
-        is_elementwise=True,
         onnx=_alpha("LeakyRelu", 0.01),
     )
     def leaky_relu(self, x: Operand, alpha: float = 0.01) -> Call:
         """x, or alpha * x where x is negative."""
         return self.call("leaky_relu", x, attrs=Alpha(alpha))
 
-    @operator(FLOATS.same, _elu, formula("elu", f.elu), attrs=Alpha, is_elementwise=True, onnx=_alpha("Elu", 1.0))
+    @operator(FLOATS.same, _elu, formula("elu", f.elu), attrs=Alpha, onnx=_alpha("Elu", 1.0))
     def elu(self, x: Operand, alpha: float = 1.0) -> Call:
         """x, or alpha * (exp(x) - 1) where x is negative."""
         return self.call("elu", x, attrs=Alpha(alpha))
 
-    @operator(FLOATS.same, _celu, formula("celu", f.celu), attrs=Alpha, is_elementwise=True, onnx=_alpha("Celu", 1.0))
+    @operator(FLOATS.same, _celu, formula("celu", f.celu), attrs=Alpha, onnx=_alpha("Celu", 1.0))
     def celu(self, x: Operand, alpha: float = 1.0) -> Call:
         """max(x, 0) + min(alpha * (exp(x / alpha) - 1), 0)."""
         return self.call("celu", x, attrs=Alpha(alpha))
@@ -309,7 +306,6 @@ class Elementwise(CallBuilder):
         _selu,
         formula("selu", f.selu),
         attrs=Selu,
-        is_elementwise=True,
         onnx=Spelling(
             "Selu",
             lambda node: Selu(
@@ -326,7 +322,6 @@ class Elementwise(CallBuilder):
         _gelu,
         formula("gelu", f.gelu),
         attrs=Gelu,
-        is_elementwise=True,
         onnx=Spelling("Gelu", lambda node: Gelu(node.text("approximate", "none") == "tanh")),
     )
     def gelu(self, x: Operand, *, approximate: bool = False) -> Call:
@@ -338,7 +333,6 @@ class Elementwise(CallBuilder):
         _hard_sigmoid,
         formula("hard_sigmoid", f.hard_sigmoid),
         attrs=HardSigmoid,
-        is_elementwise=True,
         onnx=Spelling("HardSigmoid", lambda node: HardSigmoid(node.number("alpha", 0.2), node.number("beta", 0.5))),
     )
     def hard_sigmoid(self, x: Operand, alpha: float = 0.2, beta: float = 0.5) -> Call:

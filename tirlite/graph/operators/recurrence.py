@@ -15,7 +15,7 @@ from tirlite.graph.builder.calls import CallBuilder, Operand, operator
 from tirlite.graph.expr import TupleGetItem
 from tirlite.graph.extents import Shape
 from tirlite.graph.op import Array, Attrs, Site
-from tirlite.graph.operators.operands import FLOATS
+from tirlite.graph.operators.operands import FLOATS, has_shape
 from tirlite.graph.types import TensorType, TupleType
 from tirlite.ir import f32, i8, i16
 from tirlite.record import record
@@ -49,8 +49,7 @@ def _cell(site: Site, gates: int, states: tuple[int, ...], bias: int | None = No
     wanted += [(number, state) for number in states]
     wanted += [] if bias is None else [(bias, (ways, gates * hidden))]
     for number, shape in wanted:
-        given = site.tensor(number)
-        if given.rank != len(shape) or not all(map(site.is_equal, given.shape, shape)):
+        if not has_shape(site, site.tensor(number), shape):
             raise site.mismatch(f"operand {number} must be {TensorType(shape, dtype)}")
     return TensorType((time, *state), dtype), TensorType(state, dtype)
 
@@ -72,7 +71,7 @@ def _lstm_bytes_type(site: Site, attrs: Steps) -> TupleType:
     state, panels = (ways, batch, width), (ways, 4 * width // size, -(-width // together), size, together)
     wanted = (time, batch, ways * 4 * width), panels, gates, gates, state, state, (2, batch)
     for number, (given, shape) in enumerate(zip(site.tensors(), wanted, strict=False)):
-        if given.rank != len(shape) or not all(map(site.is_equal, given.shape, shape)):
+        if not has_shape(site, given, shape):
             raise site.mismatch(f"operand {number} must be {TensorType(shape, given.dtype)}")
     made = TensorType(state, f32)
     return TupleType((TensorType((time, *state), f32), made, made))
