@@ -48,6 +48,19 @@ def f(x: tl.f32[n, m], y: tl.f32[m], z: tl.f32[n, m], at: tl.i32[m], few: tl.f32
     assert tl.structural_equal(found, expected), str(found)
 
 
+def named(value: str, stmt: str) -> str:
+    return source(stmt).replace("        for j", f"        v = {value}\n        for j")
+
+
+def test_rows_whose_factor_has_a_name_go_together_unless_the_row_decides_it() -> None:
+    found = str(vectorized(named("few[i % 20]", "y[j] += v * x[i, j]")))
+    assert "for i in range(0, n // 4 * 4, 4):" in found
+    assert "y[j] = y[j] + v_3 * x[i + 3, j]" in found
+    for value in ("y[0]", "few[i % 20] + y[i % m]", "few[0 // (i + m)]"):
+        given = named(value, "y[j] += v * x[i, j]")
+        assert tl.structural_equal(vectorized(given), Normalize()(tl.parse(given)))
+
+
 @pytest.mark.parametrize(("rows", "step"), [(4, 4), (5, 5), (6, 3), (10, 5), (12, 4), (13, 4)])
 def test_of_a_known_number_of_rows_none_is_left_over_if_that_can_be(rows: int, step: int) -> None:
     found = str(vectorized(source("y[j] += z[i, j]", f"range({rows})")))
@@ -72,6 +85,23 @@ def test_of_a_known_number_of_rows_none_is_left_over_if_that_can_be(rows: int, s
 def test_other_rows_follow_one_another(stmt: str, loop: str, inner: str) -> None:
     given = source(stmt, loop, inner)
     assert tl.structural_equal(vectorized(given), Normalize()(tl.parse(given)))
+
+
+@tl.kernel
+def taps(x: tl.f32[n], f: tl.f32[k], y: tl.out[tl.f32[n]]):
+    for i in range(n):
+        y[i] = 0
+    for t in range(k):
+        weight = f[t]
+        for i in range(n - k + 1):
+            y[i] += weight * x[i + t]
+
+
+def test_taps_with_names_are_those_in_order() -> None:
+    rng = np.random.default_rng(0)
+    for size, count in ((1, 1), (5, 9), (20, 4), (64, 7), (100, 1), (1000, 30)):
+        x, f = rng.random(size, np.float32), rng.random(count, np.float32)
+        np.testing.assert_array_equal(taps(x, f), taps.interpret(x, f))
 
 
 @tl.kernel

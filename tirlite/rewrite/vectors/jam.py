@@ -17,12 +17,14 @@ from tirlite.ir.checked import has_check
 from tirlite.ir.dtype import i64
 from tirlite.ir.expr import Add, Buffer, Expr, IntImm, Load, Min, Var, const
 from tirlite.ir.rewrite import Substitution
-from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store
-from tirlite.ir.walk import defined_in, is_steady, mentions, statements, walk
+from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, nested
+from tirlite.ir.walk import defined_in, is_steady, loads_in, mentions, statements, walk
 from tirlite.rewrite.vectors.lanes import NotVector, held, is_at, is_same_element, last_whole, may_fault
 
 # Rows of fewer elements are known to take too little: LLVM writes them out, and keeps them in registers throughout.
 _SHORTEST = 17
+# So many iterations of a known number that leaves none over, beside a power of two.
+_OF_FEW = (3, 5, 7)
 
 
 class Jam:
@@ -101,8 +103,31 @@ def is_repeatable(loop: For, touches: Mapping[Allocation, Sequence[Touch]]) -> b
     return True
 
 
-def rows_together(loop: For, inner: For, rows: int, facts: Facts) -> tuple[Stmt, ...] | None:
-    """So many iterations of a loop with `inner` alone in it; None where that cannot be, or does not pay."""
+def rows_together(chain: Sequence[For], rows: int, facts: Facts) -> tuple[Stmt, ...] | None:
+    """What stands in the place of a chain whose innermost loop adds to a row what the one around brings.
+
+    Several iterations of that go together, of a known number as many as leave none over. It may have names for values
+    beside the loop inside. None where that cannot be, or does not pay.
+    """
+    *names, inner = chain[-1].body.stmts or chain[-1:]
+    if names and isinstance(inner, For):
+        *around, loop = chain
+    elif len(chain) > 1:
+        *around, loop, inner = chain
+        names = []
+    else:
+        return None
+    if loop.kind not in (ForKind.SERIAL, ForKind.REDUCE):
+        return None
+    count = loop.count
+    few = count.value if isinstance(count, IntImm) and count.value > rows else rows
+    number = next((each for each in (rows, *_OF_FEW) if few % each == 0), rows)
+    made = _together(loop, names, inner, number, facts)
+    return None if made is None else nested(around, *by_rows(loop, number, made, (*names, inner))).stmts
+
+
+def _together(loop: For, names: Sequence[Stmt], inner: For, rows: int, facts: Facts) -> tuple[Stmt, ...] | None:
+    """So many iterations of a loop with names for values and `inner` in it; None where that cannot be."""
     if inner.kind is not ForKind.SERIAL or inner.step != 1 or loop.step != 1:
         return None
     if not _is_long(loop, rows) or not _is_long(inner, _SHORTEST) or has_check(loop):
@@ -118,11 +143,16 @@ def rows_together(loop: For, inner: For, rows: int, facts: Facts) -> tuple[Stmt,
     ends = walk(loop.start, loop.stop)
     if any(isinstance(node, Load) and facts.definitions.root(node.buffer) is root for node in ends):
         return None
+    for name in names:
+        if not isinstance(name, Let) or any(isinstance(node, Expr) and may_fault(node) for node in walk(name.value)):
+            return None
+        if any(facts.definitions.root(load.buffer) is root or load.buffer.volatile for load in loads_in(name.value)):
+            return None
     moving = {loop.var, *defined_in(inner.body)}
     if mentions(store.indices, moving) or not is_steady(*store.indices):
         return None
     try:
-        return Jam(loop.var, rows).block(SeqStmt((inner,))).stmts
+        return Jam(loop.var, rows).block(SeqStmt((*names, inner))).stmts
     except NotVector:
         return None
 

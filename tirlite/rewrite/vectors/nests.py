@@ -59,8 +59,6 @@ from tirlite.target import Processor
 
 # So many iterations of a loop around share what is loaded inside: with four registers each for what they combine.
 _ROWS = 4
-# As many of a known number that leaves none over.
-_ROWS_OF_FEW = (_ROWS, 3, 5, 7)
 # So many loops of a chain are looked at, from the inside.
 _DEEPEST = 4
 _PLAIN = (ForKind.SERIAL, ForKind.PARALLEL)
@@ -235,7 +233,7 @@ def _nest(chain: list[For], facts: Facts, rules: Rules) -> tuple[Stmt, ...] | No
     )
     made = next((made for made in found if made is not None), None)
     if made is None and not rules.called:
-        made = _rows_together(chain, facts)
+        made = rows_together(chain, _ROWS, facts)
     if made is None:
         made = _sums_together(chain, facts, rules)
     if made is None and not rules.called and meets_itself(innermost) and _is_in_order(innermost):
@@ -285,17 +283,6 @@ def _at_distance(chain: list[For], facts: Facts, rules: Rules) -> tuple[Stmt, ..
 
 def _is_in_order(loop: For) -> bool:
     return loop.kind is ForKind.SERIAL and not has_check(loop) and not _goes_by_vectors(loop)
-
-
-def _rows_together(chain: list[For], facts: Facts) -> tuple[Stmt, ...] | None:
-    """What stands in the place of a chain whose innermost loop adds to a row what the one around brings."""
-    if len(chain) < 2 or chain[-2].kind not in (ForKind.SERIAL, ForKind.REDUCE):
-        return None
-    count = chain[-2].count
-    few = count.value if isinstance(count, IntImm) and count.value > _ROWS else _ROWS
-    number = next((each for each in _ROWS_OF_FEW if few % each == 0), _ROWS)
-    rows = rows_together(chain[-2], chain[-1], number, facts)
-    return None if rows is None else nested(chain[:-2], *by_rows(chain[-2], number, rows, (chain[-1],))).stmts
 
 
 def _or_one_column(chain: list[For], made: tuple[Stmt, ...], facts: Facts) -> tuple[Stmt, ...]:
