@@ -19,7 +19,7 @@ from tirlite.graph.loop import LoopFunction, stepping
 from tirlite.graph.op import Op
 from tirlite.graph.program import Block, Program, extents_found, program
 from tirlite.graph.run_dims import RunDim, check_extent
-from tirlite.graph.types import Array, TensorType, TupleType, Type, bfloat_bits, bfloat_values
+from tirlite.graph.types import Array, TensorType, bfloat_bits, bfloat_values, mapped_tensors
 from tirlite.ir import DType, Steps, TypeCode, run
 from tirlite.sizes import Dim
 
@@ -163,9 +163,10 @@ def apply(call: Call, args: Sequence[Value], binding: Mapping[Dim, int]) -> Valu
     assert isinstance(op, Op)
     if op.meaning is None:
         return _defined(call, args, binding)
-    wide = [_widened(value, arg.type) for value, arg in zip(args, call.args, strict=True)]
+    wide = [mapped_tensors(_widened, value, arg.type) for value, arg in zip(args, call.args, strict=True)]
     with np.errstate(all="ignore"):
-        return _rounded(op.means(call.attrs.at(binding), *wide), call.type)
+        made: Value = mapped_tensors(_rounded, op.means(call.attrs.at(binding), *wide), call.type)
+    return made
 
 
 def _defined(call: Call, args: Sequence[Any], binding: Mapping[Dim, int]) -> Value:
@@ -180,20 +181,13 @@ def _defined(call: Call, args: Sequence[Any], binding: Mapping[Dim, int]) -> Val
     return came  # type: ignore[no-any-return]
 
 
-def _widened(value: Value, of: Type) -> Value:
-    if isinstance(of, TupleType):
-        return tuple(_widened(each, kind) for each, kind in zip(value, of.fields, strict=True))
-    if isinstance(value, tuple):
-        return value
+def _widened(value: Any, of: TensorType) -> Array:
     if of.dtype.code is TypeCode.BFLOAT:
         return bfloat_values(value)
-    return value.astype(np.float32) if _is_half(of.dtype) else value
+    return np.asarray(value, np.float32) if _is_half(of.dtype) else value
 
 
-def _rounded(value: Any, of: Type) -> Value:
-    if isinstance(of, TupleType):
-        return tuple(_rounded(each, kind) for each, kind in zip(value, of.fields, strict=True))
-    assert isinstance(of, TensorType)
+def _rounded(value: Any, of: TensorType) -> Array:
     array = np.ascontiguousarray(value).reshape(np.shape(value))
     if of.dtype.code is TypeCode.BFLOAT:
         return bfloat_bits(array)

@@ -150,6 +150,28 @@ def mapped_type(given: Type, function: Callable[[Size], Size]) -> Type:
     return TensorType(tuple(map(function, given.shape)), given.dtype)
 
 
+def leaves_of(given: Any) -> tuple[Any, ...]:
+    """What stands in tuples in tuples, from left to right."""
+    return tuple(leaf for each in given for leaf in leaves_of(each)) if isinstance(given, tuple) else (given,)
+
+
+def mapped_leaves(function: Callable[[Any], Any], given: Any) -> Any:
+    """Tuples in tuples of what a function makes of each that stands there."""
+    return tuple(mapped_leaves(function, each) for each in given) if isinstance(given, tuple) else function(given)
+
+
+def mapped_tensors(function: Callable[[Any, TensorType], Any], value: Any, of: Type) -> Any:
+    """What a function makes of each tensor in a value of a type."""
+    if isinstance(of, TensorType):
+        return function(value, of)
+    return tuple(mapped_tensors(function, each, kind) for each, kind in zip(value, of.fields, strict=True))
+
+
+def structured(of: Type, leaves: Iterator[Any]) -> Any:
+    """A value of a type, of the tensors in it from left to right."""
+    return next(leaves) if isinstance(of, TensorType) else tuple(structured(each, leaves) for each in of.fields)
+
+
 Array = npt.NDArray[Any]
 
 

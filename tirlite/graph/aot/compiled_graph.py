@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import prod
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, overload
@@ -19,7 +19,7 @@ from tirlite.graph.arguments import GraphArgumentCount, arrays_of, bind, check_d
 from tirlite.graph.demand import demand_function
 from tirlite.graph.demands import Demand
 from tirlite.graph.expr import Expr, FunctionNode
-from tirlite.graph.types import Array, TensorType, Type, tensors
+from tirlite.graph.types import Array, TensorType, leaves_of, structured, tensors
 from tirlite.record import cached_property
 
 if TYPE_CHECKING:
@@ -323,7 +323,8 @@ class CompiledGraph:
         return tuple(_begun(array, of, found) for array, of in zip(leaves[:count], types, strict=True))
 
     def _structured(self, leaves: Iterable[Array]) -> Result:
-        return _built(self.function.result, iter(leaves))
+        made: Result = structured(self.function.result, iter(leaves))
+        return made
 
     def __reduce__(self) -> tuple[object, ...]:
         return _restored, (self.function, self.kernel, self._kept, self._extents)
@@ -353,15 +354,3 @@ def _begun(array: Array, of: TensorType, found: Mapping[Size, int]) -> Array:
     """The first elements of an array, with the extents that the run found."""
     shape = tuple(found.get(extent, room) for extent, room in zip(of.shape, array.shape, strict=True))
     return array if shape == array.shape else array.reshape(-1)[: prod(shape)].reshape(shape).copy()
-
-
-def leaves_of(given: Any) -> tuple[Any, ...]:
-    """What stands in tuples in tuples, from left to right."""
-    return tuple(leaf for each in given for leaf in leaves_of(each)) if isinstance(given, tuple) else (given,)
-
-
-def _built(of: Type, leaves: Iterator[Any]) -> Result:
-    if isinstance(of, TensorType):
-        made: Array = next(leaves)
-        return made
-    return tuple(_built(each, leaves) for each in of.fields)

@@ -23,7 +23,6 @@ from tirlite.graph.aot.compiled_graph import (
     Out,
     Result,
     in_order,
-    leaves_of,
 )
 from tirlite.graph.arguments import bind
 from tirlite.graph.closing import closed_part
@@ -32,7 +31,7 @@ from tirlite.graph.loop import LoopFunction, stepping
 from tirlite.graph.op import Op
 from tirlite.graph.program import Block, Program, extents_found, program
 from tirlite.graph.run_dims import RunDim, check_extent, greatest, run_dims, with_limits
-from tirlite.graph.types import TensorType, tensors
+from tirlite.graph.types import TensorType, leaves_of, tensors
 from tirlite.groups import by_key
 from tirlite.ir import Steps, bool_, run
 from tirlite.record import record
@@ -321,8 +320,7 @@ class SegmentedGraph(CompiledGraph):
             return run_segments(self._table, given, lambda function, values: run(self._graphs[function], values))
 
     def _result(self, values: Mapping[Expr, Any]) -> Result:
-        leaves = [value for each in self._table.segments.results for value in leaves_of((values_of(each, values),))]
-        return self._structured(leaves)
+        return self._structured(leaves_of(tuple(values_of(each, values) for each in self._table.segments.results)))
 
     def __reduce__(self) -> tuple[object, ...]:
         return self._again

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from itertools import count
 
 from tirlite.diag import public
@@ -28,7 +28,7 @@ from tirlite.graph.loop import LoopFunction
 from tirlite.graph.memory.problem import Value, values_of
 from tirlite.graph.op import Attrs, Op
 from tirlite.graph.program import Block, program
-from tirlite.graph.types import TensorType, Type, same_type, tensors
+from tirlite.graph.types import TensorType, same_type, structured, tensors
 from tirlite.ir import Steps, run
 from tirlite.names import UniqueNames
 
@@ -155,7 +155,8 @@ class _Allocation:
             else:
                 seen.add(value)
                 names.append(name)
-        return _structured(expr.type, iter(names).__next__)
+        made: Result = structured(expr.type, iter(names))
+        return made
 
     def home(self, expr: Expr) -> tuple[str, ...]:
         return tuple(self.homes[step][number] for step, number in self.made.parts[expr])
@@ -163,9 +164,3 @@ class _Allocation:
 
 def _op_name(call: Call) -> str:
     return call.op.name or "call"
-
-
-def _structured(of: Type, take: Callable[[], str]) -> Result:
-    if isinstance(of, TensorType):
-        return take()
-    return tuple(_structured(each, take) for each in of.fields)

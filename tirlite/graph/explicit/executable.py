@@ -39,7 +39,7 @@ from tirlite.graph.function import elements_text
 from tirlite.graph.loop import LoopRoom
 from tirlite.graph.op import OPS
 from tirlite.graph.out_variants import NUMPY, Library, OutVariants, aligned
-from tirlite.graph.types import Array, TensorType
+from tirlite.graph.types import Array, TensorType, mapped_leaves
 from tirlite.ir import Steps, run, run as run_steps
 from tirlite.record import record
 from tirlite.sizes import Dim, Size, dims_of, evaluate
@@ -103,7 +103,7 @@ def execute(routines: Sequence[Routine], arrays: Sequence[npt.ArrayLike], varian
     given = zip(main.params, arrays, strict=True)
     flat = [each for param, value in given for each in arrays_of(", ".join(param.names), param.type, value)]
     frame = run_steps(machine.routine(main, flat))
-    machine.run.result = _structured(main.result, frame)
+    machine.run.result = mapped_leaves(lambda name: frame.tensors[name][0], main.result)
     return machine.run
 
 
@@ -111,12 +111,6 @@ def _signature(routine: Routine) -> FunctionNode:
     """A function with the tensors of the routine's parameters as its parameters."""
     params = tuple(Var(name, of) for param in routine.params for name, of in param.leaves)
     return FunctionNode(routine.name, params, Tuple(()))
-
-
-def _structured(result: Result, frame: Frame) -> Value:
-    if isinstance(result, str):
-        return frame.tensors[result][0]
-    return tuple(_structured(each, frame) for each in result)
 
 
 class _Machine:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TypeAlias
 
 from tirlite.graph.op import Attrs
-from tirlite.graph.types import Array, TensorType, Type, tensors
+from tirlite.graph.types import Array, TensorType, Type, leaves_of, tensors
 from tirlite.ir import DType
 from tirlite.record import record
 from tirlite.sizes import Dim, Size
@@ -151,15 +151,7 @@ class Routine:
     @property
     def results(self) -> tuple[str, ...]:
         """The names of all tensors in the result, from left to right."""
-        return tuple(_names(self.result))
-
-
-def _names(result: Result) -> Iterator[str]:
-    if isinstance(result, str):
-        yield result
-    else:
-        for each in result:
-            yield from _names(each)
+        return leaves_of(self.result)
 
 
 def walk(body: Body) -> Iterator[Instruction]:

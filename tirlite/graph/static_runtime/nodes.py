@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from math import prod
+from operator import attrgetter
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,7 +15,7 @@ from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Let, Tupl
 from tirlite.graph.op import Op
 from tirlite.graph.out_variants import aligned
 from tirlite.graph.program import Block, Program, program
-from tirlite.graph.types import Array, TensorType, TupleType, Type, tensors
+from tirlite.graph.types import Array, TensorType, TupleType, Type, leaves_of, mapped_leaves, mapped_tensors, tensors
 from tirlite.ir import DType, Steps, in_turn, run
 from tirlite.names import UniqueNames
 
@@ -72,7 +73,7 @@ class NodeList:
     @property
     def results(self) -> tuple[Register, ...]:
         """All registers in the result, from left to right."""
-        return tuple(_registers(self.result))
+        return leaves_of(self.result)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -183,14 +184,6 @@ def _captured(blocks: list[NodeList]) -> Iterator[Register]:
         yield from (each for each in used if each not in inside)
 
 
-def _registers(result: Result) -> Iterator[Register]:
-    if isinstance(result, Register):
-        yield result
-    else:
-        for each in result:
-            yield from _registers(each)
-
-
 ALIGN = 64
 Value: TypeAlias = "Tensor | tuple[Value, ...]"
 # What callers give and get.
@@ -297,22 +290,17 @@ class Frame:
 
     def result(self, result: Result) -> Value:
         """A result, on its own: what later becomes of the tensors in it does not change it."""
-        if isinstance(result, Register):
-            return _kept(self.value(result))
-        return tuple(map(self.result, result))
-
-
-def _kept(value: Value) -> Value:
-    if isinstance(value, Tensor):
-        return Tensor(value.dtype, value.storage, value.array)
-    return tuple(map(_kept, value))
+        kept: Value = mapped_leaves(replace, mapped_leaves(self.value, result))
+        return kept
 
 
 def loaded(arrays: Any, of: Type) -> Value:
-    if isinstance(of, TensorType):
-        return Tensor.of(np.require(arrays, requirements="C"), of.dtype)
-    return tuple(loaded(each, kind) for each, kind in zip(arrays, of.fields, strict=True))
+    made: Value = mapped_tensors(
+        lambda each, kind: Tensor.of(np.require(each, requirements="C"), kind.dtype), arrays, of
+    )
+    return made
 
 
 def arrays_of(value: Value) -> Arrays:
-    return value.array if isinstance(value, Tensor) else tuple(map(arrays_of, value))
+    found: Arrays = mapped_leaves(attrgetter("array"), value)
+    return found
