@@ -58,6 +58,8 @@ def test_an_integer_with_a_name_lies_where_one_without_does() -> None:
         ("table[tl.i64(tl.u64(at[i]) & 0xFFFFFFFFFFFFFF)]", (Proof.UNKNOWN,)),
         ("table[tl.i32(byte[i]) // 16 * 16 + tl.i64(at[i] > 3)]", (Proof.YES,)),
         ("table[tl.i8(byte[i])]", (Proof.UNKNOWN,)),
+        ("table[abs(tl.i64(byte[i]) * 2 - 255)]", (Proof.YES,)),
+        ("table[abs(tl.i64(byte[i]) * 2 - 256)]", (Proof.UNKNOWN,)),
         ("table[min(at[i], 255)]", (Proof.UNKNOWN,)),
         ("table[byte[i] + byte[i]]", (Proof.YES,)),
         ("table[tl.i32(byte[i]) + tl.i32(byte[i])]", (Proof.UNKNOWN,)),

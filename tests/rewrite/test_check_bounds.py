@@ -7,6 +7,7 @@ import pytest
 from every import every
 from parsed import parsed
 from rewrite.before_after import BeforeAfter
+from told import told_by
 
 import tirlite as tl
 from tirlite.ir import Assert, text
@@ -413,3 +414,25 @@ def test_what_calls_may_change_by_its_address_is_not_asked_in_front_of_a_loop() 
         with pytest.raises(IndexError, match="index 4"):
             each(memory[:4], np.zeros(1, np.int64))
         assert memory.tolist() == [1, 0, 1, 1, 0]
+
+
+@pytest.mark.parametrize("taps", [3, 5, 8])
+def test_a_row_that_is_reflected_at_its_ends_is_asked_how_long_it_is_once(taps: int) -> None:
+    size = tl.dim("size")
+
+    @tl.kernel
+    def smooth(x: tl.f32[size], y: tl.f32[size]):
+        for i in range(size):
+            total = tl.f32(0)
+            for q in range(taps):
+                total += x[size - 1 - abs(size - 1 - abs(i + q - taps // 2))]
+            y[i] = total
+
+    text = str(smooth.lowered)
+    assert "tl.checked" not in text
+    assert "tl.parallel" in text
+    for count in (1, 2, 3, 4, 5, 9, 40):
+        x = np.arange(count, dtype=np.float32)
+        found, wanted = np.zeros_like(x), np.zeros_like(x)
+        assert told_by(smooth, [x, found]) == told_by(smooth.interpret, [x, wanted])
+        np.testing.assert_array_equal(found, wanted)

@@ -93,9 +93,7 @@ class Bounds:
                 if unknown in self.space.choices:
                     choice = self.space.choices[unknown]
                     todo += [choice.yes, choice.no]
-                    todo += [
-                        fact for holds in (True, False) for fact in self.space.implied(choice.condition, holds=holds)
-                    ]
+                    todo += [fact for holds in (True, False) for fact in self.space.told(choice, holds=holds)]
         return [*met]
 
     def demands(self, goal: Goal, access: Access) -> tuple[Size, ...] | None:
@@ -163,7 +161,7 @@ class Bounds:
         """The place, where the condition of a choice holds or does not."""
         key = (around, chosen, holds)
         if key not in self._sides:
-            told = self.space.implied(self.space.choices[chosen].condition, holds=holds)
+            told = self.space.told(self.space.choices[chosen], holds=holds)
             self._sides[key] = replace(around, known=(*around.known, *told))
         return self._sides[key]
 

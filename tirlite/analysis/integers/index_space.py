@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tirlite.analysis.integers.array_bounds import is_exact_index, is_exact_size, stays_exact
+from tirlite.analysis.integers.choices import Choice, branches_of, is_size
 from tirlite.analysis.integers.definitions import Definition, Definitions, Loop
 from tirlite.analysis.integers.extents import Extents
 from tirlite.analysis.integers.float_ends import FloatEnds
@@ -37,7 +38,6 @@ from tirlite.ir.expr import (
     Not,
     Or,
     Ramp,
-    Select,
     ShiftLeft,
     ShiftRight,
     Sub,
@@ -49,7 +49,6 @@ from tirlite.ir.func import PrimFunc
 from tirlite.ir.op import Op
 from tirlite.ir.stmt import For, Stmt, While
 from tirlite.ir.trampoline import Steps, run
-from tirlite.record import record
 from tirlite.sizes import Size, maximum, minimum
 from tirlite.sizes.poly import Atom, Composite, bare, terms_of, varies
 from tirlite.sizes.terms import level_above, written
@@ -85,15 +84,6 @@ _MOST_OPERANDS = 8
 FLIPPED: dict[type[Compare], type[Compare]] = {LT: GE, GE: LT, LE: GT, GT: LE, EQ: NE, NE: EQ}
 # What a comparison says with its operands in turn.
 SWAPPED: dict[type[Compare], type[Compare]] = {LT: GT, GT: LT, LE: GE, GE: LE, EQ: EQ, NE: NE}
-
-
-@record(eq=False)
-class Choice:
-    """Two values modulo 2**64, of which a condition picks the first where it holds."""
-
-    condition: Expr
-    yes: Size
-    no: Size
 
 
 class IndexSpace:
@@ -196,6 +186,12 @@ class IndexSpace:
             elif isinstance(each, Compare) and each.a.dtype.is_integer and each.a.dtype.lanes == 1:
                 yield from self._compared(type(each) if is_so else FLIPPED[type(each)], each.a, each.b)
 
+    def told(self, choice: Choice, *, holds: bool) -> Iterable[Size]:
+        """Sizes that are 0 or more where the condition of a choice holds, or does not."""
+        if choice.sign is None:
+            return self.implied(choice.condition, holds=holds)
+        return (-choice.sign - 1 if holds else choice.sign,)
+
     def surplus(self, condition: Expr, exact: Sequence[Size] = ()) -> Size | None:
         """What is 0 or more just where two integers compare as `<`, `<=`, `>` or `>=` says.
 
@@ -262,7 +258,7 @@ class IndexSpace:
         if isinstance(expr, Call) and expr.op in (Op.CHECKED, Op.MASKED):
             index: Size = yield self._size(expr.args[0], lane, owner)
             return index
-        if _branches(expr):
+        if branches_of(expr):
             either: Size = yield self._either(expr, owner)
             return either
         if expr.dtype.scalar != i64:
@@ -298,28 +294,33 @@ class IndexSpace:
 
     def _either(self, expr: Expr, owner: Definition | None) -> Steps[Size]:
         """One of two values: that which a constant picks, or anything between the ends of both."""
-        condition, *branches = _branches(expr)
+        condition, *branches = branches_of(expr)
         if isinstance(condition, IntImm):
             picked: Size = yield self._size(branches[0 if condition.value else 1], None, owner)
             return picked
-        yes: Size = yield self._size(branches[0], None, owner)
         no: Size = yield self._size(branches[1], None, owner)
+        yes: Size = -no if is_size(expr) else (yield self._size(branches[0], None, owner))
         if yes == no and self.is_exact(yes):
             return yes
-        first, last = self._hull(condition, yes, no) if self.is_exact(yes) and self.is_exact(no) else (None, None)
+        are_exact = self.is_exact(yes) and self.is_exact(no)
+        choice = Choice(condition, yes, no, no if is_size(expr) and are_exact else None)
+        first, last = self._hull(choice) if are_exact else (None, None)
         chosen = self._between(first, last, owner)
-        self.choices[chosen] = Choice(condition, yes, no)
+        self.choices[chosen] = choice
         return chosen + 0
 
-    def _hull(self, condition: Expr, yes: Size, no: Size) -> tuple[Size | None, Size | None]:
+    def _hull(self, choice: Choice) -> tuple[Size | None, Size | None]:
         """The ends of two values of which a condition picks one."""
-        (low, high), (least, most) = self._ends_where(condition, yes, True), self._ends_where(condition, no, False)
+        (low, high), (least, most) = (
+            self._ends_where(choice, choice.yes, True),
+            self._ends_where(choice, choice.no, False),
+        )
         first = None if low is None or least is None else minimum(low, least)
         return first, None if high is None or most is None else maximum(high, most)
 
-    def _ends_where(self, condition: Expr, value: Size, holds: bool) -> Ends:
+    def _ends_where(self, choice: Choice, value: Size, holds: bool) -> Ends:
         """The ends of a value where a condition holds, or does not; of two that are known the condition's own."""
-        return ends_beside(ends(value), value, self.implied(condition, holds=holds) if varies(value) else ())
+        return ends_beside(ends(value), value, self.told(choice, holds=holds) if varies(value) else ())
 
     def opaque(self, expr: Expr, owner: Definition | None) -> Size:
         """A value of which no more is known: evaluated at each mention, or once where it is part of a definition."""
@@ -476,13 +477,6 @@ def _surplus(kind: type[Compare], a: Size, b: Size) -> Size:
     """What is 0 or more just where `a` is less than `b`, or as much, or greater."""
     # On integers `a < b` is `a + 1 <= b`.
     return (b - a if kind in (LT, LE) else a - b) - int(kind in (LT, GT))
-
-
-def _branches(expr: Expr) -> tuple[Expr, ...]:
-    """The condition and both values, of a number that is picked by a condition."""
-    if isinstance(expr, Select) and expr.dtype == i64:
-        return expr.condition, expr.if_true, expr.if_false
-    return expr.args if isinstance(expr, Call) and expr.op is Op.IF_THEN_ELSE and expr.dtype == i64 else ()
 
 
 def _degree(size: Size) -> int:
