@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tirlite import ir
 from tirlite.ir import i64
+from tirlite.ir.walk import mentions, nodes_of
 
 zero, one = ir.const(0, i64), ir.const(1, i64)
 k = ir.Var("k")
@@ -34,6 +35,18 @@ def test_statements_of_some_kinds_are_met_in_program_order_at_any_level() -> Non
     assert list(ir.statements_of(body, ir.Evaluate)) == [first, inner, other, last]
     assert list(ir.statements_of(body, ir.Let, ir.IfThenElse)) == [branch, let]
     assert list(ir.statements_of(last, ir.Evaluate)) == [last]
+
+
+def test_nodes_of_some_kinds_are_met_as_in_a_walk_of_all() -> None:
+    x = ir.Buffer("x", i64, (k,))
+    load = ir.Load(x, (ir.Add(k, ir.Load(x, (zero,))),))
+    loop = ir.For(ir.Var("i"), zero, k, ir.seq(ir.Store(x, (k,), ir.Add(load, one)), ir.Evaluate(load)))
+    for kinds in ((ir.Load,), (ir.Store, ir.Load), (ir.Var,), (ir.IntImm, ir.For)):
+        expected = [node for node in ir.walk(loop, load) if type(node) in kinds]
+        assert list(nodes_of((loop, load), *kinds)) == expected
+    assert mentions(loop, k)
+    assert mentions((one, loop), {x, one})
+    assert not mentions((one, loop), ir.Var("k"))
 
 
 def test_depth_is_no_matter() -> None:

@@ -28,7 +28,7 @@ from tirlite.ir import (
     statements_of,
 )
 from tirlite.ir.demand import demand_prim_func
-from tirlite.ir.walk import aliased_in, composites, walk
+from tirlite.ir.walk import aliased_in, composites
 from tirlite.record import cached_property
 
 if TYPE_CHECKING:
@@ -70,7 +70,13 @@ class Facts:
             found |= block.kinds
             for stmt in composites(block):
                 if isinstance(stmt, For):
-                    found.update(*map(_signs_of, walk(stmt)))
+                    inside: list[Node] = [stmt]
+                    while inside:
+                        node = inside.pop()
+                        found.add(type(node))
+                        if type(node) in _TELLING:
+                            found.update(_signs_of(node))
+                        inside += node.children()
                 else:
                     found.update(_signs_of(stmt))
                     blocks += stmt.bodies
@@ -236,6 +242,10 @@ class Facts:
             assert isinstance(func, PrimFunc)
             self._others[func] = Facts(func)
         return self._others[func]
+
+
+# The classes of nodes that tell more than what they are.
+_TELLING: frozenset[type[Node]] = frozenset((For, Store, AttrStmt))
 
 
 def _signs_of(node: Node) -> tuple[Sign, ...]:

@@ -31,6 +31,7 @@ COMPOSITES: frozenset[type[Stmt]] = frozenset((SeqStmt, For, While, IfThenElse, 
 # As many nodes a tree may have, whatever they are: the walks of a compilation take half a second for them.
 ALWAYS_FINE = 50_000
 
+N = TypeVar("N", bound=Node)
 S = TypeVar("S", bound=Stmt)
 
 
@@ -44,22 +45,39 @@ def walk(*roots: Node) -> Iterator[Node]:
             stack.extend(node.children()[::-1])
 
 
+def nodes_of(roots: Sequence[Node], *kinds: type[N]) -> Iterator[N]:
+    """Those nodes that `walk` meets that are of these very classes, in half the time where few are."""
+    stack = [*roots[::-1]]
+    while stack:
+        node = stack.pop()
+        kind = type(node)
+        if kind in kinds:
+            yield cast(N, node)
+        if kind not in _ATOMS:
+            stack.extend(node.children()[::-1])
+
+
 def mentions(root: Node | Sequence[Node], names: Node | Container[object]) -> bool:
     """Whether a node, or one of several, is made of a name, or of any of several: variables, as a rule."""
-    roots = (root,) if isinstance(root, Node) else root
-    if isinstance(names, Node):
-        return any(node is names for node in walk(*roots))
-    return any(node in names for node in walk(*roots))
+    sought = {names} if isinstance(names, Node) else names
+    stack = [root] if isinstance(root, Node) else [*root]
+    while stack:
+        node = stack.pop()
+        if node in sought:
+            return True
+        if type(node) not in _ATOMS:
+            stack += node.children()
+    return False
 
 
 def loads_in(*roots: Node) -> Iterator[Load]:
     """The loads among nodes and all below them, as `walk` meets them."""
-    return (node for node in walk(*roots) if isinstance(node, Load))
+    return nodes_of(roots, Load)
 
 
 def accesses_in(*roots: Node) -> Iterator[Load | Store]:
     """The loads and the stores, in the same way."""
-    return (node for node in walk(*roots) if isinstance(node, Load | Store))
+    return nodes_of(roots, Load, Store)
 
 
 def allocated_in(root: Stmt) -> set[Buffer]:
@@ -72,7 +90,7 @@ def stored_in(root: Stmt) -> set[Buffer]:
 
 def variables_in(*roots: Node) -> Iterator[Var]:
     """The variables that are mentioned, in the same way."""
-    return (node for node in walk(*roots) if isinstance(node, Var))
+    return nodes_of(roots, Var)
 
 
 def may_skip_parts(node: Node) -> bool:
@@ -126,7 +144,8 @@ def aliased_by(node: Node) -> Buffer | None:
 
 def aliased_in(root: Node) -> set[Buffer]:
     """The buffers that may be touched by other names than their own, in a node and below it, see `aliased_by`."""
-    return {buffer for node in walk(root) if (buffer := aliased_by(node)) is not None}
+    named = nodes_of((root,), View, Call, BufferRef)
+    return {buffer for node in named if (buffer := aliased_by(node)) is not None}
 
 
 def conjuncts(condition: Expr) -> Iterator[Expr]:

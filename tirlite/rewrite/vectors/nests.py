@@ -130,6 +130,8 @@ class Short:
 def _short_rows(chain: list[For], facts: Facts, rules: Rules) -> Iterator[Short]:
     """The innermost loop of a chain, if it goes so."""
     loop = chain[-1]
+    if not any(each.kind is ForKind.REDUCE for each in statements_of(loop.body, For)):
+        return
     touches = facts.touches_in.get(loop, {})
     if not _may_go(chain, len(chain) - 1, facts) or (rules.called and _may_be_in_place(touches)):
         return
