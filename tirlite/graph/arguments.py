@@ -11,7 +11,7 @@ from tirlite.diag import CallTypeError, CallValueError, Message
 from tirlite.graph.demand import demand_function
 from tirlite.graph.demands import Demand
 from tirlite.graph.expr import FunctionNode
-from tirlite.graph.types import Array, TensorType, TupleType, Type, tensors
+from tirlite.graph.types import Array, TensorType, TupleType, Type, structured, tensors
 from tirlite.ir import TypeCode
 from tirlite.ir.faults import AssertFailed
 from tirlite.sizes import Dim, dims_of, evaluate
@@ -75,11 +75,10 @@ def bind(function: FunctionNode, given: Sequence[Any]) -> tuple[list[Any], dict[
     demand_function(function)
     if len(given) != len(function.params):
         raise GraphArgumentCount(function.name, len(function.params), len(given)).error()
-    values = [_typed(param.name, param.type, value) for param, value in zip(function.params, given, strict=True)]
     leaves = [
-        (param.name, of, array)
-        for param, value in zip(function.params, values, strict=True)
-        for of, array in _leaves(param.type, value)
+        (param.name, of, _typed(param.name, of, array))
+        for param, value in zip(function.params, given, strict=True)
+        for of, array in zip(tensors(param.type), arrays_of(param.name, param.type, value), strict=True)
     ]
     check_demands(function, [array for *_, array in leaves])
     binding: dict[Dim, int] = {}
@@ -95,7 +94,8 @@ def bind(function: FunctionNode, given: Sequence[Any]) -> tuple[list[Any], dict[
             where = ", ".join(f"{dim} = {value}" for dim, value in binding.items())
             where = f", where {where}" if where else ""
             raise GraphArgumentShape(name, str(of), str(array.shape), where).error()
-    return values, binding
+    arrays = (array for *_, array in leaves)
+    return [structured(param.type, arrays) for param in function.params], binding
 
 
 def check_demands(function: FunctionNode, arrays: Sequence[Array]) -> None:
@@ -156,22 +156,12 @@ def _array(name: str, of: TensorType, value: Any) -> Array:
     return array.view(of.dtype.stored) if is_brain else array
 
 
-def _typed(name: str, of: Type, value: Any) -> Any:
-    if isinstance(of, TupleType):
-        fields = _fields(name, of, value)
-        return tuple(_typed(name, kind, each) for kind, each in zip(of.fields, fields, strict=True))
-    array = _array(name, of, value)
+def _typed(name: str, of: TensorType, array: Array) -> Array:
     if array.dtype != of.dtype.stored:
         raise GraphArgumentType(name, str(of), str(array.dtype)).error()
     if array.ndim != of.rank:
         raise GraphArgumentShape(name, str(of), str(array.shape)).error()
     return array
-
-
-def _leaves(of: Type, value: Any) -> list[tuple[TensorType, Array]]:
-    if isinstance(of, TensorType):
-        return [(of, value)]
-    return [leaf for kind, each in zip(of.fields, value, strict=True) for leaf in _leaves(kind, each)]
 
 
 def _check_facts(name: str, array: Array, dim: Dim, actual: int) -> None:
