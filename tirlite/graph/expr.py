@@ -429,6 +429,16 @@ def operands_first(root: Expr) -> list[Expr]:
     return needs_first((root,), attrgetter("operands"))
 
 
+def callees_first(function: FunctionNode) -> list[FunctionNode]:
+    """The functions that it calls, and those that these call, and itself: each behind those that it needs."""
+    return needs_first(
+        (function,),
+        lambda each: [
+            s.op for s in operands_first(each.body) if isinstance(s, Call) and isinstance(s.op, FunctionNode)
+        ],
+    )
+
+
 def matched(site: Site, params: tuple[Type, ...], result: Type) -> Type:
     """`result` with the function's dims as the call gives them: a parameter `f32[n, 3]` takes `f32[2*m, 3]`."""
     if len(site.args) != len(params):

@@ -17,13 +17,12 @@ from typing import TypeGuard
 
 import numpy as np
 
-from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Let, Tuple, TupleGetItem
+from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Let, Tuple, TupleGetItem, callees_first
 from tirlite.graph.loop import LoopFunction
 from tirlite.graph.op import Op
 from tirlite.graph.program import Block, extents_found, program
 from tirlite.graph.types import Array
 from tirlite.ir import Steps, run
-from tirlite.needs import needs_first
 from tirlite.record import record
 from tirlite.sizes import dims_of
 
@@ -41,14 +40,6 @@ def text(function: FunctionNode) -> str:
     parts = ["\n".join(facts)] if facts else []
     parts += ["\n".join(_FunctionText(each, names).lines()) for each in functions]
     return "\n\n".join(parts)
-
-
-def callees_first(function: FunctionNode) -> list[FunctionNode]:
-    """The functions that it calls, and those that these call, and itself: each behind those that it needs."""
-    return needs_first(
-        (function,),
-        lambda each: [s.op for s in program(each).steps() if isinstance(s, Call) and not isinstance(s.op, Op)],
-    )
 
 
 def _facts(function: FunctionNode) -> Iterator[str]:

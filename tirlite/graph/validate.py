@@ -5,13 +5,10 @@ Types need no check here: each expression infers its own when it is made.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from tirlite.diag import GraphError, GraphMessage, Span, public
 from tirlite.graph.demand import demand_function
-from tirlite.graph.expr import Call, FunctionNode, If
+from tirlite.graph.expr import Call, FunctionNode, If, callees_first
 from tirlite.graph.loop import LoopFunction
-from tirlite.graph.op import Op
 from tirlite.graph.program import program
 from tirlite.graph.run_dims import RunDim
 from tirlite.graph.types import TupleType
@@ -50,14 +47,9 @@ def validate(function: FunctionNode) -> None:
     of outputs must fit.
     """
     demand_function(function)
-    seen: set[FunctionNode] = set()
-    waiting = [function]
-    while waiting:
-        top = waiting.pop()
-        if top not in seen:
-            seen.add(top)
-            _check_outputs(top)
-            waiting += _check_body(top)
+    for each in callees_first(function):
+        _check_outputs(each)
+        _check_body(each)
 
 
 def _check_outputs(function: FunctionNode) -> None:
@@ -67,8 +59,7 @@ def _check_outputs(function: FunctionNode) -> None:
         raise OutputNames(function.name, count, ", ".join(f"`{name}`" for name in names), span=function.span).error()
 
 
-def _check_body(function: FunctionNode) -> Iterator[FunctionNode]:
-    """Checks the dims, and yields the functions that are called."""
+def _check_body(function: FunctionNode) -> None:
     known = {dim for extent in function.extents for dim in atom_of(extent, Dim)}
     for param in function.params:
         _check_dims(function, param.name, param.sizes, known, param.span)
@@ -81,8 +72,6 @@ def _check_body(function: FunctionNode) -> Iterator[FunctionNode]:
     if message is not None:
         raise GraphError(message.replaced(span=function.span))
     for step in program(function).steps():
-        if isinstance(step, Call) and not isinstance(step.op, Op):
-            yield step.op
         if isinstance(step, Call | If):
             known |= step.tells
         where = step.op.name if isinstance(step, Call) else type(step).__name__.lower()

@@ -22,8 +22,7 @@ from tirlite.graph.explicit.instructions import (
     Result,
     Routine,
 )
-from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Var
-from tirlite.graph.function import callees_first
+from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Var, callees_first
 from tirlite.graph.loop import LoopFunction
 from tirlite.graph.memory.problem import Value, values_of
 from tirlite.graph.op import Attrs, Op

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from _blake2 import blake2b
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tirlite.diag import TirliteError
@@ -11,7 +11,7 @@ from tirlite.driver.content import content_key
 from tirlite.driver.front import KnownFront
 from tirlite.driver.manifest import Known
 from tirlite.graph.aot.laid_out import LAYOUTS
-from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, operands_first
+from tirlite.graph.expr import Constant, FunctionNode, callees_first, operands_first
 from tirlite.graph.known.models import ReadFunction
 from tirlite.graph.known.pickled import written
 from tirlite.graph.known.places import Place, Unkept, arrays_at, demand_little, kept_place
@@ -131,19 +131,9 @@ def _extents(function: FunctionNode) -> tuple[Size, ...]:
 
 
 def _constants(function: FunctionNode) -> list[Constant]:
-    """All constants, each once: those of the functions that it calls behind its own."""
-    return list(dict.fromkeys(each for body in _bodies(function) for each in body if isinstance(each, Constant)))
-
-
-def _bodies(function: FunctionNode) -> Iterator[list[Expr]]:
-    waiting, met = [function], {function}
-    for each in waiting:
-        body = operands_first(each.body)
-        yield body
-        called = [expr.op for expr in body if isinstance(expr, Call) and isinstance(expr.op, FunctionNode)]
-        new = [one for one in dict.fromkeys(called) if one not in met]
-        waiting += new
-        met.update(new)
+    """All constants, each once: those of the functions that it calls before its own."""
+    bodies = (operands_first(each.body) for each in callees_first(function))
+    return list(dict.fromkeys(each for body in bodies for each in body if isinstance(each, Constant)))
 
 
 def _fit(head: Head, constants: Mapping[str, Array]) -> bool:
