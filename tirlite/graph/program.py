@@ -92,7 +92,11 @@ class Program:
 
     def steps(self) -> Iterator[Expr]:
         """All expressions in program order: those of branches where their If stands, the then-branch first."""
-        stack = [iter(self.body.steps)]
+        return self.within(self.body)
+
+    def within(self, block: Block) -> Iterator[Expr]:
+        """Those of a block, in the same order."""
+        stack = [iter(block.steps)]
         while stack:
             step = next(stack[-1], None)
             if step is None:

@@ -155,15 +155,8 @@ class _Levels:
 
     def inner(self, step: Expr) -> list[Expr]:
         """What is computed in the branches of a step."""
-        found: list[Expr] = []
-        waiting = [step]
-        while waiting:
-            top = waiting.pop()
-            if isinstance(top, If):
-                inside = [each for block in self.made.branches[top] for each in block.steps]
-                found += inside
-                waiting += inside
-        return found
+        blocks = self.made.branches[step] if isinstance(step, If) else ()
+        return [each for block in blocks for each in self.made.within(block)]
 
     def operands(self, step: Expr) -> Iterator[Expr]:
         """What a step, and what is computed in its branches, needs from before."""
@@ -219,8 +212,7 @@ def _hosted(levels: _Levels, step: Expr) -> Item:
 
 def _branch(levels: _Levels, step: If, number: int) -> Piece:
     block: Block = levels.made.branches[step][number]
-    inside = [each for own in block.steps for each in (own, *levels.inner(own))]
-    return _piece(f"{levels.made.function.name}_branch", levels.made, (block.result,), inside)
+    return _piece(f"{levels.made.function.name}_branch", levels.made, (block.result,), [*levels.made.within(block)])
 
 
 def _piece(name: str, made: Program, gives: tuple[Expr, ...], inside: Sequence[Expr]) -> Piece:
