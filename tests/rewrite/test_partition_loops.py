@@ -239,3 +239,26 @@ def test_what_takes_the_place_of_a_temporary_goes_on_to_do_so() -> None:
             y[i] = twice[i] - twice[n - 1 - i]
 
     assert smoothed.plan.total == 4 * n
+
+
+def test_edges_of_tiles_go_apart_where_one_temporary_is_made_of_another() -> None:
+    @tl.kernel
+    def blurred(x: tl.u8[n, m], y: tl.out[tl.u8[n, m]]):
+        wide = tl.alloc(tl.u16[n, m])
+        rows = tl.alloc(tl.u16[n, m])
+        for i in range(n):
+            for j in range(m):
+                wide[i, j] = x[i, j]
+        for i in range(n):
+            for j in range(m):
+                rows[i, j] = wide[i, max(j - 1, 0)] + wide[i, j] + wide[i, min(j + 1, m - 1)]
+        for i in range(n):
+            for j in range(m):
+                y[i, j] = (rows[max(i - 1, 0), j] + rows[i, j] + rows[min(i + 1, n - 1), j]) // 9
+
+    compiled = tl.compile(blurred, target=tl.Target("x86-64-v4"))
+    assert str(compiled.lowered).count("for rows_j in range(") == 3
+    kernel, plain = tl.compile(blurred), tl.compile(blurred, schedule=None)
+    for shape in ((1, 1), (1, 7), (5, 1), (40, 70), (3, 9000)):
+        x = np.random.default_rng(0).integers(0, 256, shape).astype(np.uint8)
+        np.testing.assert_array_equal(kernel(x), plain(x))

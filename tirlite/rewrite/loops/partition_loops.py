@@ -24,8 +24,9 @@ class PartitionLoops(FactsPass):
     """Three loops of one: in that between, comparisons, extrema and remainders that ask for the edges have gone.
 
     `x[max(j - 1, 0)]` is `x[j - 1]` from the second iteration on, so that it can go by vectors. That is done for loops
-    whose iterations are independent and write no temporary that could lie in the place of one that they read, with no
-    others inside than short ones of constant bounds, where at most 32 iterations at each end differ. Their order stays.
+    whose iterations are independent and write no temporary that could lie in the place of one that they read, but for
+    tiles, with no others inside than short ones of constant bounds, where at most 32 iterations at each end differ.
+    Their order stays.
 
     Two loops of one that loads from one place throughout, where it stores in one iteration: see `stored_once`.
 
@@ -42,7 +43,7 @@ class PartitionLoops(FactsPass):
 
                 if (found := parted(loop, facts)) is not None:
                     parts[loop] = found
-            elif _may_have_edges(loop) and facts.replaces_nothing(loop) and facts.is_independent(loop):
+            elif _may_have_edges(loop) and _keeps_places(loop, facts) and facts.is_independent(loop):
                 from tirlite.rewrite.loops.edges import Edges
 
                 edges = Edges(loop, facts)
@@ -68,6 +69,11 @@ def _loads_where_it_stores(loop: For) -> bool:
     loads = [node for node in walk(loop.body) if isinstance(node, Load) and node.buffer is buffer and node.indices]
     is_one = all(store.buffer is buffer for store in stores)
     return is_one and any(not mentions(load.indices, loop.var) for load in loads)
+
+
+def _keeps_places(loop: For, facts: Facts) -> bool:
+    """Whether no temporary as large as an array takes another place when a loop is written thrice."""
+    return facts.replaces_nothing(loop) or facts.writes_tiles(loop)
 
 
 def _may_have_edges(loop: For) -> bool:
