@@ -16,7 +16,7 @@ from tirlite.ir.expr import Call, Expr, StringImm
 from tirlite.ir.node import Node
 from tirlite.ir.op import Op
 from tirlite.ir.stmt import Evaluate
-from tirlite.ir.walk import walk
+from tirlite.ir.walk import nodes_of
 from tirlite.record import record
 
 # What a value is for, in the message where it was never written.
@@ -29,7 +29,7 @@ def is_print(node: object) -> TypeGuard[Evaluate]:
 
 def prints_in(root: Node) -> Iterator[Evaluate]:
     """The statements that print, in program order."""
-    return (each for each in walk(root) if is_print(each))
+    return (each for each in nodes_of((root,), Evaluate) if is_print(each))
 
 
 def text_and_values(stmt: Evaluate) -> tuple[str, tuple[Expr, ...]]:

@@ -27,6 +27,7 @@ from tirlite.codegen.refused import NotCompiled, Refused
 from tirlite.codegen.statements import Statements
 from tirlite.codegen.storage import Storage, assign_homes, share_of_leaf
 from tirlite.ir import Buffer, Expr, Function, Load, PrimFunc, Store, Var, View, callees, calls_in, walk
+from tirlite.ir.walk import nodes_of
 from tirlite.target.processor import processor_called
 
 _Place: TypeAlias = tuple[tuple[object, ...], tuple[object, ...]]  # the form of a buffer's shape, and that of indices
@@ -124,7 +125,7 @@ def may_go_in_place(func: PrimFunc, results: Collection[Buffer]) -> frozenset[Bu
     roots: dict[Buffer, Buffer] = {each: each for pair in pairs for each in pair}
     loaded: defaultdict[Buffer, set[_Place]] = defaultdict(set)
     stored: defaultdict[Buffer, set[_Place]] = defaultdict(set)
-    for node in walk(func.body):
+    for node in nodes_of((func.body,), View, Store, Load):
         if isinstance(node, View) and node.source in roots:
             roots[node.buffer] = roots[node.source]
         elif isinstance(node, Store | Load) and node.buffer in roots:

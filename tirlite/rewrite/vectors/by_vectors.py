@@ -20,7 +20,6 @@ from tirlite.ir.expr import (
     Expr,
     FloorMod,
     IntImm,
-    Load,
     Min,
     Mul,
     Ramp,
@@ -31,7 +30,7 @@ from tirlite.ir.expr import (
 )
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.stmt import For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, While
-from tirlite.ir.walk import is_steady, mentions, statements, statements_of, walk
+from tirlite.ir.walk import is_steady, loads_in, mentions, statements, statements_of, walk
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.vectors.lanes import Lanes, NotVector, first_lanes, held, last_whole
 from tirlite.rewrite.vectors.taps import written_out
@@ -337,7 +336,7 @@ def _widths(loop: For) -> list[int]:
             found.append(stmt.buffer.dtype.bytes)
         if isinstance(stmt, Store | Let | IfThenElse):
             computed = stmt.condition if isinstance(stmt, IfThenElse) else stmt.value
-            loads = [node for node in walk(computed) if isinstance(node, Load)]
-            places = {node for load in loads for node in walk(*load.indices)}
+            loads = [*loads_in(computed)]
+            places = {place for load in loads for place in loads_in(*load.indices)}
             found += (load.buffer.dtype.bytes for load in loads if load not in places or mentions(load, loop.var))
     return found

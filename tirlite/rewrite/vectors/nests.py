@@ -215,13 +215,14 @@ def _nest(chain: list[For], facts: Facts, rules: Rules) -> tuple[Stmt, ...] | No
 
         if (row := one_row(chain, facts, inside, rules.processor)) is not None:
             return row
-    tried: list[int] = []
+    tried: dict[int, SeqStmt] = {}
     for place in reversed(range(max(0, len(chain) - _DEEPEST), len(chain))):
         if _may_go(chain, place, facts):
-            made = _at(chain, place, facts, inside, rules, has_rows=False)
+            body = with_local_elements(chain[place], facts.touches_in.get(chain[place], {}))
+            made = _at(chain, place, body, facts, rules, has_rows=False)
             if made is not None:
                 return made if rules.called else _or_one_column(chain, made, facts)
-            tried.append(place)
+            tried[place] = body
     innermost = chain[-1]
     if rules.processor.permutes and not rules.called and (resampled := _resampled(innermost, facts, rules)) is not None:
         return nested(chain[:-1], *resampled).stmts
@@ -229,8 +230,8 @@ def _nest(chain: list[For], facts: Facts, rules: Rules) -> tuple[Stmt, ...] | No
         # Without arrays and loops inside, LLVM finds vectors also where lanes lie apart, as colours of an image do.
         return nested(chain[:-1], innermost.replaced(body=plain)).stmts
     found = (
-        _at(chain, place, facts, inside, rules, has_rows=True)
-        for place in tried
+        _at(chain, place, body, facts, rules, has_rows=True)
+        for place, body in tried.items()
         if not is_parted(chain[place], facts, rules.processor)
     )
     made = next((made for made in found if made is not None), None)
@@ -353,15 +354,14 @@ def _is_brief(loop: For, facts: Facts) -> bool:
 
 
 def _at(
-    chain: list[For], place: int, facts: Facts, inside: Callable[[Load], bool], rules: Rules, *, has_rows: bool
+    chain: list[For], place: int, body: SeqStmt, facts: Facts, rules: Rules, *, has_rows: bool
 ) -> tuple[Stmt, ...] | None:
     """What stands in the place of a chain whose loop at a place goes by vectors; None where that cannot be.
 
-    With `has_rows`, lanes may load along rows of their own.
+    `body` is that of the loop, with local elements. With `has_rows`, lanes may load along rows of their own.
     """
-    loop = chain[place]
+    loop, inside = chain[place], facts.bounds.is_inside
     touches = facts.touches_in.get(loop, {})
-    body = with_local_elements(loop, touches)
     flat = {} if rules.called or has_rows else flat_views(loop, facts.params)
     lanes: Callable[[Expr, int], Lanes]
     pays: Expr | None = None

@@ -115,7 +115,7 @@ def _small_below(facts: Facts, processor: Processor) -> int:
 def chains(facts: Facts) -> Iterator[Chain]:
     """The chains of a function, in program order: nests that read what others before have filled, in one block."""
     allocated = {stmt.buffer for stmt in large_temporaries(facts.func)}
-    blocks = (each for each in walk(facts.func.body) if isinstance(each, SeqStmt)) if allocated else ()
+    blocks = statements_of(facts.func.body, SeqStmt) if allocated else ()
     for block in blocks:
         nests = [stmt for stmt in block.stmts if isinstance(stmt, For) and _is_plain(stmt)]
         filled = [stored_in(nest) & allocated for nest in nests[:-1]]
@@ -246,7 +246,7 @@ def _widths(trace: Trace, innermost: Var, processor: Processor) -> tuple[int, ..
 def _moves(loop: For, read: set[Buffer]) -> bool:
     """Whether the loop decides where one of these buffers is read."""
     loads = (node for node in loads_in(loop) if node.buffer in read)
-    return any(node is loop.var for load in loads for node in walk(*load.indices))
+    return any(mentions(load.indices, loop.var) for load in loads)
 
 
 def _rows(trace: Trace, chain: Chain, processor: Processor, form: Form) -> int:
