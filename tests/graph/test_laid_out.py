@@ -235,6 +235,32 @@ def test_transposes_of_convolutions_by_steps_of_two_go_by_panels(
     np.testing.assert_allclose(net(value), evaluate(function, value), rtol=0, atol=1e-4)
 
 
+@pytest.mark.parametrize(
+    ("operator", "layout", "weights", "how"),
+    [
+        ("conv", "winograd", (48, 40, 3, 3), {"pad": 1}),
+        ("conv", "panels", (32, 40, 3, 3), {"pad": 1, "stride": 2}),
+        ("conv_transpose", "panels", (40, 32, 4, 4), {"pad": 1, "stride": 2}),
+    ],
+)
+def test_weights_of_halves_are_laid_out_as_f32(
+    operator: str, layout: str, weights: tuple[int, ...], how: dict[str, int]
+) -> None:
+    rng = np.random.default_rng(0)
+    weight = (rng.standard_normal(weights) / 20).astype(np.float16)
+    value = rng.standard_normal((2, 40, 13, 12), np.float32)
+    bias = rng.standard_normal(weights[operator == "conv_transpose"], np.float32)
+
+    def layer_of(dtype: tl.DType) -> Function:
+        g = Builder("layer")
+        x, b = g.input("x", dtype[2, 40, 13, 12]), bias.astype(dtype.numpy)
+        return g.function(getattr(g, operator)(x, g.constant(weight.astype(dtype.numpy), name="w"), b, **how))
+
+    net, halves = compile(layer_of(tl.f16)), value.astype(np.float16)
+    assert f"w_{layout}" in str(net.ir)
+    np.testing.assert_allclose(net(halves), evaluate(layer_of(tl.f32), halves.astype(np.float32)), rtol=0, atol=4e-3)
+
+
 @pytest.mark.parametrize("size", [(5, 3), (7, 7)])
 @pytest.mark.parametrize(("target", "is_in_registers"), [("x86-64-v3", False), ("x86-64-v4", True)])
 def test_long_rows_of_depthwise_convolutions_stand_in_registers_where_lanes_are_permuted(

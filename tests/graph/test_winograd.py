@@ -150,10 +150,15 @@ def test_weights_are_laid_out_once_and_are_there_alone() -> None:
     assert [param.name for param in net.ir.params] == ["x", "w_winograd", "output"]
 
 
-def test_other_processes_lay_the_weights_out_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("dtype", [tl.f32, tl.f16])
+def test_other_processes_lay_the_weights_out_again(
+    dtype: tl.DType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("TIRLITE_CACHE", str(tmp_path))
-    function = layer((1, 48, 28, 28), 48)
-    x = RNG.standard_normal((1, 48, 28, 28), np.float32)
+    g = Builder("layer")
+    weights = RNG.standard_normal((48, 48, 3, 3), np.float32).astype(dtype.numpy)
+    function = g.function(g.conv2d(g.input("x", dtype[1, 48, 28, 28]), g.constant(weights, name="w"), pad=1))
+    x = RNG.standard_normal((1, 48, 28, 28), np.float32).astype(dtype.numpy)
     net = compile(function)
     wanted = net(x)
     monkeypatch.setattr("tirlite.graph.aot.lower.lower_program", None)

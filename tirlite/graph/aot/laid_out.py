@@ -17,7 +17,7 @@ from tirlite.graph.op import Array, Attrs, Op
 from tirlite.graph.operators import laid_out as o
 from tirlite.graph.operators.linear import as_it_lies, transposed
 from tirlite.graph.program import Program
-from tirlite.ir import DType, i8, i16
+from tirlite.ir import DType, f16, f32, i8, i16
 from tirlite.record import record
 
 
@@ -28,7 +28,8 @@ class Layout:
     These are None where the call is better computed as it is. Without an operator it is the call's own. With `needs`
     it pays where processors have that: these dot products, permutations of lanes, or tiles with short rows. With
     `shape`, which tells what shape the operand takes, it is laid out while others go on, which takes as long as it does
-    to read it. With `dtype` it becomes of that type. With `fits` it is laid out where that holds of it.
+    to read it. With `dtype` it becomes of that type, and f32 of halves where it `widens` them. With `fits` it is laid
+    out where that holds of it.
     """
 
     op: Op | None
@@ -39,6 +40,11 @@ class Layout:
     shape: Callable[[tuple[int, ...]], tuple[int, ...]] | None = None
     dtype: DType | None = None
     fits: Callable[[Array], bool] | None = None
+    widens: bool = False
+
+    def given(self, array: Array) -> Array:
+        """What `function` takes for an array."""
+        return array.astype(np.float32) if self.widens and array.dtype == np.float16 else array
 
 
 def _sized(
@@ -51,7 +57,7 @@ def _sized(
 ) -> Layout:
     """The layout of the second operand in parts of these sizes."""
     made = None if shape is None else partial(shape, **sizes)
-    return Layout(op, 1, partial(function, **sizes), partial(attrs, **sizes), needs, made)
+    return Layout(op, 1, partial(function, **sizes), partial(attrs, **sizes), needs, made, widens=True)
 
 
 def _by_panels(sizes: o.Sizes = o.WIDE, needs: str = "") -> dict[str, Layout]:
@@ -130,6 +136,7 @@ class Filling(Thread):
 
     def array(self, layout: Layout, source: Array) -> Array:
         """What will hold an array in a layout, and others may not write to; it does now if its shape is not told."""
+        source = layout.given(source)
         if layout.shape is None:
             return layout.function(source)
         made = np.empty(layout.shape(source.shape), source.dtype)
@@ -170,9 +177,8 @@ def lay_out(made: Program, folded: Mapping[Expr, Constant], layouts: Mapping[str
                 continue
             if (name, source) not in found:
                 called = f"{source.name}_{name.replace(' ', '_')}" if source.name else ""
-                found[name, source] = constant(
-                    filling.array(layout, source.value), layout.dtype or source.dtype, name=called
-                )
+                dtype = f32 if layout.widens and source.dtype == f16 else layout.dtype or source.dtype
+                found[name, source] = constant(filling.array(layout, source.value), dtype, name=called)
             args = list(step.args)
             args[layout.operand] = found[name, source]
             calls[step] = Call(layout.op or step.op, tuple(args), attrs, name=step.name, span=step.span)

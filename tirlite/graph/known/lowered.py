@@ -111,7 +111,7 @@ def keep_lowered(key: bytes, function: FunctionNode, lowered: Lowered, front: An
 
 def _laid(array: Array, layout: str) -> Array:
     """An array, laid out as it was where there is a layout."""
-    return LAYOUTS[layout].function(array) if layout else array
+    return LAYOUTS[layout].function(LAYOUTS[layout].given(array)) if layout else array
 
 
 def _content(function: FunctionNode) -> bytes:

@@ -20,7 +20,7 @@ from tirlite.graph.operators.linear import Gemm, Sides
 from tirlite.graph.operators.recurrence import Steps
 from tirlite.graph.operators.windows import pads_of
 from tirlite.graph.types import TensorType, TupleType
-from tirlite.ir import f32, i8, i16, i32, u8
+from tirlite.ir import f16, f32, i8, i16, i32, u8
 from tirlite.record import record
 from tirlite.sizes import Size
 
@@ -56,6 +56,8 @@ _GROUP = 4
 # Processors that multiply pairs of halves, and no bytes: weights are halves there, so that none are widened at calls.
 HALVES = "halves"
 PAIR = 2
+# Weights of halves are laid out as f32, in which their products are summed up.
+_FLOATS = (f32, f16)
 # Columns of a recurrent layer that pay for panels where one sequence goes through it.
 _COLUMNS = 512
 # An image of bytes is copied with its inputs side by side, which so many products of each pay for, and so many inputs.
@@ -283,7 +285,7 @@ def panels_of_bytes(weights: Array, group: int = _GROUP, sizes: Sizes = WIDE) ->
 def conv_by_panels(call: Call, sizes: Sizes = WIDE) -> Conv | None:
     """The attributes of what computes a convolution of two axes on a small image by panels, where that pays."""
     attrs = call.attrs
-    if not isinstance(attrs, Conv) or call.op.name != "conv" or call.dtype != f32 or call.tensor.rank != 4:
+    if not isinstance(attrs, Conv) or call.op.name != "conv" or call.dtype not in _FLOATS or call.tensor.rank != 4:
         return None
     (_, channels, *image), (outputs, taken, *size) = call.args[0].shape, call.args[1].shape
     known = (channels, *image, outputs, taken, *call.shape[2:], *pads_of(attrs, image, size))
@@ -313,7 +315,7 @@ def windows_by_panels(call: Call, sizes: Sizes) -> Conv | None:
 def transpose_by_panels(call: Call, size: int = OUTPUTS) -> ConvTranspose | None:
     """The attributes of what computes the transpose of a convolution on a small image by panels, where that pays."""
     attrs = call.attrs
-    if not isinstance(attrs, ConvTranspose) or call.dtype != f32 or call.tensor.rank != 4 or attrs.groups != 1:
+    if not isinstance(attrs, ConvTranspose) or call.dtype not in _FLOATS or call.tensor.rank != 4 or attrs.groups != 1:
         return None
     known = (*call.args[0].shape[1:], *call.args[1].shape[1:], *call.shape[2:], *attrs.pads)
     extents = [extent for extent in known if isinstance(extent, int)]
@@ -385,7 +387,7 @@ WINOGRAD = Op("winograd", _winograd_type, 2, 3, Winograd, lowering=Lowering("win
 def by_winograd(call: Call, block: int = BLOCK) -> Winograd | None:
     """The attributes of what computes a call in its place by such blocks, where that takes less time."""
     attrs = call.attrs
-    if not isinstance(attrs, Conv) or call.op.name != "conv" or call.dtype != f32:
+    if not isinstance(attrs, Conv) or call.op.name != "conv" or call.dtype not in _FLOATS:
         return None
     x, weights = call.args[0].tensor, call.args[1].tensor
     if (attrs.strides, attrs.dilations, weights.shape[2:]) != ((1, 1), (1, 1), (3, 3)):
