@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tirlite import ir
 from tirlite.ir import i64
-from tirlite.ir.walk import mentions, nodes_of
+from tirlite.ir.walk import defined_in, mentions, nodes_of
 
 zero, one = ir.const(0, i64), ir.const(1, i64)
 k = ir.Var("k")
@@ -47,6 +47,16 @@ def test_nodes_of_some_kinds_are_met_as_in_a_walk_of_all() -> None:
     assert mentions(loop, k)
     assert mentions((one, loop), {x, one})
     assert not mentions((one, loop), ir.Var("k"))
+
+
+def test_all_that_a_function_body_defines_is_found() -> None:
+    kinds = [*ir.Stmt.__subclasses__(), *ir.Expr.__subclasses__()]
+    assert {kind.__name__ for kind in kinds if kind.DEFINES} == {"Allocate", "View", "Let", "For", "LetExpr"}
+    i, m, t = (ir.Var(name) for name in "imt")
+    x, part = ir.Buffer("x", i64, (one,)), ir.Buffer("part", i64, (one,))
+    value = ir.LetExpr(t, one, ir.Add(t, one))
+    body = ir.seq(ir.Allocate(x), ir.View(part, x, zero), ir.Let(m, value), ir.Evaluate(m))
+    assert defined_in(ir.For(i, zero, one, body)) == {i, m, t, x, part}
 
 
 def test_depth_is_no_matter() -> None:

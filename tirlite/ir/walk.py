@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Sequence
 from typing import TypeVar, cast
 
-from tirlite.ir.expr import Add, And, Buffer, BufferRef, Call, Expr, IntImm, Load, Or, Sub, Var
+from tirlite.ir.expr import Add, And, Buffer, BufferRef, Call, Expr, IntImm, LetExpr, Load, Or, Sub, Var
 from tirlite.ir.node import Node
 from tirlite.ir.op import Op
 from tirlite.ir.stmt import (
@@ -25,6 +25,7 @@ from tirlite.ir.stmt import (
 
 # What most programs are made of, and what nothing stands below: told apart by one look.
 _ATOMS: frozenset[type[Node]] = frozenset((IntImm, Var, Allocate))
+_DEFINING: tuple[type[Node], ...] = (Let, For, Allocate, View, LetExpr)
 _LEAVES: frozenset[type[Stmt]] = frozenset((Store, Allocate, View, Let, Evaluate))
 COMPOSITES: frozenset[type[Stmt]] = frozenset((SeqStmt, For, While, IfThenElse, AttrStmt))
 
@@ -124,7 +125,7 @@ def without_number(expr: Expr) -> tuple[Expr, int]:
 
 def defined_in(root: Node) -> set[object]:
     """The variables and buffers that are defined by a node, and by those below it."""
-    return {getattr(node, name) for node in walk(root) for name in node.DEFINES}
+    return {getattr(node, name) for node in nodes_of((root,), *_DEFINING) for name in node.DEFINES}
 
 
 def buffers_of(node: Node) -> Iterator[Buffer]:
