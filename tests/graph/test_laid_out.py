@@ -261,6 +261,13 @@ def test_weights_of_halves_are_laid_out_as_f32(
     np.testing.assert_allclose(net(halves), evaluate(layer_of(tl.f32), halves.astype(np.float32)), rtol=0, atol=4e-3)
 
 
+def test_points_of_halves_are_not_widened_anew_for_each_panel() -> None:
+    g = Builder("layer")
+    weight = RNG.standard_normal((64, 16, 1, 1), np.float32).astype(np.float16)
+    net = compile(g.function(g.conv(g.input("x", tl.f16[1, 16, 7, 7]), g.constant(weight, name="w"))))
+    assert "panels" not in str(net.ir)
+
+
 @pytest.mark.parametrize("size", [(5, 3), (7, 7)])
 @pytest.mark.parametrize(("target", "is_in_registers"), [("x86-64-v3", False), ("x86-64-v4", True)])
 def test_long_rows_of_depthwise_convolutions_stand_in_registers_where_lanes_are_permuted(

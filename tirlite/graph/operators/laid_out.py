@@ -295,7 +295,8 @@ def conv_by_panels(call: Call, sizes: Sizes = WIDE) -> Conv | None:
     _, height, width, outputs, taken, rows, columns, *pads = extents
     if (*size, *pads) == (1, 1, 0, 0, 0, 0):
         most = _SPOTS if attrs.strides == (1, 1) else _STRIDED
-        is_small = attrs.groups == 1 and 1 < rows * columns < most
+        # Halves that lie as they are would be widened anew for each panel.
+        is_small = attrs.groups == 1 and 1 < rows * columns < most and call.dtype == f32
         return attrs if is_small and _columns_of_panel(outputs, sizes) else None
     blocks, rest = divmod(outputs, min(sizes))
     is_whole = rest == 0 and blocks % attrs.groups == 0 and (blocks % _EVEN == 0 or outputs >= _UNEVEN)
