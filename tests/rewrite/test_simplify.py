@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from every import every
 from rewrite.simplify_trial import counted, trial
@@ -177,6 +178,24 @@ def test_loops_of_one_iteration_and_of_none_go() -> None:
     assert body("for i in range(3, 3)", "y[i] = 1") == ["pass"]
     assert body("for i in range(n, n + 1)", "y[0] = i") == ["y[0] = n"]
     assert body("for i in range(s % 4, s % 4 + 1)", "y[i] = i") == ["i = s % 4", "y[i] = i"]
+
+
+def test_names_of_narrow_integers_are_read_where_they_are_defined_alone() -> None:
+    size = tl.dim("size")
+
+    @tl.kernel
+    def named(a: tl.u8, y: tl.i64[size]):
+        for i in range(size):
+            if i > 2:
+                wide = tl.i32(a)
+                y[i] = wide
+        for i in range(size):
+            y[i] += max(tl.i64(a), tl.i64(a)) ^ i
+
+    y = np.zeros(5, np.int64)
+    named(3, y)
+    assert y.tolist() == [3, 2, 1, 3, 10]
+    assert "y[i] = y[i] + (tl.i64(a) ^ i)" in str(named.lowered)
 
 
 def test_what_changes_nothing_gives_the_same_function() -> None:

@@ -165,12 +165,14 @@ class Place(IndexSpace):
 
     def _new_variable(self, var: Var) -> Steps[Size]:
         definition = self.definitions.of(var)
-        if definition is None or definition.value is None or var.dtype != i64:
+        if definition is None or definition.value is None:
             size: Size = yield super()._new_variable(var)
             if definition is None or definition.loop is None:
                 for unknown in unknowns_in(size):
                     self.exprs[unknown] = var
             return size
+        if var.dtype != i64:
+            return self.opaque(var, definition)
         value: Size = yield self._size(definition.value, None, None)
         if self.is_exact(value):
             if var not in self._tainted and (isinstance(value, int) or value in self.extents.variables):
