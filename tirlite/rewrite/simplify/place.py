@@ -165,21 +165,19 @@ class Place(IndexSpace):
 
     def _new_variable(self, var: Var) -> Steps[Size]:
         definition = self.definitions.of(var)
-        if definition is None or definition.value is None:
+        if definition is None or definition.value is None or not var.dtype.is_integer:
             size: Size = yield super()._new_variable(var)
             if definition is None or definition.loop is None:
                 for unknown in unknowns_in(size):
                     self.exprs[unknown] = var
             return size
-        if var.dtype != i64:
-            return self.opaque(var, definition)
         value: Size = yield self._size(definition.value, None, None)
         if self.is_exact(value):
             if var not in self._tainted and (isinstance(value, int) or value in self.extents.variables):
                 return value
             found = self.unknown(var.name, *ends(value), divisor=divisor_of(terms_of(value)) or 1)
         else:
-            found = self.unknown(var.name, i64.min, i64.max)
+            found = self.unknown(var.name, var.dtype.min, var.dtype.max)
         self.exprs[found] = var
         return found + 0
 
