@@ -47,7 +47,7 @@ def walk(*roots: Node) -> Iterator[Node]:
 
 
 def nodes_of(roots: Sequence[Node], *kinds: type[N]) -> Iterator[N]:
-    """Those nodes that `walk` meets that are of these very classes, in half the time where few are."""
+    """Those nodes that `walk` meets that are of these very classes, no generator of the others between."""
     stack = [*roots[::-1]]
     while stack:
         node = stack.pop()

@@ -63,14 +63,14 @@ def _branches(body: SeqStmt) -> dict[IfThenElse, tuple[Store, Update]]:
     seen: set[IfThenElse] = set()
     if next(statements_of(body, IfThenElse), None) is None:
         return found
-    from tirlite.analysis.loops.reductions import choice_of, update_of, without_branch
+    from tirlite.analysis.loops.reductions import compared_update_of, update_of, without_branch
 
     for loop in reversed([*statements_of(body, For)]):
         branches = {*statements_of(loop.body, IfThenElse)} - seen
         moving = defined_in(loop) if branches else set()
         for branch in branches:
             store = without_branch(branch)
-            update = None if store is None else update_of(store) or choice_of(store)
+            update = None if store is None else update_of(store) or compared_update_of(store)
             if store is None or update is None or mentions(store.indices, moving) or not is_steady(*store.indices):
                 continue
             found[branch] = store, update

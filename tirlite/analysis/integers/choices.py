@@ -28,13 +28,13 @@ def branches_of(expr: Expr) -> tuple[Expr, ...]:
         return ()
     if isinstance(expr, Select):
         return expr.condition, expr.if_true, expr.if_false
-    if is_size(expr):
+    if is_absolute(expr):
         (value,) = expr.children()
         assert isinstance(value, Expr)
         return LT(value, const(0, i64)), Neg(value), value
     return expr.args if isinstance(expr, Call) and expr.op is Op.IF_THEN_ELSE else ()
 
 
-def is_size(expr: Expr) -> bool:
-    """Whether an expression is the size of a number, without its sign."""
+def is_absolute(expr: Expr) -> bool:
+    """Whether an expression is the absolute value of a number."""
     return isinstance(expr, Call) and expr.op is Op.ABS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tirlite.analysis.integers.array_bounds import is_exact_index, is_exact_size, stays_exact
-from tirlite.analysis.integers.choices import Choice, branches_of, is_size
+from tirlite.analysis.integers.choices import Choice, branches_of, is_absolute
 from tirlite.analysis.integers.definitions import Definition, Definitions, Loop
 from tirlite.analysis.integers.extents import Extents
 from tirlite.analysis.integers.float_ends import FloatEnds
@@ -299,11 +299,11 @@ class IndexSpace:
             picked: Size = yield self._size(branches[0 if condition.value else 1], None, owner)
             return picked
         no: Size = yield self._size(branches[1], None, owner)
-        yes: Size = -no if is_size(expr) else (yield self._size(branches[0], None, owner))
+        yes: Size = -no if is_absolute(expr) else (yield self._size(branches[0], None, owner))
         if yes == no and self.is_exact(yes):
             return yes
         are_exact = self.is_exact(yes) and self.is_exact(no)
-        choice = Choice(condition, yes, no, no if is_size(expr) and are_exact else None)
+        choice = Choice(condition, yes, no, no if is_absolute(expr) and are_exact else None)
         first, last = self._hull(choice) if are_exact else (None, None)
         chosen = self._between(first, last, owner)
         self.choices[chosen] = choice

@@ -104,7 +104,7 @@ class Update:
 
 
 @record(eq=False)
-class Choice(Update):
+class ComparedUpdate(Update):
     """`store` sets its element to `operand` where that is less, or with Max greater, and else leaves it: of nan too."""
 
     compared: Load
@@ -177,13 +177,13 @@ def update_of(store: Store) -> Update | None:
     return None
 
 
-def choice_of(store: Store) -> Choice | None:
+def compared_update_of(store: Store) -> ComparedUpdate | None:
     """What a store keeps the least or the greatest of by a comparison, as `without_branch` writes it."""
     value = store.value
     if not isinstance(value, Select) or not isinstance(value.if_false, Load) or not _is_element(value.if_false, store):
         return None
     found = _compared(value.condition, value.if_true, store)
-    return None if found is None else Choice(store, found[0], value.if_false, value.if_true, found[1])
+    return None if found is None else ComparedUpdate(store, found[0], value.if_false, value.if_true, found[1])
 
 
 def without_branch(branch: IfThenElse) -> Store | None:

@@ -14,7 +14,7 @@ from typing import TypeAlias
 from tirlite.analysis.access import Allocation, Touch
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.loops.dependence import carried_by, writes
-from tirlite.analysis.loops.reductions import AnyUpdate, Update, choice_of, pair_updates, update_of
+from tirlite.analysis.loops.reductions import AnyUpdate, Update, compared_update_of, pair_updates, update_of
 from tirlite.ir import Buffer, For, IntImm, Load, Node, Stmt, Store
 from tirlite.record import record
 
@@ -79,7 +79,7 @@ def updates_in(
 
 
 def _update(store: Store, pairs: Mapping[Store, AnyUpdate], branches: Mapping[Stmt, Update]) -> AnyUpdate | None:
-    return pairs.get(store) or branches.get(store) or update_of(store) or choice_of(store)
+    return pairs.get(store) or branches.get(store) or update_of(store) or compared_update_of(store)
 
 
 # A buffer, and the place of an element in it where all its accesses have constant indices.

@@ -170,11 +170,11 @@ class _Lowering:
 
         def once(before: Sequence[Buffer], behind: Sequence[Buffer]) -> list[Stmt]:
             number = Scalar(self.names.fresh("number"), i64)
-            once: list[Stmt] = [LetStmt(number, Load(at, ()))]
-            places = [self._row(loop, each, of, number, once) for each, of in zip(rows, kinds, strict=True)]
+            stmts: list[Stmt] = [LetStmt(number, Load(at, ()))]
+            places = [self._row(loop, each, of, number, stmts) for each, of in zip(rows, kinds, strict=True)]
             operands = (at, limit, goes, *before, *given[loop.carried :], *constants, said, *behind, *places)
-            once.append(KernelCall(step.func, tuple(map(BufferRef, operands))))
-            return [*once, Store(goes, (), Load(said, ())), Store(at, (), number + 1)]
+            stmts.append(KernelCall(step.func, tuple(map(BufferRef, operands))))
+            return [*stmts, Store(goes, (), Load(said, ())), Store(at, (), number + 1)]
 
         def goes_on() -> And:
             return And(Load(at, ()) < Load(limit, ()), Load(goes, ()))
