@@ -9,6 +9,7 @@ import pytest
 from driver.alike import said_by_both
 
 import tirlite as tl
+from tirlite.driver.kernel import _OFTEN
 from tirlite.rewrite import pipelines
 from tirlite.rewrite.forms import Form
 
@@ -161,6 +162,24 @@ def test_rows_of_a_sparse_matrix(starts: list[int], at: list[int], says: str) ->
     )
     assert says in told
     assert bool(says) == bool(told)
+
+
+def test_calls_for_the_version_in_order_are_quick_too() -> None:
+    """The last indices belong to no row: a look at all of them says no, and each row's checks say yes."""
+    kernel, x = tl.compile(rows_of, target=tl.Target.host(workers=2)), np.float32([1, 2, 4, 8])
+    starts, room = np.int32([0, 2, 3]), np.zeros(3, np.float32)
+    fits, padded = np.int64([3, 0, 1, 2]), np.int64([2, 0, 1, 9])
+    for at in (fits, padded) * (_OFTEN + 1):
+        kernel(starts, at, x, room)
+    call = kernel._quick
+    assert call is not None
+    for _ in range(2):
+        for at, wanted in ((fits, [9, 2, 0]), (padded, [5, 2, 0])):
+            y = np.zeros(3, np.float32)
+            assert call(starts, at, x, y) is None
+            assert y.tolist() == wanted
+        with pytest.raises(IndexError, match="index 9 is out of bounds for axis 0 of `x`"):
+            kernel(starts + np.int32([0, 0, 1]), padded, x, room)
 
 
 @tl.kernel

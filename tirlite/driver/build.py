@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from tirlite.runtime.quick import QuickCall
 
     Array: TypeAlias = npt.NDArray[Any]
+    # What looks at arguments before Python does, and the version that it runs.
+    QuickCalls: TypeAlias = tuple[tuple[QuickCall, "Version"], ...]
 
 
 # What is needed when LLVM is done, and loaded while it works.
@@ -63,8 +65,9 @@ class Version:
     """One function on its way to native code; each stage runs once, when it is first asked for, in one thread.
 
     `stages` are the seconds of those that have run, in order, and `note` says where LLVM was held back. `calls` counts
-    those that went well, as far as anyone wants to know. A version may be a part of a `whole` one: the first or the
-    second branch of it, see `branches.py`. `served` is what ran the last call, itself or one of its branches.
+    those that went well, as far as anyone wants to know, and those of them that the version in order ran. A version may
+    be a part of a `whole` one: the first or the second branch of it, see `branches.py`. `served` is what ran the last
+    call, itself or one of its branches.
     """
 
     def __init__(
@@ -77,7 +80,7 @@ class Version:
         self.served: Version = self
         self.stages: list[tuple[str, float]] = part[0].stages if part is not None else []
         self.note = ""
-        self.calls = 0
+        self.calls = [0, 0]
         self._rewritten: Rewritten | None = None
         self._lowered: Lowered | None = None
         self._executable: Executable | None = None
@@ -243,16 +246,24 @@ class Version:
 
         return (made[0], made[1]) if branches_of(self.final) is not None else None
 
-    def quick(self, limits: Limits, strides: int, others: tuple[QuickCall, ...]) -> QuickCall | None:
-        """What runs calls of the sizes that are for this version in a hundredth of the time, see `Executable.quick`.
+    def quick(self, limits: Limits, strides: int, others: QuickCalls, in_order: Version | None = None) -> QuickCalls:
+        """The `others`, and what runs calls of the sizes that are for this version in a hundredth of the time.
 
-        The last of the `others` is asked for what it is not for.
+        See `Executable.quick`; nothing is added where there can be none. The last of the others is asked for what it is
+        not for, and the version `in_order`, if calls have needed it, runs those that break a condition on accesses.
         """
         from tirlite.runtime.quick import Serves
 
+        code, to, order = self.executable, others[-1][0] if others else None, None
+        known = others
+        if in_order is not None:
+            order = next((quick for quick, version in known if version is in_order), None)
+            if order is None:
+                known = in_order.quick(limits, strides, known)
+                order = known[-1][0] if known and known[-1][1] is in_order else None
         least, most = limits.sizes(self.form)
-        to = others[-1] if others else None
-        return self.executable.quick(strides, Serves(least, most, self.executable.elsewhere, len(others), to))
+        made = code.quick(strides, Serves(least, most, code.elsewhere, len(known), to, code.in_order, order))
+        return others if made is None else (*known, (made, self))
 
     def message(self, fault: int) -> Message:
         """What a fault of this number, which the code has returned, is about."""

@@ -14,7 +14,6 @@ from tirlite.diag.error import demand_kind
 from tirlite.driver.build import Version, version_of
 from tirlite.driver.front import Front
 from tirlite.gate import GATE
-from tirlite.ir.checked import asks_for_order
 from tirlite.ir.demand import demand_prim_func
 from tirlite.record import cached_property, parts_of, replace
 from tirlite.rewrite.forms import Form
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from tirlite.driver.build import QuickCalls
     from tirlite.driver.profile import Profile
     from tirlite.driver.safety import SafetyReport
     from tirlite.driver.strided import StridedForm, StridedForms
@@ -115,7 +115,7 @@ class Kernel:
         self._version = Version(self._front, options)
         self._others: dict[tuple[Front, bool, Form], Version] = {}
         self._quick: QuickCall | None = None
-        self._quick_versions: tuple[tuple[QuickCall, Version], ...] = ()
+        self._quick_versions: QuickCalls = ()
 
     def __call__(self, *args: object, **named: object) -> Array | tuple[Array, ...] | None:
         if self._quick is not None and not named:
@@ -128,28 +128,31 @@ class Kernel:
         try:
             binding, form = self._bound(args, named)
             usual = self._in_form(binding.is_empty, Form.USUAL, form)
-            version = self._serving(usual, binding, form)
+            version, in_order = self._serving(usual, binding, form), None
             if not version.run(binding):
-                self._in_form(binding.is_empty, Form.IN_ORDER, form).run(binding)
+                in_order = self._in_form(binding.is_empty, Form.IN_ORDER, form)
+                in_order.run(binding)
         except TirliteError:
             # A boundary around the whole would cost each call that goes well a good part of its time.
             with boundary:
                 raise
-        served = version.served
-        if served.calls < _OFTEN and not binding.is_empty:
-            served.calls += 1
-            if served.calls == _OFTEN:
-                self._call_quickly(served, usual, form)
+        served, is_left = version.served, in_order is not None
+        if served.calls[is_left] < _OFTEN and not binding.is_empty:
+            served.calls[is_left] += 1
+            if served.calls[is_left] == _OFTEN:
+                self._call_quickly(served, in_order, usual, form)
         return _one_or_all(binding.results)
 
-    def _call_quickly(self, served: Version, usual: Version, form: StridedForm | None) -> None:
+    def _call_quickly(
+        self, served: Version, in_order: Version | None, usual: Version, form: StridedForm | None
+    ) -> None:
         """Has quick calls look at arguments for a version from now on, before they look at them for others."""
         with GATE.inside(self):
-            others = tuple(quick for quick, _ in self._quick_versions)
-            made = served.quick(usual.limits, form.count if form is not None else 0, others)
-            if made is not None and len(others) < VERSIONS:
-                self._quick_versions += ((made, served),)
-                self._quick = made if self.fixed is None else None
+            others = self._quick_versions
+            made = served.quick(usual.limits, form.count if form is not None else 0, others, in_order)
+            if made is not others and len(made) <= VERSIONS:
+                self._quick_versions = made
+                self._quick = made[-1][0] if self.fixed is None else None
 
     def called_on_inputs(self, args: Sequence[object]) -> tuple[Array, ...] | None:
         """The results of a call with the inputs alone, if a quick call serves it; else nothing has been done."""
@@ -172,11 +175,10 @@ class Kernel:
     def _is_done(self, outcome: object) -> bool:
         """Whether a quick call with this outcome has served what it was given. Raises what stopped it."""
         if type(outcome) is int:
-            version = self._quick_versions[outcome % VERSIONS][1]
-            message = version.message(outcome // VERSIONS)
-            if not asks_for_order(message):
+            version, fault = self._quick_versions[outcome % VERSIONS][1], outcome // VERSIONS
+            if fault != version.executable.in_order:
                 with boundary:
-                    raise message.error()
+                    raise version.message(fault).error()
         return outcome is None
 
     def _called_with_others(self, args: tuple[object, ...]) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
-from tirlite.ir.checked import asks_for_order
 from tirlite.target.convention import FORK_JOIN, INTERRUPTED, POLL, PRINT
 
 if TYPE_CHECKING:
@@ -109,15 +108,19 @@ class Executable:
             return Outcome.DONE
         if fault == self.elsewhere:
             return Outcome.ELSEWHERE
-        message = self.message(fault, made)
-        if asks_for_order(message):
+        if fault == self.in_order:
             return Outcome.IN_ORDER
-        raise message.error()
+        raise self.message(fault, made).error()
 
     @property
     def elsewhere(self) -> int:
         """The fault that says that the sizes are for the other part of the function; 0 where there is none."""
         return self._artifact.elsewhere
+
+    @property
+    def in_order(self) -> int:
+        """The fault that says that a call is for the version that runs in order; 0 where there is none."""
+        return self._artifact.in_order
 
     def message(self, fault: int, made: Made) -> Message:
         """What a fault of this number, which the kernel has returned, is about.

@@ -40,7 +40,7 @@ _METH_FASTCALL = 0x80
 _C_CONTIGUOUS, _ALIGNED, _WRITEABLE = 0x1, 0x100, 0x400
 _LARGEST = (1 << 63) - 1
 # Of a description: what tells of the version itself, and not of what it takes.
-_OWN_WORDS = (2, 7, 8, 9, 12, 13, 14, 16)
+_OWN_WORDS = (2, 7, 8, 9, 12, 13, 14, 16, 17, 18)
 _TAKES_SAME = 16
 # On 64 bits, in builds of CPython with a lock and without debugging.
 _OFFSETS = ArrayOffsets(
@@ -76,7 +76,8 @@ class Serves:
     """Which calls are for a version: those whose arrays take at least and at most so many bytes in all.
 
     The fault `elsewhere`, if it is not 0, says that a call is for another version. All that it is not for is handed on
-    `to` one that has been made before, if there is one. `number` says which version a fault is of.
+    `to` one that has been made before, if there is one. Calls with the fault `unmet` are for the one that runs
+    `in_order`, if that is given. `number` says which version a fault is of.
     """
 
     least: int = 0
@@ -84,6 +85,8 @@ class Serves:
     elsewhere: int = 0
     number: int = 0
     to: QuickCall | None = None
+    unmet: int = 0
+    in_order: QuickCall | None = None
 
 
 def quick_call(
@@ -167,13 +170,18 @@ def _description(
     words = [params, len(signature.dims), kernel, id(np.ndarray), id(NotImplemented), id(None)]
     words.append(strides)
     words += [0, 0, 0] if temporaries is None else [quick_block().address, temporaries.size, temporaries.bytes]
-    words += [serves.least, serves.most, id(serves.to.__self__) if serves.to is not None else 0]
-    words += [serves.elsewhere, serves.number, len(programs), 0]
+    words += [serves.least, serves.most, _described(serves.to), serves.elsewhere, serves.number, len(programs), 0]
+    words += [serves.unmet, _described(serves.in_order)]
     for var in signature.dims:
         # An empty array is for the version of the kernel for those.
         low, high, multiple = (1, None, 1) if var.dim is None else (var.dim.min, var.dim.max, var.dim.multiple_of)
         words += [max(low, 1), _LARGEST if high is None else high, multiple]
     return words + programs
+
+
+def _described(call: QuickCall | None) -> int:
+    """The address of the description that a quick call goes by, or 0."""
+    return 0 if call is None else id(call.__self__)
 
 
 def _array(array: ArrayParam) -> list[int]:

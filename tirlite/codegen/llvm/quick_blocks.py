@@ -131,15 +131,24 @@ back:
 stopped:
   %elsewhere = load i64, word 13 of %running
   %is.elsewhere = icmp eq i64 %fault, %elsewhere
-  br i1 %is.elsewhere, label %for.another, label %tell
+  br i1 %is.elsewhere, label %for.another, label %unmet
+
+unmet:
+  %unmet.fault = load i64, word 17 of %running
+  %in.order.object = load ptr, word 18 of %running
+  %is.unmet = icmp eq i64 %fault, %unmet.fault
+  %has.in.order = icmp ne ptr %in.order.object, null
+  %is.for.order = and i1 %is.unmet, %has.in.order
+  br i1 %is.for.order, label %another, label %tell
 
 for.another:
   %takes.same = load i64, word 16 of %running
   %is.checked = icmp ne i64 %takes.same, 0
+  %next.object = load ptr, word 12 of %running
   br i1 %is.checked, label %another, label %give.up
 
 another:
-  %other.object = load ptr, word 12 of %running
+  %other.object = phi ptr [%next.object, %for.another], [%in.order.object, %unmet]
   %other.spec = getelementptr i8, ptr %other.object, i64 {words}
   store ptr %other.spec, ptr %served
   br label %serve

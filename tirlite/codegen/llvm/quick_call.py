@@ -16,12 +16,14 @@ of NotImplemented and of None, and the number of strides that the kernel takes; 
 block, or 0, that of the function that says from numbers and dims how many bytes the kernel asks for, or 0, and else
 how many these are; the least and the most bytes of all arrays together; the address of the next version's description,
 or 0; the fault that says that a call is for the other part, or 0; the number of the version; how many words the
-computed extents have; whether the next version takes what this one takes; for each dim its least and its largest value
-and what divides it; those extents, see `quick_extent`; for each array the address of its dtype object, the flags that
-it needs, the bits of its address that are 0, the bytes of an element, whether it is written, its rank, how many of its
-axes have a stride that the kernel takes, for each axis its extent, or with all bits turned over the number of its dim,
-or `MOST_OPERANDS` plus where its extent is computed, and then for each axis what that dim is multiplied by there, and
-what is added. A parameter that is a number has other words in the place of these, see `number_text`.
+computed extents have; whether the next version takes what this one takes; the fault that says that a call is for the
+version that runs in order, which takes the same, and the address of its description, or 0; for each dim its least and
+its largest value and what divides it; those extents, see `quick_extent`; for each array the address of its dtype
+object, the flags that it needs, the bits of its address that are 0, the bytes of an element, whether it is written, its
+rank, how many of its axes have a stride that the kernel takes, for each axis its extent, or with all bits turned over
+the number of its dim, or `MOST_OPERANDS` plus where its extent is computed, and then for each axis what that dim is
+multiplied by there, and what is added. A parameter that is a number has other words in the place of these, see
+`number_text`.
 
 A kernel that takes strides takes them first, in elements. An axis behind those with a stride has stride 1, and not all
 arrays are dense: those are for another version. What is written has each axis outside of those behind it; whether other
@@ -102,7 +104,7 @@ version:
   %least.bytes = load i64, word 10 of %spec
   %most.bytes = load i64, word 11 of %spec
   %program.words = load i64, word 15 of %spec
-  %facts = getelementptr i64, ptr %spec, i64 17
+  %facts = getelementptr i64, ptr %spec, i64 19
   %fact.words = mul i64 %dims, 3
   %programs = getelementptr i64, ptr %facts, i64 %fact.words
   %first = getelementptr i64, ptr %programs, i64 %program.words

@@ -24,8 +24,8 @@ class Artifact:
     from the numbers among the parameters, as `codegen.Workspace` says; else they are `workspace_bytes`. `plan_at` is
     the position of the plan among the parameters, or -1. Calls whose arrays take less than `small_below` bytes in all
     are for the version `SMALL`, and from `large_from` bytes on for `LARGE`, if these are not 0. The fault `elsewhere`,
-    if it is not 0, says that the sizes of a call are for the other part of the function. `addresses` are those of
-    externs without a name.
+    if it is not 0, says that the sizes of a call are for the other part of the function, and the fault `in_order` that
+    they are for the version whose loops run in order. `addresses` are those of externs without a name.
     """
 
     code: Code
@@ -40,6 +40,7 @@ class Artifact:
     small_below: int
     large_from: int
     elsewhere: int = 0
+    in_order: int = 0
     addresses: tuple[tuple[str, int], ...] = ()
 
     def loaded(self, known: Mapping[str, int]) -> Library:
@@ -59,6 +60,7 @@ class Artifact:
             self.small_below,
             self.large_from,
             self.elsewhere,
+            self.in_order,
         )
         return self.code.plain(), *called, *numbers
 
@@ -79,7 +81,7 @@ class Artifact:
         fits = fits and not (set(self.parameters) | set(self.size_parameters)) - set("PbhiqBHIQfd")
         fits = fits and self.has_workspace == (self.workspace_bytes > 0 or self.size_entry != "")
         fits = fits and 0 <= self.workspace_bytes < 1 << 62 and -1 <= self.plan_at < len(self.parameters)
-        fits = fits and min(self.small_below, self.large_from) >= 0 and self.elsewhere >= 0
+        fits = fits and min(self.small_below, self.large_from, self.elsewhere, self.in_order) >= 0
         if not fits or self.alignment <= 0 or self.alignment & (self.alignment - 1):
             raise Damaged
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from tirlite.analysis import shape_plan
 from tirlite.codegen import Lowered
+from tirlite.diag import Message
 from tirlite.ir import Buffer, DType, PrimFunc, TypeCode, Var
-from tirlite.ir.checked import asks_for_the_other
+from tirlite.ir.checked import asks_for_order, asks_for_the_other
 from tirlite.record import record
 from tirlite.runtime.artifact.artifact import Artifact, Code
 from tirlite.runtime.artifact.image import PAGE, WORD, Image, Slot, Symbol
@@ -278,9 +279,15 @@ def artifact_of(
         plan_at=len(func.params) - 1 if has_plan else -1,
         small_below=small_below,
         large_from=large_from,
-        elsewhere=next((k for k, each in enumerate(lowered.faults, 1) if asks_for_the_other(each)), 0),
+        elsewhere=_fault_of(asks_for_the_other, lowered),
+        in_order=_fault_of(asks_for_order, lowered),
         addresses=lowered.addresses,
     )
+
+
+def _fault_of(is_asked: Callable[[Message], bool], lowered: Lowered) -> int:
+    """The first fault that is meant, or 0."""
+    return next((k for k, each in enumerate(lowered.faults, 1) if is_asked(each)), 0)
 
 
 def code_of(objects: Sequence[bytes], symbols: Sequence[str], externs: Sequence[str] = ()) -> Code:
