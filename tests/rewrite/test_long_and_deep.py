@@ -1,7 +1,9 @@
 """The passes beside the storage rewrite take long and deep programs: no recursion, no work that grows squared."""
 
+import sys
 from collections.abc import Callable
 from contextlib import ExitStack
+from types import FrameType
 
 import pytest
 
@@ -45,3 +47,27 @@ def test_passes_end(make: Callable[[int], tl.PrimFunc], each: Pass) -> None:
     func = make(2000)
     after = each(Normalize()(func))
     assert after.params == func.params
+
+
+def test_short_loops_beside_each_other_are_told_apart_by_few_looks() -> None:
+    """LLVM writes out each of them: none is to be compared with all others, nor each element that they store."""
+    builder = Builder("short")
+    n = tl.dim("n")
+    x, y = builder.param("x", f32[n, 8]), builder.param("y", f32[n, 100, 8])
+    with builder.for_("i", 0, n) as i:
+        for number in range(100):
+            with builder.for_("j", 0, 8) as j:
+                builder.store(y, (i, number, j), x[i, j] * number)
+    func = Normalize()(builder.build())
+    looks = 0
+
+    def look(frame: FrameType, event: str, _: object) -> None:
+        nonlocal looks
+        looks += event == "call" and frame.f_code.co_name in ("is_at", "is_written_out")
+
+    sys.setprofile(look)
+    try:
+        VectorizeLoops()(func)
+    finally:
+        sys.setprofile(None)
+    assert looks < 50 * 100

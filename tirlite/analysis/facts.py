@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import wraps
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeAlias, TypeVar, cast
 
-from tirlite.analysis.loops.work import has_elements_apart
+from tirlite.analysis.loops.work import has_elements_apart, has_much_to_do, is_written_out
 from tirlite.diag import boundary
 from tirlite.ir import (
     Allocate,
@@ -28,7 +28,7 @@ from tirlite.ir import (
     statements_of,
 )
 from tirlite.ir.demand import demand_prim_func
-from tirlite.ir.walk import aliased_in, composites
+from tirlite.ir.walk import accesses_in, aliased_in, composites, mentions
 from tirlite.record import cached_property
 
 if TYPE_CHECKING:
@@ -156,6 +156,17 @@ class Facts:
         from tirlite.analysis.access import touches_in
 
         return touches_in(self.sequence)
+
+    @cached_property
+    def written_out_along(self) -> Mapping[Buffer, set[For]]:
+        """The loops that LLVM writes out which go along a buffer, but for innermost ones with much to do."""
+        found: dict[Buffer, set[For]] = {}
+        for loop in filter(is_written_out, statements_of(self.func.body, For)):
+            if next(statements_of(loop.body, For), None) or not has_much_to_do(loop):
+                for node in accesses_in(loop.body):
+                    if mentions(node, loop.var):
+                        found.setdefault(node.buffer, set()).add(loop)
+        return found
 
     def touched_in(self, loop: Loop) -> Mapping[Allocation, list[Touch]]:
         """As `touches_in` of one loop. Nothing else is looked at for the first one: a step asks for no other."""

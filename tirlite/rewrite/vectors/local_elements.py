@@ -92,7 +92,7 @@ def _with_few_elements(body: SeqStmt, buffers: set[Buffer]) -> SeqStmt:
     for stmt in _certain(made):
         if isinstance(stmt, Store) and stmt.buffer in buffers:
             known = elements.setdefault(stmt.buffer, [])
-            if not any(is_at(stmt, each) for each in known):
+            if len(known) <= _MOST_TOLD_APART and not any(is_at(stmt, each) for each in known):
                 known.append(stmt)
     moving = defined_in(made)
     few = {buffer: found for buffer, found in elements.items() if _are_few(found, moving)}

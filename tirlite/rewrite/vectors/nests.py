@@ -31,7 +31,7 @@ from tirlite.ir.expr import LE, Buffer, Expr, IntImm, Load, Max, Min, Mul, Ramp,
 from tirlite.ir.node import Node
 from tirlite.ir.rewrite import rewrite
 from tirlite.ir.stmt import For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, nested
-from tirlite.ir.walk import accesses_in, chain_from, loads_in, mentions, statements, statements_of, walk
+from tirlite.ir.walk import chain_from, loads_in, mentions, statements, statements_of, walk
 from tirlite.record import record
 from tirlite.rewrite.vectors.by_vectors import (
     FEWEST_LANES,
@@ -196,10 +196,7 @@ def _is_part_of_row(chain: list[For], facts: Facts) -> bool:
 
 def _stores_alone(loop: For, facts: Facts) -> bool:
     """Whether no other loop that LLVM writes out goes along what a loop stores: it keeps such rows in registers."""
-    few = (each for each in statements_of(facts.func.body, For) if each is not loop and is_written_out(each))
-    others = [each for each in few if next(statements_of(each.body, For), None) or not has_much_to_do(each)]
-    along = (node for each in others for node in accesses_in(each.body) if mentions(node, each.var))
-    return {store.buffer for store in statements_of(loop.body, Store)}.isdisjoint(node.buffer for node in along)
+    return all(facts.written_out_along.get(store.buffer, {loop}) <= {loop} for store in statements_of(loop.body, Store))
 
 
 def _goes_by_vectors(loop: For) -> bool:
