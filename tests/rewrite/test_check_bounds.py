@@ -273,6 +273,48 @@ def test_an_axis_that_cancels_out_may_not_be_long_either() -> None:
     assert copy(np.arange(5, dtype=np.uint8), long).tolist() == [0, 1, 2, 3, 4]
 
 
+@pytest.mark.parametrize("test", ["", "if 0 <= at:", "if at < n:"])
+def test_a_number_that_counters_are_multiplied_by_is_at_least_0(test: str) -> None:
+    """A dilation or a stride, of which nothing else tells the sign; what tests tell of one end counts."""
+    source = f"""
+    n, m, k = tl.dims("n m k")
+
+    @tl.kernel
+    def dilated(x: tl.f32[n], g: tl.f32[k], y: tl.f32[m], step: tl.i64):
+        for i in range(m):
+            y[i] = 0
+            for t in range(k):
+                at = {"i - t * step" if "0" in test else "i + t * step"}
+                {f"{test} y[i] += g[t] * x[at]".strip()}
+    """
+    func = tl.parse(dedent(source))
+    checked = str(CheckBounds(at_entry=True)(Normalize()(func)))
+    assert "tl.checked" not in checked
+    assert "0 <= step" in checked
+    assert "k <= 1073741824" in checked
+    kernel = tl.compile(func)
+    x, g = np.arange(1, 8, dtype=np.float32), np.float32([1, 10, 100])
+    for step in (0, 1, 2, -1, 3, 1 << 30, 1 << 62, -(1 << 63)):
+        found, wanted = np.full(3, -1, np.float32), np.full(3, -1, np.float32)
+        args = (x, g, found, np.int64(step)), (x, g, wanted, np.int64(step))
+        assert told_by(kernel, args[0]) == told_by(kernel.interpret, args[1]), step
+        assert found.tolist() == wanted.tolist(), step
+
+
+def test_what_a_test_leaves_open_at_the_other_end_is_decided() -> None:
+    source = """
+    n = tl.dim("n")
+
+    @tl.kernel
+    def lagged(x: tl.f32[n], lag: tl.i64, y: tl.f32[n]):
+        for i in range(n):
+            y[i] = x[i - lag] if i >= lag else 0.0
+    """
+    checked = str(CheckBounds(at_entry=True)(Normalize()(tl.parse(dedent(source)))))
+    assert "0 <= lag" in checked
+    assert "tl.checked" not in checked
+
+
 def test_what_a_test_in_a_loop_may_rule_out_is_checked_where_it_stands() -> None:
     source = """
     n, m = tl.dims("n m")

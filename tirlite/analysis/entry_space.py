@@ -6,7 +6,7 @@ locals, and of elements that were looked at, are known too.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from copy import copy
 
 from tirlite.analysis.access import AccessKind, Allocation
@@ -147,14 +147,27 @@ class OrdinaryExtents(Extents):
                 super()._enter(param, scalar)
                 self.images[scalar] = Cast(i64, param)
 
-    def short(self) -> OrdinaryExtents:
-        """The same where no axis is longer than `SHORT`."""
+    def short(self, factors: Iterable[Var] = ()) -> OrdinaryExtents:
+        """The same where no axis is longer than `SHORT`, nor any of these parameters below 0 or larger."""
         extents, times = copy(self), {**self.arrays.times}
+        if narrowed := {var: self._short_one(var) for var in factors}:
+            extents.given = {**self.given, **narrowed}
+            extents.sizes = {var: dim + 0 for var, dim in extents.given.items()}
+            extents.variables = {dim: var for var, dim in extents.given.items()}
+            extents._combined, extents._met = {}, {}
+            extents._enter_lets()
         for dim in self.given.values():
             if not isinstance(dim, Scalar):
                 times[(dim,)] = max(times.get((dim,), 1), ADDRESSABLE // SHORT)
         extents.arrays = replace(self.arrays, times=times)
         return extents
+
+    def _short_one(self, var: Var) -> Dim:
+        dim = self.given[var]
+        high = SHORT if dim.high is None else min(dim.high, SHORT)
+        short = Scalar(var.name, max(dim.low, 0), high, origin=self.origin)
+        self.images[short] = self.images[dim]
+        return short
 
 
 class EntrySpace(KnownSpace):

@@ -76,6 +76,17 @@ class Bounds:
         for goal in self._goals(access):
             yield goal.axis
 
+    def is_half_tested(self, goal: Goal, access: Access) -> bool:
+        """Whether the tests around an access keep it in bounds at one end of an axis, which is not so without them.
+
+        Then a call in which it is out of bounds at the other end hardly ever is one that does not come to it.
+        """
+        for size in goal.sizes or ():
+            low = self._low(size)
+            if (low is None or not is_nonnegative(low)) and self._is_certain(size, access.around):
+                return True
+        return False
+
     def behind(self, access: Access) -> list[Size]:
         """All ends that a proof about an access, or what is demanded for it, may have been made of."""
         node, known = access.node, [*access.around.known]

@@ -26,7 +26,7 @@ from tirlite.analysis.facts import Facts
 from tirlite.analysis.in_bounds.bounds import Bounds, Goal
 from tirlite.analysis.in_bounds.guarded import Access, guarded_accesses
 from tirlite.analysis.in_bounds.hoisted import Hoisted, Hoisting
-from tirlite.analysis.integers.array_bounds import is_exact_size, may_be_anything
+from tirlite.analysis.integers.array_bounds import ArrayBounds, is_exact_size, may_be_anything
 from tirlite.analysis.integers.cells import cells_of
 from tirlite.analysis.param_uses import only_updated, used
 from tirlite.groups import by_key
@@ -126,9 +126,12 @@ class Judging:
         """Whether something is to be checked."""
         return any(each.verdict is Verdict.CHECKED for each in self._judged.values())
 
-    def at_entry(self, *, scans: bool = True) -> Decided:
-        """What is decided on entry, and what is known there; `scans` says whether arrays may be looked at."""
-        entry = Entry(self._facts, self._elements if self.is_open else {}, scans=scans) if self.is_open else None
+    def at_entry(self, *, scans: bool = True, factors: bool = True) -> Decided:
+        """What is decided on entry, and what is known there; `scans` says whether arrays may be looked at.
+
+        With `factors` numbers that something is multiplied by may be taken to be at least 0.
+        """
+        entry = Entry(self._facts, self._elements, scans=scans, factors=factors) if self.is_open else None
         return Decided(self.safety if entry is None else entry.decided(self._judged), entry)
 
     def at_loops(self, safety: Safety) -> Safety:
@@ -189,7 +192,9 @@ class Entry:
     which is part of the condition: of those arrays `relied_on`.
     """
 
-    def __init__(self, facts: Facts, elements: Mapping[Buffer, Ends], *, scans: bool = True) -> None:
+    def __init__(
+        self, facts: Facts, elements: Mapping[Buffer, Ends], *, scans: bool = True, factors: bool = False
+    ) -> None:
         self.func = facts.func
         self.extents = OrdinaryExtents(facts.func)
         arrays = {param for param, each in facts.params.items() if is_index_array(param, each)} if scans else set()
@@ -201,8 +206,15 @@ class Entry:
             wide = EntrySpace(facts, self.extents, elements, looks, arrays=arrays, is_ordinary=False)
             self.spaces.insert(0, wide)
         self.short: EntrySpace | None = None
-        if any(isinstance(node, Mul) and not isinstance(node.b, IntImm) for node in self._deciding):
-            self.short = EntrySpace(facts, self.extents.short(), elements, looks, arrays=set())
+        self._factors: dict[Var, Dim] = {}
+        products = [node for node in self._deciding if isinstance(node, Mul) and not isinstance(node.b, IntImm)]
+        if products:
+            given = self.extents.given
+            met = dict.fromkeys(each for each in walk(*products) if isinstance(each, Var) and each in given)
+            numbers = [var for var in met if factors and isinstance(given[var], Scalar) and var in self.func.params]
+            short = self.extents.short(numbers)
+            self._factors = {var: short.given[var] for var in numbers}
+            self.short = EntrySpace(facts, short, elements, looks, arrays=set())
             self.spaces.append(self.short)
         self.demands: dict[Demand, None] = {}
         self.relied_on: dict[Scan, None] = {}
@@ -229,7 +241,7 @@ class Entry:
             for axis in axes:
                 demand = self._demand(bounds, access, goals.get(axis))
                 if demand is not None and space is self.short:
-                    demand = replace(demand, sizes=(*demand.sizes, *self._short_axes()))
+                    demand = replace(demand, sizes=(*demand.sizes, *self._short_numbers()))
                 if demand is not None and len(self.demands) < _MOST_DEMANDS:
                     self.demands[demand] = None
                     found[number, axis] = replace(found[number, axis], verdict=Verdict.DECIDED, demand=demand)
@@ -268,12 +280,15 @@ class Entry:
         """None where it depends on what the function computes, or where a test in a loop may keep it from happening."""
         if goal is None:
             return Demand(())
-        if access.around.is_tested:
+        if access.around.is_tested and not bounds.is_half_tested(goal, access):
             return None
         sizes = bounds.demands(goal, access)
-        if sizes is None or not all(map(self.is_known, sizes)) or any(map(is_negative, sizes)):
+        if sizes is None or any(map(is_negative, sizes)) or any(map(self._is_rare, sizes)):
             return None
-        if any(map(self._is_rare, sizes)):
+        # Where axes are not short another condition fails, whatever the arithmetic of this one comes to.
+        if not all(self.is_known(size, bounds.space.extents.arrays) for size in sizes):
+            return None
+        if access.around.is_tested and any(self.end_of(dim) for size in sizes for dim in dims_of(size)):
             return None
         return Demand(sizes, tuple(dict.fromkeys(self._reached(access))))
 
@@ -293,7 +308,10 @@ class Entry:
 
     def _reached(self, access: Access) -> Iterator[Size]:
         for fact in (*access.around.known, *map(self._last, access.around.loops)):
-            if fact is not None and not varies(fact) and self.is_known(fact) and not is_nonnegative(fact):
+            if fact is None or varies(fact) or not self.is_known(fact) or is_nonnegative(fact):
+                continue
+            # What is computed with a number that may be large need not show it.
+            if not any(dim in dims_of(fact) for dim in self._factors.values()):
                 yield fact
 
     def _last(self, loop: For) -> Size | None:
@@ -301,21 +319,26 @@ class Entry:
         start, stop = self.extents.size(loop.start), self.extents.size(loop.stop)
         return None if start is None or stop is None else loop.distance(start, stop) - 1
 
-    def is_known(self, size: Size) -> bool:
+    def is_known(self, size: Size, arrays: ArrayBounds | None = None) -> bool:
         """Whether a size can be computed at entry, or compared to 0: then i64 arithmetic gives it."""
         if not all(dim in self.extents.images for dim in dims_of(size)):
             return False
         wide, rest = apart(size)
-        return is_exact_size(size if wide is None else rest, self.extents.arrays)
+        return is_exact_size(size if wide is None else rest, arrays or self.extents.arrays)
 
     def scalars(self) -> tuple[Var, ...]:
         """Those parameters that must be ordinary for what is proved here."""
         return tuple(var for var in self.extents.limited if var in self._deciding)
 
-    def _short_axes(self) -> Iterator[Size]:
-        """That no axis is long which may have been multiplied by another one: what comes of that need not show it."""
+    def _short_numbers(self) -> Iterator[Size]:
+        """That no axis is long which may have been multiplied by another one: what comes of that need not show it.
+
+        Numbers that are factors are at least 0, too.
+        """
         for var, dim in self.extents.given.items():
-            if var in self._deciding and not isinstance(dim, Scalar):
+            if var in self._factors:
+                yield from (size for size in (dim + 0, SHORT - dim) if not is_nonnegative(size))
+            elif var in self._deciding and not isinstance(dim, Scalar):
                 yield SHORT - dim
 
     @cached_property

@@ -36,9 +36,7 @@ class Extents:
         self._func = func
         self.origin = Origin()
         self._enter_all()
-        for node in statements_of(func.body, Let):
-            if node.var.dtype.lanes == 1 and (size := size_of_expr(node.value, self.sizes, self._combined)) is not None:
-                self.sizes[node.var] = size
+        self._enter_lets()
 
     def _enter_all(self) -> None:
         """Enter what the caller gives."""
@@ -48,6 +46,11 @@ class Extents:
         for param in self._func.params:
             if isinstance(param, Var) and param.dtype == i64:
                 self._enter(param, param.dim or Scalar(param.name, i64.min, i64.max, origin=self.origin))
+
+    def _enter_lets(self) -> None:
+        for node in statements_of(self._func.body, Let):
+            if node.var.dtype.lanes == 1 and (size := size_of_expr(node.value, self.sizes, self._combined)) is not None:
+                self.sizes[node.var] = size
 
     def _enter(self, var: Var, dim: Dim) -> None:
         self.sizes[var] = dim + 0

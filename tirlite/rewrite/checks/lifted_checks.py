@@ -36,7 +36,7 @@ def lifted_safety(facts: Facts, *, at_loops: bool) -> Lifted:
     outermost = judging.at_entry()
     found = {callee: Facts(Normalize()(callee)) for callee in callees(facts.func)}
     judged = {callee: Judging(each) for callee, each in found.items()}
-    decided = {callee: each.at_entry() for callee, each in judged.items() if each.is_open}
+    decided = {callee: each.at_entry(factors=False) for callee, each in judged.items() if each.is_open}
     demands, scalars, entry, refused = _lifted(facts, outermost, found, judged, decided)
     safeties: dict[PrimFunc, Safety] = {}
     for callee, each in judged.items():
@@ -80,7 +80,7 @@ def _lifted(
         # One that only calls others has nothing decided itself.
         if failed in decided and failed not in without and decided[failed].safety.scans:
             without.add(failed)
-            decided[failed] = judged[failed].at_entry(scans=False)
+            decided[failed] = judged[failed].at_entry(scans=False, factors=False)
             if _decides(decided[failed].safety):
                 continue
         refused.add(failed)
