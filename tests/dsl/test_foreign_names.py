@@ -29,7 +29,7 @@ n = tl.dim("n")
         ("ndrange(n)", "write `for i in tl.parallel(n):`"),
         ("x[0].astype(tl.i32)", "call the type: `tl.f32(x)`"),
         ("...", "a body without statements is `pass`"),
-        ("1\n    for w in (1, 2):\n        x[0] += w", "write `for i in tl.static((1, 2)):`, which is unrolled"),
+        ("1\n    for w in (1, k):\n        x[0] += w", "write `for i in tl.static((1, k)):`, which is unrolled"),
     ],
 )
 def test_a_foreign_name_is_told_with_what_to_write(value: str, told: str) -> None:

@@ -34,6 +34,19 @@ def test_a_loop_over_static_is_written_out() -> None:
     )
 
 
+def test_a_loop_over_literals_needs_no_word() -> None:
+    @tl.kernel
+    def around(x: tl.f32[n], y: tl.f32[n]):
+        for step in (-1, 1):
+            for tap, at in [(0.5, 3), (2, 4)]:
+                y[at] += x[4 + step] * tap
+
+    assert body_of(around) == (
+        "y[3] = y[3] + x[3] * tl.f32(0.5)\ny[4] = y[4] + x[3] * tl.f32(2.0)\n"
+        "y[3] = y[3] + x[5] * tl.f32(0.5)\ny[4] = y[4] + x[5] * tl.f32(2.0)"
+    )
+
+
 def test_a_loop_over_a_tuple_needs_no_word_and_unpacks() -> None:
     @tl.kernel
     def sums(x: tl.f32[n], y: tl.f32[n]):

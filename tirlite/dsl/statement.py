@@ -189,14 +189,16 @@ class Statements:
         self.scope.assigned(assigned)
 
     def static_loop(self, stmt: ast.For) -> Steps[None]:
-        """`for k in tl.static(...)`: the body again for each value."""
+        """`for k in tl.static(...)`, or over values that are written there: the body again for each of them."""
         targets, span = names_in(stmt.target), self._span(stmt.target)
         if not targets or (isinstance(stmt.target, ast.Tuple) and len(targets) != len(stmt.target.elts)):
             raise NotInKernels("this variable of a loop", "write a name, or names", span=span).error()
         hidden = [self._hidden(stmt, target) for target in targets]
         from tirlite.dsl.static import rounds, unpacked
 
-        for value in rounds(self.expressions.value(stmt.iter), self._span(stmt.iter)):
+        written = _literals(stmt.iter)
+        over = self.expressions.value(stmt.iter) if written is None else written
+        for value in rounds(over, self._span(stmt.iter)):
             values = unpacked(value, len(targets), span) if isinstance(stmt.target, ast.Tuple) else (value,)
             self.scope.open(self.names.blocks[stmt, "body"])
             for target, each in zip(targets, values, strict=True):
@@ -214,7 +216,7 @@ class Statements:
             is_local = node.id in self.expressions.local
             found = self.scope.constant(node.id) if is_local else self.expressions.surroundings.find(node.id)
             return isinstance(found, tuple)
-        return self.expressions.is_static(node)
+        return self.expressions.is_static(node) or _literals(node) is not None
 
     def branch(self, stmt: ast.If) -> Steps[None]:
         if self.expressions.is_static(stmt.test):
@@ -333,6 +335,17 @@ class Statements:
             raise site.wrong(0, "the variable of a loop around")
         self.tags[var] = tag
         return var
+
+
+def _literals(node: ast.expr) -> Sequence[object] | None:
+    """The values of a tuple or a list of literals; None of what is no such thing."""
+    if not isinstance(node, (ast.Tuple, ast.List)):
+        return None
+    try:
+        found: Sequence[object] = ast.literal_eval(node)
+    except ValueError:
+        return None
+    return found
 
 
 def tail_returns(body: Sequence[ast.stmt], is_static: Callable[[ast.expr], bool]) -> set[ast.Return]:
