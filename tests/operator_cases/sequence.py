@@ -14,26 +14,48 @@ def sigmoid(x: np.ndarray) -> np.ndarray:
     return 1 / (1 + np.exp(-x))
 
 
-def stepped(step, states: int, reverse: bool):
-    """The function of a layer: `step(sums, *weights, *states)` gives the states behind a step, the output first."""
+def stepped(step, states: int, reverse: bool, ends: np.ndarray | None = None):
+    """The function of a layer: `step(sums, *weights, *states)` gives the states behind a step, the output first.
+
+    With `ends` each sequence has its own number of steps, and counts for the others up to another one.
+    """
 
     def reference(sums, *operands):
-        weights, last = operands[:-states], [np.array(each, float) for each in operands[-states:]]
-        ways = len(last[0])
-        y = np.zeros((len(sums), *last[0].shape))
+        weights, last = operands[:-states], [np.array(each) for each in operands[-states:]]
+        ways, batch, width = last[0].shape
+        y, rows = np.zeros((len(sums), ways, batch, width), np.float32), np.arange(batch)
+        own, counted = np.full((2, batch), len(sums)) if ends is None else ends.clip(max=len(sums))
         for way, parts in enumerate(np.split(sums, ways, 2)):
-            for t in range(len(sums) - 1, -1, -1) if reverse or way else range(len(sums)):
-                made = step(parts[t], *(each[way] for each in (*weights, *last)))
+            for t in range(len(sums)):
+                going = (t < own)[:, None]
+                times = np.where(going[:, 0], own - 1 - t, t) if reverse or way else t
+                shown = np.where((t <= counted)[:, None], last[0][way], np.float32(0))
+                made = step(parts[times, rows], *(each[way] for each in weights), shown, *(c[way] for c in last[1:]))
                 for each, value in zip(last, made, strict=True):
-                    each[way] = value
-                y[t, way] = made[0]
-        return tuple(each.astype(np.float32) for each in (y, *last))
+                    each[way] = np.where(going, value, each[way])
+                y[times, way, rows] = np.where(going, made[0], 0)
+        return (y, *last)
 
     return reference
 
 
 def lstm_step(sums, recurrence, hidden, cell):
-    write, read, keep, candidate = np.split(sums + hidden @ recurrence, 4, 1)
+    return cell_step(sums + hidden @ recurrence, cell)
+
+
+def lstm_bytes_step(sums, groups, scale, totals, hidden, cell):
+    """The output of the batch in 256 steps, times integers of which those of several rows of a column lie together."""
+    least, most = (pick(hidden.ravel(), initial=np.float32(0)) for pick in (np.min, np.max))
+    size = (most - least) / np.float32(255) if most > least else np.float32(1)
+    zero = np.rint(np.clip(-least / size, 0, 255))
+    steps = np.clip(np.rint(hidden / size) + zero, 0, 255) - zero
+    recurrence = groups.transpose(1, 3, 0, 2).reshape(groups.shape[1] * groups.shape[3], -1)[: hidden.shape[1]]
+    total = steps.astype(np.int32) @ recurrence.astype(np.int32)
+    return cell_step(sums + total.astype(np.float32) * (size * scale), cell)
+
+
+def cell_step(gates, cell):
+    write, read, keep, candidate = np.split(gates, 4, 1)
     cell = sigmoid(keep) * cell + sigmoid(write) * np.tanh(candidate)
     return sigmoid(read) * np.tanh(cell), cell
 

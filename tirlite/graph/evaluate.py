@@ -177,7 +177,7 @@ def _defined(call: Call, args: Sequence[Any], binding: Mapping[Dim, int]) -> Val
 
     types = (TensorType(extents(arg.tensor.shape, binding), arg.tensor.dtype) for arg in call.args)
     known = Call(call.op, tuple(Var("", of) for of in types), call.attrs.at(binding), name=call.name, span=call.span)
-    came: Any = Kernel(OperatorFunctions().of(known), Options())(*args)
+    came: Any = Kernel(OperatorFunctions().of(known), Options(schedule=None))(*args)
     return came  # type: ignore[no-any-return]
 
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from operator_cases.sequence import gru_step, lstm_bytes_step, lstm_step, rnn_step, stepped
 
 import tirlite as tl
-from tirlite.graph import Builder, Function, compile, evaluate  # noqa: A004
+from tirlite.graph import Builder, Function, compile  # noqa: A004
 from tirlite.graph.operators.laid_out import groups_of_pairs
 from tirlite.kernels.operators import sequence
 
@@ -48,6 +49,11 @@ def compiled(cell: str, batches: int, ways: int = 1, **attrs: Any) -> Any:
     return compile(layer(cell, batches, ways, **attrs))
 
 
+def wanted(cell: str, *operands: np.ndarray, reverse: bool = False, linear_before_reset: bool = False) -> Any:
+    step = {"lstm": lstm_step, "gru": gru_step(linear_before_reset), "rnn": rnn_step}[cell]
+    return stepped(step, 2 if cell == "lstm" else 1, reverse)(*operands)
+
+
 def arguments(cell: str, batches: int, ways: int = 1) -> list[np.ndarray]:
     rng = np.random.default_rng(batches)
     return [rng.standard_normal(shape).astype(np.float32) for shape in shapes(cell, batches, ways).values()]
@@ -64,8 +70,8 @@ def test_sequences_have_the_same_outputs_together_as_alone(cell: str, batches: i
     states = weights[2 if cell == "gru" else 1 :]
     weights = weights[: len(weights) - len(states)]
     found = compiled(cell, batches, **attrs)(sums, *weights, *states)
-    for each, wanted in zip(found, evaluate(layer(cell, batches, **attrs), sums, *weights, *states), strict=True):
-        np.testing.assert_allclose(each, wanted, 1e-5, 1e-5)
+    for each, other in zip(found, wanted(cell, sums, *weights, *states, **attrs), strict=True):
+        np.testing.assert_allclose(each, other, 1e-5, 1e-5)
     for b in range(batches):
         own = alone(sums[:, b : b + 1], *weights, *(state[:, b : b + 1] for state in states))
         np.testing.assert_array_equal(found[0][:, :, b : b + 1], own[0])
@@ -78,8 +84,8 @@ def test_both_ways_have_the_outputs_that_each_has_alone(cell: str, batches: int)
     both = layer(cell, batches, ways=2)
     sums, *rest = arguments(cell, batches, ways=2)
     outputs, *states = compile(both)(sums, *rest)
-    for each, wanted in zip((outputs, *states), evaluate(both, sums, *rest), strict=True):
-        np.testing.assert_allclose(each, wanted, 1e-5, 1e-5)
+    for each, other in zip((outputs, *states), wanted(cell, sums, *rest), strict=True):
+        np.testing.assert_allclose(each, other, 1e-5, 1e-5)
     for way, part in enumerate(np.split(sums, 2, 2)):
         alone = compiled(cell, batches, **({"reverse": True} if way else {}))
         own = alone(np.ascontiguousarray(part), *(each[way : way + 1] for each in rest))
@@ -90,8 +96,8 @@ def test_both_ways_have_the_outputs_that_each_has_alone(cell: str, batches: int)
 
 def in_steps(
     batches: int, ways: int, width: int, *, reverse: bool, is_ragged: bool = False, of_bytes: bool = False
-) -> Function:
-    """A layer whose integers go by pairs, or those that are bytes by groups."""
+) -> tuple[Function, tuple[np.ndarray, ...]]:
+    """A layer whose integers go by pairs, or those that are bytes by groups, and what it has of these."""
     rng = np.random.default_rng(width)
     least = -128 if of_bytes else -255
     pairs = rng.integers(least, -least, (ways, width, (width + 1) // 2, 4, 2)).astype(np.int16)
@@ -104,7 +110,8 @@ def in_steps(
     scale = rng.uniform(0, 1e-3, (ways, 4 * width)).astype(np.float32)
     states = g.input("hidden", state), g.input("cell", state)
     ends = g.input("ends", tl.i32[2, batches]) if is_ragged else None
-    return g.function([*g.lstm_bytes(sums, recurrence, scale, totals, *states, ends, reverse=reverse)])
+    weights = recurrence, scale, totals
+    return g.function([*g.lstm_bytes(sums, *weights, *states, ends, reverse=reverse)]), weights
 
 
 @pytest.mark.parametrize("of_bytes", [False, True])
@@ -112,14 +119,14 @@ def in_steps(
 def test_a_layer_of_integers_quantizes_its_outputs_before_each_step(
     batches: int, ways: int, width: int, of_bytes: bool
 ) -> None:
-    function = in_steps(batches, ways, width, reverse=ways == 1, of_bytes=of_bytes)
     rng = np.random.default_rng(batches)
     shapes = (TIME, batches, ways * 4 * width), (ways, batches, width), (ways, batches, width)
-    given: list[np.ndarray] = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
-    for found, wanted in zip(compile(function)(*given), evaluate(function, *given), strict=True):
-        np.testing.assert_allclose(found, wanted, 1e-5, 1e-5)
-    if batches > 1:
-        net = in_steps(batches, ways, width, reverse=ways == 1, is_ragged=True, of_bytes=of_bytes)
-        ragged = np.array([[*range(batches - 1), 99], [*range(batches - 1), 2]], np.int32)
-        for found, wanted in zip(compile(net)(*given, ragged), evaluate(net, *given, ragged), strict=True):
-            np.testing.assert_allclose(found, wanted, 1e-5, 1e-5)
+    sums, *states = (rng.standard_normal(shape).astype(np.float32) for shape in shapes)
+    ragged = np.array([[*range(batches - 1), 99], [*range(batches - 1), 2]], np.int32)
+    for ends in (None, ragged) if batches > 1 else (None,):
+        how = {"is_ragged": ends is not None, "of_bytes": of_bytes}
+        function, weights = in_steps(batches, ways, width, reverse=ways == 1, **how)
+        found = compile(function)(sums, *states, *([] if ends is None else [ends]))
+        reference = stepped(lstm_bytes_step, 2, ways == 1, ends)
+        for each, other in zip(found, reference(sums, *weights, *states), strict=True):
+            np.testing.assert_allclose(each, other, 1e-5, 1e-5)

@@ -316,44 +316,6 @@ def _sort_rows(attrs: Attrs, x: Array) -> tuple[Array, Array]:
     return order.astype(np.int64), fresh
 
 
-def _non_max_suppression(
-    attrs: Suppression, boxes: Array, scores: Array, most: Array, overlap: Array, least: Array
-) -> tuple[Array, Array]:
-    assert isinstance(attrs.count, int)
-    chosen = []
-    for b, c in np.ndindex(*scores.shape[:2]):
-        alive = scores[b, c] > least if attrs.scored else np.ones(scores.shape[2], bool)
-        for _ in range(min(int(most), scores.shape[2])):
-            if not alive.any():
-                break
-            best = int(np.flatnonzero(alive)[np.argmax(scores[b, c][alive])])
-            chosen.append((b, c, best))
-            alive[best] = False
-            alive &= ~_overlaps(boxes[b], boxes[b, best], overlap, center=attrs.center)
-    found = np.zeros((attrs.count, 3), np.int64)
-    found[: len(chosen)] = np.array(chosen, np.int64).reshape(-1, 3)
-    return found, np.array(len(chosen), np.int64)
-
-
-def _overlaps(boxes: Array, one: Array, limit: Array, *, center: bool) -> Array:
-    """Which boxes share more of their area with one than the limit."""
-    (low, high), (first, last) = (_corners(each, center=center) for each in (boxes, one))
-    shared = np.minimum(high, last) - np.maximum(low, first)
-    common = shared[:, 0] * shared[:, 1]
-    area, other = np.prod(high - low, -1), np.prod(last - first, -1)
-    both = area + other - common
-    has_area = (shared > 0).all(1) & (common > 0) & (area > 0) & (other > 0) & (both > 0)
-    return np.asarray(has_area & (common / both > limit))
-
-
-def _corners(boxes: Array, *, center: bool) -> tuple[Array, Array]:
-    a, b = boxes[..., :2], boxes[..., 2:]
-    if center:
-        half = b / np.float32(2)
-        return a - half, a + half
-    return np.minimum(a, b), np.maximum(a, b)
-
-
 class Selection(CallBuilder):
     """Picked elements and their indices, which are i64."""
 
@@ -384,8 +346,7 @@ class Selection(CallBuilder):
 
     @operator(
         _non_max_suppression_type,
-        _non_max_suppression,
-        Lowering("suppression.non_max_suppression", said=("count",)),
+        lowering=Lowering("suppression.non_max_suppression", said=("count",)),
         least=5,
         attrs=Suppression,
     )

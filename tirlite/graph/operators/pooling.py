@@ -103,21 +103,6 @@ def _max_pool(attrs: Pool, x: Array) -> Array:
     return np.asarray(_pooled(attrs, x, least, least).max(tuple(range(-axes, 0))))
 
 
-def _max_pool_indices(attrs: Pool, x: Array) -> tuple[Array, Array]:
-    """The greatest elements, and where in its channel each stands: the first of equals, nan before all others."""
-    axes = x.ndim - 2
-    places = np.arange(np.prod(x.shape[2:])).reshape(1, 1, *x.shape[2:])
-    least = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
-    seen, at = _pooled(attrs, x, least, least), _pooled(attrs, places, -1, -1)
-    seen, at = (each.reshape(*each.shape[: 2 + axes], -1) for each in (seen, at))
-    # What stands in the padding is not an element: it comes last of equals.
-    order = np.argsort(at < 0, -1, kind="stable")
-    seen = np.take_along_axis(seen, np.broadcast_to(order, seen.shape), -1)
-    first = seen.argmax(-1)[..., None]
-    found = np.take_along_axis(np.broadcast_to(np.take_along_axis(at, order, -1), seen.shape), first, -1)
-    return np.take_along_axis(seen, first, -1)[..., 0], found[..., 0].astype(np.int64)
-
-
 def _average_pool(attrs: Pool, x: Array) -> Array:
     over = tuple(range(2 - x.ndim, 0))
     counted = np.ones((1, 1, *x.shape[2:]), x.dtype)
@@ -184,7 +169,7 @@ class Pooling(CallBuilder):
         attrs = _pool(image, window, stride, pad, dilation, ceil_mode=ceil_mode)
         return self.call("max_pool", image, attrs=attrs)
 
-    @operator(_max_pool_indices_type, _max_pool_indices, _lowered("max_pool_indices"), attrs=Pool)
+    @operator(_max_pool_indices_type, lowering=_lowered("max_pool_indices"), attrs=Pool)
     def max_pool_indices(
         self,
         x: Operand,

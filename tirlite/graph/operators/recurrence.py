@@ -7,14 +7,10 @@ both. `recurrence` is `[ways, hidden, gates * hidden]`. States are `[ways, batch
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-import numpy as np
-
 from tirlite.graph.builder.calls import CallBuilder, Operand, operator
 from tirlite.graph.expr import TupleGetItem
 from tirlite.graph.extents import Shape
-from tirlite.graph.op import Array, Attrs, Site
+from tirlite.graph.op import Attrs, Site
 from tirlite.graph.operators.operands import FLOATS, has_shape
 from tirlite.graph.types import TensorType, TupleType
 from tirlite.ir import f32, i8, i16
@@ -85,83 +81,12 @@ def _rnn_type(site: Site, attrs: Steps) -> TupleType:
     return TupleType(_cell(site, 1, (2,)))
 
 
-def _sigmoid(x: Array) -> Array:
-    return np.asarray(1 / (1 + np.exp(-x)))
-
-
-# The states behind a step of one way, of its sums, weights, and what else belongs to the way; the first one is put out.
-Step = Callable[[Attrs, Array, "tuple[Array, ...]", "tuple[Array, ...]"], "tuple[Array, ...]"]
-
-
-def _stepped(step: Step, weights: int, count: int) -> Callable[..., tuple[Array, ...]]:
-    """What the NumPy function of a layer with so many weights and states does, behind which ends may stand."""
-
-    def meaning(attrs: Steps | GruSteps, sums: Array, *operands: Array) -> tuple[Array, ...]:
-        of_weights, states = operands[:weights], [np.array(each) for each in operands[weights : weights + count]]
-        ways, batch, width = states[0].shape
-        outputs, rows = np.zeros((len(sums), ways, batch, width), sums.dtype), np.arange(batch)
-        ends, counted = (operands[weights + count :] or (np.full((2, batch), len(sums)),))[0].clip(max=len(sums))
-        for way, parts in enumerate(np.split(sums, ways, 2)):
-            own = tuple(each[way] for each in of_weights)
-            for number in range(len(sums)):
-                going = (number < ends)[:, None]
-                times = np.where(going[:, 0], ends - 1 - number, number) if attrs.reverse or way else number
-                shown = np.where((number <= counted)[:, None], states[0][way], 0).astype(sums.dtype)
-                made = step(attrs, parts[times, rows], own, (shown, *(each[way] for each in states[1:])))
-                for state, value in zip(states, made, strict=True):
-                    state[way] = np.where(going, value, state[way])
-                outputs[times, way, rows] = np.where(going, made[0], 0)
-        return (outputs, *states)
-
-    return meaning
-
-
-def _lstm(attrs: Attrs, sums: Array, weights: tuple[Array, ...], states: tuple[Array, ...]) -> tuple[Array, ...]:
-    return _cell_step(sums + states[0] @ weights[0], states[1])
-
-
-def _lstm_bytes(attrs: Attrs, sums: Array, weights: tuple[Array, ...], states: tuple[Array, ...]) -> tuple[Array, ...]:
-    (groups, scale, _), (hidden, cell) = weights, states
-    least, most = min(hidden.min(initial=0), np.float32(0)), max(hidden.max(initial=0), np.float32(0))
-    size = (most - least) / np.float32(255) if most > least else np.float32(1)
-    zero = np.rint(np.clip(-least / size, 0, 255))
-    steps = np.clip(np.rint(hidden / size) + zero, 0, 255) - zero
-    recurrence = groups.transpose(1, 3, 0, 2).reshape(groups.shape[1] * groups.shape[3], -1)[: hidden.shape[1]]
-    total = steps.astype(np.int32) @ recurrence.astype(np.int32)
-    return _cell_step(sums + total.astype(np.float32) * (size * scale), cell)
-
-
-def _cell_step(gates: Array, cell: Array) -> tuple[Array, Array]:
-    """The output and the inner state behind a step, of the sums of its gates."""
-    write, read, keep, candidate = np.split(gates, 4, 1)
-    cell = _sigmoid(keep) * cell + _sigmoid(write) * np.tanh(candidate)
-    return _sigmoid(read) * np.tanh(cell), cell
-
-
-def _gru(attrs: Attrs, sums: Array, weights: tuple[Array, ...], states: tuple[Array, ...]) -> tuple[Array, ...]:
-    assert isinstance(attrs, GruSteps)
-    (recurrence, bias), (hidden,) = weights, states
-    width = len(recurrence)
-    both = hidden @ recurrence[:, : 2 * width] + bias[: 2 * width] + sums[:, : 2 * width]
-    update, reset = np.split(_sigmoid(both), 2, 1)
-    last, last_bias, x = recurrence[:, 2 * width :], bias[2 * width :], sums[:, 2 * width :]
-    if attrs.linear_before_reset:
-        candidate = np.tanh(x + reset * (hidden @ last + last_bias))
-    else:
-        candidate = np.tanh(x + (reset * hidden) @ last + last_bias)
-    return ((1 - update) * candidate + update * hidden,)
-
-
-def _rnn(attrs: Attrs, sums: Array, weights: tuple[Array, ...], states: tuple[Array, ...]) -> tuple[Array, ...]:
-    return (np.asarray(np.tanh(sums + states[0] @ weights[0])),)
-
-
 class Recurrence(CallBuilder):
     """`sums` are `[time, batch, gates * hidden]`, products of inputs and weights with their biases; states
     `[batch, hidden]`; `recurrence` is `[hidden, gates * hidden]`. Gates are in ONNX's order.
     """
 
-    @operator(_lstm_type, _stepped(_lstm, 1, 2), "sequence.lstm", least=4, attrs=Steps)
+    @operator(_lstm_type, lowering="sequence.lstm", least=4, attrs=Steps)
     def lstm(
         self, sums: Operand, recurrence: Operand, hidden: Operand, cell: Operand, *, reverse: bool = False
     ) -> tuple[TupleGetItem, TupleGetItem, TupleGetItem]:
@@ -169,7 +94,7 @@ class Recurrence(CallBuilder):
         call = self.call("lstm", sums, recurrence, hidden, cell, attrs=Steps(reverse))
         return self.item(call, 0), self.item(call, 1), self.item(call, 2)
 
-    @operator(_lstm_bytes_type, _stepped(_lstm_bytes, 3, 2), "sequence.lstm_bytes", least=6, most=7, attrs=Steps)
+    @operator(_lstm_bytes_type, lowering="sequence.lstm_bytes", least=6, most=7, attrs=Steps)
     def lstm_bytes(
         self,
         sums: Operand,
@@ -194,7 +119,7 @@ class Recurrence(CallBuilder):
         call = self.call("lstm_bytes", *operands, attrs=Steps(reverse))
         return self.item(call, 0), self.item(call, 1), self.item(call, 2)
 
-    @operator(_gru_type, _stepped(_gru, 2, 1), "sequence.gru", least=4, attrs=GruSteps)
+    @operator(_gru_type, lowering="sequence.gru", least=4, attrs=GruSteps)
     def gru(
         self,
         sums: Operand,
@@ -210,7 +135,7 @@ class Recurrence(CallBuilder):
         call = self.call("gru", sums, recurrence, bias, hidden, attrs=attrs)
         return self.item(call, 0), self.item(call, 1)
 
-    @operator(_rnn_type, _stepped(_rnn, 1, 1), "sequence.rnn", least=3, attrs=Steps)
+    @operator(_rnn_type, lowering="sequence.rnn", least=3, attrs=Steps)
     def rnn(
         self, sums: Operand, recurrence: Operand, hidden: Operand, *, reverse: bool = False
     ) -> tuple[TupleGetItem, TupleGetItem]:
