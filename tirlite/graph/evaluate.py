@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from tirlite.diag import KernelIndexError, KernelRunError, Message, public
+from tirlite.diag import KernelIndexError, KernelRunError, Message, Span, public
 from tirlite.diag.error import demand_kind
 from tirlite.graph.arguments import bind
 from tirlite.graph.expr import Call, Constant, Expr, FunctionNode, If, Let, Tuple, TupleGetItem, Var
 from tirlite.graph.extents import values as extents
 from tirlite.graph.loop import LoopFunction, stepping
-from tirlite.graph.op import Op
+from tirlite.graph.op import Attrs, Op
 from tirlite.graph.program import Block, Program, extents_found, program
 from tirlite.graph.run_dims import RunDim, check_extent
 from tirlite.graph.types import Array, TensorType, bfloat_bits, bfloat_values, mapped_tensors
@@ -169,16 +169,29 @@ def apply(call: Call, args: Sequence[Value], binding: Mapping[Dim, int]) -> Valu
     return made
 
 
+# So many kernels of operators are kept for the next call: a step of a loop calls the same again.
+_KEPT = 64
+
+
 def _defined(call: Call, args: Sequence[Any], binding: Mapping[Dim, int]) -> Value:
     """The value of an operator without a NumPy meaning: by its kernel, compiled for the given shapes."""
+    types = tuple(TensorType(extents(arg.tensor.shape, binding), arg.tensor.dtype) for arg in call.args)
+    attrs = call.attrs.at(binding)
+    came: Any = _kernel(call.op, types, attrs, attrs.bits, call.name, call.span)(*args)
+    return came  # type: ignore[no-any-return]
+
+
+@lru_cache(_KEPT)
+def _kernel(
+    op: Any, types: tuple[TensorType, ...], attrs: Attrs, bits: object, name: str, span: Span | None
+) -> Callable[..., Any]:
+    """Of equal attributes `bits` tell those that do not mean the same."""
     from tirlite.driver import Kernel
     from tirlite.graph.aot.operators import OperatorFunctions
     from tirlite.rewrite.options import Options
 
-    types = (TensorType(extents(arg.tensor.shape, binding), arg.tensor.dtype) for arg in call.args)
-    known = Call(call.op, tuple(Var("", of) for of in types), call.attrs.at(binding), name=call.name, span=call.span)
-    came: Any = Kernel(OperatorFunctions().of(known), Options(schedule=None))(*args)
-    return came  # type: ignore[no-any-return]
+    known = Call(op, tuple(Var("", of) for of in types), attrs, name=name, span=span)
+    return Kernel(OperatorFunctions().of(known), Options(schedule=None))
 
 
 def _widened(value: Any, of: TensorType) -> Array:
