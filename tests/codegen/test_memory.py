@@ -133,6 +133,26 @@ def test_volatile_accesses_are_kept() -> None:
     assert kernel.optimised_llvm.count("load volatile i32") == 2
 
 
+@pytest.mark.parametrize("loop", ["range", "tl.parallel", "tl.vectorized"])
+def test_volatile_accesses_are_kept_in_loops_that_may_go_in_any_order(loop: str) -> None:
+    kernel = tl.compile(tl.parse(POLLED.format(loop)))
+    x = np.arange(40_000, dtype=np.int32)
+    assert np.array_equal(kernel(x), x + x)
+    assert kernel.optimised_llvm.count("load volatile i32") % 2 == 0
+    assert "load volatile <" not in kernel.optimised_llvm
+    if loop != "tl.parallel":
+        assert "tl.parallel" not in str(kernel.lowered)
+
+
+POLLED = """
+n = tl.dim("n")
+
+@tl.kernel
+def polled(x: tl.buffer(tl.i32[n], volatile=True), y: tl.out[tl.i32[n]]):
+    for i in {}(n):
+        y[i] = x[i] + x[i]
+"""
+
 PAIRS = """
 n, m = tl.dims("n m")
 

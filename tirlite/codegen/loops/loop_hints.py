@@ -83,11 +83,13 @@ def in_any_order(
 
     So it may those of a parallel loop, also where the result lies in the place of an operand: no proof of that relies
     on the order of these. LLVM alone would compare addresses, find them equal, and go element by element.
+    Volatile accesses stay as they are: told of those, LLVM stops the process.
     """
-    if stmt.kind is not ForKind.PARALLEL or not all(map(_is_plain, stmt.body.stmts)):
+    touched = dict.fromkeys(node.buffer for node in accesses_in(stmt.body))
+    may_move = all(map(_is_plain, stmt.body.stmts)) and not any(buffer.volatile for buffer in touched)
+    if stmt.kind is not ForKind.PARALLEL or not may_move:
         return notes, ()
     group = module.group()
-    touched = dict.fromkeys(node.buffer for node in accesses_in(stmt.body))
     own = {buffer: f"{notes.get(buffer, '')}, !llvm.access.group {group}" for buffer in touched}
     return own, (f'!{{!"llvm.loop.parallel_accesses", {group}}}',)
 

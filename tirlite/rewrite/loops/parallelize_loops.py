@@ -12,7 +12,7 @@ from tirlite.ir.dtype import i64
 from tirlite.ir.expr import GE, Buffer, IntImm, const
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.stmt import Allocate, Assert, AttrStmt, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, While
-from tirlite.ir.walk import composites, statements
+from tirlite.ir.walk import accesses_in, composites, statements
 from tirlite.rewrite.pipeline import FactsPass
 
 # What an iteration allocates exists once for each worker. So many bytes in all stay in a cache of the worker's own, as
@@ -29,7 +29,7 @@ class ParallelizeLoops(FactsPass):
     """Makes serial loops parallel: the outermost ones whose iterations are independent.
 
     That is done for loops that have loops inside or compute elementary functions, and where iterations allocate no
-    more than a row or a small table, assert nothing and call nothing; with `sparing` no more than scalars. When the
+    more than a row or a small table, assert nothing, call nothing and touch nothing volatile; with `sparing` no more than scalars. When the
     kernel runs, loops with little to do run in the calling thread. A loop that does less, and is all that a function
     does, is parallel where it has `alone_from` iterations or more, if that is not 0: that is a branch of its own, which
     calls with fewer never compile. For functions in normal form (see `Normalize`).
@@ -103,6 +103,7 @@ def _is_independent(loop: For, facts: Facts, sparing: bool, *, is_alone: bool = 
     # The stores before a fault are those that the loop makes in order.
     may_move = is_worth_it and all(map(_may_run_beside, inside)) and not has_check(loop)
     own = [stmt.buffer for stmt in inside if isinstance(stmt, Allocate)]
+    may_move = may_move and not any(access.buffer.volatile for access in accesses_in(loop))
     return may_move and _is_little(own, sparing) and facts.is_independent(loop)
 
 
