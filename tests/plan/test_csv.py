@@ -56,7 +56,7 @@ def test_ends_are_inclusive_in_a_column_of_that_name():
 
 
 def test_alignment_gaps_and_fixed_offsets():
-    text = H + "a,6,12,18,2,7-9 ,\nb,5,10,15,,12-14 9-11,30\nc,0,9,1,1,2-3 5-6 0-1,\n"
+    text = H + "a,6,12,18,2,7-9 ,\nb,5,10,15,,9-10,30\nc,0,9,1,1,2-3 5-6 0-1,\n"
     a, b, c = read(text).requests
     assert a == Request("a", 18, ((6, 7), (9, 12)), align=2)
     assert b == Request("b", 15, (5, 9), fixed=30)
@@ -235,6 +235,9 @@ def test_a_table_cannot_tell_everything():
         (H + "a,1,2,3,4,1-2-3,\n", "bad-gap", "2:11"),
         (H + "a,1,2,3,4,A-B,\n", "bad-gap", "2:11"),
         (H + "a,1,2,3,4,2-2,\n", "bad-gap", "2:11"),
+        (H + "a,0,10,3,4,2-4 8-20,\n", "bad-gap", "2:12"),
+        (H + "a,5,10,3,4,0-7,\n", "bad-gap", "2:12"),
+        ("id,begin,end,size,gaps\na,5,10,3,9-11\n", "bad-gap", "2:10"),
         (H + "a,1,5,3,4,2-3@1:2,\n", "partial-gap", "2:11"),
         (H + "a,1,2,3,,,\nb,1,2,3,,,\na,1,2,3,,,\n", "duplicate-id", "4:1"),
         ("id,lower,upper,size_expr\na,1,2,3*N+1.5\n", "bad-size-text", "2:7"),

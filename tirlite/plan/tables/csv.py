@@ -106,9 +106,9 @@ class BadNumber(PlanMessage):
 
 
 class BadGap(PlanMessage):
-    """A cell of the column `gaps` is not a list of gaps.
+    """A cell of the column `gaps` is not a list of gaps in what the line tells of the buffer's life.
 
-    Example: `7:9`.
+    Example: `7:9`; `8-20` of a buffer that lives from 0 to 10.
     """
 
     title = "`{text}` is not a gap in a lifetime"
@@ -337,11 +337,14 @@ class _Reader:
                 raise BadGap(text, "it ends where it begins, or before", span=self._span(number, "gaps")).error()
             if sign:
                 raise PartialGap(text, span=self._span(number, "gaps")).error()
+            if not live[0] <= low < high <= live[1]:
+                outside = f"the buffer lives from {live[0]} to {live[1] - self.after}"
+                raise BadGap(text, outside, span=self._span(number, "gaps")).error()
             gaps.append((low, high))
         begin, end = live
         for low, high in sorted(gaps):
-            if begin < min(low, end):
-                yield begin, min(low, end)
+            if begin < low:
+                yield begin, low
             begin = max(begin, high)
         if begin < end:
             yield begin, end
