@@ -25,10 +25,10 @@ def told(capsys: pytest.CaptureFixture[str], *words: str) -> str:
 def test_it_tells_where_files_are_and_how_many_and_deletes_them(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    Folder(str(folder)).write("a", bytes(300))
-    assert told(capsys) == f"{folder}\n300 bytes in 1 files, of at most 1073741824\n"
+    Folder(str(folder)).write("a" * 40, bytes(300))
+    assert told(capsys) == f"{folder}\n300 bytes in 1 file, of at most 1,073,741,824\n"
     assert told(capsys, "where") == f"{folder}\n"
-    assert told(capsys, "clear") == "1 files deleted\n"
+    assert told(capsys, "clear") == "1 file deleted\n"
     assert told(capsys, "size").startswith("0 bytes in 0 files")
 
 

@@ -23,18 +23,20 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Prints what was asked for; always 0."""
     from tirlite.runtime.cache import MOST_BYTES, folder
+    from tirlite.show import counted
 
     place = folder()
     if place is None:
         print("nothing is kept: TIRLITE_CACHE is 0, or there is no place for it")
         return 0
     if arguments.what == "clear":
-        print(f"{place.clear()} files deleted")
+        print(f"{counted(place.clear(), 'file')} deleted")
         return 0
     if arguments.what != "size":
         refusal = place.refusal
         print(place.path if not refusal else f"{place.path}, which is not used: {refusal}")
     if arguments.what != "where":
         files = place.files()
-        print(f"{sum(each.size for each in files)} bytes in {len(files)} files, of at most {MOST_BYTES}")
+        held = sum(each.size for each in files)
+        print(f"{counted(held, 'byte')} in {counted(len(files), 'file')}, of at most {MOST_BYTES:,}")
     return 0

@@ -14,6 +14,7 @@ from tirlite.cli.options import add_constant, add_several, byte_count, decimal, 
 from tirlite.cli.output_file import real_path, refuse_unwritable, write_file
 from tirlite.cli.progress import FirstFit, hearing, working
 from tirlite.diag import CapacityError
+from tirlite.show import counted
 
 if TYPE_CHECKING:
     from tirlite.plan import Plan, Problem
@@ -255,7 +256,7 @@ def _plan(problem: Problem, arguments: argparse.Namespace, fitting: FirstFit) ->
     from tirlite.plan import solve
 
     if arguments.strategy not in _SEARCHES:
-        with working(f"planning {len(problem.requests)} buffers"):
+        with working(f"planning {counted(len(problem.requests), 'buffer')}"):
             return solve(problem, arguments.strategy, match_range=arguments.match_range)
     from tirlite.cli.progress import showing
 

@@ -15,7 +15,7 @@ from tirlite.diag import CapacityError, TirliteError
 from tirlite.plan import Plan, Problem, lower_bound
 from tirlite.plan.layout import addresses
 from tirlite.plan.report.witness import Witness, witness
-from tirlite.show import table
+from tirlite.show import counted, table
 from tirlite.sizes import Size
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def _figures(plan: Plan, name: str) -> list[tuple[str, str]]:
     proved = ", proved optimal" if plan.proved_optimal else ""
     limit = _capacity(plan.problem)
     rows = [
-        ("lifetimes", f"{name}: {len(plan.problem.requests):,} buffers"),
+        ("lifetimes", f"{name}: {counted(len(plan.problem.requests), 'buffer')}"),
         ("strategy", plan.strategy),
         ("total", f"{_bytes(plan.total)}{proved}"),
         ("lower bound", _bytes(plan.lower_bound)),

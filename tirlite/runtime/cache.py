@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 # Files beyond so many bytes together are deleted, those that were used longest ago first.
 MOST_BYTES = 1 << 30
+KEY_BYTES = 20
 _LARGEST = 1 << 30
 _DAY = 86400
 
@@ -87,10 +88,10 @@ class Folder:
                 raise
 
     def files(self) -> list[Held]:
-        """All files, those that were used longest ago first."""
+        """The files of the cache, those that were used longest ago first; what else lies there is its owner's."""
         held = []
         with suppress(OSError, Refused), self._opened() as folder, os.scandir(folder) as entries:
-            for entry in entries:
+            for entry in filter(_is_own, entries):
                 with suppress(OSError):
                     state = entry.stat(follow_symlinks=False)
                     held.append(Held(entry.name, state.st_size, state.st_mtime))
@@ -151,6 +152,12 @@ class Folder:
             yield folder
         finally:
             os.close(folder)
+
+
+def _is_own(entry: os.DirEntry[str]) -> bool:
+    """Whether an entry has the name of a key, or of what is about to have it."""
+    key, _, rest = entry.name.partition(".")
+    return len(key) == 2 * KEY_BYTES and not key.strip("0123456789abcdef") and (not rest or rest.endswith(".part"))
 
 
 def _remove(name: str, folder: int) -> None:
@@ -236,7 +243,7 @@ def code_called(name: str, make: Callable[[], Code]) -> Code:
     """Code of tirlite's own by its name, which the same tirlite makes alike each time."""
     if folder() is None:  # the stamp looks at hundreds of files
         return make()
-    key = blake2b(name.encode(), key=compiler_stamp(), digest_size=20).digest()
+    key = blake2b(name.encode(), key=compiler_stamp(), digest_size=KEY_BYTES).digest()
     try:
         return Image.of_plain(find(key))
     except Damaged:

@@ -1,4 +1,4 @@
-"""Writes any value as text for a message, also where Python refuses to write it."""
+"""Writes any value as text for a message, also where Python refuses to write it, and how many things there are."""
 
 from __future__ import annotations
 
@@ -11,6 +11,11 @@ def shown(value: object) -> str:
         return repr(value)
     except ValueError:
         return _rounded(value) if isinstance(value, int) else f"a value of type {type(value).__name__}"
+
+
+def counted(count: int, noun: str) -> str:
+    """A number of things, as in `1 file` and `2 files`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _rounded(value: int) -> str:

@@ -286,13 +286,34 @@ def test_a_full_disk_leaves_nothing_behind(folder: Path, monkeypatch: pytest.Mon
 
 def test_the_oldest_files_go_first(tmp_path: Path) -> None:
     place = Folder(str(tmp_path / "new" / "cache"))
-    for number in range(4):
-        place.write(f"{number}", bytes(100))
-        os.utime(tmp_path / "new" / "cache" / f"{number}", (number, number))
+    names = [f"{number:040x}" for number in range(4)]
+    for number, name in enumerate(names):
+        place.write(name, bytes(100))
+        os.utime(tmp_path / "new" / "cache" / name, (number, number))
     place.prune(250)
-    assert [each.name for each in place.files()] == ["2", "3"]
+    assert [each.name for each in place.files()] == names[2:]
     assert place.clear() == 2
     assert (tmp_path / "new" / "cache").stat().st_mode & 0o777 == 0o700
+
+
+def test_what_else_lies_in_the_folder_stays(tmp_path: Path) -> None:
+    place = Folder(str(tmp_path / "home"))
+    place.write(KEY.hex(), bytes(100))
+    home = tmp_path / "home"
+    (home / "letters" / "old").mkdir(parents=True)
+    others = ["notes.txt", "0123", "e" * 39, "e" * 41, "e" * 40 + ".txt", "E" * 40, "film.part"]
+    for name in others:
+        (home / name).write_bytes(bytes(300))
+        os.utime(home / name, (0, 0))
+    left_over = home / f"{KEY.hex()}.17.0123456789ab.part"
+    left_over.write_bytes(bytes(300))
+    os.utime(left_over, (0, 0))
+    place.prune(200)
+    assert [each.name for each in place.files()] == [KEY.hex()]
+    assert not left_over.exists()
+    assert place.clear() == 1
+    assert sorted(each.name for each in home.iterdir()) == sorted([*others, "letters"])
+    assert (home / "letters" / "old").is_dir()
 
 
 PROGRAM = """
@@ -382,7 +403,7 @@ for name, instead in (("fdopen", Half), ("replace", killed)):
     child = os.fork()
     if not child:
         setattr(os, name, instead)
-        place.write("entry", bytes(5000))
+        place.write("e" * 40, bytes(5000))
     assert os.waitpid(child, 0)[1] == signal.SIGKILL
 """
 
@@ -390,14 +411,15 @@ for name, instead in (("fdopen", Half), ("replace", killed)):
 def test_who_is_killed_while_writing_leaves_no_entry(folder: Path) -> None:
     subprocess.run([sys.executable, "-c", KILLED, folder], check=True)
     place = Folder(str(folder))
-    assert [each.name.split(".")[0] for each in place.files()] == ["entry"] * 2
-    assert place.read("entry") is None
-    place.write("entry", b"whole")
-    assert place.read("entry") == b"whole"
+    entry = "e" * 40
+    assert [each.name.split(".")[0] for each in place.files()] == [entry] * 2
+    assert place.read(entry) is None
+    place.write(entry, b"whole")
+    assert place.read(entry) == b"whole"
     for each in place.files():
         os.utime(folder / each.name, (0, 0))
     place.prune()
-    assert [each.name for each in place.files()] == ["entry"]
+    assert [each.name for each in place.files()] == [entry]
 
 
 def test_a_disk_that_takes_no_more_is_no_error(folder: Path) -> None:

@@ -29,10 +29,10 @@ class ParallelizeLoops(FactsPass):
     """Makes serial loops parallel: the outermost ones whose iterations are independent.
 
     That is done for loops that have loops inside or compute elementary functions, and where iterations allocate no
-    more than a row or a small table, assert nothing, call nothing and touch nothing volatile; with `sparing` no more than scalars. When the
-    kernel runs, loops with little to do run in the calling thread. A loop that does less, and is all that a function
-    does, is parallel where it has `alone_from` iterations or more, if that is not 0: that is a branch of its own, which
-    calls with fewer never compile. For functions in normal form (see `Normalize`).
+    more than a row or a small table, assert nothing, call nothing and touch nothing volatile; with `sparing` no more
+    than scalars. When the kernel runs, loops with little to do run in the calling thread. A loop that does less, and is
+    all that a function does, is parallel where it has `alone_from` iterations or more, if that is not 0: that is a
+    branch of its own, which calls with fewer never compile. For functions in normal form (see `Normalize`).
     """
 
     sparing: bool = False
