@@ -205,7 +205,7 @@ def range_(S: TensorType, D: TensorType, Y: TensorType) -> PrimFunc:
         for i in range(count):
             y[i] = start[()] + y.dtype(i) * delta[()]
 
-    return range_.ir.replaced(name="range")
+    return range_.ir.named("range")
 
 
 @factory

@@ -167,7 +167,7 @@ def with_bias(name: str, types: Types, shape: tuple[Extent, ...], sweep: Inline)
             biases = tl.view(b, seen)
             sweep(x, w, biases, y)
 
-    return with_given(conv, b=B).replaced(name=name)
+    return with_given(conv, b=B).named(name)
 
 
 def sweeping(

@@ -32,7 +32,7 @@ def with_given(kernel: tl.Kernel, **types: TensorType | None) -> PrimFunc:
     """The kernel's function without the parameters whose type is None: they are absent, and nothing mentions them."""
     func = kernel.ir
     absent = {name for name, each in types.items() if each is None}
-    return func.replaced(params=tuple(each for each in func.params if each.name not in absent))
+    return func.replaced(params=tuple(p for p in func.params if p.name not in absent)) if absent else func
 
 
 def _with_own(value: object, own: dict[Var, Expr]) -> object:

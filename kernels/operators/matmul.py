@@ -188,7 +188,7 @@ def _with_bias(
             bias = tl.view(c, c.dtype[shape[0], shape[1]])
             multiply(a, b, y, bias)
 
-    return with_given(product_of, c=C).replaced(name=name)
+    return with_given(product_of, c=C).named(name)
 
 
 def _as_matrix(C: TensorType | None) -> tuple[Extent, Extent]:

@@ -198,4 +198,4 @@ def _softmax(name: str, X: TensorType, Y: TensorType, axis: int) -> PrimFunc:
                     shifted = element(given, i, j, q) - largest
                     put(results, i, j, q, shifted - total if tl.static(is_log) else tl.exp(shifted, fast=True) / total)
 
-    return softmax.ir.replaced(name=name)
+    return softmax.ir.named(name)

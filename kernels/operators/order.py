@@ -84,7 +84,7 @@ def _extreme(name: str, X: TensorType, Y: TensorType, axis: int, last: bool, com
             for q in range(inner):
                 places[i, q] = y.dtype(place_of(seen, i, q))
 
-    return extreme.ir.replaced(name=name)
+    return extreme.ir.named(name)
 
 
 @factory
@@ -171,7 +171,7 @@ def _running(
                     total = join(before, kind(columns[i, j, q]))
                     results[i, j, q] = y.dtype(before if tl.static(exclusive) else total)
 
-    return running.ir.replaced(name=name)
+    return running.ir.named(name)
 
 
 @factory

@@ -243,7 +243,7 @@ def _pool(
                 along[j] = of_column(j)
             sweep(x, along, along, results)
 
-    return pool.ir.replaced(name=name)
+    return pool.ir.named(name)
 
 
 @factory

@@ -120,7 +120,7 @@ def reduce(
     count = product(shape[axis] for axis in sorted({axis % len(shape) for axis in axes})) if kind.is_float else 1
     groups = _groups(shape, axes)
     build = _along_columns if groups[-1].present[1] else _along_rows
-    return build(X, Y, kind, groups, chosen, count).replaced(name=name)
+    return build(X, Y, kind, groups, chosen, count).named(name)
 
 
 def _groups(shape: tuple[Extent, ...], axes: tuple[int, ...]) -> tuple[Axis, ...]:

@@ -406,6 +406,21 @@ def test_what_is_known_is_not_looked_at_again() -> None:
     ir.validate(caller, known=(callee,))
 
 
+def test_what_was_found_to_be_well_formed_is_not_looked_at_again(monkeypatch) -> None:
+    callee = func(ir.Store(x, (ZERO,), a), params=(x, a))
+    ir.validate(callee)
+    looked_at: list[object] = []
+    monkeypatch.setattr(
+        import_module("tirlite.ir.validate"), "_own_violations", lambda each: looked_at.append(each) or ()
+    )
+    caller = func(ir.KernelCall(callee.named("other"), (ir.BufferRef(x), a)), params=(x, a))
+    ir.validate(caller)
+    ir.validate(caller)
+    assert looked_at == [caller]
+    ir.validate(callee.replaced(body=ir.SeqStmt(())))
+    assert len(looked_at) == 2
+
+
 def test_violations_come_in_program_order_and_not_without_end() -> None:
     mixed = func(ir.Evaluate(v), ir.Store(x, (ZERO,), k), ir.Evaluate(ir.Add(k, a)))
     assert codes(mixed) == ["undefined", "store-type", "operand-types-differ"]

@@ -202,13 +202,13 @@ class Facts:
             return False
         if isinstance(loop, For) and has_elements_apart(loop, self.alone):
             return True
-        from tirlite.analysis.loops.dependence import is_independent
+        from tirlite.analysis.loops.independence import is_independent
 
         return is_independent(loop, self.touched_in(loop), self.addresses)
 
     def shared_in(self, loop: Loop) -> dict[Allocation, list[Touch]]:
         """The buffers of which iterations of a loop may share elements that one writes, with all accesses inside."""
-        from tirlite.analysis.loops.dependence import is_independent
+        from tirlite.analysis.loops.independence import is_independent
 
         inside = self.touches_in.get(loop, {}).items()
         return {each: touches for each, touches in inside if not is_independent(loop, {each: touches}, self.addresses)}

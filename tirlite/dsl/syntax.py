@@ -234,12 +234,19 @@ class Places:
     source: Source
     shift: int = 0
     _is_ascii: bool = field(init=False)
+    _spans: dict[ast.AST, Span] = field(init=False, default_factory=dict)  # functions are translated at each call
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_is_ascii", all(line.isascii() for line in self.source.lines))
 
     def span(self, node: ast.AST) -> Span:
         """The span of a statement, expression, argument or keyword."""
+        span = self._spans.get(node)
+        if span is None:
+            span = self._spans[node] = self._span(node)
+        return span
+
+    def _span(self, node: ast.AST) -> Span:
         placed = cast(ast.expr, node)
         line, end_line = placed.lineno + self.shift, (placed.end_lineno or placed.lineno) + self.shift
         start, end = placed.col_offset, placed.end_col_offset

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import FunctionType
 from typing import TYPE_CHECKING
 
@@ -76,8 +76,7 @@ def parse(text: str, name: str = "<text>") -> PrimFunc:
             _check_decorator(stmt, expressions)
             _note_uses(uncalled, stmt, names)
             stmt.body = trimmed(stmt.body)
-            read = {each for each in names.values() if isinstance(each, PrimFunc)}
-            func = names[stmt.name] = _kernel(stmt, places, surroundings, Evaluated(), read)
+            func = names[stmt.name] = _kernel(stmt, places, surroundings, Evaluated())
             uncalled[func] = stmt
         elif not _is_import_of_tl(stmt):
             raise BadText("this is not part of a kernel", span=places.span(stmt)).error()
@@ -147,17 +146,8 @@ def _placed(error: KernelError, node: ast.AST, places: Places) -> KernelError:
     return KernelError(*(each if each.span is not None else each.replaced(span=span) for each in error.messages))
 
 
-def _kernel(
-    tree: ast.FunctionDef,
-    places: Places,
-    surroundings: Surroundings,
-    evaluated: Evaluated,
-    known: Collection[PrimFunc] = (),
-) -> PrimFunc:
-    """The function that `tree` describes; `evaluated` is what Python has evaluated already.
-
-    What it calls is validated with it, but for functions that are `known` to be well-formed.
-    """
+def _kernel(tree: ast.FunctionDef, places: Places, surroundings: Surroundings, evaluated: Evaluated) -> PrimFunc:
+    """The function that `tree` describes; `evaluated` is what Python has evaluated already."""
     surroundings = surroundings.of_kernel(tree.name)
     arguments = arguments_of(tree, places)
     types = CellTypes()
@@ -169,7 +159,7 @@ def _kernel(
         raise KernelError(*mistakes[:MOST_REPORTED])
     func = with_one_dim_each(func)
     refuse_hidden_dims(arguments, {dim.name for dim in func.dims}, places)
-    validate(func, known)
+    validate(func)
     return func
 
 

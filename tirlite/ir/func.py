@@ -23,7 +23,8 @@ class PrimFunc(Function):
     The dims in the shapes of the parameters are bound by the arguments. `outputs` are the parameters that the caller
     may omit; they are then allocated and returned. `defaults` are the values of scalar parameters that the caller
     omits, in the order of `params`, with None for those that are required; it may be shorter. `is_normal` says that
-    the function is known to be in normal form, as the pass `Normalize` returns it.
+    the function is known to be in normal form, as the pass `Normalize` returns it, `is_valid` that it is known to be
+    well-formed, as `validate` has found it.
     """
 
     CHILDREN: ClassVar = ("body",)
@@ -36,7 +37,14 @@ class PrimFunc(Function):
     defaults: tuple[bool | int | float | None, ...] = ()
     span: Span | None = field(default=None, kw_only=True)
     is_normal: bool = field(default=False, init=False)
+    is_valid: bool = field(default=False, init=False)
     known_sources: Mapping[Var, DimSource] | None = field(default=None, init=False)
+
+    def named(self, name: str) -> PrimFunc:
+        """The same function of another name."""
+        made = self.replaced(name=name)
+        object.__setattr__(made, "is_valid", self.is_valid)
+        return made
 
     def __str__(self) -> str:
         from tirlite.ir.printer_func import function_text

@@ -42,9 +42,12 @@ def validate(func: PrimFunc, known: Collection[Function] = ()) -> None:
     order, at most 20. Where the same nodes stand in it too often to be gone through, that is what the error tells.
     Functions that are `known` to be well-formed are not looked at again.
     """
-    found = tuple(islice(violations(func, known), MOST_REPORTED))
+    looked_at = [each for each in closure_of(func) if not each.is_valid and each not in known]
+    found = tuple(islice((each for other in looked_at for each in _own_violations(other)), MOST_REPORTED))
     if found:
         raise KernelError(*found)
+    for each in looked_at:
+        object.__setattr__(each, "is_valid", True)
 
 
 @record
@@ -58,14 +61,6 @@ class _Define:
 # Where a block begins and ends.
 _OPEN, _CLOSE = "open", "close"
 _Step: TypeAlias = Node | _Define | str
-
-
-def violations(func: PrimFunc, known: Collection[Function]) -> Iterator[Message]:
-    """Every broken rule, with the span of its statement: in the functions that are called and not `known`, then in
-    `func`."""
-    for each in closure_of(func):
-        if each not in known:
-            yield from _own_violations(each)
 
 
 def _own_violations(func: PrimFunc) -> Iterator[Message]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
-from itertools import islice
 from typing import TypeAlias
 
 from tirlite.analysis.access import AccessKind, Allocation, LinearSequence, Region, Touch
@@ -25,8 +24,6 @@ from tirlite.sizes import Dim, Size, dims_of, maximum, minimum, substitute
 from tirlite.sizes.poly import Atom, terms_of, varies
 from tirlite.sizes.unknown import Unknown, is_positive
 
-# So many pairs of accesses of one loop are looked at.
-_MOST_PAIRS = 1024
 _SPELLED = {1: "<", 0: "=", -1: ">"}
 UNORDERED = (ForKind.PARALLEL, ForKind.THREAD, ForKind.VECTORIZED, ForKind.REDUCE)
 
@@ -105,7 +102,7 @@ def dependences_of(sequence: LinearSequence, addresses: Addresses) -> Iterator[D
         touches = distinct(allocation.touches, addresses, by_statement=True)
         for place, first in enumerate(touches):
             for then in touches[place:]:
-                if (writes(first) or writes(then)) and not _never_meet(addresses, first, then):
+                if (writes(first) or writes(then)) and not lie_apart(addresses, first, then):
                     yield from Pair(addresses, first, then, allocation.home).dependences()
 
 
@@ -116,26 +113,25 @@ def carried_by(
 
     Of accesses that are alike, those of one; of one for each statement where what asks goes by the statements.
     """
+    return carried_of(loop, pairs_in(loop, touches, addresses, by_statement=by_statement), addresses)
+
+
+def carried_of(loop: Loop, pairs: Iterable[tuple[Touch, Touch]], addresses: Addresses) -> Iterator[Dependence]:
+    """Those between these pairs of accesses inside of the loop."""
     own: Size | None = None
     if isinstance(loop, For):
         if addresses.space.counter(loop).high == 0:
             return
         own = addresses.space.size(loop.var)
-    for first, then in _pairs_in(loop, touches, addresses, by_statement=by_statement):
-        if _never_meet(addresses, first, then, own):
+    for first, then in pairs:
+        if lie_apart(addresses, first, then, own):
             continue
         body = next(region for region in regions_around(first.region) if region.composite is loop)
         assert body.parent is not None
         yield from Pair(addresses, first, then, body.parent).carried(0)
 
 
-def is_independent(loop: Loop, touches: Mapping[Allocation, Sequence[Touch]], addresses: Addresses) -> bool:
-    """Whether no iteration is left that may touch what another one writes. Many pairs of accesses are not looked at."""
-    pairs = sum(1 for _ in islice(_pairs_in(loop, touches, addresses), _MOST_PAIRS + 1))
-    return pairs <= _MOST_PAIRS and next(carried_by(loop, touches, addresses), None) is None
-
-
-def _pairs_in(
+def pairs_in(
     loop: Loop, touches: Mapping[Allocation, Sequence[Touch]], addresses: Addresses, *, by_statement: bool = False
 ) -> Iterator[tuple[Touch, Touch]]:
     """The pairs of accesses to one buffer of which one writes; of accesses that are alike, those of one.
@@ -143,7 +139,7 @@ def _pairs_in(
     Buffers are left out of which each iteration plainly has elements of its own.
     """
     for allocation, each in touches.items():
-        if not any(map(writes, each)) or _lie_apart(loop, allocation.buffer, each):
+        if not any(map(writes, each)) or _has_own(loop, allocation.buffer, each):
             continue
         found = distinct(each, addresses, by_statement=by_statement)
         yield from ((a, b) for place, a in enumerate(found) for b in found[place:] if writes(a) or writes(b))
@@ -158,7 +154,7 @@ def distinct(touches: Iterable[Touch], addresses: Addresses, *, by_statement: bo
     return [*found.values()]
 
 
-def _never_meet(addresses: Addresses, first: Touch, then: Touch, own: Size | None = None) -> bool:
+def lie_apart(addresses: Addresses, first: Touch, then: Touch, own: Size | None = None) -> bool:
     """Whether along one axis the indices of two accesses are different numbers, which takes one look.
 
     In two iterations of a loop also where both are as far from its variable, which is `own`.
@@ -173,7 +169,7 @@ def _never_meet(addresses: Addresses, first: Touch, then: Touch, own: Size | Non
     )
 
 
-def _lie_apart(loop: Loop, buffer: Buffer, touches: Sequence[Touch]) -> bool:
+def _has_own(loop: Loop, buffer: Buffer, touches: Sequence[Touch]) -> bool:
     """Whether all accesses to a buffer have the loop's variable as their index along one axis."""
     axes = {*range(len(buffer.shape))} if isinstance(loop, For) else set()
     for touch in touches:
@@ -190,7 +186,7 @@ def out_of_order(addresses: Addresses, first: Touch, then: Touch, home: Region) 
     That is for one execution of the body `home`, which holds both. Else a dependence that says otherwise: of `first` on
     `then`, or one whose carrier is a loop without order.
     """
-    if _never_meet(addresses, first, then):
+    if lie_apart(addresses, first, then):
         return None
     return next(Pair(addresses, first, then, home).dependences(then), None)
 
