@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product as product_of
+
 import numpy as np
 import pytest
 
@@ -127,6 +129,49 @@ def test_a_product_of_one_column_sums_along_rows(shape: tuple[int, int]) -> None
     x, z = small
     np.testing.assert_array_equal(small_product(x, z), x.astype(np.int32) @ z)
     assert "m == 1" in str(product.lowered)
+
+
+@tl.kernel
+def shares(x: tl.f32[n, m], y: tl.out[tl.f32[n, m]]):
+    for j in range(m):
+        total = tl.f32(0)
+        for i in tl.reduce(n):
+            total += tl.abs(x[i, j])
+        for i in range(n):
+            y[i, j] = x[i, j] / total
+
+
+@tl.kernel
+def middle(x: tl.f32[n, k, m], y: tl.out[tl.f32[n, m]]):
+    for i in range(n):
+        for j in range(m):
+            y[i, j] = 0
+            for p in tl.reduce(k):
+                y[i, j] += x[i, p, j]
+
+
+def test_what_goes_down_one_column_goes_along_it() -> None:
+    draw = np.random.default_rng(0)
+    for count, columns in product_of((3, 100), (1, 2, 5, 21)):
+        x = draw.random((count, columns), np.float32)
+        np.testing.assert_allclose(shares(x), x / x.sum(0), rtol=1e-5)
+        np.testing.assert_array_equal(tl.compile(shares.lowered, strategy="none").interpret(x), shares(x))
+        z = draw.random((2, count, columns), np.float32)
+        np.testing.assert_allclose(middle(z), z.sum(1), rtol=1e-5)
+        np.testing.assert_array_equal(tl.compile(middle.lowered, strategy="none").interpret(z), middle(z))
+    for kernel in shares, middle:
+        assert "m == 1" in str(kernel.lowered)
+
+
+def test_few_columns_that_divide_fill_a_part_of_a_register() -> None:
+    found = str(tl.compile(shares, target=tl.Target("x86-64-v4", workers=1)).lowered)
+    assert [f"tl.i32(0), tl.i32(1), {lanes})" in found for lanes in (4, 8, 16, 32, 64)] == [
+        True,
+        False,
+        True,
+        True,
+        True,
+    ]
 
 
 def test_bytes_that_become_colours_are_left_to_llvm() -> None:

@@ -17,6 +17,8 @@ from tirlite.ir.expr import (
     Add,
     And,
     Buffer,
+    Call,
+    Div,
     Expr,
     FloorMod,
     IntImm,
@@ -113,7 +115,7 @@ class ByVectors:
             yield IfThenElse(GE(count, few), by_vectors, SeqStmt((part,)))
 
     def in_parts(self, count: Expr) -> tuple[Stmt, ...] | None:
-        """Vectors of the most lanes, and one more for the rest, of as few registers as hold it.
+        """Vectors of the most lanes, and one more for the rest, of as few registers as hold it, or a part of one.
 
         None where that cannot be. Loops inside go over memory once for each of these, and as many results are in work.
         """
@@ -121,14 +123,17 @@ class ByVectors:
         if not self.has_masks or self.most == self.few or not _has_loops(self.loop) or isinstance(count, IntImm):
             return None
         middle, at = last_whole(self.loop, count, self.most), Var(self.loop.var.name)
-        rest, fewer, lanes = SeqStmt(), 0, self.few
+        rest, fewer, lanes = SeqStmt(), 0, self.few // _PER_VECTOR
+        if lanes < FEWEST_LANES or not _takes_long(self.loop):
+            lanes = self.few
         while lanes <= self.most:
             masked = self.masked(middle, left, lanes)
             if masked is None:
                 return None
             rest = SeqStmt((IfThenElse(GT(left, const(fewer, i64)), masked, rest, span=self.loop.span),))
             # One row waits for its own sums, of four vectors as of two: a form less to compile.
-            fewer, lanes = lanes, max(2 * lanes, self.most if self.is_rest else 0)
+            following = max(2 * lanes, self.most if self.is_rest else 0)
+            fewer, lanes = lanes, following if lanes >= self.few else self.few
         whole = For(at, self.loop.start, middle, self.body(at, self.most), self.loop.kind, step=self.most)
         return whole, *rest.stmts
 
@@ -315,6 +320,11 @@ def place_widths_of(loop: For, processor: Processor) -> tuple[int, int]:
     widest = max((node.dtype.bytes for node in nodes if isinstance(node, Expr) and node.dtype.is_float), default=4)
     lanes = processor.vector_bytes // max(4, widest, _widest(loop))
     return lanes, lanes
+
+
+def _takes_long(loop: For) -> bool:
+    """Whether iterations divide floats or compute functions: that takes as long as a register has bytes."""
+    return any(isinstance(node, Div | Call) for node in walk(loop.body))
 
 
 def _widest(loop: For) -> int:

@@ -286,13 +286,22 @@ def _is_in_order(loop: For) -> bool:
 
 
 def _or_one_column(chain: list[For], made: tuple[Stmt, ...], facts: Facts) -> tuple[Stmt, ...]:
-    """What was `made` of a chain; where its columns are one, sums along them that lie side by side."""
+    """What was `made` of a chain; where its columns are one, loops down it over what then lies side by side."""
     found = of_one_element(chain[-1], facts.params)
-    if found is None or len(chain) < 2 or _sums_along_rows(found[2]) is None:
+    if found is None or not _go_along_rows(found[2], 3 - len(chain)):
         return made
     condition, views, stmts = found
     single = SeqStmt((*declared(views, nested(chain[:-1], *stmts).stmts),))
     return (IfThenElse(condition, single, SeqStmt(made), span=chain[0].span),)
+
+
+def _go_along_rows(stmts: tuple[Stmt, ...], fewest: int) -> bool:
+    """Whether what so many loops among statements load lies side by side, and they do no more than that and store."""
+    loops = [stmt for stmt in stmts if isinstance(stmt, For)]
+    loads = [(node, loop) for loop in loops for node in loads_in(loop.body) if mentions(node, loop.var)]
+    return len(loops) >= max(fewest, 1) and all(
+        moved_by(node.indices[-1], loop.var) == 1 and loop.body.kinds <= {Let, Store} for node, loop in loads
+    )
 
 
 def _sums_together(chain: list[For], facts: Facts, rules: Rules) -> tuple[Stmt, ...] | None:
