@@ -10,6 +10,9 @@ which has its part of the weights in its own cache.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import tirlite as tl
 from tirlite.dsl import Inline
 from tirlite.ir import DType, PrimFunc, TensorType
@@ -58,6 +61,44 @@ def _place(*, reverse: bool) -> Inline:
 def _blocks(batches: Extent) -> tuple[int, int]:
     """How many blocks of sequences go together, and how many others do, if any: of unknown numbers each goes alone."""
     return divmod(batches, _BLOCK) if isinstance(batches, int) else (0, 1)
+
+
+def _running(
+    G: TensorType, R: TensorType, H: TensorType, gates: int, step_by: Callable[[object], Inline], *, reverse: bool
+) -> Inline:
+    """`run(sums, recurrence, hidden, more, y, last_hidden)`: all steps of a layer of so many gates.
+
+    `step_by(over_gates)` makes `step(own, sums, more, last, weights, y, t, way, at, rows)`: that of some rows of a
+    batch, from row `at` on, which have their `own` gates. What else there is goes through as `more`.
+    """
+    kind, (time, batches, _), (ways, _, width) = computed_in(G.dtype), extents(G), extents(H)
+    (blocks, rest), place = _blocks(batches), _place(reverse=reverse)
+    # The last gate of three waits for the others, and one alone is not shared.
+    over_ways, over_gates = _loops(ways, width, gates // 2 * 2)
+    together, alone = step_by(range), step_by(over_gates)
+    of_weights = R if len(extents(R)) > 3 else R.dtype[ways, width, gates, width]
+
+    @tl.inline
+    def run(sums, recurrence, hidden, more, y, last_hidden):
+        of_gates = tl.view(sums, sums.dtype[time, batches, ways, gates, width])
+        weights = tl.view(recurrence, of_weights)
+        outputs = tl.view(y, y.dtype[time, ways * batches, width])
+        last = tl.view(last_hidden, last_hidden.dtype[ways * batches, width])
+        begin(last_hidden, hidden)
+        if tl.static(blocks > 0):
+            for piece in tl.parallel(ways * blocks):
+                several = tl.alloc(kind[_BLOCK, gates, width])
+                for step in range(time):
+                    t, at = place(step, piece // blocks, time), piece % blocks * _BLOCK
+                    together(several, of_gates, more, last, weights, outputs, t, piece // blocks, at, _BLOCK)
+        if tl.static(rest > 0):
+            for way in over_ways(ways):
+                own = tl.alloc(kind[rest, gates, width])
+                for step in range(time):
+                    for b in range(blocks * _BLOCK, batches, rest):
+                        alone(own, of_gates, more, last, weights, outputs, place(step, way, time), way, b, rest)
+
+    return run
 
 
 def _adding(width: Extent, columns: Extent) -> Inline:
@@ -169,38 +210,16 @@ def lstm(
 
     Weights are `[ways, width, 4 * width]`, or by panels of columns `[ways, panels, width, columns of one]`.
     """
-    kind = computed_in(G.dtype)
-    (time, batches, _), (ways, _, width) = extents(G), extents(H)
-    over_ways, over_gates = _loops(ways, width, 4)
-    (blocks, rest), place = _blocks(batches), _place(reverse=reverse)
-    if len(extents(R)) > 3:
-        of_weights = R
-        together, alone = (_lstm_cell_by_panels(kind, batches, extents(R), loop) for loop in (range, over_gates))
-    else:
-        of_weights = R.dtype[ways, width, 4, width]
-        together, alone = (_lstm_cell(kind, batches, width, loop) for loop in (range, over_gates))
+    kind, batches, (ways, _, width) = computed_in(G.dtype), extents(G)[1], extents(H)
+    has_panels = len(extents(R)) > 3
+    cell_of, of_weights = (_lstm_cell_by_panels, extents(R)) if has_panels else (_lstm_cell, width)
+    run = _running(G, R, H, 4, partial(cell_of, kind, batches, of_weights), reverse=reverse)
 
     @tl.kernel
     def lstm(sums: G, recurrence: R, hidden: H, cell: C, y: tl.out[Y], last_hidden: tl.out[LH], last_cell: tl.out[LC]):
-        of_gates = tl.view(sums, sums.dtype[time, batches, ways, 4, width])
-        weights = tl.view(recurrence, of_weights)
-        outputs = tl.view(y, y.dtype[time, ways * batches, width])
-        last = tl.view(last_hidden, last_hidden.dtype[ways * batches, width])
         inner = tl.view(last_cell, last_cell.dtype[ways * batches, width])
-        begin(last_hidden, hidden)
         begin(last_cell, cell)
-        if tl.static(blocks > 0):
-            for piece in tl.parallel(ways * blocks):
-                several = tl.alloc(kind[_BLOCK, 4, width])
-                for step in range(time):
-                    t, at = place(step, piece // blocks, time), piece % blocks * _BLOCK
-                    together(several, of_gates, inner, last, weights, outputs, t, piece // blocks, at, _BLOCK)
-        if tl.static(rest > 0):
-            for way in over_ways(ways):
-                gates = tl.alloc(kind[rest, 4, width])
-                for step in range(time):
-                    for b in range(blocks * _BLOCK, batches, rest):
-                        alone(gates, of_gates, inner, last, weights, outputs, place(step, way, time), way, b, rest)
+        run(sums, recurrence, hidden, inner, y, last_hidden)
 
     return lstm.ir
 
@@ -331,7 +350,7 @@ def _gru_cell(kind: DType, batches: Extent, width: Extent, over_gates: object, *
     add, add_last = _adding(width, columns), _adding(width, width)
 
     @tl.inline
-    def step(gates, state, of_gates, biases, last, weights, y, t, way, at, rows):
+    def step(gates, of_gates, biases, last, weights, y, t, way, at, rows):
         first = way * batches + at
         mine = tl.view(gates, kind[rows, parts, size])
         theirs = tl.view(of_gates, of_gates.dtype[of_gates.shape[0], batches, of_gates.shape[2], parts, size])
@@ -345,6 +364,7 @@ def _gru_cell(kind: DType, batches: Extent, width: Extent, over_gates: object, *
             for r in range(rows):
                 for j in range(columns):
                     mine[r, g, j] = tl.sigmoid(mine[r, g, j] + kind(theirs[t, at + r, way, g, j]), fast=True)
+        state = tl.alloc(kind[rows, width])
         for r in range(rows):
             for j in range(width):
                 reset = kind(1) if tl.static(linear_before_reset) else gates[r, 1, j]
@@ -378,39 +398,14 @@ def gru(
 
     Where `linear_before_reset`, the product of the state is reset, else the state before its product.
     """
-    kind = computed_in(G.dtype)
-    time, batches, _ = extents(G)
-    ways, width, _ = extents(R)
-    (blocks, rest), place = _blocks(batches), _place(reverse=reverse)
-    over_ways, over_gates = _loops(ways, width, 2)
-    together, alone = (
-        _gru_cell(kind, batches, width, loop, linear_before_reset=linear_before_reset) for loop in (range, over_gates)
-    )
+    kind, batches, (ways, width, _) = computed_in(G.dtype), extents(G)[1], extents(R)
+    step_by = partial(_gru_cell, kind, batches, width, linear_before_reset=linear_before_reset)
+    run = _running(G, R, H, 3, step_by, reverse=reverse)
 
     @tl.kernel
     def gru(sums: G, recurrence: R, bias: B, hidden: H, y: tl.out[Y], last_hidden: tl.out[LH]):
-        of_gates = tl.view(sums, sums.dtype[time, batches, ways, 3, width])
-        weights = tl.view(recurrence, recurrence.dtype[ways, width, 3, width])
         biases = tl.view(bias, bias.dtype[ways, 3, width])
-        outputs = tl.view(y, y.dtype[time, ways * batches, width])
-        last = tl.view(last_hidden, last_hidden.dtype[ways * batches, width])
-        begin(last_hidden, hidden)
-        if tl.static(blocks > 0):
-            for piece in tl.parallel(ways * blocks):
-                several = tl.alloc(kind[_BLOCK, 3, width])
-                states = tl.alloc(kind[_BLOCK, width])
-                for step in range(time):
-                    t, at = place(step, piece // blocks, time), piece % blocks * _BLOCK
-                    together(several, states, of_gates, biases, last, weights, outputs, t, piece // blocks, at, _BLOCK)
-        if tl.static(rest > 0):
-            for way in over_ways(ways):
-                gates = tl.alloc(kind[rest, 3, width])
-                state = tl.alloc(kind[rest, width])
-                for step in range(time):
-                    for b in range(blocks * _BLOCK, batches, rest):
-                        alone(
-                            gates, state, of_gates, biases, last, weights, outputs, place(step, way, time), way, b, rest
-                        )
+        run(sums, recurrence, hidden, biases, y, last_hidden)
 
     return gru.ir
 
@@ -420,42 +415,25 @@ def rnn(
     G: TensorType, R: TensorType, H: TensorType, Y: TensorType, LH: TensorType, *, reverse: bool = False
 ) -> PrimFunc:
     """All outputs y and the last one h of a layer with an initial output: the tanh of the sums."""
-    kind = computed_in(G.dtype)
-    time, batches, _ = extents(G)
-    ways, width, _ = extents(R)
-    add, (blocks, rest), place = _adding(width, width), _blocks(batches), _place(reverse=reverse)
-    over_ways, _ = _loops(ways, width, 1)
+    kind, batches, width = computed_in(G.dtype), extents(G)[1], extents(R)[1]
+    add = _adding(width, width)
 
     @tl.inline
-    def advance(gates, sums, last, weights, y, t, way, at, rows):
+    def step(gates, sums, more, last, weights, y, t, way, at, rows):
         first = way * batches + at
         for r in range(rows):
             for j in range(width):
-                gates[r, 0, j] = kind(sums[t, at + r, way, j])
+                gates[r, 0, j] = kind(sums[t, at + r, way, 0, j])
         add(gates, 0, last, first, rows, weights, way)
         for r in range(rows):
             for j in range(width):
                 last[first + r, j] = last.dtype(tl.tanh(gates[r, 0, j], fast=True))
                 y[t, first + r, j] = last[first + r, j]
 
+    run = _running(G, R, H, 1, lambda over_gates: step, reverse=reverse)
+
     @tl.kernel
     def rnn(sums: G, recurrence: R, hidden: H, y: tl.out[Y], last_hidden: tl.out[LH]):
-        inputs = tl.view(sums, sums.dtype[time, batches, ways, width])
-        weights = tl.view(recurrence, recurrence.dtype[ways, width, 1, width])
-        outputs = tl.view(y, y.dtype[time, ways * batches, width])
-        last = tl.view(last_hidden, last_hidden.dtype[ways * batches, width])
-        begin(last_hidden, hidden)
-        if tl.static(blocks > 0):
-            for piece in tl.parallel(ways * blocks):
-                several = tl.alloc(kind[_BLOCK, 1, width])
-                for step in range(time):
-                    t, at = place(step, piece // blocks, time), piece % blocks * _BLOCK
-                    advance(several, inputs, last, weights, outputs, t, piece // blocks, at, _BLOCK)
-        if tl.static(rest > 0):
-            for way in over_ways(ways):
-                gates = tl.alloc(kind[rest, 1, width])
-                for step in range(time):
-                    for b in range(blocks * _BLOCK, batches, rest):
-                        advance(gates, inputs, last, weights, outputs, place(step, way, time), way, b, rest)
+        run(sums, recurrence, hidden, sums, y, last_hidden)
 
     return rnn.ir
