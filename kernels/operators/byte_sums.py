@@ -14,7 +14,7 @@ from tirlite.ir import DType, PrimFunc, TensorType, f32, i32
 from tirlite.kernels.operators.convolution import Block, holding, left_of, spread, storing, sweeping
 from tirlite.kernels.operators.factory import factory
 from tirlite.kernels.operators.matmul import Product
-from tirlite.kernels.operators.multiplication import multiplication
+from tirlite.kernels.operators.multiplication import multiplication, over_points
 from tirlite.kernels.operators.shapes import Extent, extents, product
 from tirlite.kernels.operators.window import Moves, Window, picking
 
@@ -44,7 +44,7 @@ def conv_bytes(
     window = Window.of(inputs, places, size, **moves)
     planes, weights = batches * groups, (groups, outputs, terms)
     if window.is_point:
-        sweep = _products(planes, weights, product(places))
+        sweep = _within(over_points(window, i32, planes, weights, has_bias=True))
     else:
         window = window if len(size) > 1 else window.with_one_row()
         if W.dtype.is_float:
@@ -118,32 +118,14 @@ def matmul_bits(A: TensorType, W: TensorType, S: TensorType, Z: TensorType, Y: T
     return matmul_bits.ir
 
 
-def _products(planes: Extent, weights: tuple[Extent, Extent, Extent], places: Extent) -> Inline:
-    """`sweep(x, beyond, w, offsets, y)` for a window of a single element: channels lie as they are multiplied."""
-    groups, outputs, taken = weights
+def _within(sweep: Inline) -> Inline:
+    """`sweep(x, beyond, w, offsets, y)` where nothing lies outside."""
 
     @tl.inline
-    def store(y, t, o, place, total, offsets):
-        y[t, o, place] = total + offsets[t % groups, o]
+    def swept(x, beyond, w, offsets, y):
+        sweep(x, w, offsets, y)
 
-    @tl.inline
-    def group(t):
-        return t % groups
-
-    @tl.inline
-    def same(t):
-        return t
-
-    multiply = multiplication(i32, (planes, outputs, taken, places), store, group, same)
-
-    @tl.inline
-    def sweep(x, beyond, w, offsets, y):
-        images = tl.view(x, x.dtype[planes, taken, places])
-        factors = tl.view(w, w.dtype[groups, outputs, taken])
-        results = tl.view(y, tl.i32[planes, outputs, places])
-        multiply(factors, images, results, offsets)
-
-    return sweep
+    return swept
 
 
 def _picked(window: Window, kind: DType, planes: Extent, weights: tuple[Extent, Extent, Extent]) -> Inline:

@@ -32,8 +32,7 @@ from tirlite.kernels.operators.convolution import (
 )
 from tirlite.kernels.operators.elementwise import computed_in
 from tirlite.kernels.operators.factory import factory
-from tirlite.kernels.operators.matmul import plain
-from tirlite.kernels.operators.multiplication import multiplication
+from tirlite.kernels.operators.multiplication import over_points
 from tirlite.kernels.operators.overlap import overlapping
 from tirlite.kernels.operators.shapes import Extent, as_expr, extents, nest, product, seen
 from tirlite.kernels.operators.window import Moves, Window
@@ -86,39 +85,13 @@ def _window(X: TensorType, W: TensorType, Y: TensorType, **moves: Unpack[Moves])
     return Window.of(*(extents(each)[2:] for each in (X, Y, W)), **moves)
 
 
-def _store(kind: DType, groups: int, has_bias: bool) -> Inline:
-    @tl.inline
-    def store(y, t, o, place, total, bias):
-        y[t, o, place] = y.dtype(total + kind(bias[t % groups, o]))
-
-    return store if has_bias else plain
-
-
 def _pointwise(types: Types, window: Window, groups: int) -> PrimFunc:
-    """Where the window is a single element: the channels as they lie are the right operand."""
-    X, _, B, Y = types
-    pieces, taken, outputs = extents(X)[0] * groups, extents(X)[1] // groups, extents(Y)[1] // groups
-    elements, places = product(window.inputs), product(window.places)
-
-    @tl.inline
-    def group(t):
-        return t % groups
-
-    @tl.inline
-    def same(t):
-        return t
-
-    store = _store(computed_in(X.dtype), groups, B is not None)
-    multiply = multiplication(X.dtype, (pieces, outputs, taken, places), store, group, same)
-
-    @tl.inline
-    def convolve(x, w, bias, y):
-        images = tl.view(x, x.dtype[pieces, taken, elements])
-        factors = tl.view(w, w.dtype[groups, outputs, taken])
-        results = tl.view(y, y.dtype[pieces, outputs, places])
-        multiply(factors, images, results, bias)
-
-    return with_bias("conv", types, (groups, outputs), convolve)
+    """Where the window is a single element."""
+    X, W, B, _ = types
+    outputs, planes = extents(W)[0] // groups, extents(X)[0] * groups
+    weights = groups, outputs, extents(W)[1]
+    sweep = over_points(window, X.dtype, planes, weights, has_bias=B is not None)
+    return with_bias("conv", types, (groups, outputs), sweep)
 
 
 # Sums over phases pay for no more terms than so many, and for so many outputs.

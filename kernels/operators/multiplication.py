@@ -6,7 +6,8 @@ import tirlite as tl
 from tirlite.dsl import Inline
 from tirlite.ir import DType
 from tirlite.kernels.operators.elementwise import computed_in
-from tirlite.kernels.operators.shapes import Extent, is_one
+from tirlite.kernels.operators.shapes import Extent, is_one, product
+from tirlite.kernels.operators.window import Window
 
 Matrices = tuple[Extent, Extent, Extent, Extent]  # batches, rows, terms, columns
 
@@ -105,3 +106,37 @@ def _row_major(a, t, i, p):
 @tl.inline
 def _column_major(a, t, i, p):
     return a[t, p, i]
+
+
+def over_points(
+    window: Window, dtype: DType, planes: Extent, weights: tuple[Extent, Extent, Extent], *, has_bias: bool
+) -> Inline:
+    """`sweep(x, w, bias, y)` for windows of a single element: a plane's channels as they lie are the right operand.
+
+    The weights have groups, and of each outputs and channels.
+    """
+    (groups, outputs, taken), kind = weights, computed_in(dtype)
+    elements, places = product(window.inputs), product(window.places)
+
+    @tl.inline
+    def store(y, t, o, place, total, bias):
+        y[t, o, place] = y.dtype(total + kind(bias[t % groups, o]) if tl.static(has_bias) else total)
+
+    @tl.inline
+    def group(t):
+        return t % groups
+
+    @tl.inline
+    def same(t):
+        return t
+
+    multiply = multiplication(dtype, (planes, outputs, taken, places), store, group, same)
+
+    @tl.inline
+    def sweep(x, w, bias, y):
+        images = tl.view(x, x.dtype[planes, taken, elements])
+        factors = tl.view(w, w.dtype[groups, outputs, taken])
+        results = tl.view(y, y.dtype[planes, outputs, places])
+        multiply(factors, images, results, bias)
+
+    return sweep
