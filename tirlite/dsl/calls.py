@@ -12,11 +12,10 @@ from tirlite.dsl.operators import OperandType
 from tirlite.dsl.parameters import check_options, described
 from tirlite.dsl.vocabulary import MIN, CallSite, WrongArgument, misplaced
 from tirlite.ir import expr as e
-from tirlite.ir.checked import fits_mask, masked
-from tirlite.ir.dot import dot, dot_lanes, fits_dot
 from tirlite.ir.dtype import DType, bool_, dtype_of, f64, handle, i32, i64
 from tirlite.ir.expr import Buffer, BufferRef, Call, Expr, IntImm, Load, StringImm, widened
 from tirlite.ir.op import Op
+from tirlite.ir.validate_calls import ACCESS_MASKS, CallArgument, check_call
 
 
 def call(site: CallSite) -> object:
@@ -150,53 +149,27 @@ def _broadcast(site: CallSite) -> object:
     return e.Broadcast(value, _lanes(site, 1))
 
 
-def _any(site: CallSite) -> object:
-    site.count(1, 1, "a vector of bools")
-    flags = number(site.args[0], site.spans[0])
-    if not flags.dtype.is_bool or flags.dtype.lanes == 1:
-        raise site.wrong(0, "a vector of bools")
-    return Call(bool_, Op.ANY, (flags,))
+# What is told where there are more or fewer arguments of calls that are given numbers as these come.
+_OF_NUMBERS: Mapping[str, str] = {
+    "any": "a vector of bools",
+    "dot": "a sum and two vectors",
+    "interleave_low": "two vectors",
+    "interleave_high": "two vectors",
+    "checked": "one argument",
+    "masked": "an index and a mask",
+}
 
 
-def _interleaved(site: CallSite) -> object:
-    site.count(2, 2, "two vectors")
-    a, b = (number(value, span) for value, span in zip(site.args, site.spans, strict=True))
-    if a.dtype.lanes % 2:
-        raise site.wrong(0, "a vector with an even number of lanes")
-    if b.dtype != a.dtype:
-        raise site.wrong(1, f"a vector of type {a.dtype}")
-    return Call(a.dtype, Op[site.word.name.upper()], (a, b))
-
-
-def _dot(site: CallSite) -> object:
-    site.count(3, 3, "a sum and two vectors")
-    total, a, b = (number(value, span) for value, span in zip(site.args, site.spans, strict=True))
-    if not total.dtype.is_integer or total.dtype.bits < 32:
-        raise site.wrong(0, "a sum of type i32, u32, i64 or u64")
-    lanes = dot_lanes(total.dtype, b.dtype)
-    if not lanes:
-        raise site.wrong(2, f"a vector of narrower integers, whose bits are as many as those of {total.dtype}")
-    if not fits_dot(a.dtype, b.dtype, lanes):
-        raise site.wrong(1, f"{lanes} or {b.dtype.lanes} integers of {b.dtype.bits} bits")
-    return dot(total, a, b)
-
-
-def _checked(site: CallSite) -> object:
-    site.count(1, 1, "one argument")
-    index = number(site.args[0], site.spans[0])
-    if not index.dtype.is_integer:
-        raise site.wrong(0, "an index")
-    return Call(index.dtype, Op.CHECKED, (index,))
-
-
-def _masked(site: CallSite) -> object:
-    site.count(2, 2, "an index and a mask")
-    index, on = number(site.args[0], site.spans[0]), number(site.args[1], site.spans[1])
-    if not index.dtype.is_integer or index.dtype.lanes == 1:
-        raise site.wrong(0, "an index of several lanes")
-    if not fits_mask(index.dtype, on.dtype):
-        raise site.wrong(1, f"a bool in each of {index.dtype.lanes} lanes")
-    return masked(index, on)
+def _of_numbers(site: CallSite) -> object:
+    """A call of numbers: what is wrong with one of them is what is wrong with the call."""
+    op = Op[site.word.name.upper()]
+    assert op.arity is not None
+    site.count(op.arity, op.arity, _OF_NUMBERS[site.word.name])
+    args = tuple(number(value, span) for value, span in zip(site.args, site.spans, strict=True))
+    made = Call(bool_ if op is Op.ANY else args[0].dtype, op, args)
+    if isinstance(wrong := check_call(made), CallArgument):
+        raise site.wrong(wrong.position, wrong.wanted)
+    return made
 
 
 def _address_of(site: CallSite) -> object:
@@ -212,7 +185,7 @@ def _access_ptr(site: CallSite) -> object:
     buffer, offset, extent, mask = site.args
     if not isinstance(buffer, Buffer):
         raise site.wrong(0, "a buffer")
-    if not isinstance(mask, str) or mask not in ("r", "w", "rw"):
+    if not isinstance(mask, str) or mask not in ACCESS_MASKS:
         raise site.wrong(3, '"r", "w" or "rw"')
     start = integer(offset, "the offset", site.spans[1])
     length = integer(extent, "the extent", site.spans[2])
@@ -272,12 +245,7 @@ _RULES: Mapping[str, Callable[[CallSite], object]] = {
     "if_then_else": _if_then_else,
     "ramp": _ramp,
     "broadcast": _broadcast,
-    "any": _any,
-    "dot": _dot,
-    "interleave_low": _interleaved,
-    "interleave_high": _interleaved,
-    "checked": _checked,
-    "masked": _masked,
+    **dict.fromkeys(_OF_NUMBERS, _of_numbers),
     "address_of": _address_of,
     "access_ptr": _access_ptr,
     "call_extern": _call_extern,

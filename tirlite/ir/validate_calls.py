@@ -40,6 +40,11 @@ class CallArgument(Message):
     Fix: Cast the argument, or give what the message asks for.
     """
 
+    position: int
+    op: str
+    given: str
+    wanted: str
+
     title = "argument {position} of tl.{op} is {given}, where {wanted} belongs"
 
 
@@ -76,7 +81,7 @@ def check_call(node: Call) -> Message | None:
         a, b = node.args
         is_even = a.dtype.lanes % 2 == 0 and not a.dtype.is_handle
         wrong = _expect(node, 0, is_even, "a vector with an even number of lanes")
-        return wrong or _expect(node, 1, b.dtype == a.dtype, str(a.dtype)) or _gives(node, a.dtype)
+        return wrong or _expect(node, 1, b.dtype == a.dtype, f"a vector of type {a.dtype}") or _gives(node, a.dtype)
     if op is Op.DOT:
         return _dot(node)
     if op is Op.ADDRESS_OF:
@@ -139,9 +144,9 @@ def _masked(node: Call) -> Message | None:
 def _dot(node: Call) -> Message | None:
     total, a, b = (each.dtype for each in node.args)
     lanes = dot_lanes(total, b)
-    wanted = f"a vector of integers, whose bits are as many as those of {total}"
+    wanted = f"a vector of narrower integers, whose bits are as many as those of {total}"
     return (
-        _expect(node, 0, total.is_integer and total.bits in (32, 64), "i32, u32, i64 or u64, or a vector of it")
+        _expect(node, 0, total.is_integer and total.bits in (32, 64), "a sum of type i32, u32, i64 or u64")
         or _expect(node, 2, bool(lanes), wanted)
         or _expect(node, 1, fits_dot(a, b, lanes), f"{lanes} or {b.lanes} integers of {b.bits} bits")
         or _gives(node, total)
