@@ -29,6 +29,9 @@ _FEWEST_ROWS = 4
 # Of fewer terms a panel is hardly read more often than it is written.
 _FEWEST_TERMS = 16
 _FEWEST_STRIDED_TERMS = 4
+# Of so many terms, and more, sums go by vectors along terms where nothing is copied: adding up the lanes of each takes
+# as long as a copy of so many terms. What is copied element by element is to serve so many rows.
+_FEWEST_OF_ROW, _TERMS_OF_SUM, _FEWEST_APART_ROWS = 6, 4, 8
 # Columns that lie apart are worth a vector from so many on.
 _FEWEST_APART = 4
 # LLVM writes out so many products at most, and makes vectors of what it has written out, of several rows at once.
@@ -357,6 +360,10 @@ def least_sizes(nest: Contraction, tiling: Tiling) -> tuple[tuple[str, int], ...
     # Without a panel, windows go over several loops for each vector of columns.
     few = min(few // 2, tiling.vector_bytes) if len(nest.terms) > 1 else few // 2
     rows = tiling.least_rows if nest.is_dense else tiling.strided_rows
+    stays_in_row = is_dense(nest.store.indices, nest.columns.var) and not nest.is_dense
+    if stays_in_row and terms is not None and terms >= _FEWEST_OF_ROW:
+        # Without a copy each sum ends by adding up the lanes of a vector, which takes as long as copying some terms.
+        rows, elements = min(rows, max(_FEWEST_APART_ROWS, terms // _TERMS_OF_SUM)), 1
     rows = min(rows, _ROWS_OF_TILE + 1) if is_few and nest.is_dense else rows  # fewer are written out by LLVM
     wanted = [(nest.rows, rows), (columns, max(2, few // nest.element)), (wide, elements)]
     if nest.flat is not None or (_lies_apart(nest) and not is_few):
@@ -370,10 +377,9 @@ def least_sizes(nest: Contraction, tiling: Tiling) -> tuple[tuple[str, int], ...
         few = 2 if tiling.masks_bytes else max(2, tiling.vector_bytes // nest.element // 2)
         wanted = [(nest.rows, _FEWEST_ROWS), (columns, few)]
     for loops, least in wanted:
-        if least == 1:
-            continue
-        if not all(map(is_known, loops)):
-            found.append((" * ".join(each.var.name for each in loops), least))
-        elif prod(map(count_of, loops)) < least:
+        if prod(map(count_of, loops)) >= least:
+            continue  # as often as each of those runs that are not known
+        if all(map(is_known, loops)):
             return None
+        found.append((" * ".join(each.var.name for each in loops), least))
     return tuple(found)
