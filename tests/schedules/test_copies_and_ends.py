@@ -8,7 +8,7 @@ from schedules.test_steps import body_of, product
 
 import tirlite as tl
 
-n, m = tl.dims("n m")
+n, m, k = tl.dims("n m k")
 
 
 @tl.kernel
@@ -101,19 +101,39 @@ def test_what_a_tile_reads_is_copied_as_it_lies_there() -> None:
     assert tl.compile(smooth, schedule=s).plan.total == 4 * 18
 
 
-def test_what_narrow_integers_lead_to_is_copied_too() -> None:
-    few = tl.dim("few", max=64)
+@pytest.mark.parametrize("index", ["at[i]", "i + at[0]"])
+def test_what_narrow_integers_lead_to_may_lie_anywhere(index: str) -> None:
+    gathered = f"""
+few = tl.dim("few", max=64)
+k = tl.dim("k")
 
-    @tl.kernel
-    def gathered(at: tl.buffer(tl.i32[few], below=8), x: tl.f32[8], y: tl.out[tl.f32[few]]):
-        for i in range(few):
-            y[i] = x[at[i]]
-
-    s = tl.schedule(gathered)
+@tl.kernel
+def gathered(at: tl.i32[few], x: tl.f32[k], y: tl.out[tl.f32[few]]):
+    for i in range(few):
+        y[i] = x[{index}]
+"""
+    s = tl.schedule(tl.parse(gathered))
     s.cache_read("x", at="i")
-    assert "y[i] = x_cached[tl.i64(at[i]) - " in body_of(s)
-    at, x = np.int32([3, 0, 7, 3]), np.float32(np.arange(8))
-    np.testing.assert_array_equal(tl.compile(tl.parse(str(s.func)))(at, x), x[at])
+    assert "x_cached = tl.alloc(tl.f32[k])" in body_of(s)
+    at, x = np.int32([3, 0, 2, 1]), np.float32(np.arange(8))
+    wanted = x[at] if index == "at[i]" else x[3:7]
+    np.testing.assert_array_equal(tl.compile(s.func)(at, x), wanted)
+
+
+def test_rows_in_memory_may_lie_anywhere() -> None:
+    @tl.kernel
+    def sums(starts: tl.i32[n], at: tl.i32[m], x: tl.f32[k], y: tl.f32[n]):
+        for i in range(n - 1):
+            for p in range(starts[i], starts[i + 1]):
+                y[i] += x[at[p]]
+
+    s = tl.schedule(sums)
+    s.cache_read("x", at="p")
+    assert "x_cached = tl.alloc(tl.f32[k])" in body_of(s)
+    assert "y[i] = y[i] + x_cached[at[p]]" in body_of(s)
+    y = np.zeros(3, np.float32)
+    tl.compile(sums, schedule=s)(np.int32([0, 2, 3]), np.int32([2, 1, 0]), np.float32([5, 6, 7]), y)
+    assert y.tolist() == [13, 5, 0]
 
 
 def test_what_is_written_is_not_copied() -> None:

@@ -48,7 +48,7 @@ class CacheRead(Step):
         buffer = buffer_named(facts.func, self.buffer, at)
         demand_any_order(self, at)
         loads = self._loads(facts, buffer, at)
-        part = tile(self, facts, buffer, loads, around)
+        part = tile(facts, buffer, loads, around)
         body = rewrite(at.body, {Load: part.moved})
         made = (Allocate(part.cached, span=at.span), *part.loaded().stmts, *body.stmts)
         return with_loop(facts, at, (at.replaced(body=SeqStmt(made)),))
@@ -128,7 +128,7 @@ class CacheWrite(Step):
         """The function with a tile of the buffer in the body of the innermost loop."""
         from tirlite.schedules.windows import tile
 
-        at, part = around[-1], tile(self, facts, buffer, accesses, around)
+        at, part = around[-1], tile(facts, buffer, accesses, around)
         rules: dict[type[Node], Rule] = {Load: part.moved, Store: part.moved}
         body = rewrite(at.body, rules)
         loaded = () if _is_filled_first(facts, at.body, part) else part.loaded().stmts

@@ -21,7 +21,7 @@ from tirlite.rewrite.normalize import Normalize
 from tirlite.schedules.handle import LoopName, block_of, chain_to, loop_named
 from tirlite.schedules.order import demand_any_order, demand_steady
 from tirlite.schedules.step import Step, demand_plain, does_not_fit
-from tirlite.schedules.windows import MOST_ELEMENTS, Window, window
+from tirlite.schedules.windows import Window, window
 from tirlite.sizes.unknown import ends, is_nonnegative
 
 _PLAIN = (ForKind.SERIAL, ForKind.PARALLEL)
@@ -63,11 +63,7 @@ class ComputeAt(Step):
             demand_plain(self, loop)
             if not all(loop in filled.axes.values() for filled in made.values()):
                 raise does_not_fit(self, f"the loop over `{loop.var.name}` sets elements more than once")
-        windows = self._windows(facts, made, nest, around)
-        for loop, found in windows.items():
-            if found.extent > MOST_ELEMENTS:
-                raise does_not_fit(self, f"a tile along `{loop.var.name}` would have {found.extent} elements")
-        return windows
+        return self._windows(facts, made, nest, around)
 
     def _between(self, func: PrimFunc, first: For, around: tuple[For, ...]) -> tuple[Stmt, ...]:
         """The statements behind the nest up to the one that `at` stands in, that one too."""

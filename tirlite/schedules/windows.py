@@ -12,17 +12,16 @@ from tirlite.ir import Buffer, Expr, For, Load, Max, Min, Mul, SeqStmt, Store, S
 from tirlite.ir.stmt import nested
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded, shifted
-from tirlite.schedules.step import does_not_fit
 from tirlite.sizes import Size, lower_bound, upper_bound
 from tirlite.sizes.extrema import Maximum, Minimum
-from tirlite.sizes.unknown import ends, terms_in
+from tirlite.sizes.unknown import ends, terms_in, unknowns_in
 
 # So many extrema are looked into, one inside of another, as those of indices that are clamped.
 _DEEPEST = 4
 # What is read so far ahead is read here and there.
 _MOST_AHEAD = 8
-# Elements along an axis: as many as an array can have.
-MOST_ELEMENTS = 1 << 47
+# What lies this far apart, as numbers of 32 bits do of which nothing is known, may be anywhere.
+_ANYWHERE = 1 << 31
 
 
 @record
@@ -98,16 +97,10 @@ class Tile:
         return nested([For(place, *self.ends(axis), SeqStmt()) for axis, place in enumerate(places)], store)
 
 
-def tile(step: object, facts: Facts, buffer: Buffer, accesses: Iterable[Load | Store], around: Sequence[For]) -> Tile:
-    """The part of a buffer that holds all of these accesses, whichever iteration of the loops around it is.
-
-    Raises KernelError where it would be larger than an array may be.
-    """
+def tile(facts: Facts, buffer: Buffer, accesses: Iterable[Load | Store], around: Sequence[For]) -> Tile:
+    """The part of a buffer that holds all of these accesses, whichever iteration of the loops around it is."""
     indices = [facts.addresses.of(node).indices for node in accesses]
     windows = [window([each[axis] for each in indices], around, facts.space) for axis in range(len(buffer.shape))]
-    for found in windows:
-        if found is not None and found.extent > MOST_ELEMENTS:
-            raise does_not_fit(step, f"the copy would have {found.extent} elements along an axis")
     extents = (
         extent if found is None else const(found.extent, i64)
         for extent, found in zip(buffer.shape, windows, strict=True)
@@ -116,15 +109,21 @@ def tile(step: object, facts: Facts, buffer: Buffer, accesses: Iterable[Load | S
 
 
 def window(indices: Iterable[Size], around: Sequence[For], space: IndexSpace) -> Window | None:
-    """Where indices lie, by the innermost of the loops around that tells it; None where none does."""
+    """Where indices lie, by the innermost of the loops around that tells it; None where none does.
+
+    A loop tells nothing of an index that does not go on with it, as of what is read from memory: that may lie anywhere.
+    """
     found = [*indices]
     for loop in reversed(around):
         base = space.size(loop.var)
+        counters = {*unknowns_in(base)}
+        if not all(counters & {*unknowns_in(index)} for index in found):
+            continue
         factor = _factor(found, base)
         spans = [_span(index - factor * base, _DEEPEST) for index in found]
         lows = [low for low, _ in spans if low is not None]
         highs = [high for _, high in spans if high is not None]
-        if found and len(lows) == len(highs) == len(found):
+        if found and len(lows) == len(highs) == len(found) and max(highs) - min(lows) < _ANYWHERE:
             return Window(loop.var, min(lows), max(highs), factor)
     return None
 
