@@ -10,11 +10,13 @@ import os
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from every import every
 
 import tirlite as tl
 
+n = tl.dim("n")
 GOLDEN = Path(__file__).parent / "refused"
 HEADER = 'n = tl.dim("n")\n\n@tl.kernel\ndef f(x: tl.f32[n], y: tl.f32[n]):\n'
 LOOP = "for i in range(n):\n    {}"
@@ -123,3 +125,30 @@ def calls_nowhere(y: tl.f32[4]):
 def test_a_function_without_a_module_is_one_that_a_kernel_cannot_use() -> None:
     with pytest.raises(tl.KernelError, match="foreign-value.*`_nowhere` is a Python function"):
         tl.kernel(calls_nowhere)
+
+
+NO_DIVISOR = 0
+
+
+def test_no_integer_is_divided_by_a_constant_that_is_zero() -> None:
+    with pytest.raises(tl.KernelError, match="an integer is divided by 0"):
+
+        @tl.kernel
+        def updated(x: tl.i8[n]):
+            x[0] %= NO_DIVISOR
+
+    with pytest.raises(tl.KernelError, match="an integer is divided by 0"):
+
+        @tl.kernel
+        def cut_off(x: tl.i64[n]):
+            x[0] = tl.truncmod(x[0], tl.i64(0))
+
+    @tl.kernel
+    def guarded(x: tl.i64[n], y: tl.f32[n]):
+        x[0] = x[0] // NO_DIVISOR if NO_DIVISOR != 0 else 7
+        y[0] = y[0] // NO_DIVISOR
+
+    x, y = np.ones(1, np.int64), np.ones(1, np.float32)
+    guarded(x, y)
+    assert (x.tolist(), y.tolist()) == ([7], [np.inf])
+    tl.parse(str(tl.parse("@tl.kernel\ndef read(x: tl.i64[4]):\n    x[0] = x[0] // 0")))

@@ -189,7 +189,7 @@ class Assignments:
             target = self._element(stmt.target)
             name = target.buffer.name
         operand = self._expressions.value(stmt.value)
-        value = binary(operator, target, operand, spans)
+        value = self._expressions.with_divisor(binary(operator, target, operand, spans), spans[1])
         if operator.sign == "/" and isinstance(target, Load) and target.dtype.is_integer:
             advice = f"`/` gives a float: write `//=` to round down, or tl.{target.dtype}(...) of the quotient"
             raise LossyStore(name, f64, target.dtype, advice, span=spans[1]).error()

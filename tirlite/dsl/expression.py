@@ -17,6 +17,7 @@ from tirlite.dsl.operators import (
     BINARY,
     COMPARE,
     Shape,
+    ZeroDivisor,
     binary,
     chosen,
     element,
@@ -31,7 +32,24 @@ from tirlite.dsl.surroundings import Surroundings, is_tl, meaning, member
 from tirlite.dsl.syntax import NotInKernels, Places, refusal
 from tirlite.dsl.vocabulary import BUILTINS, DECLARATIONS, CallSite, Word, WrongArgument, misplaced, named
 from tirlite.ir.dtype import DType
-from tirlite.ir.expr import Add, Buffer, Cast, Expr, FloatImm, IntImm, LetExpr, Load, Mul, Neg, Sub, Var
+from tirlite.ir.expr import (
+    Add,
+    Buffer,
+    Cast,
+    Expr,
+    FloatImm,
+    FloorDiv,
+    FloorMod,
+    IntImm,
+    LetExpr,
+    Load,
+    Mul,
+    Neg,
+    Sub,
+    TruncDiv,
+    TruncMod,
+    Var,
+)
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.node import Node
 from tirlite.ir.trampoline import Steps, in_turn, run
@@ -182,7 +200,16 @@ class Expressions:
         operator = BINARY.get(type(node.op))
         if operator is None:
             raise refusal(node.op, self.span(node))
-        return binary(operator, left, right, (self.span(node.left), self.span(node.right)))
+        made = binary(operator, left, right, (self.span(node.left), self.span(node.right)))
+        return self.with_divisor(made, self.span(node.right))
+
+    def with_divisor(self, made: object, span: Span) -> object:
+        """What was made of an operator. Raises KernelError where it divides by 0, outside of texts and conditions."""
+        divisor = made.b if isinstance(made, FloorDiv | FloorMod | TruncDiv | TruncMod) else None
+        is_read = self.surroundings.executes and not self._conditions
+        if is_read and isinstance(divisor, IntImm) and divisor.value == 0:
+            raise ZeroDivisor(span=span).error()
+        return made
 
     def unary(self, node: ast.UnaryOp) -> Steps[object]:
         operand = yield self._steps(node.operand)
@@ -310,7 +337,7 @@ class Expressions:
             return promised(site)
         from tirlite.dsl.calls import call
 
-        return call(site)
+        return self.with_divisor(call(site), site.spans[-1] if site.spans else site.span)
 
     def _pure_function(self, node: ast.Attribute | ast.Name) -> Callable[..., object] | None:
         """The function of `math`, or the ufunc of NumPy, that `node` names."""

@@ -66,6 +66,17 @@ class ShiftTooFar(Message):
     help = "a shift of tl.{dtype} is by 0 to {most} bits{advice}"
 
 
+class ZeroDivisor(Message):
+    """An integer is divided by a constant that is 0, which has no value.
+
+    Example: `x[i] // 0`, where `x` holds integers.
+    Fix: Divide by something else, or leave the line out by `if tl.static(...)`.
+    """
+
+    title = "an integer is divided by 0"
+    help = "the quotient and the rest of a division by 0 have no value; of floats they are an infinity or nan"
+
+
 class BadIndex(Message):
     """An index is not an integer, or a vector in the wrong place.
 
