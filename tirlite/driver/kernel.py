@@ -390,8 +390,8 @@ class Kernel:
         from tirlite.runtime.export.write import demand_options
 
         with boundary:
-            embed, called, own = weights == "object", name or self.name, self.options.target
-            machine = target or own.name
+            embed, own = weights == "object", self.options.target
+            called, machine = self.name if name is None else name, own.name if target is None else target
             demand_options(called, machine, weights, are_some=bool(self.fixed))
             options = replace(self.options, debug=False, target=replace(own, name=machine))
             version = version_of(self._front, options, is_empty=False, form=Form.ALONE)

@@ -100,15 +100,30 @@ def test_what_no_program_could_run_is_refused(tmp_path: Path) -> None:
         grows.export(tmp_path)
     with pytest.raises(tl.KernelError, match="its storage is planned as it is called"):
         tl.compile(smooth, strategy="per_shape").export(tmp_path)
-    with pytest.raises(tl.CallValueError, match="the name cannot be 'double'"):
-        smooth.export(tmp_path, name="double")
+    for name in ("double", "xor", "int32_t", "tirlite_ctx", "TIRLITE_DONE", "INT64_C", "errno", "", "1st", "é"):
+        with pytest.raises(tl.CallValueError, match="the name cannot be"):
+            smooth.export(tmp_path, name=name)
     with pytest.raises(tl.CallValueError, match="the C library has a function of that name"):
         smooth.export(tmp_path, name="exp")
     with pytest.raises(tl.CallValueError, match="weights cannot be 'both'"):
         smooth.export(tmp_path, weights="both")  # type: ignore[arg-type]
     with pytest.raises(tl.CallValueError, match="the target cannot be 'arm'"):
         smooth.export(tmp_path, target="arm")
+    with pytest.raises(tl.CallValueError, match="the target cannot be ''"):
+        smooth.export(tmp_path, target="")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(COMPILER is None, reason="there is no C compiler")
+def test_names_that_differ_in_capitals_have_headers_of_their_own(tmp_path: Path) -> None:
+    for name in ("smooth", "Smooth"):
+        smooth.export(tmp_path, name=name)
+    program = tmp_path / "both.c"
+    program.write_text(
+        '#include "smooth.h"\n#include "Smooth.h"\n#include "smooth.h"\n'
+        "void *both[] = {(void *)smooth_arena_bytes, (void *)Smooth_arena_bytes};\n"
+    )
+    subprocess.run([str(COMPILER), "-Wall", "-Werror", "-c", program, "-o", tmp_path / "both.o"], check=True)
 
 
 @pytest.mark.skipif(COMPILER is None, reason="there is no C compiler")

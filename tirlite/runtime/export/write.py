@@ -71,7 +71,7 @@ class Exported:
 
 
 def header_text(signature: Signature, made: Exported) -> str:
-    guard = f"{made.name.upper()}_H"
+    guard = f"TIRLITE_{made.name}_H"  # `Blur` and `blur` have two
     told = [*_params_told(signature, made.constants), *_dims_told(signature)]
     return "\n".join(
         [
@@ -184,12 +184,17 @@ def _dims_told(signature: Signature) -> list[str]:
 
 
 _C_AND_CPP = """
-alignas alignof auto bool break case char class const constexpr continue default delete do double else enum explicit
-extern float for friend goto if inline int long mutable namespace new nullptr operator private protected public register
-restrict return short signed sizeof static struct switch template this throw try typedef typename typeof union unsigned
-using virtual void volatile while
+alignas alignof and and_eq asm auto bitand bitor bool break case catch char class compl concept const const_cast
+consteval constexpr constinit continue decltype default delete do double dynamic_cast else enum explicit export extern
+false float for friend goto if inline int long mutable namespace new noexcept not not_eq nullptr operator or or_eq
+private protected public register reinterpret_cast requires restrict return short signed sizeof static static_assert
+static_cast struct switch template this thread_local throw true try typedef typeid typename typeof union unsigned
+using virtual void volatile wchar_t while xor xor_eq
+int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t tirlite_ctx tirlite_task
 """
 C_WORDS = frozenset(_C_AND_CPP.split())
+# Macros of C and its library, and what the header calls its own.
+_MACROS = re.compile("errno|linux|unix|I|NULL|U?INT(8|16|32|64|MAX|PTR|_)\\w*|TIRLITE_\\w*")
 # What the C library calls functions of its own: a program would take ours for these.
 _C_FUNCTIONS = """
 abort abs acos acosh asin asinh atan atan2 atanh atexit atof atoi bsearch calloc cbrt ceil copysign cos cosh div erf
@@ -200,8 +205,8 @@ scanf select send setbuf signal sin sinh sleep sprintf sqrt srand strlen strtol 
 write y0 y1 yn
 """
 _C_LIBRARY = frozenset(_C_FUNCTIONS.split())
-# Of our own parameters, and macros of C and its library.
-_TAKEN = frozenset(("ctx", "weights", "arena", "errno", "linux", "unix", "I", "NULL"))
+# Of our own parameters.
+_TAKEN = frozenset(("ctx", "weights", "arena"))
 
 
 def _names_in_c(names: Iterable[str]) -> dict[str, str]:
@@ -209,7 +214,7 @@ def _names_in_c(names: Iterable[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for name in names:
         plain = "".join(letter if letter.isascii() and letter.isalnum() else "_" for letter in name)
-        while plain in C_WORDS or plain in _TAKEN or plain in found.values():
+        while plain in C_WORDS | _TAKEN or _MACROS.fullmatch(plain) or plain in found.values():
             plain += "_"
         found[name] = plain
     return found
@@ -302,7 +307,7 @@ def _written(path: Path) -> Iterator[None]:
 def demand_options(name: object, machine: str, weights: object, *, are_some: bool) -> None:
     """Raises CallValueError for a name that C does not take, an unknown machine, and weights in such code."""
     is_name = isinstance(name, str) and re.fullmatch("[A-Za-z][A-Za-z0-9_]{,199}", name, re.ASCII)
-    if not is_name or name in C_WORDS:
+    if not isinstance(name, str) or not is_name or name in C_WORDS or _MACROS.fullmatch(name):
         raise BadExport("the name", shown(name), "give one that C takes: `name=`").error()
     if name in _C_LIBRARY:
         raise BadExport(
