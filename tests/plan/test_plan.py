@@ -1,6 +1,7 @@
 """Plans: figures, reports, JSON, and ways to make one."""
 
 import copy
+import json
 import pickle
 import re
 import subprocess
@@ -434,6 +435,13 @@ def test_malformed_json_is_refused(text):
         Problem.from_json(text)
     with pytest.raises(PlanError, match="bad-plan-json"):
         Plan.from_json(text)
+
+
+@every("size", [2.5, None, [4]])
+def test_a_size_in_json_that_is_no_number_of_bytes_is_told_as_such(size):
+    text = Problem((Request("a", 4, (0, 1)),)).to_json()
+    with pytest.raises(PlanError, match="the size of request `a` is .*, which is not a number of bytes"):
+        Problem.from_json(text.replace('"size": 4', f'"size": {json.dumps(size)}'))
 
 
 @every("size", ["n +", "__import__('os')", "n ** m", "x", "n.max", "max()", "1.5", "'n'", "-'n'"])

@@ -82,3 +82,9 @@ def test_a_fixed_offset_beyond_the_first_memory_goes_to_the_next():
     other = Request("b", 12, (1, 4), pools=("small", "large"))
     plan = solve(Problem((fixed, other), pools))
     assert plan.placements == {"a": ("large", 8), "b": ("small", 0)}
+
+
+def test_an_offset_that_is_fixed_behind_the_end_is_told():
+    problem = Problem((Request("a", 5, (0, 10), fixed=100),), (Pool("global", capacity=50),))
+    with pytest.raises(CapacityError, match="when these are live: `a`; `a` is fixed at 100"):
+        solve(problem)

@@ -266,6 +266,7 @@ def _over_capacity(problem: Problem, plan: Plan, verdict: Counterexample) -> Mes
     names = ", ".join(f"`{r.id}`" for r in live)
     alive = {r.id for r in live}
     once = [f"`{dst}` in place of `{src}`" for dst, src in pairs if alive.issuperset((dst, src))]
+    once += [f"`{r.id}` is fixed at {r.fixed}" for r in live if r.fixed is not None]
     told = f"; {', '.join(once)}" if once else ""
     largest = largest_of(live)
     span = problem.spans.get(largest)

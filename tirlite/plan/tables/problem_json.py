@@ -156,4 +156,4 @@ def size_json(size: Size, names: Names) -> int | str:
 
 def read_size(value: int | str, dims: Mapping[str, Dim]) -> Size:
     """The size that `size_json` wrote."""
-    return value if isinstance(value, int) else parse_size(value, dims)
+    return parse_size(value, dims) if isinstance(value, str) else value
