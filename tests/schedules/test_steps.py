@@ -828,6 +828,22 @@ def test_what_is_written_in_between_is_not_computed_beforehand() -> None:
         s.precompute(s.loop("i", 0))
 
 
+def test_narrow_vectors_do_not_go_before_wide_ones() -> None:
+    """What the wide ones leave would go twice."""
+
+    @tl.kernel
+    def counted(x: tl.f32[n]):
+        for i in range(n):
+            x[i] += 1
+
+    for lanes in ((4, 16), (8, 4, 16), (0,), (3,), ()):
+        with pytest.raises(tl.KernelError, match="the widest first"):
+            tl.schedule(counted).vectorize("i", *lanes)
+    x = np.zeros(23, np.float32)
+    tl.compile(counted, schedule=lambda s: s.vectorize("i", 16, 4))(x)
+    assert x.tolist() == [1] * 23
+
+
 def test_a_name_of_the_body_is_stored_lane_by_lane_beyond_the_last_whole_vector() -> None:
     @tl.kernel
     def turned(x: tl.f32[n], y: tl.out[tl.f32[m, n]]):

@@ -46,7 +46,8 @@ class Vectorize(Step):
     def rewritten(self, facts: Facts) -> PrimFunc:
         loop = loop_named(facts.func, self.loop)
         demand_plain(self, loop)
-        if loop.kind is not ForKind.SERIAL or any(n < 2 or n & (n - 1) for n in self.lanes) or not self.lanes:
+        are_widths = bool(self.lanes) and all(n >= 2 and not n & (n - 1) for n in self.lanes)
+        if loop.kind is not ForKind.SERIAL or not are_widths or [*self.lanes] != sorted(self.lanes, reverse=True):
             raise does_not_fit(self, "it takes a `range`, and widths of 2, 4, 8 lanes and so on, the widest first")
         demand_any_order(self, loop)
         demand_independent(self, facts, loop)
