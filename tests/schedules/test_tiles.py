@@ -265,6 +265,15 @@ def in_place(a: tl.f32[n, m], steps: tl.i64):
 
 
 @tl.kernel
+def relaxed(a: tl.f32[n, m], steps: tl.i64):
+    for t in range(steps):  # noqa: B007
+        for i in range(1, n - 1):
+            for j in range(1, m - 1):
+                around = min(a[i - 1, j], a[i + 1, j], a[i, j - 1], a[i, j + 1])
+                a[i, j] += 0.5 * (around - a[i, j])
+
+
+@tl.kernel
 def turned(a: tl.f32[n, n], b: tl.f32[n, n], steps: tl.i64):
     for t in range(steps):  # noqa: B007
         for i in range(n):
@@ -322,7 +331,14 @@ def test_two_workers_have_tiles_of_time_one_behind_the_other() -> None:
     assert {each.how for each in kernel.safety} == {"proved"}
 
 
-@pytest.mark.parametrize("kernel", [jacobi, in_place], ids=["jacobi", "in_place"])
+def test_a_name_in_the_only_loop_of_a_step_does_not_keep_it_from_pieces() -> None:
+    for workers in 1, 2:
+        schedule = str(tl.compile(relaxed, target=tl.Target("x86-64-v4", workers=workers)).schedule)
+        assert "'j.skewed': 1360" in schedule
+        assert "distribute" not in schedule
+
+
+@pytest.mark.parametrize("kernel", [jacobi, in_place, relaxed], ids=["jacobi", "in_place", "relaxed"])
 def test_tiles_of_several_workers_give_the_same_bits(kernel: tl.Kernel) -> None:
     arrays, dtype = (2, "d") if kernel is jacobi else (1, "f")
     plain, shared = plain_and_tiled(kernel, workers=2)

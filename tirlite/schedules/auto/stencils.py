@@ -14,7 +14,7 @@ from functools import partial
 from math import prod
 
 from tirlite.analysis.facts import Facts
-from tirlite.ir import For, IfThenElse, Var, statements_of
+from tirlite.ir import For, IfThenElse, Let, Var, statements_of
 from tirlite.ir.walk import accesses_in
 from tirlite.rewrite.on_demand import TightenLoops
 from tirlite.schedules.annotate import Parallel
@@ -71,7 +71,8 @@ def _tiled(trace: Trace, time: Var, target: Target, *, by_pieces: bool) -> bool:
         if _made_one(trace, over_rows.var, behind) is None:
             return False
         (columns,) = _inside(trace.loop(over_rows.var))
-        if is_known(columns) and count_of(columns) <= piece:
+        is_named = Let in columns.body.kinds and _sets_several(columns)
+        if is_named or (is_known(columns) and count_of(columns) <= piece):
             return False
     in_tiles = partial(_in_tiles, trace, time, rows=rows, piece=piece, workers=target.workers)
     return any(trace.attempt(partial(in_tiles, ahead)) for ahead in range(1, _MOST_AHEAD + 1))
@@ -134,9 +135,15 @@ def _in_tiles(trace: Trace, time: Var, ahead: int, *, rows: int, piece: int, wor
         _at_once(trace, trace.loop(blocks), ahead)
     if piece:
         *_, innermost = statements_of(trace.loop(blocks), For)
-        trace.apply(Distribute(trace.name(innermost.var), trace.name(innermost.var)))
+        if _sets_several(innermost):
+            trace.apply(Distribute(trace.name(innermost.var), trace.name(innermost.var)))
         trace.apply(TightenLoops())
     return True
+
+
+def _sets_several(loop: For) -> bool:
+    """Whether a loop has more than one statement beside names, which are to have loops of their own."""
+    return sum(not isinstance(stmt, Let) for stmt in loop.body.stmts) > 1
 
 
 def _nest(trace: Trace, around: Var) -> list[For]:
