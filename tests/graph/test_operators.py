@@ -23,6 +23,15 @@ def test_each_operator_has_a_meaning_and_a_kernel() -> None:
     assert [name for name, op in OPS.items() if op.lowering is not None and not callable(op.lowering.make())] == []
 
 
+def test_a_kernel_that_stands_for_an_operator_tells_where_it_is_called() -> None:
+    g = tl.graph.Builder("boxes")
+    boxes, scores = g.input("boxes", tl.f32[1, 3, 4]), g.input("scores", tl.f32[1, 1, 3])
+    f = g.function([*g.non_max_suppression(boxes, scores, np.array(3), np.float32(0.5), np.float32(0), 1)])
+    apart = np.array([[[0, 0, 1, 1], [5, 5, 6, 6], [9, 9, 10, 10]]], np.float32)
+    with pytest.raises(tl.KernelIndexError, match="out of bounds.*\n.*test_operators.py"):
+        tl.graph.evaluate(f, apart, np.ones((1, 1, 3), np.float32))
+
+
 @every("name", OPS)
 def test_each_operator_is_a_method_of_the_builder(name: str) -> None:
     assert getattr(tl.graph.Builder, name).__doc__

@@ -146,6 +146,8 @@ def applied(call: Call, args: Sequence[Value], binding: Mapping[Dim, int]) -> Va
     """As `apply`; raises KernelRunError, with the place of the call, where the operator has no value."""
     try:
         return apply(call, args, binding)
+    except KernelIndexError as error:
+        raise error.at(call.span) from None
     except IndexError as error:
         named = [arg.name for arg in call.args if isinstance(arg, Var | Call) and arg.name and _is_index(arg)]
         where = f"input `{named[-1]}`: " if named else ""
