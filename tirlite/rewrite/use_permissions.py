@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from functools import partial
 from typing import NamedTuple
 
@@ -35,7 +35,7 @@ from tirlite.ir.node import Node
 from tirlite.ir.op import Op
 from tirlite.ir.rewrite import Rule, rewrite
 from tirlite.ir.stmt import AttrKey, AttrStmt, For, Let, Permission, Stmt, Store, While
-from tirlite.ir.walk import defined_in, loads_in, statements, statements_of, walk
+from tirlite.ir.walk import defined_in, loads_in, statements, statements_of, stored_in, walk
 
 # Powers that are products: of up to three, each of which is off by half an ULP, or by one where the mantissa is long.
 _FACTORS = (2, 3, 4)
@@ -59,7 +59,8 @@ def _used(func: PrimFunc, stmt: AttrStmt) -> Stmt:
     assert isinstance(stmt.value, tuple)
     rules: dict[type[Node], Rule] = {}
     if Permission.CONTRACT in stmt.value:
-        rules |= {Add: _contracted_sum, Sub: _contracted_difference}
+        stored = stored_in(stmt.body)
+        rules |= {Add: partial(_contracted_sum, stored), Sub: partial(_contracted_difference, stored)}
     if Permission.APPROXIMATE in stmt.value:
         from tirlite.analysis.integers.definitions import Definitions
 
@@ -69,8 +70,9 @@ def _used(func: PrimFunc, stmt: AttrStmt) -> Stmt:
     return body
 
 
-def _contracted_sum(node: Add) -> Expr:
-    for product, other in ((node.b, node.a), (node.a, node.b)):
+def _contracted_sum(stored: Set[Buffer], node: Add) -> Expr:
+    either = ((node.b, node.a), (node.a, node.b))
+    for product, other in reversed(either) if _waits_more(node.a, node.b, stored) else either:
         if isinstance(product, Mul):
             return _fma(node, product.a, product.b, other)
         if isinstance(product, Neg) and isinstance(product.a, Mul):
@@ -78,10 +80,23 @@ def _contracted_sum(node: Add) -> Expr:
     return node
 
 
-def _contracted_difference(node: Sub) -> Expr:
-    if isinstance(node.b, Mul):
+def _contracted_difference(stored: Set[Buffer], node: Sub) -> Expr:
+    if isinstance(node.b, Mul) and not _waits_more(node.a, node.b, stored):
         return _fma(node, Neg(node.b.a), node.b.b, node.a)
     return _fma(node, node.a.a, node.a.b, Neg(node.b)) if isinstance(node.a, Mul) else node
+
+
+def _waits_more(product: Expr, other: Expr, stored: Set[Buffer]) -> bool:
+    """Whether one of two products has a factor that another iteration may have stored, and the other one has none.
+
+    As in `a * y[i - 1] + b * x[i]`: what is not contracted is computed before that is known.
+    """
+    return _has_stored(product, stored) and not _has_stored(other, stored)
+
+
+def _has_stored(product: Expr, stored: Set[Buffer]) -> bool:
+    factors = (product.a, product.b) if isinstance(product, Mul) else ()
+    return any(isinstance(each, Load) and each.buffer in stored for each in factors)
 
 
 def _fma(node: Expr, a: Expr, b: Expr, c: Expr) -> Expr:
