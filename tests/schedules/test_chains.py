@@ -21,6 +21,7 @@ from tirlite.schedules.auto import ScheduleChains, chains
 
 n, m, k = tl.dims("n m k")
 # Tiles so small that arrays of some elements have several, and no arrays that are too small for tiles.
+JOIN_ROWS = chains.join_rows
 SMALL = {"_ROWS": 2, "_FEWEST": 4, "_MOST": 4, "_LINES": 0, "_MUCH": 4, "_SMALL": 0}
 
 
@@ -305,3 +306,52 @@ def test_small_arrays_have_no_tiles_where_temporaries_are_small_as_well() -> Non
             x = np.random.default_rng(0).random((rows + 2, columns + 2), np.float32)
             for _ in range(3):
                 np.testing.assert_array_equal(kernel(x), tl.compile(blur.ir, schedule=None)(x))
+
+
+@tl.kernel
+def sharpened(x: tl.u8[n, m], y: tl.out[tl.u8[n, m]]):
+    grey = tl.alloc(tl.f32[n, m])
+    rows = tl.alloc(tl.f32[n, m])
+    for i in range(n):
+        for j in range(m):
+            grey[i, j] = tl.f32(x[i, j])
+    for i in range(n):
+        for j in range(m):
+            rows[i, j] = grey[i, max(j - 1, 0)] + grey[i, j] + grey[i, min(j + 1, m - 1)]
+    for i in range(n):
+        for j in range(m):
+            y[i, j] = tl.u8(min(max(2 * grey[i, j] - rows[max(i - 1, 0), j] / 3, 0.0), 255.0))
+
+
+def test_pixels_change_their_type_where_they_are_read() -> None:
+    func = ScheduleChains()(Normalize()(sharpened.ir))
+    assert [stmt.buffer.name for stmt in walk(func) if isinstance(stmt, Allocate)] == ["rows"]
+    with patch.object(chains, "_MOST_READS", 3):
+        func = ScheduleChains()(Normalize()(sharpened.ir))
+        assert [stmt.buffer.name for stmt in walk(func) if isinstance(stmt, Allocate)] == ["grey", "rows"]
+    for shape in (1, 1), (5, 3), (9, 40):
+        x = np.random.default_rng(0).integers(0, 256, shape, np.uint8)
+        np.testing.assert_array_equal(sharpened(x), sharpened.interpret(x))
+
+
+def test_few_columns_of_whole_rows_go_on_from_row_to_row() -> None:
+    @tl.kernel
+    def thrice(x: tl.f32[n, m], y: tl.out[tl.f32[n, m]]):
+        squares = tl.alloc(tl.f32[n, m])
+        for i in range(n):
+            for j in range(m):
+                squares[i, j] = x[i, j] * x[i, j] + 1
+        for i in range(n):
+            for j in range(m):
+                y[i, j] = 0
+        for i in range(1, n - 1):
+            for j in range(m):
+                y[i, j] = squares[i - 1, j] + squares[i, j] + squares[i + 1, j]
+
+    with patch.object(chains, "join_rows", JOIN_ROWS):
+        kernel = tl.compile(thrice.ir, target=tl.Target("x86-64-v4", workers=1))
+        assert "s.specialize(s.loop('i', 1), {'j': 32})" in str(kernel.schedule)
+        kernel = tl.compile(thrice.ir)
+        for shape in (1, 1), (3, 1), (9, 7), (9, 70):
+            x = np.random.default_rng(0).random(shape, np.float32)
+            np.testing.assert_array_equal(kernel(x), thrice.interpret(x))

@@ -44,7 +44,7 @@ _VECTOR_BYTES = 256
 FEWEST_LANES = 4
 # What is left goes by vectors of a quarter of that, and so does what fills no more of as many lanes.
 _PER_VECTOR = 4
-_MANY_LANES = 64
+_MANY_LANES = 32
 # Rows of fewer vectors are written through the caches.
 _LONG_ROW = 4
 

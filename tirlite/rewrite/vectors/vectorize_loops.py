@@ -93,9 +93,9 @@ class VectorizeLoops(FactsPass):
 
             made, short = by_vectors(facts, Rules(self.called, processor))
         ahead = _ahead(func, (*made, *(each.loop for each in short))) if searches else {}
-        is_large_apart = self.form in (Form.USUAL, Form.SMALL) and not (made or ahead or self.called)
+        is_large_apart = self.form is Form.USUAL and not (made or ahead or self.called)
         large = large_from(func, processor) if is_large_apart else 0
-        if not (self.called or large):
+        if not (self.called or large or self.form is Form.SMALL):
             made |= _past_caches(func, made, processor)
         for each in short:
             made[each.loop] = each.beside(made)

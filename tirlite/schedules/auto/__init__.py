@@ -75,7 +75,7 @@ class ScheduleChains(Rules):
             return None
         from tirlite.schedules.auto.chains import scheduled
 
-        return scheduled(facts, self.target.processor, self.form)
+        return scheduled(facts, self.target, self.form)
 
 
 class ScheduleStencils(Rules):

@@ -19,8 +19,9 @@ from math import inf, prod
 
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.loops.streams import held, results
-from tirlite.analysis.loops.work import MOST_LANES
+from tirlite.analysis.loops.work import MOST_LANES, whole_rows
 from tirlite.diag import KernelError
+from tirlite.ir.equal import are_equal
 from tirlite.ir.expr import (
     Binary,
     Buffer,
@@ -35,6 +36,7 @@ from tirlite.ir.expr import (
     Unary,
     Var,
 )
+from tirlite.ir.func import PrimFunc
 from tirlite.ir.kernel_call import calls_in
 from tirlite.ir.shapes import constant_bytes
 from tirlite.ir.stmt import For, ForKind, Let, SeqStmt, Stmt, Store
@@ -48,10 +50,11 @@ from tirlite.schedules.compute_at import ComputeAt
 from tirlite.schedules.handle import loops_around, name_of
 from tirlite.schedules.inline import Inline
 from tirlite.schedules.reorder import Reorder
+from tirlite.schedules.specialize import Specialize
 from tirlite.schedules.unroll_jam import UnrollJam
 from tirlite.schedules.vectorize import Vectorize
 from tirlite.sizes import is_at_most
-from tirlite.target import Processor
+from tirlite.target import Processor, Target
 
 # The rows of a tile. All temporaries of it take a part of the last cache at most: what is read and written beside them
 # is fetched ahead for as long as rows go on, which counts for more than that tiles stay in the second, or in the first.
@@ -66,8 +69,11 @@ _LINES = 1
 _WIDEST = 4
 # Elements that are computed more often than that, on average, are left where they are.
 _MUCH = 1.2
-# Arrays that take so many times the second cache at most are small, if temporaries take so many times that at most.
-_SMALL, _TIMES = 2, 2
+# Arrays are small that take such a part of the second cache with the temporaries, which take so many halves of that at
+# most; half of it where workers share tiles. Of the whole cache nests in turn took 1.1 to 1.6 times as long as tiles.
+_SMALL, _HALVES = 0.5, (1, 2, 4, 8)
+# So many loads change the type of what they load, rather than have that done once.
+_MOST_READS = 6
 # So many nests before one are looked at.
 _MOST_FILLS = 16
 _PLAIN = (ForKind.SERIAL, ForKind.PARALLEL)
@@ -81,23 +87,26 @@ class Chain:
     fills: tuple[Var, ...]
 
 
-def scheduled(facts: Facts, processor: Processor, form: Form) -> Trace:
+def scheduled(facts: Facts, target: Target, form: Form) -> Trace:
     """The steps that schedule the chains of a function."""
-    trace = Trace(facts)
+    trace, processor = Trace(facts), target.processor
+    for buffer in [stmt.buffer for stmt in large_temporaries(facts.func)]:
+        if _is_copy(trace.facts.func, buffer):
+            trace.attempt(partial(trace.takes, (Inline(name_of(trace.facts.func, buffer)),)))
     while any(_inlined(trace, chain) for chain in [*chains(trace.facts)]):
         pass
-    done, has_tiles = set[Var](), False
+    whole, done, has_tiles = trace.facts, set[Var](), False
     # The last nest first: it takes in those before it.
     while left := [chain for chain in chains(trace.facts) if chain.nest not in done]:
         done.add(left[-1].nest)
         if not trace.attempt(partial(_join, trace, left[-1], processor)) and form is not Form.SMALL:
             has_tiles |= _tile(trace, left[-1], processor, form)
     if form is Form.USUAL and has_tiles:
-        trace.limits = trace.limits.beside(Limits(small_below=_small_below(facts, processor)))
+        trace.limits = trace.limits.beside(Limits(small_below=_small_below(whole, target)))
     return trace
 
 
-def _small_below(facts: Facts, processor: Processor) -> int:
+def _small_below(facts: Facts, target: Target) -> int:
     """The bytes of all arrays below which tiles are not worth what they compute twice, or hand to workers; else 0.
 
     Temporaries that may be large where arrays are small keep to tiles.
@@ -105,11 +114,12 @@ def _small_below(facts: Facts, processor: Processor) -> int:
     arrays = facts.func.arrays
     sizes = [facts.extents.bytes(each) for each in arrays]
     own = [facts.extents.bytes(stmt.buffer) for stmt in large_temporaries(facts.func)]
-    if calls_in(facts.func.body) or all(isinstance(each, int) for each in sizes):
+    if calls_in(facts.func.body) or all(isinstance(each, int) for each in sizes) or None in own:
         return 0
-    known = [each for each in sizes if each is not None]
-    is_little = None not in own and is_at_most(sum(filter(None, own)), _TIMES * sum(known))
-    return _SMALL * processor.caches[1] if is_little else 0
+    known, needed = (sum(each for each in found if each is not None) for found in (sizes, own))
+    most = next((halves for halves in _HALVES if is_at_most(2 * needed, halves * known)), None)
+    part = _SMALL if target.workers == 1 else _SMALL / 2
+    return 0 if most is None else int(part * target.processor.caches[1] * 2 / (2 + most))
 
 
 def chains(facts: Facts) -> Iterator[Chain]:
@@ -141,6 +151,21 @@ def _read(stmt: Stmt) -> set[Buffer]:
 def _loops(loop: For) -> list[For]:
     """The loop, and those that are all there is in the one before."""
     return [loop, *takewhile(_is_plain, chain_from(loop)[1:])]
+
+
+def _is_copy(func: PrimFunc, buffer: Buffer) -> bool:
+    """Whether elements are those of another array, as they lie there, in another type, and few nests' loads read them.
+
+    To change the type again takes less than to store what is wider, and to load that.
+    """
+    reads = sum(load.buffer is buffer for load in loads_in(func.body))
+    stores = [stmt for stmt in statements_of(func.body, Store) if stmt.buffer is buffer]
+    if len(stores) != 1 or not reads <= _MOST_READS:
+        return False
+    value = stores[0].value
+    while isinstance(value, Cast):
+        value = value.value
+    return isinstance(value, Load) and are_equal(value.indices, stores[0].indices)
 
 
 def _inlined(trace: Trace, chain: Chain) -> bool:
@@ -321,6 +346,9 @@ def join_rows(trace: Trace, loops: list[For], fill: list[For], processor: Proces
     if by_rows > by_tiles or 2 * kept > processor.registers:
         return False
     trace.apply(Inline(name_of(trace.facts.func, store.buffer)))
+    if len(whole_rows(trace.loop(loops[0].var))) > 1:
+        least = _VECTORS * processor.vector_bytes // store.buffer.dtype.bytes
+        trace.apply(Specialize(trace.name(loops[0].var), ((loops[-1].var.name, least),)))
     stored = next(stmt.buffer for stmt in loops[-1].body.stmts if isinstance(stmt, Store))
     trace.apply(UnrollJam(trace.name(_around(trace, stored)), _TOGETHER))
     trace.figures.append(
