@@ -190,6 +190,25 @@ def test_panels_of_windows_are_wide_where_rows_of_tiles_are_and_workers_end_toge
     np.testing.assert_allclose(compile(function)(x), evaluate(function, x), rtol=0, atol=1e-3)
 
 
+@pytest.mark.parametrize("size", [(3, 3), (3, 2), (2, 1)])
+@pytest.mark.parametrize(("gap", "pads"), [(2, (2, 1)), (3, (1, 1, 3, 1))])
+def test_rows_go_without_taps_that_lie_outside_of_the_image(size: tuple[int, int], gap: int, pads: object) -> None:
+    g, weights = Builder("layer"), RNG.standard_normal((32, 8, *size), np.float32)
+    x, w = g.input("x", tl.f32[1, 8, 5, 3]), g.constant(weights, name="w")
+    function = g.function(g.conv(x, w, pad=pads, dilation=(gap, 1)))
+    net, x = compile(function, target=tl.Target("x86-64-v4")), RNG.standard_normal((1, 8, 5, 3), np.float32)
+    assert "w_panels" in str(net.ir)
+    assert "packed" not in "".join(map(str, callees(net.lowered)))
+    np.testing.assert_allclose(net.interpret(x), evaluate(function, x), rtol=0, atol=1e-4)
+
+
+def test_panels_of_convolutions_begin_where_lines_of_caches_do() -> None:
+    weights = RNG.standard_normal((32, 16, 3, 3), np.float32)
+    for name, layout in LAYOUTS.items():
+        if name.endswith(("of outputs", "of few outputs")):
+            assert not layout.function(weights).ctypes.data % 64
+
+
 def test_an_image_that_would_take_much_storage_is_not_copied_for_windows() -> None:
     assert "panels" not in str(compile(grouped(136, 1, 64), target=tl.Target("x86-64-v4")).ir)
 

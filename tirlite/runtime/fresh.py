@@ -48,10 +48,15 @@ def address_of(array: Array) -> int:
 
 def aligned_array(shape: tuple[int, ...], param: ArrayParam, *, zeros: bool = False) -> Array:
     """A fresh array as aligned as the parameter asks for. Raises MemoryError."""
+    return array_at(param.align, shape, param.dtype, zeros=zeros)
+
+
+def array_at(align: int, shape: tuple[int, ...], dtype: npt.DTypeLike, *, zeros: bool = False) -> Array:
+    """A fresh array that begins at a multiple of so many bytes. Raises MemoryError."""
     make = np.zeros if zeros else np.empty
-    plain: Array = make(shape, param.dtype)
-    if param.align <= _ALWAYS or not address_of(plain) % param.align:
+    plain: Array = make(shape, dtype)
+    if align <= _ALWAYS or not address_of(plain) % align:
         return plain
-    room: Array = make(plain.nbytes + param.align, np.uint8)
-    first = -address_of(room) % param.align
-    return room[first : first + plain.nbytes].view(param.dtype).reshape(shape)
+    room: Array = make(plain.nbytes + align, np.uint8)
+    first = -address_of(room) % align
+    return room[first : first + plain.nbytes].view(plain.dtype).reshape(shape)

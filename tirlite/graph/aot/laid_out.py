@@ -139,7 +139,7 @@ class Filling(Thread):
         source = layout.given(source)
         if layout.shape is None:
             return layout.function(source)
-        made = np.empty(layout.shape(source.shape), source.dtype)
+        made = o.room_for(layout.shape(source.shape), source.dtype)
         self._todo.append((made, layout.function, source))
         shown = made.view()
         shown.flags.writeable = False

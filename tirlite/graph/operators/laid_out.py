@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from importlib import import_module
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from tirlite.graph.operators.windows import pads_of
 from tirlite.graph.types import TensorType, TupleType
 from tirlite.ir import f16, f32, i8, i16, i32, u8
 from tirlite.record import record
+from tirlite.runtime.fresh import array_at
 from tirlite.sizes import Size
 
 # Columns that lie together in a panel: as many as the tiles of sums of most processors have, once or several times.
@@ -66,6 +68,9 @@ _PRODUCTS = 512
 _INPUTS = 16
 _PLACES = 1024
 _POINTS = 64
+# Vectors of weights of convolutions lie in one line of a cache each, as those of products and recurrent layers need
+# not, which are read once: points over 512 to 1,024 inputs took 0.89 of the time, windows of several 0.88 to 0.96.
+_LINE = 64
 
 Sizes = tuple[int, ...]
 
@@ -173,6 +178,11 @@ def panels(weights: Array, sizes: Sizes = WIDE) -> Array:
     return made
 
 
+def room_for(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """An array for the weights of a convolution, to be filled."""
+    return array_at(_LINE, shape, dtype)
+
+
 def panels_of_outputs(weights: Array, sizes: Sizes = WIDE) -> Array:
     """The weights of a convolution as panels of outputs."""
     return _cut(weights, shape_of_outputs(weights.shape, sizes)[-1])
@@ -180,7 +190,10 @@ def panels_of_outputs(weights: Array, sizes: Sizes = WIDE) -> Array:
 
 def _cut(weights: Array, size: int) -> Array:
     """Weights as panels of so many along their first axis, which becomes the last one."""
-    return np.ascontiguousarray(np.moveaxis(weights.reshape(-1, size, *weights.shape[1:]), 1, -1))
+    cut = np.moveaxis(weights.reshape(-1, size, *weights.shape[1:]), 1, -1)
+    made = room_for(cut.shape, cut.dtype)
+    np.copyto(made, cut)
+    return made
 
 
 def shape_of_outputs(weights: tuple[int, ...], sizes: Sizes = WIDE) -> tuple[int, ...]:
@@ -335,7 +348,7 @@ def panels_of_made(weights: Array, size: int = OUTPUTS) -> Array:
 
     Those of taps that count at the same places lie together.
     """
-    made = np.empty(shape_of_made(weights.shape, size), weights.dtype)
+    made = room_for(shape_of_made(weights.shape, size), weights.dtype)
     turned, rest = np.swapaxes(weights, 0, 1), made.reshape(-1)
     for row, column in np.ndindex(_STEPS):
         part = _cut(turned[:, :, row :: _STEPS[0], column :: _STEPS[1]], size)
