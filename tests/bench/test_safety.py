@@ -11,6 +11,7 @@ import pytest
 
 from tirlite.bench import gallery
 from tirlite.bench.main import main
+from tirlite.cli.command_error import CommandError
 from tirlite.cli.kernel_file import kernels_in
 from tirlite.kernels.gallery import CASES
 
@@ -41,6 +42,11 @@ def test_quick_figures(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
     # Of 24 iterations 22 store, and each of those has one access that is checked.
     assert figures["executed accesses checked in loops, own.py"]["note"] == "22 checked, 68 proved"
     assert figures["accesses checked in loops, own.py"]["value"] == 1 / 4
+
+
+def test_a_file_that_is_not_there_is_told_before_anything_is_measured(tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match="there is no file"):
+        next(gallery.safety_figures([tmp_path / "none.py"]))
 
 
 SHARED = os.environ.get("TIRLITE_SHARED")

@@ -163,6 +163,7 @@ def safety_figures(files: Sequence[Path] = (), *, quick: bool = False) -> Iterat
 
     `quick` takes the tests' small sizes.
     """
+    given = {file: kernels_in(file).values() for file in files}  # what is no file is told before all is measured
     for loops, compiled in _COMPILED.items():
         ratios: list[float] = []
         for case in CASES:
@@ -176,8 +177,7 @@ def safety_figures(files: Sequence[Path] = (), *, quick: bool = False) -> Iterat
         yield Figure("geometric mean" + loops, geometric_mean(ratios), "x", None if quick else SAFETY_BAR_IN_ALL)
     yield from _code(1 if quick else 5)
     yield from _accesses({case.kernel: case.inputs(np.random.default_rng(0), *case.sizes[-1]) for case in CASES}, "")
-    for file in files:
-        kernels = kernels_in(file).values()
+    for file, kernels in given.items():
         yield from _accesses({each: plain_arguments(each.ir, _EXTENT) for each in kernels}, f", {file.name}")
 
 
