@@ -184,6 +184,26 @@ def test_a_promise_about_an_array_that_is_written_is_for_the_call_alone() -> Non
     assert [each.how for each in shifted.safety if each.access == "x[at[i]]"] == ["checked"]
 
 
+@pytest.mark.parametrize("promised", [True, False])
+@pytest.mark.parametrize("wide", ["u16", "u32"])
+def test_numbers_below_0_are_large_ones_without_a_sign(wide: str, promised: bool) -> None:
+    given = "tl.buffer(tl.i8[n], least=-5, below=3)" if promised else "tl.i8[n]"
+    turned = tl.compile(
+        tl.parse(f"""
+n = tl.dim("n")
+
+@tl.kernel
+def turned(x: tl.f32[8], at: {given}, y: tl.out[tl.f32[n]]):
+    for i in range(n):
+        y[i] = x[tl.i64(tl.{wide}(at[i])) + 5]
+""")
+    )
+    x = np.arange(8, dtype=np.float32)
+    assert turned(x, np.int8([0, 2])).tolist() == [5, 7]
+    with pytest.raises(IndexError, match="is out of bounds for axis 0 of `x` with extent 8, at i = 1"):
+        turned(x, np.int8([0, -5]))
+
+
 def test_values_that_a_condition_picks_are_told_apart() -> None:
     m = tl.dim("m")
 

@@ -17,7 +17,7 @@ from tirlite.analysis.integers.definitions import Definition, Definitions
 from tirlite.analysis.integers.extents import Extents
 from tirlite.analysis.integers.index_space import IndexSpace
 from tirlite.ir.checked import bare
-from tirlite.ir.dtype import i64
+from tirlite.ir.dtype import DType, i64
 from tirlite.ir.expr import GE, GT, LE, LT, Buffer, Cast, Expr, IntImm, Load, Var
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.stmt import Assert, AttrKey, AttrStmt, For, Stmt, View, While
@@ -98,9 +98,14 @@ def _seen_through(func: PrimFunc) -> dict[Buffer, Buffer]:
 def loaded(expr: Expr, owner: Definition | None) -> Load | None:
     """The load that an expression, or a variable whose definition is `owner`, gives as it is."""
     source = owner.value if isinstance(expr, Var) and owner is not None else expr
-    while isinstance(source, Cast) and source.value.dtype.is_integer and source.value.dtype.bits < source.dtype.bits:
+    while isinstance(source, Cast) and _keeps_all(source.value.dtype, source.dtype):
         source = source.value
     return source if isinstance(source, Load) else None
+
+
+def _keeps_all(narrow: DType, wide: DType) -> bool:
+    """Whether each integer of a type is the same in a wider one: one below 0 is none in an unsigned type."""
+    return narrow.is_integer and narrow.bits < wide.bits and wide.is_signed >= narrow.is_signed
 
 
 # What decides at entry takes scalars below this, and above its negative: then no arithmetic on them wraps around.
