@@ -402,12 +402,16 @@ def _of_windows(window: Window, size: int, taken: Extent, kind: DType) -> tuple[
             for zone in tl.static(zones):
                 add_zone(totals, under, w, part, p * count + part, zone)
 
-    add_zone = _of_zone(window, taken, count, kind)
+    add_zone = _of_zone(window, (taken, count, size), kind)
     return add_up, hold, kind[taken, 1, 1, 1, held_each]
 
 
-def _of_zone(window: Window, taken: Extent, count: int, kind: DType) -> Inline:
-    """`add_zone(totals, under, w, part, other, zone)`: the sums of a zone over one of so many parts of the channels."""
+def _of_zone(window: Window, of: tuple[Extent, int, int], kind: DType) -> Inline:
+    """`add_zone(totals, under, w, part, other, zone)`: the sums of a zone over a part of the channels that are taken.
+
+    There are so many parts of them, and so many outputs in a panel.
+    """
+    taken, count, size = of
     (row_step, step), (row_gap, gap) = window.strides, window.dilations
     columns, (down, across), each = window.places[1], window.size, taken // count
     # Of a loop of two iterations LLVM makes a flag, and then moves all loads in front of what they serve: such a one is
@@ -416,7 +420,6 @@ def _of_zone(window: Window, taken: Extent, count: int, kind: DType) -> Inline:
 
     @tl.inline
     def add_zone(totals, under, w, part, other, zone):
-        size = w.shape[4]
         factors = tl.view(w, w.dtype[w.shape[0] * count, each, down, across, size])
         pairs = tl.view(w, w.dtype[w.shape[0] * count, outer, each * down * across // outer, size])
         for i in range(tl.static(zone.first), tl.static(zone.end)):
