@@ -154,7 +154,7 @@ class Surroundings:
         if name == self.own:
             advice = "a kernel cannot call itself: write a loop, or a function under @tl.inline that tl.static ends"
         elif named(name) is not None:
-            advice = f"write tl.{name}"
+            advice = foreign_names.advice_on(name) or f"write tl.{name}"
         elif hasattr(builtins, name):
             advice = (
                 foreign_names.advice_on(name)
