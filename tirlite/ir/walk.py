@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Sequence
 from typing import TypeVar, cast
 
-from tirlite.ir.expr import Add, And, Buffer, BufferRef, Call, Expr, IntImm, LetExpr, Load, Or, Sub, Var
+from tirlite.ir.expr import Add, And, Buffer, BufferRef, Call, Expr, FloatImm, IntImm, LetExpr, Load, Or, Sub, Var
 from tirlite.ir.node import Node
 from tirlite.ir.op import Op
 from tirlite.ir.stmt import (
@@ -24,7 +24,7 @@ from tirlite.ir.stmt import (
 )
 
 # What most programs are made of, and what nothing stands below: told apart by one look.
-_ATOMS: frozenset[type[Node]] = frozenset((IntImm, Var, Allocate))
+ATOMS: frozenset[type[Node]] = frozenset((IntImm, FloatImm, Var, Allocate))
 _DEFINING: tuple[type[Node], ...] = (Let, For, Allocate, View, LetExpr)
 _LEAVES: frozenset[type[Stmt]] = frozenset((Store, Allocate, View, Let, Evaluate))
 COMPOSITES: frozenset[type[Stmt]] = frozenset((SeqStmt, For, While, IfThenElse, AttrStmt))
@@ -42,7 +42,7 @@ def walk(*roots: Node) -> Iterator[Node]:
     while stack:
         node = stack.pop()
         yield node
-        if type(node) not in _ATOMS:
+        if type(node) not in ATOMS:
             stack.extend(node.children()[::-1])
 
 
@@ -54,7 +54,7 @@ def nodes_of(roots: Sequence[Node], *kinds: type[N]) -> Iterator[N]:
         kind = type(node)
         if kind in kinds:
             yield cast(N, node)
-        if kind not in _ATOMS:
+        if kind not in ATOMS:
             stack.extend(node.children()[::-1])
 
 
@@ -66,7 +66,7 @@ def mentions(root: Node | Sequence[Node], names: Node | Container[object]) -> bo
         node = stack.pop()
         if node in sought:
             return True
-        if type(node) not in _ATOMS:
+        if type(node) not in ATOMS:
             stack += node.children()
     return False
 

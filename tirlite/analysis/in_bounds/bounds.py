@@ -11,7 +11,7 @@ from tirlite.analysis.integers.cells import ends_of_variable
 from tirlite.analysis.integers.index_space import IndexSpace
 from tirlite.diag import KernelError
 from tirlite.ir import Buffer, Expr, Var, View
-from tirlite.ir.expr import Load
+from tirlite.ir.expr import IntImm, Load
 from tirlite.ir.stmt import Store
 from tirlite.record import record, replace
 from tirlite.sizes import Proof, Scalar, Size, dims_of, evaluate, is_at_most, substitute
@@ -55,6 +55,8 @@ class Bounds:
 
         What a test around an access says of its indices does not count.
         """
+        if type(index) is IntImm and type(extent) is IntImm and 0 <= index.value < extent.value:
+            return Proof.YES
         key = (index, extent)
         if key not in self._proofs:
             self._proofs[key] = self._proved(index, extent)

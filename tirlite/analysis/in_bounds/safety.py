@@ -114,7 +114,7 @@ class Judging:
         self._space = facts.space
         if self._elements or cells_of(facts.func):
             self._space = KnownSpace(facts.func, facts.extents, facts.definitions, self._elements)
-        bounds = Bounds(self._space)
+        bounds = facts.bounds if self._space is facts.space else Bounds(self._space)
         for number, access in enumerate(guarded_accesses(facts.func, self._space)):
             for goal in bounds.open_goals(access):
                 verdict = Verdict.UNCHECKED if access.around.is_unchecked else Verdict.CHECKED

@@ -32,7 +32,7 @@ from tirlite.ir.expr import (
 )
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.stmt import For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, While
-from tirlite.ir.walk import is_steady, loads_in, mentions, statements, statements_of, walk
+from tirlite.ir.walk import ATOMS, is_steady, loads_in, mentions, statements, statements_of, walk
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.vectors.lanes import Lanes, NotVector, first_lanes, held, last_whole
 from tirlite.rewrite.vectors.taps import written_out
@@ -347,6 +347,8 @@ def _widths(loop: For) -> list[int]:
         if isinstance(stmt, Store | Let | IfThenElse):
             computed = stmt.condition if isinstance(stmt, IfThenElse) else stmt.value
             loads = [*loads_in(computed)]
-            places = {place for load in loads for place in loads_in(*load.indices)}
+            # Most statements load few elements, and none of them where memory says.
+            inside = (index for load in loads if len(loads) > 1 for index in load.indices if type(index) not in ATOMS)
+            places = {*loads_in(*inside)}
             found += (load.buffer.dtype.bytes for load in loads if load not in places or mentions(load, loop.var))
     return found
