@@ -28,7 +28,7 @@ from tirlite.ir import (
     statements_of,
 )
 from tirlite.ir.demand import demand_prim_func
-from tirlite.ir.walk import accesses_in, aliased_in, composites, mentions
+from tirlite.ir.walk import ATOMS, accesses_in, aliased_in, composites, mentions
 from tirlite.record import cached_property
 
 if TYPE_CHECKING:
@@ -73,10 +73,12 @@ class Facts:
                     inside: list[Node] = [stmt]
                     while inside:
                         node = inside.pop()
-                        found.add(type(node))
-                        if type(node) in _TELLING:
-                            found.update(_signs_of(node))
-                        inside += node.children()
+                        kind = type(node)
+                        found.add(kind)
+                        if kind not in ATOMS:
+                            if kind in _TELLING:
+                                found.update(_signs_of(node))
+                            inside += node.children()
                 else:
                     found.update(_signs_of(stmt))
                     blocks += stmt.bodies

@@ -35,7 +35,7 @@ from tirlite.ir import (
     walk,
 )
 from tirlite.ir.checked import is_checked
-from tirlite.ir.walk import may_skip_parts
+from tirlite.ir.walk import loads_in, may_skip_parts
 
 # The bits of vectors that processors permute.
 _WIDTHS = (128, 256, 512)
@@ -154,11 +154,9 @@ def _alike(stmts: Iterable[Stmt]) -> Iterator[list[tuple[Load, int]]]:
 
 def _strided(value: Expr) -> list[Load]:
     """The loads of a value, all of which are done, whose lanes lie apart."""
-    nodes = [*walk(value)]
-    if any(may_skip_parts(node) for node in nodes):
-        return []
-    loads = (node for node in nodes if isinstance(node, Load) and node.indices)
-    return [load for load in loads if isinstance(load.indices[-1], Ramp) and _stride(load) > 1]
+    loads = [load for load in loads_in(value) if load.indices and isinstance(load.indices[-1], Ramp)]
+    found = [load for load in loads if _stride(load) > 1]
+    return [] if found and any(map(may_skip_parts, walk(value))) else found
 
 
 def _stride(load: Load) -> int:

@@ -101,7 +101,8 @@ def may_skip_parts(node: Node) -> bool:
 
 def is_steady(*exprs: Expr) -> bool:
     """Whether expressions have one value wherever their variables have theirs: no memory decides."""
-    return next(loads_in(*exprs), None) is None
+    made = [expr for expr in exprs if type(expr) not in ATOMS]
+    return not made or next(loads_in(*made), None) is None
 
 
 def reads(buffer: Buffer, *roots: Node) -> bool:

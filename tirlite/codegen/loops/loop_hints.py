@@ -262,8 +262,11 @@ def _looks_up(stmt: For) -> bool:
     That takes longer than vectors save, unless there is much to compute of floats: of integers a processor does several
     at a time.
     """
+    stmts = [each for each in stmt.body.stmts if isinstance(each, Store | Let)]
+    if not any(load.buffer.dtype.bits < 32 for load in loads_in(*(each.value for each in stmts))):
+        return False
     read, found, saved = set[Var](), set[str](), 0.0  # `read`: what lets name that comes from memory
-    for each in (each for each in stmt.body.stmts if isinstance(each, Store | Let)):
+    for each in stmts:
         is_read = False
         for node in walk(each.value):
             is_read = is_read or isinstance(node, Load) or node in read

@@ -335,20 +335,13 @@ def _widest(loop: For) -> int:
 def _widest_inside(loop: For) -> int:
     """The same of what loops inside do again and again: what is done once with their results may take more vectors."""
     inside = [width for stmt in loop.body.stmts if isinstance(stmt, For) for width in _widths(stmt)]
-    return max(inside, default=_widest(loop))
+    return max(inside) if inside else _widest(loop)
 
 
 def _widths(loop: For) -> list[int]:
     """The bytes of the elements that a loop's body stores or loads, but for places that are one for all lanes."""
-    found: list[int] = []
-    for stmt in statements(loop.body):
-        if isinstance(stmt, Store):
-            found.append(stmt.buffer.dtype.bytes)
-        if isinstance(stmt, Store | Let | IfThenElse):
-            computed = stmt.condition if isinstance(stmt, IfThenElse) else stmt.value
-            loads = [*loads_in(computed)]
-            # Most statements load few elements, and none of them where memory says.
-            inside = (index for load in loads if len(loads) > 1 for index in load.indices if type(index) not in ATOMS)
-            places = {*loads_in(*inside)}
-            found += (load.buffer.dtype.bytes for load in loads if load not in places or mentions(load, loop.var))
-    return found
+    stmts = [stmt for stmt in statements(loop.body) if isinstance(stmt, Store | Let | IfThenElse)]
+    loads = [*loads_in(*(stmt.condition if isinstance(stmt, IfThenElse) else stmt.value for stmt in stmts))]
+    places = {*loads_in(*(index for load in loads for index in load.indices if type(index) not in ATOMS))}
+    found = [stmt.buffer.dtype.bytes for stmt in stmts if isinstance(stmt, Store)]
+    return found + [load.buffer.dtype.bytes for load in loads if load not in places or mentions(load, loop.var)]

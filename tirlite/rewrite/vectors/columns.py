@@ -35,7 +35,7 @@ from tirlite.ir.expr import (
 from tirlite.ir.op import Op
 from tirlite.ir.rewrite import substitute
 from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, While
-from tirlite.ir.walk import defined_in, mentions, statements, statements_of, walk
+from tirlite.ir.walk import defined_in, loads_in, mentions, statements_of, walk
 from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.vectors.lanes import MOST_APART, Lanes, NotVector, held, is_at
@@ -403,8 +403,7 @@ def _lanes_of(loop: For, dtypes: tuple[DType, ...], processor: Processor) -> int
 
     So a tile that is turned over takes as many registers, which are no more than there are.
     """
-    loads = (load for stmt in statements(loop.body) for load, _ in loads_of(SeqStmt((stmt,))))
-    loaded = (load.dtype.bytes for load in loads if load.dtype in dtypes)
+    loaded = (load.dtype.bytes for load in loads_in(loop.body) if load.dtype in dtypes)
     return processor.vector_bytes // max([4, *loaded])
 
 
@@ -426,7 +425,7 @@ def takes_rows_of_lanes(loop: For) -> bool:
     So does a transpose: `y[j, i] = x[i, j]`, in a loop over i in one over j. Of a few rows LLVM interleaves vectors.
     """
     return any(
-        moved_by(last, loop.var) == 1 and mentions(row, inner.var)
+        mentions(row, inner.var) and moved_by(last, loop.var) == 1
         for inner in statements_of(loop.body, For)
         if inner.values is None or len(inner.values) > MOST_APART
         for load, _ in loads_of(inner.body)
