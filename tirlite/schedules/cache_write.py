@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tirlite.analysis.access import Touch
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.loops.dependence import writes
 from tirlite.ir.equal import structural_equal
 from tirlite.ir.expr import Buffer, Load, Var
 from tirlite.ir.func import PrimFunc
@@ -19,7 +17,7 @@ from tirlite.record import record
 from tirlite.rewrite.vectors.local_elements import in_scalars
 from tirlite.schedules.handle import BufferName, LoopName, buffer_named, chain_to
 from tirlite.schedules.loop_facts import is_in_bounds
-from tirlite.schedules.order import demand_any_order, settled
+from tirlite.schedules.order import demand_any_order, elements_touched, settled
 from tirlite.schedules.step import Step, does_not_fit, with_loop
 
 if TYPE_CHECKING:
@@ -47,27 +45,11 @@ class CacheRead(Step):
         at = around[-1]
         buffer = buffer_named(facts.func, self.buffer, at)
         demand_any_order(self, at)
-        loads = self._loads(facts, buffer, at)
+        loads = elements_touched(self, facts, buffer, at, written=False)
         part = tile(facts, buffer, loads, around)
         body = rewrite(at.body, {Load: part.moved})
         made = (Allocate(part.cached, span=at.span), *part.loaded().stmts, *body.stmts)
         return with_loop(facts, at, (at.replaced(body=SeqStmt(made)),))
-
-    def _loads(self, facts: Facts, buffer: Buffer, at: For) -> list[Load]:
-        """Where the body reads the buffer. Raises KernelError for anything else that it does with it."""
-        root = facts.definitions.root(buffer)
-        loads: list[Load] = []
-        for allocation, touches in facts.touched_in(at).items():
-            for touch in touches if allocation.buffer is root else ():
-                node = touch.node
-                if writes(touch) or touch.buffer is not buffer or not isinstance(node, Load):
-                    raise does_not_fit(self, f"{touch} may write `{buffer.name}`, or reads it by another name")
-                if any(index.dtype.lanes > 1 for index in node.indices):
-                    raise does_not_fit(self, f"{touch} reads `{buffer.name}` by vectors")
-                loads.append(node)
-        if not loads or buffer.volatile or buffer.dtype.lanes > 1 or buffer in defined_in(at.body):
-            raise does_not_fit(self, f"the loop over `{at.var.name}` does not read `{buffer.name}` from outside of it")
-        return loads
 
 
 @record
@@ -91,7 +73,7 @@ class CacheWrite(Step):
         at = around[-1]
         buffer = buffer_named(facts.func, self.buffer, at)
         demand_any_order(self, at)
-        accesses = [*self._accesses(facts, buffer, at)]
+        accesses = elements_touched(self, facts, buffer, at, written=True)
         first = next(node for node in accesses if isinstance(node, Store))
         inside = defined_in(at.body)
         if any(not structural_equal(_element(node), _element(first)) for node in accesses) or any(
@@ -103,24 +85,6 @@ class CacheWrite(Step):
         begun = (first,) if _is_set_first(at.body, buffer) else ()
         made = with_loop(facts, at, (at.replaced(body=in_scalars(at.body, {buffer: (first,)}, begun)),))
         return settled(self, made, [loop for loop in around if loop.kind is ForKind.REDUCE])
-
-    def _accesses(self, facts: Facts, buffer: Buffer, at: For) -> Iterator[Load | Store]:
-        """What the body does with the buffer. Raises KernelError for more than loads and stores of its elements."""
-        root = facts.definitions.root(buffer)
-        touches: list[Touch] = next(
-            (each for allocation, each in facts.touched_in(at).items() if allocation.buffer is root), []
-        )
-        if buffer in defined_in(at.body):
-            raise does_not_fit(self, f"`{buffer.name}` is each iteration's own")
-        if not any(map(writes, touches)) or buffer.volatile or buffer.dtype.lanes > 1:
-            raise does_not_fit(self, f"the body does not write `{buffer.name}`, element by element")
-        for touch in touches:
-            node = touch.node
-            if not isinstance(node, Load | Store) or touch.buffer is not buffer:
-                raise does_not_fit(self, f"{touch} touches `{buffer.name}` by another name")
-            if any(index.dtype.lanes > 1 for index in node.indices):
-                raise does_not_fit(self, f"{touch} touches `{buffer.name}` by vectors")
-            yield node
 
     def _tiled(
         self, facts: Facts, buffer: Buffer, accesses: Sequence[Load | Store], around: tuple[For, ...]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.loops.dependence import writes
 from tirlite.analysis.loops.reductions import update_of
 from tirlite.ir.dot import dot, dot_name
 from tirlite.ir.dtype import DType, dtype_of, i8, i16, i32, i64, u8
@@ -18,7 +17,7 @@ from tirlite.record import record
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.schedules.handle import LoopName, chain_to, loop_named
 from tirlite.schedules.loop_facts import has_whole_blocks, is_block_of, is_dense, is_in_bounds, trips
-from tirlite.schedules.order import demand_any_order
+from tirlite.schedules.order import demand_any_order, own_touches
 from tirlite.schedules.pack import demand_axes, loads_of_one
 from tirlite.schedules.step import Step, demand_plain, does_not_fit, with_loop
 
@@ -186,11 +185,7 @@ class _Made:
         loops = [*self.terms, self.columns]
         loads_of_one(self.step, self.facts, self.right.buffer, self.at, loops)
         demand_axes(self.step, self.at, loops, self.right)
-        root = self.facts.definitions.root(self.left.buffer)
-        for allocation, touches in self.facts.touches_in.get(self.outside, {}).items():
-            for touch in touches if allocation.buffer is root else ():
-                if writes(touch) or touch.buffer is not self.left.buffer:
-                    raise does_not_fit(self.step, f"{touch} may write `{self.left.buffer.name}`")
+        own_touches(self.step, self.facts, self.left.buffer, self.outside)
         if self.left.buffer.volatile or not is_steady(*self.left.indices):
             raise does_not_fit(self.step, f"`{self.left.buffer.name}` is read where memory decides")
         inside = (*self.around, *self.rows, *loops)

@@ -64,6 +64,31 @@ def demand_temporaries(step: object, facts: Facts, buffers: Iterable[Buffer]) ->
     return [known[each] for each in wanted]
 
 
+def own_touches(step: object, facts: Facts, buffer: Buffer, at: For, *, written: bool = False) -> list[Touch]:
+    """What a loop does with a buffer, by its own name. Raises KernelError for others, and for writes if none may be."""
+    root = facts.definitions.root(buffer)
+    found = [touch for of, each in facts.touched_in(at).items() if of.buffer is root for touch in each]
+    for touch in found:
+        if touch.buffer is not buffer or (not written and writes(touch)):
+            raise does_not_fit(step, f"{touch} may write `{buffer.name}`, or touches it by another name")
+    return found
+
+
+def elements_touched(step: object, facts: Facts, buffer: Buffer, at: For, *, written: bool) -> list[Load | Store]:
+    """The loads and stores that this is. Raises KernelError for anything else, vectors among it, and for nothing."""
+    if buffer in defined_in(at.body):
+        raise does_not_fit(step, f"`{buffer.name}` is each iteration's own")
+    touches = own_touches(step, facts, buffer, at, written=written)
+    if not any(writes(each) or not written for each in touches) or buffer.volatile or buffer.dtype.lanes > 1:
+        word = "write" if written else "read"
+        raise does_not_fit(step, f"the loop over `{at.var.name}` does not {word} `{buffer.name}`, element by element")
+    nodes = [touch.node for touch in touches if isinstance(touch.node, Load | Store)]
+    for touch in touches:
+        if touch.node not in nodes or any(index.dtype.lanes > 1 for index in touch.node.indices):
+            raise does_not_fit(step, f"{touch} touches `{buffer.name}` by vectors")
+    return nodes
+
+
 def demand_steady(step: object, facts: Facts, of: Node, stmts: Iterable[Stmt], but: Iterable[Buffer] = ()) -> None:
     """Raises KernelError where statements may write what a node loads, other than from some buffers."""
     from tirlite.analysis.loops.fusion import can_be_reordered

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeGuard
 
 from tirlite.analysis.facts import Facts
-from tirlite.analysis.loops.dependence import writes
 from tirlite.ir.checked import masked as masked_index
 from tirlite.ir.dtype import bool_, dtype_of, i32, i64
 from tirlite.ir.equal import are_equal, structural_equal
@@ -40,7 +39,7 @@ from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.vectors.lanes import Lanes, NotVector
 from tirlite.schedules.handle import BufferName, LoopName, buffer_named, chain_to, loop_named
 from tirlite.schedules.loop_facts import is_block_of, is_in_bounds, is_whole, lanes_before, least_of, trips
-from tirlite.schedules.order import demand_any_order
+from tirlite.schedules.order import demand_any_order, own_touches
 from tirlite.schedules.step import Step, demand_plain, does_not_fit, with_loop
 
 
@@ -120,12 +119,7 @@ def loads_of_one(step: object, facts: Facts, buffer: Buffer, at: For, loops: lis
     inside = [*statements(at.body)]
     reads = [node for node in loads_in(at.body) if node.buffer is buffer]
     loads = [node for node in reads if _is_of(node, loops)] or reads
-    root = facts.definitions.root(buffer)
-    for allocation, touches in facts.touched_in(at).items():
-        if allocation.buffer is root:
-            for touch in touches:
-                if writes(touch) or touch.buffer is not buffer:
-                    raise does_not_fit(step, f"{touch} may write `{buffer.name}`, or reads it by another name")
+    own_touches(step, facts, buffer, at)
     if not loads or buffer.volatile or buffer.dtype.lanes > 1:
         raise does_not_fit(step, f"the loop over `{at.var.name}` does not read `{buffer.name}`, element by element")
     first = loads[0]
