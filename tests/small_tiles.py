@@ -6,7 +6,16 @@ from unittest.mock import patch
 
 from tirlite.schedules.auto.tiling import Tiling
 
-SMALL = Tiling(rows=2, row_bytes=16, vector_bytes=8, least_rows=2, least_bytes=32, least_strided=16, strided_rows=2)
+SMALL = Tiling(
+    rows=2,
+    row_bytes=16,
+    vector_bytes=8,
+    least_rows=2,
+    least_bytes=32,
+    least_strided=16,
+    strided_rows=2,
+    least_products=0,
+)
 
 
 @contextmanager

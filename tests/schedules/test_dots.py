@@ -211,6 +211,14 @@ def test_once_is_refused_where_nothing_moves() -> None:
         s.dots(outside="i", at="j.outer", axes=["p", "j.inner"], whole=4, types=("u8", "i8"), once=True)
 
 
+def test_few_products_stay_in_place() -> None:
+    with patch.object(Tiling, "of", lambda _: replace(SMALL, dots=("u8 s8",), least_products=200)):
+        kernel = product_of(tl.u8, tl.i8)
+        assert "'i * j * p': 200}" in str(kernel.schedule)
+        for terms in (3, 40):
+            is_exact(kernel, (5, terms), (terms, 6))
+
+
 def test_sums_wrap_around() -> None:
     a = np.full((5, 1 << 17), -128, np.int8)
     wanted = np.full((5, 5), (1 << 31) - (1 << 32), np.int64).astype(np.int32)

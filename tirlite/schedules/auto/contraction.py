@@ -375,7 +375,7 @@ def least_sizes(nest: Contraction, tiling: Tiling) -> tuple[tuple[str, int], ...
             wanted = [(nest.rows, rows), (columns, max(2, least))]
     if nest.dots is not None:
         few = 2 if tiling.masks_bytes else max(2, tiling.vector_bytes // nest.element // 2)
-        wanted = [(nest.rows, _FEWEST_ROWS), (columns, few)]
+        wanted = [(nest.rows, _FEWEST_ROWS), (columns, few), (inside, tiling.least_products)]
     for loops, least in wanted:
         if prod(map(count_of, loops)) >= least:
             continue  # as often as each of those runs that are not known

@@ -28,6 +28,8 @@ _TILES_OF_ALL = 256
 # rows in one block, results may go in place of what is added to them.
 _COPY = 4
 _MANY_PANELS = 4
+# Fewer products of narrow integers take less in place than copies by groups do, and what is around their tiles.
+_LEAST_PRODUCTS = 4096
 
 
 @record
@@ -37,8 +39,8 @@ class Tiling:
     Packed is an operand of `least_bytes` or more, where `least_rows` read it; of `least_strided` where loops go by few
     vectors without a copy, and of one vector where they go by none, for columns that fill none; and where
     `strided_rows` read it if it is copied, or sums are stored, element by element. Rows share a panel by blocks of
-    `block_tiles` tiles. `dots` are the dot products of the processor, by the types of their operands, and `masks_bytes`
-    says that it leaves bytes out by a mask.
+    `block_tiles` tiles. `dots` are the dot products of the processor, by the types of their operands, which
+    `least_products` repay, and `masks_bytes` says that it leaves bytes out by a mask.
     """
 
     rows: int
@@ -53,6 +55,7 @@ class Tiling:
     dots: tuple[str, ...] = ()
     masks_bytes: bool = False
     has_tiles: bool = False
+    least_products: int = _LEAST_PRODUCTS
 
     @classmethod
     def of(cls, target: Target) -> Tiling:
