@@ -78,4 +78,4 @@ def test_steps_for_large_arrays_print_as_a_function() -> None:
     assert "\n    s.vectorize('j.inner', 64, 16)\n" in told
     assert "\ns.for_large(12582912, large)" in told
     assert "def small(s):\n    s.apply(" in told
-    assert "\ns.for_small(2097152, small)" in told
+    assert "\ns.for_small(174762, small)" in told
