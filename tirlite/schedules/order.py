@@ -82,10 +82,12 @@ def elements_touched(step: object, facts: Facts, buffer: Buffer, at: For, *, wri
     if not any(writes(each) or not written for each in touches) or buffer.volatile or buffer.dtype.lanes > 1:
         word = "write" if written else "read"
         raise does_not_fit(step, f"the loop over `{at.var.name}` does not {word} `{buffer.name}`, element by element")
-    nodes = [touch.node for touch in touches if isinstance(touch.node, Load | Store)]
+    nodes: list[Load | Store] = []
     for touch in touches:
-        if touch.node not in nodes or any(index.dtype.lanes > 1 for index in touch.node.indices):
+        node = touch.node
+        if not isinstance(node, Load | Store) or any(index.dtype.lanes > 1 for index in node.indices):
             raise does_not_fit(step, f"{touch} touches `{buffer.name}` by vectors")
+        nodes.append(node)
     return nodes
 
 
