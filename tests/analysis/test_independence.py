@@ -40,14 +40,11 @@ def rows_of(random: Random) -> tuple[str, bool]:
 @every("seed", range(TILES))
 def test_tiles_that_meet_are_never_said_to_lie_apart(seed: int) -> None:
     random = Random(seed)
-    found = set()
     for _ in range(4):
         text, meet = rows_of(random)
         facts = Facts(Normalize()(tl.parse(HEADER + text)))
         is_independent = facts.is_independent(facts.func.body.stmts[0])
-        found.add((is_independent, meet))
         assert not (is_independent and meet), text
-    assert found
 
 
 def test_rows_of_tiles_take_one_proof(monkeypatch) -> None:
