@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,12 @@ def test_it_tells_where_files_are_and_how_many_and_deletes_them(
 def test_it_says_why_a_folder_is_not_used(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder.mkdir(mode=0o755)
     assert told(capsys, "where") == f"{folder}, which is not used: its mode is 755, and has to be 700\n"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write anywhere")
+def test_it_says_that_a_folder_cannot_be_made(tmp_path: Path, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tmp_path.chmod(0o500)
+    assert f"which is not used: it is not there, and `{tmp_path}` cannot be written to" in told(capsys, "where")
 
 
 def test_without_a_cache_nothing_is_kept(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

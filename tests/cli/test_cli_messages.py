@@ -60,6 +60,7 @@ COMMANDS = {
     "no-instances": "bench plans --instances nowhere",
     "no-kernel-named": "show one.py:smoth",
     "no-tables": "plan empty",
+    "not-python-file": "show lifetimes.csv",
     "one-plan-only": "plan . --html plan.html",
     "too-little-memory": f"run vast.onnx --dim n={1 << 46}",
     "unknown-code": "explain unknwn-name",

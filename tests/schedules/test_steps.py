@@ -306,6 +306,7 @@ def test_loops_that_descend_are_not_fused() -> None:
     [
         (lambda s: s.split("j", "8"), r"s.split\('j', '8'\)` does not fit: `by` takes numbers"),
         (lambda s: s.split("j", 1 << 63), "`by` takes numbers of 64 bits"),
+        (lambda s: s.split("j", True), "`by` takes numbers of 64 bits"),
         (lambda s: s.peel("j", first=0.5), "`first` takes numbers"),
         (lambda s: s.specialize("j", {s.loop("j"): 3}), "`least` takes .*text"),
         (lambda s: s.parallel(None), "`loop` takes loops"),

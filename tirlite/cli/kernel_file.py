@@ -27,6 +27,17 @@ class NoKernelFile(CommandMessage):
     help = "{advice}"
 
 
+class NotPythonFile(CommandMessage):
+    """What the command line names is no Python file, so there are no kernels in it.
+
+    Example: `python -m tirlite show buffers.csv`.
+    Fix: Name the Python file that defines the kernel; a table of buffers goes to `python -m tirlite plan`.
+    """
+
+    title = "`{path}` is no Python file: its name does not end in `.py`"
+    help = "a kernel is named as `FILE.py:NAME`; tables and models are taken by `python -m tirlite plan`"
+
+
 class NoKernelNamed(CommandMessage):
     """The file has no kernel of the name that stands after the colon.
 
@@ -84,6 +95,8 @@ def kernels_in(path: Path) -> dict[str, Kernel]:
     """The kernels of a file by the names that it gives them. Raises CommandError where it cannot be run."""
     if not path.is_file():
         raise NoKernelFile(str(path), _other_files(path)).error()
+    if path.suffix != ".py":
+        raise NotPythonFile(str(path)).error()
     return {
         name: value if isinstance(value, Kernel) else driver.compile(value)
         for name, value in _run(path).items()

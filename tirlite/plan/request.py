@@ -6,7 +6,7 @@ import operator
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from numbers import Integral
-from typing import TYPE_CHECKING, Protocol, SupportsIndex
+from typing import TYPE_CHECKING, Protocol, SupportsIndex, SupportsInt, TypeGuard
 
 from tirlite.diag import PlanMessage
 from tirlite.record import record
@@ -178,21 +178,24 @@ class Request:
         return " ".join(f"[{low}, {high})" for low, high in self.live)
 
     def _may_be_fixed(self, offset: object) -> bool:
-        return isinstance(offset, Integral) and int(offset) >= 0 and int(offset) % self.align == 0
+        return is_integer(offset) and int(offset) >= 0 and int(offset) % self.align == 0
+
+
+def is_integer(value: object) -> TypeGuard[SupportsInt]:
+    """Whether `value` is a whole number, NumPy's included; True and False are none."""
+    return type(value) is int or (isinstance(value, Integral) and not isinstance(value, bool))
 
 
 def is_alignment(value: object) -> bool:
     """Whether `value` is a power of two."""
-    if type(value) is not int:
-        return isinstance(value, Integral) and is_alignment(int(value))
-    return value > 0 and value & (value - 1) == 0
+    return is_integer(value) and (whole := int(value)) > 0 and whole & (whole - 1) == 0
 
 
 def settle_integers(part: object, *names: str) -> None:
     """Make ints of those attributes that are integers of another type, as NumPy's are."""
     for name in names:
         value = getattr(part, name)
-        if type(value) is not int and isinstance(value, Integral):
+        if type(value) is not int and is_integer(value):
             object.__setattr__(part, name, int(value))
 
 
@@ -336,4 +339,4 @@ def _copies(name: str, given: object) -> Size:
 
 
 def _is_count(value: object) -> bool:
-    return isinstance(value, Integral) and int(value) >= 0
+    return is_integer(value) and int(value) >= 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from numbers import Integral, Real
+from numbers import Real
 from time import perf_counter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
@@ -20,6 +20,7 @@ from tirlite.plan.bound import peaks
 from tirlite.plan.check import check
 from tirlite.plan.plan import Plan
 from tirlite.plan.problem import Problem
+from tirlite.plan.request import is_integer
 from tirlite.plan.strategy import Effort, Named, Strategy, demand_match_range, is_count, strategy_called
 from tirlite.plan.verdict import Counterexample, Fault
 from tirlite.record import record, replace
@@ -218,9 +219,9 @@ def _check_arguments(
     threads: object,
     match_range: object,
 ) -> None:
-    nodes = budget is None or (isinstance(budget, Integral) and int(budget) >= 0)
+    nodes = budget is None or (is_integer(budget) and int(budget) >= 0)
     seconds = time_limit is None or (isinstance(time_limit, Real) and float(time_limit) >= 0)
-    has_thread = isinstance(threads, Integral) and int(threads) > 0
+    has_thread = is_integer(threads) and int(threads) > 0
     for name, given, fits, wanted in (
         ("problem", problem, isinstance(problem, Problem), "a Problem"),
         ("strategy", strategy, isinstance(strategy, str) or callable(strategy), "a name, or a function that plans"),

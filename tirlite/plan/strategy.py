@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from numbers import Integral
 from time import perf_counter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
 from tirlite.diag import PlanMessage, hint
+from tirlite.plan.request import is_integer
 from tirlite.record import record, replace
 from tirlite.show import shown
 
@@ -107,7 +107,7 @@ def strategy_called(name: str) -> Strategy:
 
 def is_count(given: object) -> bool:
     """Whether this is a whole number, zero or more, or None for no limit."""
-    return given is None or (not isinstance(given, bool) and isinstance(given, Integral) and int(given) >= 0)
+    return given is None or (is_integer(given) and int(given) >= 0)
 
 
 def demand_match_range(strategy: str | Strategy) -> None:

@@ -118,7 +118,8 @@ class Folder:
             with self._opened():
                 return ""
         except FileNotFoundError:
-            return ""
+            above = _first_above(self.path)
+            return "" if os.access(above, os.W_OK | os.X_OK) else f"it is not there, and `{above}` cannot be written to"
         except OSError as error:
             return os.strerror(error.errno or 0).lower()
         except Refused as refused:
@@ -278,6 +279,12 @@ def compiler_stamp(*, graphs: bool = False, language: bool = False) -> bytes:
     apart = _OF_GRAPHS if graphs else _OF_LANGUAGE if language else _APART
     digest.update("".join(sorted(_sources(root, apart))).encode())
     return digest.digest()
+
+
+def _first_above(path: str) -> str:
+    """The nearest folder around a path that is there."""
+    above = os.path.dirname(os.path.abspath(path))  # noqa: PTH100, PTH120
+    return above if os.path.exists(above) or above == "/" else _first_above(above)  # noqa: PTH110
 
 
 def processor() -> bytes:

@@ -107,6 +107,8 @@ def _leaves(value: object) -> Iterator[object]:
 
 
 def _is_taken(leaf: object, kinds: Iterable[str]) -> bool:
+    if isinstance(leaf, bool):
+        return "bool" in kinds
     return any(isinstance(leaf, _TAKEN[each][0]) for each in kinds) and not (
         isinstance(leaf, int) and not i64.min <= leaf <= i64.max
     )

@@ -351,7 +351,7 @@ def _terms(value: object, beside: object = 0) -> Terms | None:
         return value.terms
     if isinstance(value, Atom):
         return {(value,): 1}
-    if isinstance(value, SupportsIndex):
+    if isinstance(value, SupportsIndex) and not isinstance(value, bool):
         return _terms(index(value))
     return _terms_of_expression(value, beside)
 

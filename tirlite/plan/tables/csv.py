@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from numbers import Integral
 from os import PathLike
 from pathlib import Path
 from typing import TextIO
@@ -21,7 +20,7 @@ from tirlite.diag import Message, PlanError, PlanMessage, Source, Span, TirliteE
 from tirlite.plan.arguments import demand, dim_of, is_path
 from tirlite.plan.layout import Layout, addresses, demand_whole
 from tirlite.plan.problem import DuplicateId, Problem
-from tirlite.plan.request import Interval, Pool, Request
+from tirlite.plan.request import Interval, Pool, Request, is_integer
 from tirlite.plan.tables.csv_table import CsvTable, Names, cell_of, dims_for, read_table, value_of
 from tirlite.plan.tables.problem_json import names_of, size_json
 from tirlite.plan.tables.text import parse_size
@@ -186,7 +185,7 @@ def _check_arguments(source: object, facts: object, bind: object) -> None:
     is_told = isinstance(facts, str) or (isinstance(facts, Mapping) and all(map(dim_of, facts.values())))
     demand("read_csv", "facts", facts, 'a text, as in "N<=64, N%8==0", or a dict from names to dims', fits=is_told)
     is_bound = bind is None or (
-        isinstance(bind, Mapping) and all(isinstance(k, str) and isinstance(v, Integral) for k, v in bind.items())
+        isinstance(bind, Mapping) and all(isinstance(k, str) and is_integer(v) for k, v in bind.items())
     )
     demand("read_csv", "bind", bind, "a dict from names to integers", fits=is_bound)
 
