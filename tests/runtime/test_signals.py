@@ -83,7 +83,18 @@ def searches_back(x: tl.f64[n], y: tl.out[tl.f64[n]], times: tl.i64):
         y[at] = y[at] * 0.5 + 0.5
 
 
-LONG = [in_order, by_workers, backwards, until, nest, searches, searches_back]
+@tl.kernel
+def halves(x: tl.f64[n], y: tl.out[tl.f64[n]], times: tl.i64):
+    for i in range(n):
+        y[i] = x[i]
+    for _ in range(times):
+        left = tl.i64(1000)
+        while left > 0:
+            left >>= 1
+        y[left] = y[left] * 0.5 + 0.5
+
+
+LONG = [in_order, by_workers, backwards, until, nest, searches, searches_back, halves]
 
 
 class Rung(Exception):
@@ -116,7 +127,7 @@ def test_a_handler_ends_a_kernel(kernel: Callable[..., np.ndarray], size: int) -
     kernel(x, 1)
     with pytest.raises(Rung), ringing(0.05):
         kernel(x, FOREVER)
-    once = {backwards: 0, until: 0, searches: size - 1, searches_back: 0}
+    once = {backwards: 0, until: 0, searches: size - 1, searches_back: 0, halves: 0}
     wanted = np.full(size, 2.0 + (kernel in once))
     wanted[once.get(kernel, 0)] = 2
     np.testing.assert_array_equal(kernel(3 * x, 1), wanted)
@@ -162,6 +173,45 @@ def test_short_loops_along_arrays_do_not_ask() -> None:
     assert "tirlite.poll" not in add.llvm
     assert "tirlite.poll" not in twice_each_way.llvm
     # What is passed in the search counts for the loop around it.
-    assert searches.llvm.count("call i64 @tirlite.poll") == 1
-    assert searches_back.llvm.count("call i64 @tirlite.poll") == 1
+    assert searches.llvm.count("call preserve_mostcc i64 @tirlite.ask") == 1
+    assert searches_back.llvm.count("call preserve_mostcc i64 @tirlite.ask") == 1
+    # A number that is halved until it is 0 takes some turns at most.
+    assert halves.llvm.count("call preserve_mostcc i64 @tirlite.ask") == 1
     assert "tirlite.poll" in in_order.llvm
+
+
+def test_loops_go_on_behind_polls_with_what_they_had() -> None:
+    @tl.kernel
+    def mixes(out: tl.out[tl.f64[5]], seed: tl.u64, times: tl.i64):
+        a = seed
+        b = seed ^ 12345
+        c = tl.i64(0)
+        x = 0.5
+        y = tl.f32(0.25)
+        left = times
+        while left > 0:
+            a ^= a << 13
+            a ^= a >> 7
+            a ^= a << 17
+            b = b * 6364136223846793005 + a
+            c += tl.i64(b >> 60)
+            x = x * 3.5 * (1.0 - x)
+            y += tl.f32(b >> 63)
+            left -= 1
+        out[0] = tl.f64(a >> 11)
+        out[1] = tl.f64(b >> 11)
+        out[2] = tl.f64(c)
+        out[3] = x
+        out[4] = tl.f64(y)
+
+    a, b, c, x, y = 88172645463325252, 88172645463325252 ^ 12345, 0, 0.5, 0.25
+    mask = 2**64 - 1
+    for _ in range(150_000):
+        a ^= (a << 13) & mask
+        a ^= a >> 7
+        a ^= (a << 17) & mask
+        b = (b * 6364136223846793005 + a) & mask
+        c += b >> 60
+        x = x * 3.5 * (1.0 - x)
+        y += b >> 63
+    assert mixes(88172645463325252, 150_000).tolist() == [a >> 11, b >> 11, c, x, y]

@@ -333,7 +333,7 @@ class Statements:
     def while_loop(self, stmt: While) -> Steps[None]:
         out = self.out
         test, body, done = out.label("test"), out.label("while"), out.label("done")
-        polls = not self.module.exported
+        polls = not self.module.exported and not polling.ends_soon(stmt)
         found = polling.counter_along(stmt) if polls else None
         before = None if found is None or not polling.counts(self.counting, out) else self.values.value(found[0])
         out.follow(test)

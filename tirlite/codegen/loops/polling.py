@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from tirlite.codegen.faults import KernelFunction
+from tirlite.codegen.llvm.text import FunctionText
 from tirlite.codegen.llvm.values import Value, integer
 from tirlite.ir.dtype import i64
-from tirlite.ir.expr import GE, GT, LE, LT, Add, Expr, IntImm, Load, Ramp, Sub, Var
+from tirlite.ir.expr import GE, GT, LE, LT, Add, Expr, FloorDiv, IntImm, Load, Ramp, ShiftRight, Sub, Var
 from tirlite.ir.kernel_call import KernelCall
 from tirlite.ir.node import Node
 from tirlite.ir.stmt import For, Let, Store, While
@@ -13,20 +14,34 @@ from tirlite.ir.walk import conjuncts, statements, statements_of, walk
 from tirlite.record import record
 from tirlite.target.convention import POLL
 
+# A function of the module, which polls and leaves the caller's registers as they are: what a loop keeps there need not
+# be elsewhere because of a call that is hardly ever made.
+ASK = "tirlite.ask"
+_KEEPS = "preserve_mostcc "
+
 
 def poll_now(out: KernelFunction) -> None:
     """Ends the function where the handler of a signal has raised an exception."""
-    out.module.polls = True
-    out.check(out.call(i64, POLL))
+    module = out.module
+    module.polls = True
+    if ASK not in module.inlined:
+        body = FunctionText(module)
+        body.effect(f"ret i64 {body.call(i64, POLL).text}")
+        module.inlined[ASK] = body.definition(ASK, "cold noinline nounwind", result=f"{_KEEPS}i64")
+    out.check(out.invoke(i64, ASK, (), _KEEPS))
 
 
 @record(eq=False)
 class Count:
-    """How many iterations there were since a loop has polled, at a place on the stack of a function."""
+    """How many iterations there were since a loop has polled, at a place on the stack of a function.
+
+    Or how many there may be until it does: going down to 0, the count takes a test no instruction of its own.
+    """
 
     out: KernelFunction
     place: Value
     in_memory: bool
+    is_down: bool
 
 
 def begin(around: list[Count], out: KernelFunction, loop: For | While, between: Value) -> None:
@@ -34,14 +49,16 @@ def begin(around: list[Count], out: KernelFunction, loop: For | While, between: 
 
     The count stays in memory where loops inside may be of vectors, so that it takes no register from them.
     """
-    count = Count(out, out.alloca(8, 8), next(statements_of(loop.body, For), None) is not None)
+    is_down = between.number is not None
+    count = Count(out, out.alloca(8, 8), next(statements_of(loop.body, For), None) is not None, is_down)
     around.append(count)
-    out.allocas.append(f"  store i64 0, ptr {count.place.text}")
+    first, last = (between, integer(0)) if is_down else (integer(0), between)
+    out.allocas.append(f"  store {first.typed}, ptr {count.place.text}")
     polls, going = out.label("ask"), out.label("going")
     so_far = _added(count, integer(1))
-    out.branch_if(out.compare("icmp sge", so_far, between), polls, going)
+    out.branch_if(out.compare("icmp sle" if is_down else "icmp sge", so_far, last), polls, going)
     out.start(polls)
-    out.effect(f"store {_volatile(count)}i64 0, {count.place.typed}", count.place)
+    out.effect(f"store {_volatile(count)}{first.typed}, {count.place.typed}", count.place)
     poll_now(out)
     out.branch(going)
     out.start(going)
@@ -61,13 +78,39 @@ def pass_on(around: list[Count], out: KernelFunction, moves: type[Add | Sub], be
 def _added(count: Count, iterations: Value) -> Value:
     out, place = count.out, count.place
     volatile = _volatile(count)
-    sum_ = out.op("add", out.value(i64, f"load {volatile}i64, {place.typed}", place), iterations)
+    sum_ = out.op(
+        "sub nsw" if count.is_down else "add", out.value(i64, f"load {volatile}i64, {place.typed}", place), iterations
+    )
     out.effect(f"store {volatile}{sum_.typed}, {place.typed}", sum_, place)
     return sum_
 
 
 def _volatile(count: Count) -> str:
     return "volatile " if count.in_memory else ""
+
+
+def ends_soon(loop: While) -> bool:
+    """Whether each iteration leaves half of a number that is above 0, or less: there are no more than 64."""
+    stmts = [*statements(loop.body)]
+    if any(isinstance(stmt, For | While | KernelCall) for stmt in stmts):
+        return False
+    written = [stmt.buffer for stmt in stmts if isinstance(stmt, Store)]
+    for each in conjuncts(loop.condition):
+        if not isinstance(each, GT | GE) or not isinstance(each.a, Load) or not isinstance(each.b, IntImm):
+            continue
+        if each.b.value < isinstance(each, GE):
+            continue
+        halved = (stmt for stmt in loop.body.stmts if isinstance(stmt, Store) and _halves(stmt.value, each.a))
+        if written.count(each.a.buffer) == 1 and any(stmt.buffer is each.a.buffer for stmt in halved):
+            return True
+    return False
+
+
+def _halves(value: Expr, number: Load) -> bool:
+    """Whether a value is a local number, halved at least."""
+    if not isinstance(value, ShiftRight | FloorDiv) or not isinstance(value.b, IntImm):
+        return False
+    return _is_counter(value.a, number) and value.b.value > isinstance(value, FloorDiv)
 
 
 def counter_along(loop: While) -> tuple[Load, type[Add | Sub]] | None:
