@@ -3,7 +3,8 @@
 Where the window is a single element they are products of matrices, of the channels as they lie. Each phase of a
 transpose is a convolution of its own. Where the window is a multiple of the step along each axis, the places of each
 phase have as many taps, over neighbours in the image. So one nest does for all phases: it goes over lines as other
-convolutions do, and stores places apart. Others of one axis or two are products, which are added up (see `overlap`).
+convolutions do, and stores places apart. Others of one axis or two are products, which are added up where windows
+overlap (see `overlap`).
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from tirlite.kernels.operators.convolution import (
 from tirlite.kernels.operators.elementwise import computed_in
 from tirlite.kernels.operators.factory import factory
 from tirlite.kernels.operators.multiplication import over_points
-from tirlite.kernels.operators.overlap import overlapping
+from tirlite.kernels.operators.overlap import overlapping, stand_apart
 from tirlite.kernels.operators.shapes import Extent, as_expr, extents, nest, product, seen
 from tirlite.kernels.operators.window import Moves, Window
 
@@ -73,7 +74,8 @@ def conv_transpose(
     w has the axes inputs, outputs of a group, and the window.
     """
     window = _window(X, W, Y, **moves)
-    if has_like_phases(window) and _pays(window, extents(X)[1] // groups, extents(W)[1]):
+    by_phases = has_like_phases(window) and not stand_apart(window)
+    if by_phases and _pays(window, extents(X)[1] // groups, extents(W)[1]):
         return transposed((X, W, B, Y), window, groups)
     if len(window.size) <= 2 and all(1 in each for each in zip(window.strides, window.dilations, strict=True)):
         return overlapping((X, W, B, Y), window, groups)

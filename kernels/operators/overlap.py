@@ -33,7 +33,7 @@ def overlapping(types: Types, window: Window, groups: int) -> PrimFunc:
     if is_few:
         own, held = kind[height, width, together, down, across], kind[elements, together * taps]
     store = storing(kind, groups, has_bias=B is not None)
-    finish = _side_by_side if _stand_apart(window) else _added_up
+    finish = _side_by_side if stand_apart(window) else _added_up
     of_plane = finish(window, kind, store, is_few=is_few)
 
     @tl.inline
@@ -75,7 +75,7 @@ def _together(outputs: Extent, taps: Extent, elements: Extent, kind: DType) -> E
     return next(outputs // count for count in counts if outputs // count <= most)
 
 
-def _stand_apart(window: Window) -> bool:
+def stand_apart(window: Window) -> bool:
     """Whether windows lie side by side, and all of each counts."""
     whole = (inputs * stride for inputs, stride in zip(window.inputs, window.strides, strict=True))
     are_whole = all(map(is_same, whole, window.places)) and {*window.before} == {0} and {*window.dilations} == {1}

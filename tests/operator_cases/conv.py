@@ -134,6 +134,7 @@ CASES = (
     case("groups", (1, 4, 3, 4), (4, 2, 2, 2), groups=2, strides=(2, 1), dilations=(1, 2), transposed=True),
     case("phases alike", (2, 4, 4, 5), (4, 4, 4, 6), strides=(2, 3), pads=(1, 2, 0, 1), groups=2, transposed=True),
     case("windows beside each other", (1, 3, 4, 5), (3, 20, 2, 2), strides=(2, 2), transposed=True),
+    case("each window alone", (2, 4, 3, 5), (4, 1, 3, 2), groups=4, strides=(3, 2), transposed=True),
     case("less than is padded", (1, 2, 3, 4), (2, 3, 2, 2), bias=False, pads=(1, 1, 1, 1), transposed=True),
     case("phases of one axis", (2, 2, 6), (2, 3, 4), strides=(2,), pads=(2, 1), transposed=True, dtype=tl.f16),
     case("one axis", (1, 2, 6), (2, 24, 4), strides=(2,), pads=(1, 1), transposed=True, free=(0, 2)),
