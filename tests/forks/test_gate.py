@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 import os
 import sys
 import threading
@@ -121,6 +122,26 @@ def test_who_waits_for_a_claim_holds_no_fork_up() -> None:
         assert fork()
     thread.join(PATIENCE)
     assert not thread.is_alive()
+
+
+def test_who_listens_to_the_log_holds_no_fork_up(caplog: pytest.LogCaptureFixture) -> None:
+    """A fork may have the lock of `logging` when it comes to the gate: it must not wait for a thread that logs."""
+
+    class Listener(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            arrivals.pop()()
+
+    def listened(arrive: Callable[[], None]) -> None:
+        arrivals.append(arrive)
+        tl.compile(tl.parse("@tl.kernel\ndef told(x: tl.f32[1]):\n    x[0] = 1")).compile()
+
+    arrivals: list[Callable[[], None]] = []
+    logger, listener = logging.getLogger("tirlite"), Listener()
+    with caplog.at_level(logging.DEBUG, "tirlite"):
+        logger.addHandler(listener)
+        with beside(listened):
+            assert fork()
+        logger.removeHandler(listener)
 
 
 def test_the_child_collects_garbage_where_another_thread_had_paused_that() -> None:

@@ -181,7 +181,8 @@ class Version:
             with GATE.inside(self), collection_paused():
                 if self._executable is None:
                     self._executable = self._compile()
-                    log_compiled(self.front.name, self.form.value, self.stages, self.note)
+                    with GATE.outside():  # who listens may take any lock, and `logging` has one that a fork waits for
+                        log_compiled(self.front.name, self.form.value, self.stages, self.note)
         return self._executable
 
     @property
