@@ -1,4 +1,4 @@
-"""Where the largest element of each row of a matrix stands."""
+"""The index of the largest element in each row of a matrix."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A kernel of the library, what it shall give, and on which arguments: what the tests and the gallery go through."""
+"""A kernel of the library with its reference and its arguments, as tests and gallery use them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operators that put elements elsewhere: transposed, sliced, padded, joined, divided, between depth and space."""
+"""Operators that move elements: transpose, slice, pad, concatenate, split, depth to space and back."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Convolutions over a copy of some rows of each channel, with the padding around them.
 
-The rows lie one behind the other, apart by their phase: with steps of two the even columns lie before the odd ones, and
-so do rows. What lies under a tap is then one line of neighbours, for all rows of results together, so that a sum over
-channels and taps is a product of matrices as it stands: no element is copied for each tap that looks at it, and vectors
-are full however short rows are. What a line has between two rows is not stored.
+The copied rows are contiguous, separated by their phase: with strides of two the even columns come before the odd ones,
+and even rows before odd ones. So the elements under a tap are one contiguous line for all rows of results together, and
+a sum over channels and taps is a product of matrices: no element is copied for each tap that uses it, and vectors are
+full however short rows are. Results for the gaps between two rows of a line are computed, and not stored.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Depthwise convolutions whose rows stand in registers: each is loaded once, and every tap takes lanes of it.
+"""Depthwise convolutions with rows of the image in registers: each is loaded once, and every tap shuffles its lanes.
 
-A row is loaded with its padding, as lanes that are off, for all rows of results that look at it. So nothing is copied,
-and columns that steps lie apart are picked out of registers. That vectors are full matters less: rows may be short.
+A row is loaded with its padding, as lanes that are off, for all rows of results that use it. So nothing is copied, and
+with strides columns are picked out of registers. Full vectors matter less: rows may be short.
 """
 
 import tirlite as tl

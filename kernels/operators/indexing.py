@@ -1,4 +1,4 @@
-"""Elements picked by index, and copies in which those that indices point to are replaced, or joined with others.
+"""Gathers elements by index, and scatters into copies, by replacing elements or combining them.
 
 Negative indices count from the end; one that points outside stops the kernel. Updates take effect in their order.
 """

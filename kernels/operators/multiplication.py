@@ -1,4 +1,4 @@
-"""Makes the loops that multiply batches of matrices of given shapes, with a given way to store sums."""
+"""The loops that multiply batches of matrices, with a given function to store sums."""
 
 from __future__ import annotations
 

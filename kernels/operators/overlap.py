@@ -1,7 +1,7 @@
-"""Transposes of convolutions as products of all elements and all taps, added up where windows overlap.
+"""Transposes of convolutions as products of all elements and all taps, which are added where windows overlap.
 
-The parts are `[outputs, *taps, *elements]`, or `[*elements, outputs, *taps]` of few elements, so that one of the two
-fills vectors. They are made for some outputs at a time, that a cache may hold them.
+The products are `[outputs, *taps, *elements]`, or `[*elements, outputs, *taps]` for few elements, so that one of the
+two fills vectors. They are computed for a few outputs at a time, so that a cache holds them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Convolutions with constant weights that lie by panels of output channels, one behind the other.
+"""Convolutions with constant weights that are laid out in panels of output channels.
 
-A tile of sums finds what it reads for all terms together in memory, without a copy.
+What a tile of sums reads for all terms is contiguous in memory, without a copy.
 """
 
 from __future__ import annotations

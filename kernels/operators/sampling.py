@@ -1,4 +1,4 @@
-"""A tensor looked at between its elements: at the places of a grid, in the bins of regions, and at other extents.
+"""Sampling between elements: at the places of a grid, in the bins of regions, and in resized images.
 
 Resized to other extents, each element is taken from the nearest one, or from its neighbours along each axis. Of images,
 whose last axis changes beside another one, the lines are mixed first, which goes by vectors; where elements lie along

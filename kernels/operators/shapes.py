@@ -1,4 +1,4 @@
-"""Finds the axes of operands that a kernel has to tell apart: neighbours that behave alike become one.
+"""Finds the axes that a kernel must keep separate: adjacent axes that behave alike become one.
 
 Makes the loops over them too, for kernels whose rank varies, which a Builder makes.
 """

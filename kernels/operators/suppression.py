@@ -1,4 +1,4 @@
-"""The boxes that overlap none with a better score: what detectors end with."""
+"""Non-maximum suppression: the boxes that overlap none with a better score."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Makes a function that says where the elements under a moving window of given geometry lie.
+"""The geometry of moving windows, and functions that find the elements under them.
 
 Where a pool is to tell where its elements lie, its window moves over any number of spatial axes. For a run of
 neighbouring places of the result, a table tells for each tap of the window where the element lies in its channel, or -1

@@ -1,7 +1,7 @@
-"""Says what integers of a function can be by what is known on entry: ends of index arrays, ordinary numbers.
+"""Bounds the integers of a function by what is known on entry: ends of index arrays, ordinary numbers.
 
-Some functions look at all elements of an array before anything else, and assert something of each: a promise. Loads of
-locals, and of elements that were looked at, are known too.
+Some functions first assert something of all elements of an array: a promise. Loads of local variables, and of such
+elements, are known, too.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Holds what is known of a function: each part is found once, when it is first asked for.
+"""Facts holds the results of all analyses of a function: each is computed once, when it is first needed.
 
-A function never changes, so what was found stays true. A pipeline hands the facts of a function from one pass to the
-next for as long as the function stays the same object.
+A function never changes, so facts stay valid. A pipeline passes the facts of a function from one pass to the next as
+long as the function stays the same object.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Finds what extents, and the bytes of buffers, never exceed, from the bounds of variables.
+"""Finds upper bounds of extents, and of the bytes of buffers, from the bounds of variables.
 
-What is read from memory is not below what its type holds, and nothing bounds it above but a minimum with something
-else. Sums and products are taken in the integers, though i64 may wrap around: where their bounds fit into i64, which is
-checked before storage of that size is had, so does the extent, and modulo 2**64 it is the same.
+A value read from memory is bounded below by its type, and above only by a minimum with something else. Sums and
+products are computed in the integers, though i64 may wrap around: if their bounds fit into i64, which is checked before
+storage of that size is allocated, so does the extent, and modulo 2**64 it is the same.
 """
 
 from __future__ import annotations

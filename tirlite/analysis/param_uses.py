@@ -1,4 +1,4 @@
-"""Finds how each function uses the buffers among its parameters: what a caller must know of a call.
+"""Finds how functions use the buffers among their parameters: what a caller must know of a call.
 
 A buffer that a function only updates, so that whatever it stores there depends on what it has read there before, has
 values there only if it had some before the function, or the allocation, began.

@@ -1,4 +1,4 @@
-"""Finds how regions and touches lie within each other."""
+"""Finds the nesting of regions and touches."""
 
 from __future__ import annotations
 

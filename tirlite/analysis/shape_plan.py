@@ -1,4 +1,4 @@
-"""Finds the plan that a function takes with each call, if it takes one, and what it demands of it.
+"""Finds the plan that a function receives with each call, if any, and the conditions that the plan must satisfy.
 
 Such a function has a last parameter, `plan: i64[k]`, and its body is wrapped in the attribute `disjoint` of it. An
 entry of the plan is the bytes of an arena, which one Allocate declares with that extent, or the byte offset of a place

@@ -1,4 +1,4 @@
-"""Networks in; what their storage takes under each planner, and how long compiling and running them takes, out.
+"""Measures networks: the bytes of their storage under each planner, and the times to compile and to run them.
 
 ONNX models have rows as networks of the gallery do, beside what onnxruntime needs for them.
 """

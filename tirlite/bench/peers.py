@@ -1,4 +1,4 @@
-"""What peers call for the workloads of `bench kernels`, by peer and workload: NumPy always, others where installed.
+"""The functions that peers run for the workloads of `bench kernels`: NumPy always, others where installed.
 
 Halide and TVM have a schedule by hand: tiles in registers, panels, strips. Both compile for the sizes of a workload.
 What has no sensible schedule of a few lines in them is left out.

@@ -1,8 +1,8 @@
-"""Finds what a function declares in the storage of others with an extent that may be impossible.
+"""Finds the views that share planned storage and whose extents may be invalid.
 
-An Allocate stops the kernel where an extent is negative, or wraps around on the way. What a plan has put into other
-storage must do so as well, though that storage may be large enough: a maximum over several buffers knows nothing of one
-below zero, and a size that does not differ is no longer computed.
+An Allocate stops the kernel where an extent is negative, or its computation overflows. A buffer that a plan has placed
+in other storage must do so as well, though that storage may be large enough: a maximum over several buffers does not
+show that one is negative, and equal sizes are computed only once.
 """
 
 from __future__ import annotations

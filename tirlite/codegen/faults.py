@@ -1,4 +1,4 @@
-"""Emits the blocks that end a compiled kernel at what can stop it, each returning its number after freeing the heap."""
+"""Emits the blocks that stop a compiled kernel at a fault: each frees the heap, and returns the number of the fault."""
 
 from __future__ import annotations
 

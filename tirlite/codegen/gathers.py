@@ -1,7 +1,7 @@
-"""Loads lanes that lie apart: out of vectors that they share, where they fill each other's gaps or lie close together.
+"""Loads lanes that are not adjacent by shuffles of vectors, where loads share these or lanes are close together.
 
-Neighbours of an image that is made larger, or half as large, have indices that grow slowly. One comparison of the
-vector finds that all lanes lie within twice their number; elsewhere each is loaded for itself.
+When an image is enlarged, or halved, the indices of neighbours grow slowly. One comparison of vectors finds that all
+lanes lie within twice their number; otherwise each is loaded by itself.
 `x[2 * j]` and `x[2 * j + 1]`, for as many j as there are lanes, are the even and the odd elements of two vectors.
 """
 

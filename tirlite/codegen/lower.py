@@ -1,4 +1,4 @@
-"""Lowers a PrimFunc to the text of an LLVM module, and tells what a caller of it must know."""
+"""Lowers a PrimFunc to the text of an LLVM module, with what a caller must know of it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Emits addresses, loads and stores of a buffer at indices, and holds where a function's variables and buffers are.
+"""Emits addresses, loads and stores of buffers, and holds the places of a function's variables and buffers.
 
-Index arithmetic is in i64. It carries `nsw` and addresses `inbounds`: an access outside its buffer has no meaning, and
-one inside cannot overflow, as no buffer is larger than 2^62 bytes. Addresses of lanes under a mask carry no promises:
-where no lane is on, they may lie anywhere.
+Index arithmetic is in i64, with `nsw`, and addresses are `inbounds`: an access out of bounds is undefined, and one in
+bounds cannot overflow, as no buffer is larger than 2^62 bytes. Addresses of lanes under a mask carry no such promises:
+where no lane is on, they may be anywhere.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What codegen does not take: an exception inside, a message with its place outside."""
+"""What codegen cannot compile: an exception within this package, a message with a place outside of it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Makes the message from the values that a kernel left when it stopped: what each numbered fault tells.
+"""Makes the message of a fault from its number and the values that a kernel left when it stopped.
 
-Faults that the interpreter has too give the same message.
+Faults that the interpreter reports, too, have the same message there.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tells what may be speculated: evaluated where the program does not ask for it."""
+"""Decides which expressions may be speculated: evaluated where the program does not ask for them."""
 
 from __future__ import annotations
 

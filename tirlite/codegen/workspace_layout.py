@@ -1,6 +1,6 @@
 """Emits the addresses of a workspace's buffers in the kernel, and the function that computes the whole size.
 
-Sizes have flags of what wraps around on the way to them: then there is no memory of that size.
+Each size has a flag for overflow in its computation: then there is no memory of that size.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Writes a sum over loop counters as the index expression with its value, in the loops' own variables."""
+"""Writes a sum over loop counters as an index expression in the loops' own variables, and folds constants."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes a reduction as one over blocks of iterations: what each block combines, and then what the blocks give."""
+"""Splits a reduction into blocks of iterations: each block has a partial result, and these are combined afterwards."""
 
 from __future__ import annotations
 

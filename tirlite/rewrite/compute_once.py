@@ -1,4 +1,4 @@
-"""Stores what two loops, or all iterations of one, would compute again."""
+"""Stores values that several loops, or all iterations of one loop, would compute again."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Makes of a function one for dims that may be 0, and gives functions callees that are right for all their extents.
+"""Makes the version of a function in which dims may be 0, and has callers call it where an extent may be 0.
 
-A dim is at least 1 unless declared otherwise, and storage is planned on that ground. Where a caller may give 0 to such
-a dim, it calls a second version, made without that. Other facts of dims are checked at the call.
+A dim is at least 1 unless declared otherwise, and storage is planned on that assumption. A caller that may pass 0 for
+such a dim calls a second version, made without the assumption. Other facts of dims are checked at the call.
 """
 
 from __future__ import annotations

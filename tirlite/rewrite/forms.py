@@ -1,4 +1,4 @@
-"""The versions of a function, and which calls each is for by the bytes of their arrays."""
+"""The versions of a function, and the calls that each serves, by the bytes of their arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes loops that make integers of 32 or 64 bits of small ones with as few bits as their values need."""
+"""Narrows integer arithmetic: loops that compute with small integers in 32 or 64 bits use as few as values need."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Makes the canonical form of a function: each definition an object of its own, buffers' attributes in their fields.
 
-A statement object may stand in a program twice; passes that keep a table by buffer want two. What the attributes
-`storage_scope` and `volatile_scope` say is a field of Buffer. What `tl.allow` grants for the operations in a block is
-granted as far out as no other operation comes in by that: nests of loops are seen whole wherever it was written.
+A statement object may occur twice in a program, but passes that keep a table by buffer need two objects. What the
+attributes `storage_scope` and `volatile_scope` say becomes a field of Buffer. A `tl.allow` moves outwards as long as
+that adds no operation to its block, so that nests of loops are perfect wherever the author wrote it.
 """
 
 from __future__ import annotations

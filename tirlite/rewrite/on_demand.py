@@ -1,6 +1,6 @@
-"""The passes that most functions need none of: what each does, and what a function has that needs it.
+"""The passes that few functions need: what each does, and the sign by which a function that needs it is recognized.
 
-How they do it is loaded for functions that have it. They stand in the order in which pipelines run them.
+Their implementations are imported only for such functions. They are listed in the order in which pipelines run them.
 """
 
 from __future__ import annotations

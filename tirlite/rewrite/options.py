@@ -1,4 +1,4 @@
-"""The options of a compilation: one frozen record, which is handed on whole."""
+"""The options of a compilation: one frozen record, which is passed on as a whole."""
 
 from __future__ import annotations
 

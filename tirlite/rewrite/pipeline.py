@@ -1,4 +1,4 @@
-"""Runs passes in a row, and tells observers of every step: those print the program, keep it in files, or check it."""
+"""Runs passes one after the other. Observers receive every step: they print the program, write files, or check it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does to loops over `tl.reduce`, in order: they are found, refused, cut into blocks, split into partial results.
+"""The passes on reductions, in order: find them, refuse wrong ones, cut them into blocks, split off partial results.
 
 Functions of which serial loops alone may be reductions load neither `blocks.py` nor `partials.py`, which rewrite them.
 """

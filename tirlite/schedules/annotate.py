@@ -1,4 +1,4 @@
-"""Annotate, Parallel and Nontemporal say of a loop how it is to run; its body stays as it is."""
+"""Annotate, Parallel and Nontemporal change how a loop runs, and leave its body unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Copies what loops read of narrow integers by groups of terms, those of neighbouring columns side by side."""
+"""Packs narrow integers by groups of terms, with the groups of neighbouring columns next to each other."""
 
 from __future__ import annotations
 

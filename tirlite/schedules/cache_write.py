@@ -1,4 +1,4 @@
-"""CacheRead and CacheWrite keep what a loop reads, or updates, of a buffer in a copy: a tile, or a local scalar."""
+"""CacheRead and CacheWrite keep the part of a buffer that a loop reads, or updates, in a copy: a tile or a scalar."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ComputeAt computes of temporaries what each iteration of a loop reads, not all beforehand."""
+"""ComputeAt moves the computation of temporaries into a loop: each iteration computes the part that it reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dots sums up products of narrow integers by groups of terms, as the dot products of processors take them."""
+"""Dots sums products of narrow integers by groups of terms, for the dot-product instructions of processors."""
 
 from __future__ import annotations
 

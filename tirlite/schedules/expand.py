@@ -1,4 +1,4 @@
-"""Expand gives what each iteration of a loop allocates for itself one place for all of them, before the loop."""
+"""Expand allocates what each iteration of a loop allocates once before the loop, with an axis for the iterations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inline writes what is stored in a temporary where it is read, InlineLets what lets name where the names stand."""
+"""Inline computes the elements of a temporary where they are read; InlineLets replaces names by their values."""
 
 from __future__ import annotations
 

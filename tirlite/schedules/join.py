@@ -1,4 +1,4 @@
-"""Join makes one loop of several in a row, of which the others run behind the first."""
+"""Join makes one loop of several consecutive ones, in which the later ones run some iterations late."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks whether a step may change the order in which things happen, and tells which loops run in order and why."""
+"""Checks whether a step may change the order of accesses, and reports which loops run in order and why."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pack copies what a loop's body reads of a buffer together, in the order in which loops inside read it."""
+"""Pack copies what a loop's body reads of a buffer, in the order in which the inner loops read it."""
 
 from __future__ import annotations
 

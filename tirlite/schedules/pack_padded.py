@@ -1,8 +1,8 @@
-"""PackPadded copies what a loop's body reads under a condition, together with what stands for it elsewhere: padding.
+"""PackPadded copies what a loop's body reads under a condition, together with the value used elsewhere: padding.
 
-Places count row by row, so those of a vector may be the end of one row and the begin of the next. What is read under
-them then lies anywhere, and each lane has a condition of its own. In one row they are so many elements apart, and where
-the first and the last lie between two bounds, all do: they are loaded as they lie, unmasked.
+Places count row by row, so those of a vector may span the end of one row and the beginning of the next. Then each lane
+has an address and a condition of its own. In one row lanes are a constant number of elements apart, and if the first
+and the last are in bounds, so are all: they are loaded by one vector, unmasked.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Peel takes iterations at the ends of a loop out of it, into loops of their own."""
+"""Peel moves iterations at the ends of a loop into loops of their own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Precompute keeps what a loop computes by an elementary function, for the loops behind it that compute the same."""
+"""Precompute stores the elementary function that a loop computes, for later loops that compute the same."""
 
 from __future__ import annotations
 

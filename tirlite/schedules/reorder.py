@@ -1,4 +1,4 @@
-"""Reorder changes the order of loops that hold nothing but each other; Distribute makes two such nests of one."""
+"""Reorder changes the order of perfectly nested loops; Distribute splits a loop into two, by its statements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rescale sums up terms of exp(x - top) while it looks for the maximum `top`: what is there is scaled when it grows."""
+"""Rescale sums terms of exp(x - top) while it computes the maximum `top`: sums so far are scaled when it grows."""
 
 from __future__ import annotations
 

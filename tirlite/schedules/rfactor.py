@@ -1,4 +1,4 @@
-"""Rfactor gives each iteration of a reduction a partial result of its own, and combines these behind."""
+"""Rfactor gives each iteration of a reduction a partial result of its own, and combines these afterwards."""
 
 from __future__ import annotations
 

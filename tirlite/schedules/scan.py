@@ -1,4 +1,4 @@
-"""Scan has a loop that sums up as it goes begin each block of iterations with the sum of those before."""
+"""Scan makes the blocks of a running sum independent: each begins with the sum of all blocks before it."""
 
 from __future__ import annotations
 

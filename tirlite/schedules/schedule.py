@@ -1,4 +1,4 @@
-"""Schedule: a function, and the steps that made it of a kernel's own."""
+"""Schedule: a function, and the steps that made it from a kernel's function."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shrink brings temporaries to where they are used, and leaves what is touched there, of one element a scalar."""
+"""Shrink moves temporaries to where they are used, and cuts them down to what is used there, if only a scalar."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Specialize makes two forms of a nest, of which the sizes of a call choose one."""
+"""Specialize makes two versions of a nest; the sizes of a call choose one of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Split and Delinearise make two loops of one, by blocks and through one; Fuse makes one loop of two."""
+"""Split and Delinearise make two loops of one, over blocks and within a block; Fuse makes one loop of two."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the steps of a schedule have in common: how they are refused, and how a loop is put in another's place."""
+"""What the steps of a schedule have in common: how they are refused, and how they replace a loop."""
 
 from __future__ import annotations
 

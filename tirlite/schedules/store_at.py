@@ -1,4 +1,4 @@
-"""StoreAt keeps of temporaries the lines that an iteration of a loop sees, which are used in turn."""
+"""StoreAt keeps only the lines of a temporary that an iteration of a loop uses, in rotation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tensorize puts another way to compute the same in the place of a nest of loops: instructions on vectors, say."""
+"""Tensorize replaces a nest of loops by a kernel that computes the same in another way, say by vector instructions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tile has several loops go by blocks, so that what a block touches stays in a cache; Skew makes that possible."""
+"""Tile cuts several loops into blocks, so that what a block uses stays in a cache; Skew makes that legal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Unroll and UnrollJam write several iterations of a loop in a row, or as one in which loops inside serve all."""
+"""Unroll writes several iterations of a loop one after the other, UnrollJam as one, whose inner loops serve all."""
 
 from __future__ import annotations
 

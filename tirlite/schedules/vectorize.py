@@ -1,4 +1,4 @@
-"""Vectorize writes the iterations of a loop as lanes of vectors."""
+"""Vectorize makes the iterations of a loop the lanes of vectors."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Finds which part of a buffer one iteration of a loop touches, so many elements from a loop's variable on, and copies
-it as it lies there.
+"""Finds the part of a buffer that one iteration of a loop uses, from an offset of the loop's variable on, and copies
+it in the same order.
 """
 
 from __future__ import annotations

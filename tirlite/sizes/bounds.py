@@ -1,4 +1,4 @@
-"""Intervals of integers: what is known of a size at large."""
+"""Intervals of integers: the rough bounds of a size."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Counts the statements that overwrite all of a buffer before it is read, from its touches by each statement.
+"""Finds the statements that overwrite all of a buffer before they read it, from its touches by each statement.
 
-Of a call it is asked whether the callee writes all of a parameter before it reads any.
+A call does so if the callee writes all of a parameter before it reads any of it.
 """
 
 from __future__ import annotations

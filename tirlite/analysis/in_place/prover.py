@@ -1,6 +1,6 @@
-"""Finds what stands against one of two allocations of a function taking over the bytes of the other.
+"""Proves that one allocation of a function may take over the bytes of another, or finds the reason why not.
 
-A call is looked at through the parameters that the two are given for: the same question about them, in the callee.
+A call is examined through the parameters that receive the two: the same question about them, in the callee.
 """
 
 from __future__ import annotations

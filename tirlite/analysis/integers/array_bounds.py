@@ -1,9 +1,9 @@
 """Bounds how large extents and products of extents can be, by the bytes of arrays that exist.
 
-An array that exists is addressable, which no machine can do beyond 2**47 bytes today. So a dim of a shape stays below
-that, as does a product of extents where one array has them all, and surely has elements along its other axes; any other
-product may be larger. A single dim is taken to stay below it even where the array is empty along another axis. What an
-array holds several times is as many times less.
+An array that exists is addressable, and no machine today can address more than 2**47 bytes. So a dim of a shape stays
+below that, as does a product of extents if one array has them all, and certainly has elements along its other axes;
+any other product may be larger. A single dim is taken to stay below it even if the array is empty along another axis.
+An extent that is a multiple of a dim bounds that dim by as much less.
 """
 
 from __future__ import annotations

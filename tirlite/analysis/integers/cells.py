@@ -1,4 +1,4 @@
-"""Follows local integers through a function: what each load of one can give, as a size.
+"""Follows local integers through a function: the value of each load of one, as a size.
 
 A local that loops count up, halve, or set to their counters is an unknown for each place where its value changes. Ends
 of it are guessed from what goes into the loop, and kept if an iteration that begins within them ends within them.

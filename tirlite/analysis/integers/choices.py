@@ -1,4 +1,4 @@
-"""Numbers that a condition picks: one of two, as `a if c else b` does, or one and its negative, as `abs` does."""
+"""Numbers chosen by a condition: one of two, as in `a if c else b`, or a number or its negative, as in `abs`."""
 
 from __future__ import annotations
 

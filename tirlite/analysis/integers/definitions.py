@@ -1,4 +1,4 @@
-"""Finds what each variable and view of a function stands for."""
+"""Finds the definition of each variable and view of a function."""
 
 from __future__ import annotations
 

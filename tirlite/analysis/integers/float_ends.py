@@ -1,4 +1,4 @@
-"""Finds what a float lies between that is computed of integers and clamped to them, as places in an image are."""
+"""Bounds floats that are computed from integers and clamped to them, as places in an image are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tells what integers an expression can be by its type, and by what a mask, a divisor or a shift leaves of it."""
+"""Bounds an integer expression by its type, and by a mask, a divisor or a shift."""
 
 from __future__ import annotations
 

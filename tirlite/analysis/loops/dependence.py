@@ -1,4 +1,4 @@
-"""Finds in which order two accesses may touch the same byte, and how far apart in the loops around both.
+"""Finds the dependences between accesses: in which order two may touch the same byte, and at which distances.
 
 The orders in which two instances can run fall into classes: for each loop around both accesses, the instances that
 first differ in that loop, and those of one iteration of all of them. A class is ruled out where no two of its instances

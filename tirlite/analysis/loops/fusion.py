@@ -1,4 +1,4 @@
-"""Tells whether one loop does the same as two loops in a row do."""
+"""Decides whether two consecutive loops may be fused into one."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Tells whether the iterations of a loop may run at once.
+"""Decides whether the iterations of a loop are independent.
 
-The rows of a tile are accesses whose indices differ by numbers alone. What is proved of two such rows with all their
-distances is proved of each pair of accesses, of which there are many more.
+The rows of a tile are accesses whose indices differ only by constants. A proof for two such rows, with all their
+distances, covers each pair of accesses, of which there are many more.
 """
 
 from __future__ import annotations

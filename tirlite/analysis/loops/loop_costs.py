@@ -1,4 +1,4 @@
-"""Estimates what a loop has to do at given sizes: the bytes that it moves, its multiply-adds, its functions."""
+"""Estimates the costs of a loop at given sizes: bytes moved, multiply-adds, elementary functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tells loops that keep a record: the best value so far, or where it lies."""
+"""Recognizes loops that keep a record: the best value so far, or its place."""
 
 from __future__ import annotations
 

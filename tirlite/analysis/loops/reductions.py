@@ -1,7 +1,7 @@
-"""Tells updates from other stores: those that combine a value into an element by one operation.
+"""Recognizes updates: stores that combine a value into an element by one operation.
 
-An update is `a[i] = a[i] + e`, with `+ - * min max & | ^`, the element on either side where the order does not count.
-`if e < a[i]: a[i] = e` is one, too, by a comparison: of integers the minimum, of floats what takes no nan.
+An update is `a[i] = a[i] + e`, with `+ - * min max & | ^`, the element on either side where the order does not matter.
+`if e < a[i]: a[i] = e` is one, too, by a comparison: the minimum of integers, and of floats one that ignores nan.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Finds what the iterations of a reduction combine, or what stands against regrouping them.
+"""Finds what the iterations of a reduction combine, or why they must not be regrouped.
 
-Iterations may be regrouped where each buffer from outside of the loop that they write is updated by one operation
-throughout, and read for that alone, or else each iteration has elements of its own in it.
+Iterations may be regrouped if they update each outer buffer that they write by only one operation, and read it only
+for that, or if each iteration has elements of its own in it.
 """
 
 from __future__ import annotations

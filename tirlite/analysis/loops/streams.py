@@ -1,9 +1,9 @@
-"""Tells results that no cache may hold to their end: writing them past the caches saves reading their lines first.
+"""Recognizes results too large for the caches: nontemporal stores save reading their lines first.
 
-Beside a result, what a kernel reads fills the caches too. A copy of floats took two thirds of the time by such stores
-where both arrays together were as large as the last cache, seven eighths at two thirds of that, and a third more where
-half of the cache was free: so what counts is all arrays together, from three quarters on. A result that is a small part
-of them stays in the caches, for whatever reads it next.
+What a kernel reads fills the caches, too. With such stores, a copy of floats took two thirds of the time where both
+arrays together were as large as the last-level cache, seven eighths at two thirds of that, and a third more where half
+of the cache was free: so what counts is the total of all arrays, from three quarters of the cache on. A result that is
+a small part of them stays in the caches, for whatever reads it next.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Finds loops over rows that add up dot products of bytes, as processors take them by tiles.
+"""Finds loops over rows that sum dot products of bytes, which processors with tile registers compute by tiles.
 
-As in `for i: for p: y[i, ramp] = tl.dot(y[i, ramp], a[i, 4 * p...], b[p, ramp])`, with more loops over terms perhaps.
+As in `for i: for p: y[i, ramp] = tl.dot(y[i, ramp], a[i, 4 * p...], b[p, ramp])`, possibly with more loops over terms.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Tells loops with much to do in each iteration, nests over whole rows, and parallel loops that go to several workers.
+"""Recognizes loops with much work in each iteration, nests over whole rows, and loops that several workers share.
 
-That is asked before anything is loaded that could make use of it.
+These are quick questions, asked before the modules that transform such loops are imported.
 """
 
 from __future__ import annotations

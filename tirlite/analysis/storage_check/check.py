@@ -1,9 +1,9 @@
-"""Checks the rewritten form of a function against the original: gives Ok or what is wrong.
+"""Checks the rewritten form of a function against the original: returns Ok, or what is wrong.
 
 The rewritten program is right if each load reads what the original one would have read. Each buffer of the original is
-traced to the bytes that it takes now, and for each two that may meet on the same bytes, all paths through the program
-are looked at, to a fixpoint through loops: no read of the one may follow a write to the other unless the one was
-declared anew in between.
+traced to the bytes that it occupies now. For each two that may share bytes, all paths through the program are followed,
+to a fixpoint through loops: no read of the one may follow a write to the other unless the one was declared again in
+between.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Finds the read of one of two residents of the same bytes that may give what was written to the other.
+"""Finds reads of one of two buffers in the same bytes that may see a value written to the other.
 
 Along each path through the program the victim is fresh (not written since it was declared), holds what was written to
 it, or is clobbered: the rival was written since. A stretch of the program is a map from the state before it to the

@@ -1,9 +1,10 @@
-"""Finds the pairs of residents that may meet, by their bytes and hulls: at one time, and not proved to lie apart.
+"""Finds the pairs of residents that may meet: live at the same time, in bytes that are not proved disjoint.
 
-Where each is gone before the next one comes, there is nothing to compare. Else time is swept once. Those that are there
-stand in a chain by their bytes, each proved to end where the next begins or before, so a newcomer is compared with its
-neighbours in the chain only. What does not fit into the chain is kept beside it, and compared with each newcomer, until
-what is in its way is gone: what takes over the bytes of another waits for no more than that other's end.
+If each ends before the next one begins, there is nothing to compare. Otherwise one sweep goes over time. The residents
+that are live form a chain by their bytes, each proved to end where the next begins or before, so a new one is compared
+only with its neighbours in the chain. Those that do not fit into the chain are kept in a list, and compared with each
+new one, until the residents in their way have ended: a resident that takes over the bytes of another waits only for
+that other's end.
 """
 
 from __future__ import annotations

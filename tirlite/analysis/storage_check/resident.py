@@ -1,4 +1,4 @@
-"""What the check of a rewrite knows of storage: regions of the program, events in them, and who lives where."""
+"""The data of the storage check: regions of the program, events in them, and which resident occupies which bytes."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Finds, by trying, an access that a proof of two residents in place of one another got wrong.
+"""Tries to refute a proof that one resident may overwrite another in place, by computing accesses at some sizes.
 
-At some sizes that the facts of the dims allow, and in some iterations of the loops, it is worked out which bytes are
-written and used, and when: an instance of the destination's writes before one of the source's uses, at the same byte,
-refutes what the proof claims. Arrays that are only read hold one number everywhere. What depends on other memory is
-left out, and so are calls.
+For some sizes that the facts of the dims allow, and some iterations of the loops, it computes which bytes are written
+and used, and when: a write of the destination before a use of the source, at the same byte, refutes the proof. Arrays
+that are only read are taken to hold one number everywhere. Accesses that depend on other memory are left out, and so
+are calls.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Walks the original and the rewritten function together, step by step: finds roots, their residents and all events.
+"""Walks the original and the rewritten function in step, and finds roots, their residents and all events.
 
 The statements of the two must be the same, in the same order, apart from declarations: an original Allocate may have
 become a view, or stand further out; a new declaration may mention only what is known where it stands.

@@ -1,9 +1,9 @@
-"""Writes what finds two iterations of a parallel loop that touch one element, one of them writing it.
+"""Emits the code that detects two iterations of a parallel loop that access one element, one of them writing it.
 
-For each element of memory from outside of the loop, whatever views it is reached by, a word says who touched it last:
-`2 * i` for one who read it in iteration `i`, `2 * i + 1` for one who wrote it. Checked loops run in order, so the first
-who reads, or the one who writes, stands for all before: there is no conflict that is not seen. There are words only
-where no proof shows that iterations lie apart. A function that the loop calls is given them, and the iteration.
+For each element of memory from outside of the loop, whatever views it is reached by, a word records its last access:
+`2 * i` for a read in iteration `i`, `2 * i + 1` for a write. Checked loops run in order, so the first read, or the
+write, represents all accesses before: no conflict is missed. There are words only where iterations are not proved
+independent. A function that the loop calls receives them, and the iteration.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Emits the value of an expression, loads and stores too, with the checks of it written in front; and its mark, if any.
+"""Emits expressions, loads and stores after the checks that they need, and the poison mark of each value.
 
-Everything is evaluated in the order of the interpreter, so that the first fault is the same. Neighbours have one check
-for all; of lanes under a mask those that are on are checked first, all of them, before any is accessed.
+Everything is evaluated in the order of the interpreter, so that the first fault is the same. Adjacent lanes share one
+check; of lanes under a mask, all that are on are checked before any is accessed.
 """
 
 from __future__ import annotations

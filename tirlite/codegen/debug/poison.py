@@ -1,7 +1,7 @@
 """Poison in registers: which lanes of a value come from memory that was never written, and where that was read.
 
-A mark is made of LLVM values. Whether there is poison is computed with the value; where it came from is only computed
-where a fault needs it, from the tree of reads that the value was made of.
+A mark consists of LLVM values. Whether there is poison is computed with the value; where it came from is computed only
+where a fault needs it, from the tree of reads that the value depends on.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Makes the memory beside a buffer that knows who wrote each of its bytes.
+"""Makes the shadow of a buffer: memory that records which declaration wrote each of its bytes.
 
 Each declaration of storage, an Allocate or a fresh View, has a number from 1 to 255, its owner. A byte of the shadow is
-the owner that wrote the byte of the buffer, or 0 for none. What another owner wrote is as good as never written: so a
-buffer that shares its bytes with others, one after the other, is still seen to be read before it is written, and so is
-one that was overwritten by another. Two declarations that are 255 apart have the same owner; between those a fault may
-go unseen, but none is made up.
+the owner that wrote the byte of the buffer, or 0 for none. What another owner wrote counts as never written: so reads
+before the first write are detected also in buffers that share their bytes with others, one after the other, or were
+overwritten by another. Two declarations that are 255 apart have the same owner; between those a fault may be missed,
+but none is made up.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Writes the functions that a function calls before that one is known, so that LLVM may begin with them.
+"""Emits the callees of a function before the function itself is known, so that LLVM may begin with them.
 
 A network is made of dozens of functions, each of which is lowered by itself; the plan of its storage comes last. A
 function is therefore written so that nearly all callers can do with it: its arguments are aligned and lie apart, but

@@ -1,4 +1,4 @@
-"""Translates a KernelCall into checks and a call instruction, and tells which functions must be written for that.
+"""Translates a KernelCall into checks and a call instruction, and records which functions that needs.
 
 A function is compiled once for each set of promises that its callers can make of the arguments' addresses, or for fewer
 promises if it is `general`. In most modules that is one set: all arguments lie apart from each other.

@@ -1,4 +1,4 @@
-"""Makes the parameters and calls of a function whose body was part of another: the values that it takes from there.
+"""Outlines a part of a function into one of its own: its parameters, the values that it uses, and its call.
 
 A piece of a long body is called in its place. The body of a parallel loop is a function over the numbers of its
 iterations that workers call. Its values reach it through a record on the caller's stack, which a task, the function

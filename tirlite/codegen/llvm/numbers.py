@@ -1,4 +1,4 @@
-"""Finds what operations give that need no instruction: on two numbers, or where one of the operands changes nothing."""
+"""Folds operations that need no instruction: on two constants, or with a neutral operand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compiles the parts of a module side by side, from the first on while others are still being written."""
+"""Compiles the parts of a module in parallel, the first ones while others are still being written."""
 
 from __future__ import annotations
 

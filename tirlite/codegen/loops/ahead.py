@@ -1,13 +1,13 @@
-"""Finds constant rows that a loop of multiply-adds goes through one behind the other, to ask for those ahead of it.
+"""Finds constant rows that a loop of multiply-adds reads one after the other, to prefetch those ahead of it.
 
-Weights are read once at each call of a network, from memory. Several tiles of sums go through the same ones in turn:
-the first waits for them, and the others find them in a cache, so that what a processor fetches ahead by itself comes
-too late for the one and is of no use to the others. Asked for a page ahead, weights come while products are summed
-up: a chain of convolutions of 128 channels at 14 x 14 by Winograd, with 24 MB of weights, took two thirds of the time.
+The weights of a network are read from memory once in each call. Several tiles of sums use the same ones in turn: the
+first waits for them, and the others find them in a cache, so that hardware prefetches come too late for the first and
+do not help the others. Prefetched a page ahead, weights arrive while products are summed: a chain of convolutions of
+128 channels at 14 x 14 by Winograd, with 24 MB of weights, took two thirds of the time.
 
-Where it is known how many tiles go through the same rows, each asks for its share of those behind, so that memory has
-the time of all tiles. A tile that goes along some rows at once asks for as many behind these, in the order of memory,
-which no processor guesses.
+Where it is known how many tiles use the same rows, each prefetches its share of the following ones, so that memory has
+the time of all tiles. A tile that goes along some rows at once prefetches as many following ones, in the order of
+memory, which no processor predicts.
 """
 
 from __future__ import annotations

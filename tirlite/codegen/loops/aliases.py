@@ -1,4 +1,4 @@
-"""Makes what LLVM is told of the accesses of a loop nest: which of them never touch the same byte.
+"""Makes the alias metadata of a loop nest, which tells LLVM which accesses never touch the same byte.
 
 Ranges of the workspace are reached through one pointer, so that LLVM alone cannot tell them apart. Metadata says that
 two do not alias only where their bytes are proved disjoint for all values of all variables (see

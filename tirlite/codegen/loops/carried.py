@@ -1,4 +1,4 @@
-"""Orders minima and maxima so that what the iteration before has stored is waited for last.
+"""Orders minima and maxima so that the value that the iteration before has stored comes last.
 
 `d[j + 1] = min(min(d[j] + 1, a), b)` takes two comparisons from one iteration to the next, `min(min(a, b), d[j] + 1)`
 one. Of integers, all orders give the same.

@@ -1,4 +1,4 @@
-"""Tells LLVM which loops it is to unroll, which to leave as they are, and which may go in any order."""
+"""Chooses the metadata that tells LLVM which loops to unroll, which to leave unchanged, and which have no order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes how loops that may take long poll for signals: once in so many iterations, however often they are begun."""
+"""Emits the polls for signals in loops that may take long: one in a number of iterations, over all runs of a loop."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Writes loops that go over whole rows of arrays, and over all elements of each, as one loop over these elements.
+"""Emits nests over whole rows of arrays as one loop over all their elements.
 
-In `for i in range(h): for j in range(w): y[c, i, j] = x[c, i, j] * g[c]` rows lie one behind the other, so the loop
-over j may go on from row to row: with i = 0, `y[c, i, j]` is the element j of the image. Vectors are full then, however
-short rows are.
+In `for i in range(h): for j in range(w): y[c, i, j] = x[c, i, j] * g[c]` rows are contiguous in memory, so the loop
+over j may continue from row to row: with i = 0, `y[c, i, j]` is the element j of the image. So vectors are full,
+however short rows are.
 """
 
 from __future__ import annotations

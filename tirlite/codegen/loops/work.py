@@ -1,4 +1,4 @@
-"""Estimates how much one iteration of a loop has to do, from its body, as a number that the kernel computes."""
+"""Emits an estimate of the operations in one iteration of a loop, a number that the kernel computes."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Makes one function of several operators: one that computes, and those behind it that go by elements."""
+"""Fusion: makes one function of an operator and the element-wise ones that use its result."""

@@ -1,4 +1,4 @@
-"""Rewrites the function of an operator so that others, which go by elements, are done as its results are stored.
+"""Rewrites the function of an operator so that element-wise ones are computed as its results are stored.
 
 `elements_of` says what such a call makes of one element of each operand.
 

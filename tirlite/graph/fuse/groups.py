@@ -1,4 +1,4 @@
-"""Finds which operators of a program become one function: one that computes, and what goes by its elements behind it.
+"""Groups the operators of a program into functions: one operator, and the element-wise ones that use its result.
 
 A group is computed where its first operator stands, so all that it takes is there by then. Of its tensors the last one
 alone exists: what others use is no part of a group, or its end. So nothing lives longer than it did.

@@ -1,1 +1,1 @@
-"""The operators that graphs are made of: each file holds all that there is to say of one, or of one family."""
+"""The operators of graphs: each file defines one, or one family, completely."""

@@ -1,4 +1,4 @@
-"""Operators that put the elements of tensors into another order or shape, or join, divide or make them."""
+"""Operators that change the order or shape of tensors, or join, split or create them."""
 
 from __future__ import annotations
 

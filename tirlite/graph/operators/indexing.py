@@ -1,4 +1,4 @@
-"""Operators that pick or put elements by index, order them, or pick those that fulfil something."""
+"""Operators that gather or scatter elements by index, sort them, or select those that satisfy a condition."""
 
 from __future__ import annotations
 

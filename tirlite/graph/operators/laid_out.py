@@ -1,4 +1,4 @@
-"""Operators on weights that are laid out for them: cut into panels of columns, or made terms as Winograd does it.
+"""Operators on weights in layouts of their own: panels of columns, or the transformed weights of Winograd.
 
 See `kernels.operators.panels` and `matmul`. The panels are `[panels, terms, columns of a panel]`; of convolutions the
 terms are the inputs of a group, and the elements of a window. Of bytes they are `[panels, groups of terms, columns,

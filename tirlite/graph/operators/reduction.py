@@ -1,4 +1,4 @@
-"""Operators that make one element of many along some axes. Sums of integers wrap."""
+"""Operators that reduce tensors along some axes. Sums of integers wrap."""
 
 from __future__ import annotations
 

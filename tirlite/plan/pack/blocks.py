@@ -1,4 +1,4 @@
-"""Defines blocks, what is placed as one, at one offset, and finds sections of time and what lives in them."""
+"""Defines blocks, which are placed at one offset each, and finds sections of time and the blocks live in them."""
 
 from __future__ import annotations
 

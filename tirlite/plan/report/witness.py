@@ -1,4 +1,4 @@
-"""Proves that no plan fits a problem: finds the time at which too much is live."""
+"""Proves that no plan fits into a capacity: finds a time at which too much is live."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cells: the arrays of integers that a search reads and writes, so that it can stop and go on, and run as a kernel.
+"""Cells: the arrays of integers that are the state of a search, so that it can stop, continue, and run as a kernel.
 
 The rules of the search (`choose`, `place`, `propagate`, `conflict`, `advance`) are written in the part of Python that
 is also kernel language: loops, branches, integers and arrays. They run as they are, on lists, and compiled.

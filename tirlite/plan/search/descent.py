@@ -1,8 +1,7 @@
-"""Finds ever lower packings of items, and ever higher bounds, within limits.
+"""Finds lower and lower packings of items, and higher and higher bounds, within limits.
 
-Searches for one answer may run beside each other in several threads, in their order of preference. What comes behind
-the first that ends is given up and counts for nothing, so that nobody can tell from the answer how many threads there
-were.
+Several searches for one answer may run in parallel threads, in an order of preference. When one ends, those after it
+in that order are given up and ignored, so that the answer does not depend on the number of threads.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Requests, memories and pairs in; the memory and the arena of each request that need the fewest bytes in all, out."""
+"""Chooses the memory and the arena of each request so that all together need the fewest bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One memory's requests of constant size in; what a search needs to know about them, in small numbers, out."""
+"""Translates the requests of one memory, of constant sizes, into the numbers that a search works on."""
 
 from __future__ import annotations
 

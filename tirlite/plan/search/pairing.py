@@ -1,4 +1,4 @@
-"""Requests of one arena and pairs that they may take in place in; the lowest arena over all choices of pairs out."""
+"""Chooses which pairs of requests go in place, so that their arena is lowest."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Items in; sets of them that stand on each other, in whichever order, and what each of them fills there at least, out.
+"""Finds sets of items that must be stacked in some order, and the least height that each item fills there.
 
-What lives at one time is such a set. So are items of which any two meet at some time, though never all at once; and of
-what lives at one time those that are aligned to more than the others, which fill more where they stand by themselves.
+The items that are live at one time are such a set. So are items of which any two are live together at some time, though
+never all at once; and, of the items live at one time, those with the larger alignments, which fill more by themselves.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""One memory whose sizes depend on dims: places and when they live in; at any sizes, offsets out.
+"""Computes offsets in one memory whose sizes depend on dims, for each binding of the dims.
 
-Which places live together never changes, so an order in which to stack them serves many bindings: each place rests on
-those before it that live when it does. The orders come out of packing at sample bindings, in turn, as far as they are
-needed; where none of them reaches the floor at some sizes, these are packed and searched by themselves.
+Which places are live together never changes, so one order of stacking them serves many bindings: each place rests on
+the earlier ones that are live when it is. Orders come from packing at sample bindings, one by one, as they are needed;
+if none of them reaches the floor for some sizes, these are packed and searched by themselves.
 """
 
 from __future__ import annotations

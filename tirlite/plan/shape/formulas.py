@@ -1,4 +1,4 @@
-"""Writes sizes over dims as straight-line arithmetic, as text and as a function; what they share is computed once.
+"""Writes sizes over dims as straight-line arithmetic, as text and as a function; common parts are computed once.
 
 The text is Python and kernel language alike: one assignment a line, made of integers, names, `+ - * // %`, max and min.
 """

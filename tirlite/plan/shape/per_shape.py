@@ -1,4 +1,4 @@
-"""A problem with symbolic sizes in; for each binding of its dims a plan as good as for constant sizes out."""
+"""Plans a problem with symbolic sizes anew for each binding of its dims, as well as one of constant sizes."""
 
 from __future__ import annotations
 

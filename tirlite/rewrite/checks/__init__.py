@@ -1,4 +1,4 @@
-"""What keeps accesses inside of their buffers and iterations apart: checks, and errors that are certain.
+"""The passes that keep accesses in bounds and iterations free of races: checks, and errors where a fault is certain.
 
 CheckBounds adds a check of each access that is not proved to lie in its buffer. CheckRaces leaves a function as it is,
 or raises the error that two iterations of a loop conflict.

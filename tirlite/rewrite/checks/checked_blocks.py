@@ -1,7 +1,7 @@
-"""Writes loops that load at checked places by blocks: the places of a block are looked at first, all at once.
+"""Cuts loops with checked indices into blocks: all indices of a block are checked first, at once.
 
-Where they lie inside, the block runs without checks, and so by vectors; else as it is written, with them. Before that
-nothing of the block is stored, so a fault and the stores before it are those of iterations in order.
+If they are in bounds, the block runs without checks, and so by vectors; else as it is written, with checks. Nothing
+of the block is stored before, so a fault and the stores before it are those of iterations in order.
 """
 
 from __future__ import annotations

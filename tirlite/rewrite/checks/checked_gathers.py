@@ -1,7 +1,7 @@
-"""Chooses the accesses that are checked where vectors gather, in the place of a look at all indices beforehand.
+"""Chooses the accesses that are checked where vectors gather, instead of checking all indices beforehand.
 
-Such a look takes a third as long as the product of a sparse matrix does, or longer. It is what lets workers share rows:
-the stores before a fault are those of rows in order. One worker goes through them in order anyway.
+Checking beforehand takes a third of the time of a product with a sparse matrix, or more. Workers that share rows need
+it, so that the stores before a fault are those of rows in order. A single worker goes through them in order anyway.
 """
 
 from __future__ import annotations

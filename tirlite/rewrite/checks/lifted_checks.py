@@ -1,4 +1,4 @@
-"""Lifts what decides about the accesses of functions that are called to the entry of the outermost one."""
+"""Lifts the conditions that decide whether accesses of callees are in bounds to the entry of the outermost function."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Puts the checks of accesses into a function: marks on indices, and an assert of what decides at entry."""
+"""Puts the checks of accesses into a function: marks on indices, and an assert of the conditions at entry."""
 
 from __future__ import annotations
 

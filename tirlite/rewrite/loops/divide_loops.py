@@ -1,4 +1,4 @@
-"""Makes two loops of one that runs over several axes at once and divides to tell them apart."""
+"""Splits a loop that runs over several axes at once, and divides its counter to tell them apart, into two loops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Edges finds where the iterations of a loop begin and end that need not look at the ends of what they access."""
+"""Edges finds the range of a loop's iterations in which all tests of the counter, as for borders, have one result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ParallelizeLoops hands loops to workers whose iterations are seen to be independent."""
+"""ParallelizeLoops distributes loops over workers whose iterations are proved independent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PartitionLoops takes the iterations at both ends of a loop out of it, where those between need not look at edges."""
+"""PartitionLoops splits off the iterations at both ends of a loop, so that those between need no tests for borders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parts a loop behind the iteration that stores what all of them load, so that each part loads it once.
+"""Splits a loop after the iteration that stores what all of them load, so that each part loads it once.
 
 `for j in range(n): d[i, j] = min(d[i, j], d[i, k] + d[k, j])` stores `d[i, k]` where `j` is `k`, and nowhere else.
 Iterations up to that one load what was there before, as it loads before it stores; the others what is there then.

@@ -1,4 +1,4 @@
-"""Narrows a loop to what a condition around all of its body says of its counter."""
+"""Narrows the bounds of a loop by a condition on its counter that guards all of its body."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TimeLoops has a function note how long each of its outermost loops takes, by a clock that it calls around them."""
+"""TimeLoops measures how long each outermost loop of a function takes, by calls of a clock around it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes out the loops of a function that are to be unrolled, iteration by iteration."""
+"""Unrolls the loops of a function that are marked for it, iteration by iteration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What integer expressions are at one place of a function: sizes, under the conditions that hold there."""
+"""The sizes of integer expressions at one place of a function, under the conditions that hold there."""
 
 from __future__ import annotations
 

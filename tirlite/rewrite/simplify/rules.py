@@ -1,4 +1,4 @@
-"""Rules that make expressions shorter, by what is known of integers at a place. Each keeps values and errors."""
+"""Rules that shorten expressions by what is known of integers at a place. Each preserves values and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Makes a function's integers, conditions and loops as short as what is known around them allows."""
+"""Simplify shortens a function's integers, conditions and loops by what is known around them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Doubles the buffers of a function that are marked as double: filled for the next iteration, read in this.
+"""DoubleBuffer doubles the buffers that are marked for it: one copy is filled for the next iteration, one is read.
 
-A double buffer belongs to the loop that takes its copies in turn. Often it is marked where it is filled, perhaps in a
-loop over the threads of a block, and allocated there too: then the mark is put around the loop, and the buffer before
+A double buffer belongs to the loop that uses its copies in turn. Often it is marked where it is filled, perhaps in a
+loop over the threads of a block, and allocated there too: then the mark moves around the loop, and the buffer before
 it. Source: TVM marks the fill (inject_double_buffer.cc, 2017).
 """
 

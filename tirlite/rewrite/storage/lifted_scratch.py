@@ -1,7 +1,7 @@
-"""Runs passes on all that a function calls, and has callers allocate the scratch.
+"""Runs passes on all functions that a function calls, and has callers allocate their scratch.
 
-What a callee allocates for a whole run of it, its scratch, becomes a parameter of it. Each caller allocates that right
-before the call: so it is a temporary like any other, alive at one statement, and the plan of the outermost function
+What a callee allocates for its whole run, its scratch, becomes one of its parameters. Each caller allocates it right
+before the call: so it is a temporary like any other, live at one statement, and the plan of the outermost function
 counts and places the scratch of all.
 """
 

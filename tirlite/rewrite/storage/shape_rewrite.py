@@ -1,4 +1,4 @@
-"""Makes the declarations by which a function takes a plan of its storage with each call.
+"""Makes the declarations of a function that receives a plan of its storage with each call.
 
 The function gets a last parameter `plan: i64[k]`. Each arena is an Allocate of `plan[a]` bytes, each buffer in it a
 view at `plan[i]`; the attribute `disjoint` around the body lists what lies apart, for check and code generation.

@@ -1,4 +1,4 @@
-"""Splits each buffer of a function that serves unrelated values one after the other into several."""
+"""SplitWebs splits buffers that hold unrelated values one after the other: one buffer for each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Makes the storage problem of a function: one request for each allocation that a plan may move.
+"""Makes the storage problem of a function, with a request for each allocation that a plan may move.
 
 The finder of the loop-nest level. What stays where it is, and why, is told beside the problem.
 """

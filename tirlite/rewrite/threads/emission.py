@@ -1,4 +1,4 @@
-"""Writes the statements that take the place of a launch: one nest of loops over the threads for each phase."""
+"""Writes the statements that replace a launch: a nest of loops over the threads for each phase."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Parts the body of nested loops over threads into phases.
+"""Divides the body of nested loops over threads into phases.
 
-All threads are to have ended a phase before the first of them begins the next one. What stands around several phases
-(a loop, a branch) is run once for all threads, and so must be the same in all of them.
+All threads have ended a phase before the first of them begins the next one. A loop or branch around several phases
+runs once for all threads, and so must be the same in all of them.
 """
 
 from __future__ import annotations

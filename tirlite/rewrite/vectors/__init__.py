@@ -1,1 +1,1 @@
-"""How loops are written as statements on vectors: which loops, which lanes, what reductions keep in each of them."""
+"""Vectorization of loops: which loops, by which lanes, and what reductions keep in each lane."""

@@ -1,7 +1,8 @@
-"""Writes loops that store where they load by vectors, as far apart as their iterations meet.
+"""Vectorizes loops whose iterations depend on each other, with vectors no longer than the distance between these.
 
-LLVM proves no more than that iterations never meet, or that they do at a constant distance. So it leaves alone what
-goes to both ends of an array, as what reverses it in place, and what a number decides, as `x[i] += x[i - k]`.
+LLVM proves only that iterations are independent, or dependent at a constant distance. So it does not vectorize loops
+that work on both ends of an array, as those that reverse it in place, or at a distance known at run time, as
+`x[i] += x[i - k]`.
 """
 
 from __future__ import annotations

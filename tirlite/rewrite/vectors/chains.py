@@ -1,7 +1,7 @@
-"""Combines iterations of a reduction into several results by turns, where each would wait for the one before it.
+"""Has the iterations of a reduction update several results in turn, where each would wait for the one before it.
 
-`s = s + a[i, j] * b[i, j]` over rows `i`, with `s` a vector of columns or a scalar, takes a processor some cycles for
-each row, in which it could do several.
+`s = s + a[i, j] * b[i, j]` over rows `i`, with `s` a vector of columns or a scalar, has a latency of some cycles for
+each row, in which a processor could compute several.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Columns are lanes that each go along a row of memory of their own, of which tiles are turned over on the way.
+"""Columns are lanes that each go along a row of their own in memory: tiles of rows are transposed in registers.
 
-Where a loop inside loads the next element of its row in each iteration, one vector of these holds elements that lie far
-apart. So as many elements of as many rows are loaded row by row, and transposed in registers: rows are interleaved with
-those half of them further on, as often as their number can be halved.
+Where an inner loop loads the next element of its row in each iteration, the lanes of one vector lie far apart. So a
+square tile is loaded row by row and transposed in registers: each row is interleaved with the one half of the tile
+further on, as often as the number of rows can be halved.
 """
 
 from __future__ import annotations

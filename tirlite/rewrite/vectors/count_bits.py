@@ -1,4 +1,4 @@
-"""Writes a loop that counts the ones of an integer as straight code, of which several integers go by vectors."""
+"""Replaces a loop that counts the bits set in an integer by straight-line code, which can be vectorized."""
 
 from __future__ import annotations
 

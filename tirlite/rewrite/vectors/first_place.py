@@ -1,4 +1,4 @@
-"""Finds where the value that a reduction keeps stands first: by vectors that end where it is met, or in order."""
+"""Finds the first place of the value that a reduction keeps: by vectors up to the first match, or in order."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""Writes reductions that load from wherever indices in memory say as one loop over vectors, of which lanes may be off.
+"""Vectorizes reductions that gather, by indices in memory, as one loop over vectors under masks.
 
-Rows of sparse matrices are short and differ in length: how often one loop runs is one guess of the processor's for each
-row, and the fewer lanes a gather has, the less it takes, on or off. In a row of many terms gathers take longer than the
-sum does, so that one sum in work serves as well as four.
+Rows of sparse matrices are short and differ in length: with one loop the processor predicts one branch for each row.
+A gather takes less time the fewer lanes it has, on or off. In long rows gathers take longer than the sum does, so that
+one partial sum serves as well as four.
 
-Of indices that are checked, lanes that lie outside are off, and the greatest is kept. If that lies outside, the loop
-begins anew as it is written, and makes the stores and the fault that it is to make: vectors have stored nothing yet.
+For checked indices, lanes out of bounds are off, and the greatest index is kept. If that is out of bounds, the loop
+starts again as it is written, with its stores and its fault: the vectors have stored nothing yet.
 """
 
 from __future__ import annotations

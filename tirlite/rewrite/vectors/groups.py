@@ -1,4 +1,4 @@
-"""Grouped writes iterations as lanes that access groups of a few elements: complex numbers, or the colours of pixels.
+"""Grouped vectorizes iterations that access groups of a few elements: complex numbers, or the colours of pixels.
 
 `z[p, j, 1]`, for neighbouring j, lie as many elements apart as `z` has along its last axis. So they are loaded from a
 view of `z` whose last two axes are one: `z_flat[p, tl.ramp(2 * j + 1, 2, 16)]`. Where the last axis has one element, a

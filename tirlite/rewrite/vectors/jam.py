@@ -1,6 +1,6 @@
-"""Jam writes several iterations of a loop as one: each statement for all of them, before the next one.
+"""Jam writes several iterations of a loop as one (unroll and jam): each statement for all of them, before the next one.
 
-Loops inside stay one loop each, so that what they load serves all of these iterations; and what is the same in all of
+Inner loops stay one loop each, so that what they load serves all of these iterations; and what is the same in all of
 them is done once. Where a loop adds one row after the other to a row of results, as in `for i: for j: y[j] += a[i, j]`,
 each element of that row is loaded and stored once for all of them, in the same order for each element.
 """

@@ -1,7 +1,7 @@
-"""Partials are what a reduction keeps in each lane: how they start, take values in, and are combined at the end.
+"""Partials are the results of a reduction in each lane: how they start, take values in, and are combined at the end.
 
-Of products of narrow integers half as many sums are kept: `tl.dot` adds two products of 16 bits to each. Of differences
-of bytes a quarter of them are, where the processor adds up products of four bytes.
+For products of narrow integers there are half as many sums: `tl.dot` adds two products of 16 bits to each. For
+differences of bytes there are a quarter as many, where the processor sums products of four bytes.
 """
 
 from __future__ import annotations

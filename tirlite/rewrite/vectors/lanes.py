@@ -1,4 +1,4 @@
-"""Lanes writes what one iteration of a loop computes as vectors of what several compute.
+"""Lanes writes several iterations of a loop as statements on vectors, with one lane for each iteration.
 
 Where an `if` holds for some lanes only, its statements access memory under a mask, and what might fault there gets
 operands that do not.

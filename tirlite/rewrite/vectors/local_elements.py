@@ -1,9 +1,9 @@
-"""Keeps elements of memory in local scalars, so that they stay in registers and LLVM sees what they are.
+"""Keeps elements of memory in local scalars, so that they stay in registers and LLVM knows their values.
 
 Those are elements that iterations, or loops inside of them, update; elements of small temporaries; and what each
-iteration loads from one place of the array that it writes. LLVM cannot know that `a[i, p]` stays the same in
-`for j in range(p + 1, n): a[i, j] -= a[i, p] * a[p, j]`: it compares places when the loop runs, for all loops around at
-once, and finds that some of them meet.
+iteration loads from a fixed place of the array that it writes. LLVM cannot know that `a[i, p]` stays the same in
+`for j in range(p + 1, n): a[i, j] -= a[i, p] * a[p, j]`: it compares addresses at run time, for all enclosing loops at
+once, and finds that some of them overlap.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Finds the loops of a function that go by vectors, and writes what stands in their place."""
+"""Finds the loops of a function that are to be vectorized, and writes the statements that replace them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Writes a nest that goes over whole rows, each of which lies behind the one before, as one loop by vectors.
+"""Vectorizes a nest over whole rows, which are contiguous in memory, as one loop over all their elements.
 
-So vectors are full, however short rows are: `y[i, j] = tl.exp(x[i, j])` is done for elements of views without rows.
-Rows that fill none may have loops for each element, as filters of four channels have: `y[i, j] += f[p] * x[i + p, j]`.
+So vectors are full, however short rows are: `y[i, j] = tl.exp(x[i, j])` is computed on flat views of the arrays.
+Rows that do not fill a vector may have loops for each element, as filters of four channels have:
+`y[i, j] += f[p] * x[i + p, j]`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Writes reductions as loops over vectors of partial results, which are combined at the end."""
+"""Vectorizes reductions: loops over vectors of partial results, which are combined at the end."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Places are lanes that load from wherever along a row they compute, as those of an image that is resized.
+"""Places are lanes that load from computed places of a row, as when an image is resized.
 
-The places are integers of 32 bits, of which a register holds as many as of floats, where the ends of all that they are
-computed from fit into them. Those in rows of their own, as of an image that is turned, count through all rows; lanes
-that a branch leaves out load the first element.
+The places are integers of 32 bits, of which a register holds as many as of f32, if the bounds of all that they are
+computed from fit into 32 bits. If each lane has a row of its own, as when an image is rotated, places count through
+all rows; lanes that a branch leaves out load the first element.
 """
 
 from __future__ import annotations

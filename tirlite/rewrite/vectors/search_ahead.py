@@ -1,4 +1,4 @@
-"""Looks some vectors ahead where a loop does no more than look for an element, which ends it, or which is refused."""
+"""Searches by vectors, in loops that only look for an element: one that ends them, breaks a record or an assertion."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Lets each lane take a row of its own where rows are short: all of a row is turned over once, in front.
+"""Gives each lane a row of its own where rows are short: blocks of rows are transposed once, before they are used.
 
 A reduction along a row ends in a sum over the lanes of a vector, which takes longer than the elements of a short row.
-With a row in each lane there is none, and what several loops read of the rows is turned over once for all of them.
+With a row in each lane there is no such sum, and what several loops read of the rows is transposed once for all.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Writes several rows that follow each other as one loop, each some columns behind the row before it.
+"""Interleaves several consecutive rows in one loop, in which each row runs some columns behind the row before it.
 
-`t[i, j] = t[i, j - 1] + t[i - 1, j]` waits for the element before. Four rows have four such elements under way, as a
-row needs nothing of the one before it but what lies far enough behind.
+`t[i, j] = t[i, j - 1] + t[i - 1, j]` waits for the element before. Four rows have four such elements in flight, as a
+row needs of the one before it only elements that are far enough behind.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Stores by conditions become stores of what is there already, where an iteration loads that anyhow.
+"""Makes conditional stores unconditional: where the condition fails, the element that is there is stored back.
 
-`if x[i] < 0: x[i] = 0` goes by vectors as `x[i] = 0 if x[i] < 0 else x[i]`, where stores of some lanes are slow.
+`if x[i] < 0: x[i] = 0` becomes `x[i] = 0 if x[i] < 0 else x[i]`, on processors with slow masked stores.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Goes over strips of columns row by row, where each iteration combines what lies below one another in memory.
+"""Goes over strips of columns row by row, where each iteration reduces a column of an array.
 
-`for j: s = 0; for i: s += a[i, j]` takes a few columns at a time, each row of them from a page of its own: neither
-caches nor what fetches ahead serve that. In a strip, whose results stand in the first cache, rows are read as they lie.
+`for j: s = 0; for i: s += a[i, j]` takes a few columns at a time, each row of them from a page of its own, which
+neither caches nor prefetchers handle well. In a strip, whose results fit into the first-level cache, rows are read
+in order.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Writes out the loops over the taps of windows, and combines windows row by row where neighbours share rows.
+"""Unrolls the loops over the taps of windows, and combines windows row by row where neighbours share rows.
 
-What several taps or rows load is seen to be the same then. `for u in tl.reduce(3): for v in tl.reduce(3): s += x[i + u,
-j + v]` becomes `s += x[i + u, j] + x[i + u, j + 1] + ...` for each u: a window further down has two of these sums too,
-and LLVM computes each once where both are written as one.
+Then LLVM sees what several taps or rows load in common. `for u in tl.reduce(3): for v in tl.reduce(3): s += x[i + u,
+j + v]` becomes `s += x[i + u, j] + x[i + u, j + 1] + ...` for each u: the next window down has two of these sums, too,
+and LLVM computes each once where both windows are in one iteration.
 """
 
 from __future__ import annotations

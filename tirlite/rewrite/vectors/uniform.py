@@ -1,4 +1,4 @@
-"""Finds the scalars of a loop's body that have the same value in all iterations at each point, as `bit` has here:
+"""Finds the scalars of a loop's body that have the same value in all iterations, as `bit` has here:
 
 `for i in range(n): bit = 1 << 30; while bit != 0: ...; bit = bit >> 2`. Lanes share such a scalar, and run a `while`
 that it decides, without masks.

@@ -1,4 +1,4 @@
-"""VectorizeLoops writes loops as statements on vectors: those that the author marks, and those where that pays."""
+"""VectorizeLoops vectorizes loops: those that the author marks, and those where it pays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tells functions that have something to schedule, before anything is loaded that could."""
+"""Recognizes functions that have something to schedule, before the modules that schedule it are imported."""
 
 from __future__ import annotations
 

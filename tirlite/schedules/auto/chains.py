@@ -1,12 +1,12 @@
 """Schedules chains of nests: one fills a temporary, the next one reads it, at its own index and at some around it.
 
-What is read at its own index alone is computed where it is read, and takes no memory. For the rest, the last nest goes
-by tiles, and the temporaries of a tile are computed right before it, so that they stay in a cache. What lies
-around a tile is computed for each of its neighbours, too.
+A temporary that is read only at its own index is computed where it is read, and takes no memory. For the others, the
+last nest is tiled, and the temporaries of a tile are computed right before it, so that they stay in a cache. The
+border of a tile is computed again for its neighbours.
 
-Where some rows at once need few rows of what a nest fills, that stays in registers: what is computed for one row serves
-those around it, and what is computed again for the next few takes less time than to keep it in a tile. Reading and
-writing go on side by side then.
+Where a few rows of the last nest need few rows of a temporary, these stay in registers: what is computed for one row
+serves those around it, and computing it again for the next rows takes less time than keeping it in a tile. Reading
+and writing then overlap.
 """
 
 from __future__ import annotations

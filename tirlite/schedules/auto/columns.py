@@ -1,7 +1,7 @@
-"""Schedules loops over columns, each of which goes down one: running sums, filters, whatever goes on from row to row.
+"""Schedules loops over columns, with a loop down each column inside: running sums, filters, and other recurrences.
 
-Columns lie side by side, rows behind each other. So all columns of a block take a step before any takes the next one:
-then rows are read and written as they lie in memory, and what a column carries along has a place in an array.
+The elements of a row are contiguous in memory. So all columns of a block take a step before any takes the next one:
+rows are read and written in order, and what a column carries from row to row becomes an element of an array.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Schedules contractions, by steps: one tile of registers, and one packed operand.
+"""Schedules contractions, by steps: a register tile, and one packed operand.
 
-A tile of some rows of some vectors is combined in registers: of six times four, where a processor has 32 of them. What
-its columns read is packed together, for all terms; rows go past it. A vector of the panel serves each row of the tile,
-so it may come from the second cache, or the third: blocks of terms were slower up to 16384 of them. Source of the tile:
-Goto and van de Geijn, Anatomy of High-Performance Matrix Multiplication (2008).
+A tile of some rows and some vectors of columns is accumulated in registers: six by four, where a processor has 32 of
+them. What its columns read is packed into a panel, for all terms, which many tiles of rows use. A vector of the panel
+serves each row of the tile, so it may come from the second-level cache, or the third: blocks of terms were slower for
+up to 16384 terms. Source of the tile: Goto and van de Geijn, Anatomy of High-Performance Matrix Multiplication (2008).
 """
 
 from __future__ import annotations

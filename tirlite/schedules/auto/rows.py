@@ -1,9 +1,9 @@
 """Schedules loops over rows, each of which goes through several loops, as in softmax or attention.
 
-Where one of these combines what lies there for all rows, as the keys of attention, rows go by blocks: what an iteration
-has for itself gets a place for each row of a block, and each of the loops goes over the block before the next one does.
-So products of vectors become products of matrices, which are scheduled as such, and in between a row takes the lane of
-a vector. An elementary function that several of the loops compute of the same is computed once.
+If one of these loops reads data that is the same for all rows, as the keys of attention, rows are processed in blocks:
+temporaries of a row get an element for each row of a block, and each of the loops covers the block before the next one
+does. So products of vectors become products of matrices, which are scheduled as such, and in between each row is a
+lane of a vector. An elementary function that several of the loops compute of the same operand is computed once.
 """
 
 from __future__ import annotations

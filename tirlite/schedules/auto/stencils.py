@@ -1,11 +1,11 @@
-"""Schedules stencils that are iterated: tiles of time and space, so that memory is read once for several steps of time.
+"""Schedules iterated stencils: tiles of time and space, so that memory is read once for several time steps.
 
-The nests of a step become one loop over rows, each behind the one before by as many rows as it needs. Rows are ahead by
-so many for each step of time that tiles of both keep all orders, and of a few rows several steps are done while they
-stay in the second cache. Long rows are cut into pieces in the same way, of which the first cache keeps a few lines:
-the nests of a step are one loop over columns, too, until that is done. Several workers have tiles at once, each of
-later steps than the one before it, as many rows behind as it must be. A loop of too few steps for that goes step by
-step, and they share its rows; so does one over arrays that stay in the second cache anyway.
+The nests of a time step become one loop over rows, in which each nest runs as many rows late as it needs. Rows are
+skewed by time, so that tiles of time and rows preserve all dependences, and a few rows pass through several time steps
+while they stay in the second-level cache. Long rows are cut into pieces in the same way, of which the first-level cache
+keeps a few lines: meanwhile the nests of a step are one loop over columns, too. Several workers process tiles at once,
+each of later time steps than the one before it, and as many rows behind it as necessary. A loop of too few time steps
+goes step by step, with its rows shared by workers; so does one over arrays that fit into the second-level cache.
 """
 
 from __future__ import annotations

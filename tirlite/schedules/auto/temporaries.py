@@ -1,6 +1,6 @@
-"""Keeps little of temporaries: joins the loops that fill them with those that read them, and shrinks what is left.
+"""Shrinks temporaries: joins the loops that fill them with those that read them, and keeps what is still needed.
 
-Large ones come to take a few lines, or a scalar. Each access still sees the same value, by the proofs of the steps.
+Large ones shrink to a few lines, or a scalar. The proofs of the steps guarantee that each access sees the same value.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tiling: the numbers of a schedule for contractions, as the registers, caches and workers of a target ask for them."""
+"""Tiling: the sizes in a schedule of contractions, by the registers, caches and workers of a target."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trace applies steps to a function one by one, and names its loops by their variables, whatever others are called."""
+"""Trace applies steps to a function one by one, and refers to loops by their variables, as names may not be unique."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Packs an instance by brief searches, told what to prefer: offsets at the least height that some of them reach.
+"""Packs an instance by a series of brief searches with preferences, and returns the offsets of least height.
 
-A search that has not found its way soon seldom does, so each is brief, and the next one prefers what was left over by
-those before it.
+A search that does not succeed soon seldom succeeds at all, so each is brief, and the next one prefers the blocks that
+those before it left over.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Fills terrain until all blocks have offsets: the lowest stretch of the skyline is filled next.
+"""Fills the terrain until all blocks have offsets: always at the lowest stretch of the skyline.
 
-Of the blocks that fit into a stretch those go first that live where the most is still to be placed, and of these the
-one of highest rank. Where no block fits that lives there, what lies around is filled up to the lower of its sides: that
-much is lost. A block beside which too much would be lost lets others go first.
+Of the blocks that fit into a stretch, those go first that are live where the most is still to be placed, and of these
+the one of highest rank. If no block that is live there fits, the stretch is raised to the lower of its sides: that room
+is lost. A block next to which too much room would be lost lets others go first.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Mends the offsets of many blocks, place by place, so that less stands out.
+"""Repairs the offsets of many blocks, place by place, so that fewer stand out above the floor.
 
-Among very many blocks that live briefly the most is live at a few places only, and a packing is too high only there.
-What lives at such a place is packed anew by brief searches, as if nothing else were; and then what lives between that
-and all that stays where it is, on either side, where there is room to spare.
+Among very many short-lived blocks the load is highest at a few times only, and a packing is too high only there. The
+blocks live at such a time are packed again by brief searches, as if there were no others; and then the blocks between
+these and all that stay where they are, on either side, where there is room to spare.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Packs very many blocks under what hangs: the search places the few largest below all others.
+"""Packs very many blocks: the many small ones hang from the top, and a search places the few largest below them.
 
-In large problems a few blocks make up most of what is live, and how these lie decides; the many small ones fill any
-shape, so they are swept, or filled in, and hang from the top. The search of `plan.search` lays the large ones below
-that: it knows what is still to be placed where, and goes back where that does not fit. A search that has not found its
-way soon seldom does, so each is brief, and the next one prefers what was left over by those before it.
+In large problems a few blocks make up most of the load, and their layout decides; the many small ones fill any shape,
+so they are swept, or filled in, from the top. The search of `plan.search` places the large ones below: it knows what is
+still to be placed where, and backtracks where that does not fit. A search that does not succeed soon seldom succeeds at
+all, so each is brief, and the next one prefers the blocks that those before it left over.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Symbolic sizes as vectors of numbers: how many of each product a size has in it; stacks of these, and their bounds.
+"""Symbolic sizes as vectors of numbers, the coefficients of their products; stacks of these, and their bounds.
 
 Each dim, and whatever else a size is made of, counts from its least value, so all products are at least 0. A vector
 that is nowhere above another one is then a size that is proved to be at most the other, for all values of the dims.
