@@ -60,6 +60,20 @@ def test_what_is_read_or_fits_into_caches_is_stored_there() -> None:
     assert "!nontemporal" not in tl.compile(grown, target=tl.Target("aarch64")).llvm
 
 
+def test_of_rows_that_are_no_whole_vectors_long_ones_alone_go_past_the_caches() -> None:
+    def moved(width: int) -> tl.Kernel:
+        @tl.kernel
+        def kernel(x: tl.f32[n, width], a: tl.f32[n], y: tl.out[tl.f32[n, width]]):
+            for i in range(n):
+                for j in range(width):
+                    y[i, j] = x[i, j] + a[i]
+
+        return kernel
+
+    for width, streams in ((128, False), (256, True), (500, False), (1100, True)):
+        assert ("!nontemporal" in version_past_caches(moved(width))) is streams, width
+
+
 def test_plain_loops_go_past_the_caches_in_a_version_of_their_own() -> None:
     assert "!nontemporal" not in tl.compile(doubled, target=TARGET).llvm
     assert "!nontemporal" in tl.compile(grown, target=TARGET).llvm
@@ -164,7 +178,7 @@ def test_rows_that_begin_anywhere_go_past_the_caches_but_for_their_ends() -> Non
                 z[i, j] = x[i, j] + 1
 
     fast = tl.compile(both, target=TARGET)
-    for width in (1, 255, 256, 257, 259, 262, 515):
+    for width in (1, 255, 256, 257, 259, 262, 515, 960, 1026, 1100):
         rows = TARGET.processor.caches[-1] // (8 * width) + 3
         x = np.arange(rows * width, dtype=np.float32).reshape(rows, width)
         memory = np.full((2, rows * width + 2), -1, np.float32)

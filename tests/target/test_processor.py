@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from pathlib import Path
 
 import pytest
 from effort import effort
@@ -13,6 +14,7 @@ from tirlite.codegen import Effort
 from tirlite.kernels.gallery import CASES
 from tirlite.schedules import Pack, UnrollJam, Vectorize
 from tirlite.schedules.auto.tiling import Tiling
+from tirlite.target import processor
 from tirlite.target.processor import described
 
 NAMED = ("x86-64-v2", "x86-64-v3", "x86-64-v4", "aarch64")
@@ -48,6 +50,20 @@ def test_a_processor_is_read_from_what_the_system_says_of_it() -> None:
     assert (plain.level, plain.vector_bits, plain.has_fma) == (1, 128, False)
     arm = described("aarch64", b"Features\t: fp asimd asimddp", {})
     assert (arm.vector_bits, arm.registers, arm.dots) == (128, 32, ("s8 s8", "u8 u8"))
+
+
+def test_of_a_cache_that_a_server_shares_the_processors_that_are_seen_count_on_a_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processor, "_CACHES", str(tmp_path))
+    caches = ("1 Data 48K 0", "1 Instruction 32K 0", "2 Unified 2048K 0", "3 Unified 307200K 0-1,4")
+    for place, words in enumerate(caches):
+        folder = tmp_path / f"index{place}"
+        folder.mkdir()
+        for name, word in zip(("level", "type", "size", "shared_cpu_list"), words.split(), strict=True):
+            (folder / name).write_text(f"{word}\n")
+        (folder / "coherency_line_size").write_text("64\n")
+    assert processor._caches() == {0: 64, 1: 48 << 10, 2: 2 << 20, 3: 48 << 20}
 
 
 def test_gathers_are_taken_where_they_are_quicker_than_loads_one_by_one() -> None:

@@ -444,7 +444,7 @@ class Statements:
         if any(each in self.streamed for each in stmt.body.stmts):
             from tirlite.codegen.loops.streaming import shifted
 
-            self.shifted = shifted(self.values, stmt, start, count, self.streamed)
+            self.shifted = shifted(self.values, stmt, (start, stop), count, self.streamed)
             if self.shifted is not None:
                 yield self._counted(stmt, integer(0), self.shifted.count, "ult", "nuw 1", self.shifted)
                 self.shifted = None

@@ -127,6 +127,9 @@ _TILES, _TILES_FROM = ("amx_tile", "amx_int8"), 4
 TILES_ASKED = (158, 0x1023, 18)
 _MACHINES = {"x86_64": "x86-64", "amd64": "x86-64", "aarch64": "aarch64", "arm64": "aarch64"}
 _CACHES = "/sys/devices/system/cpu/cpu0/cache"
+# The most of a cache that one processor counts on. A virtual machine of two processors may see all of the 300 MiB that
+# sixty cores share: there, copying 16 MiB or more and reading the copy took 0.68 to 0.78 of the time past that cache.
+_SHARE = 16384 * _KIB
 
 
 def demand_known(name: str) -> None:
@@ -223,7 +226,8 @@ def _caches() -> dict[int, int]:
             if _word(f"{folder}/type") == "Instruction":
                 continue
             level, size = int(_word(f"{folder}/level")), _word(f"{folder}/size").removesuffix("K")
-            found[level] = int(size) * _KIB
+            sharing = len(_numbers(_word(f"{folder}/shared_cpu_list")))
+            found[level] = min(int(size) * _KIB, sharing * _SHARE)
             if 0 not in found:
                 found[0] = int(_word(f"{folder}/coherency_line_size"))
         except (OSError, ValueError):
@@ -237,6 +241,12 @@ def _word(path: str) -> str:
         return os.read(file, 64).decode("ascii", "replace").strip()
     finally:
         os.close(file)
+
+
+def _numbers(text: str) -> set[int]:
+    """What a list of numbers and ranges stands for, as in `0-3,8`."""
+    ranges = (part.partition("-") for part in text.split(","))
+    return {number for low, _, high in ranges for number in range(int(low), int(high or low) + 1)}
 
 
 def processors() -> int:

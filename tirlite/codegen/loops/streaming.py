@@ -29,6 +29,7 @@ from tirlite.ir.func import PrimFunc
 from tirlite.ir.stmt import Allocate, AttrKey, AttrStmt, For, Let, Store
 from tirlite.ir.trampoline import run
 from tirlite.ir.walk import statements_of, walk
+from tirlite.record import record
 
 # The bytes that such an instruction writes at once, at addresses that are multiples of these.
 _ALIGNMENT = 16
@@ -99,14 +100,16 @@ def store(
     large: Value | None,
     shifted: Shifted | None,
 ) -> None:
-    """Stores a vector past the caches: always, or where the buffer is large, but for the ends of a row."""
-    low = out.op("and", out.cast("ptrtoint", pointer, i64), integer(_ALIGNMENT - 1))
-    streams = out.compare("icmp eq", low, integer(0))
-    if large is not None:
-        streams = out.op("and", large, streams)
-    past, through, done = out.label("past"), out.label("through"), out.label("stored")
+    """Stores a vector past the caches: always, or where the buffer is large and no line is stored to in both ways."""
+    low = integer((_ALIGNMENT if large is None else _LINE) - 1)
     if shifted is not None:
-        streams = out.op("and", streams, shifted.is_between)
+        low = shifted.alignment
+    address = out.cast("ptrtoint", pointer, i64)
+    streams = out.compare("icmp eq", out.op("and", address, low), integer(0))
+    if large is not None:
+        is_between = shifted.is_between if shifted is not None else _has_whole_lines(out, place)
+        streams = out.op("and", out.op("and", large, streams), is_between)
+    past, through, done = out.label("past"), out.label("through"), out.label("stored")
     out.branch_if(streams, past, through)
     out.start(past)
     hint = f"{note}, !nontemporal {out.module.node('i32 1')}"
@@ -119,6 +122,26 @@ def store(
     out.streams = True
 
 
+def _has_whole_lines(out: FunctionText, place: Place) -> Value:
+    """Whether all rows of an array begin where lines do, if the first one does."""
+    size = out.op("mul", place.extents[-1], integer(place.buffer.dtype.bytes))
+    return out.compare("icmp eq", out.op("and", size, integer(_LINE - 1)), integer(0))
+
+
+@record
+class Row:
+    """How a row lies that a loop stores past the caches, as is known before the loop runs.
+
+    All of it goes there where a row `follows` another one, so that what a line lacks comes from that, and where rows
+    have lines of their own, `by_lines`; else what is between its ends does, if the loop `shifts` by so many elements.
+    """
+
+    follows: Value
+    by_lines: Value
+    shifts: Value
+    shift: Value
+
+
 class Shifted:
     """A loop whose vectors begin where lines do, so many elements further on: it runs once more, `count` times.
 
@@ -126,31 +149,38 @@ class Shifted:
     are what they were.
     """
 
-    def __init__(self, out: FunctionText, step: int, start: Value, count: Value, shift: Value, shifts: Value) -> None:
-        self.out, self.step, self.start, self.shifts = out, step, start, shifts
-        self.count = out.op("add", count, out.cast("zext", shifts, i64))
-        self.first = out.op("add", start, out.select(shifts, out.op("sub", shift, integer(step)), integer(0)))
-        self.last = out.op("add", start, out.op("mul", out.op("sub", count, integer(1)), integer(step)))
-        self.ends = out.select(shifts, integer(_ENDS), integer(0))
-        self.is_between = shifts
+    def __init__(self, out: FunctionText, step: int, bounds: tuple[Value, Value], count: Value, row: Row) -> None:
+        self.out, self.step, self.row, (self.start, self.stop) = out, step, row, bounds
+        self.count = out.op("add", count, out.cast("zext", row.shifts, i64))
+        moved = out.select(row.shifts, out.op("sub", row.shift, integer(step)), integer(0))
+        self.first = out.op("add", self.start, moved)
+        self.last = out.op("add", self.start, out.op("mul", out.op("sub", count, integer(1)), integer(step)))
+        self.alignment = out.select(row.follows, integer(_ALIGNMENT - 1), integer(_LINE - 1))
+        self.is_whole = out.op("or", row.follows, row.by_lines)
+        self.is_between = self.is_whole
 
     def variable(self, counter: Value) -> Value:
-        """The loop variable in an iteration, which is the one that the stores that follow are in."""
+        """The loop variable in an iteration, which is the one that the stores that follow are in.
+
+        Before what goes past the caches are two vectors. The one behind it begins with a line as well, as all do but
+        the last one, which ends where the row does.
+        """
         out = self.out
-        begun = out.compare("icmp uge", counter, self.ends)
-        goes_on = out.compare("icmp ult", out.op("add", counter, self.ends), self.count)
-        self.is_between = out.op("and", begun, goes_on)
         there = out.op("add", self.first, out.op("mul", counter, integer(self.step)))
+        begun = out.compare("icmp uge", counter, integer(_ENDS))
+        goes_on = out.compare("icmp sle", out.op("add", there, integer(_ENDS * self.step)), self.stop)
+        is_inside = out.op("and", self.row.shifts, out.op("and", begun, goes_on))
+        self.is_between = out.op("or", self.is_whole, is_inside)
         return out.intrinsic("smin", out.intrinsic("smax", there, self.start), self.last)
 
 
 # So many vectors at either end of a row share lines with others, and a loop of few more gains nothing.
 _ENDS = 2
-_FEWEST = 8
+_FEWEST = 16
 
 
 def shifted(
-    values: Expressions, loop: For, start: Value, count: Value, streamed: Mapping[Store, Value | None]
+    values: Expressions, loop: For, bounds: tuple[Value, Value], count: Value, streamed: Mapping[Store, Value | None]
 ) -> Shifted | None:
     """A loop over vectors that may go past the caches, so that most of them do; None where iterations cannot overlap.
 
@@ -163,30 +193,36 @@ def shifted(
         return None
     out = values.out
     before, look, looked = out.block, out.label("look"), out.label("looked")
-    out.branch_if(out.op("and", large, out.compare("icmp uge", count, integer(_FEWEST))), look, looked)
+    out.branch_if(out.op("and", large, out.compare("icmp ne", count, integer(0))), look, looked)
     out.start(look)
-    shift, apart = _shift(values, loop, store, start, count)
+    row = _row(values, loop, store, bounds[0], count)
     behind = out.block
     out.branch(looked)
     out.start(looked)
-    shifts = out.phi(apart.dtype, (Value(apart.dtype, "false"), before), (apart, behind))
-    return Shifted(out, loop.step, start, count, out.phi(i64, (integer(0), before), (shift, behind)), shifts)
+    never = Value(row.shifts.dtype, "false")
+    follows, by_lines, shifts = (
+        out.phi(never.dtype, (never, before), (each, behind)) for each in (row.follows, row.by_lines, row.shifts)
+    )
+    shift = out.phi(i64, (integer(0), before), (row.shift, behind))
+    return Shifted(out, loop.step, bounds, count, Row(follows, by_lines, shifts, shift))
 
 
-def _shift(values: Expressions, loop: For, store: Store, start: Value, count: Value) -> tuple[Value, Value]:
-    """How many elements behind the beginning of a row a line begins, and whether vectors are to begin there."""
+def _row(values: Expressions, loop: For, store: Store, start: Value, count: Value) -> Row:
+    """How a row lies that a loop stores by vectors."""
     out, place = values.out, values.environment.places[store.buffer]
     values.environment.variables[loop.var] = start
     pointer = run(values.pointers(place, store.indices))[0]
-    address = out.cast("ptrtoint", pointer, i64)
+    address, width = out.cast("ptrtoint", pointer, i64), place.extents[-1]
     behind = out.op("and", out.op("sub", integer(0), address), integer(_LINE - 1))
-    shift = out.op("lshr", behind, integer(place.buffer.dtype.bytes.bit_length() - 1))
-    # Where vectors fill rows, what a line lacks comes from the next row in the same way.
-    rest = out.op("urem", place.extents[-1], integer(loop.step))
-    wanted = out.select(out.compare("icmp eq", rest, integer(0)), integer(_ALIGNMENT - 1), integer(_LINE - 1))
-    apart = out.compare("icmp ne", out.op("and", address, wanted), integer(0))
-    _fetch_end(out, pointer, count, loop.step * place.buffer.dtype.bytes, apart)
-    return shift, apart
+    is_all = out.compare("icmp eq", out.op("mul", count, integer(loop.step)), width)
+    low = out.op("and", address, integer(_ALIGNMENT - 1))
+    follows = out.op("and", is_all, out.compare("icmp eq", low, integer(0)))
+    by_lines = out.op("and", _has_whole_lines(out, place), out.compare("icmp eq", behind, integer(0)))
+    is_long = out.compare("icmp uge", count, integer(_FEWEST))
+    lies_well = out.op("or", follows, by_lines)
+    shifts = out.op("and", is_long, out.op("xor", lies_well, Value(is_long.dtype, "true")))
+    _fetch_end(out, pointer, count, loop.step * place.buffer.dtype.bytes, shifts)
+    return Row(follows, by_lines, shifts, out.op("lshr", behind, integer(place.buffer.dtype.bytes.bit_length() - 1)))
 
 
 def _fetch_end(out: FunctionText, row: Value, count: Value, size: int, shifts: Value) -> None:

@@ -24,6 +24,7 @@ from tirlite.ir.expr import (
     IntImm,
     Min,
     Mul,
+    Or,
     Ramp,
     Select,
     Sub,
@@ -45,8 +46,9 @@ FEWEST_LANES = 4
 # What is left goes by vectors of a quarter of that, and so does what fills no more of as many lanes.
 _PER_VECTOR = 4
 _MANY_LANES = 32
-# Rows of fewer vectors are written through the caches.
+# Rows of fewer vectors are written through the caches, and of fewer than that where the last one is not whole.
 _LONG_ROW = 4
+_LONGER_ROW = 16
 
 
 class ByVectors:
@@ -239,8 +241,9 @@ def streamed(loop: For, func: PrimFunc, processor: Processor) -> tuple[Stmt, ...
         return Lanes(count, {loop.var: Ramp.unit(first, count)}, neighbours=True)
 
     widths = widths_of(loop, processor)
-    count, long = folded(Sub(loop.stop, loop.start)), _LONG_ROW * widths[0]
-    is_short = isinstance(count, IntImm) and count.value < long
+    count = folded(Sub(loop.stop, loop.start))
+    long, longer = _LONG_ROW * widths[0], _LONGER_ROW * widths[0]
+    is_short = isinstance(count, IntImm) and count.value < (longer if count.value % widths[0] else long)
     if is_short or not is_steady(loop.start, loop.stop):
         return None
     vectors = ByVectors(loop, loop.body, lambda body: body, lanes, widths, is_repeatable=True)
@@ -252,7 +255,8 @@ def streamed(loop: For, func: PrimFunc, processor: Processor) -> tuple[Stmt, ...
     sizes = [reduce(Mul, array.shape, const(array.dtype.bytes, i64)) for array in arrays]
     is_large: Expr = GE(folded(reduce(Add, sizes)), const(held_by_caches(processor), i64))
     if not isinstance(count, IntImm):
-        is_large = And(is_large, GE(count, const(long, i64)))
+        is_whole = EQ(folded(FloorMod(count, const(widths[0], i64))), const(0, i64))
+        is_large = And(is_large, Or(And(is_whole, GE(count, const(long, i64))), GE(count, const(longer, i64))))
     return (IfThenElse(is_large, SeqStmt(stmts), SeqStmt((loop,))),)
 
 
