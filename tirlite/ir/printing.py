@@ -13,10 +13,9 @@ from typing import TypeGuard
 
 from tirlite.ir.dtype import DType, float_text
 from tirlite.ir.expr import Call, Expr, StringImm
-from tirlite.ir.node import Node
 from tirlite.ir.op import Op
-from tirlite.ir.stmt import Evaluate
-from tirlite.ir.walk import nodes_of
+from tirlite.ir.stmt import Evaluate, Stmt
+from tirlite.ir.walk import statements_of
 from tirlite.record import record
 
 # What a value is for, in the message where it was never written.
@@ -27,9 +26,9 @@ def is_print(node: object) -> TypeGuard[Evaluate]:
     return isinstance(node, Evaluate) and isinstance(node.value, Call) and node.value.op is Op.PRINT
 
 
-def prints_in(root: Node) -> Iterator[Evaluate]:
+def prints_in(root: Stmt) -> Iterator[Evaluate]:
     """The statements that print, in program order."""
-    return (each for each in nodes_of((root,), Evaluate) if is_print(each))
+    return (each for each in statements_of(root, Evaluate) if is_print(each))
 
 
 def text_and_values(stmt: Evaluate) -> tuple[str, tuple[Expr, ...]]:

@@ -85,9 +85,10 @@ def in_any_order(
     on the order of these. LLVM alone would compare addresses, find them equal, and go element by element.
     Volatile accesses stay as they are: told of those, LLVM stops the process.
     """
+    if stmt.kind is not ForKind.PARALLEL or not all(map(_is_plain, stmt.body.stmts)):
+        return notes, ()
     touched = dict.fromkeys(node.buffer for node in accesses_in(stmt.body))
-    may_move = all(map(_is_plain, stmt.body.stmts)) and not any(buffer.volatile for buffer in touched)
-    if stmt.kind is not ForKind.PARALLEL or not may_move:
+    if any(buffer.volatile for buffer in touched):
         return notes, ()
     group = module.group()
     own = {buffer: f"{notes.get(buffer, '')}, !llvm.access.group {group}" for buffer in touched}

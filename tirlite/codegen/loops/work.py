@@ -35,10 +35,7 @@ from tirlite.ir.kernel_call import KernelCall
 from tirlite.ir.node import Node
 from tirlite.ir.op import Op
 from tirlite.ir.stmt import (
-    Allocate,
-    Assert,
     AttrStmt,
-    Evaluate,
     For,
     ForKind,
     IfThenElse,
@@ -46,11 +43,20 @@ from tirlite.ir.stmt import (
     SeqStmt,
     Stmt,
     Store,
-    View,
     While,
 )
 from tirlite.ir.trampoline import Steps, run
-from tirlite.ir.walk import accesses_in, is_constant, is_steady, mentions, statements, variables_in, walk
+from tirlite.ir.walk import (
+    COMPOSITES,
+    accesses_in,
+    is_constant,
+    is_steady,
+    mentions,
+    statements,
+    statements_of,
+    variables_in,
+    walk,
+)
 from tirlite.record import record
 
 # What stands in for a count that is known inside alone, as the iterations of a loop may be.
@@ -65,13 +71,11 @@ _REST = 64
 # So many iterations of loops inside are straight code to LLVM.
 _TAPS_OF_NEST = 4
 _TAPS = 16
-# What has no statement inside, and binds nothing.
-_PLAIN: frozenset[type[Stmt]] = frozenset((Store, Allocate, Evaluate, Assert, View))
 # What an elementary function or a call costs, a quotient or a root, a load and a store, in sums; and what is free.
 _CALL = 40.0
 _QUOTIENT = 16.0
 _LOAD, _STORE = 3.0, 6.0
-_FREE = Var | IntImm | FloatImm | Broadcast | Ramp
+_FREE: frozenset[type[Node]] = frozenset((Var, IntImm, FloatImm, Broadcast, Ramp))
 
 
 @record
@@ -103,7 +107,7 @@ def polls_between(loop: For, depth: int) -> bool:
     """
     if loop.kind is ForKind.UNROLLED or depth > _DEEPEST:
         return False
-    inside = [stmt for stmt in statements(loop.body) if isinstance(stmt, For | While | KernelCall)]
+    inside = [*statements_of(loop.body, For, While, KernelCall)]
     if inside and all(map(_is_short, inside)) and _is_along_array(loop):
         return False
     product = 1.0
@@ -116,7 +120,7 @@ def polls_between(loop: For, depth: int) -> bool:
 
 def _is_short(stmt: Stmt) -> bool:
     """Whether a statement is a loop over a few taps. Of more in several loops vectors serve the loop around badly."""
-    inside = (each for body in stmt.bodies for each in statements(body) if isinstance(each, For | While | KernelCall))
+    inside = (each for body in stmt.bodies for each in statements_of(body, For, While, KernelCall))
     taps = 1
     for place, each in enumerate(chain((stmt,), inside)):
         if not isinstance(each, For) or each.values is None or place == _TAPS_OF_NEST:
@@ -131,7 +135,7 @@ def is_unbound(loop: For) -> bool:
     """Whether a loop without loops inside may have more iterations than any array has elements along an axis."""
     if loop.values is not None:
         return len(loop.values) > _LITTLE
-    if any(isinstance(stmt, For | While | KernelCall) for stmt in statements(loop.body)):
+    if next(statements_of(loop.body, For, While, KernelCall), None) is not None:
         return False
     return not goes_over_the_rest(loop) and not _is_along_array(loop)
 
@@ -208,21 +212,26 @@ class _Estimate:
         if lane < 1:
             once = self.product(once, Work(lane))
         # What stands in for variables is no value of theirs.
-        for stmt in (loop, *statements(loop.body)):
-            if isinstance(stmt, For | Let):
-                variables.pop(stmt.var, None)
+        defining: Iterator[For | Let] = statements_of(loop, For, Let)
+        for stmt in defining:
+            variables.pop(stmt.var, None)
         return once
 
     def block(self, body: SeqStmt) -> Steps[Work]:
         total = Work(0.0)
         for stmt in body.stmts:
-            if type(stmt) in _PLAIN:
-                total = Work(total.known + self.cost(stmt), total.operand)
+            if type(stmt) in COMPOSITES:
+                total = self.sum(total, (yield self.composite(stmt)))
+            elif isinstance(stmt, KernelCall):
+                total = self.sum(total, self.kernel_call(stmt))
             else:
-                total = self.sum(total, (yield self.statement(stmt)))
+                if isinstance(stmt, Let) and stmt.var.dtype == i64 and self.is_known(stmt.value):
+                    self.values.environment.variables[stmt.var] = self.bound(stmt.value)
+                    self.around.append(stmt)
+                total = Work(total.known + self.cost(stmt), total.operand)
         return total
 
-    def statement(self, stmt: Stmt) -> Steps[Work]:
+    def composite(self, stmt: Stmt) -> Steps[Work]:
         if isinstance(stmt, For):
             trips = self.trips(stmt)
             around = {each.var for each in self.around}
@@ -240,15 +249,9 @@ class _Estimate:
             if isinstance(enough, GE) and isinstance(enough.b, IntImm) and not self.is_known(enough.a):
                 return one if enough.b.value <= _SOME else other
             return self.larger(one, other)
-        if isinstance(stmt, AttrStmt):
-            inner: Work = yield self.block(stmt.body)
-            return inner
-        if isinstance(stmt, KernelCall):
-            return self.kernel_call(stmt)
-        if isinstance(stmt, Let) and stmt.var.dtype == i64 and self.is_known(stmt.value):
-            self.values.environment.variables[stmt.var] = self.bound(stmt.value)
-            self.around.append(stmt)
-        return Work(self.cost(stmt))
+        assert isinstance(stmt, AttrStmt)
+        inner: Work = yield self.block(stmt.body)
+        return inner
 
     def cost(self, stmt: Stmt) -> float:
         """The operations of a statement without others inside, which each loop around it asks for."""
@@ -342,13 +345,14 @@ def _is_decided_by(loop: For, around: set[Var]) -> bool:
 
 def _decisive(loop: For) -> Iterator[Expr]:
     """What the work of an iteration is estimated from."""
-    for stmt in statements(loop.body):
+    deciding: Iterator[For | Let | KernelCall] = statements_of(loop.body, For, Let, KernelCall)
+    for stmt in deciding:
         if isinstance(stmt, For):
             yield from (stmt.start, stmt.stop)
-        elif isinstance(stmt, Let) and stmt.var.dtype == i64:
-            yield stmt.value
         elif isinstance(stmt, KernelCall):
             yield from (extent for _, buffer in stmt.buffers() for extent in buffer.shape)
+        elif stmt.var.dtype == i64:
+            yield stmt.value
 
 
 def _cost(stmt: Stmt, vector_bytes: int) -> float:
@@ -357,7 +361,7 @@ def _cost(stmt: Stmt, vector_bytes: int) -> float:
     todo: list[Node] = [stmt]
     while todo:
         node = todo.pop()
-        if isinstance(node, Load | Store):
+        if isinstance(node, (Load, Store)):
             value = node.value if isinstance(node, Store) else node
             looks_up = not is_steady(*node.indices)
             if node.indices:
@@ -365,7 +369,7 @@ def _cost(stmt: Stmt, vector_bytes: int) -> float:
                 total += access * (value.dtype.lanes if looks_up else max(1.0, value.dtype.bytes / vector_bytes))
             todo += (*(node.indices if looks_up else ()), *((value,) if isinstance(node, Store) else ()))
             continue
-        if isinstance(node, Expr) and not isinstance(node, _FREE):
+        if isinstance(node, Expr) and type(node) not in _FREE:
             total += _price(node) * max(1.0, node.dtype.bytes / vector_bytes)
         todo += node.children()
     return total
