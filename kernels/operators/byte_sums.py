@@ -16,7 +16,7 @@ from tirlite.kernels.operators.factory import factory
 from tirlite.kernels.operators.matmul import Product
 from tirlite.kernels.operators.multiplication import multiplication, over_points
 from tirlite.kernels.operators.shapes import Extent, extents, product
-from tirlite.kernels.operators.window import Moves, Window, picking
+from tirlite.kernels.operators.window import Moves, Window, leaves_out, picking
 
 _OUTPUTS = 128  # of which sums are held together, at most
 _MANY_PIECES = 8  # are shared out evenly, however many they are; of fewer, halves of the outputs make an even number
@@ -49,7 +49,7 @@ def conv_bytes(
         window = window if len(size) > 1 else window.with_one_row()
         if W.dtype.is_float:
             sweep = sweeping(window, f32, planes, weights, storing(f32, groups, has_bias=True), X.dtype)
-        elif product(size) == 1 and not any(moves["pads"]) and len(window.size) == 2:
+        elif leaves_out(window, moves["pads"]):
             sweep = _picked(window, X.dtype, planes, weights)
         else:
             sweep = _sweep(window, X.dtype, planes, channels, weights)

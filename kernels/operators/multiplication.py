@@ -7,7 +7,7 @@ from tirlite.dsl import Inline
 from tirlite.ir import DType
 from tirlite.kernels.operators.elementwise import computed_in
 from tirlite.kernels.operators.shapes import Extent, is_one, product
-from tirlite.kernels.operators.window import Window
+from tirlite.kernels.operators.window import Window, picking
 
 Matrices = tuple[Extent, Extent, Extent, Extent]  # batches, rows, terms, columns
 
@@ -113,7 +113,8 @@ def over_points(
 ) -> Inline:
     """`sweep(x, w, bias, y)` for windows of a single element: a plane's channels as they lie are the right operand.
 
-    The weights have groups, and of each outputs and channels.
+    Where elements are left out between those that windows see, these are copied first. The weights have groups, and of
+    each outputs and channels.
     """
     (groups, outputs, taken), kind = weights, computed_in(dtype)
     elements, places = product(window.inputs), product(window.places)
@@ -131,12 +132,19 @@ def over_points(
         return t
 
     multiply = multiplication(dtype, (planes, outputs, taken, places), store, group, same)
+    pick = None if window.is_point else picking(window)
 
     @tl.inline
     def sweep(x, w, bias, y):
-        images = tl.view(x, x.dtype[planes, taken, elements])
         factors = tl.view(w, w.dtype[groups, outputs, taken])
         results = tl.view(y, y.dtype[planes, outputs, places])
-        multiply(factors, images, results, bias)
+        if tl.static(window.is_point):
+            images = tl.view(x, x.dtype[planes, taken, elements])
+            multiply(factors, images, results, bias)
+        else:
+            whole = tl.view(x, x.dtype[1, planes * taken, elements])
+            picked = tl.alloc(x.dtype[planes, taken, places])
+            pick(picked, whole, 0)
+            multiply(factors, picked, results, bias)
 
     return sweep

@@ -7,7 +7,7 @@ for the padding. It is made once, and serves all channels.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Self, TypedDict, Unpack
 
 import tirlite as tl
@@ -67,6 +67,11 @@ class Window(NamedTuple):
             for given, usual in ((self.size, 1), (self.strides, 1), (self.before, 0))
             for each in given
         ) and all(map(is_same, self.inputs, self.places))
+
+
+def leaves_out(window: Window, pads: Sequence[Extent]) -> bool:
+    """Whether windows of two axes see a single element each, none of them beyond the ends."""
+    return len(window.size) == 2 and all(isinstance(pad, int) and not pad for pad in pads) and product(window.size) == 1
 
 
 def where_under(window: Window) -> Inline:

@@ -47,7 +47,7 @@ OUTPUTS, MANY_OUTPUTS = 16, 32
 # The steps of transposed convolutions that go by panels: each phase has loops of its own.
 _STEPS = (2, 2)
 # Points go by panels at fewer places than so many: more fill vectors as they lie, if they do.
-_SPOTS, _STRIDED = 64, 256
+_SPOTS = 64
 # Where processors have it, lanes of any two vectors go into one by one instruction.
 PERMUTES = "permutations"
 # Processors whose tiles of sums are as narrow as that, and all others.
@@ -307,9 +307,8 @@ def conv_by_panels(call: Call, sizes: Sizes = WIDE) -> Conv | None:
         return None
     _, height, width, outputs, taken, rows, columns, *pads = extents
     if (*size, *pads) == (1, 1, 0, 0, 0, 0):
-        most = _SPOTS if attrs.strides == (1, 1) else _STRIDED
         # Halves that lie as they are would be widened anew for each panel.
-        is_small = attrs.groups == 1 and 1 < rows * columns < most and call.dtype == f32
+        is_small = attrs.groups == 1 and 1 < rows * columns < _SPOTS and call.dtype == f32
         return attrs if is_small and _columns_of_panel(outputs, sizes) else None
     blocks, rest = divmod(outputs, min(sizes))
     is_whole = rest == 0 and blocks % attrs.groups == 0 and (blocks % _EVEN == 0 or outputs >= _UNEVEN)
