@@ -207,6 +207,22 @@ def test_conditions_on_dims_and_scalars_decide_at_entry() -> None:
     assert decided(source.format("1", "2", "0")) == "3 <= m"
 
 
+@every("index", ["s // 4294967296 // 4294967296", "(s // 1152921504606846976 + 10) // 4", "(s >> 31) // (1 << 40)"])
+@every("given", [0, 1, -1, 2**63 - 1, -(2**63)])
+def test_numbers_that_are_divided_twice_are_asked_twice(index: str, given: int) -> None:
+    func = tl.parse(f"@tl.kernel\ndef f(s: tl.i64, y: tl.i64[3]):\n    for i in range(2):\n        y[{index}] += 1")
+    found = []
+    for call in (tl.compile(func), tl.compile(func).interpret):
+        y = np.zeros(3, np.int64)
+        try:
+            call(given, y)
+        except IndexError as error:
+            found.append((y.tolist(), str(error).splitlines()[0]))
+        else:
+            found.append((y.tolist(), ""))
+    assert found[0] == found[1]
+
+
 def test_what_is_read_as_an_index_is_looked_at_as_a_whole() -> None:
     source = """
     n, m, e = tl.dims("n m e")

@@ -111,6 +111,11 @@ def test_quotients_are_simplified(size: Poly, simpler: Poly) -> None:
     assert size == simpler
 
 
+def test_quotients_stay_two_where_one_would_be_by_more_than_an_integer_holds() -> None:
+    assert str(n // 2**32 // 2**20) == "n//4503599627370496"
+    assert str(n // 2**32 // 2**32) == "(n//4294967296)//4294967296"
+
+
 @every(
     "size, simpler",
     [

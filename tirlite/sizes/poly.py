@@ -27,6 +27,9 @@ SizeLike: TypeAlias = "int | Atom | Poly"
 
 _Operand: TypeAlias = "SupportsIndex | Atom | Poly"
 
+# The largest number that comes of two: an i64 holds it, and what is added to it.
+_LARGEST = 1 << 62
+
 
 class DivisionByZero(Message):
     """A size was divided by zero, while it was written down or while it was evaluated.
@@ -417,10 +420,10 @@ def quotient(x: Size, y: Size) -> Size:
 def _quotient_atom(x: Size, y: Size) -> Size:
     """`x // y` once nothing more comes out of it."""
     if isinstance(y, int):
-        # A quotient, and maybe a number added to it, divided again: one division does.
+        # A quotient, and maybe a number added to it, divided again: one division does, by what code can still write.
         constant = terms_of(x).get((), 0)
         for inner in atom_of(x - constant, Quotient):
-            if isinstance(inner.by, int):
+            if isinstance(inner.by, int) and abs(inner.by * y) <= _LARGEST:
                 return quotient(inner.dividend + inner.by * constant, inner.by * y)
     bounds = of_quotient(bounds_of(x), bounds_of(y))
     if bounds.low is not None and bounds.low == bounds.high:
