@@ -318,3 +318,21 @@ def test_a_fault_in_a_block_tells_the_authors_loops() -> None:
     for call in (looked_up, looked_up.interpret):
         with pytest.raises(tl.KernelIndexError, match="with extent 4, at i = 2\n"):
             call(*arrays)
+
+
+@tl.kernel(debug=True)
+def counted(at: tl.i8[n], y: tl.i64[8]):
+    for i in tl.reduce(n):
+        y[tl.i64(at[i])] += 1
+
+
+def test_a_fault_in_a_copy_of_an_array_tells_the_array() -> None:
+    at = np.zeros(3000, np.int8)
+    at[[2001, 2500]] = 127, -128
+    found = []
+    for call in (counted, counted.interpret):
+        with pytest.raises(tl.KernelIndexError) as error:
+            call(at, np.zeros(8, np.int64))
+        found.append(str(error.value))
+    assert found[0] == found[1]
+    assert "index 127 is out of bounds for axis 0 of `y` with extent 8, at i = 2001\n" in found[0]

@@ -33,7 +33,7 @@ from tirlite.ir.expr import (
 from tirlite.ir.node import Node
 from tirlite.ir.rewrite import Rule, rewrite, substitute
 from tirlite.ir.shapes import constant_bytes
-from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, counting, nested
+from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, View, counting, nested
 from tirlite.ir.walk import buffers_of, defined_in, loads_in, statements, walk
 from tirlite.record import cached_property
 from tirlite.rewrite.affine_exprs import folded
@@ -76,7 +76,7 @@ def in_blocks(
         return None
     if len(updates) == 1 and isinstance(updates[0], PairUpdate) and (search := search_in(loop, updates[0])):
         blocks: _Blocks = _Searched(search, kind)
-    elif results := _results(updates, loop):
+    elif results := _results(updates, loop, windows=kind is ForKind.SERIAL):
         blocks = _Blocks(loop, kind, results)
         if all(map(_is_of_integers, updates)) and not has_much_to_do(loop) and not _loads_by_tests(loop):
             blocks.inside = ForKind.SERIAL
@@ -112,7 +112,7 @@ def _may_move(buffer: Buffer, loop: For, definitions: Definitions) -> bool:
     )
 
 
-def _results(updates: tuple[AnyUpdate, ...], loop: For) -> list[Cells | Copies] | None:
+def _results(updates: tuple[AnyUpdate, ...], loop: For, *, windows: bool) -> list[Cells | Copies] | None:
     """Where blocks keep what they combine: for each element that stays the same throughout, or a copy of an array."""
     inside = defined_in(loop)
     found: list[Cells | Copies] = []
@@ -132,7 +132,7 @@ def _results(updates: tuple[AnyUpdate, ...], loop: For) -> list[Cells | Copies] 
         elif isinstance(update, PairUpdate) or _bytes(update.store.buffer) * _COPIES > _COPIES_BYTES:
             return None
         else:
-            moving.setdefault(update.store.buffer, Copies(update))
+            moving.setdefault(update.store.buffer, Copies(update, windows=windows))
     return None if any(each.buffer in moving for each in found) else [*found, *moving.values()]
 
 
@@ -199,14 +199,16 @@ class Cells:
 class Copies:
     """An array that is updated by one operation at elements that differ: each block has a copy, or one for each turn.
 
-    By turns, elements that are the same in a row, as in pictures, are not loaded before they are stored.
+    By turns, elements that are the same in a row, as in pictures, are not loaded before they are stored. With `windows`
+    a copy keeps the name and the axes of the array, for code that names elements in errors, and nothing takes turns.
     """
 
     most = _COPIES
 
-    def __init__(self, update: Update) -> None:
+    def __init__(self, update: Update, *, windows: bool) -> None:
         self.update = update
         self.buffer = update.store.buffer
+        self.window = Buffer(self.buffer.name, self.buffer.dtype, self.buffer.shape) if windows else None
         self.is_certain = True
         self.takes_turns = False
 
@@ -232,9 +234,14 @@ class Copies:
 
     def begun(self, block: Var) -> Iterator[Stmt]:
         (value,) = self.update.neutral
+        if self.window is not None:
+            offset = Mul(block, const(_bytes(self.buffer), i64))
+            yield View(self.window, self.copies, offset, span=self.update.store.span)
         yield self._for_each(lambda turn, place: Store(self.copies, (block, *turn, *place), value))
 
     def moved(self, access: Load | Store, block: Var) -> Node:
+        if self.window is not None:
+            return access.replaced(buffer=self.window)
         return access.replaced(buffer=self.copies, indices=(block, *self._turns()[0], *access.indices))
 
     def by_turns(self, loop: For) -> Iterator[Stmt]:
@@ -311,7 +318,7 @@ class _Blocks:
     def take_turns(self) -> None:
         """Lets iterations of little else than one update of a small array take turns."""
         only = self.results[0] if len(self.results) == 1 and len(self.loop.body.stmts) == 1 else None
-        if isinstance(only, Copies) and _bytes(only.buffer) <= _TURN_BYTES:
+        if isinstance(only, Copies) and only.window is None and _bytes(only.buffer) <= _TURN_BYTES:
             only.takes_turns = True
 
     def statements(self) -> Iterator[Stmt]:
