@@ -139,6 +139,14 @@ def test_what_repeats_over_batches_of_products_is_read_by_vectors() -> None:
     assert "tl.ramp(t % 3 * 120 + " in str(lowered)
 
 
+def test_a_scalar_with_a_scale_of_one_element() -> None:
+    g = Builder("scalar")
+    x, scale = g.input("x", tl.f32[()]), np.array([0.05], np.float32)
+    near = g.quantize_linear(g.clip(x, low=-1, high=1), scale, np.array([120], np.uint8), dtype=tl.u8)
+    fused, _ = same(g.function(g.relu(g.dequantize_linear(near, scale, np.array([120], np.uint8)))))
+    assert together(fused) == ["clip + quantize_linear + dequantize_linear + relu"]
+
+
 def test_what_stays_alone_and_why() -> None:
     g = Builder("alone")
     x, w = g.input("x", tl.f32[4, 4]), g.input("w", tl.f32[4, 4])

@@ -59,7 +59,7 @@ def elements_of(call: Call) -> Elements | None:
 
 def _axes(of: TensorType, result: TensorType, aligned: int | None) -> tuple[int | None, ...] | None:
     """The axes of the result that an operand has: the last ones, or from `aligned` on, for one of fewer axes."""
-    first = result.rank - of.rank if aligned is None or of.rank == result.rank else aligned % result.rank
+    first = result.rank - of.rank if aligned is None or of.rank >= result.rank else aligned % result.rank
     made: list[int | None] = []
     for number, extent in enumerate(of.shape, first):
         if extent == 1:
