@@ -113,7 +113,7 @@ class Schedule:
 
     @property
     def func(self) -> PrimFunc:
-        """The function after all steps, in its shortest form."""
+        """The function after all steps, simplified."""
         return simplify.Simplify()(self._func)
 
     def apply(self, step: Pass) -> None:
@@ -152,69 +152,69 @@ class Schedule:
             return buffer_named(self._func, name if place is None else BufferHandle(name, place))
 
     def split(self, loop: LoopName, by: int, *, tail: str = "short") -> None:
-        """Makes two loops of one: `i.outer` by blocks of so many iterations, `i.inner` through one.
+        """Makes two loops of one: `i.outer` over blocks of this many iterations, `i.inner` within a block.
 
         The last block is shorter, or as long as the others where `tail` is guarded, masked, peeled or overlapped.
         """
         self.apply(split.Split(loop, by, tail))
 
     def reorder(self, *loops: LoopName) -> None:
-        """Puts loops that hold nothing but each other into this order, from the outside in."""
+        """Puts perfectly nested loops into this order, from the outside in."""
         self.apply(reorder.Reorder(loops))
 
     def fuse(self, outer: LoopName, inner: LoopName, *, flat: bool = False) -> None:
-        """Makes one loop, `i.j`, of two that are one inside of the other; `flat` over what lies so in memory."""
+        """Makes one loop, `i.j`, of two nested ones; with `flat`, whole rows become views with one axis less."""
         self.apply(split.Fuse(outer, inner, flat))
 
     def join(self, *loops: LoopName, behind: int | tuple[int, ...] = 0) -> None:
-        """Makes one loop of several in a row, of which the others run so many iterations behind the first."""
+        """Makes one loop of several consecutive ones, of which the others run this many iterations behind the first."""
         self.apply(join.Join(loops, behind))
 
     def skew(self, loop: LoopName, *, along: LoopName, by: int = 1) -> None:
-        """Has a loop run ahead by so much for each iteration of one around it, so that both can be tiled."""
+        """Shifts a loop by this much for each iteration of one around it, so that both can be tiled."""
         self.apply(tile.Skew(loop, along, by))
 
     def tile(self, sizes: Mapping[LoopName, int]) -> None:
-        """Has loops that hold nothing but each other go by blocks of these sizes."""
+        """Cuts perfectly nested loops into blocks of these sizes."""
         self.apply(tile.Tile(_items("tile", sizes)))
 
     def specialize(self, loop: LoopName, least: Mapping[str, int]) -> None:
-        """Makes a copy of a loop, `i.else`, for calls where loops, or products of them, run less often than that."""
+        """Makes a copy of a loop, `i.else`, for calls in which loops, or products of them, have fewer iterations."""
         self.apply(specialize.Specialize(loop, _items("specialize", least)))
 
     def distribute(self, loop: LoopName, *, out_of: LoopName, behind: bool = False) -> None:
-        """Puts what stands before `loop` into a nest of its own, out of the loops around it up to `out_of`.
+        """Moves the statements before `loop` into a nest of their own, out of the loops around it up to `out_of`.
 
-        With `behind` the loop goes with it, and what stands behind it stays.
+        With `behind` the loop moves with them, and the statements after it stay.
         """
         self.apply(reorder.Distribute(loop, out_of, behind))
 
     def compute_at(self, loop: LoopName, *, at: LoopName) -> None:
-        """Puts the nest of a loop, which fills temporaries, into the loop that reads them: what an iteration needs."""
+        """Moves the nest that fills temporaries into the loop `at` that reads them, for what an iteration needs."""
         self.apply(compute_at.ComputeAt(loop, at))
 
     def store_at(self, *buffers: Buffer | str, at: LoopName) -> None:
-        """Keeps of temporaries the lines that an iteration of `at` sees, which are used in turn."""
+        """Keeps only the lines of temporaries that an iteration of `at` uses, in rotation."""
         self.apply(store_at.StoreAt(tuple(map(self._name, buffers)), at))
 
     def shrink(self, *buffers: Buffer | str) -> None:
-        """Allocates temporaries, or all, where the innermost body holds all their uses, with what is touched there."""
+        """Moves temporaries, or all of them, into the innermost body with all their uses, as large as these need."""
         self.apply(shrink.Shrink(tuple(map(self._name, buffers))))
 
     def inline(self, buffer: Buffer | str) -> None:
-        """Computes the elements of a temporary where they are read, and keeps none."""
+        """Computes the elements of a temporary where they are read, and stores none."""
         self.apply(inline.Inline(self._name(buffer)))
 
     def expand(self, buffer: Buffer | str, *, at: LoopName) -> None:
-        """Allocates before a loop, for all of its iterations, what each of them allocates for itself."""
+        """Allocates once before a loop, with an axis for its iterations, what each of them allocates."""
         self.apply(expand.Expand(self._name(buffer), at))
 
     def precompute(self, loop: LoopName) -> None:
-        """Keeps the elementary function that a loop computes, for itself and for loops behind that compute the same."""
+        """Stores the elementary function that a loop computes, for itself and for later loops that compute the same."""
         self.apply(precompute.Precompute(loop))
 
     def inline_lets(self, loop: LoopName) -> None:
-        """Writes what lets in the body of a loop name where their names stand, but for what reads memory."""
+        """Replaces the names in the body of a loop by their values, except for values that read memory."""
         self.apply(inline.InlineLets(loop))
 
     def pack(
@@ -227,11 +227,11 @@ class Schedule:
         masked: bool = False,
         cast: str = "",
     ) -> None:
-        """Copies what the body of `at` reads of a buffer together, in the order in which the loops `axes` read it."""
+        """Copies what the body of `at` reads of a buffer, in the order in which the loops `axes` read it."""
         self.apply(pack.Pack(self._name(buffer), at, _loops("pack", axes), whole, masked, cast))
 
     def pack_padded(self, buffer: Buffer | str, *, at: LoopName, axes: Iterable[LoopName], whole: int) -> None:
-        """Copies what the body of `at` reads under a condition together, with what stands for it elsewhere."""
+        """Copies what the body of `at` reads under a condition, with the value that replaces it elsewhere."""
         self.apply(pack_padded.PackPadded(self._name(buffer), at, _loops("pack_padded", axes), whole))
 
     def dots(
@@ -245,48 +245,48 @@ class Schedule:
         once: bool = False,
         masked: bool = False,
     ) -> None:
-        """Sums up products of narrow integers by groups of terms, of copies made in `outside` and `at`."""
+        """Sums products of narrow integers by groups of terms, from copies made in `outside` and `at`."""
         self.apply(dots.Dots(outside, at, _loops("dots", axes), whole, types, once, masked))
 
     def tensorize(self, loop: LoopName, definition: PrimFunc | HasIr, implementation: PrimFunc | HasIr) -> None:
-        """Does what a loop does, which is what the kernel `definition` says, as the kernel `implementation` says."""
+        """Replaces a loop that computes what the kernel `definition` does by the kernel `implementation`."""
         with boundary:
             self.apply(tensorize.Tensorize(loop, _func(definition), _func(implementation)))
 
     def cache_read(self, buffer: Buffer | str, *, at: LoopName) -> None:
-        """Copies what an iteration of `at` reads of a buffer, as it lies there."""
+        """Copies the part of a buffer that an iteration of `at` reads, in its own order."""
         self.apply(cache_write.CacheRead(self._name(buffer), at))
 
     def cache_write(self, buffer: Buffer | str, *, at: LoopName) -> None:
-        """Keeps what the body of `at` updates of a buffer in a local scalar meanwhile, or in a tile."""
+        """Keeps the elements of a buffer that the body of `at` updates in a local scalar, or in a tile."""
         self.apply(cache_write.CacheWrite(self._name(buffer), at))
 
     def vectorize(self, loop: LoopName, *lanes: int, padded: bool = False, masked: bool = False) -> None:
-        """Writes a loop by vectors of so many lanes, and what is left of these by narrower ones."""
+        """Makes a loop one over vectors of this many lanes, with narrower vectors for the remainder."""
         self.apply(vectorize.Vectorize(loop, lanes, padded, masked))
 
     def rfactor(self, loop: LoopName, *, at: LoopName | None = None) -> None:
-        """Gives each iteration of a reduction a partial result of what the reductions from `at` on combine."""
+        """Gives each iteration of a reduction a partial result, for the reductions from `at` on."""
         self.apply(rfactor.Rfactor(loop, at))
 
     def rescale(self, first: LoopName, *others: LoopName) -> None:
-        """Sums up terms of exp(x - maximum) in the loop that looks for the maximum, and scales the sums as it grows."""
+        """Sums terms of exp(x - maximum) in the loop that computes the maximum, and scales the sums as it grows."""
         self.apply(rescale.Rescale(first, others))
 
     def scan(self, loop: LoopName, by: int) -> None:
-        """Has a loop that sums up as it goes go by independent blocks."""
+        """Cuts a running sum into independent blocks."""
         self.apply(scan.Scan(loop, by))
 
     def peel(self, loop: LoopName, *, first: int = 0, last: int = 0) -> None:
-        """Takes iterations at the ends of a loop out of it: so many, or those that ask for the ends of arrays."""
+        """Splits iterations off the ends of a loop: this many, or those that test for the ends of arrays."""
         self.apply(peel.Peel(loop, first, last))
 
     def unroll(self, loop: LoopName, by: int = 0) -> None:
-        """Writes out so many iterations of a loop, or all of them, one behind the other."""
+        """Writes this many iterations of a loop, or all of them, one after the other."""
         self.apply(unroll_jam.Unroll(loop, by))
 
     def delinearise(self, loop: LoopName, by: int) -> None:
-        """Makes two loops of one that goes over several axes at once: rows of so many, and what is in a row."""
+        """Splits a loop over several axes at once into one over rows of this many elements, and one within a row."""
         self.apply(split.Delinearise(loop, by))
 
     def annotate(self, loop: LoopName, text: str) -> None:
@@ -294,23 +294,23 @@ class Schedule:
         self.apply(annotate.Annotate(loop, text))
 
     def nontemporal(self, buffer: Buffer | str, *, at: LoopName) -> None:
-        """Has the vectors that a loop stores into a buffer go past the caches."""
+        """Has the vectors that a loop stores to a buffer bypass the caches."""
         self.apply(annotate.Nontemporal(self._name(buffer), at))
 
     def unroll_jam(self, loop: LoopName, by: int, *, rolled: bool = False) -> None:
-        """Writes so many iterations of a loop as one, so that loops inside serve all of them."""
+        """Writes this many iterations of a loop as one, so that inner loops serve all of them."""
         self.apply(unroll_jam.UnrollJam(loop, by, rolled))
 
     def parallel(self, loop: LoopName) -> None:
-        """Hands the iterations of a loop to workers."""
+        """Distributes the iterations of a loop over workers."""
         self.apply(annotate.Parallel(loop))
 
     def for_large(self, least: int, author: Callable[[Schedule], object]) -> None:
-        """Takes the steps of `author` in the place of these in calls whose arrays have so many bytes or more in all."""
+        """Applies the steps of `author` instead of these in calls whose arrays have at least this many bytes."""
         self._for_sizes("large", least, author)
 
     def for_small(self, below: int, author: Callable[[Schedule], object]) -> None:
-        """Takes the steps of `author` in the place of these in calls whose arrays have fewer bytes in all."""
+        """Applies the steps of `author` instead of these in calls whose arrays have fewer bytes in total."""
         self._for_sizes("small", below, author)
 
     def _for_sizes(self, size: str, given: int, author: Callable[[Schedule], object]) -> None:

@@ -21,14 +21,14 @@ _TELLING = (Min, Max, LT, LE, GT, GE, EQ, NE, FloorDiv, FloorMod, TruncDiv, Trun
 
 
 class PartitionLoops(FactsPass):
-    """Three loops of one: in that between, comparisons, extrema and remainders that ask for the edges have gone.
+    """Splits a loop into three: the middle one is free of comparisons, extrema and remainders for the borders.
 
-    `x[max(j - 1, 0)]` is `x[j - 1]` from the second iteration on, so that it can go by vectors. That is done for loops
-    whose iterations are independent and write no temporary that could lie in the place of one that they read, but for
-    tiles, with no others inside than short ones of constant bounds, where at most 32 iterations at each end differ.
-    Their order stays.
+    `x[max(j - 1, 0)]` is `x[j - 1]` from the second iteration on, so that it can be vectorized. That is done for loops
+    with independent iterations that write no temporary that could be placed where one that they read is, except for
+    tiles, with only short inner loops of constant bounds, if at most 32 iterations at each end differ. Their order
+    stays.
 
-    Two loops of one that loads from one place throughout, where it stores in one iteration: see `stored_once`.
+    A loop that loads from a fixed place, and stores there in one iteration, becomes two: see `stored_once`.
 
     For functions in normal form (see `Normalize`).
 

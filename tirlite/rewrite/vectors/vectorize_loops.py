@@ -20,53 +20,44 @@ if TYPE_CHECKING:
 
 
 class VectorizeLoops(FactsPass):
-    """Writes loops with Ramp and Broadcast: all iterations at once.
+    """Vectorizes loops: statements on vectors, with Ramp and Broadcast, replace several iterations.
 
-    `tl.vectorized` loops with constant bounds have no order, so each statement may be done for all iterations before
-    the next one. Left alone, for LLVM to do what it can, are others, and what has no vector form: an index along an
-    axis that is not the last, a conditional expression, a call.
+    `tl.vectorized` loops with constant bounds have no order, so each statement may run for all iterations before the
+    next one. Other such loops, and those without a vector form, are left to LLVM: an index along an axis that is not
+    the last, a conditional expression, a call.
 
-    Serial loops go by vectors of up to 64 lanes where they compute elementary functions or have loops inside, if
-    iterations are proved independent, write no temporary that could lie in the place of one that they read, and
-    lanes access neighbours in memory. What a loop inside combines is combined in the order that is written, in each
-    lane, but for windows without weights: their rows go first, if that changes nothing or `tl.reduce` allows it.
-    The last vector of a loop may overlap the one before where that writes the same again. Else, and in loops of fewer
-    iterations than lanes, it has lanes that are off; on processors without masks the iterations follow one by one. Four
-    iterations of a loop around go together where they share what loops inside load, by as many vectors as the registers
-    of `target` hold.
+    Serial loops use vectors of up to 64 lanes if they compute elementary functions or have loops inside, iterations are
+    proved independent and write no temporary that could be placed where one that they read is, and lanes access
+    adjacent elements. In each lane an inner loop combines values in the order that is written, except for windows
+    without weights: their rows are combined first, if that changes nothing or `tl.reduce` allows it.
+    The last vector of a loop may overlap the one before if that writes the same again. Otherwise, and in loops of fewer
+    iterations than lanes, it is masked; on processors without masks these iterations run one by one. Four iterations of
+    an outer loop go together if they share what inner loops load, by as many vectors as the registers of `target` hold.
 
-    A nest over whole rows of parameters goes by vectors as one loop over their elements: `one_row.py`.
+    Other forms, each in a file of its own:
 
-    Loops over many short rows, along which others reduce, have a row in each lane there: `short_rows.py`.
+    - `one_row.py`: a nest over whole rows of parameters is one loop over their elements.
+    - `short_rows.py`: in loops over many short rows, which inner loops reduce, each lane has a row of its own.
+    - `places.py`: loops that load from computed places, if `target` permutes lanes.
+    - `by_vectors.py`: loops that divide integers of up to 32 bits by variables, by vectors of floats, and loops that
+      copy one of two or three elements of a row: LLVM vectorizes neither.
+    - `at_distance.py`: loops that store where they load use vectors in which no two iterations meet, as those that
+      reverse an array in place; a distance known at run time is tested before. So do loops that load from another row
+      than the one that they store to, whatever rows the outer loops go through.
+    - `stored_back.py`: if `target` stores some lanes slowly, conditional stores become unconditional ones.
+    - `staggered.py`: four rows whose floats wait for the row before go together, each as far behind as necessary.
+    - `jam.py`: loops that only add one row after the other to a row of results add four at once.
+    - `count_bits.py`: a `while` that counts the bits of an integer is straight-line code.
+    - `search_ahead.py`: loops that keep a record, as of the greatest so far, test whole vectors for a new one; a
+      `while` that looks for an element skips whole vectors, and assertions over elements test whole vectors.
 
-    Loops that load where they round a float to go by vectors where `target` permutes these. So do those that divide
-    integers of up to 32 bits by what is no constant: vectors of floats divide them. So do those that copy one of two
-    or three elements of a row, for which LLVM has no vectors.
+    Other loops that write results too large for the caches are vectorized, too, if rows are long: these vectors bypass
+    the caches, see `analysis.streams`. Such loops occur twice, and run as they are written for smaller arrays. If no
+    other loop is vectorized, a function of the `USUAL` form leaves calls with large arrays to the `LARGE` one: so the
+    code for small arrays compiles in half the time.
 
-    A loop that stores where it loads goes by vectors where none of these holds two iterations that meet, as when an
-    array is turned over in place; a number that decides that is looked at in front of it.
-
-    So does one that loads what lies in another row beside where it stores, whatever rows the loops around go through.
-
-    Where `target` stores some lanes slowly, what iterations store on a condition, and load anyhow, they always store.
-
-    Four rows whose floats wait for the one before go together, each as many columns behind as it has to be.
-
-    A loop that does no more than add one row after the other to a row of results takes in four at once.
-
-    Other loops that write results which no cache holds go by vectors too, where rows are long: those are stored past
-    the caches, see `analysis.streams`. Such loops stand there twice, for smaller arrays as they are written. Where no
-    vectors serve any other loop, a function of the `USUAL` form leaves calls with large arrays to the `LARGE` one: so
-    what serves small arrays is compiled in half the time.
-
-    With `called`, for functions that others call, no vector overlaps another where an iteration reads the element of a
+    With `called`, for functions that others call, no vector overlaps another if an iteration reads the element of a
     parameter at the place at which it writes: so the two parameters may still be one array.
-
-    A `while` that counts the ones of an integer is written without a loop first.
-
-    One that keeps a record, as of the greatest so far, looks at whole vectors for iterations that would change it.
-
-    A `while` that looks for an element is led up to it by whole vectors, and assertions over elements hold for these.
 
     For functions in normal form (see `Normalize`); the result is in it too.
     """
@@ -106,7 +97,7 @@ class VectorizeLoops(FactsPass):
 
 
 def _past_caches(func: PrimFunc, made: Iterable[For], processor: Processor) -> dict[For, tuple[Stmt, ...]]:
-    """What stands in the place of other loops that write results which may go past the caches: so may vectors alone."""
+    """What replaces other loops that write results which may go past the caches: so may vectors alone."""
     past = results(func, processor)
     found = [loop for loop in statements_of(func.body, For) if past and stores_past(loop, past)]
     if not found:
