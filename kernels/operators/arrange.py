@@ -59,7 +59,7 @@ def _in_blocks(b: Builder, box: Sequence[Extent], near: int) -> Iterator[tuple[V
 
 
 def _within(block: Var, extent: Extent) -> tuple[Expr, Expr]:
-    """The first element of a block along an axis, and the one behind the last; numbers where there is one block."""
+    """The first element of a block along an axis, and the one after the last; numbers where there is one block."""
     if isinstance(extent, int) and extent <= SQUARE:
         return as_expr(0), as_expr(extent)
     return block * SQUARE, Min(block * SQUARE + SQUARE, as_expr(extent))
@@ -108,7 +108,7 @@ def tile(X: TensorType, Y: TensorType, *, repeats: tuple[Extent, ...]) -> PrimFu
 
 @factory
 def concat(*types: TensorType, axis: int) -> PrimFunc:
-    """All operands one behind the other along an axis, in the last of `types`."""
+    """All operands one after the other along an axis, in the last of `types`."""
     *given, result = types
     b = Builder("concat")
     sources = [b.param(f"x{number}", each) for number, each in enumerate(given)]
@@ -160,7 +160,7 @@ def pad(
     mode: str = "constant",
     value: float = 0,
 ) -> PrimFunc:
-    """x with elements added before and behind each axis; `mode` is "constant", "edge", "reflect" or "wrap"."""
+    """x with elements added before and after each axis; `mode` is "constant", "edge", "reflect" or "wrap"."""
     b = Builder("pad")
     x, y = b.param("x", X), b.param("y", Y, out=True)
     shape = [as_expr(extent) for extent in extents(X)]

@@ -196,7 +196,7 @@ def _sweep(
 def _sums_of(
     window: Window, block: Block, weights: tuple[Extent, Extent, Extent], run: tuple[Extent, Extent]
 ) -> Inline:
-    """`compute(y, held, w, offsets, t, share, place, row, column)`: runs of so many outputs, by whole lines."""
+    """`compute(y, held, w, offsets, t, share, place, row, column)`: runs of this many outputs, by whole lines."""
     (groups, outputs, taken), (together, runs) = weights, run
     high, apart, line, (rows, columns) = block.rows, block.apart, block.line, window.places[-2:]
     layers, (down, across) = product(window.size[:-2]), window.size[-2:]

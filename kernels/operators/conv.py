@@ -46,7 +46,7 @@ def conv(
     """y[n, o, i] = sum of x[n, c, i * strides - pads + p * dilations] * w[o, c, p] over c and p, plus b[o].
 
     x has the axes batch, channel and spatial ones, w outputs, inputs of a group and the window. `pads` are those before
-    each axis, then those behind each. Channels of input and output fall into `groups` that stand apart.
+    each axis, then those after each. Channels of input and output fall into `groups` that stand apart.
     """
     window = _window(X, W, Y, **moves)
     if window.is_point or (leaves_out(window, moves["pads"]) and _are_few(product(window.places), extents(W)[1])):
@@ -106,7 +106,7 @@ def _pointwise(types: Types, window: Window, groups: int) -> PrimFunc:
     return with_bias("conv", types, (groups, outputs), sweep)
 
 
-# Sums over phases pay for no more terms than so many, and for so many outputs.
+# Sums over phases pay for no more terms than this many, and for this many outputs.
 _FEW_TERMS, _LEAST_OUTPUTS = 16, 4
 
 
@@ -123,7 +123,7 @@ def has_like_phases(window: Window) -> bool:
 def _pays(window: Window, taken: Extent, outputs: Extent) -> bool:
     """Whether sums over phases take less time than parts for each tap, which take a while to add up.
 
-    What is summed up behind the image is lost, and so is what is held for few outputs.
+    What is summed up beyond the image is lost, and so is what is held for few outputs.
     """
     places, inside = product(window.places), product((*window.inputs, *window.strides))
     if not isinstance(taken, int) or not isinstance(outputs, int):
@@ -213,7 +213,7 @@ def _sweep(
 
 
 def _left(most: int, count: int, step: int) -> Inline:
-    """`left(first, phase)`: how many of at most so many places of a phase are left of all."""
+    """`left(first, phase)`: how many of at most this many places of a phase are left of all."""
     known = left_of(most, count // step)
 
     @tl.inline
@@ -312,7 +312,7 @@ def windowed(name: str, types: Types, phases: Sequence[Sequence[Axis]], groups: 
     biases = None if bias is None else seen(b, bias, (groups, outputs))
     with b.attr(AttrKey.ALLOW, None, (Permission.CONTRACT,)):
         for axes in phases:
-            # Places of a phase lie apart, so rows of them are not one behind the other.
+            # Places of a phase lie apart, so rows of them are not one after the other.
             counts = [axis.count for axis in axes]
             box = counts if len(phases) > 1 else [product(counts)]
             with nest(b, (batches, groups, outputs, *box), serial=True) as (n, g, o, *at):

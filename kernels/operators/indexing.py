@@ -53,7 +53,7 @@ def gather_elements(X: TensorType, I: TensorType, Y: TensorType, *, axis: int) -
 
 @factory
 def gather_nd(X: TensorType, I: TensorType, Y: TensorType, *, batch_dims: int = 0) -> PrimFunc:
-    """y[b, k] = x[b, *i[b, k]]: the last axis of i holds tuples of indices, behind `batch_dims` axes that both have."""
+    """y[b, k] = x[b, *i[b, k]]: the last axis of i holds tuples of indices, after `batch_dims` axes that both have."""
     shape, (*outer, depth) = extents(X), extents(I)
     batches, rest = shape[:batch_dims], product(shape[batch_dims + depth :])
     count = product(outer[batch_dims:])

@@ -1,6 +1,6 @@
 """Matrix products: `matmul` with NumPy's broadcasting over batches, and `gemm` with factors and a bias.
 
-The columns of a constant matrix may lie by panels, one behind the other: a tile of sums finds what it reads for all
+The columns of a constant matrix may lie by panels, one after the other: a tile of sums finds what it reads for all
 terms together in memory, without a copy.
 """
 
@@ -111,7 +111,7 @@ def product(
     whole, rest = divmod(columns, size)
 
     def multiplied(panel: Inline, count: int, width: int) -> Inline:
-        """The columns, as many of each, of so many panels."""
+        """The columns, as many of each, of this many panels."""
 
         @tl.inline
         def store_of(y, u, i, j, total, c):

@@ -233,7 +233,7 @@ def sinking(is_above: Inline) -> Inline:
 def sort_rows(X: TensorType, O: TensorType, F: TensorType) -> PrimFunc:
     """order = the indices of the rows of x in order, equal ones as they stand; fresh where one differs from the last.
 
-    Elements count from left to right; nan stands behind all numbers, and equals itself.
+    Elements count from left to right; nan stands after all numbers, and equals itself.
     """
     count, width = extents(X)
     kind = tl.u8 if X.dtype.is_bool else computed_in(X.dtype)

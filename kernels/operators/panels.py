@@ -25,7 +25,7 @@ _ELEMENTS, _FEWEST = 6272, 48
 _PIECES = 4  # for workers, at least
 # Weights of a part of the channels, which the first cache holds beside what they are multiplied by.
 _WEIGHTS = 4608
-# Rows go by zones where no more of their taps than that lie inside of the image, by so many at most: of 33 rows with
+# Rows go by zones where no more of their taps than that lie inside of the image, by this many at most: of 33 rows with
 # taps 12 apart 76 %, which took 0.78 of the time. By zones of columns as well it took more than by none.
 _INSIDE, _ZONES = 0.9, 3
 
@@ -85,7 +85,7 @@ def convolution(
 
 
 def _of_several(panel: Inline, hold: Inline, held_type: TensorType, of: tuple[Extent, int, int]) -> Inline:
-    """`several(images, w, results, biases)`: all results of so many planes, groups and panels.
+    """`several(images, w, results, biases)`: all results of this many planes, groups and panels.
 
     A plane is copied once for each share of its panels: these are such that workers have an even number of pieces, and
     not too few. Of an unknown number of planes all panels are.
@@ -210,7 +210,7 @@ def _of_phases(
 
 
 def _begins(down: Sequence[Axis], across: Sequence[Axis], each: int) -> list[int]:
-    """Where the weights of the taps of each phase begin, which take so many bytes a tap."""
+    """Where the weights of the taps of each phase begin, which take this many bytes a tap."""
     made, begin = [0] * len(down), 0
     for phase in sorted(range(len(down)), key=lambda phase: (down[phase].tap, across[phase].tap)):
         made[phase] = begin
@@ -331,7 +331,7 @@ def _of_points(places: Extent, size: int, taken: Extent, kind: DType) -> Inline:
 
 
 def _parts(taken: Extent, weights: int) -> int:
-    """How many parts channels have, of as many each, whose weights, so many for each, stay in the first cache.
+    """How many parts channels have, of as many each, whose weights, this many for each, stay in the first cache.
 
     One where parts of a good many terms do not come out even.
     """
@@ -409,7 +409,7 @@ def _of_windows(window: Window, size: int, taken: Extent, kind: DType) -> tuple[
 def _of_zone(window: Window, of: tuple[Extent, int, int], kind: DType) -> Inline:
     """`add_zone(totals, under, w, part, other, zone)`: the sums of a zone over a part of the channels that are taken.
 
-    There are so many parts of them, and so many outputs in a panel.
+    There are this many parts of them, and this many outputs in a panel.
     """
     taken, count, size = of
     (row_step, step), (row_gap, gap) = window.strides, window.dilations

@@ -22,7 +22,7 @@ from tirlite.kernels.operators.window import Moves, Window, finder, row_under, w
 
 LINE_COLUMNS = 512  # of a row of results that share a line, at most
 FEW = 16  # rows under a window that are joined in registers
-# Lines of so many columns at most are held together, about so many elements: what was just written comes back from
+# Lines of this many columns at most are held together, about this many elements: what was just written comes back from
 # memory in other vectors only after a while. Of such a width, few rows are joined in a loop, by masked vectors.
 NARROW, HELD, FEWEST = 32, 1024, 3
 
@@ -96,7 +96,7 @@ def _joining(window: Window, kind: DType, least: float, width: Extent, join: Inl
             for v in range(low, high):
                 held[k, v] = kind(least)
             for r in range(rows):
-                # No row is behind the last; the bound says so where that is not seen.
+                # No row is after the last; the bound says so where that is not seen.
                 line = min(row(i, r, tl.static(axes)), lines - 1)
                 if line >= 0:
                     for v in range(low, high):

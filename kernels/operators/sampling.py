@@ -26,7 +26,7 @@ from tirlite.kernels.operators.shapes import Extent, extents, nest, product
 
 REACH = {"nearest": 1, "linear": 2, "cubic": 4}  # elements along an axis that one of the result is made of
 KEYS = -0.75  # the constant of the kernel of cubic convolution
-# Elements that places of a grid are made of, found before they are taken from each channel: so many, with how much of
+# Elements that places of a grid are made of, found before they are taken from each channel: this many, with how much of
 # each, stay in a cache. Workers have some places each.
 _FOUND, _FEWEST, _PIECES = 2048, 64, 4
 
@@ -242,7 +242,7 @@ def _sampler(kind: DType, height: Extent, width: Extent, greatest: bool) -> Inli
 
 # What an index of the result takes from along an axis: indices of the operand, with weights where there are several.
 _Ways: TypeAlias = "list[tuple[Expr, Expr | None]]"
-# Of lines so many times as long as those of the result most elements would be mixed in vain.
+# Of lines this many times as long as those of the result most elements would be mixed in vain.
 _LONG = 4
 
 
@@ -300,7 +300,7 @@ def _times(before: Extent, after: Extent, scale: float | None, coordinates: str,
 
 
 def _repeated(b: Builder, x: Buffer, y: Buffer, times: list[int]) -> None:
-    """Each element so many times along each axis."""
+    """Each element this many times along each axis."""
     with nest(b, [extent for each in zip(x.shape, times, strict=True) for extent in each]) as indices:
         found, steps = indices[::2], indices[1::2]
         places = tuple(at * count + step for at, count, step in zip(found, times, steps, strict=True))

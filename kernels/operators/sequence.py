@@ -1,4 +1,4 @@
-"""Recurrent layers along a sequence, behind the products of their inputs and weights: LSTM, GRU and the plain cell.
+"""Recurrent layers along a sequence, after the products of their inputs and weights: LSTM, GRU and the plain cell.
 
 `sums` are `[time, batch, ways * gates * width]`, `recurrence` is `[ways, width, gates * width]`, states are
 `[ways, batch, width]`; the gates come in ONNX's order. The second of two ways goes from the end of the sequence. The
@@ -25,7 +25,7 @@ _ROWS = 4
 # Sequences of a batch that go together, and those of which the states fill registers beside such rows.
 _BLOCK, _PAIR = 4, 2
 _FEW_COLUMNS = 128  # LLVM writes out loops over no more of them, and fills registers by itself
-# From so many products in a step on gates go to workers: some microseconds.
+# From this many products in a step on gates go to workers: some microseconds.
 _SHARED = 1 << 17
 
 
@@ -39,14 +39,14 @@ def begin(last, given):
 
 
 def _loops(ways: Extent, width: Extent, gates: int) -> tuple[object, object]:
-    """The loops over ways and so many gates of a sequence alone: one goes to workers, if they have enough to do."""
+    """The loops over ways and this many gates of a sequence alone: one goes to workers, if they have enough to do."""
     if ways != 1:
         return tl.parallel, range
     return range, tl.parallel if not isinstance(width, int) or gates * width * width >= _SHARED else range
 
 
 def _place(*, reverse: bool) -> Inline:
-    """`place(step, way, time)`: where a step of a way is in a sequence of so many."""
+    """`place(step, way, time)`: where a step of a way is in a sequence of this many."""
 
     @tl.inline
     def place(step, way, time):
@@ -66,7 +66,7 @@ def _blocks(batches: Extent) -> tuple[int, int]:
 def _running(
     G: TensorType, R: TensorType, H: TensorType, gates: int, step_by: Callable[[object], Inline], *, reverse: bool
 ) -> Inline:
-    """`run(sums, recurrence, hidden, more, y, last_hidden)`: all steps of a layer of so many gates.
+    """`run(sums, recurrence, hidden, more, y, last_hidden)`: all steps of a layer of this many gates.
 
     `step_by(over_gates)` makes `step(own, sums, more, last, weights, y, t, way, at, rows)`: that of some rows of a
     batch, from row `at` on, which have their `own` gates. What else there is goes through as `more`.
@@ -104,7 +104,7 @@ def _running(
 def _adding(width: Extent, columns: Extent) -> Inline:
     """`add(gates, g, state, first, rows, weights, way)`: sums of a gate, plus products of state and weights.
 
-    Row `r` of `rows` in `gates` belongs to row `first + r` of `state`; of it so many columns are summed up.
+    Row `r` of `rows` in `gates` belongs to row `first + r` of `state`; of it this many columns are summed up.
     """
     together = _BLOCK if isinstance(columns, int) and columns <= _FEW_COLUMNS else _PAIR
 

@@ -47,7 +47,7 @@ def elements(tensor: TensorType) -> Extent:
 
 
 def around(tensor: TensorType, axis: int) -> tuple[Extent, Extent, Extent]:
-    """The number of elements before, along and behind an axis: the shape as which a row-major tensor is seen there."""
+    """The number of elements before, along and after an axis: the shape as which a row-major tensor is seen there."""
     shape = extents(tensor)
     axis %= len(shape)
     return product(shape[:axis]), shape[axis], product(shape[axis + 1 :])

@@ -25,7 +25,7 @@ def non_max_suppression(
 ) -> PrimFunc:
     """Of each class the boxes, from the best to the worst, that overlap none before them, and how many these are.
 
-    Rows of the result are [batch, class, box]; those behind the last one are left as they are. The best of those that
+    Rows of the result are [batch, class, box]; those after the last one are left as they are. The best of those that
     are left stands in front of a heap.
     """
     batches, classes, number = extents(S)

@@ -16,7 +16,7 @@ from tirlite.kernels.operators.shapes import Extent, is_same, product
 
 
 class Moves(TypedDict):
-    """Attributes of operators: steps, padding before each axis and then behind each, distances between taps."""
+    """Attributes of operators: steps, padding before each axis and then after each, distances between taps."""
 
     strides: tuple[int, ...]
     pads: tuple[Extent, ...]
@@ -126,7 +126,7 @@ def picking(window: Window) -> Inline:
 def finder(window: Window, where: Inline) -> Inline:
     """`find(table, runs, first, columns)`: fills table[tap, q] for the places from `first` on.
 
-    runs[tap] is whether the elements under a tap lie one behind the other. Places behind the last one have none.
+    runs[tap] is whether the elements under a tap lie one after the other. Places after the last one have none.
     """
     inputs, places, size, axes = window.inputs, window.places, window.size, len(window.size)
     inner_places = [product(places[k + 1 :]) for k in range(axes)]

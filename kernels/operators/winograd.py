@@ -28,7 +28,7 @@ _BLOCKS = 8  # that are summed up together, at most
 # fast enough out of order.
 _FEW_CHANNELS = 256
 _FETCHED = 6  # products that are computed while a weight is fetched
-# For workers, at least, or two, or groups; where there are others, outputs are spread over so many runs.
+# For workers, at least, or two, or groups; where there are others, outputs are spread over this many runs.
 _PIECES, _PAIR = 4, 2
 _RUNS = 8
 # What a tile takes beside its products, in products: for a channel that is read, and for one of the result.
@@ -41,9 +41,9 @@ _IN_VAIN = 1.2  # what is computed there beside what counts, about
 
 
 class Tiles(NamedTuple):
-    """Tiles whose terms are held together, in a line: so many rows of so many, with one between two rows.
+    """Tiles whose terms are held together, in a line: this many rows of this many, with one between two rows.
 
-    Where sizes are not known, so many lines of one row each, of at most so many, lie one behind the other.
+    Where sizes are not known, this many lines of one row each, of at most this many, lie one after the other.
     """
 
     rows: int
@@ -52,7 +52,7 @@ class Tiles(NamedTuple):
 
     @classmethod
     def of(cls, places: tuple[Extent, Extent], channels: int) -> Tiles:
-        """Of all over results at so many places, those that take the least time for each."""
+        """Of all over results at this many places, those that take the least time for each."""
         rows, columns = (-(-place // 2) if isinstance(place, int) else 0 for place in places)
         if rows and columns:
             heights = {-(-rows // count) for count in range(1, rows + 1)}
@@ -123,8 +123,8 @@ def winograd(
     """The convolution of x with windows of 3 x 3, of which w has the terms.
 
     x has the axes batch, channel, row and column, w block of outputs, term, channel and output of the block, with zeros
-    behind the last output. Groups of channels have whole blocks each. `pads` are those above and before, below and
-    behind.
+    after the last output. Groups of channels have whole blocks each. `pads` are those above and before, below and
+    after.
     """
     kind, groups = computed_in(X.dtype), extents(X)[1] // extents(W)[2]
     sweep = _sweep((X, W, Y), kind, pads, storing(kind, groups, has_bias=B is not None))
@@ -263,9 +263,9 @@ def _transform(tiles: Tiles) -> Inline:
 
 
 def _multiply(tiles: Tiles, kind: DType, taken: int, blocks: tuple[int, int], own: Inline) -> Inline:
-    """`multiply(sums, terms, w, t, first, count, wide)`: for each term sums over channels, for so many blocks.
+    """`multiply(sums, terms, w, t, first, count, wide)`: for each term sums over channels, for this many blocks.
 
-    `blocks` are those of a group that are whole, and the outputs of the one behind them; `own(t, b)` is one's number.
+    `blocks` are those of a group that are whole, and the outputs of the one after them; `own(t, b)` is one's number.
     """
     (whole, left), lines, known, most = blocks, tiles.lines, tiles.lanes, tiles.apart
 

@@ -12,7 +12,7 @@ from tirlite.sizes import Size
 from tirlite.sizes.poly import terms_of, varies
 from tirlite.sizes.unknown import Unknown, ends, recombined
 
-# So many names are looked through, one inside of another.
+# This many names are looked through, one inside of another.
 _MOST_NAMES = 8
 
 

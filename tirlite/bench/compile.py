@@ -174,7 +174,7 @@ def _vector_add() -> PrimFunc:
 
 
 def _found(fresh: Fresh, runs: int, probe: str, more: Mapping[str, str] | None = None) -> Iterator[dict[str, Any]]:
-    """What so many processes find. Where they are several, one goes before them and reads files from disk."""
+    """What this many processes find. Where they are several, one goes before them and reads files from disk."""
     if runs > 1:
         fresh("-m", probe, more=more)
     for _ in range(runs):

@@ -33,7 +33,7 @@ from tirlite.kernels.gallery import CASES
 from tirlite.rewrite.normalize import Normalize
 from tirlite.target import Target
 
-# How much slower checked code may be, and the microseconds of a fork, which are taken over so many.
+# How much slower checked code may be, and the microseconds of a fork, which are taken over this many.
 DEBUG_BAR, FORK_BAR = 10.0, 1.0
 FORKS = 2000
 
@@ -107,7 +107,7 @@ def debug_figures(*, quick: bool = False) -> Iterator[Figure]:
 
 
 def parallel_figures(workers: int, *, quick: bool = False) -> Iterator[Figure]:
-    """What a fork costs, and what is left of the time of kernels with parallel loops on one worker with so many."""
+    """What a fork costs, and what is left of the time of kernels with parallel loops on one worker with this many."""
     targets = [Target.host(workers=1), Target.host(workers=workers)]
     yield _fork(targets, quick=quick)
     for case in CASES:

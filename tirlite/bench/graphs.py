@@ -195,7 +195,7 @@ def _cells(row: GraphRow) -> tuple[str, ...]:
 
 
 def _beside(models: Sequence[GraphRow]) -> str:
-    """Milliseconds on so many threads, and bytes between operators, here and in onnxruntime."""
+    """Milliseconds on this many threads, and bytes between operators, here and in onnxruntime."""
     threads = list(models[0].threads)
     named = [f"{count} thread{'s' if count > 1 else ''}" for count in threads]
     heading = ["model", "sizes", *(f"ms, {each}" for each in named), "bytes"]

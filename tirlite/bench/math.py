@@ -73,7 +73,7 @@ _CORNERS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 10.0, 89.0, 100.0, 700.0, 1e-40, 1e-31
 def math_figures(*, quick: bool = False) -> Iterator[Figure]:
     """For each function and type the worst error in ULP, with the time of an element, tirlite's and NumPy's.
 
-    A fast variant has a row of its own behind that of the exact function.
+    A fast variant has a row of its own after that of the exact function.
     """
     from tirlite.ir.functions import has_fast
 

@@ -126,7 +126,7 @@ LAYERS = (64, 128, 128, 32, 10)
 
 
 def mlp() -> Network:
-    """Dense layers with bias, `relu` between them, `softmax` behind them."""
+    """Dense layers with bias, `relu` between them, `softmax` after them."""
     g, weights = Builder("mlp"), Weights(1)
     batch = dim("batch")
     x = g.input("x", f32[batch, LAYERS[0]])

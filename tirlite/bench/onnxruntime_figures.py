@@ -28,7 +28,7 @@ def is_installed() -> bool:
 
 
 def session_of(path: Path, threads: int) -> Any:
-    """What runs the model on so many threads."""
+    """What runs the model on this many threads."""
     runtime: Any = import_module("onnxruntime")
     options = runtime.SessionOptions()
     options.intra_op_num_threads = threads

@@ -25,7 +25,7 @@ from tirlite.bench.workloads import Array, Workload, sums_of_nine
 
 # Bytes of a vector, and rows of a tile of registers, which is two vectors wide.
 _VECTOR, _ROWS = 64, 8
-# A thread takes so many tiles, or rows of an image, at once.
+# A thread takes this many tiles, or rows of an image, at once.
 _TILES, _STRIP = 8, 32
 Compute = Callable[[], Any]
 
@@ -217,7 +217,7 @@ void spmv(const float *values, const int *columns, const int *starts, const floa
   }
 }
 """
-# The sizes that each function takes behind its arrays.
+# The sizes that each function takes after its arrays.
 _SIZES: dict[str, Callable[..., tuple[int, ...]]] = {
     "sum": lambda x, _: x.shape,
     "softmax": lambda x, _: x.shape,

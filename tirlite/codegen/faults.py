@@ -46,7 +46,7 @@ class KernelFunction(FunctionText):
         self.cleanup = "fail"
         self._held: dict[str, tuple[Value, str]] = {}  # block -> the pointer that it frees, the block that follows
         self._tail: list[str] = []
-        self.streams = False  # whether stores go past the caches: others see them behind a fence
+        self.streams = False  # whether stores go past the caches: others see them after a fence
         self.has_tiles = False  # whether it may hold registers that threads are switched the faster without
 
     def fails(self, stmt: Assert) -> str:
@@ -79,7 +79,7 @@ class KernelFunction(FunctionText):
         self.join(around)
 
     def _recorder(self, count: int) -> str:
-        """The function that puts so many numbers into a record; the first of them alone where there is no memory."""
+        """The function that puts this many numbers into a record; the first of them alone where there is no memory."""
         module, name = self.module, f"tirlite.record{count}"
         if name not in module.inlined:
             body = FunctionText(module)
@@ -150,7 +150,7 @@ class KernelFunction(FunctionText):
         return self.op("and", self.op("add", size, integer(2 * self.line - 1)), integer(-self.line))
 
     def fresh(self, size: Value) -> Value:
-        """So many bytes on the heap, or null."""
+        """This many bytes on the heap, or null."""
         return self.call(handle, TAKE if self.module.exported else "aligned_alloc", integer(self.line), size)
 
     @property

@@ -88,7 +88,7 @@ def _are_permuted(out: FunctionText, place: Place, dtype: DType) -> bool:
 
 
 def _permuted(out: FunctionText, place: Place, pointer: Value, apart: Value, dtype: DType) -> Value:
-    """The lanes that lie so far `apart` from a pointer, of the vector there and of the one behind it."""
+    """The lanes that lie so far `apart` from a pointer, of the vector there and of the one after it."""
     lanes, kind = dtype.lanes, DType(u8.code, dtype.bits)
     if dtype.bits < 32:
         # Both are one vector of twice as many words.

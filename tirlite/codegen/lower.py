@@ -85,7 +85,7 @@ def lower(
     lines: bool = False,
     ahead: Callees | None = None,
 ) -> Lowered:
-    """The module of one function, whose parallel loops are run by so many workers at most, for a target by its name.
+    """The module of one function, whose parallel loops are run by this many workers at most, for a target by its name.
 
     With `debug` the code checks itself, and parallel loops run in order. If it is `exported`, a fault is a number
     alone, and memory comes from what surrounds the module, see `runtime.export.wrapper`. Raises KernelError for what

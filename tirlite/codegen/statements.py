@@ -437,7 +437,7 @@ class Statements:
         return as_one_row(self.values, stmt, *bounds)
 
     def _strided(self, stmt: For, start: Value, stop: Value) -> Steps[None]:
-        """A loop by another step: its iterations are counted, as the variable itself might wrap behind the last."""
+        """A loop by another step: its iterations are counted, as the variable itself might wrap after the last."""
         from tirlite.codegen.functions.outline import trip_count
 
         count = trip_count(self.out, start, stop, stmt.step)
@@ -475,7 +475,7 @@ class Statements:
 
 
 def _behind(body: SeqStmt, buffers: Iterable[Buffer]) -> set[Var]:
-    """The variables that extents of buffers are made of, those of the lets behind them too."""
+    """The variables that extents of buffers are made of, those of the lets after them too."""
     found = {node for each in buffers for node in variables_in(*each.shape)}
     if found:
         for let in reversed(tuple(statements_of(body, Let))):

@@ -142,7 +142,7 @@ def share_of_leaf() -> int:
 def assign_homes(
     func: PrimFunc, workers: int = 1, stack: int = STACK_BYTES, on_entry: OnEntry | None = None
 ) -> Storage:
-    """The homes of all allocations, of which those on the stack take so many bytes at most, the smallest ones first.
+    """The homes of all allocations, of which those on the stack take this many bytes at most, the smallest ones first.
 
     `on_entry` says what extents made of lets are; without it, buffers with such extents lie on the heap.
     Raises KernelError for a buffer of constant size beyond 2^62 bytes.

@@ -140,7 +140,7 @@ def _line_up(
     offset: Value,
     addresses: dict[Buffer, Value],
 ) -> Value:
-    """Gives each buffer a range behind the one before it, from `offset` behind `start` on, and returns their end."""
+    """Gives each buffer a range after the one before it, from `offset` after `start` on, and returns their end."""
     out = values.out
     for buffer in buffers:
         if start is not None:

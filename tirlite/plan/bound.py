@@ -19,7 +19,7 @@ from tirlite.sizes.evaluate import Evaluated
 
 _SAMPLES = 8
 _FEW = 16
-# Of so many parts at most, so many values of the dims more are looked at.
+# Of this many parts at most, this many values of the dims more are looked at.
 _SEVERAL, _DRAWN = 2000, 24
 
 

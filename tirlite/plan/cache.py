@@ -49,7 +49,7 @@ class PlanCache:
     names, and is checked like any other; `plan.cached` tells it. Plans of the named strategies are kept, and of a
     strategy of your own that is `Repeatable`; not that of a search that Ctrl-C ended.
 
-    Those found last are kept, of at most so many `requests` together. May be used by several threads.
+    Those found last are kept, of at most this many `requests` together. May be used by several threads.
     """
 
     def __init__(self, requests: int = _REQUESTS) -> None:

@@ -337,7 +337,7 @@ def _check_total(proofs: _Proofs, problem: Problem, plan: Layout) -> Iterator[Co
 
 
 def _rows(problem: Problem, plan: Layout) -> dict[str, list[Region]]:
-    """The pools of each memory in the order in which they stand behind one another: those with fixed offsets first."""
+    """The pools of each memory in the order in which they stand after one another: those with fixed offsets first."""
     fixed = {plan.placements[request.id].pool for request in problem.requests if request.fixed is not None}
     rows: dict[str, list[Region]] = {}
     for name in sorted(plan.pools, key=lambda name: name not in fixed):
@@ -346,7 +346,7 @@ def _rows(problem: Problem, plan: Layout) -> dict[str, list[Region]]:
 
 
 def _end_of(row: Sequence[Region]) -> Size:
-    """The end of pools that stand behind one another, each aligned."""
+    """The end of pools that stand after one another, each aligned."""
     end: Size = 0
     for region in row:
         end = round_up(end, region.align) + region.size

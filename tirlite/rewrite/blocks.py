@@ -43,14 +43,14 @@ from tirlite.rewrite.vectors.lane_partials import Partials
 from tirlite.rewrite.vectors.lanes import Lanes, held, is_at
 from tirlite.rewrite.vectors.partials import vector_lanes
 
-# So many blocks at most. The copies of an array, one for each block, take so many bytes at most.
+# This many blocks at most. The copies of an array, one for each block, take this many bytes at most.
 _MOST_BLOCKS = 64
 _COPIES = 8
 _COPIES_BYTES = 1 << 18
-# So many iterations in a row update an array of their own each, of so many bytes: none waits for the one before.
+# This many iterations in a row update an array of their own each, of this many bytes: none waits for the one before.
 _TURNS = 4
 _TURN_BYTES = 1 << 12
-# The fewest iterations of a block, and where these have loops inside. For each element of an array it has so many.
+# The fewest iterations of a block, and where these have loops inside. For each element of an array it has this many.
 _LEAST = 4096
 _LEAST_OF_NESTS = 16
 _LEAST_PER_COPY = 16
@@ -63,7 +63,7 @@ _INSIDE = (ForKind.REDUCE, ForKind.SERIAL, ForKind.UNROLLED)
 def in_blocks(
     loop: For, kind: ForKind, facts: Facts, bounds: Mapping[Expr, int], *, repeats: bool
 ) -> tuple[Stmt, ...] | None:
-    """What stands in the place of a reduction; None where it is to stay. The loop over blocks is of this kind.
+    """What replaces a reduction; None where it is to stay. The loop over blocks is of this kind.
 
     `bounds` are what some numbers are at most there. One that `repeats` stays where one block would be all there is:
     handing that over takes longer than short rows do. So does one of no more iterations than a block has copies of
@@ -298,7 +298,7 @@ def _loads_by_tests(loop: For) -> bool:
 
 
 class _Blocks:
-    """The loop over the blocks, and what comes before and behind.
+    """The loop over the blocks, and what comes before and after.
 
     Integers come out the same in any order: what LLVM makes of the loop `inside`, which is long, is as quick as partial
     results in vectors, and takes it half the time. Rows of some hundreds took up to three times as long.
@@ -325,7 +325,7 @@ class _Blocks:
         stop = yield from held(self.loop.stop, "stop", self.loop)
         loop = self.loop.replaced(stop=stop)
         count = yield from held(loop.count, "count", loop)
-        # Cut into at most so many, whose lengths are whole numbers of the least: no sum wraps around.
+        # Cut into at most this many, whose lengths are whole numbers of the least: no sum wraps around.
         unit = const(self.least, i64)
         length, number = Var("length"), Var("number")
         share = Add(FloorDiv(count, const(self.least * self.most, i64)), const(1, i64))

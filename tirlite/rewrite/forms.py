@@ -38,7 +38,7 @@ class Limits:
     large_from: int = 0
 
     def form(self, size: int) -> Form:
-        """The version for a call whose arrays take so many bytes in all."""
+        """The version for a call whose arrays take this many bytes in all."""
         if size < self.small_below:
             return Form.SMALL
         return Form.LARGE if 0 < self.large_from <= size else Form.USUAL

@@ -88,7 +88,7 @@ def _reductions(body: SeqStmt, facts: Facts, branches: Mapping[Stmt, Update]) ->
     from tirlite.analysis.loops.regrouping import updates_in
 
     found: set[For] = set()
-    # Loops inside come behind those around them.
+    # Loops inside come after those around them.
     for loop in reversed([*statements_of(body, For)]):
         inside = statements_of(loop.body, For)
         if loop.kind is not ForKind.SERIAL or not all(each in found or each.kind is ForKind.REDUCE for each in inside):

@@ -144,7 +144,7 @@ class _Divisor(NamedTuple):
 
 
 def _by_reciprocals(root: Callable[[Buffer], Buffer], loop: For) -> Stmt | tuple[Stmt, ...]:
-    """An innermost loop, behind the reciprocals of what stays the same in it. `root` tells what views are of."""
+    """An innermost loop, after the reciprocals of what stays the same in it. `root` tells what views are of."""
     inside = [*statements(loop.body)]
     is_short = loop.values is not None and len(loop.values) < _FEWEST
     if is_short or any(isinstance(stmt, For | While) for stmt in inside):

@@ -35,7 +35,7 @@ class ByGroups:
     first: Expr = const(0, i64)
 
     def _place(self, index: Expr, lanes: int = 1) -> Expr:
-        """Where so many elements of a row of the copy lie, of all columns from this index on."""
+        """Where this many elements of a row of the copy lie, of all columns from this index on."""
         first = folded(Add(Mul(self.first, const(self.group, i64)), index))
         return first if lanes == 1 else Ramp.unit(first, lanes)
 

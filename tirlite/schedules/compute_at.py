@@ -31,7 +31,7 @@ _PLAIN = (ForKind.SERIAL, ForKind.PARALLEL)
 class ComputeAt(Step):
     """The nest of `loop`, which fills temporaries, inside of the loop `at`: for the elements that an iteration reads.
 
-    The temporaries shrink to these, and are allocated there: from where a loop around stands, so many elements along
+    The temporaries shrink to these, and are allocated there: from where a loop around stands, this many elements along
     an axis, where that is a constant; else all of the axis. What neighbouring iterations read both is computed twice.
     The loops of the nest are called `rows.i` then, after the first temporary. Values are those that they were.
 
@@ -66,7 +66,7 @@ class ComputeAt(Step):
         return self._windows(facts, made, nest, around)
 
     def _between(self, func: PrimFunc, first: For, around: tuple[For, ...]) -> tuple[Stmt, ...]:
-        """The statements behind the nest up to the one that `at` stands in, that one too."""
+        """The statements after the nest up to the one that `at` stands in, that one too."""
         stmts = block_of(func, first).stmts
         begin = stmts.index(first) + 1
         end = next((place for place, each in enumerate(stmts) if each in around), -1)

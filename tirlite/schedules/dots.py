@@ -267,7 +267,7 @@ class _Made:
         return (corrected, *body.stmts)
 
     def _right(self, places: list[Var], first: Expr, columns: int) -> Load:
-        """The groups of so many columns, from the first one on, at places of terms."""
+        """The groups of this many columns, from the first one on, at places of terms."""
         outer: list[Expr]
         column: Expr
         *outer, column = (*places, folded(Sub(first, self.columns.start)))

@@ -36,7 +36,7 @@ def is_block_of(inner: For, outer: For) -> bool:
 
 
 def is_whole(loops: Sequence[For], last: For, lanes: int) -> bool:
-    """Whether a loop goes through whole blocks, of multiples of so many iterations, of one of these loops."""
+    """Whether a loop goes through whole blocks, of multiples of this many iterations, of one of these loops."""
     outer = next((each for each in loops if is_block_of(last, each)), None)
     if outer is None:
         count = last.count
@@ -139,7 +139,7 @@ def trips(facts: Facts, loop: For) -> Expr | None:
 
 
 def lanes_before(start: Expr, stop: Expr, lanes: int) -> Expr:
-    """Which of so many lanes from `start` on lie before `stop`.
+    """Which of this many lanes from `start` on lie before `stop`.
 
     They are compared as numbers of 32 bits, of which as many fit into a vector as of most elements.
     """

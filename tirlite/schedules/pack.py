@@ -316,12 +316,12 @@ def _vector(
 
 
 def _are_lanes(width: Expr) -> TypeGuard[IntImm]:
-    """Whether there are vectors with so many lanes."""
+    """Whether there are vectors with this many lanes."""
     return isinstance(width, IntImm) and width.value >= 2 and not width.value & (width.value - 1)
 
 
 def _blocks(most: Expr, step: int) -> Expr:
-    """How many blocks of so many iterations there are at most."""
+    """How many blocks of this many iterations there are at most."""
     if isinstance(most, IntImm):
         return const(-(-most.value // step), i64)
     return FloorDiv(Add(most, const(step - 1, i64)), const(step, i64))

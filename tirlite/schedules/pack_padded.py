@@ -57,7 +57,7 @@ from tirlite.sizes import substitute as with_sizes
 from tirlite.sizes.poly import Remainder, inside_out
 from tirlite.sizes.unknown import unknowns_in
 
-# So many iterations that decide nothing read what the first cache still holds when they read next to it: rows of an
+# This many iterations that decide nothing read what the first cache still holds when they read next to it: rows of an
 # image lie a power of two apart where its extents are one, and a cache has few places for these.
 _BLOCK = 8
 

@@ -17,7 +17,7 @@ _KINDS = (ForKind.SERIAL, ForKind.PARALLEL, ForKind.REDUCE)
 
 @record
 class Peel(Step):
-    """The `first` and the `last` iterations of a loop in loops before and behind it: `i.first` and `i.last`.
+    """The `first` and the `last` iterations of a loop in loops before and after it: `i.first` and `i.last`.
 
     Without numbers they are those that ask for the ends of what they access, as `x[max(i - 1, 0)]` does, at most 32 at
     either end: `PartitionLoops` peels wherever that pays. It never changes results.

@@ -28,7 +28,7 @@ _KINDS = (ForKind.SERIAL, ForKind.REDUCE)
 class Precompute(Step):
     """The first elementary function that each iteration of a loop computes, in a loop of its own before it.
 
-    The values are kept in a temporary, called after the function, and its loop `exp.j`. Loops behind in the same body,
+    The values are kept in a temporary, called after the function, and its loop `exp.j`. Later loops in the same body,
     and inside of those, that have the same bounds and compute the same read it. Refused where something writes what the
     function is of before the last of these, and where some iterations do without it.
     """

@@ -45,7 +45,7 @@ _EXP = (Op.EXP, Op.FAST_EXP, Op.EXP2, Op.FAST_EXP2)
 
 @record
 class Rescale(Step):
-    """One loop for `first`, which combines a maximum, and for those behind, which sum up terms of exp(x - maximum).
+    """One loop for `first`, which combines a maximum, and for later ones, which sum up terms of exp(x - maximum).
 
     Each sum is kept apart, as `y.scaled`, for the maximum so far: where that grows from m to m', it is scaled by
     exp(m - m'). Behind the place of its loop it is added to what is there. A maximum of nothing, which is -inf, counts
@@ -83,7 +83,7 @@ class Rescale(Step):
         raise does_not_fit(self, 'it changes how sums are rounded: grant tl.allow("rescale")')
 
     def _demand_one_range(self, facts: Facts, first: For, others: Sequence[For]) -> None:
-        """Raises KernelError where the loops are not of one kind and one range, one behind the other in a block."""
+        """Raises KernelError where the loops are not of one kind and one range, one after the other in a block."""
         space = facts.space
         block = block_of(facts.func, first)
         places = [block.stmts.index(each) if each in block.stmts else -1 for each in (first, *others)]

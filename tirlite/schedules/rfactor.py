@@ -28,7 +28,7 @@ class Rfactor(Step):
     """What the `tl.reduce` loops from `at` on combine, by iterations of `loop`, one of them: partial results.
 
     They are an allocation, `y.partial`, or two of the pair that `tl.argmax` or `tl.argmin` keeps, begun in a loop
-    `p.begun` before `at` and combined in `p.combined` behind it. In between `loop` is a `range` whose iterations are
+    `p.begun` before `at` and combined in `p.combined` after it. In between `loop` is a `range` whose iterations are
     independent, for vectors or workers. The grouping stands in the IR; results are those of a reduction, which may be
     regrouped. Refused where the loops do not combine values into the same elements throughout, with the accesses, and
     where it is not proved that there are these elements.

@@ -24,7 +24,7 @@ from tirlite.schedules.step import Step, demand_plain, does_not_fit, with_loop
 
 @record
 class Scan(Step):
-    """`total += x[i]; y[i] = total` by blocks of so many iterations, which are independent.
+    """`total += x[i]; y[i] = total` by blocks of this many iterations, which are independent.
 
     `i.sum` sums up each block alone, `i.carry` the sums of the blocks before each, and `i` goes through each block from
     there on, inside of `i.block`. What is combined is computed twice. So is `y[i] = y[i - 1] + x[i]`.
@@ -120,7 +120,7 @@ class _Blocks:
         return (Allocate(self.sums, span=self.loop.span), self._summed(), self._carried(), self._scanned())
 
     def _block(self, passed: Expr) -> Expr:
-        """How many blocks so many iterations fill."""
+        """How many blocks this many iterations fill."""
         return folded(FloorDiv(folded(passed), const(self.by, i64)))
 
     def _of_blocks(self, suffix: str) -> tuple[Var, Load]:

@@ -229,7 +229,7 @@ def _is_let(allocation: Allocation, apart: dict[Stmt, set[Stmt]]) -> bool:
     )
 
 
-# So many elements less gain nothing for a symbolic extent.
+# This many elements less gain nothing for a symbolic extent.
 _LITTLE = 64
 # A constant from this on is not a tile in place of what is symbolic: it stems from the type of an index.
 MUCH = 1 << 15
@@ -315,7 +315,7 @@ def _less(index: Expr, start: Expr) -> Expr:
 
 @record
 class Span:
-    """All indices along one axis: from `start`, which stands still while the body runs, so many."""
+    """All indices along one axis: from `start`, which stands still while the body runs, this many."""
 
     start: Size
     extent: Size

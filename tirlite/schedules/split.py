@@ -27,14 +27,14 @@ _TAILS = ("short", "guarded", "masked", "peeled", "overlapped")
 
 @record
 class Split(Step):
-    """`for j in range(a, b)` as `j.outer`, from `a` by so many, and `j.inner`, from there up to the next, or to `b`.
+    """`for j in range(a, b)` as `j.outer`, from `a` by this many, and `j.inner`, from there up to the next, or to `b`.
 
     The inner loop's variable takes the values that the loop had, so indices stay as they are, and the last block may be
     shorter. Both loops are of the loop's kind, but that what is inside of a parallel one is a `range`. It never changes
     results.
 
     With another `tail` all blocks have so many iterations: `guarded`, those beyond the end do nothing (which is a mask
-    where the loop goes by vectors); `masked`, that is so of the last block alone, in `j.rest` behind; `peeled`, what is
+    where the loop goes by vectors); `masked`, that is so of the last block alone, in `j.rest`; `peeled`, what is
     left stands in a loop `j.rest` of as many iterations as that; `overlapped`, the last block goes back over some that
     were done before, where there are as many. That is refused where one iteration may touch what another one writes, or
     reads what it writes: it would be done twice.
@@ -158,7 +158,7 @@ class Fuse(Step):
 
 
 def is_flat(node: Load | Store, outer: For, inner: For) -> bool:
-    """Whether an access goes through whole rows, which lie one behind the other, as the inner loop does."""
+    """Whether an access goes through whole rows, which lie one after the other, as the inner loop does."""
     buffer, none = node.buffer, const(0, i64)
     return (
         outer.step == inner.step == 1

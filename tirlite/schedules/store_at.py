@@ -24,7 +24,7 @@ class StoreAt(Step):
     All uses are in that loop, which goes up by 1, and iteration v sees of some axis only f * v + a to f * v + b, for a
     positive f: then line i lies at i % (b - a + 1). Two lines at one place are never seen by one iteration, and all
     uses of the first come before all of the second. After `join`, which has what reads a temporary run a few lines
-    behind what fills it, each line is computed once and kept as long as it is read. Refused where `at` is not the loop
+    after what fills it, each line is computed once and kept as long as it is read. Refused where `at` is not the loop
     that holds all uses, and where the lines that it sees do not go on with it. Source of the idea: the storage folding
     of Halide.
     """
@@ -73,7 +73,7 @@ def lines_of(allocation: Allocation, loop: For, facts: Facts) -> tuple[int, int]
 
 
 def _fold(allocation: Allocation, axis: int, lines: int, accesses: Accesses) -> None:
-    """Has so many lines of a buffer along an axis be used in turn."""
+    """Has this many lines of a buffer along an axis be used in turn."""
     old = allocation.buffer
     shape = (*old.shape[:axis], const(lines, i64), *old.shape[axis + 1 :])
 

@@ -29,7 +29,7 @@ from tirlite.schedules.step import Step, does_not_fit, with_loop
 from tirlite.sizes import Size
 
 _Array = npt.NDArray[Any]
-# The implementation is tried on so many arrays of numbers drawn anew, and on those of the least and the most.
+# The implementation is tried on this many arrays of numbers drawn anew, and on those of the least and the most.
 _TRIALS = 6
 # Sums of integers as small as this are exact in each type of floats, in any grouping.
 _SMALL = 5

@@ -28,7 +28,7 @@ _KINDS = (ForKind.SERIAL, ForKind.PARALLEL, ForKind.REDUCE)
 
 @record
 class Tile(Step):
-    """Loops by blocks of so many iterations: all `i.outer`, in the order of the loops, and in these all `i.inner`.
+    """Loops by blocks of this many iterations: all `i.outer`, in the order of the loops, and in these all `i.inner`.
 
     A loop of size 0 is not cut: it keeps its name, and goes through all of its iterations in each block of the others.
     Of one of size 1 the blocks remain, with a condition inside where they do not lie in all blocks around.
@@ -160,7 +160,7 @@ def _further(dependence: Dependence, band: list[For]) -> Iterator[For]:
     return (loop for loop in band if loop in inside)
 
 
-# So many iterations per one of the loop around: what is added never wraps around.
+# This many iterations per one of the loop around: what is added never wraps around.
 _FAR = 1 << 20
 
 

@@ -31,7 +31,7 @@ _KINDS = (ForKind.SERIAL, ForKind.PARALLEL, ForKind.REDUCE, ForKind.UNROLLED)
 
 @record
 class Unroll(Step):
-    """So many iterations of a loop in one, in their order, and a loop `i.rest` through what is left.
+    """This many iterations of a loop in one, in their order, and a loop `i.rest` through what is left.
 
     Without a number all of them are written out, which is refused where their number is not constant. It never changes
     results. Where loops inside are to serve several iterations together, `unroll_jam` is the step.
@@ -61,13 +61,13 @@ class Unroll(Step):
         return with_loop(facts, loop, (loop.replaced(stop=middle, step=self.by, body=body), named(rest, ".rest")))
 
 
-# Of so many iterations at once, what is left goes by twos.
+# Of this many iterations at once, what is left goes by twos.
 _FEW = 4
 
 
 @record
 class UnrollJam(Step):
-    """So many iterations of a loop at once, each statement for all of them before the next.
+    """This many iterations of a loop at once, each statement for all of them before the next.
 
     What is left goes at once, too, where its number is known. Else it goes by twos, so that sums wait less for one
     another, with the last one once more if need be, where an iteration may run again and stores vectors: LLVM finds
@@ -125,7 +125,7 @@ def _may_run_twice(touches: Mapping[Allocation, Sequence[Touch]]) -> bool:
 
 
 class _Rows(Jam):
-    """Runs each part of a loop's body for up to so many iterations before the next part, in a loop of its own.
+    """Runs each part of a loop's body for up to this many iterations before the next part, in a loop of its own.
 
     It does what Jam does, for more iterations than are written out, as tiles of sums take: dot products are those that
     they take. What an iteration allocates has a row for each of them. The iterations must be independent.
@@ -138,7 +138,7 @@ class _Rows(Jam):
         self.rows: set[Var] = set()
 
     def all(self) -> For:
-        """The loop over the first ones of so many iterations. Raises NotVector where they do not go in parts."""
+        """The loop over the first ones of this many iterations. Raises NotVector where they do not go in parts."""
         made = self.loop.replaced(var=self.first, step=self.most, body=self.block(self.loop.body))
         if any(name in self.own for node in walk(made) for name in buffers_of(node)) or self.is_torn(made):
             raise NotVector

@@ -25,7 +25,7 @@ from tirlite.schedules.step import Step, demand_plain, does_not_fit, with_loop
 
 @record
 class Vectorize(Step):
-    """A loop by vectors of so many `lanes`, the widest first: what is left of one width goes by the next.
+    """A loop by vectors of this many `lanes`, the widest first: what is left of one width goes by the next.
 
     What the body allocates has an element for each lane. With `padded` the last vector of the least width may reach
     beyond the end: it reads there what is left over in copies that `pack` has made whole, and leaves alone what lies

@@ -16,7 +16,7 @@ from tirlite.sizes import Size, lower_bound, upper_bound
 from tirlite.sizes.extrema import Maximum, Minimum
 from tirlite.sizes.unknown import ends, terms_in, unknowns_in
 
-# So many extrema are looked into, one inside of another, as those of indices that are clamped.
+# This many extrema are looked into, one inside of another, as those of indices that are clamped.
 _DEEPEST = 4
 # What is read so far ahead is read here and there.
 _MOST_AHEAD = 8
@@ -26,7 +26,7 @@ _ANYWHERE = 1 << 31
 
 @record
 class Window:
-    """All indices along an axis: from `factor * base + low` to `high` behind that, of the variable of a loop around."""
+    """All indices along an axis: from `factor * base + low` to `high` after that, of the variable of a loop around."""
 
     base: Var
     low: int
@@ -40,7 +40,7 @@ class Window:
 
     @property
     def end(self) -> Expr:
-        """What comes behind the last index."""
+        """What comes after the last index."""
         return shifted(self._base, self.high + 1)
 
     @property
@@ -65,7 +65,7 @@ class Tile:
     cached: Buffer
 
     def ends(self, axis: int) -> tuple[Expr, Expr]:
-        """The first index along an axis that there is in the part, and what comes behind the last one."""
+        """The first index along an axis that there is in the part, and what comes after the last one."""
         found, extent, none = self.windows[axis], self.buffer.shape[axis], const(0, i64)
         return (none, extent) if found is None else (Max(found.begin, none), Min(found.end, extent))
 

@@ -34,9 +34,9 @@ from tirlite.sizes.terms import function_ident, level_above, written
 _SAMPLED_FROM = 4
 # A sum of several maxima is not multiplied out beyond this.
 _ALTERNATIVES = 32
-# So many extrema are kept: proofs form the same few again and again.
+# This many extrema are kept: proofs form the same few again and again.
 _KEPT = 4096
-# An extremum in a sum is told apart into so many sums.
+# An extremum in a sum is told apart into this many sums.
 _MOST_OF_ONE = 8
 
 

@@ -15,7 +15,7 @@ from tirlite.sizes.division import divisor_of
 from tirlite.sizes.poly import Product, Size, SizeLike, Terms, as_size, bounds_of, quotient, terms_of
 from tirlite.sizes.terms import add, is_constant, replace, scaled
 
-# So many bounds of sizes are kept.
+# This many bounds of sizes are kept.
 _KEPT = 4096
 
 

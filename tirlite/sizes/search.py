@@ -199,7 +199,7 @@ def _links(parts: list[_Part]) -> Iterator[_Link]:
 # Sums that are looked into further. Proofs that matter take a handful; the limit keeps hopeless ones cheap.
 # It bounds the recursion as well. A sum counts once for each hundred terms.
 BUDGET, _COUNTED = 50, 100
-# So many answers are kept: the same few sums are asked about again and again, access by access.
+# This many answers are kept: the same few sums are asked about again and again, access by access.
 _KEPT = 4096
 
 _Kept = frozenset[tuple[Atom, bool]]

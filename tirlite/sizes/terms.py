@@ -53,7 +53,7 @@ class Origin:
         return ident_of(next(self._serials), self._number)
 
     def again(self, serial: int) -> int:
-        """The ident of what had this number where it was written; new ones are behind it."""
+        """The ident of what had this number where it was written; new ones are after it."""
         self._serials = count(max(serial + 1, next(self._serials)))
         return ident_of(serial, self._number)
 

@@ -316,7 +316,7 @@ def _divisions(size: Size) -> int:
     return sum(isinstance(atom, Quotient | Remainder) for product in terms_of(size) for atom in product)
 
 
-# So many sums are written for one that is over extrema, itself included.
+# This many sums are written for one that is over extrema, itself included.
 _MOST_FORMS = 6
 
 

@@ -156,7 +156,7 @@ class CompiledEngine:
         return np.zeros(count, np.int64)
 
     def advance(self, cells: Cells, nodes: int, /) -> None:
-        """Goes on for so many nodes, or until the search ends."""
+        """Goes on for this many nodes, or until the search ends."""
         self.kernel(*(getattr(cells, name) for name in NAMES), nodes)
 
     def run(self, procedure: Callable[..., None], cells: DataclassInstance, /, *numbers: int) -> None:

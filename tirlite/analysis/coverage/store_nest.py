@@ -17,7 +17,7 @@ from tirlite.sizes.unknown import Unknown, linear, terms_in
 
 @record
 class Stretch:
-    """`length` elements from `first` on along one axis; with a stride `count` times so many, a stride apart each.
+    """`length` elements from `first` on along one axis; with a stride `count` times this many, a stride apart each.
 
     None where the length or the count is not above 0.
     """
@@ -102,7 +102,7 @@ class StoreNest:
             if isinstance(coefficient, int) and coefficient < 0:
                 first, coefficient = first + coefficient * (count - 1), -coefficient
             steps.append((coefficient, count))
-        length: Size = 1  # so many values in a row are reached
+        length: Size = 1  # this many values in a row are reached
         while steps:
             fitting = next((pair for pair in steps if _continues(*pair, length)), None)
             if fitting is None:

@@ -19,12 +19,12 @@ from tirlite.sizes.extrema import each_of, halves_of
 from tirlite.sizes.poly import Atom, terms_of, varies
 from tirlite.sizes.unknown import ends, forms_of, is_nonnegative, narrowed, scales, unknowns_in
 
-# So many facts about a place, one on top of another, go into a proof.
+# This many facts about a place, one on top of another, go into a proof.
 _STEPS = 2
 # No more of them are looked at, of the sums that come of it in one step, of all sums of a function, and of terms.
 _MOST_FACTS, _MOST_FORMS, _MOST_FORMS_IN_ALL, _MOST_TERMS = 12, 8, 4000, 16
 
-# So many values that conditions pick are told apart, one inside of another.
+# This many values that conditions pick are told apart, one inside of another.
 _MOST_CHOICES = 3
 
 

@@ -68,7 +68,7 @@ class _Walk:
                 stack += reversed([*self._bodies(stmt, around)])
 
     def _sequence(self, stmt: SeqStmt, around: Around) -> Iterator[tuple[Stmt, Around]]:
-        """The statements of a block: those behind an assert run where it holds."""
+        """The statements of a block: those after an assert run where it holds."""
         for each in stmt.stmts:
             yield each, around
             if type(each) is Assert:
@@ -110,7 +110,7 @@ class _Walk:
         return replace(around, known=(*around.known, *told), is_tested=is_tested, is_certain=False)
 
     def _expression(self, expr: Node, stmt: Stmt, around: Around) -> Iterator[Access]:
-        """The loads in an expression: those behind a test are made only where it holds."""
+        """The loads in an expression: those after a test are made only where it holds."""
         stack: list[tuple[Node, Around, bool]] = [(expr, around, False)]
         while stack:
             node, where, is_ready = stack.pop()

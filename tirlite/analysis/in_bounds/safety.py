@@ -42,9 +42,9 @@ from tirlite.sizes import Dim, Scalar, Size, dims_of, evaluate
 from tirlite.sizes.poly import terms_of, varies
 from tirlite.sizes.unknown import Ends, Unknown, is_nonnegative, is_positive, linear
 
-# So many conditions are tested at entry: what is left is checked where it stands.
+# This many conditions are tested at entry: what is left is checked where it stands.
 _MOST_DEMANDS = 32
-# No array of a call is counted on to have so many elements.
+# No array of a call is counted on to have this many elements.
 _LARGE = 1 << 30
 
 
@@ -367,7 +367,7 @@ def is_negative(size: Size) -> bool:
     return is_nonnegative(-1 - size)
 
 
-# What may end a call before an access behind it, or keep it for ever.
+# What may end a call before an access after it, or keep it for ever.
 _ENDS: tuple[type[Stmt], ...] = (Assert, While, Evaluate, KernelCall)
 
 

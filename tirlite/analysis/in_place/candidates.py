@@ -37,7 +37,7 @@ Interval = tuple[int, int]
 _NEAREST = 6
 # How many statements in a row two buffers may live together.
 _MOST_TOGETHER = 64
-# How many such pairs are looked at: so many, and one more for a number of allocations.
+# How many such pairs are looked at: this many, and one more for a number of allocations.
 _LATER_AT_LEAST = 256
 _ALLOCATIONS_PER_LATER = 2
 # How many pairs of accesses are compared for two buffers, on average over the whole function.
@@ -163,7 +163,7 @@ class _Meetings:
     ) -> Iterator[tuple[Allocation, Stmt, int]]:
         """What dies in one of the next statements while the destination lives, with that statement and its end.
 
-        `first` is the number of the first death behind the statement.
+        `first` is the number of the first death after the statement.
         """
         # What the extents of declarations read is not part of what statements do: they are left out.
         born, dies = live

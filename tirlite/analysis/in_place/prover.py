@@ -66,7 +66,7 @@ class InPlaceProof:
 
     `source` is touched for the last time by `until`: the same statement, or one that follows it in its body. Both begin
     at one address while these run, where alone both live. `obstacle` is the condition that failed, or None. Nothing
-    else is proved, for instance of a third buffer, of alignment or of sizes: what of the larger one lies behind the end
+    else is proved, for instance of a third buffer, of alignment or of sizes: what of the larger one lies after the end
     of the smaller one is a matter of its own lifetime. `touches` are all those of the destination and of the source
     that were looked at: the proof knows of no others.
     """

@@ -62,7 +62,7 @@ NO_ARRAYS = ArrayBounds()
 
 
 def array_bounds(sizes: Iterable[Size]) -> ArrayBounds:
-    """What holds where arrays of so many bytes exist. A sum in which something is subtracted tells nothing."""
+    """What holds where arrays of this many bytes exist. A sum in which something is subtracted tells nothing."""
     todo = [*sizes]
     seen, found, times = set(todo), dict[Product, None](), dict[Product, int]()
     while todo:

@@ -26,7 +26,7 @@ Values: TypeAlias = dict[Buffer, Size]
 
 # What the walk may take in all: a loop inside of a loop is walked again each time that a guess was wrong.
 _MOST_STEPS = 20_000
-# So many facts about a place count.
+# This many facts about a place count.
 _MOST_TOLD = 8
 _SERIAL = (ForKind.SERIAL, ForKind.UNROLLED, ForKind.REDUCE)
 
@@ -85,7 +85,7 @@ class _Guess:
 
 @record(eq=False)
 class _Turn:
-    """Any one iteration of a loop: the guesses that it bears out, the values in its body, and behind it."""
+    """Any one iteration of a loop: the guesses that it bears out, the values in its body, and after it."""
 
     guesses: dict[Buffer, _Guess]
     inside: Values
@@ -125,7 +125,7 @@ def cells_of(func: PrimFunc) -> frozenset[Buffer]:
 
 
 def follow(func: PrimFunc, cells: frozenset[Buffer], space: Space, known: Known) -> None:
-    """Fills in what is known of `cells`, step by step as `space` needs it for what comes behind."""
+    """Fills in what is known of `cells`, step by step as `space` needs it for what comes after."""
     mark = space.mark()
     try:
         run(_Walk(cells, space, known).block(func.body, {}))
@@ -159,7 +159,7 @@ class _Walk:
         self._told: list[Size] = []  # by the tests around: 0 or more
 
     def block(self, stmt: Stmt, values: Values) -> Steps[Values]:
-        """The values behind a statement, given those in front of it."""
+        """The values after a statement, given those in front of it."""
         if isinstance(stmt, SeqStmt):
             for each in stmt.stmts:
                 values = yield self.block(each, values)
@@ -412,7 +412,7 @@ class _Walk:
         self.known.moved[loop] = found
 
     def _left_with(self, turn: _Turn, cell: Buffer, values: Values, clock: _Clock | None) -> Size:
-        """What a local is behind a loop."""
+        """What a local is after a loop."""
         guess = turn.guesses[cell]
         if guess.low is None and guess.high is None:
             return self._any(cell)

@@ -85,7 +85,7 @@ _ANYTHING: Between = (-inf, None)
 # Bits of what is told exactly: all integers up to two to that power are floats.
 _DIGITS = {f32: 24, f64: 53}
 _WHOLE: dict[Op, Callable[[float], int]] = {Op.FLOOR: floor, Op.CEIL: ceil, Op.ROUND: round, Op.TRUNC: trunc}
-# So many operations are looked through, one inside of another.
+# This many operations are looked through, one inside of another.
 _MOST_LEVELS = 10
 # More than what rounding takes away from a number of 24 bits.
 _SLACK = 2.0**-20

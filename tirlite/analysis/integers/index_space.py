@@ -72,13 +72,13 @@ from tirlite.sizes.unknown import (
 _MOST_TERMS = 32
 # The same of the factors of a term, and of what is named in a size with all that its functions are of.
 _MOST_FACTORS, _MOST_NAMES = 12, 500
-# So many quotients, remainders and extrema are looked through, one inside of another.
+# This many quotients, remainders and extrema are looked through, one inside of another.
 _MOST_LEVELS = 8
-# Shifts and masks of so many bits at most.
+# Shifts and masks of this many bits at most.
 _BITS = 62
 # What gives an integer of few bits that is known by those it is given.
 _NARROW = (Add, Sub, Mul, FloorDiv, FloorMod, Min, Max, BitAnd, ShiftRight)
-# So many operands of one extremum are told apart.
+# This many operands of one extremum are told apart.
 _MOST_OPERANDS = 8
 # The comparison that holds where another one does not.
 FLIPPED: dict[type[Compare], type[Compare]] = {LT: GE, GE: LT, LE: GT, GT: LE, EQ: NE, NE: EQ}

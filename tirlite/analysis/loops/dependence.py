@@ -59,7 +59,7 @@ class Dependence:
     """`sink` may touch, after `source`, a byte that `source` has touched, and one of them writes.
 
     They are in one iteration of the first `level` of `loops`, the loops around both, the outermost first, and in a
-    later one of the loop at `level`; where there is none, they are in one iteration of all, and `sink` stands behind.
+    later one of the loop at `level`; where there is none, they are in one iteration of all, and `sink` stands after.
     Loops are taken to run in order, whatever their kind.
     """
 

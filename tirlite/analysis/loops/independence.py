@@ -21,7 +21,7 @@ from tirlite.sizes import Size, substitute
 from tirlite.sizes.poly import terms_of
 from tirlite.sizes.unknown import Unknown
 
-# So many pairs of accesses of one loop are looked at, and so few by themselves.
+# This many pairs of accesses of one loop are looked at, and so few by themselves.
 _MOST_PAIRS, _FEW_PAIRS = 1024, 4
 
 

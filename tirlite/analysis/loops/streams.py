@@ -61,14 +61,14 @@ def large_from(func: PrimFunc, processor: Processor) -> int:
 
 
 def _is_part(size: int | None, least: int) -> bool:
-    """Whether a result may be as much as counts of all arrays, which take so many bytes or more."""
+    """Whether a result may be as much as counts of all arrays, which take this many bytes or more."""
     return size is None or PART * size >= least
 
 
 def stores_past(loop: For, past: Container[Buffer]) -> bool:
     """Whether a loop without others inside stores nothing but these results, each once, along its iterations.
 
-    It is one as an author writes it, not what is left behind whole vectors. Iterations are independent then, as nothing
+    It is one as an author writes it, not what is left after whole vectors. Iterations are independent then, as nothing
     reads what they write. Where what is loaded, or computed on the way, is wider than a result, less is saved than LLVM
     knows to do better.
     """

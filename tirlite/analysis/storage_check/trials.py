@@ -35,7 +35,7 @@ _NOT_IN_NUMPY = (TypeCode.BFLOAT, TypeCode.HANDLE)
 # At how many points an access is looked at, and how many iterations of one loop are taken for it at most.
 _POINTS = 128
 _ITERATIONS = 34
-# So many pairs of lanes are compared at once.
+# This many pairs of lanes are compared at once.
 _COMPARED = 1 << 16
 
 

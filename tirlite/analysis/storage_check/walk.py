@@ -79,7 +79,7 @@ class Walk:
     def _body(self, old: SeqStmt, new: SeqStmt, region: Region) -> Steps[None]:
         """Two bodies; what they declare is forgotten at their end."""
         names: list[Var] = []
-        # What the function's own body declares is asked for by nothing behind its end.
+        # What the function's own body declares is asked for by nothing after its end.
         buffers: _Outside | None = None if region.parent is None else {}
         after, rest, new_end = 0, new.stmts, len(new.stmts)
         before, olds, old_end = 0, old.stmts, len(old.stmts)

@@ -15,7 +15,7 @@ STAGES = ((3, 64), (4, 128), (6, 256), (3, 512))
 
 
 def write(path: str, most_blocks: int) -> None:
-    """The network, with no more than so many blocks in each of its stages. Source: He et al., 2016."""
+    """The network, with no more than this many blocks in each of its stages. Source: He et al., 2016."""
     import numpy as np
     import onnx
     from onnx import helper, numpy_helper

@@ -40,7 +40,7 @@ _INTRINSICS = {Op.SQRT: "sqrt", Op.ABS: "fabs", Op.FLOOR: "floor", Op.ROUND: "ro
 
 @record(eq=False)
 class TextMachine:
-    """Writes the instructions of a formula for so many lanes."""
+    """Writes the instructions of a formula for this many lanes."""
 
     out: FunctionText
     lanes: int

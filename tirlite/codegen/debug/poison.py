@@ -66,7 +66,7 @@ def joined(out: FunctionText, *marks: Mark | None) -> Mark | None:
 
 
 def chosen(out: FunctionText, condition: Value, if_true: Mark | None, if_false: Mark | None, lanes: int) -> Mark | None:
-    """The mark of a choice between two values of so many lanes, by a condition without poison."""
+    """The mark of a choice between two values of this many lanes, by a condition without poison."""
     sides = []
     for mark, is_true in ((if_true, True), (if_false, False)):
         if mark is not None:
@@ -77,7 +77,7 @@ def chosen(out: FunctionText, condition: Value, if_true: Mark | None, if_false: 
 
 
 def _spread(out: FunctionText, flag: Value, lanes: int) -> Value:
-    """A flag in each of so many lanes."""
+    """A flag in each of this many lanes."""
     return flag if flag.dtype.lanes == lanes else out.splat(flag, lanes)
 
 

@@ -31,7 +31,7 @@ from tirlite.ir.walk import nodes_of
 from tirlite.target.processor import processor_called
 
 _Place: TypeAlias = tuple[tuple[object, ...], tuple[object, ...]]  # the form of a buffer's shape, and that of indices
-# LLVM is at so many functions for long enough.
+# LLVM is at this many functions for long enough.
 _MANY = 4
 
 

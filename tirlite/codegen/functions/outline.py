@@ -158,7 +158,7 @@ def trip_count(out: FunctionText, start: Value, stop: Value, step: int) -> Value
 
 
 def chunk_count(out: FunctionText, count: Value, work: Value, workers: int) -> Value:
-    """Into how many chunks so many iterations are cut that make `work`, an f64, together: one where it is little."""
+    """Into how many chunks this many iterations are cut that make `work`, an f64, together: one where it is little."""
     worthwhile = out.compare("fcmp oge", work, decimal(_WORTHWHILE))
     long = out.compare("fcmp oge", work, decimal(_LONG))
     most = _MOST_EACH * workers

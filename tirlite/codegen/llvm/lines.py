@@ -9,7 +9,7 @@ DWARF_VERSION = 4
 
 
 class Lines:
-    """The places of one module, as nodes behind those that its metadata have already."""
+    """The places of one module, as nodes after those that its metadata have already."""
 
     def __init__(self, metadata: list[str]) -> None:
         self._metadata = metadata
@@ -34,7 +34,7 @@ class Lines:
         return made
 
     def define(self, function: str, name: str) -> str:
-        """What stands behind the head of the function."""
+        """What stands after the head of the function."""
         file, line = self._begins[function]
         self._metadata[int(function[1:])] = (
             f'{function} = distinct !DISubprogram(name: "{name}", file: {self._file(file)}, line: {line},'

@@ -1,6 +1,6 @@
 """Writes the parts of a quick call's LLVM text that run kernels, for each number of operands, and that take numbers.
 
-Integers and addresses go to a kernel in other registers than floats, or behind each other on the stack. So one kind of
+Integers and addresses go to a kernel in other registers than floats, or after each other on the stack. So one kind of
 call serves kernels that take these in any order: all words, then as many floats as there are registers for them.
 """
 
@@ -12,7 +12,7 @@ from tirlite.target.convention import VERSIONS
 
 MOST_OPERANDS = 16  # strides, arrays, numbers and dims of a kernel together
 MOST_REALS = 8  # of these may be floats, besides
-# How the text says that something is loaded from so many units behind a pointer: `load i64, word 2 of %p`.
+# How the text says that something is loaded from this many units after a pointer: `load i64, word 2 of %p`.
 _LOAD_OF = re.compile(r"  (\S+) = load (\S+), (word|byte|pointer) (\S+) of (\S+)")
 _UNITS = {"word": "i64", "byte": "i8", "pointer": "ptr"}
 
@@ -52,7 +52,7 @@ def _cases(name: str) -> str:
 
 
 def _results(name: str) -> str:
-    """What a `phi` takes behind the calls."""
+    """What a `phi` takes after the calls."""
     return ", ".join(f"[%{name}{count}.result, %{name}{count}]" for count in range(1, MOST_OPERANDS + 1))
 
 

@@ -25,8 +25,8 @@ the number of its dim, or `MOST_OPERANDS` plus where its extent is computed, and
 multiplied by there, and what is added. A parameter that is a number has other words in the place of these, see
 `number_text`.
 
-A kernel that takes strides takes them first, in elements. An axis behind those with a stride has stride 1, and not all
-arrays are dense: those are for another version. What is written has each axis outside of those behind it; whether other
+A kernel that takes strides takes them first, in elements. An axis after those with a stride has stride 1, and not all
+arrays are dense: those are for another version. What is written has each axis outside of those after it; whether other
 arrays have an element twice, or share one though their ranges meet, is for Python to say.
 """
 

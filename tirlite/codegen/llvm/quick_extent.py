@@ -5,7 +5,7 @@ done and by which number: that is added, multiplied by, divided by and rounded d
 away or multiplied by. The result is -1 where a number does not fit into 64 bits.
 
 Arrays may tell such an extent before all its dims are known: `keep_computed` notes the extent of an array and where its
-program begins, behind the number of those noted, and `are_as_computed` compares them all.
+program begins, after the number of those noted, and `are_as_computed` compares them all.
 """
 
 from __future__ import annotations

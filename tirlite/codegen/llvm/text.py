@@ -138,7 +138,7 @@ class ModuleText:
         return name
 
     def table(self, elements: str, count: int) -> str:
-        """The name of a constant array of so many f64, given with their types."""
+        """The name of a constant array of this many f64, given with their types."""
         if elements not in self.tables:
             name = f"@tirlite.table{len(self.tables)}"
             line = f"{name} = private unnamed_addr constant [{count} x double] [{elements}], align 64"
@@ -290,7 +290,7 @@ class FunctionText:
         return self.computed(vector.dtype, f"insertelement {vector.typed}, {where}", vector, element)
 
     def splat(self, value: Value, lanes: int) -> Value:
-        """A scalar in each of so many lanes."""
+        """A scalar in each of this many lanes."""
         if lanes == 1:
             return value
         dtype = value.dtype.with_lanes(lanes)
@@ -308,7 +308,7 @@ class FunctionText:
         return self.shuffled(a, [lane + behind for lane in turns for behind in (0, lanes)], b)
 
     def shuffled(self, a: Value, lanes: Sequence[int | None], b: Value | None = None) -> Value:
-        """These lanes of a vector, or of two, one behind the other; any where None stands. One lane is a scalar."""
+        """These lanes of a vector, or of two, one after the other; any where None stands. One lane is a scalar."""
         if len(lanes) == 1 and lanes[0] is not None:
             return self.extract(a, lanes[0])
         mask = ", ".join(f"i32 {'poison' if lane is None else lane}" for lane in lanes)
@@ -362,7 +362,7 @@ class FunctionText:
         self.effect(f"call void @{name}({pointer.typed}, i32 {writes:d}, i32 {4 - level}, i32 1)", pointer)
 
     def move(self, pointer: Value, distance: Value, kind: str = "i8", flags: str = "inbounds ") -> Value:
-        """The pointer that lies so many elements of an LLVM type further, in the same allocation."""
+        """The pointer that lies this many elements of an LLVM type further, in the same allocation."""
         way = f"{flags}{kind}, {pointer.typed}, {distance.typed}"
         moved = self.computed(handle, f"getelementptr {way}", pointer, distance)
         behind = None

@@ -2,7 +2,7 @@
 
 `tirlite.tiles.T(sums, row, parts, count, a, b, rows, groups, columns, adds)` adds to an array of i32, or to 0, the
 products of pairs of arrays of bytes, of the types that `T` says, by groups of four terms. `parts` has the addresses of
-each pair, one behind the other; `row`, `a` and `b` are the bytes from a row of the sums to the next, and of the
+each pair, one after the other; `row`, `a` and `b` are the bytes from a row of the sums to the next, and of the
 operands. Rows are taken by up to 32, as two tiles of as many, of which the last row of one may be the first of the
 other: both compute the same. Up to 16 are one tile where columns fill four: then what varies with these, which is most
 of what is read, is read once, in its order. A shape of tiles takes some hundred cycles to load, so one that is there
@@ -42,7 +42,7 @@ give:
   br label %done
 done:
   ret void"""
-# Tiles 0 to 3 are sums, 4 and 6 of the operands, and 5 and 7 the groups behind the last 16 of these. Of a shape, one
+# Tiles 0 to 3 are sums, 4 and 6 of the operands, and 5 and 7 the groups after the last 16 of these. Of a shape, one
 # byte says how many rows a tile has, and two how many bytes a row.
 _SHAPE = {
     "OF_SUMS": 64 * (1 + (1 << 16) + (1 << 32) + (1 << 48)),

@@ -42,7 +42,7 @@ _PART = 4
 
 @record(eq=False)
 class Asked:
-    """What an iteration asks for: so many bytes, from so many behind an element on, into the cache of a level."""
+    """What an iteration prefetches: `bytes`, from `behind` bytes after an element on, into the cache of a level."""
 
     buffer: Buffer
     indices: tuple[Expr, ...]
@@ -52,7 +52,7 @@ class Asked:
 
 
 def rows_ahead(body: SeqStmt, processor: Processor) -> dict[For, list[Asked]]:
-    """By loop, what each of its iterations asks for.
+    """By loop, what each of its iterations prefetches.
 
     Of arrays that are given to the function, that nothing writes to, and that the first cache does not hold.
     """
@@ -73,7 +73,7 @@ def rows_ahead(body: SeqStmt, processor: Processor) -> dict[For, list[Asked]]:
 
 
 def ask(values: Expressions, asked: Asked) -> None:
-    """Asks for it."""
+    """Emits the prefetches."""
     out = values.out
     begin = run(values.address(values.environment.places[asked.buffer], asked.indices))
     for line in range(0, asked.bytes, _LINE):
@@ -141,7 +141,7 @@ class _Nest:
         return Asked(load.buffer, indices, size, level=self._level(count * _row_bytes(load.buffer)))
 
     def _next_panel(self, loop: For, load: Load) -> Asked | None:
-        """The share of an iteration in the panel behind that which some tiles go through; else a row a page ahead.
+        """The share of an iteration in the panel after that which some tiles go through; else a row a page ahead.
 
         Of several loops over tiles that do so the first one asks.
         """
@@ -183,7 +183,7 @@ class _Nest:
         return whole, tiles, each
 
     def _level(self, size: int) -> int:
-        """The cache for so many bytes."""
+        """The cache for this many bytes."""
         return 1 if size * _PART <= self._caches[0] else 2
 
     def _names(self, exprs: Sequence[Expr]) -> set[Var]:

@@ -45,7 +45,7 @@ class Count:
 
 
 def begin(around: list[Count], out: KernelFunction, loop: For | While, between: Value) -> None:
-    """Counts an iteration of a loop, of so many between which it polls, inside of those `around`.
+    """Counts an iteration of a loop, of this many between which it polls, inside of those `around`.
 
     The count stays in memory where loops inside may be of vectors, so that it takes no register from them.
     """

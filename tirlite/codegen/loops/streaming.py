@@ -38,7 +38,7 @@ _LINE = 64
 
 
 def streamed_stores(func: PrimFunc, out: KernelFunction, places: Mapping[Buffer, Place]) -> dict[Store, Value | None]:
-    """The stores of vectors, one behind the other, to parameters that nothing reads and that may be large.
+    """The stores of vectors, one after the other, to parameters that nothing reads and that may be large.
 
     Where loops stand between two of them, a line would leave the processor in parts. By store, whether its buffer is
     large; shifts for one that `nontemporal` stands around.
@@ -86,7 +86,7 @@ def _stores(loop: For) -> Iterator[Store]:
 
 
 def _is_whole(store: Store, least: int) -> bool:
-    """Whether a store of a vector stores all of it, and so many bytes or more."""
+    """Whether a store of a vector stores all of it, and this many bytes or more."""
     dtype = store.value.dtype
     return mask_of(store.indices) is None and not dtype.is_bool and dtype.lanes * store.buffer.dtype.bytes >= least
 
@@ -133,7 +133,7 @@ class Row:
     """How a row lies that a loop stores past the caches, as is known before the loop runs.
 
     All of it goes there where a row `follows` another one, so that what a line lacks comes from that, and where rows
-    have lines of their own, `by_lines`; else what is between its ends does, if the loop `shifts` by so many elements.
+    have lines of their own, `by_lines`; else what is between its ends does, if the loop `shifts` by this many elements.
     """
 
     follows: Value
@@ -143,7 +143,7 @@ class Row:
 
 
 class Shifted:
-    """A loop whose vectors begin where lines do, so many elements further on: it runs once more, `count` times.
+    """A loop whose vectors begin where lines do, this many elements further on: it runs once more, `count` times.
 
     The first vector begins where the row does, and the last one ends there. Where nothing is to be shifted, iterations
     are what they were.
@@ -162,7 +162,7 @@ class Shifted:
     def variable(self, counter: Value) -> Value:
         """The loop variable in an iteration, which is the one that the stores that follow are in.
 
-        Before what goes past the caches are two vectors. The one behind it begins with a line as well, as all do but
+        Before what goes past the caches are two vectors. The one after it begins with a line as well, as all do but
         the last one, which ends where the row does.
         """
         out = self.out
@@ -174,7 +174,7 @@ class Shifted:
         return out.intrinsic("smin", out.intrinsic("smax", there, self.start), self.last)
 
 
-# So many vectors at either end of a row share lines with others, and a loop of few more gains nothing.
+# This many vectors at either end of a row share lines with others, and a loop of few more gains nothing.
 _ENDS = 2
 _FEWEST = 16
 

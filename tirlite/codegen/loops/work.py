@@ -68,7 +68,7 @@ _LITTLE = 1e5
 _STRETCH = 5e6
 # Behind whole vectors there are no more than the most lanes that one has.
 _REST = 64
-# So many iterations of loops inside are straight code to LLVM.
+# This many iterations of loops inside are straight code to LLVM.
 _TAPS_OF_NEST = 4
 _TAPS = 16
 # What an elementary function or a call costs, a quotient or a root, a load and a store, in sums; and what is free.
@@ -101,7 +101,7 @@ def work_of(values: Expressions, loop: For, once: dict[For, Work]) -> Value:
 
 
 def polls_between(loop: For, depth: int) -> bool:
-    """Whether a loop with so many loops around polls for signals: the outer ones of a nest that may take long.
+    """Whether a loop with this many loops around polls for signals: the outer ones of a nest that may take long.
 
     One that goes along an array, and goes over a few taps there, is left to LLVM as if it had no loops inside.
     """
@@ -172,7 +172,7 @@ def _goes_along(index: Expr, loop: For) -> bool:
 
 
 def iterations_between(out: FunctionText, work: Value) -> Value:
-    """How many iterations that take so many operations each take some milliseconds, an i64: at least one."""
+    """How many iterations that take this many operations each take some milliseconds, an i64: at least one."""
     # Where loops inside have no iterations, the estimate is 0 or below.
     work = out.intrinsic("maxnum", work, decimal(1.0))
     longest = out.op("fdiv", decimal(_STRETCH), work)

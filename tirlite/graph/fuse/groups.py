@@ -26,7 +26,7 @@ MOST_OPERANDS = 12
 
 @record(eq=False)
 class Group:
-    """Calls that become one function, in order; each behind the first goes by its elements."""
+    """Calls that become one function, in order; each after the first goes by its elements."""
 
     calls: tuple[Call, ...]
 

@@ -96,7 +96,7 @@ class Slice(Attrs):
 
 @record
 class Pad(Attrs):
-    """What is added before and behind each axis, and of which elements.
+    """What is added before and after each axis, and of which elements.
 
     `mode` is "constant" (`value`), "edge" (the outermost element), "reflect" (mirrored at the outermost element) or
     "wrap" (from the other end).
@@ -354,7 +354,7 @@ class Arrangement(CallBuilder):
 
     @operator(_tile_type, _tile, "arrange.tile", attrs=Tile)
     def tile(self, x: Operand, repeats: Sequence[Extent]) -> Call:
-        """x, so many times along each axis."""
+        """x, this many times along each axis."""
         return self.call("tile", x, attrs=Tile(shape_of(repeats, self._here())))
 
     @operator(_slice_type, _slice, "arrange.slice_", attrs=Slice)
@@ -387,19 +387,19 @@ class Arrangement(CallBuilder):
         mode: str = "constant",
         value: float | int = 0,
     ) -> Call:
-        """x with more elements before and behind each axis: of `value`, or by mode "edge", "reflect" or "wrap"."""
+        """x with more elements before and after each axis: of `value`, or by mode "edge", "reflect" or "wrap"."""
         first = shape_of(before, span := self._here())
         last = first if after is None else shape_of(after, span)
         return self.call("pad", x, attrs=Pad(first, last, mode, value))
 
     @operator(_concat_type, _concat, "arrange.concat", most=None, attrs=Axis)
     def concat(self, parts: Sequence[Operand], axis: int = 0) -> Call:
-        """The parts one behind the other along an axis."""
+        """The parts one after the other along an axis."""
         return self.call("concat", *parts, attrs=Axis(axis))
 
     @operator(_split_type, _split, Lowering("arrange.split", said=("sizes",)), attrs=Split)
     def split(self, x: Operand, parts: int | Sequence[Extent], axis: int = 0) -> list[TupleGetItem]:
-        """The parts along an axis: of the given extents, or so many equal ones and the last of what is left."""
+        """The parts along an axis: of the given extents, or this many equal ones and the last of what is left."""
         (value,) = self._operands([x], span := self._here())
         if isinstance(parts, int):
             extent = value.shape[axis] if -len(value.shape) <= axis < len(value.shape) else 0

@@ -37,7 +37,7 @@ class Conv(Attrs):
     """Steps of the window, padding, distance between its elements, and how many groups of channels stand apart.
 
     With `same`, "upper" or "lower", there are as many places as elements over steps, rounded up: `pads` are 0, and what
-    that takes is added, half of it before the tensor; an odd one goes behind it ("upper"), or before it.
+    that takes is added, half of it before the tensor; an odd one goes after it ("upper"), or before it.
     """
 
     strides: tuple[int, ...]
@@ -84,7 +84,7 @@ def _conv_type(site: Site, attrs: Conv) -> TensorType:
 
 
 def convolved(site: Site, attrs: Conv, outputs: Size, taken: Size, *window: Size) -> Shape:
-    """The shape of a convolution of the first operand by windows that take so many channels of a group."""
+    """The shape of a convolution of the first operand by windows that take this many channels of a group."""
     x = windowed(site, attrs)
     contracted(site, x.shape[1], taken * attrs.groups)
     if isinstance(outputs, int) and outputs % attrs.groups:
@@ -100,7 +100,7 @@ def _conv_transpose_type(site: Site, attrs: ConvTranspose) -> TensorType:
 
 
 def transposed(site: Site, attrs: ConvTranspose, taken: Size, outputs: Size, *window: Size) -> Shape:
-    """The shape of the transpose of a convolution, by windows that make so many channels of a group."""
+    """The shape of the transpose of a convolution, by windows that make this many channels of a group."""
     x = windowed(site, attrs)
     if attrs.same:
         raise site.bad_attribute("a transposed convolution is told its pads")
@@ -162,7 +162,7 @@ def conv_given(image: Expr, stride: Steps, pad: Padding, dilation: Steps, groups
 
 
 class Convolution(CallBuilder):
-    """Windows that move over the axes behind the second one of `[batch, channels, *spatial]`.
+    """Windows that move over the axes after the second one of `[batch, channels, *spatial]`.
 
     A single number stands for all spatial axes. `pad` takes a number, one for each axis, or two for each axis: what is
     added before each of them, and then what is added behind each.

@@ -194,7 +194,7 @@ class Indexing(CallBuilder):
         onnx=Spelling("GatherND", lambda node: BatchDims(node.integer("batch_dims"))),
     )
     def gather_nd(self, x: Operand, indices: Operand, *, batch_dims: int = 0) -> Call:
-        """x at the tuples of indices that the last axis of `indices` holds, behind the axes that both have."""
+        """x at the tuples of indices that the last axis of `indices` holds, after the axes that both have."""
         return self.call("gather_nd", x, indices, attrs=BatchDims(batch_dims))
 
     @operator(_scatter_elements_type, _scatter_elements, "indexing.scatter_elements", least=3, attrs=Scatter)
@@ -339,7 +339,7 @@ class Selection(CallBuilder):
     def sort_rows(self, x: Operand) -> tuple[TupleGetItem, TupleGetItem]:
         """The indices of the rows of a matrix in order, equal ones as they stand; and which are not as the one before.
 
-        Elements count from left to right; nan stands behind all numbers, and equals itself.
+        Elements count from left to right; nan stands after all numbers, and equals itself.
         """
         call = self.call("sort_rows", x)
         return self.item(call, 0), self.item(call, 1)

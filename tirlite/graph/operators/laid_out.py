@@ -27,7 +27,7 @@ from tirlite.runtime.fresh import array_at
 from tirlite.sizes import Size
 
 # Columns that lie together in a panel: as many as the tiles of sums of most processors have, once or several times.
-# Panels go to workers one by one: they are narrower where fewer than so many would leave the last ones uneven.
+# Panels go to workers one by one: they are narrower where fewer than this many would leave the last ones uneven.
 # Where a row of a tile has no more columns than the narrow ones, others of a wider panel would lie between them: they
 # then take as much of a cache as the whole.
 WIDE, NARROW = (64, 32), (16,)
@@ -46,7 +46,7 @@ _WINDOW, _CHANNELS = 9, 16
 OUTPUTS, MANY_OUTPUTS = 16, 32
 # The steps of transposed convolutions that go by panels: each phase has loops of its own.
 _STEPS = (2, 2)
-# Points go by panels at fewer places than so many: more fill vectors as they lie, if they do.
+# Points go by panels at fewer places than this many: more fill vectors as they lie, if they do.
 _SPOTS = 64
 # Where processors have it, lanes of any two vectors go into one by one instruction.
 PERMUTES = "permutations"
@@ -63,7 +63,7 @@ _FLOATS = (f32, f16)
 # Columns of a recurrent layer that pay for panels where one sequence goes through it.
 _COLUMNS = 512
 # An image of bytes is copied with its inputs side by side, which so many products of each pay for, and so many inputs.
-# The sums of a panel are held meanwhile, at so many places. Of points so many places fill vectors as they lie.
+# The sums of a panel are held meanwhile, at this many places. Of points this many places fill vectors as they lie.
 _PRODUCTS = 512
 _INPUTS = 16
 _PLACES = 1024
@@ -167,7 +167,7 @@ def _columns_of_most(columns: int, sizes: Sizes = WIDE) -> int:
 
 
 def panels(weights: Array, sizes: Sizes = WIDE) -> Array:
-    """A matrix as panels of columns, one behind the other; the last one is filled up with columns of 0."""
+    """A matrix as panels of columns, one after the other; the last one is filled up with columns of 0."""
     terms, columns = weights.shape
     size = _columns_of_most(columns, sizes)
     made = np.empty((-(-columns // size), terms, size), weights.dtype)
@@ -189,7 +189,7 @@ def panels_of_outputs(weights: Array, sizes: Sizes = WIDE) -> Array:
 
 
 def _cut(weights: Array, size: int) -> Array:
-    """Weights as panels of so many along their first axis, which becomes the last one."""
+    """Weights as panels of this many along their first axis, which becomes the last one."""
     cut = np.moveaxis(weights.reshape(-1, size, *weights.shape[1:]), 1, -1)
     made = room_for(cut.shape, cut.dtype)
     np.copyto(made, cut)
@@ -241,7 +241,7 @@ def lstm_by_panels(call: Call, sizes: Sizes = WIDE) -> Steps | None:
 
 
 def panels_of_ways(weights: Array, sizes: Sizes = WIDE) -> Array:
-    """Matrices as panels of columns, one behind the other."""
+    """Matrices as panels of columns, one after the other."""
     ways, rows, columns = weights.shape
     made = weights.reshape(ways, rows, -1, _columns_of_panel(columns, sizes))
     return np.ascontiguousarray(made.swapaxes(1, 2))
@@ -257,7 +257,7 @@ def are_bytes(weights: Array) -> bool:
 
 
 def groups_of_pairs(weights: Array) -> Array:
-    """Pairs of rows `[ways, panels, pairs, columns, 2]` as groups of four, with 0 behind the last, of bytes."""
+    """Pairs of rows `[ways, panels, pairs, columns, 2]` as groups of four, with 0 after the last, of bytes."""
     ways, panels, pairs, columns, _ = weights.shape
     whole = np.pad(weights.astype(np.int8), [(0, 0), (0, 0), (0, pairs % 2), (0, 0), (0, 0)])
     made = whole.reshape(ways, panels, -1, 2, columns, 2).swapaxes(3, 4)
@@ -381,7 +381,7 @@ BLOCK, OF_GROUPS = 12, 8
 
 @record
 class Winograd(Attrs):
-    """Padding above and before, then below and behind, and how many channels the result has."""
+    """Padding above and before, then below and after, and how many channels the result has."""
 
     pads: tuple[int, ...]
     outputs: int
@@ -417,7 +417,7 @@ def by_winograd(call: Call, block: int = BLOCK) -> Winograd | None:
 
 
 def terms_of(weights: Array, block: int = BLOCK) -> Array:
-    """The terms of weights `[outputs, inputs, 3, 3]` by blocks of outputs, with zeros behind those of the last one."""
+    """The terms of weights `[outputs, inputs, 3, 3]` by blocks of outputs, with zeros after those of the last one."""
     basis = np.array(((1, 0, 0), (0.5, 0.5, 0.5), (0.5, -0.5, 0.5), (0, 0, 1)), weights.dtype)
     outputs, inputs = weights.shape[:2]
     # A product for each output: of all at once, threads of BLAS would take turns for longer than it lasts.

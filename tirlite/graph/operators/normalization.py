@@ -45,7 +45,7 @@ def _floats(site: Site) -> TensorType:
 
 
 def _channels(site: Site, x: TensorType) -> None:
-    """Raises GraphError where an operand behind the first has not one element for each channel."""
+    """Raises GraphError where an operand after the first has not one element for each channel."""
     if x.rank < 2:
         raise site.mismatch("operand 0 must have a batch axis and a channel axis")
     for number, each in enumerate(site.tensors()[1:], 1):

@@ -84,7 +84,7 @@ def _along(attrs: Pool, x: Array) -> list[tuple[int, int, int, int]]:
 
 
 def _places(attrs: Pool, x: Array) -> tuple[slice, ...]:
-    """The places that count: in ceil mode those that begin in the padding behind the tensor do not."""
+    """The places that count: in ceil mode those that begin in the padding after the tensor do not."""
     starts = zip(x.shape[2:], attrs.pads, attrs.strides, strict=False)
     return tuple(
         slice(0, -(-(extent + before) // step) if attrs.ceil_mode else None) for extent, before, step in starts
@@ -147,7 +147,7 @@ def _lowered(kernel: str) -> Lowering:
 
 
 class Pooling(CallBuilder):
-    """Windows that move over the axes behind the second one of `[batch, channels, *spatial]`.
+    """Windows that move over the axes after the second one of `[batch, channels, *spatial]`.
 
     A single number stands for all spatial axes. `pad` takes a number, one for each axis, or two for each axis: what is
     added before each of them, and then what is added behind each.

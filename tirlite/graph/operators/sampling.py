@@ -39,7 +39,7 @@ class GridSample(Attrs):
 class RoiAlign(Attrs):
     """The bins of a region, how long a unit of its coordinates is, and how many samples along each axis a bin has.
 
-    A `ratio` of 0 takes as many as a bin has elements. With `half_pixel` elements lie half a unit behind their index.
+    A `ratio` of 0 takes as many as a bin has elements. With `half_pixel` elements lie half a unit after their index.
     A bin is the mean of its samples, or the `greatest` of them.
     """
 

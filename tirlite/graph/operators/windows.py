@@ -1,4 +1,4 @@
-"""Windows that move over the axes of `[batch, channels, *spatial]` behind the second one: what they see, and where.
+"""Windows that move over the axes of `[batch, channels, *spatial]` after the second one: what they see, and where.
 
 `pads` lists what is added before each spatial axis and then what is added behind each, as in ONNX.
 """
@@ -34,7 +34,7 @@ class Sliding(Protocol):
 
 
 def pads_of(attrs: Sliding, extents: Sequence[Size], window: Sequence[Size]) -> tuple[Size, ...]:
-    """What is added before each spatial axis, then behind each, where the tensor has these extents."""
+    """What is added before each spatial axis, then after each, where the tensor has these extents."""
     if not attrs.same:
         return attrs.pads
     totals = []
@@ -78,19 +78,19 @@ def slid(site: Site, extents: Shape, window: Shape, attrs: Sliding, *, ceil: boo
         padded = extent + before + attrs.pads[axes + axis]
         reach = attrs.dilations[axis] * (size - 1) + 1
         room = padded - reach
-        # In the ceil mode the last window, which may be the first, goes on behind the padding.
+        # In the ceil mode the last window, which may be the first, goes on after the padding.
         if not site.is_most(reach - stride + 1 if ceil else reach, padded):
             raise site.mismatch(f"the window does not fit into {padded} elements along spatial axis {axis}")
         places: Size = room // stride + 1
         if ceil:
-            # A window that would begin in the padding behind the tensor is left out.
+            # A window that would begin in the padding after the tensor is left out.
             places = minimum(ceildiv(room, stride) + 1, ceildiv(extent + before, stride))
         result.append(places)
     return tuple(result)
 
 
 def pairs(pads: Sequence[Any]) -> list[tuple[int, int]]:
-    """(before, behind) for all axes, of what is given for the spatial ones."""
+    """(before, after) for all axes, of what is given for the spatial ones."""
     half = len(pads) // 2
     return [(0, 0), (0, 0), *zip(pads[:half], pads[half:], strict=True)]
 

@@ -12,7 +12,7 @@ from tirlite.sizes.evaluate import as_number
 
 
 class Piece(NamedTuple):
-    """A stretch of time [low, high) in which a block fills so many bytes."""
+    """A stretch of time [low, high) in which a block fills this many bytes."""
 
     low: int
     high: int

@@ -33,7 +33,7 @@ _RUNS, _PLACED = (2, 10), 500_000
 _SLOW_RUNS, _LOOKS_PER_RUN = 4, 10
 # Where the few largest leave so little over the floor, as a part of it, nothing else is tried.
 _NEAR = 0.03
-# Runs of the fill that are made before the few largest are searched for, of so many blocks and of more.
+# Runs of the fill that are made before the few largest are searched for, of this many blocks and of more.
 _BEFORE, _AFTER, _MOST_BEFORE = 3, 1, 50_000
 # Nodes times blocks to pack anew what stands out of many: by block, and at most, about a second of compiled code.
 _MENDING, _MENDED = 4_000, 100_000_000

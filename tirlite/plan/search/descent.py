@@ -44,7 +44,7 @@ class Race:
     _is_stopped: bool = field(default=False, init=False)
 
     def run(self, starts: Sequence[Start], nodes: int) -> list[Outcome]:
-        """The outcome of each start, after so many nodes at most, up to the first that settles it."""
+        """The outcome of each start, after this many nodes at most, up to the first that settles it."""
         free: SimpleQueue[Cells] = SimpleQueue()
         for cells in self.cells:
             free.put(cells)
@@ -219,7 +219,7 @@ class Descent:
         restart(cells, self.instance, order, capacity)
 
     def _attempt(self, order: Sequence[int], capacity: int, nodes: int) -> int:
-        """The status after one search of so many nodes; keeps what it finds."""
+        """The status after one search of this many nodes; keeps what it finds."""
         # An engine may put other arrays into the cells.
         cells = self._cells[0]
         restart(cells, self.instance, order, capacity)

@@ -112,7 +112,7 @@ class Engine(Protocol):
         """As many zeros in that form."""
 
     def advance(self, cells: Cells, nodes: int, /) -> None:
-        """Goes on for so many nodes, or until `state[STATUS]` tells of an end."""
+        """Goes on for this many nodes, or until `state[STATUS]` tells of an end."""
 
     def run(self, procedure: Callable[..., None], cells: DataclassInstance, /, *numbers: int) -> None:
         """Calls a procedure that is also kernel language on cells, a record of arrays of 64-bit integers."""

@@ -196,7 +196,7 @@ class Homes:
         return found
 
     def _cause(self, align: int, members: int, below: int, engine: Engine, limits: Limits) -> int:
-        """The fewest of the members, the first ones, that do not fit below so many bytes either."""
+        """The fewest of the members, the first ones, that do not fit below this many bytes either."""
         fits, fails = 1, members.bit_length()
         while fails - fits > 1:
             middle = (fits + fails) // 2
@@ -254,7 +254,7 @@ def is_flat(requests: Sequence[Request], memory: Pool) -> bool:
 
 
 def _end(row: Sequence[_Stretch]) -> int:
-    """The end of arenas that stand one behind the other, each aligned."""
+    """The end of arenas that stand one after the other, each aligned."""
     end = 0
     for stretch in row:
         end = -(-end // stretch.align) * stretch.align + stretch.joint.size

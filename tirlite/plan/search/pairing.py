@@ -126,9 +126,9 @@ def _heaviest_bound(edges: Sequence[Edge]) -> int:
     return min(*sums, sum(as_either.values()) // 2)
 
 
-# A choice costs as much as so many nodes of a search, and one more for each of so many requests and pairs.
+# A choice costs as much as this many nodes of a search, and one more for each of this many requests and pairs.
 _LEAST, _PER_NODE = 2, 8
-# A search in which pairs are open has this part of the nodes that are left, and no more than so many.
+# A search in which pairs are open has this part of the nodes that are left, and no more than this many.
 _PART, _OPEN = 8, 2_000
 # The part of the nodes for a look whether the bound can be reached.
 _PROBE = 4

@@ -154,7 +154,7 @@ def sections(
 ) -> list[Section]:
     """The sets of what lives at one time, in order, and after each others that tell more and have most in common.
 
-    What stands on an item is a multiple of its step.
+    The offsets of what stands on an item are multiples of its step.
     """
     found = [rounded_up(members, nets, steps) for members, nets in live]
     more = [*_aligned(items, steps, loose), *_scattered(items, near, steps)]

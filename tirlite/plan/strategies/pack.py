@@ -113,9 +113,9 @@ def _named(groups: Sequence[Group], offsets: Sequence[Size]) -> dict[str, Size]:
 _SAMPLES = 8
 # Bindings at which what an arena needs is compared with what slots need, for each of some largest values of dims.
 _TRIALS, _TRIED = 128, (12, 4096, 1 << 20)
-# Of more requests than this, pairs in place are not left out one by one. How that goes is looked at with so many
-# moves of each block, at so many bindings beside the samples, where an arena needs more by this part of the bound;
-# and with so many requests born before a pair, and after it.
+# Of more requests than this, pairs in place are not left out one by one. How that goes is looked at with this many
+# moves of each block, at this many bindings beside the samples, where an arena needs more by this part of the bound;
+# and with this many requests born before a pair, and after it.
 _FEW, _MOVES, _DRAWN, _NEAR, _BORN = 128, 8, 16, 0.001, 8
 # Of more requests than this in one memory, what whole slots need is not asked.
 _MANY = 10_000

@@ -389,7 +389,7 @@ def _rank(totals: Sequence[int], floor: Sequence[int]) -> tuple[float, Sequence[
     return sum(total / max(least, 1) for total, least in zip(totals, floor, strict=True)), totals
 
 
-# Beyond so many sizes that differ, no proof is tried.
+# Beyond this many sizes that differ, no proof is tried.
 _MOST_COMPARED = 64
 
 

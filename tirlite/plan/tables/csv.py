@@ -377,7 +377,7 @@ def write_csv(problem: Problem, plan: Layout | None = None, target: str | PathLi
     """The text of a CSV file with the problem, and where a plan is given its offsets; written to `target` if given.
 
     A problem that was read from CSV gives the same bytes again, and a plan adds or fills the last column `offset`, or
-    `offset_expr` where sizes are symbolic. Offsets are addresses in one space: the pools of the plan stand one behind
+    `offset_expr` where sizes are symbolic. Offsets are addresses in one space: the pools of the plan stand one after
     the other, each aligned, with padding that `plan.total` counts if the problem is contiguous. See `read_csv` for the
     format. Raises PlanError for what it cannot tell: several memories, pairs in place.
     """

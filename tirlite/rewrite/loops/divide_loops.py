@@ -14,7 +14,7 @@ from tirlite.ir.stmt import Assert, For, ForKind, Let, SeqStmt, Stmt, Store, Whi
 from tirlite.ir.walk import is_constant, loads_in, statements, statements_of, walk
 
 # Rows of so few elements LLVM writes out, and takes vectors of the first, of the second, and so on. Longer ones are a
-# loop of their own, from so many on.
+# loop of their own, from this many on.
 _MOST_WRITTEN_OUT, _LEAST = 8, 16
 _PLAIN = (ForKind.SERIAL, ForKind.PARALLEL)
 

@@ -34,7 +34,7 @@ from tirlite.ir.stmt import For, ForKind, Let
 from tirlite.ir.walk import defined_in, statements, walk
 from tirlite.sizes.unknown import ends
 
-# So many iterations at either end are told apart.
+# This many iterations at either end are told apart.
 _MOST_AT_AN_END = 32
 _QUOTIENTS = (FloorDiv, FloorMod, TruncDiv, TruncMod)
 # What can be computed anywhere.

@@ -16,10 +16,10 @@ from tirlite.ir.walk import accesses_in, composites, statements
 from tirlite.rewrite.pipeline import FactsPass
 
 # What an iteration allocates exists once for each worker. So many bytes in all stay in a cache of the worker's own, as
-# a row does, of so many elements for each step along it; so few elements stand in registers.
+# a row does, of this many elements for each step along it; so few elements stand in registers.
 _MOST_BYTES = 1 << 15
 _MOST_ELEMENTS = 16
-# So many loops around are looked at in turn.
+# This many loops around are looked at in turn.
 _DEEPEST = 3
 # Loops that are known to have so few iterations, with all inside of them, are done before a worker wakes up.
 _FEWEST = 128
@@ -70,7 +70,7 @@ def _outermost(body: SeqStmt, facts: Facts, sparing: bool) -> set[For]:
 
 
 def _shared_alone(facts: Facts, least: int) -> PrimFunc:
-    """The function, whose loop is shared where it is alone, allocates scalars at most, and has so many iterations."""
+    """The function, whose loop is shared where it is alone, allocates scalars at most, and has this many iterations."""
     before: list[Stmt] = [*facts.func.body.stmts]
     loop = before.pop() if before else None
     while isinstance(loop, AttrStmt) and loop.body.stmts:

@@ -85,7 +85,7 @@ class Tightening:
         narrow, before, kept = loop, list[Expr](), list[Expr]()
         ends_stay = self._is_safe(loop.start) and self._is_safe(loop.stop)
         for each in conjuncts(branch.condition):
-            # What comes behind a test that may fail is not looked at in all iterations.
+            # What comes after a test that may fail is not looked at in all iterations.
             condition = substitute(each, values) if all(map(self._is_safe, kept)) else None
             found = self._narrowed(narrow, condition, inside) if condition is not None else None
             if found is not None:

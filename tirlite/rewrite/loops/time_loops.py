@@ -37,7 +37,7 @@ class Clock:
 @record
 class TimeLoops:
     """The function with one parameter more, `ticks: i64[2 * k + 1]`: at 2 * i the nanoseconds of its i-th outermost
-    loop, or call of a function, behind them how often it has run. The last element is for the clock.
+    loop, or call of a function, after them how often it has run. The last element is for the clock.
     """
 
     clock: Clock

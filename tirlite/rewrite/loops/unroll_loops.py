@@ -46,7 +46,7 @@ class UnrollLoops:
 
 
 def unrolled(loop: For) -> tuple[Stmt, ...]:
-    """What the iterations of a loop do, of which constants tell the number, one behind the other."""
+    """What the iterations of a loop do, of which constants tell the number, one after the other."""
     assert loop.values is not None
     copies = (folded(substitute(loop.body, {loop.var: const(value, i64)})) for value in loop.values)
     return tuple(stmt for copy in copies for stmt in copy.stmts)

@@ -73,7 +73,7 @@ class Place(IndexSpace):
         return goal >= 0 if isinstance(goal, int) else follows(goal, self._facts) or is_nonnegative(goal)
 
     def define(self, var: Var, value: Expr) -> None:
-        """Comes behind the definition of a variable."""
+        """Comes after the definition of a variable."""
         if self.risks[value]:
             self._tainted.add(var)
         self.size(var)
@@ -115,7 +115,7 @@ class Place(IndexSpace):
 
     @contextmanager
     def inside(self) -> Iterator[None]:
-        """What is assumed inside of this holds no longer behind it."""
+        """What is assumed inside of this holds no longer after it."""
         kept = self._facts, self._narrowed, self._memo, self.written
         self._memo, self.written = dict(self._memo), dict(self.written)
         try:

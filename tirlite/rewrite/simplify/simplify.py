@@ -164,7 +164,7 @@ class _Walk:
         return (stmt.replaced(start=start, stop=stop, body=body),)
 
     def _instead(self, *stmts: Stmt) -> tuple[Stmt, ...]:
-        """What stands in the place of another statement."""
+        """What replaces another statement."""
         self.tells_more = True
         return stmts
 

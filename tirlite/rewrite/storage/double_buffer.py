@@ -152,9 +152,9 @@ def _check_uses(facts: Facts, marked: AttrStmt, loop: For, fill: Sequence[Stmt],
 
 
 def _counts_on(facts: Facts, loop: For) -> bool:
-    """Whether the value behind the last one that the variable takes, and the distance to it, fit into i64."""
+    """Whether the value after the last one that the variable takes, and the distance to it, fit into i64."""
     if abs(loop.step) == 1:
-        return True  # none is behind the stop; that copies take turns holds modulo 2**64
+        return True  # none is after the stop; that copies take turns holds modulo 2**64
     space = facts.space
     start, stop = space.size(loop.start), space.size(loop.stop)
     return all(map(space.is_exact, (start, stop, stop + loop.step, stop - start)))

@@ -271,7 +271,7 @@ class _Merger:
         self.extents = found.extents
         self.entry_variables = {*func.params, *func.dims}
         self.repeated = _repeated(func)
-        self.views: dict[Buffer, View | None] = {}  # what stands in the place of each planned Allocate
+        self.views: dict[Buffer, View | None] = {}  # what replaces each planned Allocate
         self.offsets: dict[Size, Expr] = {}
         self.attached: dict[Var | None, list[Stmt]] = {}
 
@@ -312,7 +312,7 @@ class _Merger:
         yield from map(tuple, tagged.values())
 
     def merge(self, pools: tuple[str, ...]) -> None:
-        """Declare the allocation of some pools of the plan, one behind the other, and the views of who lives there."""
+        """Declare the allocation of some pools of the plan, one after the other, and the views of who lives there."""
         members: list[tuple[Buffer, Size]] = []
         lifetimes, placements = self.found.lifetimes, self.plan.placements
         end: Size = 0

@@ -73,7 +73,7 @@ class StorageProblem:
         return replace(self, problem=replace(self.problem, in_place=pairs))
 
     def with_capacity(self, capacity: int) -> StorageProblem:
-        """The same, with so many bytes in each ordinary memory."""
+        """The same, with this many bytes in each ordinary memory."""
         pools = (p if p.capacity is not None else replace(p, capacity=capacity) for p in self.problem.pools)
         return replace(self, problem=replace(self.problem, pools=tuple(pools)))
 

@@ -32,7 +32,7 @@ from tirlite.plan import Rank, StorageScope
 from tirlite.record import record, replace
 from tirlite.rewrite.threads.phases import Around, Item, Phase, Phases, is_plain, items_in_order
 
-# What is computed once more instead of kept: so many nodes, those of the variables that it is made of included.
+# What is computed once more instead of kept: this many nodes, those of the variables that it is made of included.
 _CHEAP = 24
 
 

@@ -163,7 +163,7 @@ class ByVectors:
         return IfThenElse(is_little, SeqStmt((little,)), masked, span=self.loop.span)
 
     def narrower(self, first: Expr, left: Expr, lanes: int) -> Stmt | None:
-        """The iterations from `first` on by vectors of so many lanes, the last of which overlaps the one before.
+        """The iterations from `first` on by vectors of this many lanes, the last of which overlaps the one before.
 
         What fills none goes by still narrower ones, or one by one; None where these lanes are too few.
         """
@@ -177,7 +177,7 @@ class ByVectors:
         return IfThenElse(GE(left, const(lanes, i64)), vectors, SeqStmt((rest,)), span=self.loop.span)
 
     def masked(self, first: Expr, left: Expr, lanes: int) -> SeqStmt | None:
-        """So many iterations from `first` on as a vector of which the other lanes are off.
+        """This many iterations from `first` on as a vector of which the other lanes are off.
 
         None where the processor would take lanes under a mask one by one, or they have no such form.
         """
@@ -227,7 +227,7 @@ class ByVectors:
         return For(at, begin, stop, SeqStmt((within, *self.body(first, lanes).stmts)), step=lanes)
 
     def body(self, first: Expr, lanes: int) -> SeqStmt:
-        """The body for so many iterations at once, from `first` on."""
+        """The body for this many iterations at once, from `first` on."""
         return written_out(self.jam(self.lanes(first, lanes).block(self.inside)), shared=True)
 
 

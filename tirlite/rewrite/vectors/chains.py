@@ -21,10 +21,10 @@ from tirlite.record import replace
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.vectors.lanes import held, last_whole
 
-# So many results take the place of one of up to so many vectors. More of these keep a processor busy by themselves.
+# This many results take the place of one of up to this many vectors. More of these keep a processor busy by themselves.
 _NUMBER = 4
 _MOST_VECTORS = 2
-# A loop is as long as so many rounds of it, and has no more nodes than that.
+# A loop is as long as this many rounds of it, and has no more nodes than that.
 _ROUNDS = 2
 _MOST_NODES = 100
 # The elements of a result that stands in registers.
@@ -32,7 +32,7 @@ _MOST_ELEMENTS = 256
 
 
 def in_chains(loop: For, vector_bytes: int) -> tuple[Stmt, ...] | None:
-    """What stands in the place of a reduction, which is in order from there on; None where that is to stay whole."""
+    """What replaces a reduction, which is in order from there on; None where that is to stay whole."""
     updates = _updates(loop)
     if not updates:
         return None
@@ -82,7 +82,7 @@ def _by_turns(loop: For, updates: list[Update]) -> Iterator[Stmt]:
 
 
 def _many(loop: For, updates: list[Update], whole: Expr) -> Iterator[Stmt]:
-    """The loop over so many iterations at once up to `whole`, between the start and the end of their results."""
+    """The loop over this many iterations at once up to `whole`, between the start and the end of their results."""
     results: list[list[Load]] = [[] for _ in updates]
     copies = [Substitution({loop.var: folded(Add(loop.var, const(at, i64)))}, {}) for at in range(1, _NUMBER)]
     for update, loads in zip(updates, results, strict=True):

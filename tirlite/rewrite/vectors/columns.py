@@ -346,7 +346,7 @@ class Columns(Lanes):
         return For(at, tile.begin, end, SeqStmt((lanes,)))
 
     def _rows(self, tile: _Tile, first: int, column: int, side: int, on: Expr | None) -> Iterator[tuple[Expr, ...]]:
-        """The indices of the parts of so many rows, from a first one and a column of a tile on."""
+        """The indices of the parts of this many rows, from a first one and a column of a tile on."""
         begin = folded(Add(tile.begin, const(column, i64)))
         for lane in range(first, first + side):
             places = {self.var: folded(Add(self.first, const(lane, i64))), tile.along: begin}

@@ -15,7 +15,7 @@ _UNSIGNED = {i8: u8, i16: u16, i32: u32, i64: u64, u8: u8, u16: u16, u32: u32, u
 
 
 def counted(loop: While) -> tuple[Stmt, ...] | None:
-    """What stands in the place of a loop that takes one after the other from an integer and counts them.
+    """What replaces a loop that takes one after the other from an integer and counts them.
 
     That is `while v != 0: v &= v - 1; t += 1`, or, without a sign, `while v != 0: t += v & 1; v >>= 1`.
     """

@@ -121,7 +121,7 @@ class _Gathered(Rest):
         super().__init__(var, first, partials, is_inside, _LANES)
         self.steady = steady
         self.before: list[Stmt] = []  # what stands in front of the loop
-        self.outside: list[Expr] = []  # behind it: whether lanes have lain outside
+        self.outside: list[Expr] = []  # after it: whether lanes have lain outside
         self._places: dict[Expr, tuple[Var, Expr]] = {}  # by a checked index that of each lane, and the lanes inside
 
     def places(self, stmt: Stmt) -> Iterator[Stmt]:

@@ -23,14 +23,14 @@ from tirlite.rewrite.vectors.lanes import NotVector, held, is_at, is_same_elemen
 
 # Rows of fewer elements are known to take too little: LLVM writes them out, and keeps them in registers throughout.
 _SHORTEST = 17
-# So many iterations of a known number that leaves none over, beside a power of two.
+# This many iterations of a known number that leaves none over, beside a power of two.
 _OF_FEW = (3, 5, 7)
 
 
 class Jam:
-    """So many iterations of a loop over `var`, from its value on. The iterations must be independent.
+    """This many iterations of a loop over `var`, from its value on. The iterations must be independent.
 
-    Those behind the `last` one, if that is given, are the last one once more.
+    Those after the `last` one, if that is given, are the last one once more.
     """
 
     def __init__(self, var: Var, iterations: int, last: Expr | None = None) -> None:
@@ -104,7 +104,7 @@ def is_repeatable(loop: For, touches: Mapping[Allocation, Sequence[Touch]]) -> b
 
 
 def rows_together(chain: Sequence[For], rows: int, facts: Facts) -> tuple[Stmt, ...] | None:
-    """What stands in the place of a chain whose innermost loop adds to a row what the one around brings.
+    """What replaces a chain whose innermost loop adds to a row what the one around brings.
 
     Several iterations of that go together, of a known number as many as leave none over. It may have names for values
     beside the loop inside. None where that cannot be, or does not pay.
@@ -127,7 +127,7 @@ def rows_together(chain: Sequence[For], rows: int, facts: Facts) -> tuple[Stmt, 
 
 
 def _together(loop: For, names: Sequence[Stmt], inner: For, rows: int, facts: Facts) -> tuple[Stmt, ...] | None:
-    """So many iterations of a loop with names for values and `inner` in it; None where that cannot be."""
+    """This many iterations of a loop with names for values and `inner` in it; None where that cannot be."""
     if inner.kind is not ForKind.SERIAL or inner.step != 1 or loop.step != 1:
         return None
     if not _is_long(loop, rows) or not _is_long(inner, _SHORTEST) or has_check(loop):
@@ -158,7 +158,7 @@ def _together(loop: For, names: Sequence[Stmt], inner: For, rows: int, facts: Fa
 
 
 def by_rows(loop: For, number: int, rows: tuple[Stmt, ...], single: tuple[Stmt, ...]) -> Iterator[Stmt]:
-    """The loop with so many iterations at once, and what is left."""
+    """The loop with this many iterations at once, and what is left."""
     count = yield from held(loop.count, "count", loop)
     middle = last_whole(loop, count, number)
     yield loop.replaced(stop=middle, step=number, body=SeqStmt(rows))

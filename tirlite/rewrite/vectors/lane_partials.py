@@ -21,7 +21,7 @@ _FOUR = 4
 
 
 class Partials:
-    """Partial results of an update, so many of each element that it combines into, in buffers of their own.
+    """Partial results of an update, this many of each element that it combines into, in buffers of their own.
 
     These are called `name`; without one after what they are of, as `y.partial`.
     """
@@ -76,7 +76,7 @@ class LanePartials(Partials):
         yield from self.update.combined(operands, self.at(Ramp.unit(0, vectors.lanes)), vectors.on)
 
     def halved(self, left: int) -> Iterator[Stmt]:
-        """Combines them by halves, until so many are left."""
+        """Combines them by halves, until this many are left."""
         for low, high in _halves(self.lanes, left):
             yield from self.update.combined(self.at(high), self.at(low))
 
@@ -149,7 +149,7 @@ class Rest(Updates):
 
 
 def lane_partials(update: AnyUpdate, lanes: int, dots: Container[str]) -> LanePartials:
-    """What so many iterations at a time keep, where the processor has these `dots`."""
+    """What this many iterations at a time keep, where the processor has these `dots`."""
     factors = factors_of(update)
     if factors is not None:
         return DotPartials(update, lanes, factors)
@@ -187,7 +187,7 @@ def _fits(value: Expr) -> bool:
 
 
 def _halves(lanes: int, left: int) -> Iterator[tuple[Expr, Expr]]:
-    """The lanes of the lower and the upper half, of the lower half's halves and so on, until so many are left."""
+    """The lanes of the lower and the upper half, of the lower half's halves and so on, until this many are left."""
     while lanes > left:
         lanes //= 2
         yield (Ramp.unit(0, lanes), Ramp.unit(lanes, lanes)) if lanes > 1 else (const(0, i64), const(1, i64))

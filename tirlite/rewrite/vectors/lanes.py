@@ -380,7 +380,7 @@ class Lanes:
         for side, wanted in zip(sides, (Not(vector) if isinstance(expr, Or) else vector, Not(vector)), strict=False):
             value: Expr = side
             if around is None and test is first:
-                # All lanes ask for it, or none: a branch, unless `and` and `or` have lanes of their own behind it.
+                # All lanes ask for it, or none: a branch, unless `and` and `or` have lanes of their own after it.
                 value = yield self._of(side)
             if around is not None or test is not first or (value is not side and not is_either):
                 self.on = self._within(around, wanted)
@@ -482,7 +482,7 @@ def held(value: Expr, name: str, loop: For) -> Generator[Stmt, None, Expr]:
 
 
 def first_lanes(left: Expr, lanes: int, width: int) -> Expr:
-    """Which of so many lanes are the first `left` ones, in integers as wide as elements of `width` bytes.
+    """Which of this many lanes are the first `left` ones, in integers as wide as elements of `width` bytes.
 
     So there are as many vectors of flags. Lanes that these do not count take wider ones.
     """
@@ -492,7 +492,7 @@ def first_lanes(left: Expr, lanes: int, width: int) -> Expr:
 
 
 def last_whole(loop: For, count: Expr, lanes: int) -> Expr:
-    """Where the last whole vector of so many lanes ends, of a loop with `count` iterations."""
+    """Where the last whole vector of this many lanes ends, of a loop with `count` iterations."""
     if isinstance(count, IntImm):
         return folded(Add(loop.start, const(count.value // lanes * lanes, i64)))
     covered = Mul(FloorDiv(count, const(lanes, i64)), const(lanes, i64))

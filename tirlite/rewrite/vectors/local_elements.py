@@ -23,7 +23,7 @@ from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, St
 from tirlite.ir.walk import accesses_in, allocated_in, buffers_of, defined_in, mentions, statements, statements_of, walk
 from tirlite.rewrite.vectors.lanes import MOST_APART, is_at, is_same_element
 
-# Registers hold so many elements, and so many for each lane beside what is computed of them.
+# Registers hold this many elements, and this many for each lane beside what is computed of them.
 _MOST_ELEMENTS = 16
 _MOST_TOLD_APART = 8
 
@@ -240,7 +240,7 @@ def _place(node: Node) -> int | None:
 
 
 def with_steady_loads(loop: For, facts: Facts) -> Stmt | None:
-    """What stands in the place of an innermost loop; None where it loads nothing so.
+    """What replaces an innermost loop; None where it loads nothing so.
 
     Iterations are independent, so that none writes what others load.
     """

@@ -57,9 +57,9 @@ from tirlite.rewrite.vectors.uniform import uniform_scalars
 from tirlite.sizes import Size, is_at_most, maximum
 from tirlite.target import Processor
 
-# So many iterations of a loop around share what is loaded inside: with four registers each for what they combine.
+# This many iterations of a loop around share what is loaded inside: with four registers each for what they combine.
 _ROWS = 4
-# So many loops of a chain are looked at, from the inside.
+# This many loops of a chain are looked at, from the inside.
 _DEEPEST = 4
 _PLAIN = (ForKind.SERIAL, ForKind.PARALLEL)
 
@@ -76,7 +76,7 @@ class Rules:
 
 
 def by_vectors(facts: Facts, rules: Rules) -> tuple[dict[For, tuple[Stmt, ...]], list[Short]]:
-    """What stands in the place of loops: of those that the author marked, and of those where that pays.
+    """What replaces loops: of those that the author marked, and of those where that pays.
 
     Then the loops of which each lane takes a row, with what is beside that in their place.
     """
@@ -114,7 +114,7 @@ class Short:
     inside: frozenset[For]
 
     def beside(self, made: dict[For, tuple[Stmt, ...]]) -> tuple[Stmt, ...]:
-        """What stands in its place, with what was `made` of loops inside where rows are longer."""
+        """What replaces it, with what was `made` of loops inside where rows are longer."""
         inside = {each: made.pop(each) for each in self.inside if each in made}
         if self.condition is None:
             return self.stmts
@@ -205,7 +205,7 @@ def _goes_by_vectors(loop: For) -> bool:
 
 
 def _nest(chain: list[For], facts: Facts, rules: Rules) -> tuple[Stmt, ...] | None:
-    """What stands in the place of a chain of loops of which one goes by vectors; None where none can."""
+    """What replaces a chain of loops of which one goes by vectors; None where none can."""
     inside = facts.bounds.is_inside
     if not rules.called and _may_be_one_row(chain, facts, rules.processor):
         from tirlite.rewrite.vectors.one_row import one_row
@@ -296,7 +296,7 @@ def _or_one_column(chain: list[For], made: tuple[Stmt, ...], facts: Facts) -> tu
 
 
 def _go_along_rows(stmts: tuple[Stmt, ...], fewest: int) -> bool:
-    """Whether what so many loops among statements load lies side by side, and they do no more than that and store."""
+    """Whether what this many loops among statements load lies side by side, and they do no more than that and store."""
     loops = [stmt for stmt in stmts if isinstance(stmt, For)]
     loads = [(node, loop) for loop in loops for node in loads_in(loop.body) if mentions(node, loop.var)]
     return len(loops) >= max(fewest, 1) and all(
@@ -305,7 +305,7 @@ def _go_along_rows(stmts: tuple[Stmt, ...], fewest: int) -> bool:
 
 
 def _sums_together(chain: list[For], facts: Facts, rules: Rules) -> tuple[Stmt, ...] | None:
-    """What stands in the place of a chain whose innermost loop sums along rows that its iterations share.
+    """What replaces a chain whose innermost loop sums along rows that its iterations share.
 
     Several iterations go together, and so do those of the loop around: each vector serves all sums that it is part of.
     """
@@ -362,7 +362,7 @@ def _is_brief(loop: For, facts: Facts) -> bool:
 def _at(
     chain: list[For], place: int, body: SeqStmt, facts: Facts, rules: Rules, *, has_rows: bool
 ) -> tuple[Stmt, ...] | None:
-    """What stands in the place of a chain whose loop at a place goes by vectors; None where that cannot be.
+    """What replaces a chain whose loop at a place goes by vectors; None where that cannot be.
 
     `body` is that of the loop, with local elements. With `has_rows`, lanes may load along rows of their own.
     """

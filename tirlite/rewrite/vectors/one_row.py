@@ -32,7 +32,7 @@ from tirlite.target import Processor
 def one_row(
     chain: Sequence[For], facts: Facts, inside: Callable[[Load], bool], processor: Processor
 ) -> tuple[Stmt, ...] | None:
-    """What stands in the place of a chain of independent loops, each all there is in the one before.
+    """What replaces a chain of independent loops, each all there is in the one before.
 
     None where not even the last two go over whole rows of parameters and nothing else, or have no vectors.
     """

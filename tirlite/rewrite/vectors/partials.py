@@ -61,7 +61,7 @@ _TAKEN = (Store, Let, IfThenElse, SeqStmt)
 
 
 def vector_lanes(element: int) -> int:
-    """How many elements of so many bytes go together."""
+    """How many elements of this many bytes go together."""
     return min(_MOST_LANES, _PARTIAL_BYTES // element)
 
 
@@ -418,7 +418,7 @@ class _Loops:
             yield from each.ended(const(0, i64))
 
     def over_vectors(self, lanes: int, begin: Expr, end: Expr) -> Stmt:
-        """The loop from `begin` to `end`, so many iterations at a time."""
+        """The loop from `begin` to `end`, this many iterations at a time."""
         at = Var(self.loop.var.name)
         return For(at, begin, end, self.updates(Updates, at, lanes).block(self.loop.body), step=lanes)
 

@@ -45,7 +45,7 @@ from tirlite.rewrite.vectors.one_row import as_one_row
 # The bytes of what is looked at in one step, of the widest element, and how much is computed to look.
 _BYTES = 128
 _MOST_NODES = 32
-# So many vectors go in order at most before one is asked again.
+# This many vectors go in order at most before one is asked again.
 _MOST_IN_ORDER = 31
 
 
@@ -64,9 +64,9 @@ class _Search:
 
 
 def search_ahead(loop: While) -> Stmt | None:
-    """What is to stand in front of a loop: it moves the counter on as long as the search goes on for whole vectors.
+    """What precedes a loop: it moves the counter on as long as the search goes on for whole vectors.
 
-    None for loops that do more than search, or might touch memory behind what they look for that is not theirs.
+    None for loops that do more than search, or might touch memory after what they look for that is not theirs.
     """
     search = _search_with_body(loop) or _search_with_break(loop)
     if search is None or has_check(search.goes_on) or not _may_look_ahead(search):
@@ -95,7 +95,7 @@ def search_ahead(loop: While) -> Stmt | None:
 def asserted_by_vectors(
     nest: Sequence[For], is_inside: Callable[[Load], bool], params: Iterable[Buffer]
 ) -> tuple[Stmt, ...] | None:
-    """What is to stand in the place of loops with an assertion alone: it is made of a whole vector, and again of each
+    """What replaces loops with an assertion alone: it is made of a whole vector, and again of each
     element where it fails for any. A nest over whole rows of parameters looks at all their elements as at one row.
 
     None for other loops, and where more than the assertion could stop the kernel. `is_inside` says of a load that it
@@ -116,7 +116,7 @@ def asserted_by_vectors(
 
 
 def records_by_vectors(loop: For, facts: Facts) -> tuple[Stmt, ...] | None:
-    """What is to stand in the place of a loop that keeps records: whole vectors are asked whether they break any.
+    """What replaces a loop that keeps records: whole vectors are asked whether they break any.
 
     As long as none does nothing changes, so all are asked at once; else the iterations of one vector follow in order.
     None where what is compared has no vector form, or stops the kernel.

@@ -43,11 +43,11 @@ from tirlite.rewrite.vectors.lanes import NotVector, is_at
 from tirlite.rewrite.vectors.partials import is_short
 from tirlite.target import Processor
 
-# A sum over the lanes of a vector takes as long as to turn over so many columns for each lane.
+# A sum over the lanes of a vector takes as long as to turn over this many columns for each lane.
 _PER_SUM = 1.5
-# So many registers take a row in each of their lanes together: each has sums of its own to wait for.
+# This many registers take a row in each of their lanes together: each has sums of its own to wait for.
 _REGISTERS = 2
-# Tiles of so many rows and columns are turned over by as many instructions as larger ones, and by less code.
+# Tiles of this many rows and columns are turned over by as many instructions as larger ones, and by less code.
 _TILE = 8
 # For fewer sums, as a product of a matrix and a vector has, it takes LLVM too long.
 _FEWEST_SUMS = 2
@@ -97,7 +97,7 @@ class ShortRows(Columns):
         self.begun: set[Buffer] = set()
 
     def block(self, body: SeqStmt) -> SeqStmt:
-        """The statements of a body; behind those of a whole iteration, what these store in rows. Raises NotVector."""
+        """The statements of a body; after those of a whole iteration, what these store in rows. Raises NotVector."""
         if self.open:
             return super().block(body)
         if self.on is not None:

@@ -20,7 +20,7 @@ from tirlite.ir.walk import statements, walk
 from tirlite.rewrite.affine_exprs import folded, shifted
 from tirlite.rewrite.vectors.lanes import held, last_whole, may_fault
 
-# So many rows go together, and so many columns lie between two of them at most.
+# This many rows go together, and this many columns lie between two of them at most.
 _ROWS, _FARTHEST = 4, 4
 # Columns that are fewer take too little.
 _SHORTEST = 32
@@ -29,7 +29,7 @@ _MOST_NODES = 200
 
 
 def staggered(loop: For, inner: For, facts: Facts) -> tuple[Stmt, ...] | None:
-    """What stands in the place of a loop over rows with one over columns alone in it; None where that is to stay.
+    """What replaces a loop over rows with one over columns alone in it; None where that is to stay.
 
     Rows go together whose columns wait for each other. They may read what rows around them write.
     """
@@ -103,7 +103,7 @@ def _rows(loop: For, inner: For, behind: int) -> Iterator[Stmt]:
 
 
 def _triangle(loop: For, inner: For, behind: int, is_end: bool) -> For:
-    """What rows of a block begin with before all of them run, or end with behind that."""
+    """What rows of a block begin with before all of them run, or end with after that."""
     row = Var(loop.var.name)
     first, stop = (1, _ROWS) if is_end else (0, _ROWS - 1)
     left = Sub(row, loop.var) if is_end else Sub(shifted(loop.var, stop), row)

@@ -21,7 +21,7 @@ from tirlite.rewrite.vectors.columns import takes_rows_of_lanes
 from tirlite.rewrite.vectors.jam import Jam, by_rows
 from tirlite.rewrite.vectors.lanes import may_fault
 
-# The bytes of a strip's results of one kind: an eighth of the first cache of most processors. So many kinds at most.
+# The bytes of a strip's results of one kind: an eighth of the first cache of most processors. This many kinds at most.
 _STRIP_BYTES = 4096
 _MOST_RESULTS = 2
 # Fewer columns or rows than these are left to vectors that stay in registers: one of the widest takes 64 columns.
@@ -30,7 +30,7 @@ _FEWEST_ROWS = 32
 
 
 def in_strips(loop: For, rows: int) -> Stmt | None:
-    """The loop in strips, so many rows at once; None where it does not go over columns alone.
+    """The loop in strips, this many rows at once; None where it does not go over columns alone.
 
     Its iterations must be independent. Each result is combined in the order that is written.
     """
@@ -54,7 +54,7 @@ def where_many(loop: For, strips: Stmt, plain: tuple[Stmt, ...]) -> tuple[Stmt, 
 
 
 def _parts(loop: For) -> tuple[Sequence[Stmt], For, Sequence[Stmt]] | None:
-    """What stands before the one loop inside, which sets scalars alone, the loop, and straight code behind it."""
+    """What stands before the one loop inside, which sets scalars alone, the loop, and straight code after it."""
     stmts = loop.body.stmts
     place = next((at for at, stmt in enumerate(stmts) if isinstance(stmt, For)), None)
     if place is None:
@@ -70,7 +70,7 @@ def _parts(loop: For) -> tuple[Sequence[Stmt], For, Sequence[Stmt]] | None:
 
 
 def _stays(node: Node) -> bool:
-    """Whether it counts what is computed first, or memory tells where a row lies: then none is read behind another."""
+    """Whether it counts what is computed first, or memory tells where a row lies: then none is read after another."""
     if isinstance(node, Load):
         return node.buffer.volatile or not is_steady(*node.indices)
     return isinstance(node, Expr) and (may_fault(node) or has_check(node))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tirlite.schedules.schedule import Schedule
 
 
-# So many workers take tiles of time together; of more, most would have none where there are few steps.
+# This many workers take tiles of time together; of more, most would have none where there are few steps.
 _FEW_WORKERS = 2
 
 

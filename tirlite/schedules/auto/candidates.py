@@ -10,10 +10,10 @@ from tirlite.ir.walk import loads_in
 
 # Of a function with more loops than that, each step would take long.
 _MOST_LOOPS = 48
-# So many nests make a step of time, with so many accesses: of each two that may meet the order is asked for.
+# This many nests make a step of time, with this many accesses: of each two that may meet the order is asked for.
 _MOST_NESTS, _MOST_ACCESSES = 4, 64
 _PLAIN = (ForKind.SERIAL, ForKind.PARALLEL)
-# So many bytes stay in the second cache.
+# This many bytes stay in the second cache.
 _LITTLE = 256 * 1024
 
 

@@ -60,21 +60,21 @@ from tirlite.target import Processor, Target
 # is fetched ahead for as long as rows go on, which counts for more than that tiles stay in the second, or in the first.
 _ROWS = 16
 _PART = 8
-# So few elements of a row make a tile at least, and so many at most.
+# So few elements of a row make a tile at least, and this many at most.
 _FEWEST, _MOST = 128, 4096
 # A row is longer than a power of two by so many lines of a cache: the beginnings of all rows, which are all that there
 # is of narrow arrays, would take each other's place there.
 _LINES = 1
-# Vectors of what is computed take so many lines at most.
+# Vectors of what is computed take this many lines at most.
 _WIDEST = 4
 # Elements that are computed more often than that, on average, are left where they are.
 _MUCH = 1.2
 # Arrays are small that take such a part of the second cache with the temporaries, which take so many halves of that at
 # most; half of it where workers share tiles. Of the whole cache nests in turn took 1.1 to 1.6 times as long as tiles.
 _SMALL, _HALVES = 0.5, (1, 2, 4, 8)
-# So many loads change the type of what they load, rather than have that done once.
+# This many loads change the type of what they load, rather than have that done once.
 _MOST_READS = 6
-# So many nests before one are looked at.
+# This many nests before one are looked at.
 _MOST_FILLS = 16
 _PLAIN = (ForKind.SERIAL, ForKind.PARALLEL)
 
@@ -317,7 +317,7 @@ def _moved(trace: Trace, first: Var, blocks: dict[Var, int]) -> float | None:
     return prod(each.extent / (each.factor * blocks[each.base]) for each in windows.values())
 
 
-# So many rows go together.
+# This many rows go together.
 _TOGETHER = 4
 # Each value that is kept for them takes two registers, and all of them half of what there is.
 _VECTORS = 2
@@ -327,7 +327,7 @@ _COUNTED = (Load, Binary, Unary, Compare, Select)
 def join_rows(trace: Trace, loops: list[For], fill: list[For], processor: Processor, tile: int) -> bool:
     """Has a nest of `loops` compute what a nest before stores, for some rows at once; whether that takes less.
 
-    Otherwise tiles of so many rows would be computed right before they are read.
+    Otherwise tiles of this many rows would be computed right before they are read.
     """
     store, body = _only_store(fill[-1]), loops[-1].body.stmts
     if store is None or len(loops) < 2 or not all(isinstance(stmt, Store | Let) for stmt in body):

@@ -20,7 +20,7 @@ from tirlite.schedules.handle import loops_around
 from tirlite.schedules.reorder import Distribute, Reorder
 from tirlite.schedules.specialize import Specialize
 
-# So many columns go together: the more, the longer what lies in a row. Several workers are to find a block each.
+# This many columns go together: the more, the longer what lies in a row. Several workers are to find a block each.
 _ALONE, _SHARED = 1024, 512
 # Of fewer columns a vector or two go down by themselves, with what they carry along in registers. What is carried in
 # arrays is stored and loaded anyhow.

@@ -24,19 +24,19 @@ from tirlite.schedules.split import is_flat
 _KINDS = (ForKind.SERIAL, ForKind.PARALLEL, ForKind.REDUCE)
 # Nests of more loops than that are left alone: no product has as many axes.
 _DEEPEST = 16
-# Dot products take so few instructions that copies pay for so many rows.
+# Dot products take so few instructions that copies pay for this many rows.
 _FEWEST_ROWS = 4
 # Of fewer terms a panel is hardly read more often than it is written.
 _FEWEST_TERMS = 16
 _FEWEST_STRIDED_TERMS = 4
 # Of so many terms, and more, sums go by vectors along terms where nothing is copied: adding up the lanes of each takes
-# as long as a copy of so many terms. What is copied element by element is to serve so many rows.
+# as long as a copy of this many terms. What is copied element by element is to serve this many rows.
 _FEWEST_OF_ROW, _TERMS_OF_SUM, _FEWEST_APART_ROWS = 6, 4, 8
-# Columns that lie apart are worth a vector from so many on.
+# Columns that lie apart are worth a vector from this many on.
 _FEWEST_APART = 4
-# LLVM writes out so many products at most, and makes vectors of what it has written out, of several rows at once.
+# LLVM writes out this many products at most, and makes vectors of what it has written out, of several rows at once.
 _WRITTEN_OUT = 64
-# So many rows of a tile lie close enough together that each of them is read as if it were copied.
+# This many rows of a tile lie close enough together that each of them is read as if it were copied.
 _ROWS_OF_TILE = 4
 
 

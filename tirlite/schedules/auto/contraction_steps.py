@@ -38,7 +38,7 @@ from tirlite.schedules.vectorize import Vectorize
 
 # What stands in for the iterations of a loop that sizes decide.
 _SOME = 16
-# Behind so many vectors along columns a shorter last one saves little; with one length alone results may go in place.
+# Behind this many vectors along columns a shorter last one saves little; with one length alone results may go in place.
 _MANY_VECTORS = 6
 # The bytes of a sum, which a group of terms fills.
 _GROUP_BYTES = 4
@@ -47,7 +47,7 @@ _FEWEST_TILED = 7
 _BYTES = ("i8", "u8")
 # Of as many terms tiles go past twice as many columns: rows come from the second cache then, and results go there.
 _LONG_SUMS = 512
-# Processors whose vectors have so many bytes leave lanes out by a mask.
+# Processors whose vectors have this many bytes leave lanes out by a mask.
 MASKED_BYTES = 32
 
 
@@ -143,7 +143,7 @@ def _flattened(nest: Contraction, around: For) -> Contraction:
 
 
 def _lanes(nest: Contraction, tiling: Tiling) -> int:
-    """The lanes in a row of a tile. Without a copy there is nothing to read behind the last column."""
+    """The lanes in a row of a tile. Without a copy there is nothing to read after the last column."""
     lanes, count = tiling.lanes(nest.element, nest.columns), count_of(nest.columns)
     is_wide = not is_known(nest.columns) or count >= 2 * lanes
     is_long = not all(map(is_known, nest.terms)) or prod(map(count_of, nest.terms)) >= _LONG_SUMS
@@ -239,7 +239,7 @@ def _goes_by_tiles(nest: Contraction, tiling: Tiling) -> bool:
 
 
 def _together(loop: For, most: int) -> int:
-    """So many rows of a tile: of few those that take least time, with what is left as a tile of its own, if any."""
+    """This many rows of a tile: of few those that take least time, with what is left as a tile of its own, if any."""
     if not is_known(loop) or (count := count_of(loop)) >= TILES_OF_BLOCK * most:
         return most
     rows = range(min(most, count), 0, -1)

@@ -27,17 +27,17 @@ from tirlite.schedules.specialize import Specialize
 from tirlite.schedules.tile import Skew, Tile
 from tirlite.target import Target
 
-# A nest runs so many rows behind the one before, and is ahead by so many for each step of time, at most.
+# A nest runs this many rows behind the one before, and is ahead by this many for each step of time, at most.
 _MOST_BEHIND, _MOST_AHEAD = 4, 8
 # Fewer steps at a time are not worth their conditions.
 _LEAST = 2
-# So many blocks of steps a worker run at once: fewer have workers wait for rows that others have just written.
+# This many blocks of steps a worker run at once: fewer have workers wait for rows that others have just written.
 _EACH = 2
 # Arrays that take less than such a part of the second cache stay there from one step to the next.
 _HELD = 2
 # A row takes such a part of the first cache: longer ones come from the second one whatever their order is.
 _ROW = 2
-# So many lines of pieces take half of the first cache, and so many rows of them half of the second one, but no more
+# This many lines of pieces take half of the first cache, and this many rows of them half of the second one, but no more
 # than these: memory is read seldom enough then.
 _LINES, _MOST_ROWS = 3, 48
 
@@ -89,7 +89,7 @@ def _made_one(trace: Trace, around: Var, least: int) -> int | None:
 
 
 def _where_worth_it(trace: Trace, time: Var, most: int, steps: int) -> bool:
-    """Keeps a loop as it is beside, for arrays of at most so many bytes and for fewer steps; whether it may."""
+    """Keeps a loop as it is beside, for arrays of at most this many bytes and for fewer steps; whether it may."""
     loop = trace.loop(time)
     rows = _inside(loop)[0]
     columns = _inside(rows)[0]

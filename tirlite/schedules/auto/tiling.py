@@ -11,11 +11,11 @@ from tirlite.target import Target
 
 # A panel pays from this part of the second cache on: of what fits into it rows are read as fast where they lie. Where
 # lanes are not neighbours in memory, or less than a row of a tile, loops go by few vectors or none without a panel; and
-# where they are more than so many rows of a tile, by more vectors than registers hold with what is added to them.
+# where they are more than this many rows of a tile, by more vectors than registers hold with what is added to them.
 _PART_OF_CACHE = 32
 _PART_WITHOUT_VECTORS = 256
 WIDE_ROWS = 4
-# What lies apart in memory is copied or stored element by element, which so many tiles of rows repay.
+# What lies apart in memory is copied or stored element by element, which this many tiles of rows repay.
 _STRIDED_TILES = 4
 # The bytes of the shortest vectors that processors have.
 _LEAST_VECTOR = 16
@@ -59,7 +59,7 @@ class Tiling:
 
     @classmethod
     def of(cls, target: Target) -> Tiling:
-        """What suits a processor's registers and caches, and so many workers."""
+        """What suits a processor's registers and caches, and this many workers."""
         processor = target.processor
         rows, vectors = processor.tile
         cache, vector = processor.caches[1], processor.vector_bytes
@@ -86,9 +86,9 @@ class Tiling:
         return next(lanes for lanes in (least << power for power in range(9)) if lanes >= min(count_of(columns), full))
 
     def rows_of_block(self, rows: int, panels: list[int], tiles: int, tile: int) -> int:
-        """How many of so many rows share a panel: whole tiles of `tile` rows, so many `tiles` at most.
+        """How many of this many rows share a panel: whole tiles of `tile` rows, this many `tiles` at most.
 
-        They are such that the workers are done soonest: each block of rows copies its panels, of so many lanes, anew.
+        They are such that the workers are done soonest: each block of rows copies its panels, of this many lanes, anew.
         Of as soon, blocks of as many rows: each leaves the same rest, so that results may go in place.
         """
         fewest = max(1, -(-rows // (tiles * tile)))
@@ -99,7 +99,7 @@ class Tiling:
         return min(sizes, key=partial(self._time, rows, panels, tile))
 
     def _time(self, rows: int, panels: list[int], tile: int, by: int) -> int:
-        """How long the last worker takes that has blocks of so many rows, where the next one goes to who is free."""
+        """How long the last worker takes that has blocks of this many rows, where the next one goes to who is free."""
         busy = [0] * self.workers
         for first in range(0, rows, by):
             count = min(by, rows - first)
@@ -108,9 +108,9 @@ class Tiling:
         return max(busy)
 
     def figures(self, lanes: int, element: int, together: int) -> str:
-        """What decided the schedule of a contraction with so many lanes in a row of a tile, of so many bytes each.
+        """What decided the schedule of a contraction with this many lanes in a row of a tile, of this many bytes each.
 
-        Where it goes by the tiles of the processor, so many rows are taken `together`, else 0.
+        Where it goes by the tiles of the processor, this many rows are taken `together`, else 0.
         """
         rows, vectors = together or self.rows_of(lanes, element), max(1, lanes * element // self.vector_bytes)
         takes = f"takes {rows * vectors} vectors of {self.vector_bytes} bytes"
@@ -119,12 +119,12 @@ class Tiling:
         return f"{tile}; {pays}; {self.block_tiles} tiles of rows share one"
 
     def rows_of(self, lanes: int, element: int) -> int:
-        """The rows of a tile with so many lanes: those of few vectors are more, so that as many sums are in work."""
+        """The rows of a tile with this many lanes: those of few vectors are more, so that as many sums are in work."""
         return self.rows if 2 * lanes > self.row_bytes // element else 2 * self.rows
 
 
 def time_of_rows(count: int, tile: int, most: int) -> int:
-    """How long so many rows take for each term by tiles of `tile`, what is left as one of its own, where `most` fit.
+    """How long this many rows take for each term by tiles of `tile`, what is left as one of its own, where `most` fit.
 
     A tile takes as long as its rows, or as a small one waits for its own sums, and one more for what it loads beside.
     """

@@ -156,7 +156,7 @@ def cover(s: Terrain, start: int, stop: int) -> None:
 
 
 def fill(s: Terrain, capacity: int, choices: int) -> None:
-    """Places all blocks, each as one of so many `choices`, so that they come to end by `capacity` if that can be.
+    """Places all blocks, each as one of this many `choices`, so that they come to end by `capacity` if that can be.
 
     Where it takes more work than there is, blocks are left over.
     """
@@ -341,7 +341,7 @@ _SCATTER = 2_654_435_761
 
 
 def fillings(blocks: Sequence[Block], engine: Engine, runs: int) -> Iterator[list[int]]:
-    """Offsets of blocks without fixed ones, by so many runs; none where numbers are too large."""
+    """Offsets of blocks without fixed ones, by this many runs; none where numbers are too large."""
     import numpy as np
 
     most = max((max(-block.low, block.high) for block in blocks), default=0)

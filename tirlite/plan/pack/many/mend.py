@@ -30,7 +30,7 @@ _REACHES = ((1, 6), (1, 10), (2, 12))
 _MOST, _PAIRS = 4_000, 1_000_000
 # Nodes of one search by block, and nodes times blocks of the searches of one part.
 _DEPTH, _PATIENCE, _PART = 5, 2, 15_000_000
-# To prepare a search takes for each block as long as so many nodes times blocks.
+# To prepare a search takes for each block as long as this many nodes times blocks.
 _OWN = 20_000
 
 
@@ -39,7 +39,7 @@ def mended(
 ) -> Iterator[list[int]]:
     """Ever lower offsets with as little as can be above `goal`, the highest place first.
 
-    Ends where a place comes no lower, and once so many nodes times blocks are used up.
+    Ends where a place comes no lower, and once this many nodes times blocks are used up.
     """
     import numpy as np
 

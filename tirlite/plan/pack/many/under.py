@@ -169,7 +169,7 @@ def _filled(blocks: Sequence[Block], offsets: Sequence[int], waiting: Sequence[i
     return [int(offset) for offset in bottoms]
 
 
-# Of so many blocks one is large, up to so many, unless these meet more often than this.
+# Of this many blocks one is large, up to this many, unless these meet more often than this.
 _PART, _LARGE, _PAIRS = 20, 3_000, 1_000_000
 # Large blocks stand out that make up this part of the most that is live.
 _OUTSTANDING = 0.75
@@ -183,7 +183,7 @@ _GOOD, _NEAR = 0.002, 0.01
 _DONE = 0.001
 # Nodes of one search by block; nodes times blocks of all, some two seconds of compiled code.
 _DEPTH, _WORK = 1.5, 320_000_000
-# The first capacity is this part above the least that can be reached; after so many failures another is tried.
+# The first capacity is this part above the least that can be reached; after this many failures another is tried.
 _FIRST, _PATIENCE = 0.014, 6
 
 

@@ -28,7 +28,7 @@ Height = tuple[Size, ...]
 
 
 class Bytes(NamedTuple):
-    """A stretch of sections [low, high) in which a block fills so many bytes."""
+    """A stretch of sections [low, high) in which a block fills this many bytes."""
 
     low: int
     high: int

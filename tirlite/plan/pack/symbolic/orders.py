@@ -217,7 +217,7 @@ class Stacked:
 
 
 # Looks at blocks for each packing; packings for weighted sums of bindings, and after that for some by themselves: the
-# fewest, the most, and between them as many as come to so many blocks.
+# fewest, the most, and between them as many as come to this many blocks.
 _BUDGET = 200
 _WEIGHTED = (3, 12, 2000)
 _SINGLE = (2, 8, 700)

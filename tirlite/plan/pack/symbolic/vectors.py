@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     Values = npt.NDArray[np.float64]
     Numbers = npt.NDArray[np.int64]
 
-# Beyond so many products vectors are no help.
+# Beyond this many products vectors are no help.
 _MANY = 96
-# Sums of so many vectors at most fit into 63 bits where no entry is above this.
+# Sums of this many vectors at most fit into 63 bits where no entry is above this.
 _LARGEST = 1 << 40
 
 
@@ -130,7 +130,7 @@ def _images(lows: Mapping[Atom, int], sign: int) -> dict[Atom, Terms]:
     return {atom: {(atom,): 1, (): sign * low} if low else {(atom,): 1} for atom, low in lows.items()}
 
 
-# Of vectors that are too many so many are left.
+# Of vectors that are too many this many are left.
 _LEFT = 2 / 3
 # Pairs that are merged at once, save those that cost nothing.
 _AT_ONCE = 4
@@ -262,7 +262,7 @@ _EPSILON = 1e-9
 class Cover:
     """The sum of slots, each of which is the maximum of its `parts`; the part at each place is of slot `numbers`.
 
-    `facts` are vectors that are never negative; they stand behind the parts, subtracted, with a number beyond those of
+    `facts` are vectors that are never negative; they stand after the parts, subtracted, with a number beyond those of
     the slots.
     """
 

@@ -22,7 +22,7 @@ from tirlite.sizes.poly import Atom, Composite, Poly
 
 # JavaScript's numbers are exact up to here; a longer one is written as text.
 _EXACT = 2**53 - 1
-# Of a dim without a limit, the largest value of the slider: so many times the first one.
+# Of a dim without a limit, the largest value of the slider: this many times the first one.
 _REACH = 4
 _SCRIPTS = ("layout.js", "drawing.js", "words.js", "hands.js")
 # Plans on one page, and values of a dim among which are those that it shows.
