@@ -458,7 +458,8 @@ def _is_small(dtype: DType) -> bool:
 
 def ramp(out: FunctionText, base: Value, stride: Value, lanes: int) -> Value:
     """`base` plus 0, 1 and so on times `stride`."""
-    numbers = ", ".join(f"{register_type(base.dtype)} {lane}" for lane in range(lanes))
+    kind = register_type(base.dtype)
+    numbers = ", ".join(f"{kind} {lane}" for lane in range(lanes))
     steps = out.op("mul", Value(base.dtype.with_lanes(lanes), f"<{numbers}>"), out.splat(stride, lanes))
     return out.op("add", steps, out.splat(base, lanes))
 

@@ -127,7 +127,9 @@ class _Open:
 
 def _below(node: Node, level: type[Node]) -> Sequence[Node]:
     children = node.children()
-    return children if level is Node else [child for child in children if isinstance(child, level)]
+    if level is Node or type(node) is SeqStmt:  # in a block, there are statements alone
+        return children
+    return [child for child in children if isinstance(child, level)]
 
 
 def _closed(opened: _Open, rules: Mapping[type[Node], Rule], level: type[Node]) -> Node | tuple[Stmt, ...]:
@@ -141,6 +143,8 @@ def _closed(opened: _Open, rules: Mapping[type[Node], Rule], level: type[Node]) 
 
 def rebuild(node: N, children: Iterable[Node | tuple[Stmt, ...]], level: type[Node] = Node) -> N:
     """`node` with other children of type `level`, given in the order of `node.children()`, all others as they are."""
+    if type(node) is SeqStmt:
+        return node.replaced(stmts=_flat(children))
     rest = iter(children)
     changes: dict[str, object] = {}
     for name in node.CHILDREN:

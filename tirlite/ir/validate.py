@@ -139,7 +139,7 @@ def _at_node(node: Node, scope: Names) -> Sequence[Message]:
         for name in _members(node, node.USES):
             if (message := scope.use(name)) is not None:
                 found.append(message)
-    rules = _call_rules(node) if isinstance(node, Call | KernelCall) else _NODE_RULES.get(type(node), ())
+    rules = _call_rules(node) if isinstance(node, (Call, KernelCall)) else _NODE_RULES.get(type(node), ())
     for rule in rules:
         if (message := rule(node)) is not None:
             found.append(message)

@@ -67,13 +67,13 @@ def _branches(body: SeqStmt) -> dict[IfThenElse, tuple[Store, Update]]:
 
     for loop in reversed([*statements_of(body, For)]):
         branches = {*statements_of(loop.body, IfThenElse)} - seen
-        moving = defined_in(loop) if branches else set()
         for branch in branches:
             store = without_branch(branch)
             update = None if store is None else update_of(store) or compared_update_of(store)
-            if store is None or update is None or mentions(store.indices, moving) or not is_steady(*store.indices):
+            if store is None or update is None or not is_steady(*store.indices):
                 continue
-            found[branch] = store, update
+            if not mentions(store.indices, defined_in(loop)):
+                found[branch] = store, update
         seen |= branches
     return found
 

@@ -16,7 +16,7 @@ from tirlite.ir.expr import Buffer, Expr, Load
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.stmt import Allocate, AttrStmt, For, ForKind, IfThenElse, SeqStmt, Stmt, Store, View, While
 from tirlite.ir.trampoline import Steps, run
-from tirlite.ir.walk import aliased_by, statements, walk, without_number
+from tirlite.ir.walk import aliased_by, statements, statements_of, walk, without_number
 from tirlite.record import record, replace
 from tirlite.sizes import Size, ceildiv, maximum, minimum, substitute
 from tirlite.sizes.poly import Atom, varies
@@ -107,13 +107,14 @@ class _TooLong(Exception):
 
 def cells_of(func: PrimFunc) -> frozenset[Buffer]:
     """The locals that can be followed: 64-bit integers without axes, which are loaded and stored alone."""
-    found: dict[Buffer, None] = {}
+    allocated = [stmt.buffer for stmt in statements_of(func.body, Allocate)]
+    found = [buffer for buffer in allocated if not buffer.shape and buffer.dtype == i64 and not buffer.volatile]
+    if not found:
+        return frozenset()
     used_otherwise: set[Buffer | None] = set()
     loads: set[Load] = set()
     for node in walk(func.body):
-        if isinstance(node, Allocate) and not node.buffer.shape and node.buffer.dtype == i64:
-            found[node.buffer] = None
-        elif isinstance(node, Load) and not node.indices:
+        if isinstance(node, Load) and not node.indices:
             # Of a load that stands at two places, its value would be told for one of them.
             used_otherwise |= {node.buffer} if node in loads else set()
             loads.add(node)
@@ -121,7 +122,7 @@ def cells_of(func: PrimFunc) -> frozenset[Buffer]:
             return frozenset()
         else:
             used_otherwise.add(node.buffer if isinstance(node, AttrStmt) else aliased_by(node))
-    return frozenset(each for each in found if each not in used_otherwise and not each.volatile)
+    return frozenset(found) - used_otherwise
 
 
 def follow(func: PrimFunc, cells: frozenset[Buffer], space: Space, known: Known) -> None:

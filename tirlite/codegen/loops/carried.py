@@ -14,24 +14,23 @@ from tirlite.ir.equal import are_equal
 from tirlite.ir.expr import Binary, Expr, Load, Max, Min
 from tirlite.ir.faults import trap_of
 from tirlite.ir.node import Node
-from tirlite.ir.stmt import Allocate, For, Store, While
-from tirlite.ir.walk import statements, walk
+from tirlite.ir.stmt import For, Store, While
+from tirlite.ir.walk import allocated_in, nodes_of, statements_of, walk
 
 
 def carried_last(value: Expr, loop: For | While) -> Expr:
     """An integer that is computed in a loop, its minima and maxima in that order."""
-    if value.dtype.lanes > 1 or {type(node) for node in walk(value)}.isdisjoint((Min, Max)):
+    if value.dtype.lanes > 1 or not any(map(_is_of_integers, nodes_of((value,), Min, Max))):
         return value
     from tirlite.ir import rewrite  # most kernels need none
 
-    stmts = [*statements(loop.body)]
-    own = {stmt.buffer for stmt in stmts if isinstance(stmt, Allocate)}
-    stores = [stmt for stmt in stmts if isinstance(stmt, Store) and stmt.buffer not in own]
+    own = allocated_in(loop.body)
+    stores = [stmt for stmt in statements_of(loop.body, Store) if stmt.buffer not in own]
 
     def ordered(node: Binary) -> Expr:
         kind = type(node)
         parts = [*_parts(node, kind)]
-        if len(parts) < 3 or not node.dtype.is_integer or not all(map(_is_harmless, parts)):
+        if len(parts) < 3 or not _is_of_integers(node) or not all(map(_is_harmless, parts)):
             return node
         free = [part for part in parts if not any(_is_carried(each, stores) for each in walk(part))]
         if len(free) in (0, len(parts)):
@@ -41,6 +40,10 @@ def carried_last(value: Expr, loop: For | While) -> Expr:
     made = rewrite(value, {Min: ordered, Max: ordered})
     assert isinstance(made, Expr)
     return made
+
+
+def _is_of_integers(extremum: Binary) -> bool:
+    return extremum.dtype.is_integer
 
 
 def _parts(expr: Expr, kind: type[Binary]) -> list[Expr]:

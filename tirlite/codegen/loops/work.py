@@ -52,7 +52,6 @@ from tirlite.ir.walk import (
     is_constant,
     is_steady,
     mentions,
-    statements,
     statements_of,
     variables_in,
     walk,
@@ -156,8 +155,7 @@ def goes_over_the_rest(loop: For) -> bool:
 
 def _is_along_array(loop: For) -> bool:
     """Whether an axis of an array bounds the iterations of a loop."""
-    nodes = accesses_in(*statements(loop.body))
-    return any(_goes_along(index, loop) for node in nodes for index in node.indices)
+    return any(_goes_along(index, loop) for node in accesses_in(loop.body) for index in node.indices)
 
 
 def _goes_along(index: Expr, loop: For) -> bool:

@@ -171,7 +171,7 @@ def why_not(func: PrimFunc) -> str:
     for node in walk(func.body):
         if isinstance(node, AttrStmt) and not (node.key is AttrKey.ALLOW and node.value == (Permission.CONTRACT,)):
             return f"`{func.name}` has statements with attributes"
-        if not _uses(node) & seen:
+        if not node.USES or not _uses(node) & seen:
             continue
         if isinstance(node, View) and _is_whole(node):
             seen.add(node.buffer)

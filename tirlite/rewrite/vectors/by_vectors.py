@@ -34,6 +34,7 @@ from tirlite.ir.expr import (
 from tirlite.ir.func import PrimFunc
 from tirlite.ir.stmt import For, ForKind, IfThenElse, Let, SeqStmt, Stmt, Store, While
 from tirlite.ir.walk import ATOMS, is_steady, loads_in, mentions, statements, statements_of, walk
+from tirlite.record import cached_property
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.vectors.lanes import Lanes, NotVector, first_lanes, held, last_whole
 from tirlite.rewrite.vectors.taps import written_out
@@ -85,9 +86,14 @@ class ByVectors:
         self.pays = pays
         self.is_alone = is_alone
         self.is_rest = is_rest
-        self.has_masks = processor is not None and processor.has_masks(min(_widths(loop), default=1))
+        self.processor = processor
         self.has_narrow = processor is not None
         self.most, self.few = widths
+
+    @cached_property
+    def has_masks(self) -> bool:
+        """Whether the processor leaves lanes out by a mask, of all that the loop stores and loads."""
+        return self.processor is not None and self.processor.has_masks(min(_widths(self.loop), default=1))
 
     def statements(self) -> Iterator[Stmt]:
         """The loops over vectors, and the serial one over the rest. Raises NotVector."""

@@ -40,7 +40,6 @@ def with_local_elements(loop: For, touches: Mapping[Allocation, Sequence[Touch]]
     several: set[Buffer] = set()
     top = {*loop.body.stmts}
     certain = {*_certain(loop.body)}
-    defined_inside = defined_in(loop.body)
     for allocation, found in touches.items():
         root = allocation.buffer
         written = [touch for touch in found if writes(touch)]
@@ -56,7 +55,7 @@ def with_local_elements(loop: For, touches: Mapping[Allocation, Sequence[Touch]]
         if not any(touch.stmt in certain for touch in found):
             # There may be no such element: `y[t - 1]` in a loop up to `t`.
             continue
-        if mentions(first.indices, defined_inside):
+        if mentions(first.indices, defined_in(loop.body)):
             continue
         stores[root] = (first,)
         if writes(found[0]) and found[0].stmt in top:
