@@ -32,7 +32,7 @@ _LONG = 32
 def flat_views(loop: For, buffers: Iterable[Buffer]) -> dict[Buffer, Buffer]:
     """Buffers of which a loop accesses elements of neighbouring groups, each with the one that has no groups.
 
-    None where no loop is inside, or becomes scalars: LLVM goes along such groups itself.
+    Empty if there is no inner loop, or these become scalars: LLVM vectorizes such groups itself.
     """
     nodes = (node for node in accesses_in(loop) if len(node.indices) > 1)
     grouped = {
@@ -45,10 +45,7 @@ def flat_views(loop: For, buffers: Iterable[Buffer]) -> dict[Buffer, Buffer]:
 
 
 def is_parted(loop: For, facts: Facts, processor: Processor) -> bool:
-    """Whether LLVM takes what iterations touch as groups of neighbours, and parts vectors of these.
-
-    That pays where vectors are long, if these take long.
-    """
+    """Whether LLVM vectorizes accesses to groups of neighbours by itself, and splits vectors into these."""
     if not (inner := [*statements_of(loop.body, For)]):
         takes_long = has_much_to_do(loop) or divides(loop)
         parts = takes_long and processor.vector_bytes >= _LONG

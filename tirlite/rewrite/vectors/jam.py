@@ -21,9 +21,9 @@ from tirlite.ir.stmt import Allocate, For, ForKind, IfThenElse, Let, SeqStmt, St
 from tirlite.ir.walk import defined_in, is_steady, loads_in, mentions, statements, walk
 from tirlite.rewrite.vectors.lanes import NotVector, held, is_at, is_same_element, last_whole, may_fault
 
-# Rows of fewer elements are known to take too little: LLVM writes them out, and keeps them in registers throughout.
+# Rows of fewer elements need no help: LLVM unrolls them, and keeps them in registers throughout.
 _SHORTEST = 17
-# This many iterations of a known number that leaves none over, beside a power of two.
+# Numbers of iterations that go together if they leave no remainder, beside a power of two.
 _OF_FEW = (3, 5, 7)
 
 
@@ -89,7 +89,7 @@ class Jam:
 
 
 def is_repeatable(loop: For, touches: Mapping[Allocation, Sequence[Touch]]) -> bool:
-    """Whether an iteration that runs again writes the same: it reads what it writes only once that is set anew."""
+    """Whether an iteration may run twice and writes the same: it reads what it writes only after it has set that."""
     always = {*loop.body.stmts}
     for found in touches.values():
         if not any(map(writes, found)):
@@ -104,10 +104,10 @@ def is_repeatable(loop: For, touches: Mapping[Allocation, Sequence[Touch]]) -> b
 
 
 def rows_together(chain: Sequence[For], rows: int, facts: Facts) -> tuple[Stmt, ...] | None:
-    """What replaces a chain whose innermost loop adds to a row what the one around brings.
+    """What replaces a chain whose innermost loop adds a row to a row of results in each iteration of the outer loop.
 
-    Several iterations of that go together, of a known number as many as leave none over. It may have names for values
-    beside the loop inside. None where that cannot be, or does not pay.
+    Several iterations of the outer loop go together; if their number is known, so many that none remains. Beside the
+    inner loop it may have names for values. None where that cannot be, or does not pay.
     """
     *names, inner = chain[-1].body.stmts or chain[-1:]
     if names and isinstance(inner, For):
@@ -158,7 +158,7 @@ def _together(loop: For, names: Sequence[Stmt], inner: For, rows: int, facts: Fa
 
 
 def by_rows(loop: For, number: int, rows: tuple[Stmt, ...], single: tuple[Stmt, ...]) -> Iterator[Stmt]:
-    """The loop with this many iterations at once, and what is left."""
+    """The loop with this many iterations at once, and one over the remainder."""
     count = yield from held(loop.count, "count", loop)
     middle = last_whole(loop, count, number)
     yield loop.replaced(stop=middle, step=number, body=SeqStmt(rows))
@@ -171,7 +171,7 @@ def _is_long(loop: For, least: int) -> bool:
 
 
 def _updates_alone(inner: For, facts: Facts) -> bool:
-    """Whether iterations compute a new value of an element from the old one, neighbours of neighbours in memory."""
+    """Whether iterations compute a new value of an element from the old one, for adjacent elements in memory."""
     *lets, store = inner.body.stmts or (None,)
     if not isinstance(store, Store) or not store.indices or store.buffer.volatile or store.value.dtype.lanes > 1:
         return False

@@ -57,18 +57,18 @@ from tirlite.rewrite.vectors.uniform import uniform_scalars
 from tirlite.sizes import Size, is_at_most, maximum
 from tirlite.target import Processor
 
-# This many iterations of a loop around share what is loaded inside: with four registers each for what they combine.
+# How many iterations of an outer loop share what is loaded inside, with four registers each for their results.
 _ROWS = 4
-# This many loops of a chain are looked at, from the inside.
+# How many loops of a chain are considered, from the inside.
 _DEEPEST = 4
 _PLAIN = (ForKind.SERIAL, ForKind.PARALLEL)
 
 
 @record
 class Rules:
-    """What is not the same everywhere: of a function that is `called`, two parameters may be one array.
+    """What depends on the function and the target: two parameters of a function that is `called` may be one array.
 
-    Iterations that go together hold rows of what `processor` has room for in registers.
+    The registers of `processor` bound how many iterations go together.
     """
 
     called: bool
@@ -76,9 +76,9 @@ class Rules:
 
 
 def by_vectors(facts: Facts, rules: Rules) -> tuple[dict[For, tuple[Stmt, ...]], list[Short]]:
-    """What replaces loops: of those that the author marked, and of those where that pays.
+    """The statements that replace loops: those that the author marked, and those where it pays.
 
-    Then the loops of which each lane takes a row, with what is beside that in their place.
+    Then the loops in which each lane takes a row, as alternatives.
     """
     made: dict[For, tuple[Stmt, ...]] = {}
     short: list[Short] = []
@@ -106,7 +106,7 @@ def by_vectors(facts: Facts, rules: Rules) -> tuple[dict[For, tuple[Stmt, ...]],
 
 @record(eq=False)
 class Short:
-    """A loop of which each lane takes a row of its own, where the rows are as short as a condition says."""
+    """A loop in which each lane takes a row of its own, if a condition holds: that rows are short."""
 
     loop: For
     condition: Expr | None
@@ -114,7 +114,7 @@ class Short:
     inside: frozenset[For]
 
     def beside(self, made: dict[For, tuple[Stmt, ...]]) -> tuple[Stmt, ...]:
-        """What replaces it, with what was `made` of loops inside where rows are longer."""
+        """What replaces the loop; where rows are longer, inner loops become what was `made` of them."""
         inside = {each: made.pop(each) for each in self.inside if each in made}
         if self.condition is None:
             return self.stmts
@@ -128,7 +128,7 @@ class Short:
 
 
 def _short_rows(chain: list[For], facts: Facts, rules: Rules) -> Iterator[Short]:
-    """The innermost loop of a chain, if it goes so."""
+    """The innermost loop of a chain, if lanes can take its rows."""
     loop = chain[-1]
     if not any(each.kind is ForKind.REDUCE for each in statements_of(loop.body, For)):
         return
@@ -145,7 +145,7 @@ def _short_rows(chain: list[For], facts: Facts, rules: Rules) -> Iterator[Short]
 
 
 def _as_vectors(loop: For) -> tuple[Stmt, ...] | None:
-    """All iterations of a loop that the author marked, or None."""
+    """All iterations of a marked loop as one vector; None where they have no vector form."""
     if not is_done_at_once(loop):
         return None
     lanes = len(loop.values or ())
@@ -157,7 +157,7 @@ def _as_vectors(loop: For) -> tuple[Stmt, ...] | None:
 
 
 def _resampled(loop: For, facts: Facts, rules: Rules) -> tuple[Stmt, ...] | None:
-    """A loop that loads from places that it computes by vectors; None where there are none of these."""
+    """Vectorizes a loop that loads from computed places; None where it has no vector form."""
     if not _is_plain(loop) or not resamples(loop) or not facts.is_independent(loop) or not facts.replaces_nothing(loop):
         return None
     if IfThenElse in loop.body.kinds and not rules.processor.has_masks(1):
@@ -185,17 +185,17 @@ def _is_plain(loop: For) -> bool:
 
 
 def _may_pay(loop: For) -> bool:
-    """Whether vectors may serve a loop more than LLVM does by itself: it does not look around loops."""
+    """Whether vectors may serve a loop better than LLVM does by itself, which only vectorizes innermost loops."""
     return _is_plain(loop) and (has_much_to_do(loop) or reads_neighbours(loop) or divides(loop) or skips(loop))
 
 
 def _is_part_of_row(chain: list[For], facts: Facts) -> bool:
-    """Whether a loop stands beside others in one around it, and has few iterations, which are known."""
+    """Whether a loop is one of several statements in an outer loop, and has a small constant number of iterations."""
     return len(chain) == 1 and is_written_out(chain[0]) and chain[0] not in facts.func.body.stmts
 
 
 def _stores_alone(loop: For, facts: Facts) -> bool:
-    """Whether no other loop that LLVM writes out goes along what a loop stores: it keeps such rows in registers."""
+    """Whether no other loop that LLVM unrolls accesses what a loop stores: LLVM keeps such rows in registers."""
     return all(facts.written_out_along.get(store.buffer, {loop}) <= {loop} for store in statements_of(loop.body, Store))
 
 
@@ -205,7 +205,7 @@ def _goes_by_vectors(loop: For) -> bool:
 
 
 def _nest(chain: list[For], facts: Facts, rules: Rules) -> tuple[Stmt, ...] | None:
-    """What replaces a chain of loops of which one goes by vectors; None where none can."""
+    """What replaces a chain of nested loops of which one is vectorized; None where none can be."""
     inside = facts.bounds.is_inside
     if not rules.called and _may_be_one_row(chain, facts, rules.processor):
         from tirlite.rewrite.vectors.one_row import one_row
@@ -224,7 +224,7 @@ def _nest(chain: list[For], facts: Facts, rules: Rules) -> tuple[Stmt, ...] | No
     if rules.processor.permutes and not rules.called and (resampled := _resampled(innermost, facts, rules)) is not None:
         return nested(chain[:-1], *resampled).stmts
     if innermost.kind in _PLAIN and (plain := with_scalars(innermost.body)) is not None and not has_check(innermost):
-        # Without arrays and loops inside, LLVM finds vectors also where lanes lie apart, as colours of an image do.
+        # Without arrays and loops inside, LLVM vectorizes lanes that are not adjacent, too, as the colours of an image.
         return nested(chain[:-1], innermost.replaced(body=plain)).stmts
     found = (
         _at(chain, place, body, facts, rules, has_rows=True)
@@ -266,7 +266,7 @@ def _may_be_one_row(chain: list[For], facts: Facts, processor: Processor) -> boo
 
 
 def _is_far_from_full(loop: For, inside: list[For], processor: Processor) -> bool:
-    """Whether a row with loops inside fills no vector; of few taps, which neighbours share, not even half of one."""
+    """Whether a row with loops inside fills no vector, or, if neighbours share few taps, not even half of one."""
     lanes, count = row_widths_of(loop, processor)[1], loop.count
     taps = [count_of(each) for each in inside]
     if None not in taps:
@@ -286,7 +286,7 @@ def _is_in_order(loop: For) -> bool:
 
 
 def _or_one_column(chain: list[For], made: tuple[Stmt, ...], facts: Facts) -> tuple[Stmt, ...]:
-    """What was `made` of a chain; where its columns are one, loops down it over what then lies side by side."""
+    """What was `made` of a chain; if there is a single column, loops down that column, which is then contiguous."""
     found = of_one_element(chain[-1], facts.params)
     if found is None or not _go_along_rows(found[2], 3 - len(chain)):
         return made
@@ -296,7 +296,7 @@ def _or_one_column(chain: list[For], made: tuple[Stmt, ...], facts: Facts) -> tu
 
 
 def _go_along_rows(stmts: tuple[Stmt, ...], fewest: int) -> bool:
-    """Whether what this many loops among statements load lies side by side, and they do no more than that and store."""
+    """Whether at least `fewest` of the statements are loops, which load adjacent elements, and only load and store."""
     loops = [stmt for stmt in stmts if isinstance(stmt, For)]
     loads = [(node, loop) for loop in loops for node in loads_in(loop.body) if mentions(node, loop.var)]
     return len(loops) >= max(fewest, 1) and all(
@@ -307,7 +307,7 @@ def _go_along_rows(stmts: tuple[Stmt, ...], fewest: int) -> bool:
 def _sums_together(chain: list[For], facts: Facts, rules: Rules) -> tuple[Stmt, ...] | None:
     """What replaces a chain whose innermost loop sums along rows that its iterations share.
 
-    Several iterations go together, and so do those of the loop around: each vector serves all sums that it is part of.
+    Several iterations go together, also those of the outer loop: each vector serves all sums that it is part of.
     """
     stmts: tuple[Stmt, ...] = chain[-1].body.stmts
     sums = _sums_along_rows(stmts)
@@ -325,7 +325,7 @@ def _sums_together(chain: list[For], facts: Facts, rules: Rules) -> tuple[Stmt, 
 
 
 def _sums_along_rows(stmts: tuple[Stmt, ...]) -> For | None:
-    """The one loop among statements, if its iterations add up what lies side by side for them, of two rows at least."""
+    """The only loop among statements, if it sums along at least two rows, over adjacent elements."""
     loops = [stmt for stmt in stmts if isinstance(stmt, For)]
     if len(loops) != 1 or loops[0].kind is not ForKind.REDUCE:
         return None
@@ -336,7 +336,7 @@ def _sums_along_rows(stmts: tuple[Stmt, ...]) -> For | None:
 
 
 def _serves(loop: For, sums: For, facts: Facts) -> bool:
-    """Whether iterations of a loop are independent, and alike in one row that `sums` goes along, but not in all."""
+    """Whether iterations of a loop are independent, and share some but not all of the rows that `sums` goes along."""
     loads = [node for node in loads_in(sums.body) if mentions(node, sums.var)]
     own = [load for load in loads if mentions(load, loop.var)]
     pays = _is_plain(loop) and all(load.dtype.is_float for load in loads) and 0 < len(own) < len(loads)
@@ -344,7 +344,7 @@ def _serves(loop: For, sums: For, facts: Facts) -> bool:
 
 
 def _may_go(chain: list[For], place: int, facts: Facts) -> bool:
-    """Whether iterations of a loop of a chain may run at once, and vectors may serve it."""
+    """Whether a loop of a chain has independent iterations, and vectors may serve it."""
     loop = chain[place]
     is_short = _is_plain(loop) and _is_part_of_row(chain, facts)
     pays = _may_pay(loop) or (is_short and _stores_alone(loop, facts))
@@ -354,7 +354,7 @@ def _may_go(chain: list[For], place: int, facts: Facts) -> bool:
 
 
 def _is_brief(loop: For, facts: Facts) -> bool:
-    """Whether a loop is seen to have too few iterations for a vector, as one over what lies at an edge."""
+    """Whether a loop is known to have too few iterations for a vector, as one over the border of an array."""
     is_cut = any(isinstance(end, Max | Min) for end in (loop.start, loop.stop))
     return is_cut and is_at_most(facts.space.size(loop.count), FEWEST_LANES - 1)
 
@@ -362,7 +362,7 @@ def _is_brief(loop: For, facts: Facts) -> bool:
 def _at(
     chain: list[For], place: int, body: SeqStmt, facts: Facts, rules: Rules, *, has_rows: bool
 ) -> tuple[Stmt, ...] | None:
-    """What replaces a chain whose loop at a place goes by vectors; None where that cannot be.
+    """What replaces a chain whose loop at a place is vectorized; None where that cannot be.
 
     `body` is that of the loop, with local elements. With `has_rows`, lanes may load along rows of their own.
     """
@@ -424,7 +424,7 @@ def _repeats_but_for(loop: For, facts: Facts, buffers: Container[Buffer]) -> boo
 
 
 def _memory(facts: Facts, touches: Mapping[Allocation, Sequence[Touch]]) -> Memory:
-    """What a loop writes, by whatever name."""
+    """What a loop writes, by the allocations that views are of."""
     root = facts.definitions.root
     return Memory(root, {root(each.buffer) for each, found in touches.items() if any(map(writes, found))})
 
@@ -434,7 +434,7 @@ def _jam(loop: For, body: SeqStmt) -> SeqStmt:
 
 
 def _jammed(around: list[For], loop: For, facts: Facts, pays: Callable[[For], bool]) -> tuple[int, For] | None:
-    """The innermost loop around of which it pays to take several iterations together."""
+    """The innermost outer loop of which it pays to take several iterations together."""
     inner, in_bounds = loop, set[Node]()
     for level, outer in reversed([*enumerate(around)]):
         in_bounds.update(walk(inner.start), walk(inner.stop))
@@ -449,7 +449,7 @@ def _jammed(around: list[For], loop: For, facts: Facts, pays: Callable[[For], bo
 
 
 def _loads_inside(loop: For, facts: Facts) -> list[Touch]:
-    """The vectors that loops inside of a loop load."""
+    """The vectors that the inner loops of a loop load."""
     inner = set(statements_of(loop.body, For))
     below = {stmt for each in inner for stmt in statements(each.body)}
     touches = [each for found in facts.touches_in.get(loop, {}).values() for each in found]
@@ -457,20 +457,20 @@ def _loads_inside(loop: For, facts: Facts) -> list[Touch]:
 
 
 def _shares(loads: list[Touch], outer: For) -> bool:
-    """Whether all iterations of a loop around load one of these vectors alike."""
+    """Whether all iterations of an outer loop load the same one of these vectors."""
     return any(not mentions(load.node, outer.var) for load in loads)
 
 
 def _short(loop: For) -> dict[Var, int]:
-    """How often loops inside of a loop run that are known to run a few times, as those over the taps of a window."""
+    """The numbers of iterations of inner loops that are known to run a few times, as over the taps of a window."""
     counts = ((each.var, count_of(each) or 0) for each in statements_of(loop.body, For))
     return {var: count for var, count in counts if count > 1}
 
 
 def _slides(loads: list[Touch], short: Mapping[Var, int], outer: For) -> bool:
-    """Whether windows of neighbouring iterations of a loop around overlap.
+    """Whether windows of neighbouring iterations of an outer loop overlap.
 
-    An index mentions that loop and one within, which goes further than the other's step.
+    Then an index depends on that loop and an inner one, which reaches further than a step of the outer one.
     """
     for index in (each for load in loads if isinstance(load.node, Load) for each in load.node.indices):
         nodes = [*walk(index)]
@@ -482,10 +482,10 @@ def _slides(loads: list[Touch], short: Mapping[Var, int], outer: For) -> bool:
 
 
 def _may_be_in_place(touches: Mapping[Allocation, Sequence[Touch]]) -> bool:
-    """Whether an iteration reads an element by the indices by which it writes one of another buffer.
+    """Whether an iteration reads an element of one buffer at the indices at which it writes one of another buffer.
 
-    The two buffers may be one array then, as far as this loop goes, if no iteration runs again, and none reads a tile
-    before it writes it.
+    Then the two buffers may be one array, as far as this loop is concerned, if no iteration runs twice, and none reads
+    a tile before it writes it.
     """
     nodes = [touch.node for found in touches.values() for touch in found]
     stored, loaded = ([each.indices for each in nodes if isinstance(each, kind)] for kind in (Store, Load))

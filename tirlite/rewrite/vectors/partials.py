@@ -66,10 +66,10 @@ def vector_lanes(element: int) -> int:
 
 
 def splitting(facts: Facts, processor: Processor) -> Callable[[For], Stmt | tuple[Stmt, ...]]:
-    """The rule that writes reductions as serial loops: those over vectors first where they have a vector form.
+    """The rule that turns reductions into serial loops, over vectors first if they have a vector form.
 
-    What a nest of reductions combines into the same elements throughout is kept in vectors for all of the nest. The
-    last few integers follow one by one where `processor` has no masks of elements as narrow as theirs.
+    What a nest of reductions combines into fixed elements is kept in vectors for all of the nest. The last few integers
+    follow one by one if `processor` has no masks for elements as narrow as theirs.
     """
     nests, rests = _nests(facts), _inside_rests(facts.func.body)
     begun: dict[Var, _Loops] = {}
@@ -102,13 +102,13 @@ def splitting(facts: Facts, processor: Processor) -> Callable[[For], Stmt | tupl
 
 
 def _inside_rests(body: SeqStmt) -> set[Var]:
-    """The loops inside of those over the few rows that whole groups of rows leave: these take little together."""
+    """The loops inside of those over the remainder of rows in groups: together these take little time."""
     rows = (loop for loop in statements_of(body, For) if loop.step <= _PER_VECTOR and follows_whole(loop))
     return {each.var for row in rows for each in statements_of(row.body, For)}
 
 
 def _split(loop: For, facts: Facts, processor: Processor) -> Stmt | tuple[Stmt, ...]:
-    """A reduction as loops over vectors, and what is left. Raises NotVector."""
+    """A reduction as loops over vectors, and the remainder. Raises NotVector."""
     updates = _updates(loop, facts, checked=True)
     if _is_left(loop, updates, processor):
         raise NotVector
@@ -130,7 +130,7 @@ def _split(loop: For, facts: Facts, processor: Processor) -> Stmt | tuple[Stmt, 
 
 
 def _whole_first(loop: For, processor: Processor) -> tuple[For, For]:
-    """A loop that is left to LLVM over whole vectors, and one over what is left of these."""
+    """A loop over whole vectors, which LLVM vectorizes, and one over the remainder."""
     lanes = const(processor.vector_bytes, i64)
     end = folded(Add(loop.start, Mul(FloorDiv(loop.count, lanes), lanes)))
     plain = loop.replaced(kind=ForKind.SERIAL)
@@ -138,7 +138,7 @@ def _whole_first(loop: For, processor: Processor) -> tuple[For, For]:
 
 
 def _has_masks(loop: For, processor: Processor) -> bool:
-    """Whether lanes of a loop may be off: of floats always, as sums are grouped alike on every machine."""
+    """Whether lanes of a loop may be masked: for floats always, as sums are grouped alike on every machine."""
     inside = [*statements(loop.body)]
     if any(stmt.buffer.dtype.is_float for stmt in inside if isinstance(stmt, Store)):
         return True
@@ -147,9 +147,9 @@ def _has_masks(loop: For, processor: Processor) -> bool:
 
 
 def _is_left(loop: For, updates: tuple[AnyUpdate, ...], processor: Processor) -> bool:
-    """Whether a reduction combines what is made of integers that are not words: LLVM computes in the narrowest type.
+    """Whether a reduction is left to LLVM, which computes in the narrowest type: it combines integers of other widths.
 
-    It knows no better for what is only widened, nor for what makes dots, nor quotients.
+    LLVM does no better for values that are only widened, for dot products and for quotients.
     """
     if not loop.body.kinds <= {Store, Let} or has_much_to_do(loop):
         return False
@@ -172,9 +172,9 @@ def _combines_integers(update: AnyUpdate, dots: Container[str]) -> bool:
 
 
 def _follows_stores(loop: For, facts: Facts) -> bool:
-    """Whether a loop goes up to what the one around has just stored, an element each time.
+    """Whether a loop reads up to the element that the outer loop has just stored.
 
-    A vector that holds such an element waits until it has come from the queue of stores to the cache.
+    A vector with such an element waits until the store has left the store buffer.
     """
     for allocation, touches in facts.touches_in.get(loop, {}).items():
         around = _loops_around(touches[0])
@@ -188,7 +188,7 @@ def _follows_stores(loop: For, facts: Facts) -> bool:
 
 
 def _loops_around(touch: Touch) -> list[For | While]:
-    """The loops that an access is in, from the innermost on."""
+    """The loops around an access, from the innermost on."""
     regions = regions_around(touch.region)
     return [each.composite for each in regions if isinstance(each.composite, For | While)]
 
@@ -236,7 +236,7 @@ def _nests(facts: Facts) -> dict[For, tuple[For, tuple[AnyUpdate, ...], _Inside]
 
 
 def _nest(loop: For) -> list[For]:
-    """A reduction and those of which each is all that the one around does, but for values with names."""
+    """A perfect nest of reductions, in which only names for values may stand beside a loop."""
     found: list[For] = []
     stmt: Stmt = loop
     while isinstance(stmt, For) and stmt.kind is ForKind.REDUCE and not has_check(stmt):
@@ -248,7 +248,7 @@ def _nest(loop: For) -> list[For]:
 
 
 def _searched(search: Search, inside: Callable[[Load], bool]) -> Iterator[Stmt]:
-    """The value alone first, and then where it stands. Raises NotVector."""
+    """The value alone first, and then its place. Raises NotVector."""
     loop, ends = search.loop, dict[str, Expr]()
     for name, end in (("start", search.loop.start), ("stop", search.loop.stop)):
         ends[name] = yield from held(end, name, loop)
@@ -262,9 +262,9 @@ def _searched(search: Search, inside: Callable[[Load], bool]) -> Iterator[Stmt]:
 
 
 def _is_certain(store: Store, loop: For, facts: Facts) -> bool:
-    """Whether what stands beside a loop accesses an element that the loop updates on a condition.
+    """Whether a statement beside a loop accesses an element that the loop updates on a condition.
 
-    Else there may be no such element, or it may be another worker's.
+    Otherwise there may be no such element, or it may be another worker's.
     """
     for allocation, touches in facts.touches_in[loop].items():
         for mine in touches:
@@ -303,7 +303,7 @@ def _width(loop: For) -> int:
 
 
 class _Loops:
-    """What one loop becomes."""
+    """The loops that replace one reduction."""
 
     def __init__(
         self,
@@ -333,7 +333,7 @@ class _Loops:
         }
 
     def statements(self) -> Iterator[Stmt]:
-        """The loops over vectors, and what is left: a vector with lanes that are off, or a serial loop.
+        """The loops over vectors, and the remainder: a vector under a mask, or a serial loop.
 
         Raises NotVector.
         """

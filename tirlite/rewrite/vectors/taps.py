@@ -37,9 +37,9 @@ def count_of(loop: For) -> int | None:
 
 
 def written_out(body: SeqStmt, *, shared: bool = False) -> SeqStmt:
-    """The body with loops over taps written out where they hold straight code, and become little of it.
+    """The body with loops over taps unrolled, if they contain straight-line code, and the result is small.
 
-    With `shared`, those alone of which iterations share something.
+    With `shared`, only loops whose iterations share something.
     """
     made = tuple(each for stmt in body.stmts for each in _written_out(stmt, shared=shared))
     is_same = len(made) == len(body.stmts) and all(a is b for a, b in zip(made, body.stmts, strict=True))
@@ -59,9 +59,9 @@ def _written_out(stmt: Stmt, *, shared: bool) -> tuple[Stmt, ...]:
 
 
 def _by_groups(loop: For) -> Iterator[Stmt]:
-    """The loop, as many iterations at a time as load neighbours out of the same vectors, if there are such.
+    """The loop, with as many iterations at a time as load from the same vectors, if there are such.
 
-    Lanes that lie four elements apart are all that four iterations load, if each begins an element further on.
+    If lanes lie four elements apart, four iterations load whole vectors, each beginning one element further on.
     """
     body = loop.body.stmts
     apart = max((_apart(node, loop.var) for node in loads_in(loop.body)), default=1)
@@ -74,7 +74,7 @@ def _by_groups(loop: For) -> Iterator[Stmt]:
 
 
 def _apart(load: Load, var: Var) -> int:
-    """How far apart lanes lie of a load that goes on by one with a variable, where that is not far; else 1."""
+    """The distance of lanes of a load that moves by one with a variable, if it is short; else 1."""
     last = load.indices[-1] if load.indices else None
     if not isinstance(last, Ramp) or not isinstance(last.stride, IntImm) or not 1 < last.stride.value <= MOST_APART:
         return 1
@@ -82,9 +82,9 @@ def _apart(load: Load, var: Var) -> int:
 
 
 def _share(taps: For) -> bool:
-    """Whether windows overlap, which move by the tap and by more along an axis, or taps are of what registers may hold.
+    """Whether iterations share what they load: windows overlap along an axis, or taps are in registers.
 
-    Else iterations share nothing, and of many at once registers hold no sums.
+    Otherwise unrolling them gains nothing, and registers do not hold the sums of many iterations.
     """
     for node in accesses_in(taps.body):
         for index in node.indices:
@@ -95,7 +95,7 @@ def _share(taps: For) -> bool:
 
 
 def by_window_rows(body: SeqStmt, below: Var) -> SeqStmt:
-    """The body with what it combines of windows that move with `below`, the rows of each first."""
+    """The body in which windows that move with `below` are combined row by row."""
     made = tuple(_rows_first(stmt, below) if isinstance(stmt, For) else stmt for stmt in body.stmts)
     is_same = all(a is b for a, b in zip(made, body.stmts, strict=True))
     return body if is_same else SeqStmt(made, span=body.span)
@@ -117,7 +117,7 @@ def _rows_first(rows: For, below: Var) -> Stmt:
 
 
 def _term(stmt: Stmt, results: Container[Buffer], *, may_regroup: bool) -> Expr | None:
-    """What a statement combines with a local scalar, if that may be done in another order, and is no result itself."""
+    """What a statement combines with a local scalar, if that may be regrouped, and does not depend on the scalar."""
     value = stmt.value if isinstance(stmt, Store) else None
     if not isinstance(stmt, Store) or not isinstance(value, _OPERATIONS) or value.dtype.lanes != 1:
         return None
@@ -128,7 +128,7 @@ def _term(stmt: Stmt, results: Container[Buffer], *, may_regroup: bool) -> Expr 
 
 
 def _row(stmt: Stmt, term: Expr, taps: For) -> Store:
-    """A statement that combines all terms of a row first, and takes the result in."""
+    """A statement that combines all terms of a row first, and then adds the result."""
     assert isinstance(stmt, Store)
     assert isinstance(stmt.value, _OPERATIONS)
     terms = [folded(substitute(term, {taps.var: const(tap, i64)})) for tap in taps.values or ()]
@@ -157,7 +157,7 @@ def _moves_with(term: Expr, row: Var, below: Var) -> bool:
 
 
 def _added(index: Expr) -> list[Expr]:
-    """The terms of a sum, with what is subtracted as a whole."""
+    """The terms of a sum, where a difference is one term."""
     if isinstance(index, Add):
         return [*_added(index.a), *_added(index.b)]
     return [*_added(index.a), Neg(index.b)] if isinstance(index, Sub) else [index]
