@@ -39,13 +39,13 @@ Home: TypeAlias = Literal["stack", "workspace", "heap"]
 
 @record
 class Storage:
-    """The home of each buffer, in the order of the program.
+    """The home of each buffer, in program order.
 
-    `sizes` holds the bytes of those of constant size, `shapes` what the extents of the others in the workspace are over
-    dims and parameters, `line` is what every address outside of the stack is aligned to.
-    `workers` are the loops that are handed to several workers, with their number, and `ranges` are the buffers in the
-    workspace of each worker of such a loop, and, under None, in that of the function; those of constant size first.
-    `plan` is what the function takes with each call, if it does.
+    `sizes` holds the bytes of buffers of constant size, `shapes` the extents of the others in the workspace, over dims
+    and parameters; every address outside of the stack is aligned to `line`.
+    `workers` are the loops that several workers share, with their number, and `ranges` are the buffers in the workspace
+    of each worker of such a loop, and, under None, in that of the function; those of constant size first.
+    `plan` is the storage plan that the function receives with each call, if it does.
     """
 
     homes: dict[Buffer, Home]
@@ -69,7 +69,7 @@ class Storage:
 
 @record
 class HeapNeed:
-    """What a function and all that it calls take from the heap at a time, in one thread, with some bytes to spare.
+    """The bytes that a function and all its callees need from the heap at a time, in one thread, with some to spare.
 
     `unbounded` are the names of buffers whose size is known only as it runs.
     """
@@ -79,9 +79,9 @@ class HeapNeed:
 
 
 def heap_need(func: PrimFunc, storages: Mapping[Function, Storage], *, bounded: bool = False) -> HeapNeed:
-    """The need of `func`; `storages` are those of the functions of which code was made.
+    """The need of `func`; `storages` are those of the functions that have been compiled.
 
-    Where it is `bounded`, a buffer whose bytes have a bound that no call exceeds needs that.
+    With `bounded`, a buffer whose bytes no call exceeds counts with that bound.
     """
     needs: dict[Function, int] = {}
     unbounded: dict[str, None] = {}
@@ -104,7 +104,7 @@ def heap_need(func: PrimFunc, storages: Mapping[Function, Storage], *, bounded: 
 
 
 def _most_bytes(func: Function, buffers: Iterable[Buffer]) -> dict[Buffer, int]:
-    """What buffers of a function never exceed, for those of which that is known."""
+    """Upper bounds of the bytes of a function's buffers, as far as they are known."""
     from tirlite.analysis.facts import Facts
     from tirlite.analysis.most_bytes import MostBytes
     from tirlite.sizes import upper_bound
@@ -118,8 +118,8 @@ def _most_bytes(func: Function, buffers: Iterable[Buffer]) -> dict[Buffer, int]:
 def stack_shares(func: PrimFunc) -> Mapping[Function, int]:
     """How many bytes on the stack `func` may take, and each function that it calls.
 
-    It is an equal part of what there is for the longest chain of calls that leads through it. So all functions of any
-    chain take no more than that together.
+    A share is an equal part of the total for the longest chain of calls through a function. So the functions of any
+    chain together take no more than the total.
     """
     below: dict[Function, int] = {}
     above: defaultdict[Function, int] = defaultdict(int)
@@ -135,16 +135,16 @@ def stack_shares(func: PrimFunc) -> Mapping[Function, int]:
 
 
 def share_of_leaf() -> int:
-    """The share of a function that calls none, where what calls it is called by none and calls no others."""
+    """The share of a function without calls, if its only caller is called by none and calls no others."""
     return STACK_BYTES // 2
 
 
 def assign_homes(
     func: PrimFunc, workers: int = 1, stack: int = STACK_BYTES, on_entry: OnEntry | None = None
 ) -> Storage:
-    """The homes of all allocations, of which those on the stack take this many bytes at most, the smallest ones first.
+    """The homes of all allocations; those on the stack, the smallest ones, take at most this many bytes.
 
-    `on_entry` says what extents made of lets are; without it, buffers with such extents lie on the heap.
+    `on_entry` tells the extents that are computed from lets; without it, buffers with such extents are on the heap.
     Raises KernelError for a buffer of constant size beyond 2^62 bytes.
     """
     known = {*func.dims, *(param for param in func.params if isinstance(param, Var))}
@@ -237,5 +237,5 @@ class Workspace:
 
 
 def parts_of(storage: Storage) -> Iterable[tuple[For | None, int]]:
-    """The function itself, and each loop that is handed to workers, with how often its buffers exist."""
+    """The function itself, and each loop that workers share, with the number of copies of its buffers."""
     return (None, 1), *storage.workers.items()

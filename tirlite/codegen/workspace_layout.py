@@ -21,14 +21,14 @@ _CHECKED: dict[type[Expr], str] = {Add: "sadd", Sub: "ssub", Mul: "smul"}
 
 
 class ExactExpressions(Expressions):
-    """Collects the flags of all 64-bit sums, differences and products that wrap around in `overflows`."""
+    """Collects the overflow flags of all 64-bit sums, differences and products in `overflows`."""
 
     def __init__(self, out: FunctionText, environment: Environment) -> None:
         super().__init__(out, environment)
         self.overflows: list[Value] = []
 
     def _may_be_speculated(self, expr: Expr) -> bool:
-        """Nothing is speculated: flags tell of what is asked for alone."""
+        """Nothing is speculated: flags must not come from values that are not needed."""
         return False
 
     def binary(self, expr: Binary) -> Steps[Value]:
@@ -49,7 +49,7 @@ class ExactExpressions(Expressions):
         return side
 
     def fact_of(self, _value: Value) -> Value | None:
-        """One flag in the place of those of a block."""
+        """One flag instead of those of a block."""
         return any_of(self.out, self.overflows) if self.overflows else None
 
     def merged(self, dtype: DType, *sides: Side) -> Value:
@@ -61,7 +61,7 @@ class ExactExpressions(Expressions):
 
 @record
 class WorkerPart:
-    """Where the workers of a loop have their ranges: the part of worker 0, and the bytes of each part."""
+    """The ranges of the workers of a loop: the part of worker 0, and the bytes of each part."""
 
     start: Value
     bytes: Value

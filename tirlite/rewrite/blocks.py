@@ -105,7 +105,7 @@ def _is_plain(stmt: Stmt) -> bool:
 
 
 def _may_move(buffer: Buffer, loop: For, definitions: Definitions) -> bool:
-    """Whether a loop has no other name for a buffer that it updates."""
+    """Whether a loop accesses a buffer only by its own name, and that is not volatile."""
     mentioned = {each for node in walk(*statements(loop)) for each in buffers_of(node)}
     return not buffer.volatile and all(
         each is buffer for each in mentioned if definitions.root(each) is definitions.root(buffer)
@@ -113,7 +113,7 @@ def _may_move(buffer: Buffer, loop: For, definitions: Definitions) -> bool:
 
 
 def _results(updates: tuple[AnyUpdate, ...], loop: For, *, windows: bool) -> list[Cells | Copies] | None:
-    """Where blocks keep what they combine: for each element that stays the same throughout, or a copy of an array."""
+    """The partial results of blocks: one for each fixed element, or a copy of an array."""
     inside = defined_in(loop)
     found: list[Cells | Copies] = []
     moving: dict[Buffer, Copies] = {}
@@ -137,7 +137,7 @@ def _results(updates: tuple[AnyUpdate, ...], loop: For, *, windows: bool) -> lis
 
 
 def _is_there(store: Store) -> bool:
-    """Whether constants tell that there is such an element, whatever runs."""
+    """Whether constants prove that an element is in bounds."""
     pairs = zip(store.indices, store.buffer.shape, strict=True)
     return all(
         isinstance(index, IntImm) and isinstance(extent, IntImm) and 0 <= index.value < extent.value
@@ -151,9 +151,9 @@ def _bytes(buffer: Buffer) -> int:
 
 
 class Cells:
-    """Elements that stay the same throughout: each block combines into local scalars of its own.
+    """Partial results for fixed elements: each block combines into local scalars of its own.
 
-    An array for each element keeps what all blocks have in the end.
+    For each element, an array keeps the results of all blocks.
     """
 
     most = _MOST_BLOCKS
@@ -169,7 +169,7 @@ class Cells:
         self.is_certain = all(map(_is_there, update.stores))
 
     def _scalar(self, access: Load | Store) -> Buffer | None:
-        """The scalar in the place of an element that is accessed."""
+        """The scalar that replaces an element."""
         pairs = zip(self.update.stores, self.own, strict=True)
         return next((own for store, own in pairs if is_at(access, store)), None)
 
@@ -192,15 +192,16 @@ class Cells:
         return (Store(each, (block,), own[()], span=self.span) for own, each in pairs)
 
     def combined(self, block: Var) -> Iterator[Stmt]:
-        """Takes in what a block has found."""
+        """Combines the partial result of a block."""
         yield from self.all.ended(block)
 
 
 class Copies:
-    """An array that is updated by one operation at elements that differ: each block has a copy, or one for each turn.
+    """Partial results for an array with updates at varying elements: each block has a copy, or one for each turn.
 
-    By turns, elements that are the same in a row, as in pictures, are not loaded before they are stored. With `windows`
-    a copy keeps the name and the axes of the array, for code that names elements in errors, and nothing takes turns.
+    Iterations use several copies in turn, so that equal consecutive elements, as in pictures, do not wait for each
+    other. With `windows` a copy keeps the name and the axes of the array, for code that names elements in errors, and
+    there are no turns.
     """
 
     most = _COPIES
@@ -223,7 +224,7 @@ class Copies:
 
     @property
     def elements(self) -> int:
-        """How many a block has of its own."""
+        """The number of elements that a block has of its own."""
         return len(self._turns()) * _bytes(self.buffer) // self.buffer.dtype.bytes
 
     def covers(self, access: Load | Store) -> bool:
@@ -338,7 +339,7 @@ class _Blocks:
         yield from self.together(loop, count, number, length)
 
     def together(self, loop: For, count: Expr, number: Var, _length: Var) -> Iterator[Stmt]:
-        """What is done with what the blocks have found."""
+        """The statements that combine the results of all blocks."""
         block = Var("block")
         taken = SeqStmt(tuple(stmt for each in self.results for stmt in each.combined(block)))
         together = For(block, const(0, i64), number, taken, span=loop.span)
@@ -346,7 +347,7 @@ class _Blocks:
         yield together if is_certain else IfThenElse(GT(count, const(0, i64)), SeqStmt((together,)))
 
     def body(self, loop: For, block: Var, length: Var) -> SeqStmt:
-        """What is done for one block."""
+        """The statements of one block."""
         first = Var("first")
         begin: Expr = Mul(block, length)
         if not isinstance(loop.start, IntImm) or loop.start.value != 0:
@@ -368,7 +369,7 @@ class _Blocks:
 
 
 class _Searched(_Blocks):
-    """Blocks find a value alone. Its place is looked up in the first block that has it."""
+    """Blocks that find only a value. Its place is looked up in the first block that has it."""
 
     def __init__(self, search: Search, kind: ForKind) -> None:
         self.search = search

@@ -12,12 +12,12 @@ NEVER = 1 << 48
 
 
 class Form(Enum):
-    """Which version of a function is made.
+    """The versions of a function.
 
     The usual one leaves calls that break its conditions on accesses to the one that runs `IN_ORDER`, as it is written,
-    and may leave those with large arrays to the `LARGE` one, for which more is done, and those with small ones to the
-    `SMALL` one, for which less is. One that stands `ALONE`, in a program in C, checks all that is not proved in its
-    place, and serves arrays of all sizes.
+    and may leave those with large arrays to the `LARGE` one, which is transformed more, and those with small ones to
+    the `SMALL` one, which is transformed less. A version `ALONE`, in a program in C, checks what is not proved where it
+    is accessed, and serves arrays of all sizes.
     """
 
     USUAL = "usual"
@@ -29,9 +29,9 @@ class Form(Enum):
 
 @record
 class Limits:
-    """The bytes of all arrays in a call below which it is for the version `SMALL`, and from which on for `LARGE`.
+    """The total bytes of arrays below which a call is for the version `SMALL`, and from which on for `LARGE`.
 
-    0 where there is no such version.
+    0 if there is no such version.
     """
 
     small_below: int = 0

@@ -39,7 +39,7 @@ class PassResult(Message):
 class Pass(Protocol):
     """A rewrite PrimFunc -> PrimFunc with a name: a small frozen dataclass whose fields are its options.
 
-    A plain function is taken too, by the name that it was defined with.
+    A plain function is a pass, too, with the name of its definition.
     """
 
     @property
@@ -50,7 +50,7 @@ class Pass(Protocol):
 
 @record
 class Rewritten:
-    """What a pass has made of a function, and the storage plan that it followed, or what makes one for each call.
+    """The function that a pass has made, and the storage plan that it followed, or what makes one for each call.
 
     `plan` is None where nothing was planned. `facts` are those of the function, where the pass has asked for some.
     `limits` say which calls are for versions of their own.
@@ -158,7 +158,7 @@ class Taken(tuple["Pass", ...]):
 def run_pipeline(
     func: PrimFunc, passes: Iterable[Pass], observers: Iterable[Observer] = (), *, known: Known = _NOTHING
 ) -> PrimFunc:
-    """`func` after all passes, in order. Each observer is called after each pass. What is `known` is not done again."""
+    """`func` after all passes, in order. Each observer is called after each pass. `known` steps are not run again."""
     watching = tuple(observers)
     facts = Facts(func)
     for number, each in enumerate(passes, start=1):
@@ -177,7 +177,7 @@ def run_pipeline(
 
 
 def after(each: Pass, facts: Facts) -> Facts:
-    """The facts of a function after a pass: the same ones where it changes nothing."""
+    """The facts of a function after a pass: the same object if it changes nothing."""
     return _made(each, facts).facts_after(facts)
 
 
@@ -195,9 +195,9 @@ def _name(each: Pass) -> str:
 
 
 class ForSizes(FactsPass):
-    """Leaves calls to a version that takes `steps` instead, where all arrays together are so small, or so large.
+    """Has a version with `steps` of its own serve calls whose arrays are this small, or this large, in total.
 
-    It changes nothing by itself. In a version that serves all sizes it does not count.
+    It changes nothing by itself, and has no effect in a version that serves all sizes.
     """
 
     limits: Limits
@@ -212,7 +212,7 @@ class ForSizes(FactsPass):
 
 
 def versions(steps: tuple[Pass, ...]) -> dict[Form, tuple[Pass, ...]]:
-    """The steps for usual calls, and those in their place for small or large arrays if there are such."""
+    """The steps for usual calls, and those for small or large arrays, if there are such."""
     apart = [each for each in steps if isinstance(each, ForSizes)]
     usual = tuple(each for each in steps if each not in apart)
     return {Form.USUAL: usual, **{each.form: each.steps for each in apart}}
@@ -237,7 +237,7 @@ class PrintAfter:
 
 @record
 class DumpFolder:
-    """Writes `00-input.py`, `01-PASS.py` ... into a folder, which is made where it is missing."""
+    """Writes `00-input.py`, `01-PASS.py` ... into a folder, which is created if it is missing."""
 
     folder: Path
 
@@ -253,7 +253,7 @@ class DumpFolder:
 
 @public
 def verify_after(step: Step) -> None:
-    """Raises the validator's error where a pass has left an ill-formed program."""
+    """Raises the validator's error if a pass has left an ill-formed program."""
     demand_kind("verify_after", step, Step)
     if step.changed:
         validate(step.after)

@@ -77,16 +77,16 @@ _ALONE = 1 << 14
 
 
 def default_pipeline(strategy: str | Strategy = "auto", **choices: Unpack[BesideStrategy]) -> tuple[Pass, ...]:
-    """What runs with these options before code is generated; that of a kernel starts with rules of `tl.schedules`."""
+    """The passes with these options, up to code generation; those of a kernel start with rules of `tl.schedules`."""
     return pipeline(Options.of({**choices, "strategy": strategy}))
 
 
 def pipeline(options: Options, form: Form = Form.USUAL, auto: tuple[Pass, ...] = LOOPS) -> tuple[Pass, ...]:
-    """The passes of a compilation. The options' own run before storage is planned, on what the function calls too.
+    """The passes of a compilation. Those of the options run before storage is planned, also on callees.
 
-    `auto` are those that stand where the options do not list the steps of a schedule. With `debug`, buffers keep the
-    axes that errors name them by, and indices are checked last. Else they are checked before anything moves. The
-    outermost function plans the scratch of all that it calls, so the capacity is for that one alone.
+    `auto` replace the steps of a schedule if the options list none. With `debug`, buffers keep the axes that errors
+    name them by, and indices are checked last. Otherwise they are checked before anything moves. The outermost function
+    plans the scratch of all its callees, so the capacity holds for that one alone.
     """
     in_order = form is Form.IN_ORDER
     first, last = _checks(options, in_order)
@@ -139,7 +139,7 @@ def pipeline(options: Options, form: Form = Form.USUAL, auto: tuple[Pass, ...] =
 
 
 def _bounds(options: Options, form: Form, by_author: bool, shared_from: int) -> CheckBounds:
-    """Where accesses are checked that are not proved."""
+    """The pass that checks accesses that are not proved, and where it does."""
     return CheckBounds(
         at_entry=form is not Form.ALONE,
         # A condition in front of a loop would stand between loops that the author's steps take together.
@@ -151,13 +151,13 @@ def _bounds(options: Options, form: Form, by_author: bool, shared_from: int) -> 
 
 
 def checks_at_gathers(options: Options) -> bool:
-    """Whether rows check their indices where vectors gather: workers share those that are looked at beforehand."""
+    """Whether indices are checked where vectors gather; rows that workers share are checked beforehand."""
     by_rules = isinstance(options.schedule, str)
     return by_rules and options.target.workers == 1 and processor_called(options.target.name).masks_gathers
 
 
 def _in_form(schedule: object, form: Form) -> object:
-    """The steps of a schedule for a version; where it has none of its own for these sizes, those for all others."""
+    """The steps of a schedule for a version; if it has none for these sizes, those for all others."""
     if not isinstance(schedule, tuple):
         return schedule
     made = versions(schedule)
@@ -165,7 +165,7 @@ def _in_form(schedule: object, form: Form) -> object:
 
 
 def _found_by(steps: tuple[Pass, ...]) -> tuple[tuple[Pass, ...], tuple[Pass, ...]]:
-    """The steps in front that say which loops there are, which the checks of accesses follow, and the others."""
+    """The first steps, which decide which loops there are and run before accesses are checked, and the others."""
     many = next(
         (at for at, each in enumerate(steps) if not isinstance(each, TightenLoops | FindReductions)), len(steps)
     )
@@ -173,12 +173,12 @@ def _found_by(steps: tuple[Pass, ...]) -> tuple[tuple[Pass, ...], tuple[Pass, ..
 
 
 def _of_callees(each: Pass) -> Pass:
-    """A pass as it runs on functions that are called, which may be given one array as two parameters, in place."""
+    """A pass as it runs on functions that are called, which may receive one array as two parameters, in place."""
     return replace(each, called=True) if isinstance(each, ComputeOnce | TightenLoops | VectorizeLoops) else each
 
 
 def _checks(options: Options, in_order: bool) -> tuple[tuple[Pass, ...], tuple[Pass, ...]]:
-    """What checks accesses before anything moves, and with `debug` in its place when all is done."""
+    """The passes that check accesses before anything moves, and, with `debug`, those that do so at the end instead."""
     if options.debug:
         return (), (CheckBounds(),)
     return (() if options.unchecked else (CheckBounds(at_loops=not in_order, plainly=in_order),)), ()

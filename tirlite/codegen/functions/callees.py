@@ -36,16 +36,15 @@ _MANY = 4
 
 
 def offered_ahead(func: PrimFunc) -> tuple[PrimFunc, ...]:
-    """The functions that `func` calls, if they are many that call no others; else none."""
+    """The functions that `func` calls, if they are many and call no others; else none."""
     called = callees(func)
     return called if len(called) >= _MANY and not any(calls_in(each.body) for each in called) else ()
 
 
 class Callees:
-    """The functions of a module so far, each a unit of its own if it is large enough, and how long that took.
+    """The functions of a module so far, each a unit of its own if it is large enough, and the time spent on them.
 
-    The parts of units are handed to `begin` when they are written. `offered` are the functions that were to be written,
-    in order.
+    `begin` receives the parts of units as they are written. `offered` are the functions to be written, in order.
     """
 
     def __init__(
@@ -63,11 +62,11 @@ class Callees:
 
     @classmethod
     def of(cls, name: str, workers: int, target: str, begin: Callable[[Part], None]) -> Callees:
-        """Those of the function of this name, so far none, for a target by its name."""
+        """The callees of the function of this name, so far none, for a target by its name."""
         return cls(ModuleText(processor_called(target)), legal(name), workers, begin)
 
     def statements(self, func: PrimFunc, name: str, storage: Storage) -> Statements:
-        """Who writes the statements of a function."""
+        """The writer of the statements of a function."""
         out, facts = KernelFunction(self.module, storage.line), self.versions.facts_of(func)
         aliases = Aliases(self.versions.ranges_in(func, storage.of("workspace")), self.module)
         values = Expressions(out, Environment(), facts=facts)
@@ -94,7 +93,7 @@ class Callees:
         self.seconds += perf_counter() - start
 
     def _general(self, func: PrimFunc) -> Version:
-        """The version that most callers can do with."""
+        """The version that serves most callers."""
         is_buffer = tuple(isinstance(param, Buffer) for param in func.params)
         in_place = may_go_in_place(func, self.versions.changed(func))
         apart = tuple(isinstance(param, Buffer) and param not in in_place for param in func.params)
@@ -103,7 +102,7 @@ class Callees:
         return version
 
     def units(self) -> tuple[Unit, ...]:
-        """Those that are called, now that all is written; functions without callers are taken out of the module."""
+        """The units that are called, once all is written; functions without callers are removed from the module."""
         called = self.versions.called
         unused = {each for version, own in self._functions.items() if version not in called for each in own}
         # What is no unit may be copied into its callers, unless these are many.
@@ -117,7 +116,7 @@ class Callees:
 
 
 def may_go_in_place(func: PrimFunc, results: Collection[Buffer]) -> frozenset[Buffer]:
-    """Results that have operands of their type, of which nothing is read but what is stored there, and the operands."""
+    """The results that may overwrite operands of their type, read only at the element that is stored, and these."""
     operands = [param for param in func.arrays if param not in results]
     pairs = [(x, y) for x in operands for y in results if _type(x) == _type(y)]
     if not pairs:
@@ -139,7 +138,7 @@ def _type(buffer: Buffer) -> tuple[object, ...]:
 
 
 def _form(exprs: Iterable[Expr]) -> tuple[object, ...]:
-    """What expressions are made of: equal for equal ones."""
+    """A key of expressions, equal for equal ones."""
     nodes = walk(*exprs)
     return tuple(each if isinstance(each, Var) else (type(each), getattr(each, "value", None)) for each in nodes)
 
@@ -147,7 +146,7 @@ def _form(exprs: Iterable[Expr]) -> tuple[object, ...]:
 def write_versions(
     versions: Versions, module: ModuleText, statements_of: Callable[[PrimFunc, str], Statements]
 ) -> None:
-    """Writes what is called so far, and what that calls."""
+    """Writes the functions that are called so far, and their callees."""
     while versions.pending:
         version = versions.pending.popleft()
         module.span = version.func.span
@@ -158,5 +157,5 @@ def write_versions(
 
 
 def legal(name: str) -> str:
-    """What a function is called in LLVM: `name` in letters that it takes."""
+    """The name of a function in LLVM: `name` in the letters that LLVM allows."""
     return "tirlite_" + (name if name.isascii() and name.isidentifier() else re.sub(r"\W", "_", name, flags=re.ASCII))

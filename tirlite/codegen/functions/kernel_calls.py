@@ -32,8 +32,8 @@ _LAST = (1 << 63) - 1
 class Version:
     """A function, and for each of its parameters what its callers promise.
 
-    That no other parameter leads to a byte of a buffer where one of the two is written (`apart`), and that it is
-    aligned as the parameter says (`aligned`).
+    `apart`: no other parameter shares a byte with it if one of the two is written. `aligned`: it is aligned as the
+    parameter demands.
     """
 
     func: PrimFunc
@@ -50,8 +50,8 @@ class Version:
 class Versions:
     """The functions that a module needs beside its kernel, each with a name.
 
-    Those in `pending` are not yet written; those in `called` are called by what is. `general` are versions for callers
-    of all kinds, for functions that have one.
+    Those in `pending` are not written yet; those in `called` are called by functions that are. `general` are versions
+    for all kinds of callers, of functions that have one.
     """
 
     def __init__(self, prefix: str) -> None:
@@ -68,12 +68,12 @@ class Versions:
         self._calls: Counter[Function] = Counter()
 
     def receive(self, facts: Facts) -> None:
-        """What is known of the module's kernel, which calls all others, itself or through these."""
+        """Receives the facts of the module's kernel, which calls all others, directly or not."""
         func, self._kernel = facts.func, facts
         self._calls.update(call.callee for each in (*callees(func), func) for call in calls_in(each.body))
 
     def facts_of(self, func: PrimFunc) -> Facts:
-        """What is known of a function, found once."""
+        """The facts of a function, made once."""
         if func not in self._facts:
             self._facts[func] = Facts(func) if self._kernel is None else self._kernel.of(func)
         return self._facts[func]

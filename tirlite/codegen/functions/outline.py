@@ -30,7 +30,7 @@ _LEAST_EACH, _MOST_EACH = 4, 32
 
 @record
 class Outlined:
-    """A function that was part of another: its name, what it takes from there, and whether it may end with a fault."""
+    """A function that was part of another: its name, the values that it uses, and whether it may end with a fault."""
 
     name: str
     inputs: tuple[Value, ...]
@@ -38,10 +38,10 @@ class Outlined:
 
 
 def compute_again(body: KernelFunction) -> None:
-    """Computes pointers at known distances from others where they are used.
+    """Computes pointers at known distances from others again, where they are used.
 
-    A piece of a long program takes its arena in place of a thousand views, which LLVM would hold from one piece to the
-    next.
+    So a piece of a long program receives its arena instead of a thousand views, which LLVM would keep from one piece to
+    the next.
     """
     for text, value in list(body.inputs.items()):
         if value.behind is not None:
@@ -52,7 +52,7 @@ def compute_again(body: KernelFunction) -> None:
 
 
 def close(body: KernelFunction, name: str) -> Outlined:
-    """Ends a function. What it uses of others comes first among its parameters."""
+    """Ends a function. The values that it uses become its first parameters."""
     body.finish()
     _compute_sizes_again(body)
     inputs = tuple(body.inputs.values())
@@ -62,9 +62,9 @@ def close(body: KernelFunction, name: str) -> Outlined:
 
 
 def _compute_sizes_again(body: KernelFunction) -> None:
-    """Computes sizes from those that they are made of, in a function that takes them.
+    """Computes sizes from their operands again, in the function that uses them.
 
-    LLVM sees then that `y[2 * i]` and `y[2 * i + 1]` are rows of `2 * n` elements each, and do not overlap.
+    So LLVM sees that `y[2 * i]` and `y[2 * i + 1]` are rows of `2 * n` elements each, and do not overlap.
     """
     lines: dict[str, str] = {}
     stack = [value for value in body.inputs.values() if value.made is not None]
@@ -91,16 +91,16 @@ def _declared(inputs: Iterable[Value]) -> list[Value]:
 
 
 def call(out: KernelFunction, body: Outlined) -> None:
-    """Runs a function in place."""
+    """Calls a function in place of the part that it was made of."""
     code = out.invoke(i64, body.name, body.inputs)
     if body.can_stop:
         out.check(code)
 
 
 def fork_join(out: KernelFunction, body: Outlined, task: str, count: Value, workers: int, chunks: Value) -> None:
-    """Runs a function on all iterations, by a task of this name; the fault of the first that had one is its own.
+    """Runs a function on all iterations, by a task of this name; returns the fault of the first one that has any.
 
-    Of one chunk the pool, which takes as long as a hundred operations, is not told.
+    A single chunk bypasses the pool, which takes as long as a hundred operations.
     """
     record = f"{{ {', '.join(register_type(value.dtype) for value in body.inputs)} }}" if body.inputs else "{}"
     _write_task(FunctionText(out.module), task, body, record)
@@ -137,10 +137,10 @@ def _field(out: FunctionText, record: str, closure: Value, number: int) -> Value
 
 
 def worker_parameters(out: FunctionText, loop: For | None = None) -> tuple[Value, Value, Value]:
-    """What a body is given beside its values: its first iteration, the end of them, and the number of its worker.
+    """The parameters of a body beside its values: its first iteration, the end of them, and the number of its worker.
 
-    A loop that begins at 0 or above, and counts up, has fewer iterations than 2**63. Else LLVM would not know that
-    multiples of them go up along an array, and so gather what lies apart.
+    A loop that begins at 0 or above, and counts up, has fewer iterations than 2**63. If LLVM did not know that, it
+    would gather elements whose index is a multiple of the iteration.
     """
     counts_up = loop is not None and loop.step > 0 and isinstance(loop.start, IntImm) and loop.start.value >= 0
     fact = f" range(i64 0, {i64.min})" if counts_up else ""
@@ -148,7 +148,7 @@ def worker_parameters(out: FunctionText, loop: For | None = None) -> tuple[Value
 
 
 def trip_count(out: FunctionText, start: Value, stop: Value, step: int) -> Value:
-    """How many iterations a loop has, without a sign."""
+    """The number of iterations of a loop, an unsigned integer."""
     low, high = (start, stop) if step > 0 else (stop, start)
     some = out.compare("icmp slt", low, high)
     count = out.op("sub", high, low)
@@ -158,7 +158,7 @@ def trip_count(out: FunctionText, start: Value, stop: Value, step: int) -> Value
 
 
 def chunk_count(out: FunctionText, count: Value, work: Value, workers: int) -> Value:
-    """Into how many chunks this many iterations are cut that make `work`, an f64, together: one where it is little."""
+    """The number of chunks for this many iterations that are `work`, an f64, together: one if that is little."""
     worthwhile = out.compare("fcmp oge", work, decimal(_WORTHWHILE))
     long = out.compare("fcmp oge", work, decimal(_LONG))
     most = _MOST_EACH * workers

@@ -40,8 +40,8 @@ _LINE = 64
 def streamed_stores(func: PrimFunc, out: KernelFunction, places: Mapping[Buffer, Place]) -> dict[Store, Value | None]:
     """The stores of vectors, one after the other, to parameters that nothing reads and that may be large.
 
-    Where loops stand between two of them, a line would leave the processor in parts. By store, whether its buffer is
-    large; shifts for one that `nontemporal` stands around.
+    No loop may stand between two of them: a cache line would be written in parts. The result tells for each store
+    whether its buffer is large, or None if `nontemporal` marks it.
     """
     processor = out.module.processor
     if processor.family != "x86-64":
