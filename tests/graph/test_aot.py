@@ -206,6 +206,14 @@ def test_kept_tensors_are_what_they_were_when_they_were_computed():
     assert net(np.zeros(2, np.float32)).tolist() == [0, 0]
 
 
+@pytest.mark.parametrize("keep", ["some", [3], 7])
+def test_what_is_no_expression_cannot_be_kept(keep: object) -> None:
+    g = Builder("net")
+    f = g.function(g.exp(g.input("x", tl.f32[2])))
+    with pytest.raises(tl.CallTypeError, match="option `keep` takes several expressions, or 'all', and is given"):
+        compile(f, keep=keep)
+
+
 def test_a_function_that_is_called_brings_its_constants_and_its_dims():
     n, m = tl.dims("n m")
     inner = Builder("inner")

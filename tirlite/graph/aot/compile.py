@@ -15,6 +15,8 @@ from tirlite.graph.known.lowered import LoweredFront, keep_lowered, known_lowere
 from tirlite.plan.collection import collection_paused
 from tirlite.plan.order import samples
 from tirlite.record import cached_property, record, replace
+from tirlite.rewrite.options import OptionType
+from tirlite.show import shown
 from tirlite.sizes import Size, evaluate, is_at_most
 from tirlite.solver import options as default_options
 
@@ -73,8 +75,8 @@ def compile(  # noqa: A001
         how = _How(_is_by_memory(order), fuse, winograd, integers)
         start = perf_counter()
         demand_function(function)
-        is_plain = keep != "all" and not (keep := tuple(keep))
-        key = lowered_key(function, options, repr(how)) if is_plain else None
+        keep = _kept(keep)
+        key = lowered_key(function, options, repr(how)) if not keep else None
         known = known_lowered(key, function) if key is not None else None
         if known is None:
             return _lowered(function, choices, how, keep, key)
@@ -94,6 +96,16 @@ def compile(  # noqa: A001
         )
 
 
+def _kept(given: object) -> tuple[Expr, ...] | Literal["all"]:
+    if given == "all":
+        return "all"
+    if isinstance(given, Iterable):
+        kept = tuple(given)
+        if all(isinstance(each, Expr) for each in kept):
+            return kept
+    raise OptionType("keep", "several expressions, or 'all'", shown(given)[:60]).error()
+
+
 @record
 class _How:
     """How a function is lowered: by the order of least memory, with groups, by Winograd's convolutions, in integers."""
@@ -105,7 +117,7 @@ class _How:
 
 
 def _lowered(
-    function: FunctionNode, choices: Choices, how: _How, keep: Iterable[Expr] | Literal["all"], key: bytes | None
+    function: FunctionNode, choices: Choices, how: _How, keep: tuple[Expr, ...] | Literal["all"], key: bytes | None
 ) -> CompiledGraph:
     from tirlite.graph.aot.folding import check_kept, tensors_to_keep
     from tirlite.graph.aot.segments import SegmentedGraph, segments
