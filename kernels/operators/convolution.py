@@ -13,7 +13,7 @@ from typing import NamedTuple
 import tirlite as tl
 from tirlite.dsl import Inline
 from tirlite.ir import DType, Min, PrimFunc, TensorType
-from tirlite.kernels.operators.depthwise import by_registers, goes_by_registers
+from tirlite.kernels.operators.depthwise import by_lines, by_registers, goes_by_lines, goes_by_registers
 from tirlite.kernels.operators.elementwise import computed_in
 from tirlite.kernels.operators.factory import with_given
 from tirlite.kernels.operators.shapes import Extent, as_expr, extents, is_same, product
@@ -141,7 +141,10 @@ def convolution(types: Types, window: Window, groups: int, *, permutes: bool = F
     store = storing(kind, groups, has_bias=B is not None)
     window = window if len(window.size) > 1 else window.with_one_row()
     planes, taken = extents(X)[0] * groups, extents(W)[1]
-    if goes_by_registers(window, taken, outputs, permutes=permutes):
+    is_held = goes_by_registers(window, taken, outputs, permutes=permutes)
+    if is_held and permutes and goes_by_lines(window):
+        sweep = by_lines(window, kind, planes, groups, store)
+    elif is_held:
         sweep = by_registers(window, kind, planes, groups, store, permutes=permutes)
     else:
         sweep = sweeping(window, kind, planes, (groups, outputs, taken), store)

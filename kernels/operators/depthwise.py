@@ -2,6 +2,9 @@
 
 A row is loaded with its padding, as lanes that are off, for all rows of results that use it. So nothing is copied, and
 with strides columns are picked out of registers. Full vectors matter less: rows may be short.
+
+Where an image has rows of so few columns that a vector holds several, one after the other, and results lie as it does,
+each tap loads them all as they lie, but for lanes that look beyond an end of their row.
 """
 
 import tirlite as tl
@@ -20,6 +23,7 @@ _WRITTEN_OUT = 512  # products that are written out, at most
 # away: there is one, whose last columns are some of those before, too.
 _FEW_TAPS = 25
 _MOST_APART = 4  # elements between columns that vectors pick out of a row
+_BLOCKS = 16  # vectors of several rows each that registers hold the sums of, at most
 
 
 def goes_by_registers(window: Window, taken: Extent, outputs: Extent, *, permutes: bool = False) -> bool:
@@ -179,3 +183,50 @@ def _adding(window: Window, kind: DType, high: int) -> Inline:
             totals[k, v] += kind(w[g, r, p]) * value
 
     return add
+
+
+def goes_by_lines(window: Window) -> bool:
+    """Whether a vector has several rows of results, which lie as the image does, and registers have all of a plane.
+
+    Asked of windows that go by registers, on processors that permute lanes: these leave lanes out.
+    """
+    (rows, columns), lies_alike = window.places, window.places[-1] == window.inputs[-1]
+    several = 2 * _SHORT // columns
+    return several > 1 and lies_alike and set(window.strides) == {1} and -(-rows // several) <= _BLOCKS
+
+
+def by_lines(window: Window, kind: DType, planes: Extent, groups: Extent, store: Inline) -> Inline:
+    """`sweep(x, beyond, w, bias, y)` stores all results by `store`, several rows at once; the padding adds nothing."""
+    (height, width), (rows, columns), (above, left) = window.inputs, window.places, window.before
+    (down, across), (row_gap, gap), lanes = window.size, window.dilations, 2 * _SHORT
+    line, places = lanes // columns * columns, rows * columns
+    blocks = -(-places // line)
+
+    @tl.inline
+    def add(totals, image, factor, t, k, down_by, aside):
+        for v in tl.vectorized(lanes):
+            at, column = k * line + down_by * width + aside + v, v % columns + aside
+            is_inside = column >= 0 and column < width and at >= 0 and at < height * width
+            totals[k, v] += factor * (kind(image[t, at]) if is_inside else kind(0))
+
+    @tl.inline
+    def sweep(x, beyond, w, bias, y):
+        images = tl.view(x, x.dtype[planes, height * width])
+        factors = tl.view(w, w.dtype[groups, down, across])
+        results = tl.view(y, y.dtype[planes, 1, 1, 1, places])
+        with tl.allow("contract"):
+            for t in tl.parallel(planes):
+                totals = tl.alloc(kind[blocks, lanes], scope="local")
+                for k in tl.static(range(blocks)):
+                    for v in tl.vectorized(lanes):
+                        totals[k, v] = kind(0)
+                for r in tl.static(range(down)):
+                    for p in tl.static(range(across)):
+                        factor = kind(factors[t % groups, r, p])
+                        for k in tl.static(range(blocks)):
+                            add(totals, images, factor, t, k, r * row_gap - above, p * gap - left)
+                for k in tl.static(range(blocks)):
+                    for v in tl.vectorized(tl.static(min(line, places - k * line))):
+                        store(results, t, 0, 0, 0, k * line + v, totals[k, v], bias)
+
+    return sweep

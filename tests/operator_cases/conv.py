@@ -9,7 +9,7 @@ from operator_cases.case import Case, normal
 
 import tirlite as tl
 from tirlite.ir import DType
-from tirlite.kernels.operators.conv import conv, conv_transpose
+from tirlite.kernels.operators.conv import conv, conv_depthwise, conv_transpose
 
 Sizes = tuple[int, ...]
 
@@ -62,10 +62,11 @@ def case(
     groups: int = 1,
     bias: bool = True,
     transposed: bool = False,
+    permutes: bool = False,
     dtype: DType = tl.f32,
     free: tuple[int, ...] = (),
 ) -> Case:
-    """A case at the shapes of x and w; the axes of x in `free` are dims."""
+    """A case at the shapes of x and w; the axes of x in `free` are dims. It `permutes` lanes, or may not."""
     axes = len(x) - 2
     strides, dilations, pads = strides or (1,) * axes, dilations or (1,) * axes, pads or (0,) * 2 * axes
     outputs = w[1] * groups if transposed else w[0]
@@ -79,7 +80,8 @@ def case(
             places.append((dims[2 + k] + padding - reach - 1) // strides[k] + 1)
     attrs = {"strides": strides, "pads": pads, "dilations": dilations, "groups": groups}
     types = (dtype[tuple(dims)], dtype[w], dtype[outputs] if bias else None, dtype[(dims[0], outputs, *places)])
-    function, reference = (conv_transpose, spread) if transposed else (conv, convolved)
+    reference = spread if transposed else convolved
+    function = conv_transpose if transposed else conv_depthwise if permutes else conv
     return Case(
         f"{function.__name__}-{name}",
         lambda: function(*types, **attrs),
@@ -118,6 +120,23 @@ CASES = (
     case("depthwise three axes", (1, 2, 4, 4, 5), (2, 1, 2, 2, 3), groups=2, pads=(1, 0, 1, 0, 1, 1), free=(2,)),
     case("depthwise symbolic", (2, 2, 6, 7), (2, 1, 3, 3), groups=2, strides=(2, 1), pads=(1, 1, 1, 1), free=(0, 2, 3)),
     case("depthwise f16", (1, 3, 5, 6), (3, 1, 3, 3), groups=3, pads=(1, 1, 1, 1), dtype=tl.f16),
+    case("rows at once", (2, 3, 9, 5), (3, 1, 3, 3), groups=3, pads=(1, 1, 1, 1), permutes=True),
+    case("rows at once, the last alone", (1, 2, 7, 7), (2, 1, 5, 5), groups=2, pads=(2, 2, 2, 2), permutes=True),
+    case("rows at once of another height", (1, 2, 9, 6), (2, 1, 3, 3), groups=2, pads=(0, 2, 4, 0), permutes=True),
+    case(
+        "dilated rows at once",
+        (2, 2, 8, 8),
+        (2, 1, 3, 2),
+        groups=2,
+        dilations=(3, 2),
+        pads=(3, 1, 1, 1),
+        permutes=True,
+    ),
+    case("rows of one column at once", (1, 2, 37, 1), (2, 1, 3, 1), groups=2, pads=(1, 0, 1, 0), permutes=True),
+    case("rows at once of f64", (1, 2, 6, 4), (2, 1, 3, 3), groups=2, pads=(1,) * 4, dtype=tl.f64, permutes=True),
+    case("rows at once of f16", (1, 2, 6, 4), (2, 1, 3, 3), groups=2, pads=(1,) * 4, dtype=tl.f16, permutes=True),
+    case("rows that become shorter", (1, 2, 9, 7), (2, 1, 3, 3), groups=2, pads=(1, 0, 1, 0), permutes=True),
+    case("many rows", (1, 2, 50, 7), (2, 1, 3, 3), groups=2, pads=(1, 1, 1, 1), permutes=True),
     case("points", (2, 3, 6, 7), (5, 3, 1, 1)),
     case("points in steps", (2, 3, 6, 7), (5, 3, 1, 1), strides=(2, 2)),
     case("points in steps of groups", (2, 6, 7, 5), (8, 3, 1, 1), groups=2, strides=(2, 3)),
