@@ -60,8 +60,8 @@ class Facts:
 
     @cached_property
     def signs(self) -> frozenset[Sign]:
-        """By what passes see that there is nothing for them: the classes of its statements and of all nodes in loops,
-        the kinds of its loops, the keys of attributes, and the families of the types that loops store.
+        """The signs by which passes see that there is nothing for them: the classes of its statements and of nodes in
+        loops, the kinds of its loops, the keys of attributes, and the families of the types that loops store.
         """
         found: set[Sign] = set()
         blocks = [self.func.body]
@@ -86,7 +86,7 @@ class Facts:
 
     @cached_property
     def sequence(self) -> LinearSequence:
-        """Its accesses in program order, and the bodies in which they stand."""
+        """Its accesses in program order, and the bodies around them."""
         from tirlite.analysis.access import linear_sequence
 
         return linear_sequence(self.func)
@@ -98,7 +98,7 @@ class Facts:
 
     @cached_property
     def alone(self) -> frozenset[Buffer]:
-        """Its arrays and what it allocates, but for what has a second name: no other name touches these."""
+        """Its arrays and allocations that have only one name: no view or other parameter touches these."""
         given = (param for param in self.func.params if isinstance(param, Buffer))
         allocated = (stmt.buffer for stmt in statements_of(self.func.body, Allocate))
         return frozenset((*given, *allocated)) - aliased_in(self.func.body)
@@ -112,21 +112,21 @@ class Facts:
 
     @cached_property
     def definitions(self) -> Definitions:
-        """What its variables and views stand for."""
+        """The definitions of its variables and views."""
         from tirlite.analysis.integers.definitions import Definitions
 
         return Definitions(self.func)
 
     @cached_property
     def extents(self) -> Extents:
-        """What is known on entry, as sizes."""
+        """The extents that are known on entry, as sizes."""
         from tirlite.analysis.integers.extents import Extents
 
         return Extents(self.func)
 
     @cached_property
     def space(self) -> IndexSpace:
-        """What its integer expressions can be."""
+        """The values of its integer expressions, as sizes over counters and other unknowns."""
         from tirlite.analysis.integers.index_space import IndexSpace
 
         return IndexSpace(self.func, self.extents, self.definitions)
@@ -140,14 +140,14 @@ class Facts:
 
     @cached_property
     def addresses(self) -> Addresses:
-        """Where each access lies in its allocation."""
+        """The place of each access in its allocation."""
         from tirlite.analysis.addresses import Addresses
 
         return Addresses(self.space)
 
     @cached_property
     def dependences(self) -> tuple[Dependence, ...]:
-        """Which of its accesses may touch a byte after another one, where one of the two writes."""
+        """Its dependences: pairs of accesses that may touch one byte, in order, of which one writes."""
         from tirlite.analysis.loops.dependence import dependences_of
 
         return tuple(dependences_of(self.sequence, self.addresses))
@@ -161,7 +161,7 @@ class Facts:
 
     @cached_property
     def written_out_along(self) -> Mapping[Buffer, set[For]]:
-        """The loops that LLVM writes out which go along a buffer, but for innermost ones with much to do."""
+        """For each buffer the loops along it that LLVM unrolls, except for innermost ones with much work."""
         found: dict[Buffer, set[For]] = {}
         for loop in filter(is_written_out, statements_of(self.func.body, For)):
             if next(statements_of(loop.body, For), None) or not has_much_to_do(loop):
@@ -171,7 +171,7 @@ class Facts:
         return found
 
     def touched_in(self, loop: Loop) -> Mapping[Allocation, list[Touch]]:
-        """As `touches_in` of one loop. Nothing else is looked at for the first one: a step asks for no other."""
+        """`touches_in` of one loop. The first such question walks only that loop: a step asks for no other."""
         if self._first_touched is None and "sequence" not in vars(self) and isinstance(loop, For):
             from tirlite.analysis.access import touches_within
 
@@ -209,7 +209,7 @@ class Facts:
         return is_independent(loop, self.touched_in(loop), self.addresses)
 
     def shared_in(self, loop: Loop) -> dict[Allocation, list[Touch]]:
-        """The buffers of which iterations of a loop may share elements that one writes, with all accesses inside."""
+        """The buffers in which one iteration of a loop may write what another one accesses, with their accesses."""
         from tirlite.analysis.loops.independence import is_independent
 
         inside = self.touches_in.get(loop, {}).items()
@@ -217,7 +217,7 @@ class Facts:
 
     @cached_property
     def doubtful_loops(self) -> tuple[For, ...]:
-        """The loops whose iterations the author declares to be independent, where no proof shows that they are."""
+        """The loops that the author declares to have independent iterations, and that are not proved to."""
         declared = [loop for loop in statements_of(self.func.body, For) if loop.kind in INDEPENDENT]
         # Planned storage of a vectorized loop that has stayed a loop is used by its iterations in turn.
         return tuple(
@@ -240,7 +240,7 @@ class Facts:
         return bool(written) and (is_free or all(each in written or each.buffer in self.params for each in touches))
 
     def writes_tiles(self, loop: Loop) -> bool:
-        """Whether a loop writes parameters, and of the rest only what loops around it allocate anew each time."""
+        """Whether a loop writes only parameters, and buffers that outer loops allocate in each iteration."""
         from tirlite.analysis.loops.dependence import writes
 
         touches = self.touches_in.get(loop, {})
@@ -248,7 +248,7 @@ class Facts:
         return all(each.buffer in self.params or each.home.composite is not None for each in written)
 
     def of(self, func: Function) -> Facts:
-        """The facts of another function, one that this one calls: found once, too."""
+        """The facts of a function that this one calls, also made once."""
         if func is self.func:
             return self
         if func not in self._others:
@@ -271,7 +271,7 @@ def _signs_of(node: Node) -> tuple[Sign, ...]:
 
 
 def of_facts(analysis: Callable[Concatenate[Facts, P], R]) -> Callable[Concatenate[PrimFunc | Facts, P], R]:
-    """An analysis of the facts of a function behind the boundary, that is given these or the function: a decorator."""
+    """A decorator that makes an analysis of facts a public function, which receives these or a function."""
 
     @wraps(analysis)
     def bounded(func: PrimFunc | Facts, *args: P.args, **options: P.kwargs) -> R:
