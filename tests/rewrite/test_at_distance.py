@@ -44,6 +44,18 @@ def test_vectors_hold_what_does_not_meet(body: str) -> None:
     assert max(lanes_of(body)) == LANES
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        "    for i in range(1, n - 1, 2):\n        x[i] = (x[i - 1] + x[i + 1]) / 2",
+        "    for i in range(1 + w % 2, n - 2, 3):\n        x[i] += x[i - 1] * y[i] + x[i + 1]",
+        "    for i in range(n - 2, 0, -2):\n        x[i] -= x[i - 1]",
+    ],
+)
+def test_elements_between_which_others_stay_go_by_one_vector(body: str) -> None:
+    assert max(lanes_of(body)) == LANES // 4
+
+
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
 def test_what_is_left_goes_by_four_at_least(dtype: str) -> None:
     func = VectorizeLoops()(
@@ -74,6 +86,9 @@ def sums(x: tl.{dtype}[n, m]):
         "    for i in range(1, n):\n        x[i] += x[i - 1]",
         "    for i in range(w, n):\n        j = i - w\n        far[i + j] += far[i + j - w]",  # by twice the number
         "    for i in range(w, n):\n        one[()] += x[i]\n        x[i] += x[i - w]",  # one element
+        "    for i in range(2, n, 2):\n        x[i] += x[i - 2]",  # each makes the next
+        "    for i in range(1, n, 5):\n        x[i] += x[i - 1]",  # too far apart
+        "    for i in range(1, n // 2, 2):\n        x[2 * i] += x[2 * i - 1]",  # so are these
     ],
 )
 def test_other_loops_stay(body: str) -> None:
@@ -188,3 +203,28 @@ def test_what_meets_at_any_distance_is_taken_in_order(size: int, heaviest: int) 
             for j in places if kernel is packed_up else reversed(places):
                 wanted[j] = max(wanted[j], wanted[j - weight] + value)
         np.testing.assert_array_equal(best, wanted)
+
+
+@tl.kernel
+def by_colours(x: tl.f32[n, m], y: tl.f32[n, m]):
+    for colour in range(2):
+        for i in range(1, n - 1):
+            for j in range(1 + (i + colour) % 2, m - 1, 2):
+                x[i, j] = (x[i - 1, j] + x[i + 1, j] + x[i, j - 1] + x[i, j + 1] - y[i, j]) * 0.25
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_colours_of_a_board_follow_each_other(size: int) -> None:
+    rng = np.random.default_rng(size)
+    x, y = rng.standard_normal((2, 4, size), np.float32)
+    wanted = x.copy()
+    inside = (slice(1, -1), slice(1, -1))
+    rows, columns = np.indices((4, size))
+    for colour in range(2):
+        beside = wanted[:-2, 1:-1] + wanted[2:, 1:-1] + wanted[1:-1, :-2] + wanted[1:-1, 2:]
+        is_due = (rows + columns) % 2 == (1 + colour) % 2
+        wanted[inside] = np.where(is_due[inside], (beside - y[inside]) * np.float32(0.25), wanted[inside])
+    for run in (by_colours, by_colours.interpret, tl.compile(by_colours.lowered)):
+        given = x.copy()
+        run(given, y)
+        np.testing.assert_array_equal(given, wanted)

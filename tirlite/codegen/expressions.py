@@ -343,6 +343,9 @@ class Expressions:
             return [(yield self.address(place, indices))]
         if isinstance(last, Ramp) and are_neighbours(place, last):
             return [(yield self.address(place, (*indices[:-1], last.base)))]
+        if isinstance(last, Ramp) and (apart := memory.stride_between(place, last)) is not None:
+            first = yield self.address(place, (*indices[:-1], last.base))
+            return memory.pointers_apart(self.out, place, first, apart, last.lanes)
         lanes: list[Value] = yield self._lane_addresses(place, indices[:-1], last)
         return lanes
 

@@ -227,6 +227,12 @@ def stride_between(place: Place, index: Expr) -> int | None:
     return index.stride.value if is_plain and 2 <= index.stride.value <= _MOST_APART and index.lanes > 1 else None
 
 
+def pointers_apart(out: FunctionText, place: Place, first: Value, apart: int, lanes: int) -> list[Value]:
+    """The addresses of lanes that lie so many elements from each other, at known distances from that of the first."""
+    kind = element_type(place.buffer.dtype)
+    return [out.move(first, integer(apart * lane), kind) for lane in range(lanes)]
+
+
 def is_reversed(place: Place, index: Expr) -> bool:
     """Whether lanes lie side by side, the last one first."""
     is_back = isinstance(index, Ramp) and is_constant(index.stride, -1)

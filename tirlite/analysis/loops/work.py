@@ -191,11 +191,11 @@ def resamples(loop: For) -> bool:
 
 
 def meets_itself(loop: For) -> bool:
-    """Whether an iteration, of stores and lets alone, loads where it stores, at no fixed distance.
+    """Whether an iteration, of stores and lets alone, loads where it stores, at no fixed distance, or where it skips.
 
     What it stores to two places that go the same way, LLVM tells apart as it runs.
     """
-    if abs(loop.step) != 1 or not loop.body.kinds <= {Store, Let}:
+    if not loop.body.kinds <= {Store, Let}:
         return False
     stores = [stmt for stmt in loop.body.stmts if isinstance(stmt, Store) and stmt.indices]
     stores = [store for store in stores if not store.buffer.volatile]
@@ -214,7 +214,8 @@ def meets_itself(loop: For) -> bool:
         if moves == (1, 1) and isinstance(node, Load):
             from tirlite.ir.equal import are_equal
 
-            if not are_equal((parted(one)[0],), (parted(other)[0],)):
+            between = (parted(one)[0], parted(other)[0]) if abs(loop.step) == 1 else (one, other)
+            if not are_equal(between[:1], between[1:]):
                 return True
     return False
 

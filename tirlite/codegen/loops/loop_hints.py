@@ -69,7 +69,7 @@ def hints_of(stmt: For, vector_bytes: int) -> tuple[str, ...]:
         return (f'!{{!"llvm.loop.unroll.count", i32 {terms}}}', '!{!"llvm.loop.vectorize.width", i32 1}')
     if _goes_by_vectors(stmt) or _is_short(stmt):
         return _AS_WRITTEN
-    if _lie_apart(stmt):
+    if _lie_apart(stmt) or _skips_in_place(stmt):
         return _ONE_BY_ONE
     if sums_differences(stmt):
         return _of_bytes(stmt, vector_bytes)
@@ -308,6 +308,12 @@ def _lie_apart(stmt: For) -> bool:
             saved += times * _SAVED
         todo += ((each, times) for each in node.children())
     return sum(apart.values()) * _GATHERED > saved
+
+
+def _skips_in_place(stmt: For) -> bool:
+    """Whether a loop updates each second element of a row, say, by those between: LLVM would gather and scatter."""
+    stores = [each for each in stmt.body.stmts if isinstance(each, Store)]
+    return abs(stmt.step) > 1 and any(_is_carried(load, stores, stmt.var) for load in loads_in(stmt.body))
 
 
 def _is_short(stmt: For) -> bool:

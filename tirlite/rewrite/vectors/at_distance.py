@@ -2,12 +2,12 @@
 
 LLVM proves only that iterations are independent, or dependent at a constant distance. So it does not vectorize loops
 that work on both ends of an array, as those that reverse it in place, or at a distance known at run time, as
-`x[i] += x[i - k]`.
+`x[i] += x[i - k]`. In loops that update each second element in place, it would gather and scatter.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import reduce
 
 from tirlite.analysis.facts import Facts
@@ -17,7 +17,7 @@ from tirlite.ir.equal import are_equal
 from tirlite.ir.expr import GE, LE, Add, And, Expr, FloorDiv, IntImm, Load, Max, Min, Mul, Or, Ramp, Sub, Var, const
 from tirlite.ir.rewrite import substitute
 from tirlite.ir.stmt import For, IfThenElse, Let, SeqStmt, Stmt, Store
-from tirlite.ir.walk import loads_in, mentions, statements_of, walk
+from tirlite.ir.walk import accesses_in, loads_in, mentions, statements_of, walk
 from tirlite.rewrite.affine_exprs import folded
 from tirlite.rewrite.vectors.by_vectors import widths_of
 from tirlite.rewrite.vectors.lanes import Lanes, NotVector, held
@@ -25,15 +25,22 @@ from tirlite.target import Processor
 
 # The lanes of the narrowest vectors: rows of a few columns are made of these.
 _FEWEST = 4
+# Elements of so many bytes are shuffled as fast as they come, of which each second or third is stored.
+_WORD = 4
+_MOST_SKIPPED = 3
 
 
 def at_distance(loop: For, facts: Facts, processor: Processor) -> tuple[Stmt, ...] | None:
-    """What stands in the place of an innermost loop of stores and lets, of step 1 or -1; None where that is to stay.
+    """What stands in the place of an innermost loop of stores and lets; None where that is to stay.
 
     One vector loads before it stores. So an iteration may load what a later one stores; what an earlier one has stored,
-    only if no vector holds both.
+    only if no vector holds both. In a loop that skips elements, none may load what another one stores.
     """
     most, few = widths_of(loop, processor, holds=True)
+    if abs(loop.step) > 1:
+        if not _skips_few(loop) or not facts.is_independent(loop):
+            return None
+        most = few
     if facts.is_independent(loop):
         condition: Expr | None = None
     else:
@@ -42,10 +49,19 @@ def at_distance(loop: For, facts: Facts, processor: Processor) -> tuple[Stmt, ..
             return None
         condition = reduce(And, [_is_apart(each, most) for each in distances])
     try:
-        vectors = (*_vectors(loop, (most, few, _FEWEST) if few > _FEWEST else (most, few)),)
+        vectors = (*_vectors(loop, dict.fromkeys((most, few, min(few, _FEWEST)))),)
     except NotVector:
         return None
     return vectors if condition is None else (IfThenElse(condition, SeqStmt(vectors), SeqStmt((loop,))),)
+
+
+def _skips_few(loop: For) -> bool:
+    """Whether iterations go along rows of words, from each element to one that shuffles reach."""
+    nodes = [*accesses_in(loop.body)]
+    are_words = all(each.buffer.dtype.bytes >= _WORD for each in nodes)
+    rows = [each.indices for each in nodes if each.indices]
+    go_along = all(moved_by(index, loop.var) == (index is row[-1]) for row in rows for index in row)
+    return abs(loop.step) <= _MOST_SKIPPED and are_words and go_along
 
 
 def _is_apart(distance: Expr, lanes: int) -> Expr:
@@ -90,14 +106,17 @@ def _distance(loop: For, store: Store, load: Load) -> Expr | None:
     return folded(Sub(mine, its) if loop.step > 0 else Sub(its, mine))
 
 
-def _vectors(loop: For, widths: tuple[int, ...]) -> Iterator[Stmt]:
+def _vectors(loop: For, widths: Iterable[int]) -> Iterator[Stmt]:
     """Loops over vectors of as many lanes as there are, then of fewer, and what is left in order. Raises NotVector."""
     step, start, stop = const(loop.step, i64), loop.start, loop.stop
     apart = Sub(Max(stop, start), start) if loop.step > 0 else Sub(start, Min(start, stop))
-    count = yield from held(folded(Max(apart, const(0, i64))), "count", loop)
+    passed: Expr = Max(apart, const(0, i64))
+    if (by := abs(loop.step)) > 1:
+        passed = FloorDiv(Add(passed, const(by - 1, i64)), const(by, i64))
+    count = yield from held(folded(passed), "count", loop)
     for lanes in widths:
         at = Var(loop.var.name)
-        vectors = Lanes(lanes, {loop.var: Ramp(at, step, lanes)}, neighbours=True)
+        vectors = Lanes(lanes, {loop.var: Ramp(at, step, lanes)}, neighbours=abs(loop.step) == 1)
         whole = Mul(FloorDiv(count, const(lanes, i64)), const(loop.step * lanes, i64))
         end = yield from held(folded(Add(loop.start, whole)), "whole", loop)
         yield For(at, start, end, vectors.block(loop.body), step=loop.step * lanes)
