@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import ClassVar
 
 from tirlite.analysis.facts import Facts, Sign
-from tirlite.analysis.loops.work import is_done_at_once, only_branch, widens_integers
+from tirlite.analysis.loops.work import is_done_at_once, may_be_window, only_branch, widens_integers
 from tirlite.ir.dtype import TypeCode
 from tirlite.ir.expr import Cast, FloorDiv, FloorMod, TruncDiv
 from tirlite.ir.func import PrimFunc
-from tirlite.ir.stmt import AttrKey, Evaluate, For, ForKind, IfThenElse
+from tirlite.ir.stmt import AttrKey, Evaluate, For, ForKind
 from tirlite.ir.walk import statements_of
 from tirlite.rewrite.pipeline import FactsPass, Rewritten
 from tirlite.target.processor import HOST
@@ -35,7 +35,7 @@ class OnDemand(FactsPass):
         return Rewritten(self.rewritten(facts))
 
 
-class TightenLoops(OnDemand):
+class TightenLoops(FactsPass):
     """Narrows a loop to a condition around all of its body that the counter meets from some place on, or up to one.
 
     Of `for j in range(n): if j >= w[i]: ...` it makes `for j in range(max(0, w[i]), n): ...`. So the body has no branch
@@ -44,18 +44,25 @@ class TightenLoops(OnDemand):
     condition on the counters of loops around goes in front of the loop, so that it may narrow those. Where an innermost
     loop does something else in the other iterations, these follow, or come first, in a loop of their own.
 
+    A loop over a window that moves with the counter of one around counts from there: `for j in range(i - 1, i + 2)`
+    over x[j] becomes `for j in range(-1, 2)` over x[i + j], with the ends that cut it off as a condition.
+
     Loads are moved where they are proved to be in bounds, and load from parameters that the function does not write;
     with `called`, for functions that others call, which may be given one array as two parameters, none are.
 
     For functions in normal form (see `Normalize`), before reductions are found and accesses checked.
     """
 
-    needs: ClassVar = frozenset((IfThenElse,))
-
     called: bool = False
 
     def rewritten(self, facts: Facts) -> PrimFunc:
-        if not any(map(only_branch, statements_of(facts.func.body, For))):
+        loops = [*statements_of(facts.func.body, For)]
+        if any(map(may_be_window, loops)):
+            from tirlite.rewrite.loops import windows
+
+            counted = windows.rewritten(facts)
+            facts = facts if counted is facts.func else Facts(counted)
+        if not any(map(only_branch, loops)):
             return facts.func
         from tirlite.rewrite.loops.tightened import rewritten
 

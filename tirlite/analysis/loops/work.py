@@ -336,6 +336,12 @@ def only_branch(loop: For) -> IfThenElse | None:
     return last if all(isinstance(each, Let) and each.var.dtype == i64 for each in names) else None
 
 
+def may_be_window(loop: For) -> bool:
+    """Whether the ends of a loop may move with the counter of one around."""
+    is_plain = loop.step == 1 and loop.kind in (ForKind.SERIAL, ForKind.REDUCE)
+    return is_plain and not isinstance(loop.start, IntImm) and not isinstance(loop.stop, IntImm | Var)
+
+
 def sums_differences(loop: For) -> bool:
     """Whether a loop does no more than add up by how much bytes differ: an instruction takes a vector of these."""
     store = loop.body.stmts[0] if len(loop.body.stmts) == 1 else None
