@@ -21,7 +21,7 @@ _INTEGERS = frozenset((TypeCode.INT, TypeCode.UINT, TypeCode.BOOL))
 
 
 class OnDemand(FactsPass):
-    """A pass that leaves a function as it is which has none of the signs that it `needs`, and passes all others."""
+    """A pass that only changes functions with one of the signs that it `needs`."""
 
     needs: ClassVar[frozenset[Sign]]
 
@@ -31,7 +31,7 @@ class OnDemand(FactsPass):
         return self.needed(facts)
 
     def needed(self, facts: Facts) -> Rewritten:
-        """The same for a function that has a sign of them."""
+        """The same for a function with such a sign."""
         return Rewritten(self.rewritten(facts))
 
 
@@ -70,14 +70,14 @@ class TightenLoops(FactsPass):
 
 
 class FindReductions(OnDemand):
-    """Writes serial loops as if they were over `tl.reduce`, where results stay the same or `reassociate` is granted.
+    """Marks serial loops as reductions, as over `tl.reduce`, if results stay the same or `reassociate` is granted.
 
-    That is done for loops whose iterations combine values as those of a reduction may, see `CheckReductions`, and which
-    hold no other loops than reductions: of `y[i] += a[i, p] * b[p]` the one over `p`, not those around it. Without the
-    permission, and with `integers`, it is done where nothing but integers is combined, which come out the same in any
-    order, and no other loop is around: workers can share it. With `shared_from`, functions that go over arrays so,
-    by loops that hold no others, stay as they are: calls with so many elements or more are for the version `LARGE`.
-    For functions in normal form (see `Normalize`), before reductions are split.
+    Their iterations must combine values as those of a reduction may, see `CheckReductions`, and they must contain no
+    loops but reductions: of `y[i] += a[i, p] * b[p]` the one over `p`, not those around it. Without the permission, and
+    with `integers`, only integers may be combined, which give the same result in any order, and no other loop may be
+    around: workers can share it. With `shared_from`, innermost loops of such functions stay as they are: calls with
+    this many elements or more have the version `LARGE`. For functions in normal form (see `Normalize`), before
+    reductions are split.
     """
 
     needs: ClassVar = frozenset((AttrKey.ALLOW, *_INTEGERS))
@@ -92,10 +92,10 @@ class FindReductions(OnDemand):
 
 
 class UnmarkLoops(OnDemand):
-    """Writes `tl.vectorized` loops as those over `range`, where iterations are proved independent: the order is free.
+    """Turns `tl.vectorized` loops into loops over `range`, if iterations are proved independent: any order will do.
 
-    But for loops of up to 64 iterations, a constant number, with nothing but stores, lets and branches: these are to be
-    done at once. For functions in normal form (see `Normalize`).
+    Loops of up to 64 iterations, a constant number, with only stores, lets and branches stay: these become vectors.
+    For functions in normal form (see `Normalize`).
     """
 
     needs: ClassVar = frozenset((ForKind.VECTORIZED,))
@@ -111,9 +111,9 @@ class UnmarkLoops(OnDemand):
 
 
 class InjectVirtualThreads(OnDemand):
-    """Interleaves virtual threads: each statement is done for all of them before the next one.
+    """Interleaves virtual threads: each statement runs for all of them before the next one.
 
-    Each virtual thread gets a copy of what is allocated inside, by an axis in front. Loops and branches that are the
+    Each virtual thread gets a copy of what is allocated inside, by a new first axis. Loops and branches that are the
     same for all of them move outside; barriers are passed once. With `windows` a copied buffer keeps its name and axes,
     as `SplitThreads` has it. The function is in normal form (see `Normalize`).
 
@@ -164,17 +164,17 @@ class CheckReductions(OnDemand):
 
 
 class ComputeOnce(OnDemand):
-    """Computes an elementary function once where a reduction and the loop that fills a row of a parameter both do.
+    """Computes an elementary function once that a reduction and the loop that fills a row of a parameter both need.
 
-    In a softmax, for one, the sum and the results take the same exponentials. A loop of its own stores them before the
-    reduction, at the places of the results: the reduction loads them there, and the last loop makes the results of
-    them. All results stay the same to the last bit.
+    In a softmax, for example, the sum and the results need the same exponentials. A loop of its own stores them before
+    the reduction, in the places of the results: the reduction loads them there, and the last loop computes the results
+    from them. All results stay the same to the last bit.
 
-    With `called`, for functions that others call, all that is read of parameters is at the places of the results: so
-    two parameters may still be one array.
+    With `called`, for functions that others call, parameters may be read only in the places of the results: so two
+    parameters may still be one array.
 
     A quotient by an extent or a number, such as `j * w // m` where an image is resized, is the same in each row: a loop
-    before all rows stores those of one, but for functions that others call. Divisions of 64 bits go by no vectors.
+    before all rows stores those of one, except in functions that others call. Vectors have no division of 64 bits.
 
     For functions in normal form (see `Normalize`).
     """
@@ -190,13 +190,13 @@ class ComputeOnce(OnDemand):
 
 
 class DivideLoops(OnDemand):
-    """`for i in range(n * 64)` with `i // 64` and `i % 64` inside as a loop over rows, and one over what is in a row.
+    """`for i in range(n * 64)` with `i // 64` and `i % 64` inside becomes a loop over rows, and one within a row.
 
-    `x[i] * scale[i % 64]` goes by vectors then, and what depends on the row alone is loaded once. Short rows are
-    written out where the numbers say what is loaded: `y[j] = x[j // 2]` stores each element twice. That is done for
-    innermost loops whose iterations are independent, where the numbers that the variable is divided by are multiples of
-    the smallest one, and that one divides the number of iterations; what is left of a short row is a loop behind. Their
-    order stays; both are parallel where the one was, and does no more than store.
+    Then `x[i] * scale[i % 64]` can be vectorized, and what depends only on the row is loaded once. Short rows are
+    unrolled if quotients are indices of loads: `y[j] = x[j // 2]` stores each element twice. The loop must be an
+    innermost one with independent iterations, whose counter is divided by multiples of the smallest divisor, and that
+    one must divide the number of iterations; a remainder of short rows is a loop of its own. The order stays; both
+    loops are parallel if the loop was, and only stores.
     """
 
     needs: ClassVar = frozenset((FloorDiv, FloorMod))
@@ -208,12 +208,12 @@ class DivideLoops(OnDemand):
 
 
 class NarrowIntegers(OnDemand):
-    """Loops compute in i16 or u16 what needs no more: vectors hold twice as many values.
+    """Has loops compute in i16 or u16 if that suffices: vectors hold twice as many values.
 
-    `abs(tl.i32(x[i]) - tl.i32(y[i]))` of bytes is less than 256. Sums are as wide as their number of terms asks for,
-    where loops around them have constant counts. A loop is taken if all that it computes of data becomes narrow, since
-    its widest type decides its lanes. All values stay as they are, since none leaves its type.
-    For functions in normal form (see `Normalize`), before loops go by vectors.
+    `abs(tl.i32(x[i]) - tl.i32(y[i]))` of bytes is less than 256. Sums are as wide as their number of terms requires,
+    if loops around them have constant counts. A loop changes only if all its computations on data become narrow, since
+    its widest type decides the number of lanes. No value changes, since none exceeds its type.
+    For functions in normal form (see `Normalize`), before loops are vectorized.
     """
 
     needs: ClassVar = frozenset((Cast,))
@@ -227,15 +227,14 @@ class NarrowIntegers(OnDemand):
 
 
 class BlockReductions(OnDemand):
-    """Writes `tl.reduce` loops as a parallel loop over blocks, and a loop over what these give.
+    """Splits `tl.reduce` loops into a parallel loop over blocks, and a loop over the results of these.
 
-    That is done for loops of many iterations that no parallel loop is around, nor more than one in order, with updates
-    of elements that stay the same throughout, or of elements of a small array (a histogram), of which each block has a
-    copy. In a loop one that is a single block stays whole. How the iterations are cut depends on their number alone,
-    and so does the last bit of a sum. Of a loop with nothing but an update by `tl.argmax` or `tl.argmin` with the
-    iteration as its place, blocks find the value alone; where it stands is looked up in the block that has it. With
-    `serial`, blocks follow one another in the calling thread.
-    For functions in normal form (see `Normalize`) that `CheckReductions` lets pass; the result is in it too.
+    That is done for loops of many iterations, inside of no parallel loop and at most one serial one, that update fixed
+    elements, or elements of a small array (a histogram), of which each block has a copy. Inside of a loop, a reduction
+    of a single block stays whole. The blocks depend only on the number of iterations, and so does the last bit of a
+    sum. If a loop consists of an update by `tl.argmax` or `tl.argmin` with the iteration as its place, blocks find only
+    the value; its place is looked up in the block that has it. With `serial`, blocks run in order in the calling
+    thread. For functions in normal form (see `Normalize`) that pass `CheckReductions`; the result is in it, too.
     """
 
     needs: ClassVar = frozenset((ForKind.REDUCE,))
@@ -249,17 +248,16 @@ class BlockReductions(OnDemand):
 
 
 class SplitReductions(OnDemand):
-    """Writes `tl.reduce` loops as serial ones: those that combine over neighbours in memory by vectors.
+    """Turns `tl.reduce` loops into serial ones, and vectorizes those over adjacent elements.
 
-    A loop that combines values into elements that stay the same throughout becomes a loop over vectors of partial
-    results, which are combined pairwise at its end; the last few iterations are a vector with lanes that are off,
-    or follow in order where they have no such form. A nest of such loops combines them once, at its own end. Of a
-    loop with nothing but an update by `tl.argmax` or `tl.argmin` with the iteration as its place, the value is
-    found alone, and then where it stands first. What is made of integers of other sizes than words, and combined,
-    is left to LLVM: flags, distances, counts of bits. Sums of differences of bytes, serial ones too, are dot
-    products of these with ones, or else take whole vectors first. Loops with other statements than stores and lets,
-    of other steps than 1, or with what has no vector form go on in order as they are written. For functions in
-    normal form (see `Normalize`) that `CheckReductions` lets pass; the result is in it too.
+    A loop that combines values into fixed elements becomes a loop over vectors of partial results, which are combined
+    pairwise at its end; the last few iterations are a vector under a mask, or run in order if they have no such form. A
+    nest of such loops combines them once, at its own end. If a loop consists of an update by `tl.argmax` or `tl.argmin`
+    with the iteration as its place, the value is found first, and then its first place. Values that are computed from
+    integers of other widths than a word are left to LLVM: flags, distances, counts of bits. Sums of differences of
+    bytes, serial ones too, are dot products of these with ones, or else use whole vectors first. Loops with other
+    statements than stores and lets, with steps other than 1, or without a vector form run in order as they are written.
+    For functions in normal form (see `Normalize`) that pass `CheckReductions`; the result is in it, too.
     """
 
     needs: ClassVar = frozenset((ForKind.REDUCE, Cast))
@@ -273,10 +271,10 @@ class SplitReductions(OnDemand):
 
 
 class UsePermissions(OnDemand):
-    """Writes products that are added as `tl.fma` under `contract`, and functions in fast forms under `approximate`.
+    """Turns sums of products into `tl.fma` under `contract`, and functions into fast forms under `approximate`.
 
-    Under `approximate`, too, quotients by what stays the same in an innermost loop become products with its reciprocal.
-    A product that is bound to a name of its own stays one. Halves stay as they are: they are computed in f32 anyhow.
+    Under `approximate`, quotients by loop-invariant numbers in an innermost loop become products with a reciprocal. A
+    product that has a name of its own stays one. Halves stay as they are: they are computed in f32 anyway.
     """
 
     needs: ClassVar = frozenset((AttrKey.ALLOW,))
