@@ -65,7 +65,7 @@ class _Tile:
 
 @record(eq=False)
 class Memory:
-    """What holds a buffer's elements, and what of that the iterations of a loop write."""
+    """The allocation that holds a buffer's elements, and the allocations that the iterations of a loop write."""
 
     root: Callable[[Buffer], Buffer]
     written: Container[Buffer]
@@ -108,7 +108,7 @@ class Columns(Lanes):
         self.inside: set[object] = set()  # the loops and branches inside that are open, and what is defined there
 
     def statement(self, stmt: Stmt) -> Stmt:
-        """A loop inside that loads along rows goes by tiles. Raises NotVector."""
+        """An inner loop that loads along rows is cut into tiles. Raises NotVector."""
         if self.inside:
             return self._statement(stmt)
         made = self._statement(stmt)
@@ -132,7 +132,7 @@ class Columns(Lanes):
         return super().statement(stmt)
 
     def _stored(self, stmt: Store) -> Stmt:
-        """A store to neighbours, or one by one from a buffer that has the values of all lanes."""
+        """A store of a vector, or single stores from a buffer with the values of all lanes."""
         try:
             return super().statement(stmt)
         except NotVector:
@@ -165,7 +165,7 @@ class Columns(Lanes):
         return {name for name in names if name in self.values} == {self.var} and not is_beside
 
     def _from_stage(self, load: Load) -> Expr | None:
-        """What all lanes load once, one after the other, before the statement that stands in no loop inside."""
+        """The elements that lanes load outside of inner loops, loaded one by one before the statement."""
         whole = (self._lane_numbers(const(0, i64)),)
         for known, stage in self.collected:
             if is_at(load, known):
@@ -197,11 +197,11 @@ class Columns(Lanes):
         return Load(tile.buffer, self._place_in(tile))
 
     def _place_in(self, tile: _Tile) -> tuple[Expr, ...]:
-        """What all lanes have in a tile in an iteration."""
+        """The vector of what all lanes have in a tile in one iteration."""
         return folded(Sub(tile.along, tile.begin)), self._lane_numbers(const(0, i64))
 
     def _stores_along_rows(self, loop: For) -> list[Load]:
-        """What each iteration stores in the row of each lane, as loads of that. Each in a buffer of its own."""
+        """The elements that each iteration stores in the row of each lane, as loads; each in a buffer of its own."""
         stores = [stmt for stmt in statements_of(loop.body, Store) if self.stores_rows]
         defined, found = defined_in(loop), []
         for stmt in loop.body.stmts:
@@ -212,7 +212,7 @@ class Columns(Lanes):
         return found
 
     def _along_rows(self, loop: For) -> list[Load]:
-        """The loads that each lane does along a row of its own. Raises NotVector for one that not all lanes do."""
+        """The loads that each lane makes along a row of its own. Raises NotVector for one that not all lanes make."""
         found: list[Load] = []
         defined = defined_in(loop)
         for load, is_certain in loads_of(loop.body):
@@ -225,7 +225,7 @@ class Columns(Lanes):
         return found
 
     def _goes_along(self, load: Load, loop: For, defined: set[object]) -> bool:
-        """Whether the iterations of a loop inside load neighbours, and those of the loop around rows."""
+        """Whether iterations of an inner loop load adjacent elements, and those of the outer loop different rows."""
         if load.buffer in self.wide or load.dtype not in self.dtypes or load.buffer.volatile or not load.indices:
             return False
         *row, last = load.indices
@@ -240,7 +240,7 @@ class Columns(Lanes):
         return not (mentions(last, self.var) and not mentions(row, self.var) and moved_by(last, self.var) == 1)
 
     def _by_tiles(self, loop: For, loads: list[Load], stores: list[Load]) -> Iterator[Stmt]:
-        """The rows by tiles, the last of which is loaded and stored in part."""
+        """The loop over tiles of the rows, the last of which is loaded and stored in part."""
         if self.of(loop.start) is not loop.start or self.of(loop.stop) is not loop.stop:
             raise NotVector
         if not isinstance(loop.start, IntImm) or not isinstance(loop.stop, IntImm | Var):
@@ -315,13 +315,13 @@ class Columns(Lanes):
         yield IfThenElse(is_whole, SeqStmt((*self._by_blocks(tile, stop, None),)), part)
 
     def side_of(self, element: Load) -> int:
-        """The rows and the columns of blocks that are turned before they are stored."""
+        """The rows and columns of the blocks that are transposed before they are stored."""
         return min(self.lanes, self.processor.interleaved_bytes // element.dtype.bytes)
 
     def _by_blocks(self, tile: _Tile, stop: Expr, on: Expr | None) -> Iterator[Stmt]:
-        """Stores all rows of a tile, or what is `on` of them: some processors interleave narrow vectors alone at once.
+        """Stores the rows of a tile, or those `on`, by blocks: some processors interleave only narrow vectors.
 
-        What is loaded is turned as a whole: the loop inside would wait for vectors that have been stored in parts.
+        Loaded tiles are transposed as a whole: the inner loop would wait for vectors that were stored in parts.
         """
         side = self.side_of(tile.load)
         for row in range(0, self.lanes, side):
@@ -335,7 +335,7 @@ class Columns(Lanes):
                 yield from (Store(tile.load.buffer, at, value) for at, value in zip(places, rows, strict=True))
 
     def _one_by_one(self, tile: _Tile, stop: Expr) -> Stmt:
-        """Stores what there is of the rows of a tile without masks."""
+        """Stores the existing elements of the rows of a tile one by one, without masks."""
         lane, at = Var("lane"), Var(tile.along.name)
         place = {self.var: folded(Add(self.first, lane)), tile.along: at}
         indices = tuple(folded(substitute(index, place)) for index in tile.load.indices)
@@ -374,7 +374,7 @@ def by_columns(
 
 
 def turned_over(vectors: list[Expr]) -> Generator[Stmt, None, list[Expr]]:
-    """Names as many vectors as each has lanes, and then those of their first lanes, of their second and so on."""
+    """Transposes as many vectors as each has lanes: names them, then the vectors of their first lanes, and so on."""
 
     def named(value: Expr) -> Let:
         return Let(Var("row", value.dtype), value)
@@ -394,21 +394,21 @@ def turned_over(vectors: list[Expr]) -> Generator[Stmt, None, list[Expr]]:
 
 
 def _is_in_order(loop: For) -> bool:
-    """Whether iterations follow one another, be it for want of a better way."""
+    """Whether the iterations of a loop run in order."""
     return loop.kind is ForKind.SERIAL or is_short(loop)
 
 
 def _lanes_of(loop: For, dtypes: tuple[DType, ...], processor: Processor) -> int:
-    """How many columns go together: as many as a register has of the widest of these dtypes that are loaded.
+    """How many columns go together: as many as a register holds of the widest of these dtypes.
 
-    So a tile that is turned over takes as many registers, which are no more than there are.
+    So a transposed tile takes as many registers, which are no more than there are.
     """
     loaded = (load.dtype.bytes for load in loads_in(loop.body) if load.dtype in dtypes)
     return processor.vector_bytes // max([4, *loaded])
 
 
 def _many_columns(loop: For, fewest: int) -> Expr | None:
-    """When the one loop inside has so many iterations that lanes serve; None where always."""
+    """The condition that the only inner loop has enough iterations for vectors to pay; None where it always has."""
     inner = [*statements_of(loop.body, For)]
     if len(inner) != 1:
         return None
@@ -420,9 +420,9 @@ def _many_columns(loop: For, fewest: int) -> Expr | None:
 
 
 def takes_rows_of_lanes(loop: For) -> bool:
-    """Whether a loop inside steps from row to row of what it loads, and iterations of `loop` find neighbours in a row.
+    """Whether an inner loop steps from row to row of what it loads, and iterations of `loop` load adjacent elements.
 
-    So does a transpose: `y[j, i] = x[i, j]`, in a loop over i in one over j. Of a few rows LLVM interleaves vectors.
+    So does a transpose: `y[j, i] = x[i, j]`, in a loop over i in one over j. For few rows, LLVM interleaves vectors.
     """
     return any(
         mentions(row, inner.var) and moved_by(last, loop.var) == 1
@@ -435,7 +435,7 @@ def takes_rows_of_lanes(loop: For) -> bool:
 
 
 def loads_of(body: SeqStmt) -> Iterator[tuple[Load, bool]]:
-    """The loads of a body but for loops inside, and whether each iteration does them."""
+    """The loads of a body outside of inner loops, and whether each iteration makes them."""
     todo: list[tuple[Stmt | Expr, bool]] = [(stmt, True) for stmt in reversed(body.stmts)]
     while todo:
         node, is_certain = todo.pop()

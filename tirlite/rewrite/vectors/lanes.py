@@ -65,13 +65,13 @@ class NotVector(Exception):
 
 
 class Lanes:
-    """Vectors of `lanes` values. `values` says what variables stand for that differ from lane to lane.
+    """Vectors of `lanes` values. `values` are the vectors of variables that differ from lane to lane.
 
-    With `neighbours`, what lanes access in memory lies side by side. `wide` are the buffers with an element for each
-    lane, in the place of those that each iteration has for itself. `is_inside` says of a load that it lies in its
-    buffer in every iteration, whatever the branches around it ask for. `uniform` are scalars that all iterations may
-    share, see `uniform.py`. `on` are the lanes for which these hold, `some`
-    a mask that is never without a lane: what is the same in all lanes may be loaded under it.
+    With `neighbours`, lanes must access adjacent elements. `wide` are buffers with an element for each lane, which
+    replace those that each iteration has for itself. `is_inside` tells that a load is in bounds in every iteration,
+    whatever the branches around it test. `uniform` are scalars that all iterations may share, see `uniform.py`. `on`
+    are the active lanes, and `some` is a mask with at least one lane: what is the same in all lanes may be loaded under
+    it.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class Lanes:
     def statement(self, stmt: Stmt) -> Stmt:
         """One statement for all iterations at once; what follows sees the vector of a let. Raises NotVector.
 
-        A loop inside stays one, where all iterations run it alike, and so does a branch.
+        An inner loop stays a loop, if all iterations run it alike, and so does a branch.
         """
         if isinstance(stmt, Allocate | Store) and stmt.buffer in self.uniform:
             return stmt
@@ -154,7 +154,7 @@ class Lanes:
         return stmt.replaced(indices=indices, value=value)
 
     def _branch(self, stmt: IfThenElse) -> Stmt:
-        """A branch that all lanes take alike, or both sides, each under its mask: what lanes share has none."""
+        """A branch that all lanes take alike, or else both sides, each under its mask."""
         condition = self.of(stmt.condition)
         if condition is stmt.condition:
             then_body, else_body = self._uncertain(stmt.then_body), self._uncertain(stmt.else_body)
@@ -211,14 +211,14 @@ class Lanes:
         return own if around is None else BitAnd(around, own)
 
     def _uncertain(self, body: SeqStmt) -> SeqStmt:
-        """The statements of a body that not every iteration comes to."""
+        """The statements of a body that some iterations may not reach."""
         was, self.is_certain = self.is_certain, False
         made = self.block(body)
         self.is_certain = was
         return made
 
     def _note(self, node: Load | Store) -> None:
-        """Remembers what every iteration accesses."""
+        """Records what every iteration accesses."""
         if self.is_certain and self.on is None and not _is_from_memory(node):
             self.accessed.append(node)
 
@@ -247,19 +247,19 @@ class Lanes:
         return stmt.replaced(buffer=self.wide[buffer])
 
     def moved(self, load: Load) -> Expr | None:
-        """The vector of what lanes load from elsewhere than they would; None for what they load from where it is."""
+        """The vector of a load that is replaced by another one; None for a load that stays."""
         return None
 
     def of(self, expr: Expr) -> Expr:
-        """The vector of the values of `expr`; `expr` itself where these are all the same. Raises NotVector."""
+        """The vector of the values of `expr`; `expr` itself if they are all the same. Raises NotVector."""
         return run(self._of(expr))
 
     def spread(self, expr: Expr) -> Expr:
-        """A vector: the expression, or it in each lane."""
+        """The expression as a vector: itself, or a broadcast."""
         return expr if expr.dtype.lanes > 1 else Broadcast(expr, self.lanes)
 
     def differs(self, expr: Expr) -> bool:
-        """Whether a name that differs from lane to lane stands in an expression."""
+        """Whether an expression mentions a name that differs from lane to lane."""
         return mentions(expr, self.values)
 
     def indices(self, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
@@ -267,7 +267,7 @@ class Lanes:
         return run(self._indices(buffer, indices))
 
     def reaches(self, index: Expr) -> bool:
-        """Whether lanes load what lies side by side, in either order, or few elements apart."""
+        """Whether lanes load adjacent elements, in either order, or few elements apart."""
         stride = _stride(index) if isinstance(index, Ramp) else None
         return stride is not None and (stride == -1 or 1 <= stride <= MOST_APART)
 
@@ -323,7 +323,7 @@ class Lanes:
         return expr if is_same else self._combined(expr, children)
 
     def _let(self, expr: LetExpr) -> Steps[Expr]:
-        """What has a name in an expression, as what has one in a statement."""
+        """A let expression, like a let statement."""
         value: Expr = yield self._of(expr.value)
         var = expr.var
         if value is not expr.value:
@@ -334,7 +334,7 @@ class Lanes:
         return expr if value is expr.value and body is expr.body else LetExpr(var, value, body)
 
     def _dot(self, expr: Call) -> Steps[Expr]:
-        """A sum for each lane: of groups that lie side by side, or of one that serves all lanes."""
+        """A dot product for each lane: of adjacent groups, or of one that serves all lanes."""
         total, a, b = expr.args
         if total.dtype.lanes != 1 or self.on is not None:
             raise NotVector
@@ -350,7 +350,7 @@ class Lanes:
         return dot(self.spread(vector), first, second)
 
     def _group(self, expr: Expr) -> Steps[Expr]:
-        """The groups of all lanes, neighbours in memory; `expr` itself where it is one for all. Raises NotVector."""
+        """The groups of all lanes, adjacent in memory; `expr` itself if it is one for all. Raises NotVector."""
         last = expr.indices[-1] if isinstance(expr, Load) and expr.indices else None
         if not isinstance(expr, Load) or not isinstance(last, Ramp):
             if self.differs(expr):
@@ -370,7 +370,7 @@ class Lanes:
         return Load(expr.buffer, (*row, Ramp(base.base, last.stride, last.lanes * self.lanes)))
 
     def _lazy(self, expr: Expr) -> Steps[Expr]:
-        """`and`, `or` or a conditional expression: what lanes do not ask for is computed under a mask."""
+        """`and`, `or` or a conditional expression: operands that some lanes do not need are computed under a mask."""
         first, *sides = expr.children()
         test: Expr = yield self._of(first)
         vector, around, was = self.spread(test), self.on, self.is_certain
@@ -425,7 +425,7 @@ def _are_same(new: list[Expr] | tuple[Expr, ...], old: tuple[Node, ...]) -> bool
 
 
 def may_fault(expr: Expr) -> bool:
-    """Whether an operation on integers has no value for some operands: in lanes that are off, anything may stand."""
+    """Whether an operation on integers has no value for some operands: lanes that are off may hold any values."""
     if not isinstance(expr, Binary) or trap_of(type(expr), expr.dtype) is None:
         return False
     divisor = expr.b.value if isinstance(expr.b, IntImm) else None
@@ -435,23 +435,23 @@ def may_fault(expr: Expr) -> bool:
 
 
 def _is_from_memory(node: Load | Store) -> bool:
-    """Whether memory decides which element an access means: it may be another one later."""
+    """Whether an index of an access is read from memory: it may be another element later."""
     return not is_steady(*node.indices)
 
 
 def is_at(load: Load | Store, other: Load | Store) -> bool:
-    """Whether an access is at the element that another one is at."""
+    """Whether two accesses have equal indices."""
     return load.buffer is other.buffer and are_equal(load.indices, other.indices)
 
 
 def is_same_element(store: Store, touch: Touch) -> bool:
-    """Whether an access touches the element that a store writes, told by equal indices that no memory decides."""
+    """Whether an access touches the element that a store writes: equal indices, which are not read from memory."""
     node = touch.node
     return isinstance(node, Load | Store) and not _is_from_memory(store) and is_at(store, node)
 
 
 def _is_dense(index: Expr, *, either: bool = False) -> bool:
-    """Whether lanes lie side by side, from the first on, or also in the order from the last on."""
+    """Whether lanes are adjacent, in their order or in the reverse order."""
     return isinstance(index, Ramp) and _stride(index) in ((1, -1) if either else (1,))
 
 
@@ -473,7 +473,7 @@ def _moved_ramp(expr: Add | Sub | Mul, a: Expr, b: Expr) -> Expr | None:
 
 
 def held(value: Expr, name: str, loop: For) -> Generator[Stmt, None, Expr]:
-    """Yields the Let before `loop` that holds a value, and gives its name; a constant or a name stands for itself."""
+    """Yields the Let before `loop` that holds a value, and returns its name; constants and names need no Let."""
     if isinstance(value, IntImm | Var):
         return value
     var = Var(name, value.dtype)

@@ -29,11 +29,11 @@ _MOST_TOLD_APART = 8
 
 
 def with_local_elements(loop: For, touches: Mapping[Allocation, Sequence[Touch]]) -> SeqStmt:
-    """The body of a loop, in which each element that is written in a loop inside of it stands in a local scalar.
+    """The body of a loop, with local scalars for the elements that inner loops write.
 
-    That is done for buffers of which an iteration touches one element, however often loops inside run, or a few that
-    constants tell apart. What is there before is loaded, unless the body begins by storing it, and what is there at
-    the end is stored. The iterations must be independent.
+    That is done for buffers of which an iteration touches one element, however often inner loops run, or a few that
+    differ by constants. The scalar is loaded before, unless the body begins by storing it, and stored at the end. The
+    iterations must be independent.
     """
     stores: dict[Buffer, Sequence[Store]] = {}
     begun: set[Store] = set()
@@ -65,9 +65,9 @@ def with_local_elements(loop: For, touches: Mapping[Allocation, Sequence[Touch]]
 
 
 def _with_few_elements(body: SeqStmt, buffers: set[Buffer]) -> SeqStmt:
-    """The body with a local scalar for each element of these buffers, of those with a few that constants tell apart.
+    """The body with a local scalar for each element of these buffers, if they are few and differ by constants.
 
-    So does `for c in range(3): a[i, c] = 0` beside updates of `a[i, 0]`, `a[i, 1]` and `a[i, 2]`.
+    As in `for c in range(3): a[i, c] = 0` beside updates of `a[i, 0]`, `a[i, 1]` and `a[i, 2]`.
     """
     from tirlite.rewrite.vectors.taps import count_of, written_out
 
@@ -126,9 +126,9 @@ def _are_apart(index: Expr, other: Expr) -> bool:
 
 
 def in_scalars(body: SeqStmt, stores: Mapping[Buffer, Sequence[Store]], begun: Container[Store]) -> SeqStmt:
-    """The body with the elements of each buffer that it touches, which are there for sure, in local scalars.
+    """The body with local scalars for the elements of each buffer that it touches, which must be in bounds.
 
-    What is there before is loaded, but for elements `begun` by a store, and what is there at the end is stored.
+    The scalars are loaded before, except for elements `begun` by a store, and stored at the end.
     """
     cells = {
         buffer: [(each, Buffer(buffer.name, buffer.dtype, (), "local")) for each in own]
@@ -165,9 +165,9 @@ def _certain(body: SeqStmt) -> Iterator[Stmt]:
 
 
 def with_scalars(body: SeqStmt) -> SeqStmt | None:
-    """The body of a loop, with its short loops written out, and a scalar for each element of what it allocates.
+    """The body of a loop with short loops unrolled, and a scalar for each element of the arrays that it allocates.
 
-    None where it allocates no array and loops are not short enough, or where loops or arrays would be left.
+    None if it allocates no array and loops are not short enough, or if loops or arrays would remain.
     """
     if not any(stmt.buffer.shape for stmt in statements_of(body, Allocate)) and not _has_few_apart(body):
         return None
@@ -226,7 +226,7 @@ def _is_small(buffer: Buffer) -> bool:
 
 
 def _place(node: Node) -> int | None:
-    """Which element of a buffer an access is at; None where that is not known, or where it is something else."""
+    """The element of a buffer that an access is at; None if it is not known, or for other nodes."""
     if not isinstance(node, Load | Store):
         return None
     place = 0
@@ -239,7 +239,7 @@ def _place(node: Node) -> int | None:
 
 
 def with_steady_loads(loop: For, facts: Facts) -> Stmt | None:
-    """What replaces an innermost loop; None where it loads nothing so.
+    """What replaces an innermost loop that loads from a fixed place of the array that it writes; None for others.
 
     Iterations are independent, so that none writes what others load.
     """

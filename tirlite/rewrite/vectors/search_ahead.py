@@ -64,9 +64,9 @@ class _Search:
 
 
 def search_ahead(loop: While) -> Stmt | None:
-    """What precedes a loop: it moves the counter on as long as the search goes on for whole vectors.
+    """A loop to precede a search, which advances the counter while the search goes on for whole vectors.
 
-    None for loops that do more than search, or might touch memory after what they look for that is not theirs.
+    None for loops that do more than search, or that might access memory beyond what they search.
     """
     search = _search_with_body(loop) or _search_with_break(loop)
     if search is None or has_check(search.goes_on) or not _may_look_ahead(search):
@@ -95,8 +95,8 @@ def search_ahead(loop: While) -> Stmt | None:
 def asserted_by_vectors(
     nest: Sequence[For], is_inside: Callable[[Load], bool], params: Iterable[Buffer]
 ) -> tuple[Stmt, ...] | None:
-    """What replaces loops with an assertion alone: it is made of a whole vector, and again of each
-    element where it fails for any. A nest over whole rows of parameters looks at all their elements as at one row.
+    """What replaces loops that consist of an assertion: it tests whole vectors, and each element of a vector for which
+    it fails. A nest over whole rows of parameters is one loop over all elements.
 
     None for other loops, and where more than the assertion could stop the kernel. `is_inside` says of a load that it
     lies in its buffer in every iteration.
@@ -116,10 +116,10 @@ def asserted_by_vectors(
 
 
 def records_by_vectors(loop: For, facts: Facts) -> tuple[Stmt, ...] | None:
-    """What replaces a loop that keeps records: whole vectors are asked whether they break any.
+    """What replaces a loop that keeps records: whole vectors are tested for a new record.
 
-    As long as none does nothing changes, so all are asked at once; else the iterations of one vector follow in order.
-    None where what is compared has no vector form, or stops the kernel.
+    Without a new record nothing changes, so all lanes are tested at once; otherwise the iterations of the vector run in
+    order. None if the comparison has no vector form, or may stop the kernel.
     """
     values = values_of([stmt for stmt in loop.body.stmts if isinstance(stmt, Let)])
     branches = [stmt for stmt in loop.body.stmts if isinstance(stmt, IfThenElse)]
@@ -141,7 +141,7 @@ def records_by_vectors(loop: For, facts: Facts) -> tuple[Stmt, ...] | None:
 
 
 def _where_few_break(vectors: Stmt) -> Iterator[Stmt]:
-    """Vectors that are asked; but where several in a row break a record, those that follow go in order right away."""
+    """Tests of vectors; if several in a row have new records, the next ones run in order without a test."""
     assert isinstance(vectors, For)
     (asked,) = vectors.body.stmts
     assert isinstance(asked, IfThenElse)
@@ -160,7 +160,7 @@ def _where_few_break(vectors: Stmt) -> Iterator[Stmt]:
 
 
 def _asserted_of_rows(nest: Sequence[For], stmt: Assert, params: Iterable[Buffer]) -> tuple[Stmt, ...] | None:
-    """The same of all elements; of one that is not as asserted it is said which row it is in, and where."""
+    """The same for a nest over whole rows; a failing element is reported with its row and its place there."""
     nothing = SeqStmt(())
     (test,) = nested(nest, IfThenElse(stmt.condition, nothing, nothing)).stmts
     assert isinstance(test, For)
@@ -178,7 +178,7 @@ def _asserted_of_rows(nest: Sequence[For], stmt: Assert, params: Iterable[Buffer
 
 
 def _at_place(place: Var, nest: Sequence[For], stmt: Assert) -> Iterator[Stmt]:
-    """An assertion in loops over whole rows, made of the element that comes at one place of all."""
+    """The assertion of a nest over whole rows, for the element with this number."""
     rest: Expr = place
     indices: dict[Var, Var] = {}
     lets: list[Let] = []
@@ -198,7 +198,7 @@ def _asked(
     one_by_one: Callable[[Expr, Expr], Stmt],
     is_inside: Callable[[Load], bool] = lambda load: False,
 ) -> tuple[Stmt, ...] | None:
-    """A condition by vectors over a row; `one_by_one` is to look at the parts in which it holds for any element."""
+    """A test of a condition by vectors over a row; `one_by_one` handles the parts in which it holds for any element."""
     loads = [load for load in loads_in(condition) if mentions(load.indices, row.var)]
     if not loads:
         return None
@@ -275,7 +275,7 @@ def _is_local(load: Load) -> bool:
 
 
 def _may_look_ahead(search: _Search) -> bool:
-    """Whether what decides may be computed for all places below the limit: nothing of it faults, or lies outside."""
+    """Whether the condition may be computed for all places below the limit: it cannot fault, or be out of bounds."""
     moved = (search.counter.buffer, *(each.buffer for each in search.rest if isinstance(each, Load)))
     if search.counter.dtype != i64 or any(reads(buffer, search.limit) for buffer in moved):
         return False
