@@ -99,6 +99,14 @@ def test_longer_rows_go_past_the_caches_where_short_ones_have_a_lane_each() -> N
     assert "!nontemporal" in version_past_caches(centred)
 
 
+def test_a_row_that_was_read_before_asks_for_the_next_one_as_it_goes_past_the_caches() -> None:
+    lines = 256 // 64
+    text = version_past_caches(centred)
+    past = text[text.index("!nontemporal") :]
+    assert past[: past.index("br label")].count("@llvm.prefetch") == lines  # of x, one row further
+    assert "call void @llvm.prefetch.p0(ptr %p" not in version_past_caches(doubled)
+
+
 @pytest.mark.skipif(not runs_here(TARGET.name), reason="code for another machine")
 def test_the_version_for_large_arrays_is_made_when_some_come_and_serves_no_others(
     monkeypatch: pytest.MonkeyPatch,

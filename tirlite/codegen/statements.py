@@ -47,7 +47,7 @@ from tirlite.record import replace
 if TYPE_CHECKING:
     from tirlite.codegen import gathers
     from tirlite.codegen.loops import ahead, polling, tiles
-    from tirlite.codegen.loops.streaming import Shifted
+    from tirlite.codegen.loops.streaming import Past, Shifted
     from tirlite.codegen.workspace_layout import WorkerPart
     from tirlite.ir import assertion
 else:
@@ -83,7 +83,7 @@ class Statements:
         self.weights = weights
         self.aliases = aliases
         self.calls = calls
-        self.streamed: dict[Store, Value | None] = {}  # what goes past the caches: where a value is true, or always
+        self.streamed: Mapping[Store, Past] = {}  # what goes past the caches
         self.shifted: Shifted | None = None  # the loop around, of which most vectors go there
         self.ahead: Mapping[For, Sequence[ahead.Asked]] = {}  # rows that loops ask for
         self.addresses: dict[Buffer, Value] = {}  # in the workspace
@@ -198,7 +198,7 @@ class Statements:
         elif stmt in self.streamed:
             from tirlite.codegen.loops.streaming import store
 
-            store(self.out, place, first, value, note, self.streamed[stmt], self.shifted)
+            store(values, place, first, value, note, self.streamed[stmt], self.shifted)
         else:
             memory.store(self.out, place, first, value, note)
 

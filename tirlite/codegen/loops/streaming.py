@@ -11,7 +11,7 @@ vectors of the row and the last two go through the caches, and overlap so that w
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from functools import partial, reduce
 
 from tirlite.analysis.loops.streams import PART, held, results
@@ -20,6 +20,8 @@ from tirlite.codegen.expressions import Expressions
 from tirlite.codegen.faults import KernelFunction
 from tirlite.codegen.llvm.text import FunctionText
 from tirlite.codegen.llvm.values import Value, integer
+from tirlite.codegen.loops.ahead import Asked, ask
+from tirlite.codegen.loops.next_rows import next_rows
 from tirlite.codegen.loops.work import goes_over_the_rest
 from tirlite.codegen.memory import Place
 from tirlite.ir.checked import mask_of
@@ -37,11 +39,19 @@ _ALIGNMENT = 16
 _LINE = 64
 
 
-def streamed_stores(func: PrimFunc, out: KernelFunction, places: Mapping[Buffer, Place]) -> dict[Store, Value | None]:
+@record(eq=False)
+class Past:
+    """When a store goes past the caches, where its buffer is `large` if not always, and what it asks for then."""
+
+    large: Value | None
+    asked: Sequence[Asked] = ()
+
+
+def streamed_stores(func: PrimFunc, out: KernelFunction, places: Mapping[Buffer, Place]) -> dict[Store, Past]:
     """The stores of vectors, one after the other, to parameters that nothing reads and that may be large.
 
-    No loop may stand between two of them: a cache line would be written in parts. The result tells for each store
-    whether its buffer is large, or None if `nontemporal` marks it.
+    No loop may stand between two of them: a cache line would be written in parts. Those that `nontemporal` marks go
+    past the caches always.
     """
     processor = out.module.processor
     if processor.family != "x86-64":
@@ -50,10 +60,12 @@ def streamed_stores(func: PrimFunc, out: KernelFunction, places: Mapping[Buffer,
     loops = (loop for loop in statements_of(func.body, For) if loop.step > 1 and not goes_over_the_rest(loop))
     found = [store for loop in loops for store in _stores(loop)]
     kept = [store for store in found if store.buffer in past]
-    return {**_sized(kept, out, places), **dict.fromkeys(_said(func))}
+    asked = next_rows(func.body, frozenset(kept), places) if kept else {}
+    sized = {store: Past(large, asked.get(store, ())) for store, large in _sized(kept, out, places).items()}
+    return {**sized, **dict.fromkeys(_said(func), Past(None))}
 
 
-def _sized(stores: list[Store], out: KernelFunction, places: Mapping[Buffer, Place]) -> dict[Store, Value | None]:
+def _sized(stores: list[Store], out: KernelFunction, places: Mapping[Buffer, Place]) -> dict[Store, Value]:
     """By store, whether its buffer, with all others, is larger than what caches hold."""
     if not stores:
         return {}
@@ -92,15 +104,11 @@ def _is_whole(store: Store, least: int) -> bool:
 
 
 def store(
-    out: KernelFunction,
-    place: Place,
-    pointer: Value,
-    value: Value,
-    note: str,
-    large: Value | None,
-    shifted: Shifted | None,
+    values: Expressions, place: Place, pointer: Value, value: Value, note: str, how: Past, shifted: Shifted | None
 ) -> None:
     """Stores a vector past the caches: always, or where the buffer is large and no line is stored to in both ways."""
+    out, large = values.out, how.large
+    assert isinstance(out, KernelFunction)
     low = integer((_ALIGNMENT if large is None else _LINE) - 1)
     if shifted is not None:
         low = shifted.alignment
@@ -114,6 +122,8 @@ def store(
     out.start(past)
     hint = f"{note}, !nontemporal {out.module.node('i32 1')}"
     out.effect(f"store {value.typed}, ptr {pointer.text}, align {_ALIGNMENT}{hint}", value, pointer)
+    for asked in how.asked:
+        ask(values, asked)
     out.branch(done)
     out.start(through)
     memory.store(out, place, pointer, value, note)
@@ -180,15 +190,15 @@ _FEWEST = 16
 
 
 def shifted(
-    values: Expressions, loop: For, bounds: tuple[Value, Value], count: Value, streamed: Mapping[Store, Value | None]
+    values: Expressions, loop: For, bounds: tuple[Value, Value], count: Value, streamed: Mapping[Store, Past]
 ) -> Shifted | None:
     """A loop over vectors that may go past the caches, so that most of them do; None where iterations cannot overlap.
 
     They can where they write nothing but what nothing reads.
     """
-    past = {store.buffer for store, large in streamed.items() if large is not None}
+    past = {store.buffer for store, how in streamed.items() if how.large is not None}
     store = next(stmt for stmt in loop.body.stmts if isinstance(stmt, Store) and stmt in streamed)
-    large = streamed[store]
+    large = streamed[store].large
     if large is None or not isinstance(store.indices[-1], Ramp) or not _may_overlap(loop, store, past):
         return None
     out = values.out
