@@ -56,6 +56,22 @@ BLOCKS = """
                 for b in range(j * 3, (j + 1) * 3):
                     y[i, j] += x[a, b]
 """
+NAMED = """
+    for i in range(n):
+        first = max(0, i - 1)
+        last = min(n, i + 2)
+        for j in range(m):
+            for a in range(first, last):
+                y[i, j] += x[a, j]
+"""
+BY_STEPS = """
+    for i in range(4, n - 4):
+        for j in range(m):
+            for a in range(i + 3, i - 4, -1):
+                y[i, j] = y[i, j] * 2 + x[a, j]
+            for a in range(i - 4, i + 5, 2):
+                y[i, j] = y[i, j] * 2 + x[a, j]
+"""
 AS_LONG_AS_A_ROW = """
     for i in range(n):
         for j in range(m):
@@ -71,6 +87,8 @@ AS_LONG_AS_A_ROW = """
         (CLIPPED, ["-2:3", "-1:1"]),
         (AS_LONG_AS_A_ROW, ["0:m"]),
         (BLOCKS, ["0:2", "0:3"]),
+        (NAMED, ["-1:2"]),
+        (BY_STEPS, ["0:7", "0:5"]),
     ],
 )
 def test_windows_count_from_where_they_lie(body: str, ends: list[str]) -> None:

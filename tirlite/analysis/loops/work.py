@@ -338,8 +338,8 @@ def only_branch(loop: For) -> IfThenElse | None:
 
 def may_be_window(loop: For) -> bool:
     """Whether the ends of a loop may move with the counter of one around."""
-    is_plain = loop.step == 1 and loop.kind in (ForKind.SERIAL, ForKind.REDUCE)
-    return is_plain and not isinstance(loop.start, IntImm) and not isinstance(loop.stop, IntImm | Var)
+    is_in_order = loop.kind in (ForKind.SERIAL, ForKind.REDUCE)
+    return is_in_order and not isinstance(loop.start, IntImm) and not isinstance(loop.stop, IntImm)
 
 
 def sums_differences(loop: For) -> bool:

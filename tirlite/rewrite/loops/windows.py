@@ -5,16 +5,16 @@ All iterations of the loop around then have the same inner loop, and can be vect
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 
 from tirlite.analysis.facts import Facts
 from tirlite.analysis.loops.work import may_be_window, moved_by
 from tirlite.ir.dtype import i64
-from tirlite.ir.expr import GE, LT, Add, And, Binary, Expr, IntImm, Max, Min, Var, const
+from tirlite.ir.expr import GE, LT, Add, And, Binary, Expr, IntImm, Max, Min, Mul, Var, const
 from tirlite.ir.faults import trap_of
 from tirlite.ir.func import PrimFunc
-from tirlite.ir.rewrite import rewrite, substitute
+from tirlite.ir.rewrite import rewrite, substitute, values_of
 from tirlite.ir.stmt import Allocate, For, IfThenElse, Let, SeqStmt, Store
 from tirlite.ir.walk import accesses_in, is_steady, statements, statements_of, walk, without_number
 from tirlite.record import record
@@ -31,21 +31,23 @@ _PLAIN = (Store, Let, For, IfThenElse, SeqStmt, Allocate)
 
 @record(eq=False)
 class _Window:
-    """What a counter is counted from, which numbers it then has, and what else it must meet."""
+    """Which numbers a new counter has, in steps of 1, what the old one is of it, and what else that must meet."""
 
-    base: Expr
-    first: int
+    start: int
     stop: Expr
+    counter: Var
+    value: Expr
     conditions: list[Expr]
 
 
 def rewritten(facts: Facts) -> PrimFunc:
     """The function with loops over windows that count from where these lie, see `TightenLoops`."""
     found: dict[Var, _Window] = {}
+    lets = values_of(let for let in statements_of(facts.func.body, Let) if let.var.dtype == i64)
     for around in statements_of(facts.func.body, For):
         if around.step == 1:
             for loop in filter(may_be_window, statements_of(around.body, For)):
-                window = _window(loop, around, facts)
+                window = _window(loop, around, facts, lets)
                 if window is not None:
                     found.setdefault(loop.var, window)
     if not found:
@@ -55,37 +57,47 @@ def rewritten(facts: Facts) -> PrimFunc:
         window = found.get(loop.var)
         if window is None:
             return loop
-        counter, body = Var(loop.var.name, i64), loop.body
+        body = loop.body
         if window.conditions:
             body = SeqStmt((IfThenElse(reduce(And, window.conditions), body, span=loop.span),))
-        body = folded(substitute(body, {loop.var: Add(window.base, counter)}))
-        return loop.replaced(var=counter, start=const(window.first, i64), stop=window.stop, body=body)
+        body = folded(substitute(body, {loop.var: window.value}))
+        start = const(window.start, i64)
+        return loop.replaced(var=window.counter, start=start, stop=window.stop, body=body, step=1)
 
     return Simplify()(Normalize()(rewrite(facts.func, {For: moved})))
 
 
-def _window(loop: For, around: For, facts: Facts) -> _Window | None:
+def _window(loop: For, around: For, facts: Facts, lets: Mapping[Var, Expr]) -> _Window | None:
     """The window that a loop goes over, which moves with the counter of one around; None where there is none."""
-    lows, highs = [*_operands(loop.start, Max)], [*_operands(loop.stop, Min)]
+    start, stop = (substitute(end, lets) for end in (loop.start, loop.stop))
+    lows, highs = ([*_operands(start, Max)], [*_operands(stop, Min)]) if loop.step == 1 else ([start], [stop])
     low = next((each for each in lows if moved_by(each, around.var)), None)
     high = next((each for each in highs if moved_by(each, around.var)), None)
     # What is computed in each iteration must be the same in all of them.
-    if low is None or high is None or not is_steady(*lows, *highs) or not _cannot_fail(loop, facts):
+    if low is None or high is None or not is_steady(start, stop):
         return None
-    space = facts.space
+    space, counter = facts.space, Var(loop.var.name, i64)
     base, first = without_number(low)
-    if not all(space.is_exact(space.size(each)) for each in (base, low, high)):
-        return None
     length = space.size(high) - space.size(low)
-    most = MOST_INSIDE if moved_by(low, around.var) == 1 else _MOST_IN_BLOCK
-    is_short = isinstance(length, int) and 1 < length <= most
-    is_clipped = len(lows) + len(highs) > 2
-    if varies(length) or not (is_short if is_clipped else is_short or not isinstance(length, int)):
+    if varies(length) or not all(space.is_exact(space.size(each)) for each in (base, low, high)):
         return None
-    stop = const(length + first, i64) if isinstance(length, int) else shifted(facts.extents.expr(length), first)
+    if not _cannot_fail(loop, (start, stop), facts):
+        return None
+    most = MOST_INSIDE if moved_by(low, around.var) == 1 else _MOST_IN_BLOCK
+    if isinstance(length, int):
+        if not 1 < (trips := len(range(0, length, loop.step))) <= most:
+            return None
+        if loop.step != 1:
+            value = Add(base, Add(Mul(counter, const(loop.step, i64)), const(first, i64)))
+            return _Window(0, const(trips, i64), counter, value, [])
+        end: Expr = const(first + length, i64)
+    elif loop.step != 1 or len(lows) + len(highs) > 2:
+        return None
+    else:
+        end = shifted(facts.extents.expr(length), first)
     conditions: list[Expr] = [GE(loop.var, each) for each in lows if each is not low]
     conditions += [LT(loop.var, each) for each in highs if each is not high]
-    return _Window(base, first, stop, conditions)
+    return _Window(first, end, counter, Add(base, counter), conditions)
 
 
 def _operands(end: Expr, kind: type[Max | Min]) -> Iterator[Expr]:
@@ -98,13 +110,20 @@ def _operands(end: Expr, kind: type[Max | Min]) -> Iterator[Expr]:
             yield each
 
 
-def _cannot_fail(loop: For, facts: Facts) -> bool:
+def _cannot_fail(loop: For, ends: Sequence[Expr], facts: Facts) -> bool:
     """Whether nothing in a loop is told with its counter: what is out of bounds, or divides by 0."""
     if not all(isinstance(stmt, _PLAIN) for stmt in statements(loop.body)):
         return False
-    if any(isinstance(node, Binary) and _may_trap(node) for node in walk(loop.start, loop.stop, loop.body)):
+    if any(isinstance(node, Binary) and _may_trap(node) for node in walk(*ends, loop.body)):
         return False
-    return all(map(facts.bounds.is_inside, accesses_in(loop.body)))
+    doubtful = {each for each in accesses_in(loop.body) if not facts.bounds.is_inside(each)}
+    if not doubtful:
+        return True
+    from tirlite.analysis.in_bounds.guarded import guarded_accesses
+
+    met = [each for each in guarded_accesses(facts.func, facts.space) if each.node in doubtful]
+    are_proved = all(next(facts.bounds.open_goals(each), None) is None for each in met)
+    return are_proved and doubtful == {each.node for each in met}
 
 
 def _may_trap(node: Binary) -> bool:
