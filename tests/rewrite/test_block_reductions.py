@@ -336,3 +336,15 @@ def test_a_fault_in_a_copy_of_an_array_tells_the_array() -> None:
         found.append(str(error.value))
     assert found[0] == found[1]
     assert "index 127 is out of bounds for axis 0 of `y` with extent 8, at i = 2001\n" in found[0]
+
+
+def test_a_fault_where_blocks_are_combined_tells_of_no_block() -> None:
+    func = tl.parse("""
+        n = tl.dim("n")
+        @tl.kernel
+        def summed(x: tl.f32[n], y: tl.f32[8], s: tl.i64):
+            for i in tl.reduce(n):
+                y[s] += x[i]
+    """)
+    with pytest.raises(tl.KernelIndexError, match="axis 0 of `y` with extent 8\n"):
+        tl.compile(func, debug=True)(np.ones(9, np.float32), np.zeros(8, np.float32), 9)

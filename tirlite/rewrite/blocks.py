@@ -340,7 +340,7 @@ class _Blocks:
 
     def together(self, loop: For, count: Expr, number: Var, _length: Var) -> Iterator[Stmt]:
         """The statements that combine the results of all blocks."""
-        block = Var("block")
+        block = Var(f"{loop.var.name}.block")
         taken = SeqStmt(tuple(stmt for each in self.results for stmt in each.combined(block)))
         together = For(block, const(0, i64), number, taken, span=loop.span)
         is_certain = all(each.is_certain for each in self.results)

@@ -58,7 +58,7 @@ class Step(FactsPass):
         """Raises KernelError where the step is given anything else than it takes."""
         for each in fields(self):
             kinds, given = set(_WORD.findall(str(each.type))), getattr(self, each.name)
-            leaves = _leaves(given) if "tuple" in kinds else (given,)
+            leaves = _leaves(given, str(each.type).count("tuple["))
             if kinds <= _TAKEN.keys() and not all(_is_taken(leaf, kinds) for leaf in leaves):
                 words = " or ".join(text for kind, (_, text) in _TAKEN.items() if kind in kinds and text)
                 raise does_not_fit(self, f"`{each.name}` takes {words}")
@@ -95,15 +95,13 @@ _TAKEN: dict[str, tuple[tuple[type, ...], str]] = {
 }
 
 
-def _leaves(value: object) -> Iterator[object]:
-    """What tuples are made of, at any depth."""
-    stack = [value]
-    while stack:
-        top = stack.pop()
-        if isinstance(top, tuple):
-            stack += top
-        else:
-            yield top
+def _leaves(value: object, depth: int) -> Iterator[object]:
+    """What tuples are made of, down to this depth."""
+    if depth and isinstance(value, tuple):
+        for each in value:
+            yield from _leaves(each, depth - 1)
+    else:
+        yield value
 
 
 def _is_taken(leaf: object, kinds: Iterable[str]) -> bool:

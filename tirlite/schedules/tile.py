@@ -48,6 +48,8 @@ class Tile(Step):
         return f"s.tile({{{sizes}}})"
 
     def rewritten(self, facts: Facts) -> PrimFunc:
+        if any(isinstance(loop, int) or not isinstance(by, int) for loop, by in self.sizes):
+            raise does_not_fit(self, "`sizes` takes numbers by loops")
         chains = [chain_to(facts.func, loop) for loop, _ in self.sizes]
         deepest = max(chains, key=len, default=())
         nest = [*deepest[len(deepest) - len(chains) :]]
