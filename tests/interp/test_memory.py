@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import tirlite as tl
 from tirlite.diag import KernelIndexError, KernelRunError
 from tirlite.interp import interpret
 from tirlite.ir.builder import Builder
@@ -124,6 +125,21 @@ def test_an_impossible_size_is_an_error() -> None:
     b.alloc("t", f32[2**31, 2**31])
     with pytest.raises(KernelRunError, match="no memory for the 18446744073709551616 bytes of `t`"):
         outcome(b.build(), size=1)
+
+
+def test_an_array_that_shows_one_element_at_too_many_places_to_be_copied() -> None:
+    func = tl.parse("""
+        n = tl.dim("n")
+        @tl.kernel
+        def last(x: tl.f32[n, n], y: tl.f32[1]):
+            y[0] = x[n - 1, n - 1]
+    """)
+    seen, y = np.lib.stride_tricks.as_strided(np.float32([2]), (1 << 29, 1 << 29), (0, 0)), np.zeros(1, np.float32)
+    kernel = tl.compile(func)
+    kernel(seen, y)
+    assert y.tolist() == [2]
+    with pytest.raises(KernelRunError, match="no memory for the 1152921504606846976 bytes of `x`"):
+        kernel.interpret(seen, y)
 
 
 def uses(use: str) -> pytest.RaisesExc:

@@ -120,14 +120,24 @@ def _bound(name: Var | Buffer, given: object, span: Span | None) -> object:
         fits = isinstance(given, np.ndarray) and given.dtype == _dtype(name)
         if not fits or not isinstance(given, np.ndarray) or not (name.strides or given.flags.c_contiguous):
             raise _unfit(name, f"a{'' if name.strides else ' C-contiguous'} array of {_dtype(name)}", given, span)
-        # What has strides is copied, and copied back: the elements of one that is written lie apart from each other.
-        return on_array(name, given.copy() if name.strides else given)
+        return on_array(name, _copy(name, given, span) if name.strides else given)
     if not isinstance(given, (bool, int, float, np.generic)):
         raise _unfit(name, f"a number of type {name.dtype}", given, span)
     try:
         return to_bfloat(np.asarray(given)) if is_bfloat(name.dtype) else name.dtype.numpy.type(given)
     except OverflowError:
         raise _unfit(name, f"a number of type {name.dtype}", given, span) from None
+
+
+def _copy(buffer: Buffer, given: npt.NDArray[Any], span: Span | None) -> npt.NDArray[Any]:
+    """What has strides is copied, and copied back: the elements of one that is written lie apart from each other.
+
+    One element may be seen at as many places as there are in no memory.
+    """
+    try:
+        return given.copy()
+    except (MemoryError, ValueError):
+        raise OutOfMemory(given.size * given.itemsize, buffer.name, span=span).error() from None
 
 
 def _dtype(buffer: Buffer) -> np.dtype[np.generic]:
