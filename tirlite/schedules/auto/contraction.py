@@ -282,8 +282,13 @@ def _lies(
         return dots[0][1] == load.dtype.name and isinstance(width, IntImm) and width.value % lanes == 0
     if buffer.strides or not is_known(columns) or count % lanes:
         return False
-    is_whole = is_constant(buffer.shape[-1], count)
-    is_in_order = indices[-1 - len(terms) :] == (*(each.var for each in terms), columns.var)
+    is_whole = is_constant(buffer.shape[-1], count) and indices[-1] is columns.var
+    few = [isinstance(extent, IntImm) and extent.value <= _ROWS_OF_TILE for extent in buffer.shape]
+    # What is known of a short axis, as of a window of one row, leaves rows close together.
+    moving = [
+        index for index, is_short in zip(indices, few, strict=True) if not (is_short and isinstance(index, IntImm))
+    ]
+    is_in_order = moving[-1 - len(terms) :] == [*(each.var for each in terms), columns.var]
     return load.dtype == kind and is_whole and is_in_order and count <= _ROWS_OF_TILE * lanes
 
 
