@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,16 +41,34 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path, capsys: pytest.Ca
     assert f"cannot write `{tmp_path / 'k.py'}`: File exists" in capsys.readouterr().err
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no disk that is full")
 @pytest.mark.parametrize("name", ["doubled.o", "doubled.h", "doubled.cmake"])
-def test_a_file_for_which_there_is_no_space_is_named_and_not_left(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+def test_a_file_for_which_there_is_no_space_is_named_and_the_old_one_stays(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     (tmp_path / "k.py").write_text(SOURCE)
-    (tmp_path / name).symlink_to("/dev/full")
+    (tmp_path / name).write_text("mine")
+    before = sorted(tmp_path.iterdir())
+    usual = Path.open
+
+    def full(path: Path, mode: str = "r", *others: Any, **named: Any) -> Any:
+        if "w" in mode and path.suffix == Path(name).suffix:
+            raise OSError(28, "No space left on device")
+        return usual(path, mode, *others, **named)
+
+    monkeypatch.setattr(Path, "open", full)
     assert main(["export", str(tmp_path / "k.py"), "--out", str(tmp_path)]) == 2
     assert f"cannot write `{tmp_path / name}`: No space left on device" in capsys.readouterr().err
-    assert not (tmp_path / name).is_symlink()
+    assert (tmp_path / name).read_text() == "mine"
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_link_is_replaced_and_what_it_leads_to_stays(tmp_path: Path) -> None:
+    (tmp_path / "k.py").write_text(SOURCE)
+    (tmp_path / "other").write_text("mine")
+    (tmp_path / "doubled.h").symlink_to("other")
+    assert main(["export", str(tmp_path / "k.py"), "--out", str(tmp_path)]) == 0
+    assert (tmp_path / "other").read_text() == "mine"
+    assert not (tmp_path / "doubled.h").is_symlink()
 
 
 @pytest.mark.parametrize("given", ["--bind n=4", "--facts n<=4"])

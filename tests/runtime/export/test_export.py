@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import threading
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -112,6 +113,25 @@ def test_what_no_program_could_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(tl.CallValueError, match="the target cannot be ''"):
         smooth.export(tmp_path, target="")
     assert not list(tmp_path.iterdir())
+
+
+def test_files_that_are_there_stay_until_all_are_whole(tmp_path: Path) -> None:
+    g = tl.graph.Builder("net")
+    net = tl.graph.compile(g.function(g.matmul(g.input("x", tl.f32[2, 64]), np.ones((64, 64), np.float32))))
+    for suffix in ("o", "h", "cmake", "weights"):
+        (tmp_path / f"net.{suffix}").write_text("mine")
+    with (
+        patch("tirlite.runtime.export.write.compile_exported", side_effect=KeyboardInterrupt),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        net.export(tmp_path, name="net")
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == dict.fromkeys(
+        ("net.o", "net.h", "net.cmake", "net.weights"), "mine"
+    )
+    net.export(tmp_path, name="net")
+    assert (tmp_path / "net.weights").read_text() == "mine"
+    assert len(list(tmp_path.iterdir())) == 4
+    assert (tmp_path / "net.o").read_bytes()[:4] == b"\x7fELF"
 
 
 @pytest.mark.skipif(COMPILER is None, reason="there is no C compiler")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from _thread import get_ident
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from os import getpid
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -268,40 +270,43 @@ def export(
     lowered = lower(func, workers, exported=True, target=machine)
     _demand_exportable(signature.name, lowered)
     folder.mkdir(parents=True, exist_ok=True)
-    block = folder / f"{name}.weights"
-    weights = None
-    if constants:
-        with _written(block):
-            offsets = _write_weights(block, constants)
-        weights = Weights(offsets, str(block.resolve()) if embed else None)
-    names = [name, f"{name}_arena_bytes", f"{name}_message"]
-    text = wrapper_text(name, signature, lowered, weights, _messages(lowered), workers)
     paths = [folder / f"{name}{suffix}" for suffix in (".o", ".h", ".cmake")]
-    with _written(paths[0]):
-        paths[0].write_bytes(compile_exported(lowered, text, names, machine))
-    size = -1
-    if constants and embed:
-        block.unlink()
-    elif constants:
-        size = block.stat().st_size
-        paths.append(block)
-    has_arena = arena_need(lowered, workers) > 0 or not lowered.workspace.is_empty
-    made = Exported(name, lowered.alignment, has_arena, workers, frozenset(constants), size)
-    for path, told in zip(paths[1:], (header_text(signature, made), cmake_text(name)), strict=False):
-        with _written(path):
-            path.write_text(told, "utf-8")
+    with ExitStack() as files:
+        weights, size = None, -1
+        if constants:
+            block = files.enter_context(_begun(folder / f"{name}.weights", stays=not embed))
+            weights = Weights(_write_weights(block, constants), str(block.resolve()) if embed else None)
+            if not embed:
+                size = block.stat().st_size
+                paths.append(folder / f"{name}.weights")
+        names = [name, f"{name}_arena_bytes", f"{name}_message"]
+        text = wrapper_text(name, signature, lowered, weights, _messages(lowered), workers)
+        begun = files.enter_context(_begun(paths[0]))
+        begun.write_bytes(compile_exported(lowered, text, names, machine))
+        has_arena = arena_need(lowered, workers) > 0 or not lowered.workspace.is_empty
+        made = Exported(name, lowered.alignment, has_arena, workers, frozenset(constants), size)
+        for path, told in zip(paths[1:], (header_text(signature, made), cmake_text(name)), strict=False):
+            files.enter_context(_begun(path)).write_text(told, "utf-8")
     return tuple(paths)
 
 
 @contextmanager
-def _written(path: Path) -> Iterator[None]:
-    """Leaves no part of a file where the disk is full, and has the error name it, which Python's then does not."""
+def _begun(path: Path, *, stays: bool = True) -> Iterator[Path]:
+    """A file to write beside `path`, whose place it takes at the end if it stays: where all goes well, and else not.
+
+    A link is replaced, not what it leads to. Errors name `path`, which Python's do not where a disk is full.
+    """
+    begun = path.with_name(f".tirlite-{getpid()}-{get_ident()}{path.suffix}")
     try:
-        yield
+        yield begun
+        if stays:
+            begun.replace(path)
     except OSError as error:
-        path.unlink(missing_ok=True)
-        error.filename = error.filename or str(path)
+        if error.filename in (None, str(begun)):
+            error.filename, error.filename2 = str(path), None
         raise
+    finally:
+        begun.unlink(missing_ok=True)
 
 
 def demand_options(name: object, machine: str, weights: object, *, are_some: bool) -> None:
