@@ -16,7 +16,8 @@ import tirlite as tl
 from tirlite.codegen import Effort, SideBySide, compile_module, compile_text, lower
 from tirlite.codegen.functions import parts
 from tirlite.codegen.functions.parts import Part
-from tirlite.codegen.llvm.machine import ADDRESSES, compiled, new_machine, optimised
+from tirlite.codegen.llvm import side_by_side
+from tirlite.codegen.llvm.machine import ADDRESSES, SETTINGS, compiled, new_machine, optimised
 from tirlite.codegen.llvm.text import Extent
 from tirlite.codegen.lower import Lowered
 from tirlite.record import replace
@@ -299,3 +300,26 @@ def test_an_interrupt_goes_through_that_comes_as_a_thread_is_started(monkeypatch
     monkeypatch.setattr(threading.Thread, "start", interrupted)
     with pytest.raises(KeyboardInterrupt), SideBySide(HOST) as beside:
         beside.begin(Part("", Extent()))
+
+
+def test_ctrl_c_in_the_wait_for_threads_leaves_none_in_llvm(monkeypatch: pytest.MonkeyPatch) -> None:
+    join, interrupted, alive = side_by_side._join, [], []
+
+    def interrupted_once(thread: threading.Thread) -> None:
+        if not interrupted:
+            interrupted.append(thread)
+            raise KeyboardInterrupt
+        join(thread)
+        alive.append(thread.is_alive())
+
+    monkeypatch.setattr(side_by_side, "_join", interrupted_once)
+    monkeypatch.setattr(side_by_side, "processors", lambda: 2)
+    holders = SETTINGS._holders
+    beside = SideBySide().__enter__()
+    for part in lower(square.ir).parts:
+        beside.begin(part)
+    with pytest.raises(KeyboardInterrupt):
+        beside.__exit__(None, None, None)
+    assert interrupted
+    assert alive == [False]
+    assert SETTINGS._holders == holders

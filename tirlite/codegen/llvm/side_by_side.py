@@ -76,10 +76,21 @@ class SideBySide:
 
     def __exit__(self, *error: object) -> None:
         self._failures += [each for each in error if isinstance(each, BaseException)]
-        self._joined()
-        if self._doing_last is not None:
-            self._doing_last.acquire()
+        raised: list[BaseException] = []
+        while self._is_at_work:
+            # What the handler of a signal raises has to wait: LLVM's settings may not change while a thread is there.
+            try:
+                self._joined()
+            except BaseException as each:
+                raised.append(each)
+                self._failures.append(each)
         self._settings.close()
+        if raised:
+            raise raised[0]
+
+    @property
+    def _is_at_work(self) -> bool:
+        return bool(self._threads) or self._doing_last is not None
 
     def begin(self, part: Part) -> None:
         """Hands a part to the other threads; where there is one processor alone, it is compiled at the end."""
@@ -151,6 +162,9 @@ class SideBySide:
         for thread in self._threads:
             _join(thread)
         self._threads = []
+        if self._doing_last is not None:
+            with self._doing_last:  # until it is released
+                self._doing_last = None
 
     def _work_beside(self) -> None:
         try:
