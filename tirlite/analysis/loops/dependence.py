@@ -188,6 +188,10 @@ def out_of_order(addresses: Addresses, first: Touch, then: Touch, home: Region) 
     """
     if lie_apart(addresses, first, then):
         return None
+    mine, other = path_to(first.region, home), path_to(then.region, home)
+    are_apart = not any(isinstance(each.composite, For | While) for each in mine[: _shared(mine, other)])
+    if are_apart and first.position < then.position:
+        return None
     return next(Pair(addresses, first, then, home).dependences(then), None)
 
 
