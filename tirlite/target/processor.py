@@ -128,7 +128,7 @@ TILES_ASKED = (158, 0x1023, 18)
 _MACHINES = {"x86_64": "x86-64", "amd64": "x86-64", "aarch64": "aarch64", "arm64": "aarch64"}
 _CACHES = "/sys/devices/system/cpu/cpu0/cache"
 # The most of a cache that one processor counts on. A virtual machine of two processors may see all of the 300 MiB that
-# sixty cores share: there, copying 16 MiB or more and reading the copy took 0.68 to 0.78 of the time past that cache.
+# sixty cores share: there, copying 16 MiB or more and reading the copy took 0.68 to 0.89 of the time past that cache.
 _SHARE = 16384 * _KIB
 
 
