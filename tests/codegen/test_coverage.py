@@ -11,7 +11,9 @@ LEAVES = {Var, IntImm, FloatImm, BufferRef, StringImm}
 
 
 def classes(base: type[Node]) -> set[type[Node]]:
-    found = {each for each in vars(tirlite.ir).values() if isinstance(each, type) and issubclass(each, base)}
+    # Names of `tirlite.ir` are loaded as they are asked for.
+    every = (getattr(tirlite.ir, name) for name in dir(tirlite.ir))
+    found = {each for each in every if isinstance(each, type) and issubclass(each, base)}
     return found - ABSTRACT
 
 
