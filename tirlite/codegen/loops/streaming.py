@@ -4,9 +4,10 @@ An ordinary store reads the line that it writes to first, which for such results
 a half. Whether a result is that large is decided on entry, whether it lies on 16 bytes where vectors are stored: two
 branches that always go the same way. Where `nontemporal` says it of a buffer, its size is not asked.
 
-Rows of an odd number of elements begin anywhere. In such a row, vectors between the ends begin where lines do. No line
-may be stored to in both ways: it would come back from memory, which takes as long as forty lines. So the first two
-vectors of the row and the last two go through the caches, and overlap so that what is between them begins with a line.
+No line may be stored to in both ways: it would come back from memory, which takes as long as forty lines. Rows of whole
+lines go past the caches as they are, and so do rows of whole vectors that follow each other. Other rows begin anywhere:
+of these, the first two vectors and the last ones go through the caches, and overlap so that what is between them begins
+and ends with a line.
 """
 
 from __future__ import annotations
