@@ -12,6 +12,7 @@ from every import every
 
 import tirlite as tl
 from tirlite.driver.kernel import _OFTEN
+from tirlite.ir.builder import Builder
 from tirlite.runtime import quick
 from tirlite.runtime.workspace import QUICK_BYTES, quick_block
 
@@ -161,6 +162,68 @@ def test_networks_are_called_quickly_with_their_constants(monkeypatch: pytest.Mo
     monkeypatch.setattr(type(net.kernel._binder), "bind", None)
     np.testing.assert_array_equal(net(x), wanted)
     np.testing.assert_array_equal(net(x[:1]), wanted[:1])
+
+
+def test_networks_of_many_constants_are_called_quickly_and_find_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    g = tl.graph.Builder("layers")
+    x = first = g.input("x", tl.f32[n, 2])
+    for k in range(40):
+        x = g.add(x, g.constant(np.array([k, k % 3], np.float32)))
+    y, z = g.concat([x, first, g.relu(first)], 0), g.exp(g.input("z", tl.f32[m]))
+    net = tl.graph.compile(g.function({"y": y, "z_out": z, "x_out": x}))
+    x, z = np.array([[1, -1], [2, 3]], np.float32), np.zeros(3, np.float32)
+    for _ in range(_OFTEN):
+        net(x, z)
+    wanted = net(x, z)
+    assert wanted[0].tolist() == (x + [780, 39]).tolist() + x.tolist() + np.maximum(x, 0).tolist()
+    with monkeypatch.context() as patched:
+        patched.setattr(type(net.kernel._binder), "bind", None)
+        for given in (net(x, z), net(z=z, x=x)):
+            for array, right in zip(given, wanted, strict=True):
+                np.testing.assert_array_equal(array, right)
+        assert [each.shape for each in net(x[:1], z[:2])] == [(3, 2), (2,), (1, 2)]
+    assert [each.shape for each in net(x[:0], z[:2])] == [(0, 2), (2,), (0, 2)]
+    with pytest.raises(tl.CallTypeError, match="`z`"):
+        net(x, z.astype(int))
+    out = np.zeros_like(wanted[0]), np.zeros(3, np.float32), np.zeros_like(x)
+    net(x, z, out=out)
+    np.testing.assert_array_equal(out[2], wanted[2])
+
+
+def test_kernels_of_many_arrays_are_called_quickly() -> None:
+    b = Builder("many")
+    rows = [b.param(f"x{k}", tl.f32[n]) for k in range(20)]
+    y = b.param("y", tl.f32[n])
+    scratch = b.alloc("scratch", tl.f32[n])
+    with b.for_("i", 0, n) as i:
+        b.store(scratch, i, sum((row[i] for row in rows[1:]), rows[0][i]))
+    with b.for_("i", 0, n) as i:
+        b.store(y, i, scratch[n - 1 - i])
+    kernel = tl.compile(b.build())
+    arrays = [np.full(5, k, np.float32) + np.arange(5, dtype=np.float32) for k in range(20)]
+    y = np.zeros(5, np.float32)
+    call = quick_of(kernel, *arrays, y.copy())
+    assert call(*arrays, y) is None
+    np.testing.assert_array_equal(y, 190 + 20 * np.arange(5)[::-1])
+    assert call(*arrays, arrays[7]) is NotImplemented
+    assert call(*arrays[:-1], arrays[0][:4], y) is NotImplemented
+
+
+def test_outputs_that_are_not_stored_whole_begin_as_zeros_in_quick_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    @tl.kernel
+    def some(x: tl.f32[n], y: "tl.out[tl.f32[min(10, n) + n % 3, 2]]"):
+        for i in range(n):
+            if x[i] > 0:
+                y[0, 1] = x[i]
+
+    for _ in range(_OFTEN):
+        some(X[0])
+    monkeypatch.setattr(type(some._binder), "bind", None)
+    for count in (1, 2, 3, 8, 20):
+        y = some(np.arange(count, dtype=np.float32))
+        assert y.shape == (min(10, count) + count % 3, 2)
+        assert y[0].tolist() == [0, count - 1]
+        assert not y[1:].any()
 
 
 def test_faults_are_told_as_ever() -> None:
@@ -381,6 +444,33 @@ def test_extents_computed_from_dims_are_compared() -> None:
             for more in (-1, 1):
                 wrong = given(rows, columns, *(more if each == axis else 0 for each in range(5)))
                 assert call(*wrong) is NotImplemented
+
+
+def test_extents_of_random_arithmetic_are_computed_as_python_does() -> None:
+    rng = np.random.default_rng(5)
+
+    def text(depth: int) -> str:
+        if depth == 0:
+            return str(rng.choice(["n", "m", "n", "m", "3", "5", "7"]))
+        a, b = text(depth - 1), text(depth - 1 - int(rng.integers(depth)))
+        forms = (f"({a} + {b})", f"({a} - {b})", f"{a} * {b}", f"min({a}, {b})", f"max({a}, {b})")
+        return str(rng.choice([*forms, f"({a}) // {rng.integers(1, 6)}", f"({a}) % {rng.integers(1, 6)}"]))
+
+    extents = [f"max(1, {text(int(rng.integers(1, 4)))})" for _ in range(40)]
+    heads = ", ".join(f"y{k}: tl.f32[{each}]" for k, each in enumerate(extents))
+    dims = "n = tl.dim('n')\nm = tl.dim('m')\n"
+    kernel = tl.compile(tl.parse(f"{dims}@tl.kernel\ndef many(x: tl.f32[n, m], {heads}):\n    y0[0] = x[0, 0]\n"))
+
+    def given(rows: int, columns: int) -> list[np.ndarray]:
+        sizes = [eval(each, {"n": rows, "m": columns}) for each in extents]
+        return [np.ones((rows, columns), np.float32), *(np.zeros(size, np.float32) for size in sizes)]
+
+    call = quick_of(kernel, *given(3, 4))
+    for rows, columns in ((1, 1), (2, 5), (7, 3), (10, 12)):
+        arrays = given(rows, columns)
+        assert call(*arrays) is None
+        for k in range(1, 41):
+            assert call(*arrays[:k], np.zeros(len(arrays[k]) + 1, np.float32), *arrays[k + 1 :]) is NotImplemented
 
 
 def test_extents_of_dims_that_later_arrays_tell_are_compared_too() -> None:

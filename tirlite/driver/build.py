@@ -247,24 +247,33 @@ class Version:
 
         return (made[0], made[1]) if branches_of(self.final) is not None else None
 
-    def quick(self, limits: Limits, strides: int, others: QuickCalls, in_order: Version | None = None) -> QuickCalls:
+    def quick(
+        self,
+        limits: Limits,
+        strides: int,
+        known: Mapping[str, Array],
+        others: QuickCalls,
+        in_order: Version | None = None,
+    ) -> QuickCalls:
         """The `others`, and what runs calls of the sizes that are for this version in a hundredth of the time.
 
-        See `Executable.quick`; nothing is added where there can be none. The last of the others is asked for what it is
-        not for, and the version `in_order`, if calls have needed it, runs those that break a condition on accesses.
+        Arrays that are `known`, by name, serve all calls. See `Executable.quick`; nothing is added where there can be
+        none. The last of the others is asked for what it is not for, and the version `in_order`, if calls have needed
+        it, runs those that break a condition on accesses.
         """
         from tirlite.runtime.quick import Serves
 
         code, to, order = self.executable, others[-1][0] if others else None, None
-        known = others
+        made = others
         if in_order is not None:
-            order = next((quick for quick, version in known if version is in_order), None)
+            order = next((quick for quick, version in made if version is in_order), None)
             if order is None:
-                known = in_order.quick(limits, strides, known)
-                order = known[-1][0] if known and known[-1][1] is in_order else None
+                made = in_order.quick(limits, strides, known, made)
+                order = made[-1][0] if made and made[-1][1] is in_order else None
         least, most = limits.sizes(self.form)
-        made = code.quick(strides, Serves(least, most, code.elsewhere, len(known), to, code.in_order, order))
-        return others if made is None else (*known, (made, self))
+        serves = Serves(least, most, code.elsewhere, len(made), to, code.in_order, order)
+        quick = code.quick(strides, serves, known)
+        return others if quick is None else (*made, (quick, self))
 
     def message(self, fault: int) -> Message:
         """What a fault of this number, which the code has returned, is about."""

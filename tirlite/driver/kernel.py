@@ -149,7 +149,7 @@ class Kernel:
         """Has quick calls look at arguments for a version from now on, before they look at them for others."""
         with GATE.inside(self):
             others = self._quick_versions
-            made = served.quick(usual.limits, form.count if form is not None else 0, others, in_order)
+            made = served.quick(usual.limits, form.count if form else 0, self._binder.constants, others, in_order)
             if made is not others and len(made) <= VERSIONS:
                 self._quick_versions = made
                 self._quick = made[-1][0] if self.fixed is None else None

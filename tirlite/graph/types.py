@@ -169,7 +169,9 @@ def mapped_tensors(function: Callable[[Any, TensorType], Any], value: Any, of: T
 
 def structured(of: Type, leaves: Iterator[Any]) -> Any:
     """A value of a type, of the tensors in it from left to right."""
-    return next(leaves) if isinstance(of, TensorType) else tuple(structured(each, leaves) for each in of.fields)
+    if isinstance(of, TensorType):
+        return next(leaves)
+    return tuple([next(leaves) if type(each) is TensorType else structured(each, leaves) for each in of.fields])
 
 
 Array = npt.NDArray[Any]

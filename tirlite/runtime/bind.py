@@ -9,6 +9,7 @@ import numpy as np
 
 from tirlite.diag import TirliteError
 from tirlite.ir import Var
+from tirlite.ir.walk import variables_in
 from tirlite.late import LateModule
 from tirlite.record import cached_property, record
 from tirlite.runtime.fresh import address_of, aligned_array, fresh_array
@@ -76,7 +77,8 @@ class Binder:
     """Binds the arguments of calls of one function.
 
     `fixed` are arrays for some parameters, by name, that serve all calls: they are checked here, once, and callers
-    leave them out. The function reads them only, and computes none of their extents.
+    leave them out. The function reads them only, and computes none of their extents. `constants` are these as the
+    function takes them.
     """
 
     def __init__(self, signature: Signature, fixed: Mapping[str, Array] | None, body: Body) -> None:
@@ -90,6 +92,8 @@ class Binder:
         self._defaults = {each.position: each.default for each in signature.scalars if each.default is not None}
         self._outputs = {array.position for array in signature.arrays if array.is_output}
         self._inputs = [position for position in self._free if position not in self._outputs]
+        # What inputs told in the last call that had them alone, and the shapes of its outputs.
+        self._last_shapes: tuple[list[int] | None, list[tuple[int, ...]]] = (None, [])
         self._has_computed = any(array.computed for array in signature.arrays)
         self._has_declared = any(array.buffer.strides for array in signature.arrays)
         self._facts = tuple(
@@ -105,6 +109,7 @@ class Binder:
         self._given: list[object] = [OMITTED] * self._count
         self._operands: list[Any] = [OMITTED] * self._count
         self._fixed_extents: list[tuple[int, int, bool, str]] = []
+        self.constants: dict[str, Array] = {}
         by_name = {param.name: param for param in signature.arrays}
         for name, array in fixed.items():
             param = by_name[name]
@@ -117,6 +122,8 @@ class Binder:
             self._operands[param.position] = start = self._bound(param, self._given, self._unbound, strided)
             assert not strided
             self._fixed_extents.append((start, start + array.nbytes, False, name))
+            kept: Any = self._given[param.position]
+            self.constants[name] = kept
         self._arrays = tuple(param for param in signature.arrays if param.name not in fixed)
         self._free = [position for position, value in enumerate(self._given) if value is OMITTED]
 
@@ -283,42 +290,56 @@ class Binder:
             results.append(array)
         return tuple(results)
 
-    def completed(self, args: Sequence[object]) -> tuple[list[object], tuple[Array, ...]] | None:
-        """All arguments of a call with its inputs alone, unchecked, and the outputs among them, which are fresh.
+    def completed(self, args: Sequence[Any]) -> tuple[list[object], tuple[Array, ...]] | None:
+        """What a call gives beside constants, with its inputs alone: unchecked, and the outputs in it, which are fresh.
 
-        None where there are none, or something has to be computed or looked at for them.
+        None where there are none, or something has to be looked at for them.
         """
         if len(args) != len(self._inputs) or not self._fresh:
             return None
-        given: list[Any] = self._given.copy()
-        for position, value in zip(self._inputs, args, strict=True):
-            given[position] = value
-        results = []
+        given, results = list(args), []
         try:
-            for param, extents in self._fresh:
-                shape = tuple([each if isinstance(each, int) else given[each[0]].shape[each[1]] for each in extents])
-                given[param.position] = array = aligned_array(shape, param)
+            told = [args[number].shape[axis] for number, axis in self._telling.values()]
+            before, shapes = self._last_shapes
+            if told != before:
+                shapes = self._shapes(told)
+                self._last_shapes = told, shapes
+            for (param, place, zeros), shape in zip(self._fresh, shapes, strict=True):
+                given.insert(place, array := aligned_array(shape, param, zeros=zeros))
                 results.append(array)
-        except (AttributeError, IndexError, TypeError, ValueError, MemoryError):
+        except (AttributeError, IndexError, TypeError, ValueError, OverflowError, MemoryError):
             return None
         return given, tuple(results)
 
     @cached_property
-    def _fresh(self) -> tuple[tuple[ArrayParam, list[int | tuple[int, int]]], ...]:
-        """The outputs, if all may be left out: extents are known, or those of an input at a position, along an axis."""
+    def _telling(self) -> dict[int, tuple[int, int]]:
+        """For dims that inputs tell, by their slots, the number of one of these inputs, and the axis."""
+        inputs = [each for each in self._arrays if not each.is_output]
+        return {slot: (self._inputs.index(each.position), axis) for each in inputs for axis, slot in each.bare}
+
+    @cached_property
+    def _fresh(self) -> tuple[tuple[ArrayParam, int, bool], ...]:
+        """The outputs with their places among what is given, and whether they begin as 0.
+
+        None of them where one may not be left out, or has an extent that no input tells.
+        """
+        told = {self.signature.dims[slot] for slot in self._telling}
         outputs = [param for param in self._arrays if param.is_output]
-        places = {
-            slot: (each.position, axis) for each in self._arrays if not each.is_output for axis, slot in each.bare
-        }
-        found = []
-        for param in outputs:
-            known: dict[int, int | tuple[int, int]] = dict(param.fixed)
-            known |= {axis: places[slot] for axis, slot in param.bare if slot in places}
-            seldom = param.position in self._body.unfit or param.position in self._body.partial
-            if seldom or len(known) < param.rank:
-                return ()
-            found.append((param, [known[axis] for axis in range(param.rank)]))
-        return tuple(found)
+        used = variables_in(*(extent for param in outputs for extent in param.buffer.shape))
+        if any(param.position in self._body.unfit for param in outputs) or not told.issuperset(used):
+            return ()
+        # Whether what is written meets constants is looked at by `bind`.
+        if self._fixed and any(param.is_written and not param.is_output for param in self._arrays):
+            return ()
+        return tuple((e, self._free.index(e.position), e.position in self._body.partial) for e in outputs)
+
+    def _shapes(self, told: Sequence[int]) -> list[tuple[int, ...]]:
+        """The shapes of the outputs, where inputs tell these extents."""
+        values = dict(zip((self.signature.dims[slot] for slot in self._telling), told, strict=True))
+        return [
+            tuple(each if isinstance(each, int) else extents.extent_at(each, values) for each in param.extents)
+            for param, *_ in self._fresh
+        ]
 
     def _arranged(self, args: Sequence[object], named: Mapping[str, object]) -> list[object]:
         """The arguments in the order of the parameters.

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Protocol
 from tirlite.target.convention import FORK_JOIN, INTERRUPTED, POLL, PRINT
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from tirlite.codegen import Lowered
     from tirlite.diag import Message
     from tirlite.ir import PrimFunc
     from tirlite.runtime.artifact.artifact import Artifact
-    from tirlite.runtime.bind import Binding
+    from tirlite.runtime.bind import Array, Binding
     from tirlite.runtime.quick import QuickCall, Serves
     from tirlite.runtime.shape_plans import ShapePlans
     from tirlite.runtime.signature import Signature
@@ -73,10 +75,12 @@ class Executable:
         """How many calls found a plan for their shape, and how many had to make one."""
         return (0, 0) if self._plans is None else self._plans.kept
 
-    def quick(self, strides: int = 0, serves: Serves | None = None) -> QuickCall | None:
+    def quick(
+        self, strides: int = 0, serves: Serves | None = None, known: Mapping[str, Array] | None = None
+    ) -> QuickCall | None:
         """What calls the kernel on plain arrays that fit, in a hundredth of the time; None where it needs more.
 
-        So many `strides` of the arrays go before them. See `quick_call`.
+        So many `strides` of the arrays go before them, and `known` arrays are not given. See `quick_call`.
         """
         if self._artifact.plan_at >= 0:
             return None
@@ -87,7 +91,7 @@ class Executable:
             size = self._library.address(artifact.size_entry) if artifact.size_entry else 0
             temporaries = Temporaries(size, artifact.workspace_bytes, artifact.alignment)
         entry = self._library.address(artifact.entry)
-        return quick_call(self._signature, entry, strides, temporaries, serves)
+        return quick_call(self._signature, entry, strides, temporaries, serves, known or {})
 
     def run(self, binding: Binding, made: Made) -> Outcome:
         """Runs a call that has passed all checks.

@@ -35,7 +35,7 @@ def fresh_array(signature: Signature, param: ArrayParam, shape: tuple[int, ...],
         raise messages.NegativeOutput(signature.name, param.name, str(shape), text).error()
     try:
         return aligned_array(shape, param, zeros=zeros)
-    except (MemoryError, ValueError):
+    except (MemoryError, OverflowError, ValueError):
         size = param.dtype.itemsize * prod(shape)
         raise messages.NoOutput(signature.name, size, param.name).error() from None
 
@@ -54,9 +54,8 @@ def aligned_array(shape: tuple[int, ...], param: ArrayParam, *, zeros: bool = Fa
 def array_at(align: int, shape: tuple[int, ...], dtype: npt.DTypeLike, *, zeros: bool = False) -> Array:
     """A fresh array that begins at a multiple of so many bytes. Raises MemoryError."""
     make = np.zeros if zeros else np.empty
-    plain: Array = make(shape, dtype)
-    if align <= _ALWAYS or not address_of(plain) % align:
-        return plain
-    room: Array = make(plain.nbytes + align, np.uint8)
-    first = -address_of(room) % align
-    return room[first : first + plain.nbytes].view(plain.dtype).reshape(shape)
+    if align <= _ALWAYS:
+        return make(shape, dtype)
+    kind = np.dtype(dtype)
+    room: Array = make(prod(shape) * kind.itemsize + align, np.uint8)
+    return np.ndarray(shape, kind, room, -address_of(room) % align)

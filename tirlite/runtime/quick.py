@@ -10,14 +10,15 @@ from __future__ import annotations
 import ctypes
 import sys
 from functools import cache
+from itertools import chain
 from platform import machine
 from struct import pack, unpack
-from types import BuiltinFunctionType
+from types import BuiltinFunctionType, MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from tirlite.codegen.llvm.quick_blocks import MOST_OPERANDS, MOST_REALS
+from tirlite.codegen.llvm.quick_blocks import MOST_GIVEN, MOST_OPERANDS, MOST_REALS
 from tirlite.codegen.llvm.quick_call import API, QUICK_CALL, ArrayOffsets, quick_text
 from tirlite.gate import GATE
 from tirlite.ir import Var
@@ -27,9 +28,10 @@ from tirlite.runtime.artifact.artifact import library_of
 from tirlite.runtime.cache import code_called
 from tirlite.runtime.signature import ArrayParam, ScalarParam, Signature
 from tirlite.runtime.workspace import QUICK_ALIGNMENT, QUICK_BYTES, quick_block
+from tirlite.target.convention import MOST_PARAMETERS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from tirlite.runtime.artifact.artifact import Code
 
@@ -41,7 +43,8 @@ _C_CONTIGUOUS, _ALIGNED, _WRITEABLE = 0x1, 0x100, 0x400
 _LARGEST = (1 << 63) - 1
 # Of a description: what tells of the version itself, and not of what it takes.
 _OWN_WORDS = (2, 7, 8, 9, 12, 13, 14, 16, 17, 18)
-_TAKES_SAME = 16
+_NONE: Mapping[str, np.ndarray[Any, Any]] = MappingProxyType({})
+_PROGRAM_WORDS, _TAKES_SAME = 15, 16
 # On 64 bits, in builds of CPython with a lock and without debugging.
 _OFFSETS = ArrayOffsets(
     words=bytes.__basicsize__ - 1, type=8, number=16, data=16, rank=24, shape=32, strides=40, dtype=56, flags=64
@@ -95,17 +98,20 @@ def quick_call(
     strides: int,
     temporaries: Temporaries | None = None,
     serves: Serves | None = None,
+    known: Mapping[str, np.ndarray[Any, Any]] = _NONE,
 ) -> QuickCall | None:
     """What calls the kernel at the address `kernel`, which takes the arrays and the dims of `signature` and no more.
 
     With `strides` the kernel takes so many parameters before these: those that `rewrite.strided` puts there, which
-    callers do not give. With `temporaries` it takes their address behind these. None where an extent is no number, nor
+    callers do not give. With `temporaries` it takes their address behind these. Arrays that are `known`, by name, fit
+    and are only read; callers give the others, none of which may meet them. None where an extent is no number, nor
     tells a dim, and is not computed from dims that arrays tell, see `program_of`; where there are too many parameters,
-    such extents, or floats of 16 bits among them; and where Python or NumPy lay out their objects in unknown ways. The
-    code at `kernel`, and what calls are handed on to, must stay as long as the result is used.
+    such extents, or floats of 16 bits among them; and where Python or NumPy lay out their objects in unknown ways. What
+    is known, the code at `kernel`, and what calls are handed on to, must stay as long as the result is used.
     """
     scalars = signature.scalars[strides:]
     reals = [scalar for scalar in scalars if scalar.var.dtype.is_float]
+    given = [array for array in signature.arrays if array.name not in known]
     count = strides + len(signature.arrays) + len(scalars) + len(signature.dims) + (temporaries is not None)
     if temporaries is not None and (temporaries.alignment > QUICK_ALIGNMENT or (temporaries.size and strides)):
         return None
@@ -114,15 +120,17 @@ def quick_call(
     # Others give floats registers that are counted together with those of words.
     if scalars and (sys.platform, machine()) not in (("linux", "x86_64"), ("linux", "aarch64")):
         return None
-    if not 0 < count <= MOST_OPERANDS or len(reals) > MOST_REALS or any(each.var.dtype.bits == 16 for each in reals):
+    if not 0 < count < MOST_OPERANDS or count - len(known) > MOST_GIVEN:
         return None
-    if sum(map(_moved, signature.arrays)) != strides:
+    if len(reals) > (MOST_REALS if count <= MOST_PARAMETERS else 0) or any(e.var.dtype.bits == 16 for e in reals):
+        return None
+    if sum(map(_moved, given)) != strides:
         return None
     programs: list[int] = []
-    shapes = [_axes(array, signature, programs) for array in signature.arrays]
-    named = {~extent for axes in shapes for extent, _, _ in axes or () if ~MOST_OPERANDS < extent < 0}
-    computed = sum(extent <= ~MOST_OPERANDS for axes in shapes for extent, _, _ in axes or ())
-    if None in shapes or computed > MOST_OPERANDS or named != {*range(len(signature.dims))}:
+    shapes = [_axes(array, signature, programs) for array in given]
+    named = {~extent for axes in shapes for extent, _, _ in axes or () if ~MOST_GIVEN < extent < 0}
+    computed = sum(extent <= ~MOST_GIVEN for axes in shapes for extent, _, _ in axes or ())
+    if None in shapes or computed > MOST_GIVEN or named != {*range(len(signature.dims))}:
         return None
     # What all kernels of the process share is made by one thread: what a second one made would be freed while in use.
     with GATE.inside(quick_call):
@@ -130,19 +138,40 @@ def quick_call(
         quick_block()
     if method is None or any(array.align & (array.align - 1) for array in signature.arrays):
         return None
-    make = ctypes.pythonapi.PyCFunction_NewEx
-    make.restype = ctypes.py_object
-    make.argtypes = (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
-    serves = serves or Serves()
-    words = _description(signature, kernel, strides, temporaries, serves, programs)
     params = {scalar.position: _number(scalar) for scalar in scalars}
-    for array, axes in zip(signature.arrays, shapes, strict=True):
+    for array, axes in zip(given, shapes, strict=True):
         parts = zip(*(axes or ()), strict=True)
         params[array.position] = [*_array(array), *(number for part in parts for number in part)]
-    words += [word for position in sorted(params) for word in params[position]]
+    constants = {each.position: known[each.name] for each in signature.arrays if each.name in known}
+    serves = serves or Serves()
+    words = _description(kernel, strides, temporaries, serves, sum(each.nbytes for each in constants.values()))
+    words[:2], words[_PROGRAM_WORDS] = (len(params), len(signature.dims)), len(programs)
+    between = (*chain(*map(_facts, signature.dims)), *programs)
+    words += _placed(params, constants, {real.position for real in reals}, between)
     words[_TAKES_SAME] = int(serves.to is not None and _takes_same(words, serves.to))
-    made: QuickCall = make(ctypes.addressof(method), pack(f"={len(words)}q", *words), None)
+    return _made(method, pack(f"={len(words)}q", *words))
+
+
+def _made(method: _Method, description: bytes) -> QuickCall:
+    kind = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
+    made: QuickCall = kind(("PyCFunction_NewEx", ctypes.pythonapi))(ctypes.addressof(method), description, None)
     return made
+
+
+def _placed(
+    params: Mapping[int, list[int]],
+    constants: Mapping[int, np.ndarray[Any, Any]],
+    reals: Collection[int],
+    between: tuple[int, ...],
+) -> Iterator[int]:
+    """The words from the count of those that a kernel takes on, with the places of parameters among these."""
+    places = {position: place for place, position in enumerate(sorted({*params, *constants} - {*reals}))}
+    yield from (len(places), len(constants), *between)
+    for position, array in constants.items():
+        yield from (places[position], array.ctypes.data)
+    for position in sorted(params):
+        # A float takes no place: it lies where the first dim is stored after it.
+        yield from (places.get(position, len(places)), *params[position])
 
 
 def _takes_same(words: list[int], to: QuickCall) -> bool:
@@ -158,25 +187,20 @@ def _shared(words: Iterable[int]) -> Iterator[int]:
 
 
 def _description(
-    signature: Signature,
-    kernel: int,
-    strides: int,
-    temporaries: Temporaries | None,
-    serves: Serves,
-    programs: list[int],
+    kernel: int, strides: int, temporaries: Temporaries | None, serves: Serves, known_bytes: int
 ) -> list[int]:
-    """The words that `codegen.llvm.quick_call` tells of."""
-    params = len(signature.arrays) + len(signature.scalars) - strides
-    words = [params, len(signature.dims), kernel, id(np.ndarray), id(NotImplemented), id(None)]
-    words.append(strides)
+    """The first of the words that `codegen.llvm.quick_call` tells of, as far as these tell them."""
+    words = [0, 0, kernel, id(np.ndarray), id(NotImplemented), id(None), strides]
     words += [0, 0, 0] if temporaries is None else [quick_block().address, temporaries.size, temporaries.bytes]
-    words += [serves.least, serves.most, _described(serves.to), serves.elsewhere, serves.number, len(programs), 0]
-    words += [serves.unmet, _described(serves.in_order)]
-    for var in signature.dims:
-        # An empty array is for the version of the kernel for those.
-        low, high, multiple = (1, None, 1) if var.dim is None else (var.dim.min, var.dim.max, var.dim.multiple_of)
-        words += [max(low, 1), _LARGEST if high is None else high, multiple]
-    return words + programs
+    words += [serves.least - known_bytes, serves.most - known_bytes]
+    words += [_described(serves.to), serves.elsewhere, serves.number, 0, 0, serves.unmet, _described(serves.in_order)]
+    return words
+
+
+def _facts(var: Var) -> tuple[int, int, int]:
+    """The words of a dim; an empty array is for the version of the kernel for those."""
+    low, high, multiple = (1, None, 1) if var.dim is None else (var.dim.min, var.dim.max, var.dim.multiple_of)
+    return max(low, 1), _LARGEST if high is None else high, multiple
 
 
 def _described(call: QuickCall | None) -> int:
@@ -220,7 +244,7 @@ def _axes(array: ArrayParam, signature: Signature, programs: list[int]) -> list[
         program = program_of(extent, signature.dims)
         if program is None:
             return None
-        axes[axis] = ~(MOST_OPERANDS + len(programs)), 1, 0
+        axes[axis] = ~(MOST_GIVEN + len(programs)), 1, 0
         programs += program
     return [axes[axis] for axis in range(array.rank)]
 
@@ -230,7 +254,7 @@ def _moved(array: ArrayParam) -> int:
     strides = array.buffer.strides
     moved = next((axis for axis, stride in enumerate(strides) if not isinstance(stride, Var)), len(strides))
     is_known = all(is_constant(stride, 1) for stride in strides[moved:])
-    return moved if is_known and len(strides) - moved <= 1 else MOST_OPERANDS
+    return moved if is_known and len(strides) - moved <= 1 else MOST_GIVEN
 
 
 @cache

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-# A function with more parameters takes the address of a record instead, in which each has `SLOT_BYTES`.
-MOST_PARAMETERS = 256
+# A function with more parameters takes the address of a record instead, in which each has `SLOT_BYTES`: what calls any
+# function, see `codegen.llvm.quick_blocks`, has a call for each number of parameters.
+MOST_PARAMETERS = 16
 SLOT_BYTES = 8
 
 # The pool of workers, see `codegen.llvm.pool`. With a dot, which no name of a kernel keeps.

@@ -1,17 +1,19 @@
 """Writes the parts of a quick call's LLVM text that run kernels, for each number of operands, and that take numbers.
 
 Integers and addresses go to a kernel in other registers than floats, or after each other on the stack. So one kind of
-call serves kernels that take these in any order: all words, then as many floats as there are registers for them.
+call serves kernels that take these in any order: all words, then as many floats as there are registers for them. A
+kernel of more than `MOST_PARAMETERS` takes the address of its operands.
 """
 
 from __future__ import annotations
 
 import re
 
-from tirlite.target.convention import VERSIONS
+from tirlite.target.convention import MOST_PARAMETERS, VERSIONS
 
-MOST_OPERANDS = 16  # strides, arrays, numbers and dims of a kernel together
-MOST_REALS = 8  # of these may be floats, besides
+MOST_GIVEN = 64  # strides, arrays, numbers and dims that a call looks at
+MOST_OPERANDS = 1024  # these, and the constants of a kernel
+MOST_REALS = 8  # floats of a kernel that takes its operands one by one
 # How the text says that something is loaded from this many units after a pointer: `load i64, word 2 of %p`.
 _LOAD_OF = re.compile(r"  (\S+) = load (\S+), (word|byte|pointer) (\S+) of (\S+)")
 _UNITS = {"word": "i64", "byte": "i8", "pointer": "ptr"}
@@ -48,17 +50,17 @@ def run_text(words: int) -> str:
 
 def _cases(name: str) -> str:
     """Where a `switch` goes for each number of operands."""
-    return " ".join(f"i64 {count}, label %{name}{count}" for count in range(1, MOST_OPERANDS + 1))
+    return " ".join(f"i64 {count}, label %{name}{count}" for count in range(1, MOST_PARAMETERS + 1))
 
 
 def _results(name: str) -> str:
     """What a `phi` takes after the calls."""
-    return ", ".join(f"[%{name}{count}.result, %{name}{count}]" for count in range(1, MOST_OPERANDS + 1))
+    return ", ".join(f"[%{name}{count}.result, %{name}{count}]" for count in range(1, MOST_PARAMETERS + 1))
 
 
 def _calls(name: str, function: str, operands: str, then: str) -> str:
     """The blocks that call a function with each number of operands, from where these lie."""
-    return "".join(_call(f"{name}{count}", count, function, operands, then) for count in range(1, MOST_OPERANDS + 1))
+    return "".join(_call(f"{name}{count}", count, function, operands, then) for count in range(1, MOST_PARAMETERS + 1))
 
 
 def _call(name: str, count: int, function: str, operands: str, then: str) -> str:
@@ -113,11 +115,15 @@ taken:
 
 run:
   %all = phi i64 [%total, %serve], [%total.more, %taken]
-  switch i64 %all, label %impossible [{call_cases}]
+  switch i64 %all, label %by.record [{call_cases}]
+
+by.record:
+  %record.fault = call i64 %kernel(ptr %operands)
+  br label %ran
 
 {calls}
 ran:
-  %fault = phi i64 {faults}
+  %fault = phi i64 [%record.fault, %by.record], {faults}
   br i1 %needs.block, label %give.back, label %back
 
 give.back:

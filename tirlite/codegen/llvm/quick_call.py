@@ -11,19 +11,20 @@ the caller then looks again, in Python, and says what is wrong.
 Temporaries that the kernel asks its caller for lie in one block for all kernels, which a word says is taken while one
 uses it: calls that come meanwhile, or ask for more, are for Python to serve.
 
-The words of the description: the number of parameters, that of dims, the addresses of the kernel, of the type ndarray,
-of NotImplemented and of None, and the number of strides that the kernel takes; the address of the record of that
-block, or 0, that of the function that says from numbers and dims how many bytes the kernel asks for, or 0, and else
-how many these are; the least and the most bytes of all arrays together; the address of the next version's description,
-or 0; the fault that says that a call is for the other part, or 0; the number of the version; how many words the
-computed extents have; whether the next version takes what this one takes; the fault that says that a call is for the
-version that runs in order, which takes the same, and the address of its description, or 0; for each dim its least and
-its largest value and what divides it; those extents, see `quick_extent`; for each array the address of its dtype
-object, the flags that it needs, the bits of its address that are 0, the bytes of an element, whether it is written, its
-rank, how many of its axes have a stride that the kernel takes, for each axis its extent, or with all bits turned over
-the number of its dim, or `MOST_OPERANDS` plus where its extent is computed, and then for each axis what that dim is
-multiplied by there, and what is added. A parameter that is a number has other words in the place of these, see
-`number_text`.
+The words of the description: the number of parameters that are given, that of dims, the addresses of the kernel, of
+the type ndarray, of NotImplemented and of None, and the number of strides that the kernel takes; the address of the
+record of that block, or 0, that of the function that says from numbers and dims how many bytes the kernel asks for, or
+0, and else how many these are; the least and the most bytes of all given arrays together; the address of the next
+version's description, or 0; the fault that says that a call is for the other part, or 0; the number of the version; how
+many words the computed extents have; whether the next version takes what this one takes; the fault that says that a
+call is for the version that runs in order, which takes the same, and the address of its description, or 0; how many
+words the kernel takes for its parameters, and how many of them are known beforehand; for each dim its least and its
+largest value and what divides it; those extents, see `quick_extent`; for what is known beforehand its place among those
+words and its address; for each array its place there, the address of its dtype object, the flags that it needs, the
+bits of its address that are 0, the bytes of an element, whether it is written, its rank, how many of its axes have a
+stride that the kernel takes, for each axis its extent, or with all bits turned over the number of its dim, or
+`MOST_GIVEN` plus where its extent is computed, and then for each axis what that dim is multiplied by there, and what is
+added. A parameter that is a number has other words behind its place, see `number_text`.
 
 A kernel that takes strides takes them first, in elements. An axis after those with a stride has stride 1, and not all
 arrays are dense: those are for another version. What is written has each axis outside of those after it; whether other
@@ -32,7 +33,14 @@ arrays have an element twice, or share one though their ranges meet, is for Pyth
 
 from __future__ import annotations
 
-from tirlite.codegen.llvm.quick_blocks import MOST_OPERANDS, MOST_REALS, number_text, run_text, with_addresses
+from tirlite.codegen.llvm.quick_blocks import (
+    MOST_GIVEN,
+    MOST_OPERANDS,
+    MOST_REALS,
+    number_text,
+    run_text,
+    with_addresses,
+)
 from tirlite.codegen.llvm.quick_extent import EXTENT_TEXT
 from tirlite.record import record
 
@@ -58,8 +66,9 @@ class ArrayOffsets:
 def quick_text(at: ArrayOffsets) -> str:
     """The module with that function; the functions of Python's that it calls are those of `API`."""
     text = _TEXT.format(
-        most=MOST_OPERANDS,
-        room=MOST_OPERANDS + 1,  # a number is kept in each of three places, and stays in some
+        most=MOST_GIVEN,
+        operands=MOST_OPERANDS,
+        room=MOST_GIVEN + 1,  # a number is kept in each of three places, and stays in some
         words=at.words,
         type=at.type,
         reals_loaded="\n".join(f"  %real.{k} = load double, word {k} of %reals" for k in range(MOST_REALS)),
@@ -82,7 +91,7 @@ declare void @Py_IncRef(ptr)
 
 define ptr @tirlite_quick(ptr %self, ptr %args, i64 %count) {{
 entry:
-  %operands = alloca [{room} x i64], align 16
+  %operands = alloca [{operands} x i64], align 16
   %values = alloca [{room} x i64], align 16
   %numbers = alloca [{room} x i64], align 16
   %reals = alloca [{room} x i64], align 16
@@ -104,10 +113,14 @@ version:
   %least.bytes = load i64, word 10 of %spec
   %most.bytes = load i64, word 11 of %spec
   %program.words = load i64, word 15 of %spec
-  %facts = getelementptr i64, ptr %spec, i64 19
+  %words.of.params = load i64, word 19 of %spec
+  %known.words = load i64, word 20 of %spec
+  %facts = getelementptr i64, ptr %spec, i64 21
   %fact.words = mul i64 %dims, 3
   %programs = getelementptr i64, ptr %facts, i64 %fact.words
-  %first = getelementptr i64, ptr %programs, i64 %program.words
+  %known.ones = getelementptr i64, ptr %programs, i64 %program.words
+  %known.pairs = mul i64 %known.words, 2
+  %first = getelementptr i64, ptr %known.ones, i64 %known.pairs
   %pointers = getelementptr i64, ptr %operands, i64 %strides
   %counted = icmp eq i64 %count, %params
   store i64 0, ptr %computed.ones
@@ -117,7 +130,7 @@ version:
 clear:
   %c = phi i64 [0, %version], [%c.next, %clear.one]
   %c.done = icmp eq i64 %c, %dims
-  br i1 %c.done, label %array, label %clear.one
+  br i1 %c.done, label %know, label %clear.one
 
 clear.one:
   %c.at = getelementptr i64, ptr %values, i64 %c
@@ -125,15 +138,29 @@ clear.one:
   %c.next = add i64 %c, 1
   br label %clear
 
+know:
+  %j = phi i64 [0, %clear], [%j.next, %know.one]
+  %known.one = phi ptr [%known.ones, %clear], [%known.one.next, %know.one]
+  %j.done = icmp eq i64 %j, %known.words
+  br i1 %j.done, label %array, label %know.one
+
+know.one:
+  %known.place = load i64, ptr %known.one
+  %known.word = load i64, word 1 of %known.one
+  %known.at.place = getelementptr i64, ptr %pointers, i64 %known.place
+  store i64 %known.word, ptr %known.at.place
+  %j.next = add i64 %j, 1
+  %known.one.next = getelementptr i64, ptr %known.one, i64 2
+  br label %know
+
 array:
-  %a = phi i64 [0, %clear], [%a.next, %apart]
-  %p = phi ptr [%first, %clear], [%p.next, %apart]
-  %q = phi ptr [%operands, %clear], [%q.next, %apart]
-  %dense = phi i64 [1, %clear], [%dense.next, %apart]
-  %all.bytes = phi i64 [0, %clear], [%all.bytes.next, %apart]
-  %o = phi i64 [0, %clear], [%o.next, %apart]
-  %n = phi i64 [0, %clear], [%n.next, %apart]
-  %r = phi i64 [0, %clear], [%r.next, %apart]
+  %a = phi i64 [0, %know], [%a.next, %apart]
+  %placed.p = phi ptr [%first, %know], [%p.next, %apart]
+  %q = phi ptr [%operands, %know], [%q.next, %apart]
+  %dense = phi i64 [1, %know], [%dense.next, %apart]
+  %all.bytes = phi i64 [0, %know], [%all.bytes.next, %apart]
+  %n = phi i64 [0, %know], [%n.next, %apart]
+  %r = phi i64 [0, %know], [%r.next, %apart]
   %a.done = icmp eq i64 %a, %params
   br i1 %a.done, label %bound.all, label %look
 
@@ -152,13 +179,15 @@ bound.all:
 look:
   %given = load ptr, pointer %a of %args
   %type = load ptr, byte {type} of %given
+  %my.place = load i64, ptr %placed.p
+  %p = getelementptr i64, ptr %placed.p, i64 1
   %wanted.dtype = load ptr, ptr %p
   %is.number = icmp eq ptr %wanted.dtype, null
   %is.array = icmp eq ptr %type, %ndarray
   %axes = getelementptr i64, ptr %p, i64 7
   %wanted.rank = load i64, word 5 of %p
   %moved = load i64, word 6 of %p
-  %my.operand = getelementptr i64, ptr %pointers, i64 %o
+  %my.operand = getelementptr i64, ptr %pointers, i64 %my.place
   %my.begin = getelementptr i64, ptr %begins, i64 %a
   %my.end = getelementptr i64, ptr %ends, i64 %a
   br i1 %is.number, label %take.number, label %look.array
@@ -349,12 +378,10 @@ other.fits:
   br label %other
 
 apart:
-  %words = phi i64 [1, %other], [%is.word, %keep]
   %integers = phi i64 [0, %other], [%is.word, %keep]
   %floats = phi i64 [0, %other], [%is.float.number, %keep]
   %my.bytes = phi i64 [%size, %other], [0, %keep]
   %my.flags = phi i64 [%flags, %other], [1, %keep]
-  %o.next = add i64 %o, %words
   %n.next = add i64 %n, %integers
   %r.next = add i64 %r, %floats
   %a.next = add i64 %a, 1
@@ -391,7 +418,7 @@ dim.rest:
   br i1 %is.multiple, label %dim.fits, label %refuse
 
 dim.fits:
-  %o.place = add i64 %o, %k
+  %o.place = add i64 %words.of.params, %k
   %o.dim = getelementptr i64, ptr %pointers, i64 %o.place
   store i64 %value, ptr %o.dim
   %n.place = add i64 %n, %k
@@ -402,7 +429,7 @@ dim.fits:
   br label %dim
 
 call:
-  %given.operands = add i64 %o, %dims
+  %given.operands = add i64 %words.of.params, %dims
   %size.operands = add i64 %n, %dims
 {reals_loaded}
   %total = add i64 %given.operands, %strides
@@ -423,8 +450,5 @@ leave:
   %no = load ptr, word 4 of %refused
   call void @Py_IncRef(ptr %no)
   ret ptr %no
-
-impossible:
-  unreachable
 }}
 """

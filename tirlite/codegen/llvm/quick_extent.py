@@ -1,8 +1,8 @@
 """Writes extents that are computed from dims as words, and the LLVM text of the function that computes them.
 
-`extent(program, dims)` begins with 0 and follows the steps, whose number is the first word. Each is two words, what is
-done and by which number: that is added, multiplied by, divided by and rounded down, or that of a dim is added, taken
-away or multiplied by. The result is -1 where a number does not fit into 64 bits.
+`extent(program, dims)` follows the steps, whose number is the first word, with a stack of values. Each is two words:
+that puts the number in the second there, or the dim of that number; or takes the last two values away, and puts there
+what they come to. The result is what then lies there, and -1 where a number does not fit into 64 bits.
 
 Arrays may tell such an extent before all its dims are known: `keep_computed` notes the extent of an array and where its
 program begins, after the number of those noted, and `are_as_computed` compares them all.
@@ -10,40 +10,37 @@ program begins, after the number of those noted, and `are_as_computed` compares 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from tirlite.ir import Add, Binary, Expr, FloorDiv, IntImm, Mul, Sub, Var
+from tirlite.ir import Add, Binary, Expr, FloorDiv, FloorMod, IntImm, Max, Min, Mul, Sub, Var
 
-_ADD, _TIMES, _OVER, _ADD_DIM, _LESS_DIM, _TIMES_DIM = range(6)
+_NUMBER, _DIM = 0, 1
+_STEPS: Mapping[type[Expr], int] = {Add: 2, Sub: 3, Mul: 4, FloorDiv: 5, FloorMod: 6, Min: 7, Max: 8}
+_MOST_STEPS = 64
 
 
 def program_of(extent: Expr, dims: Sequence[Var]) -> list[int] | None:
-    """The words of an extent; None where it is no chain of such steps, of `dims`."""
-    steps: list[tuple[int, int]] = []
-    while not isinstance(extent, IntImm | Var):
-        if not isinstance(extent, Add | Sub | Mul | FloorDiv):
+    """The words of an extent; None where it is not made of such steps, of `dims` and numbers, or of too many."""
+    words: list[int] = []
+    todo: list[Expr | int] = [extent]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, int):
+            words += node, 0
+        elif isinstance(node, IntImm):
+            words += _NUMBER, node.value
+        elif isinstance(node, Var) and node in dims:
+            words += _DIM, dims.index(node)
+        elif isinstance(node, Binary) and type(node) in _STEPS and _is_defined(node):
+            todo += _STEPS[type(node)], node.b, node.a
+        else:
             return None
-        rest, last = extent.a, extent.b
-        if isinstance(extent, Add | Mul) and isinstance(rest, IntImm | Var):
-            rest, last = last, rest
-        step = _step(type(extent), last, dims)
-        if step is None:
-            return None
-        steps.append(step)
-        extent = rest
-    first = _step(Add, extent, dims)
-    if first is None:
-        return None
-    return [1 + len(steps), *(word for step in (first, *reversed(steps)) for word in step)]
+    return [len(words) // 2, *words] if len(words) <= 2 * _MOST_STEPS else None
 
 
-def _step(kind: type[Binary], by: Expr, dims: Sequence[Var]) -> tuple[int, int] | None:
-    if isinstance(by, IntImm):
-        if kind is FloorDiv and by.value <= 0:
-            return None
-        return {Add: _ADD, Sub: _ADD, Mul: _TIMES, FloorDiv: _OVER}[kind], -by.value if kind is Sub else by.value
-    done = {Add: _ADD_DIM, Sub: _LESS_DIM, Mul: _TIMES_DIM}.get(kind)
-    return None if done is None or not isinstance(by, Var) or by not in dims else (done, dims.index(by))
+def _is_defined(expr: Binary) -> bool:
+    """Whether it is no division by what may be 0 or less."""
+    return not isinstance(expr, FloorDiv | FloorMod) or (isinstance(expr.b, IntImm) and expr.b.value > 0)
 
 
 EXTENT_TEXT = """
@@ -53,12 +50,13 @@ declare {i64, i1} @llvm.smul.with.overflow.i64(i64, i64)
 
 define internal i64 @extent(ptr %program, ptr %dims) {
 entry:
+  %stack = alloca [64 x i64], align 16
   %steps = load i64, ptr %program
   br label %next
 
 next:
-  %k = phi i64 [0, %entry], [%k.next, %done]
-  %value = phi i64 [0, %entry], [%result, %done]
+  %k = phi i64 [0, %entry], [%k.next, %put]
+  %top = phi ptr [%stack, %entry], [%top.next, %put]
   %is.end = icmp eq i64 %k, %steps
   br i1 %is.end, label %end, label %step
 
@@ -68,49 +66,75 @@ step:
   %what.place = sub i64 %by.place, 1
   %what = load i64, word %what.place of %program
   %number = load i64, word %by.place of %program
-  %is.of.dim = icmp sge i64 %what, 3
-  br i1 %is.of.dim, label %of.dim, label %do
+  %is.of.two = icmp sge i64 %what, 2
+  br i1 %is.of.two, label %two, label %one
 
-of.dim:
-  %dim = load i64, word %number of %dims
-  br label %do
+one:
+  %is.dim = icmp eq i64 %what, 1
+  br i1 %is.dim, label %dim, label %put
 
-do:
-  %by = phi i64 [%number, %step], [%dim, %of.dim]
-  switch i64 %what, label %plus [i64 1, label %times i64 5, label %times i64 2, label %over i64 4, label %less]
+dim:
+  %dim.value = load i64, word %number of %dims
+  br label %put
+
+two:
+  %under = getelementptr i64, ptr %top, i64 -2
+  %a = load i64, ptr %under
+  %b = load i64, word 1 of %under
+  %is.less = icmp slt i64 %a, %b
+  switch i64 %what, label %plus [
+    i64 3, label %less i64 4, label %times i64 5, label %over i64 6, label %over i64 7, label %least i64 8, label %most
+  ]
 
 plus:
-  %sum = call {i64, i1} @llvm.sadd.with.overflow.i64(i64 %value, i64 %by)
+  %sum = call {i64, i1} @llvm.sadd.with.overflow.i64(i64 %a, i64 %b)
   br label %fit
 
 less:
-  %difference = call {i64, i1} @llvm.ssub.with.overflow.i64(i64 %value, i64 %by)
+  %difference = call {i64, i1} @llvm.ssub.with.overflow.i64(i64 %a, i64 %b)
   br label %fit
 
 times:
-  %product = call {i64, i1} @llvm.smul.with.overflow.i64(i64 %value, i64 %by)
+  %product = call {i64, i1} @llvm.smul.with.overflow.i64(i64 %a, i64 %b)
   br label %fit
 
 fit:
   %both = phi {i64, i1} [%sum, %plus], [%difference, %less], [%product, %times]
   %exact = extractvalue {i64, i1} %both, 0
   %is.over = extractvalue {i64, i1} %both, 1
-  br i1 %is.over, label %none, label %done
+  br i1 %is.over, label %none, label %put
 
 over:
-  %rest = srem i64 %value, %by
+  %rest = srem i64 %a, %b
   %is.below = icmp slt i64 %rest, 0
-  %one = sext i1 %is.below to i64
-  %cut = sdiv i64 %value, %by
-  %quotient = add i64 %cut, %one
-  br label %done
+  %one.less = sext i1 %is.below to i64
+  %cut = sdiv i64 %a, %b
+  %quotient = add i64 %cut, %one.less
+  %added = select i1 %is.below, i64 %b, i64 0
+  %modulo = add i64 %rest, %added
+  %is.quotient = icmp eq i64 %what, 5
+  %floored = select i1 %is.quotient, i64 %quotient, i64 %modulo
+  br label %put
 
-done:
-  %result = phi i64 [%exact, %fit], [%quotient, %over]
+least:
+  %lower = select i1 %is.less, i64 %a, i64 %b
+  br label %put
+
+most:
+  %higher = select i1 %is.less, i64 %b, i64 %a
+  br label %put
+
+put:
+  %value = phi i64 [%number, %one], [%dim.value, %dim], [%exact, %fit], [%floored, %over], [%lower, %least],
+    [%higher, %most]
+  %at = phi ptr [%top, %one], [%top, %dim], [%under, %fit], [%under, %over], [%under, %least], [%under, %most]
+  store i64 %value, ptr %at
+  %top.next = getelementptr i64, ptr %at, i64 1
   br label %next
 
 end:
-  ret i64 %value
+  %result = load i64, ptr %stack
+  ret i64 %result
 
 none:
   ret i64 -1

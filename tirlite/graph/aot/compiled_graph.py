@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from math import prod
+from contextlib import suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, overload
 
+import numpy as np
 import numpy.typing as npt
 
 from tirlite.diag import CallTypeError, Message, TirliteError, boundary
@@ -19,7 +20,7 @@ from tirlite.graph.arguments import GraphArgumentCount, arrays_of, bind, check_d
 from tirlite.graph.demand import demand_function
 from tirlite.graph.demands import Demand
 from tirlite.graph.expr import Expr, FunctionNode
-from tirlite.graph.types import Array, TensorType, leaves_of, structured, tensors
+from tirlite.graph.types import Array, leaves_of, structured, tensors
 from tirlite.record import cached_property
 
 if TYPE_CHECKING:
@@ -70,6 +71,9 @@ def in_order(function: FunctionNode, arrays: Sequence[Any], named: Mapping[str, 
         if len(arrays) != len(params):
             raise GraphArgumentCount(function.name, len(params), len(arrays)).error()
         return arrays
+    with suppress(KeyError):
+        if not arrays and len(named) == len(params):
+            return [named[param.name] for param in params]
     places = {name: place for place, param in enumerate(params) for name in (param.name, name_of(param.name))}
     known = ", ".join(param.name for param in params)
     found: dict[int, Any] = dict(enumerate(arrays))
@@ -180,8 +184,10 @@ class CompiledGraph:
         not hold.
         """
         try:
-            if out is None and not named and (quick := self.kernel.called_on_inputs(arrays)) is not None:
-                return self._structured(self._cut(quick))
+            if out is None:
+                quick = self.kernel.called_on_inputs(in_order(self.function, arrays, named) if named else arrays)
+                if quick is not None:
+                    return self._structured(self._cut(quick))
         except TirliteError:
             pass  # told better below
         inputs = self._inputs(arrays, named)
@@ -318,9 +324,21 @@ class CompiledGraph:
         if not self._extents:
             return leaves
         count = len(leaves) - len(self._extents)
-        found = {extent: int(each) for extent, each in zip(self._extents, leaves[count:], strict=True)}
+        made, found = list(leaves[:count]), [each.item() for each in leaves[count:]]
+        for number, axes in self._found_axes.items():
+            shape = list(made[number].shape)
+            for axis, extent in axes.items():
+                shape[axis] = found[extent]
+            made[number] = _begun(made[number], shape)
+        return tuple(made)
+
+    @cached_property
+    def _found_axes(self) -> dict[int, dict[int, int]]:
+        """For the tensors of which the run finds extents, by number: the axes of these, and which extents they are."""
+        numbers = {extent: number for number, extent in enumerate(self._extents)}
         types = [*tensors(self.function.result), *(each.tensor for each in self._kept)]
-        return tuple(_begun(array, of, found) for array, of in zip(leaves[:count], types, strict=True))
+        axes = [{axis: numbers[each] for axis, each in enumerate(of.shape) if each in numbers} for of in types]
+        return {number: each for number, each in enumerate(axes) if each}
 
     def _structured(self, leaves: Iterable[Array]) -> Result:
         made: Result = structured(self.function.result, iter(leaves))
@@ -350,7 +368,7 @@ def _restored(
     return CompiledGraph.of(function, kernel, extents, kept=kept)
 
 
-def _begun(array: Array, of: TensorType, found: Mapping[Size, int]) -> Array:
-    """The first elements of an array, with the extents that the run found."""
-    shape = tuple(found.get(extent, room) for extent, room in zip(of.shape, array.shape, strict=True))
-    return array if shape == array.shape else array.reshape(-1)[: prod(shape)].reshape(shape).copy()
+def _begun(room: Array, shape: list[int]) -> Array:
+    """The first elements of an array, with this shape: a copy, where the array is more than twice as large."""
+    begun: Array = np.ndarray(shape, room.dtype, room)
+    return begun if 2 * begun.size >= room.size else begun.copy()
