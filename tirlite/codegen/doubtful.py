@@ -1,8 +1,8 @@
 """Finds the views that share planned storage and whose extents may be invalid.
 
-An Allocate stops the kernel where an extent is negative, or its computation overflows. A buffer that a plan has placed
-in other storage must do so as well, though that storage may be large enough: a maximum over several buffers does not
-show that one is negative, and equal sizes are computed only once.
+An Allocate stops the kernel if an extent is negative or its computation overflows. A buffer that a plan has placed in
+other storage must do so as well. The size of that storage does not show it: a maximum over several buffers hides a
+negative size, and equal sizes are computed only once.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from tirlite.analysis.facts import Facts
     from tirlite.sizes import Size
 
-# What gives another value where an operand has wrapped around; sums and products are right modulo 2**64.
+# Operations whose result is wrong if an operand has overflowed; sums and products stay right modulo 2**64.
 _SENSITIVE = (FloorDiv, FloorMod, Min, Max)
 
 
 def doubtful_buffers(facts: Facts, on_entry: OnEntry) -> tuple[Buffer, ...]:
-    """Fresh views of a function with those extents alone that are known on entry, and not proved to be possible.
+    """The fresh views of a function with extents that are known on entry but not proved valid.
 
-    These are over the dims and parameters of the function.
+    Each is returned with only those extents, as expressions over dims and parameters.
     """
     views = [
         stmt.buffer
@@ -42,14 +42,14 @@ def doubtful_buffers(facts: Facts, on_entry: OnEntry) -> tuple[Buffer, ...]:
 
 
 class OnEntry:
-    """What extents are over dims and parameters, without lets; to be computed with an eye on what wraps around."""
+    """Rewrites extents over dims and parameters, without lets, as far as they are known on entry."""
 
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
         self._proved: dict[Size, bool] = {}
 
     def extent(self, extent: Expr) -> Expr | None:
-        """An expression with the value of `extent`; None where that is not known on entry."""
+        """An expression over dims and parameters with the value of `extent`; None if it is not known on entry."""
         size = self._facts.extents.size(extent)
         if size is None:
             return None
@@ -58,7 +58,7 @@ class OnEntry:
         return self._facts.extents.expr(size)
 
     def doubt(self, extent: Expr) -> Expr | None:
-        """The same where it must be 0 or more and may be less, or wrap around; None where there is no doubt."""
+        """The same if the extent may be negative or overflow; None if it is proved valid or not known on entry."""
         from tirlite.sizes.unknown import is_nonnegative
 
         size = self._facts.extents.size(extent)
@@ -82,11 +82,11 @@ class OnEntry:
         return found
 
     def _is_sensitive(self, extent: Expr) -> bool:
-        """Whether it matters to the value, or to that of a let in it, that an operand has wrapped around."""
+        """Whether an overflow of an operand would change the value of the extent, or of a let that it uses."""
         return _is_sensitive(extent, self._sensitive)
 
     def _written(self, extent: Expr) -> Expr:
-        """The extent as it is computed, without lets."""
+        """The extent with its lets substituted, computed as in the source."""
         from tirlite.ir import substitute
 
         while True:
@@ -96,7 +96,7 @@ class OnEntry:
             extent = substitute(extent, lets)
 
     def _is_exact(self, extent: Expr, size: Size) -> bool:
-        """Whether the extent cannot have wrapped around on the way to its value."""
+        """Whether no operand of the extent can overflow."""
         return self._facts.space.size(extent) == size
 
 

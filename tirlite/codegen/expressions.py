@@ -48,12 +48,12 @@ if TYPE_CHECKING:
     from tirlite.analysis.facts import Facts
     from tirlite.codegen import gathers
 else:
-    gathers = LateModule("tirlite.codegen.gathers")  # what a vector of indices takes
+    gathers = LateModule("tirlite.codegen.gathers")  # only for loads at a vector of indices
 
 
 @record
 class Side:
-    """A value that is computed in a block of its own, what else is to be known of it behind that, and the block."""
+    """A value that is computed in a basic block of its own, a fact about it, and the block."""
 
     value: Value
     fact: object
@@ -61,10 +61,10 @@ class Side:
 
 
 class Expressions:
-    """Writes the instructions of expressions to `out`, with what `environment` says of variables and buffers.
+    """Emits expressions to `out`; `environment` has the values of variables and the places of buffers.
 
-    What `is_alone` is in no loop that goes by vectors, nor is what stands in an `innermost` loop with checks. By
-    `facts` of the function, loads are known that are in bounds whatever is tested around them.
+    `is_alone`: no vectorized loop contains what is emitted. `innermost`: the innermost loop around it.
+    `facts`: facts of the function, by which loads are proved in bounds whatever conditions surround them.
     """
 
     def __init__(self, out: FunctionText, environment: Environment, facts: Facts | None = None) -> None:
@@ -75,7 +75,7 @@ class Expressions:
         self.facts = facts
 
     def _may_be_speculated(self, expr: Expr) -> bool:
-        """Whether an expression may be evaluated where the program does not ask for it."""
+        """Whether the expression may be evaluated even if the program would skip it."""
         from tirlite.codegen.speculation import may_be_speculated
 
         return may_be_speculated(expr, None if self.facts is None else self.facts.bounds)
@@ -84,7 +84,7 @@ class Expressions:
         return self._leaf(expr) or run(self.steps(expr))
 
     def kept(self, expr: Expr) -> Value:
-        """The value of what is stored or named, in an order that waits for the iteration before last."""
+        """The value to be stored or bound; in a minimum or maximum, values carried by `innermost` come last."""
         if self.innermost is not None and expr.dtype.is_integer:
             from tirlite.codegen.loops.carried import carried_last
 
@@ -92,25 +92,25 @@ class Expressions:
         return self.value(expr)
 
     def steps(self, expr: Expr) -> Steps[Value]:
-        """The coroutine of `value`, for coroutines."""
+        """`value` as a coroutine, for use in coroutines."""
         rule: Steps[Value] = getattr(self, RULES[type(expr)])(expr)
         return rule
 
     def good(self, expr: Expr, use: str) -> Value:
-        """The value of an expression that must have one for what it is used for."""
+        """The value of an expression that must not be poison; `use` tells messages what for."""
         value = self.value(expr)
         self.demand_good(value, use)
         return value
 
     def demand_good(self, value: Value, use: str) -> None:
-        """Stops where a value comes from memory that was never written: that is seen in code that checks itself."""
+        """Stops if the value is poison. Only debug code checks this."""
 
     def computed(self, value: Value, *_operands: Value) -> Value:
-        """A value that was computed from others lane by lane: there, it has the marks of these."""
+        """A value computed lane by lane from operands; debug code gives it their poison marks."""
         return value
 
     def exposed(self, buffer: Buffer) -> None:
-        """Others may write a buffer from here on."""
+        """Called where the buffer's address escapes: others may write it from here on."""
 
     def bind(self, var: Var, value: Value) -> None:
         self.environment.variables[var] = value
@@ -161,7 +161,7 @@ class Expressions:
         return self.computed(convert(self.out, value, expr.dtype), value)
 
     def short_circuit(self, expr: Binary) -> Steps[Value]:
-        """`and`, `or`: the second operand stands in a block of its own unless it may be evaluated in any case."""
+        """`and`, `or`: the second operand gets a block of its own unless it may be speculated."""
 
         return self.binary(expr) if self._may_be_speculated(expr.b) else self._lazy(expr)
 
@@ -177,7 +177,7 @@ class Expressions:
         return self.merged(expr.dtype, Side(FALSE if is_and else TRUE, None, before), side)
 
     def _side(self, expr: Expr, done: str) -> Steps[Side]:
-        """What is computed in a block of its own, which ends at `done`."""
+        """Emits an expression in the current block, which is left for `done`."""
         self.out.conditions += 1
         value = self._leaf(expr) or (yield self.steps(expr))
         side = Side(value, self.fact_of(value), self.out.block)
@@ -186,15 +186,15 @@ class Expressions:
         return side
 
     def fact_of(self, _value: Value) -> object:
-        """What is to be known of a value behind the block that it is computed in."""
+        """A fact about the value that must be known behind its block; subclasses define it."""
         return None
 
     def merged(self, dtype: DType, *sides: Side) -> Value:
-        """The value of the block that control came from."""
+        """The phi of the sides' values."""
         return self.out.phi(dtype, *((side.value, side.block) for side in sides))
 
     def picked(self, condition: Value, yes: Value, no: Value) -> Value:
-        """One of two values that are both computed."""
+        """The select between two values that are both computed."""
         return self.out.select(condition, yes, no)
 
     def select(self, expr: Select) -> Steps[Value]:
@@ -239,7 +239,7 @@ class Expressions:
         return self.out.any_lane(flags)
 
     def interleave(self, expr: Call) -> Steps[Value]:
-        """Lanes of the lower or the upper halves of two vectors in turn."""
+        """Alternates the lanes of the lower or of the upper halves of two vectors."""
         a = self._leaf(expr.args[0]) or (yield self.steps(expr.args[0]))
         b = self._leaf(expr.args[1]) or (yield self.steps(expr.args[1]))
         return self.out.interleaved(a, b, is_high=expr.op is Op.INTERLEAVE_HIGH)
@@ -253,12 +253,12 @@ class Expressions:
         return dot(self.out, *operands)
 
     def marked_index(self, expr: Call) -> Steps[Value]:
-        """What is marked as an index, or has a mask, elsewhere than in an access: a number like any other."""
+        """An index that is marked for a check or masked, used elsewhere than in an access: its plain value."""
         index = expr.args[0]
         return self._leaf(index) or (yield self.steps(index))
 
     def extern(self, expr: Call) -> Steps[Value]:
-        """A call by C's conventions; buffers and addresses are passed as pointers."""
+        """A call by the C calling convention; buffers and addresses are passed as pointers."""
         name, *args = expr.args
         symbol = name.value if isinstance(name, StringImm) else self._symbol_of(name)
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", symbol):
@@ -281,7 +281,7 @@ class Expressions:
         return self.out.value(expr.dtype, f"call {register_type(expr.dtype)} @{symbol}({', '.join(texts)})", *operands)
 
     def _symbol_of(self, address: Expr) -> str:
-        """A symbol for a function that is known by its address, bound to it when the code is linked."""
+        """The symbol of a function that is given by its address; the linker binds it."""
         assert isinstance(address, IntImm)
         symbol = f"extern_at_{address.value:x}"
         self.out.module.addresses[symbol] = address.value
@@ -294,7 +294,7 @@ class Expressions:
         return self.address(self.environment.places[element.buffer], element.indices)
 
     def access_pointer(self, expr: Call) -> Steps[Value]:
-        """The address of the element at an offset; extent and mask say what the callee does with it."""
+        """The address of the element at an offset; extent and access mode do not matter to the code."""
         mention, offset = expr.args[:2]
         assert isinstance(mention, BufferRef)
         self.exposed(mention.buffer)
@@ -326,18 +326,18 @@ class Expressions:
         else:
             first = yield self.address(place, indices)
         found = memory.load(self.out, place, first, expr.dtype, self.environment.notes.get(place.buffer, ""))
-        # LLVM would store the lanes alone that differ from what is there.
+        # Without the freeze, LLVM turns the store of a select into a masked store of the changed lanes.
         return self.out.unary("freeze", found) if expr.buffer in self.environment.mixed else found
 
     def _from_lanes(self, place: Place, load: Load) -> Steps[Value]:
-        """The elements at a vector of indices, which are not checked here, by one instruction where there is one."""
+        """The elements at an unchecked vector of indices, by a gather instruction if there is one."""
         values: list[Value] = []
         for index in (*load.indices[:-1], gathers.narrowest(load.indices[-1])):
             values.append(self._leaf(index) or (yield self.steps(index)))
         return gathers.gathered(self.out, place, values, load.dtype, self.environment.notes.get(place.buffer, ""))
 
     def pointers(self, place: Place, indices: tuple[Expr, ...]) -> Steps[list[Value]]:
-        """The address of an element, or of the first of neighbours; else that of each lane."""
+        """The address of the element, or of the first of adjacent elements; else one address for each lane."""
         last = indices[-1] if indices else None
         if last is None or last.dtype.lanes == 1:
             return [(yield self.address(place, indices))]
@@ -350,7 +350,7 @@ class Expressions:
         return lanes
 
     def computed_index(self, index: Expr) -> Expr:
-        """An index with the same marks that has its value already."""
+        """The index with its checks and mask kept, but its parts replaced by variables that hold their values."""
         inner, mask = bare(index), mask_of((index,))
         computed: Expr
         if mask is not None:
@@ -362,20 +362,20 @@ class Expressions:
         return checked(computed) if is_checked(index) else computed
 
     def _named(self, expr: Expr) -> Var:
-        """A variable that has the value of an expression, computed here."""
+        """A new variable that holds the value of an expression, computed here."""
         var = Var("index", expr.dtype)
         self.environment.variables[var] = self.value(expr)
         return var
 
     def masked_pointer(self, place: Place, indices: tuple[Expr, ...]) -> Steps[tuple[Value, Value]]:
-        """The address of the first of neighbours, or the addresses of all lanes; and which lanes are on."""
+        """The address of the first of adjacent elements, or those of all lanes, and the mask."""
         given, mask = [], mask_of(indices)
         assert mask is not None
         for index in indices:
             inner = unmasked(index)
             if index is indices[-1] and not is_checked(index) and are_neighbours(place, inner):
                 assert isinstance(inner, Ramp)
-                inner = inner.base  # the first lane, wherever the others are
+                inner = inner.base
             value = self._leaf(inner) or (yield self.steps(inner))
             given.append(settled(self.out, value) if is_checked(index) else value)
         on: Value = self._leaf(mask) or (yield self.steps(mask))
@@ -386,7 +386,7 @@ class Expressions:
         return memory.lane_addresses(self.out, place, values), on
 
     def address(self, place: Place, indices: tuple[Expr, ...]) -> Steps[Value]:
-        """The address of the element at scalar indices."""
+        """The address of the element at scalar indices, after the checks of indices marked for one."""
         if self.out.by_vectors and (parts := memory.apart_in(place, indices)) is not None:
             rests, far = parts
             found: list[Value] = []
@@ -408,7 +408,7 @@ class Expressions:
         return memory.address(self.out, place, memory.offset_in(self.out, place, values))
 
     def _lane_addresses(self, place: Place, row: tuple[Expr, ...], last: Expr) -> Steps[list[Value]]:
-        """The address of each lane of a vector access; that of the first alone, if they are neighbours."""
+        """The address of each lane of a vector access; only that of the first lane if the elements are adjacent."""
         start = yield self.address(place, (*row, IntImm(i64, 0)))
         index = bare(last)
         given = self._leaf(index) or (yield self.steps(index))
@@ -436,19 +436,19 @@ class Expressions:
 
 
 def settled(out: FunctionText, index: Value) -> Value:
-    """An index to be checked: to LLVM, memory that was never written may hold another number at each look."""
+    """The index, frozen before it is checked: LLVM may take another value for unwritten memory at each use."""
     return index if index.number is not None else out.unary("freeze", index)
 
 
 def are_neighbours(place: Place, index: Expr) -> bool:
-    """Whether a vector access at this last index touches elements that lie side by side."""
+    """Whether a vector access with this last index touches adjacent elements."""
     return is_unit_ramp(index) and place.strides[-1].number == 1
 
 
 def is_unit_ramp(index: Expr) -> bool:
-    """Whether `index` is a Ramp over neighbouring indices.
+    """Whether `index` is a Ramp with stride 1.
 
-    A narrow unsigned one may go on at 0; any other that wraps around has an index outside of every buffer.
+    A narrow unsigned ramp is excluded, as it may wrap around to 0; any other that overflows is out of bounds anyway.
     """
     may_go_on = not index.dtype.is_signed and index.dtype.bits < 64
     is_unit = isinstance(index, Ramp) and is_constant(index.stride, 1)
@@ -460,14 +460,14 @@ def _is_small(dtype: DType) -> bool:
 
 
 def ramp(out: FunctionText, base: Value, stride: Value, lanes: int) -> Value:
-    """`base` plus 0, 1 and so on times `stride`."""
+    """The vector `base + lane * stride`."""
     kind = register_type(base.dtype)
     numbers = ", ".join(f"{kind} {lane}" for lane in range(lanes))
     steps = out.op("mul", Value(base.dtype.with_lanes(lanes), f"<{numbers}>"), out.splat(stride, lanes))
     return out.op("add", steps, out.splat(base, lanes))
 
 
-# The same by the operation of a call.
+# The method that emits a call, by the call's operation.
 _CALLS: dict[Op, str] = {
     Op.IF_THEN_ELSE: "if_then_else",
     Op.ANY: "any_lane",
@@ -481,8 +481,8 @@ _CALLS: dict[Op, str] = {
     Op.ACCESS_PTR: "access_pointer",
 }
 
-# By the kind of an expression, the method that writes it. Leaves are not here: they cost no instruction. A StringImm
-# stands in calls alone, which read it there.
+# The method that emits each kind of expression. Leaves take no instruction and are not listed; a StringImm only occurs
+# in calls, which read it there.
 RULES: dict[type[Expr], str] = {
     **dict.fromkeys(Binary.__subclasses__(), "binary"),
     **dict.fromkeys(Compare.__subclasses__(), "compare"),

@@ -1,4 +1,4 @@
-"""Emits the blocks that stop a compiled kernel at a fault: each frees the heap, and returns the number of the fault."""
+"""Emits the blocks that stop a compiled kernel at a fault: each frees heap memory and returns the fault's number."""
 
 from __future__ import annotations
 
@@ -32,34 +32,32 @@ class NoMemory(Message):
 
 
 class KernelFunction(FunctionText):
-    """A function that returns 0, or the fault that stopped it. What its buffers need is freed on all ways.
-
-    `cleanup` is the block to leave through: it frees what the heap holds at this point, and returns the number that
-    the slot `%fault` holds. `slots` are the addresses of the buffers on the stack.
+    """A function that returns 0, or the fault that stopped it, and frees its heap memory on every path.
+    `line`: the alignment of allocated memory. `slots`: the addresses of the buffers on the stack. `cleanup`: the block
+    to branch to on a fault, which frees what is allocated at this point; slot `%fault` holds the code.
     """
 
     def __init__(self, module: ModuleText, line: int) -> None:
-        """`line` is the alignment of what is allocated."""
         super().__init__(module)
         self.line = line
         self.slots: dict[Buffer, Value] = {}
         self.cleanup = "fail"
-        self._held: dict[str, tuple[Value, str]] = {}  # block -> the pointer that it frees, the block that follows
+        self._held: dict[str, tuple[Value, str]] = {}  # cleanup block -> the pointer that it frees, the next block
         self._tail: list[str] = []
-        self.streams = False  # whether stores go past the caches: others see them after a fence
-        self.has_tiles = False  # whether it may hold registers that threads are switched the faster without
+        self.streams = False  # whether it has non-temporal stores, which need a fence at the end
+        self.has_tiles = False  # whether it uses tile registers, which are released at the end
 
     def fails(self, stmt: Assert) -> str:
-        """The block to branch to where an assert without values does not hold."""
+        """The block to branch to where an assert without values fails."""
         from tirlite.ir import failure
 
         return self._stop(failure(stmt, ()))
 
     def tell(self, report: FaultReport, values: list[Value]) -> None:
-        """Ends the function here with a fault that has values to tell, as bits in i64.
+        """Ends the function with a fault that reports values, each as the bits of an i64.
 
-        They and the number of the fault are put into a record on the heap, which the caller frees; the function returns
-        its address, negated.
+        The fault's number and the values go into a record on the heap, which the caller frees; the function returns the
+        record's address, negated.
         """
         module = self.module
         module.messages.append(report.bare())
@@ -69,7 +67,7 @@ class KernelFunction(FunctionText):
         self.branch(self._leave(self.invoke(i64, name, (integer(number), *values))))
 
     def stop_if(self, wrong: Value, report: FaultReport, values: Callable[[], list[Value]]) -> None:
-        """Ends the function where a bool is true; `values` writes what it takes to tell, which runs only then."""
+        """Ends the function if `wrong` is true; `values` emits the values to report, in the fault's own block."""
         failed, passed = self.label("failed"), self.label("passed")
         self.branch_if(wrong, failed, passed)
         around = self.fork()
@@ -79,7 +77,7 @@ class KernelFunction(FunctionText):
         self.join(around)
 
     def _recorder(self, count: int) -> str:
-        """The function that puts this many numbers into a record; the first of them alone where there is no memory."""
+        """The function that stores `count` numbers in a record; without memory it returns the fault's number."""
         module, name = self.module, f"tirlite.record{count}"
         if name not in module.inlined:
             body = FunctionText(module)
@@ -98,7 +96,7 @@ class KernelFunction(FunctionText):
         return name
 
     def require(self, condition: Value, message: Message) -> None:
-        """Ends the function where a bool is false."""
+        """Ends the function if `condition` is false."""
         held = self.label("held")
         self.branch_if(condition, held, self._stop(message))
         self.start(held)
@@ -108,7 +106,7 @@ class KernelFunction(FunctionText):
         return self._leave(integer(len(self.module.messages)))
 
     def _leave(self, code: Value) -> str:
-        """The block that ends the function with a number."""
+        """A block that ends the function with the fault `code`."""
         label = self.label("fault")
         self._tail += [f"{label}:", f"  store i64 {code.text}, ptr %fault", f"  br label %{self.cleanup}"]
         return label
@@ -119,16 +117,16 @@ class KernelFunction(FunctionText):
         return bool(self._tail)
 
     def check(self, code: Value) -> None:
-        """Ends the function too, where a function that it called ended with a fault."""
+        """Ends the function if a function that it called returned a fault."""
         passed = self.label("passed")
         stopped = self.compare("icmp ne", code, integer(0))
         self.branch_if(stopped, self._leave(code), passed)
         self.start(passed, follows=True)
 
     def allocate(self, buffer: Buffer, extents: list[Value], overflows: list[Value], span: Span | None) -> Value:
-        """The address of fresh memory on the heap, which `release_to` or a fault frees.
+        """Allocates heap memory for a buffer, which `release_to` or a fault frees.
 
-        `overflows` are the flags of what wrapped around in the extents.
+        `overflows`: the overflow flags of the extents' computation.
         """
         size, bad = checked_bytes(self, buffer, extents)
         wrapped = any_of(self, overflows) if overflows else FALSE
@@ -146,11 +144,11 @@ class KernelFunction(FunctionText):
         return pointer
 
     def padded(self, size: Value) -> Value:
-        """Bytes rounded up to whole lines, and a line more."""
+        """A size rounded up to whole lines, plus one line."""
         return self.op("and", self.op("add", size, integer(2 * self.line - 1)), integer(-self.line))
 
     def fresh(self, size: Value) -> Value:
-        """This many bytes on the heap, or null."""
+        """Allocates `size` bytes on the heap; null if there is no memory."""
         return self.call(handle, TAKE if self.module.exported else "aligned_alloc", integer(self.line), size)
 
     @property
@@ -158,7 +156,7 @@ class KernelFunction(FunctionText):
         return GIVE if self.module.exported else "free"
 
     def hold(self, pointer: Value) -> None:
-        """Says that memory on the heap is to be freed, by `release_to` or a fault."""
+        """Registers heap memory to be freed by `release_to` or at a fault."""
         label = self.label("cleanup")
         self._tail += [f"{label}:", f"  call void @{self._free}({pointer.typed})", f"  br label %{self.cleanup}"]
         self.declare("void", self._free, (pointer,))
@@ -166,13 +164,13 @@ class KernelFunction(FunctionText):
         self.cleanup = label
 
     def release_to(self, cleanup: str) -> None:
-        """Frees what has been allocated since `cleanup` was the block to leave through."""
+        """Frees the memory that was allocated since `cleanup` was the current cleanup block."""
         while self.cleanup != cleanup:
             pointer, self.cleanup = self._held[self.cleanup]
             self.run(self._free, pointer)
 
     def finish(self) -> None:
-        """Ends the function: 0 where control arrived here, else the number of the fault."""
+        """Ends the function: returns 0 here, and defines the cleanup blocks of its faults."""
         if self.streams:
             self.run("llvm.x86.sse.sfence")
         if self.has_tiles:
@@ -196,14 +194,14 @@ class KernelFunction(FunctionText):
 
 
 def as_bits(out: FunctionText, value: Value) -> Value:
-    """A number as an i64: floats by the bits of their f64."""
+    """A number as an i64; a float as the bits of its f64."""
     if value.dtype.is_float:
         return out.cast("bitcast", convert(out, value, f64), i64)
     return convert(out, value, i64)
 
 
 def checked_bytes(out: FunctionText, buffer: Buffer, extents: list[Value]) -> tuple[Value, Value]:
-    """The bytes of a buffer, and whether they have no size: an extent is negative, or the product above 2^62."""
+    """The size of a buffer in bytes, and whether it is invalid: a negative extent, or more than 2^62 bytes."""
     flags = []
     size = integer(buffer.dtype.bytes)
     for extent in extents:
@@ -222,7 +220,7 @@ def any_of(out: FunctionText, flags: list[Value]) -> Value:
 
 
 def require_exact(out: KernelFunction, buffer: Buffer, overflows: list[Value], extents: list[Value]) -> None:
-    """Stops where extents have wrapped around: indices are proved to be below what they are without that."""
+    """Stops if the computation of an extent overflowed: proofs of indices assume that it did not."""
     if overflows:
         from tirlite.codegen.reports import WrongExtents
 
@@ -232,7 +230,7 @@ def require_exact(out: KernelFunction, buffer: Buffer, overflows: list[Value], e
 
 
 def require_extents(out: KernelFunction, buffer: Buffer, extents: list[Value]) -> None:
-    """Stops where an extent of a buffer is negative."""
+    """Stops if an extent of the buffer is negative."""
     from tirlite.codegen.reports import ExtentReport
 
     flags = [out.compare("icmp slt", each, integer(0)) for each in extents if each.number is None or each.number < 0]
@@ -241,7 +239,7 @@ def require_extents(out: KernelFunction, buffer: Buffer, extents: list[Value]) -
 
 
 def require_view(out: FunctionText, environment: Environment, view: View, offset: Value, extents: list[Value]) -> Value:
-    """The bytes of a view. Stops where an extent is negative, and where it reaches beyond its source."""
+    """The size of a view in bytes. Stops if an extent is negative or the view does not lie in its source."""
     from tirlite.codegen.reports import ViewReport
 
     assert isinstance(out, KernelFunction)
@@ -271,17 +269,16 @@ def require_inside(
     loops: Sequence[tuple[str, Value]],
     on: Value | None = None,
 ) -> None:
-    """Stops where an index is outside of its axis. By axis, `indices` are those in i64, and as they were given.
-
-    `loops` are the variables of those around. With a mask, only lanes that are on count, and other axes only where one
-    is.
+    """Stops if an index is outside of its axis.
+    `indices`: for each axis to check, the index as i64, and as it was given. `loops`: the variables of the loops
+    around, for the message. `on`: the mask of the access; lanes that are off are ignored.
     """
     from tirlite.codegen.reports import IndexReport
 
     assert isinstance(out, KernelFunction)
     extents = [place.extents[axis] for axis in indices]
     wide, given = zip(*indices.values(), strict=True)
-    # A negative index is above all extents, which are not negative.
+    # As unsigned numbers, negative indices are above all extents.
     flags = [out.compare("icmp uge", a, out.splat(b, a.dtype.lanes)) for a, b in zip(wide, extents, strict=True)]
     if on is not None:
         any_on = out.any_lane(on)
@@ -299,5 +296,5 @@ def require_inside(
 
 
 def first_flagged(out: FunctionText, value: Value, flag: Value) -> Value:
-    """The first flagged lane of a value, as bits; of a value without lanes, itself."""
+    """The first flagged lane of a value, or a scalar itself, as bits."""
     return as_bits(out, out.first_lane(flag, value) if value.dtype.lanes > 1 else value)

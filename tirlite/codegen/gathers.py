@@ -1,8 +1,8 @@
-"""Loads lanes that are not adjacent by shuffles of vectors, where loads share these or lanes are close together.
+"""Loads lanes that are not adjacent by shuffles of vectors, where loads share vectors or lanes are close together.
 
-When an image is enlarged, or halved, the indices of neighbours grow slowly. One comparison of vectors finds that all
-lanes lie within twice their number; otherwise each is loaded by itself.
-`x[2 * j]` and `x[2 * j + 1]`, for as many j as there are lanes, are the even and the odd elements of two vectors.
+When an image is resized, the indices of neighbouring pixels grow slowly. A vector comparison tests at run time whether
+all lanes lie in a window of twice their number; otherwise each lane is loaded by itself.
+The loads `x[2 * j]` and `x[2 * j + 1]` for adjacent j take the even and the odd elements of the same two vectors.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from tirlite.ir import (
 from tirlite.ir.checked import is_checked
 from tirlite.ir.walk import loads_in, may_skip_parts
 
-# The bits of vectors that processors permute.
+# The widths in bits of the vectors that permute instructions take.
 _WIDTHS = (128, 256, 512)
 
 
 def is_gathered(out: FunctionText, place: Place, index: Expr) -> bool:
-    """Whether lanes load from wherever a vector of indices says: machines may have instructions for that."""
+    """Whether the load at a vector of indices is emitted as a gather or a permute."""
     dtype = place.buffer.dtype
     if dtype.lanes > 1 or dtype.is_bool or place.buffer.volatile or isinstance(index, Ramp) or is_checked(index):
         return False
@@ -50,12 +50,12 @@ def is_gathered(out: FunctionText, place: Place, index: Expr) -> bool:
 
 
 def narrowest(index: Expr) -> Expr:
-    """A vector of indices, or what it was made of if these are integers of 32 bits."""
+    """The vector of indices; without its cast if it was cast from 32-bit integers."""
     return index.value if isinstance(index, Cast) and index.value.dtype.scalar == i32 else index
 
 
 def gathered(out: FunctionText, place: Place, indices: list[Value], dtype: DType, note: str) -> Value:
-    """The elements at scalar indices, but for the last one, which is a vector; they are in bounds."""
+    """The elements at indices of which all are scalars but the last, a vector; they are in bounds."""
     *row, last = indices
     row = [to_index(out, each) for each in row]
     if not _are_permuted(out, place, dtype):
@@ -63,7 +63,7 @@ def gathered(out: FunctionText, place: Place, indices: list[Value], dtype: DType
     window = 2 * dtype.lanes
     end = out.op("sub", place.extents[-1], integer(window))
     first = out.intrinsic("smin", to_index(out, out.extract(last, 0)), end)
-    # Indices of 32 bits are less than 2**32 apart.
+    # The difference of 32-bit indices fits 32 bits as an unsigned number.
     apart = out.op("sub", last, out.splat(convert(out, first, last.dtype.scalar), dtype.lanes))
     is_apart = out.any_lane(out.compare("icmp uge", apart, constant(window, apart.dtype)))
     is_far = out.op("or", is_apart, out.compare("icmp slt", first, integer(0)))
@@ -81,17 +81,17 @@ def gathered(out: FunctionText, place: Place, indices: list[Value], dtype: DType
 
 
 def _are_permuted(out: FunctionText, place: Place, dtype: DType) -> bool:
-    """Whether the processor picks lanes of this type out of two vectors of them."""
+    """Whether the processor can pick lanes of this type out of two vectors."""
     bits = max(dtype.bits, 16) * dtype.lanes * (2 if dtype.bits < 32 else 1)
     is_plain = place.strides[-1].number == 1 and not is_half(dtype)
     return is_plain and out.module.processor.permutes and bits in _WIDTHS[dtype.bits < 32 :]
 
 
 def _permuted(out: FunctionText, place: Place, pointer: Value, apart: Value, dtype: DType) -> Value:
-    """The lanes that lie so far `apart` from a pointer, of the vector there and of the one after it."""
+    """The lanes at the distances `apart` from a pointer, picked from the vector there and the next one."""
     lanes, kind = dtype.lanes, DType(u8.code, dtype.bits)
     if dtype.bits < 32:
-        # Both are one vector of twice as many words.
+        # The two vectors together are one vector of twice as many 16-bit lanes.
         both = memory.load(out, place, pointer, kind.with_lanes(2 * lanes))
         words = both if dtype.bits == 16 else out.cast("zext", both, u16.with_lanes(2 * lanes))
         places = out.shuffled(convert(out, apart, u16.with_lanes(lanes)), [*range(lanes), *[None] * lanes])
@@ -118,9 +118,9 @@ def _one_by_one(out: FunctionText, place: Place, indices: list[Value], dtype: DT
 
 
 def phases_of(stmts: Iterable[Stmt]) -> Mapping[Load, tuple[int, Expr]]:
-    """For loads of lanes that lie apart, which of a group of neighbours each lane loads, and where the first group is.
+    """For strided loads that together cover groups of neighbours: the place in the group, and the first index.
 
-    All of a group is loaded by one of these, and as long as lanes are apart.
+    Such loads use the same vectors.
     """
     found: dict[Load, tuple[int, Expr]] = {}
     for loads in _alike(stmts):
@@ -135,7 +135,10 @@ def phases_of(stmts: Iterable[Stmt]) -> Mapping[Load, tuple[int, Expr]]:
 
 
 def _alike(stmts: Iterable[Stmt]) -> Iterator[list[tuple[Load, int]]]:
-    """Loads that differ in how far along a row they begin, with that; of statements that all run or none does."""
+    """Groups of loads that differ only by a constant in their last index, with that constant.
+
+    A group is within statements that run together.
+    """
     together: list[list[tuple[Load, int]]] = []
     for stmt in stmts:
         if not isinstance(stmt, Let | Store | Allocate):
@@ -153,14 +156,14 @@ def _alike(stmts: Iterable[Stmt]) -> Iterator[list[tuple[Load, int]]]:
 
 
 def _strided(value: Expr) -> list[Load]:
-    """The loads of a value, all of which are done, whose lanes lie apart."""
+    """The strided loads of a value; none if the value may be evaluated in part."""
     loads = [load for load in loads_in(value) if load.indices and isinstance(load.indices[-1], Ramp)]
     found = [load for load in loads if _stride(load) > 1]
     return [] if found and any(map(may_skip_parts, walk(value))) else found
 
 
 def _stride(load: Load) -> int:
-    """How far lanes lie apart that lie apart; else 0."""
+    """The stride of a load's lanes, if it is a plain load with a constant stride; else 0."""
     stride = _ramp(load).stride
     is_plain = load.buffer.dtype.lanes == 1 and not load.buffer.volatile
     is_known = is_plain and isinstance(stride, IntImm) and not any(map(is_checked, load.indices))

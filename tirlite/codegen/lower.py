@@ -1,4 +1,4 @@
-"""Lowers a PrimFunc to the text of an LLVM module, with what a caller must know of it."""
+"""Lowers a PrimFunc to the text of an LLVM module, with the facts that its callers need."""
 
 from __future__ import annotations
 
@@ -31,47 +31,45 @@ if TYPE_CHECKING:
 
 _Maker: TypeAlias = Callable[[PrimFunc, str, Storage], Statements]
 
-# Lines from which on LLVM leaves the function that computes a size as it is.
+# Size functions with at least this many lines are not optimised.
 _LONG_SIZES = 1000
 
 
 @record
 class Lowered:
     """An LLVM module as text.
-
     The function `name` takes the parameters in their order, arrays as pointers, then the dims as i64, then a pointer to
-    the workspace where that is not empty. It returns 0, or the number of the fault that stopped it, counted from 1, or
-    the address, negated, of a record from malloc with that number and what belongs to it.
-    The function `size_name`, if not empty, takes the scalars among the parameters, the plan if the function has one
-    (see `analysis.shape_plan`), and the dims; see `Workspace`. A function with more than `MOST_PARAMETERS` takes a
-    pointer to a record of them instead, see `codegen.llvm.text`.
+    the workspace unless that is empty. It returns 0, or the number of the fault that stopped it, counted from 1, or the
+    negated address of a malloc'ed record with that number and the fault's values. The function `size_name`, if not
+    empty, takes the scalars among the parameters, the plan if the function has one (see `analysis.shape_plan`), and the
+    dims; see `Workspace`. A function with more than `MOST_PARAMETERS` parameters takes a pointer to a record of them
+    instead, see `codegen.llvm.text`.
     """
 
     text: str
-    parts: tuple[Part, ...]  # modules that together are the same, which LLVM may compile side by side
+    parts: tuple[Part, ...]  # the module split into modules that LLVM may compile in parallel
     name: str
     size_name: str
     workspace: Workspace
     alignment: int  # of the workspace, in bytes
     faults: tuple[Message, ...]
-    # The faults whose numbers come in a record of i64, before the values that they report.
-    reports: Mapping[int, FaultReport]
+    reports: Mapping[int, FaultReport]  # the faults with values, by their numbers
     externs: tuple[str, ...]  # the extern functions that must exist in the process
-    addresses: tuple[tuple[str, int], ...]  # symbols of extern functions that are known by their addresses
+    addresses: tuple[tuple[str, int], ...]  # symbols and addresses of extern functions given by address
     extent: Extent
-    keeps_scalars: bool  # LLVM must not join scalars into vectors
+    keeps_scalars: bool  # LLVM's SLP vectorizer must not run
     needs_pool: bool  # the module calls the pool of workers, see `codegen.llvm.pool`
     polls: bool  # the module polls for signals, see `codegen.llvm.signals`
     heap: HeapNeed
 
     @property
     def joins_scalars(self) -> bool:
-        """Whether LLVM looks for scalars to join into vectors: a tenth of its time, in vain where they are there."""
+        """Whether to run LLVM's SLP vectorizer: a tenth of its time, wasted on code that is vectorized already."""
         return not (self.keeps_scalars or self.extent.by_vectors)
 
     @property
     def works_over_addresses(self) -> bool:
-        """Whether LLVM works over the addresses in all loops, as it does for each part that needs it."""
+        """Whether LLVM runs loop strength reduction on the module, as it does for each part that needs it."""
         return any(part.works_over_addresses for part in self.parts)
 
 
@@ -85,12 +83,11 @@ def lower(
     lines: bool = False,
     ahead: Callees | None = None,
 ) -> Lowered:
-    """The module of one function, whose parallel loops are run by this many workers at most, for a target by its name.
-
-    With `debug` the code checks itself, and parallel loops run in order. If it is `exported`, a fault is a number
-    alone, and memory comes from what surrounds the module, see `runtime.export.wrapper`. Raises KernelError for what
-    native code cannot do. With `lines` the code tells debuggers where it comes from. `ahead` are the functions that it
-    calls, if they are written already, which changes nothing of what is made.
+    """Lowers a function, with its callees, to an LLVM module.
+    `workers`: the most threads that run a parallel loop. `debug`: emit checks, and run parallel loops sequentially.
+    `exported`: faults are numbers only, and memory comes from the surrounding program, see `runtime.export.wrapper`.
+    `target`: the processor's name. `lines`: emit debug line information. `ahead`: callees that are emitted already;
+    they do not change the result. Raises KernelError for what native code cannot do.
     """
     facts = Facts(func)
     shares, runners = stack_shares(func), 1 if debug else workers
@@ -131,7 +128,7 @@ def lower(
 
 
 def _on_entry(facts: Facts) -> tuple[OnEntry | None, tuple[Buffer, ...]]:
-    """What tells of extents on entry, and the buffers with doubtful ones; nothing where nothing is allocated."""
+    """The extents known on entry, and the buffers with doubtful ones; None and () if the function allocates nothing."""
     if not any(True for _ in statements_of(facts.func.body, Allocate, View)):
         return None, ()
     from tirlite.codegen.doubtful import OnEntry, doubtful_buffers
@@ -141,7 +138,7 @@ def _on_entry(facts: Facts) -> tuple[OnEntry | None, tuple[Buffer, ...]]:
 
 
 def _told(func: PrimFunc, name: str, size_name: str, workspace: Workspace, line: int, own: Callees) -> Lowered:
-    """What was written, and what a caller must know of it."""
+    """The finished module as a Lowered."""
     module, units = own.module, own.units()
     return Lowered(
         text=module.text(name),
@@ -203,14 +200,14 @@ def _write_kernel(func: PrimFunc, statements: Statements, workspace: Workspace) 
 
 
 def _parameter(out: FunctionText, number: int, param: Var | Buffer) -> Value:
-    """A parameter as a caller from outside gives it; a bool comes as a byte, a float of 16 bits as f32."""
+    """A parameter with the type of the C interface: a bool is a byte, a 16-bit float an f32."""
     if isinstance(param, Buffer):
         return out.parameter(handle, f"%p{number}", f" noalias align {alignment_of(param)}")
     return out.parameter(u8 if param.dtype.is_bool else f32 if is_half(param.dtype) else param.dtype, f"%p{number}")
 
 
 def _bind_scalars(given: Mapping[Var | Buffer, Value], dims: Mapping[Var, Value], values: Expressions) -> None:
-    """Lets variables stand for the parameters of the function that is written."""
+    """Binds the scalar parameters and the dims to their values."""
     variables = values.environment.variables
     for param, value in given.items():
         if isinstance(param, Var):
@@ -243,6 +240,6 @@ def _write_size_function(func: PrimFunc, name: str, workspace: Workspace, line: 
         extents = tuple(values.value(extent) for extent in plan.buffer.shape)
         values.environment.places[plan.buffer] = Place(plan.buffer, pointer, (integer(1),), align, extents)
     write_size_function(values, workspace, line)
-    # LLVM takes seconds to bring thousands of sums and products of sizes into an order of its own.
+    # LLVM takes seconds to reassociate thousands of sums and products of sizes.
     out.as_written = len(out.lines) >= _LONG_SIZES
     define_entry(out, name)

@@ -1,8 +1,7 @@
 """Emits addresses, loads and stores of buffers, and holds the places of a function's variables and buffers.
-
 Index arithmetic is in i64, with `nsw`, and addresses are `inbounds`: an access out of bounds is undefined, and one in
-bounds cannot overflow, as no buffer is larger than 2^62 bytes. Addresses of lanes under a mask carry no such promises:
-where no lane is on, they may be anywhere.
+bounds cannot overflow, as no buffer is larger than 2^62 bytes. Addresses of masked lanes carry no such flags: lanes
+that are off may point anywhere.
 """
 
 from __future__ import annotations
@@ -31,15 +30,15 @@ from tirlite.ir.stmt import SeqStmt, Stmt, Store
 from tirlite.ir.walk import is_constant, statements_of, walk
 from tirlite.record import record
 
-# Offsets up to this are added up before code is written; an access beyond is out of bounds, or as rare.
+# Constant offsets up to this are folded at compile time; larger ones are out of bounds or very rare.
 _FAR = 1 << 40
 
-# Lanes further apart are loaded one by one.
+# The largest stride that is loaded by shuffles; lanes further apart are loaded one by one.
 _MOST_APART = 4
-# Elements of 32 bits that lie so far apart are transposed in blocks of as many groups.
+# 32-bit lanes with this stride are loaded by transposing blocks of 4 x 4.
 _FOUR = 4
 
-# How deep in sums numbers are looked for.
+# How deep sums are searched for constants.
 _DEEP = 4
 
 _LARGEST_DIVISOR = 1 << 12
@@ -48,9 +47,9 @@ _BUDGET = 64
 
 @record
 class Place:
-    """Where a buffer lies: its first byte, the strides of its axes in elements, and the proved alignment in bytes.
+    """Where a buffer lies: its address, the strides of its axes in elements, and its proved alignment in bytes.
 
-    `extents` are those that it was declared with, whatever has become of what they were computed from.
+    `extents`: the values at its declaration; the variables they were computed from may have changed since.
     """
 
     buffer: Buffer
@@ -61,24 +60,24 @@ class Place:
 
 
 class Environment:
-    """What each variable and buffer is at the point that is being written."""
+    """The values of variables and the places of buffers at the point that is being emitted."""
 
     def __init__(self) -> None:
         self.variables: dict[Var, Value] = {}
         self.places: dict[Buffer, Place] = {}
-        self.notes: Mapping[Buffer, str] = {}  # what ends the accesses of a buffer in the loop nest that is open
-        self.loops: tuple[Counted, ...] = ()  # around what is written
-        self.mixed: frozenset[Buffer] = frozenset()  # where elements are stored again that were loaded
+        self.notes: Mapping[Buffer, str] = {}  # the alias metadata of each buffer's accesses in the current nest
+        self.loops: tuple[Counted, ...] = ()  # the loops around
+        self.mixed: frozenset[Buffer] = frozenset()  # see `mixed_in`
         self.phases: dict[Load, tuple[int, Expr]] = {}  # of loads that share vectors, see `codegen.gathers`
-        self.costs: dict[Stmt, float] = {}  # of statements without others inside, see `codegen.work`
+        self.costs: dict[Stmt, float] = {}  # of leaf statements, see `codegen.loops.work`
 
     def counted(self) -> list[tuple[str, Value]]:
-        """The variables of the loops around, by the names that messages give them."""
+        """The variables of the loops around with their values, named as in messages."""
         return [(author_name(var), self.variables[var]) for var in in_written_order(self.loops)]
 
 
 def mixed_in(body: SeqStmt) -> frozenset[Buffer]:
-    """The arrays of which elements are stored that are one of two values, as in `x[i] = min(x[i], y[i])`."""
+    """The buffers that store one of two selected values, as in `x[i] = min(x[i], y[i])`."""
     return frozenset(store.buffer for store in statements_of(body, Store) if store.indices and _is_picked(store.value))
 
 
@@ -98,7 +97,7 @@ def alignment_of(param: Buffer) -> int:
 
 
 def offset_in(out: FunctionText, place: Place, indices: list[Value]) -> Value:
-    """The element offset of scalar i64 indices, row-major; what is known of it is added last, as one number."""
+    """The row-major element offset of scalar i64 indices; the constant part is added last."""
     total: Value | None = None
     known = 0
     for index, stride in zip(indices, place.strides, strict=True):
@@ -113,7 +112,7 @@ def offset_in(out: FunctionText, place: Place, indices: list[Value]) -> Value:
 
 
 def apart_in(place: Place, indices: tuple[Expr, ...]) -> tuple[list[Expr], int] | None:
-    """Indices without the numbers that are added in them, and how many elements these are; None where it is unknown."""
+    """Splits constants off the indices: the rests, and the constants' offset in elements; None if unknown."""
     far = 0
     rests: list[Expr] = []
     for index, stride in zip(indices, place.strides, strict=True):
@@ -128,7 +127,7 @@ def apart_in(place: Place, indices: tuple[Expr, ...]) -> tuple[list[Expr], int] 
 
 
 def _apart(index: Expr, depth: int) -> tuple[Expr | None, int]:
-    """An index as the number that is added in it, and the rest; None where there is no rest."""
+    """Splits a sum into its variable part and the constant added to it; the first is None if there is none."""
     if type(index) is IntImm:
         return None, index.value
     if type(index) not in (Add, Sub) or index.dtype is not i64 or not depth:
@@ -145,9 +144,9 @@ def _apart(index: Expr, depth: int) -> tuple[Expr | None, int]:
 
 
 def beside(out: FunctionText, place: Place, indices: list[Value], far: int) -> Value:
-    """The address of the element so many elements from scalar i64 indices, from one that was accessed before.
+    """The address `far` elements after scalar i64 indices, computed from a nearby address that was used before.
 
-    Rows of a tile differ by numbers alone: LLVM need not find out that they have one address and distances.
+    Rows of a tile differ only by constants, so LLVM need not discover that they share a base address.
     """
     strides = " ".join(each.text for each in place.strides)
     kind = element_type(place.buffer.dtype)
@@ -163,14 +162,14 @@ def beside(out: FunctionText, place: Place, indices: list[Value], far: int) -> V
 
 
 def address(out: FunctionText, place: Place, offset: Value) -> Value:
-    """The address of the element at an element offset."""
+    """The address of the element at `offset`."""
     return place.pointer if offset.number == 0 else out.move(place.pointer, offset, element_type(place.buffer.dtype))
 
 
 def load(out: FunctionText, place: Place, pointer: Value, dtype: DType, note: str = "") -> Value:
-    """The value of type `dtype` at `pointer`, which lies a whole number of elements from the buffer's first byte.
+    """The value of type `dtype` at `pointer`, the address of an element.
 
-    `note` ends the instruction, as in `store`.
+    `note`: metadata to append to the instruction, as in `store`.
     """
     kind = memory_type(dtype)
     instruction = f"load {_volatile(place)}{kind}, ptr {pointer.text}, align {alignment(place)}{note}"
@@ -188,7 +187,7 @@ def store(out: FunctionText, place: Place, pointer: Value, value: Value, note: s
 
 
 def gather(out: FunctionText, place: Place, pointers: list[Value], dtype: DType) -> Value:
-    """The vector of the elements at `pointers`, one a lane."""
+    """A vector of the elements at `pointers`, one per lane."""
     result = undefined(dtype)
     scalar = _scalar_element(place)
     for lane, pointer in enumerate(pointers):
@@ -197,7 +196,7 @@ def gather(out: FunctionText, place: Place, pointers: list[Value], dtype: DType)
 
 
 def scatter(out: FunctionText, place: Place, pointers: list[Value], value: Value) -> None:
-    """Stores each lane to its own address, the first lane first."""
+    """Stores each lane to its own address, in order."""
     _scalar_element(place)
     for lane, pointer in enumerate(pointers):
         store(out, place, pointer, out.extract(value, lane))
@@ -210,7 +209,7 @@ def _scalar_element(place: Place) -> DType:
 
 
 def alignment(place: Place) -> int:
-    """The alignment in bytes that an element is known to have."""
+    """The proved alignment in bytes of every element."""
     return gcd(place.align, place.buffer.dtype.bytes)
 
 
@@ -219,7 +218,7 @@ def _volatile(place: Place) -> str:
 
 
 def stride_between(place: Place, index: Expr) -> int | None:
-    """How many elements lie between lanes, where these are few and more than one; else None."""
+    """The distance between lanes in elements if it is small and more than 1; else None."""
     if not isinstance(index, Ramp) or not isinstance(index.stride, IntImm) or place.strides[-1].number != 1:
         return None
     dtype = place.buffer.dtype
@@ -228,20 +227,20 @@ def stride_between(place: Place, index: Expr) -> int | None:
 
 
 def pointers_apart(out: FunctionText, place: Place, first: Value, apart: int, lanes: int) -> list[Value]:
-    """The addresses of lanes that lie so many elements from each other, at known distances from that of the first."""
+    """The addresses of lanes `apart` elements from each other, at constant offsets from the first."""
     kind = element_type(place.buffer.dtype)
     return [out.move(first, integer(apart * lane), kind) for lane in range(lanes)]
 
 
 def is_reversed(place: Place, index: Expr) -> bool:
-    """Whether lanes lie side by side, the last one first."""
+    """Whether the lanes are adjacent in descending order."""
     is_back = isinstance(index, Ramp) and is_constant(index.stride, -1)
     is_plain = place.buffer.dtype.lanes == 1 and not place.buffer.volatile
     return is_back and is_plain and place.strides[-1].number == 1
 
 
 def load_reversed(out: FunctionText, place: Place, first: Value, dtype: DType, note: str = "") -> Value:
-    """The elements from a pointer back."""
+    """Loads adjacent elements in descending order from `first`."""
     return _reversed(out, load(out, place, _end(out, place, first, dtype), dtype, note))
 
 
@@ -250,12 +249,12 @@ def store_reversed(out: FunctionText, place: Place, first: Value, value: Value, 
 
 
 def _end(out: FunctionText, place: Place, first: Value, dtype: DType) -> Value:
-    """Where the last lane lies, which is in front of all others."""
+    """The address of the last lane, the lowest one."""
     return out.move(first, integer(1 - dtype.lanes), element_type(place.buffer.dtype))
 
 
 def _reversed(out: FunctionText, vector: Value) -> Value:
-    """The lanes of a vector from the last one on."""
+    """The lanes of a vector in reverse order."""
     lanes = vector.dtype.lanes
     return out.shuffled(vector, range(lanes)[::-1])
 
@@ -263,11 +262,10 @@ def _reversed(out: FunctionText, vector: Value) -> Value:
 def load_strided(
     out: FunctionText, place: Place, first: Value, stride: int, dtype: DType, note: str, phase: int | None
 ) -> Value:
-    """The elements from a pointer on, each so many behind the one before.
-
-    As many vectors as that lie from the first element to the last, of which the last one ends there: none reaches out
-    of the array. With a `phase`, by which the first element lies behind the pointer, they are whole groups of elements.
-    Every second byte is also half of a word, which takes less where it is to become one.
+    """Loads elements `stride` apart, starting at `first`, by shuffles of vectors.
+    The vectors cover the elements from the first to the last, and the last vector ends there, so none reaches out of
+    the array. With a `phase`, the offset of the first element from the pointer, they cover whole groups of `stride`
+    elements. Bytes with stride 2 are also half of 16-bit words, which is cheaper if they are to be widened.
     """
     lanes = dtype.lanes
     goes_by_blocks = stride == _FOUR <= lanes and dtype.scalar.bits == 32 and lanes & (lanes - 1) == 0
@@ -286,9 +284,9 @@ def load_strided(
 
 
 def _one_of_four(out: FunctionText, place: Place, first: Value, dtype: DType, note: str, phase: int) -> Value:
-    """Each fourth element from a pointer on, where the others are loaded as well: LLVM computes once what all begin by.
+    """Loads every fourth 32-bit element, where the others are loaded too: LLVM shares the first steps among them.
 
-    Blocks of four groups are transposed by themselves, as no instruction moves elements farther for less.
+    Each block of 4 x 4 elements is transposed by itself, since no cheaper instruction moves elements across blocks.
     """
     lanes, kind, four = dtype.lanes, element_type(place.buffer.dtype), dtype.with_lanes(_FOUR)
     groups = [load(out, place, out.move(first, integer(_FOUR * at), kind), four, note) for at in range(lanes)]
@@ -301,7 +299,7 @@ def _one_of_four(out: FunctionText, place: Place, first: Value, dtype: DType, no
 
 
 def _words(out: FunctionText, start: Value, end: Value, phase: int | None) -> Value:
-    """Every second byte of two vectors as integers of 16 bits: those in a `phase`, or from the first to the last."""
+    """Every second byte of two vectors as 16-bit integers: those at `phase`, or those from the first to the last."""
     pairs = u16.with_lanes(start.dtype.lanes // 2)
 
     def half(vector: Value, behind: int) -> Value:
@@ -312,16 +310,16 @@ def _words(out: FunctionText, start: Value, end: Value, phase: int | None) -> Va
 
 
 def _picked(element: int, lane: int, lanes: int, begins: list[int], number: int) -> int:
-    """Where the element of a lane is, among the lanes found in vectors before this one, and those of this one."""
+    """The shuffle index of a lane's element, in the lanes found so far and the vector `number`."""
     own = next(place for place, begin in enumerate(begins) if element < begin + lanes)
     if own == number:
         return lanes + element - begins[own]
-    # The first vector still holds elements, those behind it lanes.
+    # Before the second vector is added, `found` still holds elements as loaded; later it holds lanes in place.
     return element if own == 0 and number == 1 else lane
 
 
 def lane_addresses(out: FunctionText, place: Place, indices: list[Value]) -> Value:
-    """The address of the element at scalar indices; with a vector for the last one, those of all lanes."""
+    """The address at scalar indices; if the last index is a vector, the addresses of its lanes."""
     total: Value | None = None
     for index, stride in zip(indices, place.strides, strict=True):
         lanes = index.dtype.lanes
@@ -337,12 +335,12 @@ def lane_addresses(out: FunctionText, place: Place, indices: list[Value]) -> Val
 
 
 def all_lanes(lanes: int) -> Value:
-    """A mask that leaves nothing out."""
+    """A mask with all lanes on."""
     return Value(bool_.with_lanes(lanes), "splat (i1 true)")
 
 
 def load_lanes(out: FunctionText, place: Place, pointer: Value, on: Value, dtype: DType, note: str = "") -> Value:
-    """The elements at a pointer, or at those of a vector, in the lanes that are on; 0 in the others."""
+    """Loads the lanes that are on, from a pointer or from a vector of pointers; the others are 0."""
     demand_plain(place)
     kind = u8.with_lanes(dtype.lanes) if dtype.is_bool else dtype
     many = pointer.dtype.lanes > 1
@@ -357,7 +355,7 @@ def load_lanes(out: FunctionText, place: Place, pointer: Value, on: Value, dtype
 
 
 def store_lanes(out: FunctionText, place: Place, pointer: Value, on: Value, value: Value, note: str = "") -> None:
-    """Stores lanes that are on, the first one first."""
+    """Stores the lanes that are on, in order."""
     demand_plain(place)
     if value.dtype.is_bool:
         value = out.cast("zext", value, u8.with_lanes(value.dtype.lanes))
@@ -372,9 +370,10 @@ def store_lanes(out: FunctionText, place: Place, pointer: Value, on: Value, valu
 
 
 def _computed(out: FunctionText, on: Value) -> Value:
-    """The same mask, of which LLVM knows nothing.
+    """The mask passed through an empty asm, so that LLVM knows nothing about it.
 
-    Of a mask of one lane, the first, LLVM 22 stores four bytes for x86, where the elements are bytes cut out of words.
+    For a constant mask of only the first lane, LLVM 22 stores four bytes on x86 where elements are bytes truncated from
+    words.
     """
     lanes = on.dtype.lanes
     bits = on if lanes >= 8 else out.cast("zext", on, u8.with_lanes(lanes))
@@ -390,13 +389,13 @@ def _computed(out: FunctionText, on: Value) -> Value:
 
 
 def demand_plain(place: Place) -> None:
-    """Refuses what has no masked form."""
+    """Refuses buffers that masked accesses do not support."""
     if place.buffer.volatile or place.buffer.dtype.lanes > 1:
         raise Refused("a masked access of a volatile buffer, or of vector elements", "index the elements one by one")
 
 
 def _kind(dtype: DType) -> str:
-    """How the name of an intrinsic tells the type of a vector of values, as they are in memory."""
+    """The type suffix of an intrinsic's name for a vector in memory."""
     kind = memory_type(dtype).split(" x ")[-1].rstrip(">")
     short = {"half": "f16", "bfloat": "bf16", "float": "f32", "double": "f64"}.get(kind, kind)
     return f"v{dtype.lanes}{short}"
@@ -407,7 +406,7 @@ def _pointers(pointer: Value) -> str:
 
 
 def largest_divisor(expr: Expr) -> int:
-    """The greatest power of two up to 4096 that is seen to divide `expr`; powers of two survive wrapping."""
+    """The greatest power of two up to 4096 that provably divides `expr`; powers of two survive wrapping."""
     divisor = _LARGEST_DIVISOR
     stack, seen = [expr], 0
     while stack:
@@ -440,7 +439,7 @@ def _of_product(expr: Expr) -> int:
 
 
 def asks_floats(index: Expr) -> bool:
-    """Whether an index is a float that was made an integer."""
+    """Whether an index is cast from a float."""
     return type(index) not in (Var, IntImm) and any(
         isinstance(node, Cast) and node.value.dtype.is_float for node in walk(index)
     )

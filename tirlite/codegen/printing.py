@@ -1,4 +1,4 @@
-"""Emits the call that prints: its text and the types of its values as constant bytes, the values in a buffer."""
+"""Emits the call that prints: text and value types as constant bytes, the values in a stack buffer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _WORD = 8
 
 
 def emit_print(out: KernelFunction, text: str, values: list[Value]) -> None:
-    """Ends the function where printing fails. What the bytes hold is what `runtime.printing` reads."""
+    """Emits a print, and ends the function if it fails. `runtime.printing` decodes the bytes."""
     types = ",".join(value.dtype.name for value in values)
     data = f"{types}\0{text}".encode("utf-8", "surrogatepass")
     held = out.alloca(_WORD * len(values), _WORD) if values else NULL

@@ -1,4 +1,4 @@
-"""What codegen cannot compile: an exception within this package, a message with a place outside of it."""
+"""IR that codegen cannot compile: an exception inside this package, a message with a span outside of it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tirlite.diag import InternalError, Message
 
 
 class Refused(Exception):
-    """Codegen does not take `what`; `instead` is what to write. The caller that catches this knows the place."""
+    """Codegen cannot compile `what`; `instead` says what to write. The code that catches it knows the span."""
 
     def __init__(self, what: str, instead: str) -> None:
         super().__init__(what, instead)

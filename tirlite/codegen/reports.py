@@ -1,6 +1,6 @@
 """Makes the message of a fault from its number and the values that a kernel left when it stopped.
 
-Faults that the interpreter reports, too, have the same message there.
+Faults that the interpreter reports too have the same messages there.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ Number: TypeAlias = bool | int | float
 
 
 class FaultReport(Protocol):
-    """A fault that comes with values, each of which the kernel leaves as 64 bits."""
+    """A fault with values; the kernel leaves each as 64 bits."""
 
     @property
     def types(self) -> tuple[DType, ...]:
         """The types of the values, in order."""
 
     def message(self, values: Sequence[Number]) -> Message:
-        """What is wrong, given the values."""
+        """The message with these values."""
 
     def bare(self) -> Message:
-        """The same where there was no memory for the values."""
+        """The message if there was no memory for the values."""
 
 
 class ExtentOutOfRange(Message):
@@ -48,9 +48,9 @@ class ExtentOutOfRange(Message):
 
 @record
 class FailedAssert:
-    """An assert that did not hold, with what its message tells and what its condition compared.
+    """A failed assert, with the values in its message and condition.
 
-    Each value `is_marked` by whether it is poisoned, which follows it, in code that checks itself.
+    `is_marked`: in debug code, each value is followed by a flag that says whether it is poison.
     """
 
     stmt: Assert
@@ -72,7 +72,7 @@ class FailedAssert:
 
 @record
 class WrongExtents:
-    """A buffer of an impossible size; its values are whether an extent wrapped around, and the extents."""
+    """A buffer of impossible size; values: whether an extent overflowed, then the extents."""
 
     buffer: Buffer
     span: Span | None
@@ -98,7 +98,7 @@ class WrongExtents:
 
 @record
 class Report:
-    """What the faults of this module have in common."""
+    """Base class of the faults in this module that have a span."""
 
     span: Span | None
 
@@ -108,9 +108,9 @@ class Report:
 
 @record
 class IndexReport(Report):
-    """Indices of an access of which one lies outside of its axis: the axes, and each index with the extent there.
+    """An index out of bounds; values: each checked index and its extent, then the variables of the loops around.
 
-    Behind them come the variables of the loops around, by these names.
+    `axes`: the checked axes. `loops`: the names of those variables.
     """
 
     buffer: str
@@ -132,10 +132,10 @@ class IndexReport(Report):
 
 @record
 class PoisonReport(Report):
-    """The number of the buffer that poison was read from, and the indices, as many as any buffer has there."""
+    """A use of poison; values: the number of the buffer that it was read from, and the indices, padded to `rank`."""
 
     use: str
-    buffers: list[Buffer]  # all of the module
+    buffers: list[Buffer]  # all buffers of the module, by number
     rank: int
 
     @property
@@ -149,7 +149,7 @@ class PoisonReport(Report):
 
 @record
 class TrapReport(Report):
-    """The operands of an integer operation that has no value for them."""
+    """An integer operation without a value for its operands, which are its values."""
 
     kind: type[Binary]
     dtype: DType
@@ -168,7 +168,7 @@ class TrapReport(Report):
 
 @record
 class ExtentReport(Report):
-    """The extents of a declaration, one of them negative."""
+    """A declaration with a negative extent; its values are the extents."""
 
     buffer: Buffer
 
@@ -183,7 +183,7 @@ class ExtentReport(Report):
 
 @record
 class MemoryReport(Report):
-    """The extents of an allocation for which there is no memory."""
+    """An allocation for which there is no memory; its values are the extents."""
 
     buffer: Buffer
 
@@ -197,9 +197,9 @@ class MemoryReport(Report):
 
 @record
 class ViewReport(Report):
-    """The byte offset of a view, its extents, and then those of its source, in which it does not lie.
+    """A view that reaches out of its source; values: its byte offset, its extents, those of the source, loop variables.
 
-    Behind them come the variables of the loops around, by these names.
+    `loops`: the names of the variables of the loops around.
     """
 
     buffer: Buffer

@@ -10,17 +10,16 @@ from tirlite.sizes import Proof
 if TYPE_CHECKING:
     from tirlite.analysis.in_bounds.bounds import Bounds
 
-# What is larger is not speculated, in nodes; and what a load from near the others counts as.
+# The most nodes of a speculated expression, and the number of nodes that a load counts as.
 _LARGEST, _LOAD = 12, 4
-# Operations that cost about as much as an addition, and so may be speculated.
+# Operations that cost about as much as an addition.
 _CHEAP = frozenset({Op.ABS, Op.FLOOR, Op.CEIL, Op.TRUNC, Op.ROUND, Op.ISNAN})
 
 
 def may_be_speculated(expr: e.Expr, bounds: Bounds | None) -> bool:
-    """Whether evaluating `expr` where the program does not ask for it is unseen and costs about as much as a branch.
+    """Whether evaluating `expr` unconditionally has no effect and costs about as much as a branch.
 
-    A load might lie outside of its buffer unless `bounds` prove that it does not, and divisions and most calls are
-    slow.
+    Loads must be proved in bounds by `bounds`; divisions and most calls are too slow.
     """
     stack: list[e.Expr] = [expr]
     seen = 0
@@ -47,7 +46,7 @@ def _is_plain(node: e.Expr) -> bool:
 
 
 def _is_near(load: e.Load, bounds: Bounds | None) -> bool:
-    """Whether a load of a scalar is in bounds, at a place that variables and constants say."""
+    """Whether a scalar load is proved in bounds and its indices are sums and products of variables and constants."""
     if bounds is None or load.dtype.lanes > 1:
         return False
     if not all(isinstance(node, e.Var | e.IntImm | e.Add | e.Sub | e.Mul) for node in walk(*load.indices)):

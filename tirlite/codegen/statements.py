@@ -1,4 +1,4 @@
-"""Emits the instructions of statements, at any depth."""
+"""Emits statements, at any depth."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ else:
     polling = LateModule("tirlite.codegen.loops.polling")  # what loops take that may last long
     assertion = LateModule("tirlite.ir.assertion")  # what a message shows
 
-# Iterations of a loop that ends by a condition, after which it polls for signals; and the sums of a tile, at least.
+# The iterations of a `while` between polls for signals, and the fewest statements of a loop body that is a tile.
 _BETWEEN, _TILE = 1 << 16, 6
 
 
 class Statements:
-    """Writes the instructions of the statements of one function, by a rule for each kind of them."""
+    """Emits the statements of one function, by a method for each kind."""
 
     def __init__(
         self,
@@ -83,30 +83,30 @@ class Statements:
         self.weights = weights
         self.aliases = aliases
         self.calls = calls
-        self.streamed: Mapping[Store, Past] = {}  # what goes past the caches
-        self.shifted: Shifted | None = None  # the loop around, of which most vectors go there
-        self.ahead: Mapping[For, Sequence[ahead.Asked]] = {}  # rows that loops ask for
+        self.streamed: Mapping[Store, Past] = {}  # non-temporal stores
+        self.shifted: Shifted | None = None  # the loop around if it is aligned for non-temporal stores
+        self.ahead: Mapping[For, Sequence[ahead.Asked]] = {}  # the rows that loops prefetch
         self.addresses: dict[Buffer, Value] = {}  # in the workspace
-        self.parts: dict[For, WorkerPart] = {}  # those of the workspace that the workers of a loop have
-        self._sizing: set[Var] = set()  # the lets that extents on the heap are made of
-        self._wrapped: dict[Node, Value] = {}  # for some of those, whether a value on the way to it wrapped around
+        self.parts: dict[For, WorkerPart] = {}  # the workspaces of parallel loops
+        self._sizing: set[Var] = set()  # the lets that extents of heap buffers are computed from
+        self._wrapped: dict[Node, Value] = {}  # overflow flags of such lets
         self._count(loops=max(self.module.extent.loops, weights.loops))
         self._pieces = self._depth = self._nesting = 0
-        self.counting: list[polling.Count] = []  # what the loops around count
-        self.once: dict[For, Work] = {}  # the work of an iteration of loops
+        self.counting: list[polling.Count] = []  # the polling counters of the loops around
+        self.once: dict[For, Work] = {}  # the work of one iteration of each loop
 
     def _count(self, **counts: int) -> None:
         self.module.extent = replace(self.module.extent, **counts)
 
     def enter(self, out: KernelFunction) -> None:
-        """What follows is written to this function."""
+        """Continues in another LLVM function."""
         self.out = self.values.out = out
 
     def receive(self, version: Version) -> None:
-        """Declares the parameters of a function that others call, and says where they are."""
+        """Declares the parameters of a function with callers in the module, and places its buffers."""
         func, variables = version.func, self.environment.variables
         pointers: dict[Buffer, Value] = {}
-        shared = Value(handle, "shared")  # what parameters lead into that may share bytes
+        shared = Value(handle, "shared")  # the common root of parameters that may overlap
         for number, param in enumerate(func.params):
             if isinstance(param, Buffer):
                 noalias = " noalias" if version.apart[number] else ""
@@ -122,7 +122,7 @@ class Statements:
                 self.place(param, pointers[param], extents, memory.alignment_of(param) if aligned else 1)
 
     def write(self, body: SeqStmt) -> None:
-        """The statements of a function, and its end."""
+        """Emits the body of a function, and ends it."""
         views = [stmt.buffer for stmt in statements_of(body, View) if is_checked(stmt.byte_offset)]
         self._sizing = _behind(body, (*self.storage.of("heap"), *views))
         if any(len(loop.body.stmts) >= _TILE for loop in statements_of(body, For)):
@@ -158,7 +158,7 @@ class Statements:
                 yield steps
 
     def _piece(self, stmts: tuple[Stmt, ...]) -> Steps[None]:
-        """A function of its own for `stmts`, and its call."""
+        """Outlines `stmts` into a function of its own, and calls it."""
         from tirlite.codegen.functions.outline import call, close, compute_again
 
         around = self.out
@@ -177,9 +177,9 @@ class Statements:
 
     def store(self, stmt: Store) -> None:
         values, place, indices = self.values, self.environment.places[stmt.buffer], stmt.indices
-        # What lies where floats say, as in a histogram, is stored one element after another.
+        # Stores at indices cast from floats, as in a histogram, are never vectorized.
         values.is_alone = mask_of(indices) is None and any(map(memory.asks_floats, indices))
-        if any(map(has_check, indices)):  # first, as in the interpreter: what is told is the first fault
+        if any(map(has_check, indices)):  # check before the value, so that the first fault is the interpreter's
             indices = tuple(map(values.computed_index, indices))
         value, note = values.kept(stmt.value), self.environment.notes.get(stmt.buffer, "")
         if mask_of(indices) is not None:
@@ -241,7 +241,7 @@ class Statements:
         self.place(buffer, pointer, extents, self.storage.line)
 
     def _checked(self, exprs: Sequence[Expr]) -> tuple[list[Value], list[Value]]:
-        """Values, and the flags of what wraps around on the way to them, in lets too."""
+        """The values of expressions, and the overflow flags of their computation, through lets too."""
         from tirlite.codegen.workspace_layout import ExactExpressions
 
         values = ExactExpressions(self.out, self.environment)
@@ -250,7 +250,7 @@ class Statements:
         return found, [*values.overflows, *(self._wrapped[node] for node in behind if node in self._wrapped)]
 
     def place(self, buffer: Buffer, pointer: Value, extents: list[Value], align: int) -> None:
-        """Says where a buffer lies from here on."""
+        """Records where a buffer lies from here on."""
         strides = [integer(1)]
         for extent in reversed(extents[1:]) if not buffer.strides else ():
             strides.append(self.out.product(extent, strides[-1]))
@@ -281,7 +281,7 @@ class Statements:
         self.out.start(held)
 
     def tell(self, stmt: Assert, values: list[Value]) -> None:
-        """Ends the function with what an assert tells."""
+        """Ends the function with a failed assert and its values."""
         from tirlite.codegen.reports import FailedAssert
 
         self.out.tell(FailedAssert(stmt), [as_bits(self.out, value) for value in values])
@@ -310,16 +310,16 @@ class Statements:
         out.join(around)
 
     def nest(self, stmt: For | While) -> Steps[None]:
-        """A loop. What is known of aliases is noted for a whole nest of loops."""
+        """Emits a loop; alias metadata is chosen once per outermost loop."""
         around, once = self.environment.notes, self.once
-        self.once = dict(once)  # what is computed from here on is there for what stands inside
+        self.once = dict(once)  # entries made from here on are valid inside of this loop only
         if self._depth == 0:
             self.environment.notes = self.aliases.notes(stmt)
         yield self.loop(stmt) if isinstance(stmt, For) else self.while_loop(stmt)
         self.environment.notes, self.once = around, once
 
     def iteration(self, loop: For | While) -> Steps[None]:
-        """The block of a loop."""
+        """Emits the body of a loop."""
         around, outer = self.environment.loops, self.values.innermost
         self.environment.loops, self.values.innermost = (*around, *counted_by(loop)), loop
         self._depth += 1
@@ -370,7 +370,7 @@ class Statements:
     def _counted(
         self, stmt: For, start: Value, stop: Value, compare: str, step: str, origin: Value | Shifted | None = None
     ) -> Steps[None]:
-        """A loop by one, as `_stretch` writes it. Of a loop that no array bounds, signals are polled for in between."""
+        """A loop with step 1; one of unknown length runs in stretches, and polls for signals between them."""
         if self.module.exported or not is_unbound(stmt):
             yield self._stretch(stmt, start, stop, compare, step, origin)
             return
@@ -395,10 +395,9 @@ class Statements:
     def _stretch(
         self, stmt: For, start: Value, stop: Value, compare: str, step: str, origin: Value | Shifted | None
     ) -> Steps[None]:
-        """A loop whose counter goes from `start` to `stop` by one, and so never runs past the ends of i64.
-
-        `step` is the flag and the amount of the counter's sum. With an `origin`, the loop variable is that plus the
-        counter times the loop's own step, or where the origin is Shifted, what that says.
+        """A loop whose counter runs from `start` to `stop` in steps of one, and so cannot overflow.
+        `step`: the overflow flag and the increment of the counter. `origin`: the loop variable is `origin` plus the
+        counter times the loop's step; a Shifted computes it itself.
         """
         out = self.out
         polls = not self.module.exported and polls_between(stmt, self._depth)
@@ -410,7 +409,7 @@ class Statements:
         counter = out.phi(i64, (start, before), (following, latch))
         variable = counter
         if isinstance(origin, Value):
-            # From 0 or above, what lies before `stop` is reached without a wrap.
+            # From an origin of 0 or above, values below `stop` are reached without overflow.
             flags = " nuw nsw" if origin.number is not None and origin.number >= 0 and stmt.step > 0 else ""
             variable = out.op(f"add{flags}", origin, out.op(f"mul{flags}", counter, integer(stmt.step)))
         elif origin is not None:
@@ -433,11 +432,11 @@ class Statements:
         out.start(done)
 
     def as_one_row(self, stmt: For, *bounds: Value) -> tuple[For, tuple[Value, ...]]:
-        """A loop and its bounds, or a loop over all that it goes through by rows."""
+        """The loop and its bounds, or a single loop over all elements if its nest covers whole rows."""
         return as_one_row(self.values, stmt, *bounds)
 
     def _strided(self, stmt: For, start: Value, stop: Value) -> Steps[None]:
-        """A loop by another step: its iterations are counted, as the variable itself might wrap after the last."""
+        """A loop with another step: it counts iterations, since the variable itself might overflow after the last."""
         from tirlite.codegen.functions.outline import trip_count
 
         count = trip_count(self.out, start, stop, stmt.step)
@@ -452,12 +451,12 @@ class Statements:
         yield self._counted(stmt, integer(0), count, "ult", "nuw 1", start)
 
     def _distributed(self, stmt: For, start: Value, stop: Value) -> Steps[None]:
-        """A loop whose iterations go to workers: a function of its own, and the call of the pool that runs it."""
+        """Outlines a loop whose iterations run on workers, and calls the pool."""
         from tirlite.codegen.functions.outline import chunk_count, close, fork_join, trip_count, worker_parameters
 
         around, workers = self.out, self.storage.workers[stmt]
         count = trip_count(around, start, stop, stmt.step)
-        # Half of the count, which has no sign. An unsigned conversion would cost the module a pass: see `machine`.
+        # Half of the unsigned count, as an unsigned conversion would keep the SLP vectorizer from running: see `cast`.
         pairs = around.cast("sitofp", around.op("lshr", count, integer(1)), f64)
         chunks = chunk_count(around, count, around.op("fmul", pairs, work_of(self.values, stmt, self.once)), workers)
         self.enter(KernelFunction(self.module, self.storage.line))
@@ -475,7 +474,7 @@ class Statements:
 
 
 def _behind(body: SeqStmt, buffers: Iterable[Buffer]) -> set[Var]:
-    """The variables that extents of buffers are made of, those of the lets after them too."""
+    """The variables that the extents of buffers depend on, through lets."""
     found = {node for each in buffers for node in variables_in(*each.shape)}
     if found:
         for let in reversed(tuple(statements_of(body, Let))):
@@ -484,7 +483,7 @@ def _behind(body: SeqStmt, buffers: Iterable[Buffer]) -> set[Var]:
     return found
 
 
-# By the kind of a statement, the method that writes it.
+# The method that emits each kind of statement.
 RULES: dict[type[Stmt], str] = {
     Store: "store",
     Evaluate: "evaluate",

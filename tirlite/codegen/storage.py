@@ -1,9 +1,9 @@
 """Chooses the home of each buffer that a function allocates: stack, workspace or heap.
 
-The smallest buffers of constant size lie on the stack, as many as fit. Those whose size is known when the function is
-entered have a range of the workspace each, which the caller provides; where a parallel loop is handed to workers, each
-worker has its own. The rest are allocated where they are declared. So the workspace holds the ranges of the function's
-own buffers, and then, for each such loop, one part for each worker with the ranges of the buffers inside the loop.
+The smallest buffers of constant size are on the stack, as many as fit. Buffers whose size is known on entry get a range
+of the workspace, which the caller provides; inside a parallel loop that is run by workers, each worker has its own. The
+others are allocated on the heap where they are declared. The workspace holds the ranges of the function's own buffers
+first, and then for each such loop one part per worker with the ranges of the loop's buffers.
 """
 
 from __future__ import annotations
@@ -27,25 +27,24 @@ from tirlite.sizes import round_up
 if TYPE_CHECKING:
     from tirlite.codegen.doubtful import OnEntry
 
-# Along any chain of calls. The stack of a Python thread may be small, and much of it taken.
+# The stack bytes of a whole chain of calls. The stack of a Python thread may be small and largely used.
 STACK_BYTES = 16 * 1024
 LARGEST_BYTES = 1 << 62
-LINE = 64  # the least alignment of the workspace, of its ranges, and of what lies on the heap
+LINE = 64  # the least alignment of the workspace, of its ranges, and of heap allocations
 
 
-# Where the bytes of an allocation lie.
+# The memory that an allocation is in.
 Home: TypeAlias = Literal["stack", "workspace", "heap"]
 
 
 @record
 class Storage:
-    """The home of each buffer, in program order.
-
-    `sizes` holds the bytes of buffers of constant size, `shapes` the extents of the others in the workspace, over dims
-    and parameters; every address outside of the stack is aligned to `line`.
-    `workers` are the loops that several workers share, with their number, and `ranges` are the buffers in the workspace
-    of each worker of such a loop, and, under None, in that of the function; those of constant size first.
-    `plan` is the storage plan that the function receives with each call, if it does.
+    """The home of each buffer of a function, in program order.
+    `sizes`: the bytes of buffers of constant size. `shapes`: the extents of the other buffers in the workspace, over
+    dims and parameters. `line`: the alignment of all addresses that are not on the stack. `workers`: the parallel loops
+    that run on workers, and how many. `ranges`: for each such loop, and for the function itself (None), the buffers in
+    its workspace; those of constant size first. `plan`: the storage plan that the function receives with each call, if
+    any.
     """
 
     homes: dict[Buffer, Home]
@@ -57,7 +56,7 @@ class Storage:
     plan: ShapePlan | None
 
     def on_heap(self) -> Storage:
-        """The same without a workspace, for a function that is called by others: each of its runs allocates."""
+        """The same with heap instead of workspace, for a callee: it may run several times at once."""
         homes: dict[Buffer, Home] = {
             buffer: "heap" if home == "workspace" else home for buffer, home in self.homes.items()
         }
@@ -69,9 +68,9 @@ class Storage:
 
 @record
 class HeapNeed:
-    """The bytes that a function and all its callees need from the heap at a time, in one thread, with some to spare.
+    """An upper bound of the heap bytes that a function and its callees hold at a time in one thread.
 
-    `unbounded` are the names of buffers whose size is known only as it runs.
+    `unbounded`: the names of buffers whose size is known only at run time.
     """
 
     bytes: int
@@ -79,9 +78,9 @@ class HeapNeed:
 
 
 def heap_need(func: PrimFunc, storages: Mapping[Function, Storage], *, bounded: bool = False) -> HeapNeed:
-    """The need of `func`; `storages` are those of the functions that have been compiled.
+    """The heap need of `func`; `storages` has the storage of each compiled function.
 
-    With `bounded`, a buffer whose bytes no call exceeds counts with that bound.
+    `bounded`: a buffer with a proved upper bound counts with that bound.
     """
     needs: dict[Function, int] = {}
     unbounded: dict[str, None] = {}
@@ -97,14 +96,14 @@ def heap_need(func: PrimFunc, storages: Mapping[Function, Storage], *, bounded: 
             if size is None or size > LARGEST_BYTES:
                 unbounded.setdefault(buffer.name)
             else:
-                # Rounded up, with a line more, and a line to begin at a multiple of one.
+                # Rounded up, plus the extra line of `padded`, plus one to align the start.
                 own += round_up(size, storage.line) + 2 * storage.line
         needs[each] = own + max((needs.get(call.callee, 0) for call in calls_in(each.body)), default=0)
     return HeapNeed(needs[func], tuple(unbounded))
 
 
 def _most_bytes(func: Function, buffers: Iterable[Buffer]) -> dict[Buffer, int]:
-    """Upper bounds of the bytes of a function's buffers, as far as they are known."""
+    """Upper bounds of the sizes of a function's buffers, where known."""
     from tirlite.analysis.facts import Facts
     from tirlite.analysis.most_bytes import MostBytes
     from tirlite.sizes import upper_bound
@@ -116,10 +115,9 @@ def _most_bytes(func: Function, buffers: Iterable[Buffer]) -> dict[Buffer, int]:
 
 
 def stack_shares(func: PrimFunc) -> Mapping[Function, int]:
-    """How many bytes on the stack `func` may take, and each function that it calls.
+    """The stack bytes that `func` and each function that it calls may use.
 
-    A share is an equal part of the total for the longest chain of calls through a function. So the functions of any
-    chain together take no more than the total.
+    A share is the total divided by the longest chain of calls through the function, so no chain exceeds the total.
     """
     below: dict[Function, int] = {}
     above: defaultdict[Function, int] = defaultdict(int)
@@ -135,16 +133,16 @@ def stack_shares(func: PrimFunc) -> Mapping[Function, int]:
 
 
 def share_of_leaf() -> int:
-    """The share of a function without calls, if its only caller is called by none and calls no others."""
+    """The share of a function without calls whose only caller is the entry function and calls nothing deeper."""
     return STACK_BYTES // 2
 
 
 def assign_homes(
     func: PrimFunc, workers: int = 1, stack: int = STACK_BYTES, on_entry: OnEntry | None = None
 ) -> Storage:
-    """The homes of all allocations; those on the stack, the smallest ones, take at most this many bytes.
+    """Chooses the homes of all allocations; at most `stack` bytes, of the smallest buffers, are on the stack.
 
-    `on_entry` tells the extents that are computed from lets; without it, buffers with such extents are on the heap.
+    `on_entry` resolves extents that are computed from lets; without it such buffers are on the heap.
     Raises KernelError for a buffer of constant size beyond 2^62 bytes.
     """
     known = {*func.dims, *(param for param in func.params if isinstance(param, Var))}
@@ -181,7 +179,7 @@ def assign_homes(
 
 
 def _is_known(extent: Expr, known: set[Var], plan: ShapePlan | None) -> bool:
-    """Whether `extent` has its value when the function is entered."""
+    """Whether the value of `extent` is known on entry."""
     if plan is not None and plan.entry(extent) is not None:
         return True
     bound = {node.var for node in walk(extent) if isinstance(node, LetExpr)}
@@ -195,11 +193,10 @@ def _is_known(extent: Expr, known: set[Var], plan: ShapePlan | None) -> bool:
 
 @record
 class Workspace:
-    """What the caller must provide: `bytes`, and where `buffers` is not empty, as much more as the size function says.
-
-    `buffers` are those of symbolic size, `shapes` their extents, and `copies` says how many workers have one each. The
-    size function returns the total, or -(k + 1) where buffer k has a negative extent or makes the total larger than
-    2^62 bytes. The buffers that are `doubtful` lie in others, and count on after these: their extents may be negative.
+    """The memory that the caller provides: `bytes`, plus what the size function returns if there is one.
+    `buffers`: those of symbolic size, with their extents in `shapes` and the number of `copies`, one per worker.
+    `doubtful`: buffers in other storage whose extents may be invalid; they are numbered after `buffers`. The size
+    function returns the total, or -(k + 1) if buffer k has a negative extent or makes the total exceed 2^62 bytes.
     """
 
     bytes: int
@@ -228,14 +225,14 @@ class Workspace:
 
     @property
     def is_constant(self) -> bool:
-        """Whether there is nothing to compute."""
+        """Whether no size function is needed."""
         return not (self.buffers or self.doubtful)
 
     def refused(self, size: int) -> Buffer:
-        """The buffer because of which the size function returned a negative number."""
+        """The buffer that a negative result of the size function refers to."""
         return (*self.buffers, *self.doubtful)[-size - 1]
 
 
 def parts_of(storage: Storage) -> Iterable[tuple[For | None, int]]:
-    """The function itself, and each loop that workers share, with the number of copies of its buffers."""
+    """The function itself (None) and each loop run by workers, with the number of copies of its buffers."""
     return (None, 1), *storage.workers.items()

@@ -1,6 +1,6 @@
-"""Emits the addresses of a workspace's buffers in the kernel, and the function that computes the whole size.
+"""Emits the addresses of buffers in the workspace, and the function that computes the workspace's size.
 
-Each size has a flag for overflow in its computation: then there is no memory of that size.
+Each size comes with an overflow flag of its computation.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _CHECKED: dict[type[Expr], str] = {Add: "sadd", Sub: "ssub", Mul: "smul"}
 
 
 class ExactExpressions(Expressions):
-    """Collects the overflow flags of all 64-bit sums, differences and products in `overflows`."""
+    """Emits expressions, and collects the overflow flags of 64-bit sums, differences and products in `overflows`."""
 
     def __init__(self, out: FunctionText, environment: Environment) -> None:
         super().__init__(out, environment)
         self.overflows: list[Value] = []
 
     def _may_be_speculated(self, expr: Expr) -> bool:
-        """Nothing is speculated: flags must not come from values that are not needed."""
+        """Never: a value that is not needed must not set a flag."""
         return False
 
     def binary(self, expr: Binary) -> Steps[Value]:
@@ -49,7 +49,7 @@ class ExactExpressions(Expressions):
         return side
 
     def fact_of(self, _value: Value) -> Value | None:
-        """One flag instead of those of a block."""
+        """The flags of the current block, joined into one."""
         return any_of(self.out, self.overflows) if self.overflows else None
 
     def merged(self, dtype: DType, *sides: Side) -> Value:
@@ -61,7 +61,7 @@ class ExactExpressions(Expressions):
 
 @record
 class WorkerPart:
-    """The ranges of the workers of a loop: the part of worker 0, and the bytes of each part."""
+    """The workspace of a parallel loop: the address of worker 0's part, and the bytes per worker."""
 
     start: Value
     bytes: Value
@@ -69,14 +69,14 @@ class WorkerPart:
 
 @record
 class Layout:
-    """The addresses of a function's own buffers in the workspace, and the parts of the workers of its loops."""
+    """The addresses of the function's own buffers in the workspace, and the parts of its parallel loops."""
 
     addresses: dict[Buffer, Value]
     parts: dict[For, WorkerPart]
 
 
 def workspace_layout(values: Expressions, storage: Storage, workspace: Value) -> Layout:
-    """Writes the computation of all addresses in the workspace, which starts at this pointer."""
+    """Emits the computation of all addresses in the workspace at `workspace`."""
     out = values.out
     addresses: dict[Buffer, Value] = {}
     parts: dict[For, WorkerPart] = {}
@@ -95,7 +95,7 @@ def workspace_layout(values: Expressions, storage: Storage, workspace: Value) ->
 def worker_addresses(
     values: Expressions, storage: Storage, loop: For, part: WorkerPart, worker: Value
 ) -> dict[Buffer, Value]:
-    """The address of each buffer inside `loop`, in the function that a worker runs, given its number."""
+    """The addresses of the buffers inside `loop`, computed from the worker's number in the loop's function."""
     addresses: dict[Buffer, Value] = {}
     start = _range(values.out, part.start, values.out.op("mul", worker, part.bytes))
     _line_up(values, storage, storage.ranges[loop], start, integer(0), addresses)
@@ -103,7 +103,7 @@ def worker_addresses(
 
 
 def write_size_function(values: ExactExpressions, workspace: Workspace, line: int) -> None:
-    """The body of the size function, whose parameters `values` knows. Nothing wraps unseen."""
+    """Emits the body of the size function; every overflow is detected."""
     out = values.out
     total = integer(workspace.bytes)
     each = zip(workspace.buffers, workspace.shapes, workspace.copies, strict=True)
@@ -113,7 +113,7 @@ def write_size_function(values: ExactExpressions, workspace: Workspace, line: in
         size, bad = checked_bytes(out, buffer, extents)
         if copies > 1:
             bad = any_of(out, [bad, out.compare("icmp ugt", size, integer(LARGEST_BYTES // copies - line))])
-        # Both are at most 2^62, so that neither sum wraps.
+        # Both terms are at most 2^62, so their sum cannot overflow.
         total = _sum(out, total, out.product(_padded(out, size, line), integer(copies)))
         large = out.compare("icmp ugt", total, integer(LARGEST_BYTES))
         _refuse_if(out, [bad, large, *values.overflows], number)
@@ -140,7 +140,7 @@ def _line_up(
     offset: Value,
     addresses: dict[Buffer, Value],
 ) -> Value:
-    """Gives each buffer a range after the one before it, from `offset` after `start` on, and returns their end."""
+    """Places buffers one after the other from `start` + `offset`; returns the end's offset."""
     out = values.out
     for buffer in buffers:
         if start is not None:
@@ -157,7 +157,7 @@ def _line_up(
 
 
 def _range(out: FunctionText, start: Value, offset: Value) -> Value:
-    """The pointer to a range of a workspace: an allocation of its own, though reached through another pointer."""
+    """The pointer to a range of the workspace, as an allocation of its own for alias analysis."""
     return start if offset.number == 0 else out.move(start, offset).alone()
 
 

@@ -1,7 +1,7 @@
 """Emits the result of an operator or a conversion from the values of its operands.
 
-A float becomes an integer with saturation, and nan 0. LLVM has an intrinsic for that, but keeps loops with it from
-going by vectors. Comparisons and an instruction that is undefined beyond the ends say the same, and do not.
+A float becomes an integer with saturation; nan becomes 0. LLVM's intrinsic for that keeps loops from being vectorized,
+so comparisons and the plain conversion, which is undefined out of range, are emitted instead.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _COMPARISONS: dict[type[e.Expr], tuple[str, str, str]] = {  # on signed integers
 
 
 def binary(out: FunctionText, kind: type[e.Expr], a: Value, b: Value) -> Value:
-    """`kind` of two operands of one type."""
+    """The binary operator `kind` on two operands of the same type."""
     dtype = a.dtype
     if is_half(dtype):
         from tirlite.codegen.arithmetic.halves import narrow, widen
@@ -58,7 +58,7 @@ def binary(out: FunctionText, kind: type[e.Expr], a: Value, b: Value) -> Value:
 
 
 def compare(out: FunctionText, kind: type[e.Expr], a: Value, b: Value) -> Value:
-    """`kind` of two operands of one type; with a nan only `!=` holds."""
+    """The comparison `kind` of two operands of the same type; if one is nan, only `!=` is true."""
     if is_half(a.dtype):
         from tirlite.codegen.arithmetic.halves import widen
 
@@ -80,7 +80,7 @@ def unary(out: FunctionText, kind: type[e.Expr], a: Value) -> Value:
 
 
 def convert(out: FunctionText, value: Value, target: DType) -> Value:
-    """Integers wrap, floats round to nearest even, float to integer saturates and takes nan to 0; all but 0 is true."""
+    """The cast to `target`: integers wrap, floats round to even, float to integer saturates, nonzero is true."""
     source = value.dtype
     if source == target:
         return value
@@ -116,13 +116,13 @@ def _half_to_bool(out: FunctionText, value: Value) -> Value:
 
 
 def _to_half(out: FunctionText, value: Value, target: DType) -> Value:
-    """Rounded once: what f32 or f64 cannot hold is never rounded to it on the way."""
+    """Rounds once: goes through f32 only if f32 holds the value exactly, otherwise through f64."""
     from tirlite.codegen.arithmetic.halves import gather_digits, narrow
 
     source = value.dtype
     if source.is_float:
         return narrow(out, value, target)
-    # Integers that f32 does not hold are beyond the range of float16, before and after rounding.
+    # An integer that f32 cannot hold is out of float16's range, rounded or not.
     is_exact = source.bits < 32 or target.code is TypeCode.FLOAT
     if source.bits == 64 and not is_exact:
         value = gather_digits(out, value)
@@ -131,16 +131,17 @@ def _to_half(out: FunctionText, value: Value, target: DType) -> Value:
 
 
 def to_index(out: FunctionText, value: Value) -> Value:
-    """An index of any integer type as i64, or a vector of them."""
+    """An index of any integer type, scalar or vector, as i64."""
     return convert(out, value, i64.with_lanes(value.dtype.lanes))
 
 
 def to_integer(
     out: FunctionText, value: Value, target: DType, *, is_within: bool = False, is_alone: bool = False
 ) -> Value:
-    """The float rounded towards zero, or the nearest number that there is; 0 of nan.
+    """The float rounded towards zero and saturated; nan gives 0.
 
-    `is_within` if all but nan rounds to a number that there is, `is_alone` if no loop takes this into vectors.
+    `is_within`: every value but nan is known to fit `target`.
+    `is_alone`: no vectorized loop contains this, so LLVM's saturating intrinsic may be used.
     """
     is_narrow = target.bits < 32
     if not is_within and (is_alone or not (is_narrow or target.scalar in (i32, i64))):
@@ -150,7 +151,7 @@ def to_integer(
     number = value
     if is_within or target.is_signed:
         number = out.select(out.compare("fcmp ord", value, value), value, constant(0, value.dtype))
-    if not is_within:  # takes nan to 0 where there is no sign
+    if not is_within:  # for an unsigned target this also turns nan into 0
         number = _bounded(out, "fcmp ogt", number, constant(target.min, value.dtype))
         number = _bounded(out, "fcmp olt", number, constant(target.max, value.dtype)) if is_narrow else number
     result = out.cast("fptosi" if between.is_signed else "fptoui", number, between)
@@ -158,16 +159,16 @@ def to_integer(
         return out.cast("trunc", result, target)
     if is_within:
         return result
-    # f32 has no such number as the last of i32, so the first one beyond decides.
+    # f32 cannot represent the largest i32, so compare with the value after it.
     beyond = constant(target.max + 1, value.dtype)
     return out.select(out.compare("fcmp oge", value, beyond), constant(target.max, target), result)
 
 
 def to_integer_between(out: FunctionText, value: Value, target: DType, low: int, high: int) -> Value:
-    """The float rounded towards zero, kept between two floats of which neither is beyond 0; 0 of nan."""
+    """The float rounded towards zero and clamped to `low` .. `high`, a range that contains 0; nan gives 0."""
     if low < 0:
         value = out.select(out.compare("fcmp ord", value, value), value, constant(0, value.dtype))
-    value = _bounded(out, "fcmp ogt", value, constant(low, value.dtype))  # takes nan to a low end of 0
+    value = _bounded(out, "fcmp ogt", value, constant(low, value.dtype))  # if `low` is 0, this turns nan into 0
     value = _bounded(out, "fcmp olt", value, constant(high, value.dtype))
     between = i32 if target.bits <= 32 and i32.min <= low and high <= i32.max else i64
     return convert(out, out.cast("fptosi", value, between.with_lanes(target.lanes)), target)

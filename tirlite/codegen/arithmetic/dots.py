@@ -1,4 +1,4 @@
-"""Dot products of narrow integers: by the instruction that a processor has for the types, else by sums of products."""
+"""Dot products of narrow integers: by the processor's instruction for the types if any, else by multiply and add."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MULTIPLY_ADD = {128: "sse2.pmadd.wd", 256: "avx2.pmadd.wd", 512: "avx512.pmaddw
 
 
 def dot(out: FunctionText, total: Value, a: Value, b: Value) -> Value:
-    """`total` and in each lane the sum of the products of the group of lanes of `a` and `b` that belong to it."""
+    """Adds to each lane of `total` the dot product of the corresponding group of lanes of `a` and `b`."""
     group = b.dtype.lanes // total.dtype.lanes
     processor = out.module.processor
     if total.dtype.scalar == i32 and _is_turned(a, b, group, processor):
@@ -40,7 +40,7 @@ def dot(out: FunctionText, total: Value, a: Value, b: Value) -> Value:
 
 
 def any_of_group(out: FunctionText, flags: Value, lanes: int, group: int) -> Value:
-    """Whether a flag is set in the group of lanes that belongs to a sum, for each of them; one group belongs to all."""
+    """For each of `lanes` sums, whether any flag of its group of lanes is set; a single group serves all sums."""
     found, *others = (out.shuffled(flags, [*range(place, flags.dtype.lanes, group)]) for place in range(group))
     for each in others:
         found = out.op("or", found, each)
@@ -48,7 +48,7 @@ def any_of_group(out: FunctionText, flags: Value, lanes: int, group: int) -> Val
 
 
 def _instruction(out: FunctionText, processor: Processor, total: Value, a: Value, b: Value) -> Value:
-    """The dot product of vectors of a width that the processor has."""
+    """Emits the processor's dot product of vectors whose width it supports."""
     bits = 32 * total.dtype.lanes
     if processor.family == "aarch64":
         name = _NEON[dot_name(a.dtype, b.dtype)]
@@ -56,29 +56,29 @@ def _instruction(out: FunctionText, processor: Processor, total: Value, a: Value
     if a.dtype.bits == 16 and _BYTES not in processor.dots:
         return out.op("add", total, out.call(total.dtype, f"llvm.x86.{_MULTIPLY_ADD[bits]}", a, b))
     name = "vpdpbusd" if a.dtype.bits == 8 else "vpdpwssd"
-    # In i32, as LLVM has them up to 21; later ones read it too.
+    # As i32: the form of the intrinsic up to LLVM 21, which later versions still accept.
     operands = [out.cast("bitcast", each, total.dtype) for each in (a, b)]
     return out.call(total.dtype, f"llvm.x86.avx512.{name}.{bits}", total, *operands)
 
 
 def _is_turned(a: Value, b: Value, group: int, processor: Processor) -> bool:
-    """Whether one group of bytes meets bytes of its own sign, of which the processor has no dot product."""
+    """Whether one group of bytes meets bytes of the same sign, and the processor only has the mixed-sign product."""
     is_own = dot_name(a.dtype, b.dtype) in processor.dots
     is_alike = a.dtype.bits == 8 and a.dtype.scalar == b.dtype.scalar
     return is_alike and not is_own and a.dtype.lanes == group and _BYTES in processor.dots
 
 
 def _by_other_sign(out: FunctionText, total: Value, a: Value, b: Value) -> Value:
-    """The dot product with one group, whose highest bits are turned; what these add is taken off."""
+    """The same-sign product by the mixed-sign instruction: flips the top bits of `a`, subtracts what that added."""
     other = (u8 if a.dtype.is_signed else i8).with_lanes(a.dtype.lanes)
-    # As one word: where LLVM turns bits of a vector that repeats it, its choice of instructions may never end.
+    # As one i32: on a broadcast vector, LLVM's instruction selection for this xor may not terminate.
     turned = out.op("xor", out.cast("bitcast", a, i32), constant(_TOP_BITS, i32))
     off = dot(out, zero(total.dtype), constant(128 if a.dtype.is_signed else -128, other), b)
     return out.op("sub", dot(out, total, out.cast("bitcast", turned, other), b), off)
 
 
 def _repeated(out: FunctionText, a: Value, lanes: int) -> Value:
-    """One group of lanes in the place of each: its bits as a scalar, which a load may spread as it loads."""
+    """Repeats one group of lanes; its bits are broadcast as a scalar, so that a broadcasting load can do it."""
     bits = a.dtype.bits * a.dtype.lanes
     whole = {32: i32, 64: i64}.get(bits)
     if whole is None:

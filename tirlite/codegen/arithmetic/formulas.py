@@ -1,4 +1,4 @@
-"""Emits the value of a formula of operands: a function of the module, written once and inlined where it is called."""
+"""Emits the value of a formula: a function of the module, defined once and inlined where it is called."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tirlite.record import record
 
 Formula: TypeAlias = Callable[..., Term]
 
-# Lines of formulas in a function; its further ones are called, as LLVM takes minutes over long functions.
+# At most this many lines of formulas are inlined per function; LLVM takes minutes for long functions.
 MOST_INLINED = 4000
 
 _OPERATORS: dict[Kind, tuple[str, str]] = {  # on integers and bools, on floats
@@ -40,7 +40,7 @@ _INTRINSICS = {Op.SQRT: "sqrt", Op.ABS: "fabs", Op.FLOOR: "floor", Op.ROUND: "ro
 
 @record(eq=False)
 class TextMachine:
-    """Writes the instructions of a formula for this many lanes."""
+    """Evaluates a formula by emitting its instructions, on vectors of `lanes` lanes."""
 
     out: FunctionText
     lanes: int
@@ -101,12 +101,12 @@ class TextMachine:
 
 
 def _values(*items: object) -> tuple[Value, ...]:
-    """The items of terms; this machine makes nothing else."""
+    """The items of terms, which are always Values with this machine."""
     return items  # type: ignore[return-value]
 
 
 def call_formula(out: FunctionText, name: str, formula: Formula, result: DType, *operands: Value) -> Value:
-    """The value of `formula` on operands, whose lanes are those of `result`."""
+    """Calls `formula` on operands with as many lanes as `result`; defines its function at the first call."""
     module, lanes = out.module, result.lanes
     attributes = "alwaysinline" if out.inlined_lines < MOST_INLINED else "noinline"
     full = f"tirlite.{name}" + (f".v{lanes}" if lanes > 1 else "") + (".far" if attributes == "noinline" else "")

@@ -1,4 +1,4 @@
-"""Emits the value of a math operation on its operands: by instruction or by a formula of ours."""
+"""Emits the value of a math function: by an instruction or by a formula."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _INTRINSICS = {
 
 
 def math(out: FunctionText, op: Op, operands: list[Value]) -> Value:
-    """The value of `op`; all operands have one type."""
+    """The value of the math function `op`; all operands have the same type."""
     a, dtype = operands[0], operands[0].dtype
     if is_half(dtype):
         return _of_halves(out, op, operands)
@@ -36,7 +36,7 @@ def math(out: FunctionText, op: Op, operands: list[Value]) -> Value:
 
 
 def _of_halves(out: FunctionText, op: Op, operands: list[Value]) -> Value:
-    """The function in f32, rounded once more. A sum of a product, which that would round wrongly, goes another way."""
+    """Computes the function in f32 and rounds the result; FMA needs `fused`, since rounding it twice would be wrong."""
     dtype = operands[0].dtype
     if op is Op.ABS:
         return out.op("and", operands[0], constant(0x7FFF, u16.with_lanes(dtype.lanes)))
@@ -53,5 +53,5 @@ def _absolute(out: FunctionText, a: Value) -> Value:
         return out.intrinsic("fabs", a)
     if not a.dtype.is_signed:
         return a
-    # The flag says that |INT_MIN| is INT_MIN.
+    # With this flag false, |INT_MIN| is INT_MIN and not undefined.
     return out.call(a.dtype, f"llvm.abs.{suffix(a.dtype)}", a, FALSE)

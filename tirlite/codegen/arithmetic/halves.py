@@ -1,8 +1,8 @@
-"""Converts float16 and bfloat16, which live in registers as their 16 bits, to and from f32.
+"""Converts float16 and bfloat16, which are held in registers as their 16 bits, to and from f32.
 
-Arithmetic is done in f32 and rounded once more. For + - * / and the square root that is the same as rounding the exact
-result, as 24 digits are more than twice 11 and two. Conversions are formulas of our own where the processor has no
-instructions for them: there LLVM calls functions that not every process has.
+Arithmetic is done in f32 and rounded once more. For + - * / and the square root that equals rounding the exact result,
+since f32's 24 digits are at least 2 * 11 + 2. If the processor has no conversion instructions, formulas convert: LLVM
+would call library functions that a process may lack.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _F32_INF = 0x7F800000
 
 
 def widen(out: FunctionText, value: Value) -> Value:
-    """The f32 of a float16 or bfloat16; exact."""
+    """A float16 or bfloat16 as f32, exactly."""
     dtype = value.dtype
     formula = _from_bf16 if dtype.code is TypeCode.BFLOAT else _from_f16
     bits, wide = value.of(u16.with_lanes(dtype.lanes)), f32.with_lanes(dtype.lanes)
@@ -28,7 +28,7 @@ def widen(out: FunctionText, value: Value) -> Value:
 
 
 def narrow(out: FunctionText, value: Value, target: DType) -> Value:
-    """The float16 or bfloat16 next to a value of type f32 or f64; the even one of two as near."""
+    """An f32 or f64 rounded to the nearest float16 or bfloat16, ties to even."""
     source = value.dtype.scalar
     formula = _NARROWINGS[target.code, source]
     bits, kind = u16.with_lanes(target.lanes), register_type(target)
@@ -41,17 +41,17 @@ def narrow(out: FunctionText, value: Value, target: DType) -> Value:
 
 
 def _half(bits: DType) -> str:
-    """What LLVM calls float16s whose bits are these."""
+    """LLVM's half type with as many lanes as the u16 type `bits`."""
     return register_type(bits).replace("i16", "half")
 
 
 def gather_digits(out: FunctionText, value: Value) -> Value:
-    """A 64-bit integer rounded to odd to the digits that f64 has, so that rounding it to fewer is right."""
+    """A 64-bit integer rounded to odd at f64's precision, so that rounding it again to fewer digits is correct."""
     return call_formula(out, f"{value.dtype.scalar}.to.odd", _gathered, value.dtype, value)
 
 
 def fused(out: FunctionText, operands: list[Value]) -> Value:
-    """`a * b + c` rounded once. In f64 the product is exact, and the sum is rounded to odd."""
+    """`a * b + c` rounded once: in f64 the product is exact, and the sum is rounded to odd."""
     dtype = operands[0].dtype
     terms = [widen(out, operand) for operand in operands]
     return narrow(out, call_formula(out, "fused.to.odd", _fused_to_odd, f64.with_lanes(dtype.lanes), *terms), dtype)
@@ -59,7 +59,7 @@ def fused(out: FunctionText, operands: list[Value]) -> Value:
 
 def _from_f16(bits: Term) -> Term:
     wide = bits.to(i32)
-    # The exponent is 112 too small. The product is right for denormals too.
+    # The exponent bias differs by 112. Multiplying handles denormals too.
     scaled = ((wide & 0x7FFF) << 13).as_type(f32) * 2.0**112
     special = (wide & 0x7C00).equals(0x7C00)
     magnitude = special.where(scaled.bits | _F32_INF, scaled.bits)
@@ -74,7 +74,7 @@ def _to_f16(value: Term) -> Term:
     bits = value.bits
     size = bits & 0x7FFFFFFF
     rounded = (size + 0xFFF + ((size >> 13) & 1)) - (112 << 23) >> 13
-    # A unit of the last place of 0.5 is the least f16, so that the sum is rounded to a whole number of those.
+    # The last bit of the f32 0.5 is worth the smallest f16, so the addition rounds to a multiple of that.
     tiny = (size.as_type(f32) + 0.5).bits - 0x3F000000
     magnitude = (size < 0x38800000).where(tiny, rounded)
     magnitude = (size >= 0x477FF000).where(0x7C00, magnitude)
@@ -90,7 +90,7 @@ def _to_bf16(value: Term) -> Term:
 
 
 def _to_odd_f32(value: Term) -> Term:
-    """An f64 as f32, rounded to the neighbour with an odd last bit where inexact: rounding that once more is right."""
+    """An f64 rounded to odd in f32: an inexact value gets an odd last bit, so that rounding it again is right."""
     near = value.to(f32)
     back = near.to(f64)
     away = (abs(back) > abs(value)).where(near.bits - 1, near.bits + 1)
@@ -102,7 +102,7 @@ def _fused_to_odd(a: Term, b: Term, c: Term) -> Term:
     product = a.to(f64) * b.to(f64)
     c = c.to(f64)
     total = product + c
-    # The error of the sum, exactly.
+    # The exact rounding error of the sum.
     part = total - product
     error = (product - (total - part)) + (c - part)
     up = (error > 0.0).where(1, total.bits.like(-1))

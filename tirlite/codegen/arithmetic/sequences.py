@@ -1,8 +1,8 @@
-"""Arithmetic beyond single instructions.
+"""Arithmetic that takes several instructions.
 
-On integers NumPy's values stand where the hardware would trap or LLVM has none: x // 0 = x % 0 = 0, INT_MIN // -1 =
-INT_MIN, and a shift by the width or more drains the number. On floats these are floor division, its remainder, minimum
-and maximum.
+Integer operations give NumPy's values where the hardware would trap or LLVM's result is undefined: x // 0 = x % 0 = 0,
+INT_MIN // -1 = INT_MIN, and a shift by the width or more shifts out all bits. On floats these are floor division, its
+remainder, minimum and maximum.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from tirlite.ir import Expr, FloorDiv, FloorMod, Max, Min, ShiftLeft, ShiftRight
 
 Rule = Callable[[FunctionText, Value, Value], Value]
 
-# Of vectors so long a choice becomes a mask, also of the load that is chosen from, which then waits for the mask: in a
-# reduction for what all loads before have given. Behind a fence it is a load of its own.
+# With vectors this wide, LLVM folds a select and the load of its operand into a masked load. In a reduction that load
+# then depends on the previous iteration's result; an arithmetic fence keeps the load unmasked.
 _MASKED_BITS = 512
 
 
 def integer_operation(out: FunctionText, kind: type[Expr], a: Value, b: Value) -> Value:
-    """A division or a shift."""
+    """An integer division, remainder or shift."""
     if kind in _SHIFTS:
         return _SHIFTS[kind](out, a, b)
     if a.dtype.lanes > 1 and a.dtype.bits <= i32.bits and b.number is None:
@@ -32,10 +32,9 @@ def integer_operation(out: FunctionText, kind: type[Expr], a: Value, b: Value) -
 
 
 def _by_floats(out: FunctionText, kind: type[Expr], a: Value, b: Value) -> Value:
-    """A division of each lane, by vectors of floats: no processor has one for integers.
-
-    It is exact: what is no integer is further below the next one than rounding goes, as floats have more than a bit
-    more than the numbers.
+    """A lanewise division by a float division, since no processor has a vector division of integers.
+    The quotient is exact: a float type with more than one extra bit of precision cannot round a non-integer quotient up
+    to the next integer.
     """
     dtype = a.dtype
     divisor = _harmless_divisor(out, a, b)
@@ -54,11 +53,10 @@ def _by_floats(out: FunctionText, kind: type[Expr], a: Value, b: Value) -> Value
 
 
 def _by_function(out: FunctionText, name: str, rule: Rule, a: Value, b: Value) -> Value:
-    """What `rule` computes of scalars, by a function that is not inlined.
-
-    LLVM 22, where it vectorizes a loop, computes a division under a condition once for all lanes if its operands are
-    the same in all of them, and then only if the condition holds in the first lane; the other lanes get an undefined
-    value. A call of a function that it may run in vain it takes out of the loop, or makes for each lane.
+    """Calls a function that is not inlined and computes `rule` on scalars.
+    When LLVM 22 vectorizes a loop, it computes a conditional division with uniform operands once for all lanes, and
+    only if the condition holds in the first lane; the other lanes become undefined. A call of a speculatable function
+    is instead hoisted out of the loop or made for each lane.
     """
     dtype, functions = a.dtype, out.module.inlined
     full = f"tirlite.{name}.{dtype}"
@@ -68,7 +66,7 @@ def _by_function(out: FunctionText, name: str, rule: Rule, a: Value, b: Value) -
         body.effect(f"ret {result.typed}")
         told = "noinline nounwind willreturn speculatable memory(none)"
         functions[full] = body.definition(full, told, result=register_type(dtype))
-        # From what holds where it is called LLVM would conclude what never divides, and run it elsewhere nonetheless.
+        # Else LLVM specialises the function by a condition at one call, and then speculates it where that is false.
         out.module.kept.append(full)
     return out.invoke(dtype, full, (a, b))
 
@@ -124,7 +122,7 @@ def _logical_shift(out: FunctionText, name: str, a: Value, b: Value) -> Value:
     if _is_within(b):
         return out.op(name, a, b)
     dtype = b.dtype
-    # The amount is reduced first: a shift by the width or more has no value in LLVM, not even one to throw away.
+    # Reduce the amount first: in LLVM a shift by the width or more is poison, even if the result is discarded.
     shifted = out.op(name, a, out.op("and", b, constant(dtype.bits - 1, dtype)))
     within = out.compare("icmp ult", b, constant(dtype.bits, dtype))
     return out.select(within, shifted, constant(0, dtype))
@@ -139,7 +137,7 @@ def _unsigned_div(out: FunctionText, a: Value, b: Value) -> Value:
 
 
 def _harmless_divisor(out: FunctionText, a: Value, b: Value) -> Value:
-    """`b`, or 1 where the division would trap: by zero, and INT_MIN by -1, which 1 gives the right value for."""
+    """`b`, or 1 where the division would trap: by zero, and INT_MIN by -1, whose value 1 also gives."""
     if b.number is not None and b.number not in (0, -1):
         return b
     dtype = b.dtype
@@ -158,7 +156,7 @@ def _zero_if_by_zero(out: FunctionText, b: Value, quotient: Value) -> Value:
 
 
 def _rounded_up(out: FunctionText, a: Value, divisor: Value, quotient: Value) -> Value:
-    """Whether truncation gave more than the floor: a remainder is left, and its sign is not the divisor's."""
+    """Whether truncation exceeds the floor: the remainder is nonzero and its sign differs from the divisor's."""
     return _opposite_sign(out, out.op("sub", a, out.op("mul", quotient, divisor)), divisor)
 
 
@@ -178,21 +176,21 @@ _SHIFTS: dict[type[Expr], Rule] = {ShiftLeft: _shift_left, ShiftRight: _shift_ri
 
 
 def real_operation(out: FunctionText, kind: type[Expr], a: Value, b: Value) -> Value:
-    """A floor division, its remainder, or an extremum."""
+    """A floor division of floats, its remainder, a minimum or a maximum."""
     if kind in (Min, Max):
         return _extremum(out, "fcmp olt" if kind is Min else "fcmp ogt", a, b)
     return _real_floor_div(out, a, b) if kind is FloorDiv else _real_floor_mod(out, a, b)
 
 
 def _real_floor_div(out: FunctionText, a: Value, b: Value) -> Value:
-    """The floor of the exact quotient as NumPy computes it: from the remainder, a / b where b is zero."""
+    """The floor of the exact quotient, computed from the remainder as NumPy does; a / b where b is zero."""
     zero, one = constant(0.0, a.dtype), constant(1.0, a.dtype)
     remainder, differs = _remainder(out, a, b)
     quotient = out.op("fdiv", out.op("fsub", a, remainder), b)
     less = out.op("fsub", quotient, one)
     quotient = out.select(differs, less, quotient)
     floor = out.intrinsic("floor", quotient)
-    # The quotient is an integer up to rounding; where rounding went below it, the floor is one too small.
+    # The quotient is an integer but for rounding error; if it was rounded down, its floor is one too small.
     short = out.compare("fcmp ogt", out.op("fsub", quotient, floor), constant(0.5, a.dtype))
     rounded = out.select(short, out.op("fadd", floor, one), floor)
     plain = out.op("fdiv", a, b)
@@ -203,7 +201,7 @@ def _real_floor_div(out: FunctionText, a: Value, b: Value) -> Value:
 
 
 def _real_floor_mod(out: FunctionText, a: Value, b: Value) -> Value:
-    """The remainder with the divisor's sign, a zero included; nan where b is zero."""
+    """The remainder with the sign of the divisor, even if zero; nan where b is zero."""
     zero = constant(0.0, a.dtype)
     remainder, differs = _remainder(out, a, b)
     moved = out.select(differs, out.op("fadd", remainder, b), remainder)
@@ -214,7 +212,7 @@ def _real_floor_mod(out: FunctionText, a: Value, b: Value) -> Value:
 
 
 def _remainder(out: FunctionText, a: Value, b: Value) -> tuple[Value, Value]:
-    """The remainder of truncated division, and whether it is nonzero with another sign than `b`."""
+    """The remainder of truncated division, and whether it is nonzero with a sign other than `b`'s."""
     zero = constant(0.0, a.dtype)
     remainder = out.op("frem", a, b)
     signs = out.op("xor", out.compare("fcmp olt", b, zero), out.compare("fcmp olt", remainder, zero))
@@ -222,12 +220,12 @@ def _remainder(out: FunctionText, a: Value, b: Value) -> tuple[Value, Value]:
 
 
 def _extremum(out: FunctionText, comparison: str, a: Value, b: Value) -> Value:
-    """`a` where it compares so with `b`, or is nan; else `b`."""
+    """`a` where the comparison with `b` is true or `a` is nan; else `b`."""
     if b.is_ordered:
-        # Most targets have an instruction for this, and their bounds are constants.
+        # Most targets have an instruction for exactly this select.
         return out.select(out.compare(comparison.replace("fcmp o", "fcmp u"), a, b), a, b)
     if a.dtype.lanes > 1 and a.dtype.bits >= 32 and out.module.processor.vector_bits == _MASKED_BITS:
         b = out.intrinsic("arithmetic.fence", b)
-    # Most targets have an instruction for this, too, but for nan. The other way around, LLVM makes one choice of both.
+    # The first select is one instruction on most targets; in the other order LLVM merges the two selects.
     better = out.select(out.compare(comparison, a, b), a, b)
     return out.select(out.compare("fcmp ord", a, a), better, a)

@@ -1,1 +1,1 @@
-"""Makes code that checks itself of a PrimFunc: instructions that stop at the first thing that is wrong."""
+"""Generates code that checks itself (`debug=True`): it stops at the first fault."""

@@ -1,9 +1,9 @@
-"""Emits the code that detects two iterations of a parallel loop that access one element, one of them writing it.
+"""Emits checks that no two iterations of a parallel loop access the same element if one of them writes it.
 
-For each element of memory from outside of the loop, whatever views it is reached by, a word records its last access:
-`2 * i` for a read in iteration `i`, `2 * i + 1` for a write. Checked loops run in order, so the first read, or the
-write, represents all accesses before: no conflict is missed. There are words only where iterations are not proved
-independent. A function that the loop calls receives them, and the iteration.
+A word for each element of memory from outside of the loop records the last access, through whichever view: `2 * i` for
+a read in iteration `i`, `2 * i + 1` for a write. Debug code runs the iterations in order, so the first read, or the
+write, represents all earlier accesses and no conflict is missed. Only memory whose iterations are not proved
+independent has words. Functions that the loop calls receive the words and the iteration.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ if TYPE_CHECKING:
     from tirlite.codegen.faults import KernelFunction
     from tirlite.codegen.reports import Number
 
-# The places of accesses: those that read, and those that write.
+# The source spans of the reads, and those of the writes.
 Spans: TypeAlias = "tuple[tuple[Span | None, ...], tuple[Span | None, ...]]"
-# What a word is before anything has touched its element: all of its bytes are this.
+# The byte that fills the words of elements that have not been accessed.
 _BYTE = -128
 _NOBODY = int.from_bytes(bytes([_BYTE % 256]) * 8, "little", signed=True)
 
 
 @record
 class ConflictReport(Report):
-    """Two iterations on one element: its indices, the iteration that came second, and the word of the first.
+    """Two iterations accessed the same element; values: the indices, the second iteration, the first one's word.
 
-    `others` are the places of the accesses in the loop.
+    `others`: the spans of the loop's accesses to the buffer.
     """
 
     loop: str
@@ -59,7 +59,7 @@ class ConflictReport(Report):
         element = f"{self.buffer.name}[{', '.join(map(str, indices)) or '()'}]"
         uses = ("read", "written")
         spans = self.others[word & 1]
-        # Which of several it was is not known.
+        # The word does not tell which of several accesses it was.
         related = spans[0] if len(spans) == 1 and spans[0] != self.span else None
         return IterationConflict(
             element, self.loop, uses[self.is_write], second, uses[word & 1], word >> 1, span=self.span, related=related
@@ -68,10 +68,10 @@ class ConflictReport(Report):
 
 @record(eq=False)
 class Shared:
-    """Memory whose elements iterations may share: the buffer that is all of it, and the places of accesses.
+    """An allocation whose elements several iterations may access.
 
-    `grain` are the bytes that a word is for, those of the smallest element by which it is reached. Of memory that
-    functions touch, too, the places are not told.
+    `root`: the buffer of the whole allocation. `grain`: the bytes per word, the size of the smallest element type used.
+    `others`: the spans of the accesses; empty if called functions access the memory too.
     """
 
     root: Buffer
@@ -81,9 +81,9 @@ class Shared:
 
 @record(eq=False)
 class Watched:
-    """A run of a loop that is watched: what is shared, by the buffers that reach it, and the words of each root.
-
-    `current` is the iteration in a function that the loop calls.
+    """A parallel loop that is running and checked for conflicts.
+    `shared`: the shared memory, by each buffer that accesses it. `words`, `roots`: the words and the memory of each
+    root. `current`: the iteration, in a function that the loop calls.
     """
 
     loop: For
@@ -93,11 +93,11 @@ class Watched:
     current: Value | None = None
 
     def iteration(self, variables: Mapping[Var, Value]) -> Value:
-        """The iteration that runs, where variables have these values."""
+        """The current iteration, given the values of the variables."""
         return self.current or variables[self.loop.var]
 
     def note(self, checks: Checks, place: Place, indices: list[Value], current: Value, *, is_write: bool) -> None:
-        """Says that an element is touched in the iteration `current`; ends the function where others conflict."""
+        """Records an access to an element in iteration `current`; stops at a conflict with an earlier one."""
         out, shared = checks.out, self.shared[place.buffer]
         words, root = self.words[shared.root], self.roots[shared.root]
         each = place.buffer.dtype.bytes // shared.grain
@@ -140,9 +140,9 @@ class Watched:
 
 
 def doubtful_buffers(facts: Facts) -> dict[For, dict[Buffer, Shared]]:
-    """The loops that no proof shows to be independent, with the buffers by which iterations may share elements.
+    """The loops that are not proved independent, and for each the buffers whose elements iterations may share.
 
-    What is reached by another name than its own in an array with strides is left out.
+    Views of an array with strides are left out.
     """
     return {loop: _shared(loop, facts) for loop in facts.doubtful_loops}
 
@@ -170,7 +170,7 @@ def _shared(loop: For, facts: Facts) -> dict[Buffer, Shared]:
 def watch(
     out: KernelFunction, loop: For, shared: Mapping[Buffer, Shared], places: Mapping[Buffer, Place], span: Span | None
 ) -> Watched:
-    """Takes the words of a loop that begins, of memory that stands before it; `release_to` gives them back."""
+    """Allocates the words for a loop that begins, for memory that exists outside of it; `release_to` frees them."""
     kept = {buffer: each for buffer, each in shared.items() if each.root in places}
     roots = {each.root: places[each.root] for each in kept.values()}
     grains = {each.root: each.grain for each in kept.values()}
@@ -178,12 +178,12 @@ def watch(
     return Watched(loop, kept, words, roots)
 
 
-# What a function is told of a loop that calls it: its parameters by which iterations may share elements.
+# What a callee needs to know of a loop around its call: which of its parameters are memory that iterations may share.
 SentLoop: TypeAlias = "tuple[For, tuple[tuple[Buffer, Shared], ...]]"
 
 
 def sent(watched: Watched, call: KernelCall, variables: Mapping[Var, Value]) -> tuple[SentLoop, list[Value]]:
-    """What a function is told that is called, and what it is given for that: nothing where it shares nothing."""
+    """The facts and the arguments that a callee receives about a loop; no arguments if it shares no memory."""
     given = [(param, each) for param, each in call.buffers() if each in watched.shared and not each.strides]
     shared = tuple((param, watched.shared[each]) for param, each in given)
     roots = dict.fromkeys(each.root for _, each in shared)
@@ -192,7 +192,7 @@ def sent(watched: Watched, call: KernelCall, variables: Mapping[Var, Value]) -> 
 
 
 def received(out: KernelFunction, number: int, loop_sent: SentLoop, facts: Facts) -> Watched:
-    """The loop that a function is told of, with its own parameters and views of them."""
+    """The loop as a callee sees it: by its own parameters and their views."""
     loop, given = loop_sent[0], dict(loop_sent[1])
     current = out.parameter(i64, f"%i{number}")
     words, roots = dict[Buffer, Place](), dict[Buffer, Place]()
@@ -207,13 +207,13 @@ def received(out: KernelFunction, number: int, loop_sent: SentLoop, facts: Facts
 
 
 def _words(out: KernelFunction, place: Place, grain: int, span: Span | None) -> Place:
-    """The words of a buffer, as its elements lie in an array without strides."""
+    """Allocates the words of a buffer, in the layout of its elements without strides."""
     each, strides = place.buffer.dtype.bytes, list[Value]()
     count = integer(max(each // grain, 1))
     for extent in place.extents:
         count = out.product(count, extent)
         strides = [*(out.product(stride, extent) for stride in strides), integer(1)]
-    # An arena is of bytes, which nothing reaches one by one.
+    # An arena's element type is bytes, smaller than the grain: it gets a word per grain.
     count = out.op("add", out.op("udiv", count, integer(grain // each)), integer(1)) if each < grain else count
     count = out.op("mul", count, integer(8))
     pointer = out.fresh(out.padded(count))

@@ -1,7 +1,7 @@
-"""Emits expressions, loads and stores after the checks that they need, and the poison mark of each value.
+"""Emits expressions, loads and stores with the checks that they need, and the poison mark of each value.
 
-Everything is evaluated in the order of the interpreter, so that the first fault is the same. Adjacent lanes share one
-check; of lanes under a mask, all that are on are checked before any is accessed.
+Evaluation follows the interpreter's order, so that the first fault is the same. Adjacent lanes share one check; of a
+masked access, all active lanes are checked before any is accessed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tirlite.record import replace
 
 
 class CheckedAccesses(Expressions):
-    """Writes loads and stores with checks. `marks` has the poison of values; others have none."""
+    """Emits loads and stores with checks. `marks`: the poison of values; a value without an entry has none."""
 
     environment: ShadowEnvironment
 
@@ -38,13 +38,13 @@ class CheckedAccesses(Expressions):
         super().__init__(checks.out, environment)
         self.checks = checks
         self.marks: dict[Value, Mark] = {}
-        self.watched: tuple[Watched, ...] = ()  # of the loops around, those whose iterations may conflict
+        self.watched: tuple[Watched, ...] = ()  # the enclosing loops whose iterations may conflict
 
     def demand_good(self, value: Value, use: str) -> None:
         self.checks.good(self.marks.get(value), use)
 
     def marked(self, value: Value, mark: Mark | None) -> Value:
-        """A value with a mark: itself, or one of its own, as the same may stand for others too."""
+        """The value with a mark: a copy if it has another mark, as the same value may be in use without it."""
         if mark is None or self.marks.get(value) is mark:
             return value
         value = value.of(value.dtype)
@@ -60,7 +60,7 @@ class CheckedAccesses(Expressions):
         return _Masked(self, expr, given).loaded() if masked else _Access(self, expr, given).loaded()
 
     def store(self, stmt: Store) -> None:
-        """What a store does: the indices and the value first, then the checks."""
+        """Evaluates the indices and the value, then checks, then stores."""
         masked = mask_of(stmt.indices) is not None
         given = [self.value(unmasked(index) if masked else bare(index)) for index in stmt.indices]
         access = _Masked(self, stmt, given) if masked else _Access(self, stmt, given)
@@ -69,7 +69,7 @@ class CheckedAccesses(Expressions):
 
 
 class _Access:
-    """An access, and the values of its indices."""
+    """A load or store, with the values of its indices."""
 
     def __init__(self, values: CheckedAccesses, node: Load | Store, given: list[Value]) -> None:
         self.values, self.out, self.exprs, self.given = values, values.out, node.indices, given
@@ -79,7 +79,7 @@ class _Access:
         self.lanes = node.indices[-1].dtype.lanes if node.indices else 1
 
     def loaded(self) -> Value:
-        """The value, with a mark where there may be poison."""
+        """The loaded value, marked if it may be poison."""
         indices = self.checked(self.given)
         self.note(indices)
         if self.is_whole:
@@ -100,11 +100,11 @@ class _Access:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is of one element, or of neighbours."""
+        """Whether the access is to one element or to adjacent elements."""
         return self.lanes == 1 or are_neighbours(self.place, bare(self.exprs[-1]))
 
     def note(self, indices: list[Value]) -> None:
-        """Stops where another iteration of a loop around has touched the same element, and one of the two writes it."""
+        """Stops if another iteration of an enclosing loop accessed the same element, and one of the two writes it."""
         for watched in self.values.watched:
             if self.buffer in watched.shared:
                 current = watched.iteration(self.values.environment.variables)
@@ -119,7 +119,7 @@ class _Access:
             self.values.checks.good(mark, f"the value stored into `{self.buffer.name}`")
 
     def checked(self, given: list[Value]) -> list[Value]:
-        """Indices as i64, all of them good, and those that are marked inside of their axes."""
+        """The indices as i64: stops if one is poison, or if one that is marked for a check is outside of its axis."""
         checked = [axis for axis, expr in enumerate(self.exprs) if is_checked(expr)]
         marks = self.values.marks
         if not any(each in marks for each in given):
@@ -139,7 +139,7 @@ class _Access:
             require_inside(self.out, self.place, checked, self.values.environment.counted())
 
     def _first(self, indices: list[Value]) -> list[Value]:
-        """The indices of the first lane: by these, messages tell of all."""
+        """The indices of the first lane, which messages report."""
         return [*indices[:-1], self.out.extract(indices[-1], 0)] if self.lanes > 1 else indices
 
     def _offsets(self, indices: list[Value]) -> list[Value]:
@@ -150,7 +150,7 @@ class _Access:
         return [self.out.op("add nsw", row, memory.offset_in(self.out, inner, [lane])) for lane in found]
 
     def read(self, offset: Value, dtype: DType) -> tuple[Value, Value | None]:
-        """What lies at an offset, and which lanes of it are poisoned, if any may be."""
+        """The value at an offset, and the flags of its poisoned lanes; None if the buffer has no shadow."""
         out, place, environment = self.out, self.place, self.values.environment
         notes = environment.notes if self.is_whole else {}
         value = memory.load(out, place, memory.address(out, place, offset), dtype, notes.get(self.buffer, ""))
@@ -172,7 +172,7 @@ class _Access:
         self.write(offset, self.out.extract(value, lane), None if flag is None else self.out.extract(flag, lane))
 
     def _joined(self, found: list[tuple[Value, Value | None]], indices: list[Value]) -> Value:
-        """The vector of what lanes have loaded."""
+        """The vector of the loaded lanes."""
         result, flags = undefined(self.dtype), zero(bool_.with_lanes(self.lanes))
         for lane, (value, flag) in enumerate(found):
             result = self.out.insert(result, value, lane)
@@ -187,7 +187,7 @@ class _Access:
 
 
 class _Masked(_Access):
-    """An access of the lanes that are on: the others load 0."""
+    """An access under a mask: lanes that are off load 0 and store nothing."""
 
     is_whole = False
 
@@ -218,7 +218,7 @@ class _Masked(_Access):
 
     @contextmanager
     def _where_on(self, lane: int) -> Iterator[str]:
-        """What is written inside runs where a lane is on. Gives the block before."""
+        """Emits the code inside so that it runs only if the lane is on; yields the block before it."""
         out, before = self.out, self.out.block
         on, done = out.label("on"), out.label("off")
         out.branch_if(out.extract(self.on, lane), on, done)
@@ -228,13 +228,13 @@ class _Masked(_Access):
         out.start(done)
 
     def _check(self) -> None:
-        """Stops at the first lane that is on and may not be accessed."""
+        """Stops at the first active lane that may not be accessed."""
         for lane in range(self.lanes):
             with self._where_on(lane):
                 self.note(self._lane_indices(lane))
 
     def _lane_indices(self, lane: int) -> list[Value]:
-        """The indices of a lane, checked."""
+        """The checked indices of a lane."""
         *row, last = self.given
         mine, mark = self.out.extract(last, lane), self.values.marks.get(last)
         if mark is not None:
@@ -242,7 +242,7 @@ class _Masked(_Access):
         return self.checked([*row, mine])
 
     def _lane_loaded(self, lane: int) -> tuple[Value, Value | None]:
-        """The element of a lane, 0 where that is off, and whether it is poison if it may be."""
+        """The element of a lane, 0 if it is off, and its poison flag if it may have one."""
         out, dtype = self.out, self.dtype.scalar
         with self._where_on(lane) as before:
             value, flag = self.read(memory.offset_in(out, self.place, self._lane_indices(lane)), dtype)
@@ -255,18 +255,18 @@ _TRAPPING = (*SHIFTS, FloorDiv, FloorMod, TruncDiv, TruncMod)
 
 
 class CheckedExpressions(CheckedAccesses):
-    """Writes expressions with checks."""
+    """Emits expressions with checks."""
 
     def computed(self, value: Value, *operands: Value) -> Value:
         mark = joined(self.out, *map(self.marks.get, operands))
         return self.marked(value, spread_mark(self.out, mark, value.dtype.lanes))
 
     def bind(self, var: Var, value: Value) -> None:
-        """A variable for a value, whose mark outlives the statement as the value does."""
+        """Binds a variable; settles its mark, so that it can be used as long as the value itself."""
         super().bind(var, self.marked(value, self.fact_of(value)))
 
     def exposed(self, buffer: Buffer) -> None:
-        """Nothing is known of its bytes from here on, and all count as good."""
+        """Marks all bytes of the buffer as written: unknown code may write them from here on."""
         window = self.environment.windows[buffer]
         if window.shadow is not None:
             shadows.fill(self.out, window.shadow.pointer, window.bytes, window.owner)
@@ -283,7 +283,7 @@ class CheckedExpressions(CheckedAccesses):
         b = self._leaf(expr.b) or (yield self.steps(expr.b))
         mark = joined(self.out, self.marks.get(a), self.marks.get(b))
         if not _is_tame(expr, b):
-            if mark is not None:  # to LLVM, memory that was never written may hold another number at each look
+            if mark is not None:  # LLVM may take another value for unwritten memory at each use
                 a, b = self.out.unary("freeze", a), self.out.unary("freeze", b)
             self.checks.trap(type(expr), a, b, mark)
         return self.marked(binary(self.out, type(expr), a, b), mark)
@@ -351,7 +351,7 @@ class CheckedExpressions(CheckedAccesses):
 
 
 def _is_tame(expr: Binary, b: Value) -> bool:
-    """Whether the second operand of an integer operation is a constant for which it always has a value."""
+    """Whether the second operand is a constant for which the operation cannot fail."""
     if b.number is None:
         return False
     return 0 <= b.number < expr.dtype.bits if isinstance(expr, SHIFTS) else b.number not in (0, -1)

@@ -1,7 +1,7 @@
-"""Poison in registers: which lanes of a value come from memory that was never written, and where that was read.
+"""Poison in registers: which lanes of a value come from memory that was never written, and from which load.
 
-A mark consists of LLVM values. Whether there is poison is computed with the value; where it came from is computed only
-where a fault needs it, from the tree of reads that the value depends on.
+A mark consists of LLVM values. The flags are computed along with the value; the origin is computed only in the block of
+a fault, from the tree of loads that the value depends on.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tirlite.record import record
 
 @record(eq=False)
 class Read:
-    """A load that may have read poison: the number of its buffer among those of the module, and the indices."""
+    """A load that may have read poison: its flags, the number of its buffer in the module, and the indices."""
 
     flag: Value
     buffer: Value
@@ -37,7 +37,7 @@ class Either:
 
 @record(eq=False)
 class Guarded:
-    """An origin that counts in the lanes that were chosen."""
+    """An origin that counts only in the lanes that a select took from it."""
 
     chosen: Value
     origin: Origin
@@ -55,7 +55,7 @@ class Mark:
 
 
 def joined(out: FunctionText, *marks: Mark | None) -> Mark | None:
-    """The mark of what is computed lane by lane from values with these marks."""
+    """The mark of a value that is computed lane by lane from values with these marks."""
     found = [mark for mark in marks if mark is not None]
     if len(found) < 2:
         return found[0] if found else None
@@ -66,7 +66,7 @@ def joined(out: FunctionText, *marks: Mark | None) -> Mark | None:
 
 
 def chosen(out: FunctionText, condition: Value, if_true: Mark | None, if_false: Mark | None, lanes: int) -> Mark | None:
-    """The mark of a choice between two values of this many lanes, by a condition without poison."""
+    """The mark of a select between two values of `lanes` lanes, by a condition without poison."""
     sides = []
     for mark, is_true in ((if_true, True), (if_false, False)):
         if mark is not None:
@@ -77,7 +77,7 @@ def chosen(out: FunctionText, condition: Value, if_true: Mark | None, if_false: 
 
 
 def _spread(out: FunctionText, flag: Value, lanes: int) -> Value:
-    """A flag in each of this many lanes."""
+    """A flag broadcast to `lanes` lanes."""
     return flag if flag.dtype.lanes == lanes else out.splat(flag, lanes)
 
 
@@ -86,7 +86,7 @@ def spread_mark(out: FunctionText, mark: Mark | None, lanes: int) -> Mark | None
 
 
 def first_read(out: FunctionText, origin: Origin) -> tuple[Value, list[Value]]:
-    """The number of the buffer that the poison of a value came from, and the indices there: of the first that did."""
+    """The buffer number and the indices of the first load in the origin that read poison."""
     found: list[tuple[Value, Read]] = []
     stack: list[tuple[Origin, tuple[Value, ...]]] = [(origin, ())]
     while stack:
@@ -107,12 +107,12 @@ def first_read(out: FunctionText, origin: Origin) -> tuple[Value, list[Value]]:
 
 
 def filled(read: Read, rank: int) -> list[Value]:
-    """The number of the buffer and the indices of a read, as many as `rank`."""
+    """The buffer number and the indices of a read, padded with zeros to `rank` indices."""
     return [read.buffer, *read.indices, *[integer(0)] * (rank - len(read.indices))]
 
 
 def _counts(out: FunctionText, flag: Value, guards: tuple[Value, ...]) -> Value:
-    """Whether a read had poison in a lane that was chosen."""
+    """Whether a read had poison in a lane that all guards chose."""
     lanes = max(each.dtype.lanes for each in (flag, *guards))
     for guard in guards:
         flag = out.op("and", _spread(out, flag, lanes), _spread(out, guard, lanes))
@@ -120,7 +120,7 @@ def _counts(out: FunctionText, flag: Value, guards: tuple[Value, ...]) -> Value:
 
 
 def settled(out: FunctionText, mark: Mark) -> Mark:
-    """The same mark with its origin computed here, so that it can be used where the reads themselves cannot."""
+    """The same mark with its origin computed here, for use where the loads' own values are not available."""
     if isinstance(mark.origin, Read):
         return mark
     buffer, indices = first_read(out, mark.origin)
@@ -128,7 +128,7 @@ def settled(out: FunctionText, mark: Mark) -> Mark:
 
 
 class Checks:
-    """Writes checks to `out`."""
+    """Emits checks to `out`."""
 
     def __init__(self, out: KernelFunction, shadows: Shadows) -> None:
         self.out = out
@@ -139,7 +139,7 @@ class Checks:
         return self.out.module.span
 
     def good(self, mark: Mark | None, use: str) -> None:
-        """Stops where a value has poison that it must not have."""
+        """Stops if a value is poisoned."""
         if mark is None:
             return
         out = self.out
@@ -151,7 +151,7 @@ class Checks:
         out.start(passed)
 
     def trap(self, kind: type[Binary], a: Value, b: Value, mark: Mark | None) -> None:
-        """Stops where an integer operation has no value for its operands. What is poisoned has none that is wrong."""
+        """Stops if an integer operation has no value for its operands, in a lane that is not poisoned."""
         out, dtype = self.out, a.dtype
         if kind in SHIFTS:
             wrong = out.compare("icmp uge", b, constant(dtype.bits, dtype))

@@ -1,10 +1,9 @@
 """Makes the shadow of a buffer: memory that records which declaration wrote each of its bytes.
 
-Each declaration of storage, an Allocate or a fresh View, has a number from 1 to 255, its owner. A byte of the shadow is
-the owner that wrote the byte of the buffer, or 0 for none. What another owner wrote counts as never written: so reads
-before the first write are detected also in buffers that share their bytes with others, one after the other, or were
-overwritten by another. Two declarations that are 255 apart have the same owner; between those a fault may be missed,
-but none is made up.
+Each declaration of storage, an Allocate or a fresh View, has an owner number from 1 to 255. A shadow byte holds the
+owner that wrote the byte of the buffer, or 0 for none. Bytes that another owner wrote count as never written, so reads
+before the first write are detected even in buffers that share storage. Declarations 255 apart have the same owner;
+between them a fault may be missed, but none is invented.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ _OWNERS = 255
 
 @record
 class Window:
-    """What is known of a buffer beside its place: its bytes and its shadow, if it has one.
+    """What debug code knows of a buffer beside its place: its bytes, its shadow if it has one, and its owner.
 
-    `owner` is an i8; in a function that is called, its caller says which.
+    `owner` is an i8; a callee receives it from its caller.
     """
 
     bytes: Value
@@ -34,7 +33,7 @@ class Window:
 
 
 class Shadows:
-    """What the functions of a module agree on: the owners, and the numbers of the buffers that poison may come from."""
+    """State shared by the functions of a module: the owners, and the numbers of buffers for poison reports."""
 
     def __init__(self) -> None:
         self.buffers: list[Buffer] = []
@@ -54,21 +53,21 @@ class Shadows:
 
 
 class ShadowEnvironment(Environment):
-    """An environment that knows the bytes and the shadow of each buffer."""
+    """An environment that also knows the bytes and the shadow of each buffer."""
 
     def __init__(self) -> None:
         super().__init__()
         self.windows: dict[Buffer, Window] = {}
-        self.shadow_notes: dict[Buffer, str] = {}  # what ends the accesses of shadows, as `notes` those of buffers
+        self.shadow_notes: dict[Buffer, str] = {}  # alias metadata for shadow accesses, as `notes` for buffer accesses
 
 
 def _word(dtype: DType) -> DType:
-    """The type of the shadow of a value."""
+    """The integer type of the shadow of a value of type `dtype`."""
     return DType(i8.code, 8 * dtype.scalar.bytes, dtype.lanes)
 
 
 def _owned(out: FunctionText, owner: Value, dtype: DType) -> Value:
-    """The shadow of a good value."""
+    """The shadow of a value without poison."""
     size, word = dtype.scalar.bytes, _word(dtype)
     if owner.number is not None:
         return constant(int.from_bytes(bytes([owner.number % 256]) * size, "little", signed=True), word)
@@ -78,13 +77,13 @@ def _owned(out: FunctionText, owner: Value, dtype: DType) -> Value:
 
 
 def read(out: FunctionText, window: Window, pointer: Value, dtype: DType, note: str = "") -> Value:
-    """Which lanes of the value with its shadow at `pointer` are poisoned."""
+    """The poison flags of the lanes of a value whose shadow is at `pointer`."""
     found = out.load(_word(dtype), pointer, f", align {_alignment(window, dtype)}{note}")
     return out.compare("icmp ne", found, _owned(out, window.owner, dtype))
 
 
 def write(out: FunctionText, window: Window, pointer: Value, dtype: DType, flag: Value | None, note: str = "") -> None:
-    """Says that a value was written, whose poisoned lanes are flagged."""
+    """Updates the shadow after a store; `flag` has the poisoned lanes."""
     value = _owned(out, window.owner, dtype)
     if flag is not None:
         value = out.select(flag, zero(_word(dtype)), value)
@@ -97,18 +96,18 @@ def _alignment(window: Window, dtype: DType) -> int:
 
 
 def element(out: FunctionText, window: Window, offset: Value) -> Value:
-    """The address of the shadow of the element at an element offset."""
+    """The address of the shadow of the element at `offset`."""
     assert window.shadow is not None
     return memory.address(out, window.shadow, offset)
 
 
 def fill(out: FunctionText, pointer: Value, size: Value, owner: Value) -> None:
-    """Says that all bytes belong to an owner, or, with 0, to none."""
+    """Sets the owner of all bytes; 0 for none."""
     out.run("llvm.memset.p0.i64", pointer, owner, size, FALSE)
 
 
 def forget(out: FunctionText, pointer: Value, size: Value, owner: Value) -> None:
-    """Takes from an owner what it has written before; what belongs to others stays theirs."""
+    """Clears the bytes that belong to `owner`; those of other owners stay."""
     name = "tirlite.forget"
     out.module.inlined.setdefault(name, _FORGET)
     out.run(name, pointer, size, owner)

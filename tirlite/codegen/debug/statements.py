@@ -1,7 +1,7 @@
-"""Emits the instructions of statements with all checks.
+"""Emits statements with all checks.
 
-Loops of all kinds run in order, as in the interpreter. Buffers lie on the stack or on the heap, where they are
-declared, each with its shadow.
+Loops of all kinds run sequentially, as in the interpreter. Buffers are allocated on the stack or on the heap where they
+are declared, each with its shadow.
 """
 
 from __future__ import annotations
@@ -45,10 +45,11 @@ from tirlite.sizes import round_up
 
 @record
 class CheckedVersion(Version):
-    """A function, and which of its buffers come with a shadow (`shadowed`).
+    """A function as callers of debug code see it.
 
-    `ranks` has, for each parameter, how many indices tell where the poison of a scalar was read; None for no poison.
-    `loops` are those around its calls whose iterations may conflict.
+    `shadowed`: which parameters come with a shadow.
+    `ranks`: for each scalar that may be poisoned, the number of indices of the load that it came from; else None.
+    `loops`: the loops around its calls whose iterations may conflict.
     """
 
     shadowed: tuple[bool, ...]
@@ -57,7 +58,7 @@ class CheckedVersion(Version):
 
 
 class CheckedCalls(Calls):
-    """Writes the calls in one function that checks itself."""
+    """Emits the calls in a function with checks."""
 
     def check(
         self,
@@ -67,7 +68,7 @@ class CheckedCalls(Calls):
         values: Expressions,
         out: KernelFunction,
     ) -> None:
-        """Makes sure of the scalars that extents are computed from, too."""
+        """Also stops if a scalar that extents depend on is poisoned."""
         assert isinstance(values, CheckedExpressions)
         marks = {param: values.marks[value] for param, value in known.items() if value in values.marks}
         for demand in demands_of(call, self.facts.extents) if marks else ():
@@ -106,7 +107,7 @@ class CheckedCalls(Calls):
 
 
 class CheckedStatements(Statements):
-    """Writes the instructions of statements with their checks."""
+    """Emits statements with checks."""
 
     values: CheckedExpressions
     environment: ShadowEnvironment
@@ -121,28 +122,28 @@ class CheckedStatements(Statements):
         aliases: tuple[Aliases, Aliases],
         calls: Calls,
     ) -> None:
-        """`aliases` are those of the buffers and those of their shadows, which have scopes of their own."""
+        """`aliases`: those of the buffers, and those of their shadows, which have their own alias scopes."""
         self.checks = Checks(out, shared)
         values = CheckedExpressions(self.checks, ShadowEnvironment())
         super().__init__(out, values, name, storage, weights, aliases[0], calls)
-        self.module.processor = replace(self.module.processor, has_tiles=False)  # these check nothing
+        self.module.processor = replace(self.module.processor, has_tiles=False)  # tile instructions have no checks
         self.shadow_aliases = aliases[1]
         self.doubtful = doubtful_buffers(calls.facts)
-        self.levels: dict[Buffer, int] = {}  # the loops around each declaration of storage; a function is called anew
+        self.levels: dict[Buffer, int] = {}  # the loop depth of each declaration of storage in its function
 
     def enter(self, out: KernelFunction) -> None:
         super().enter(out)
         self.checks.out = out
 
     def as_one_row(self, stmt: For, *bounds: Value) -> tuple[For, tuple[Value, ...]]:
-        """The loop itself: indices are checked along each axis."""
+        """Keeps the loop as it is: each axis is checked by itself."""
         return stmt, bounds
 
     def receive(self, version: Version) -> None:
-        """Of each buffer with a shadow, that comes too, and of each scalar that may be poisoned, where it was read."""
+        """Also receives the shadow of each buffer that has one, and the mark of each scalar that may be poisoned."""
         super().receive(version)
         assert isinstance(version, CheckedVersion)
-        shared = Value(handle, "shadows")  # what the shadows of all parameters lead into: they may share bytes
+        shared = Value(handle, "shadows")  # a common root: the shadows of parameters may overlap
         for number, param in enumerate(version.func.params):
             rank = version.ranks[number]
             if isinstance(param, Buffer) and version.shadowed[number]:
@@ -157,12 +158,12 @@ class CheckedStatements(Statements):
         self.values.watched = tuple(received(self.out, number, each, self.calls.facts) for number, each in loops)
 
     def place(self, buffer: Buffer, pointer: Value, extents: list[Value], align: int) -> None:
-        """A parameter; what is declared has a shadow too."""
+        """Places a parameter, without a shadow; declared buffers get theirs afterwards."""
         super().place(buffer, pointer, extents, align)
         self._declare(buffer, None, integer(0), constant(0, i8))
 
     def _declare(self, buffer: Buffer, shadow: Value | None, size: Value, owner: Value) -> None:
-        """Says what is known of a buffer that has been placed, with its shadow at an address, if it has one."""
+        """Records the window of a buffer that has been placed; `shadow` is the address of its shadow, if it has one."""
         place = None if shadow is None else replace(self.environment.places[buffer], pointer=shadow)
         self.environment.windows[buffer] = Window(size, place, owner)
 
@@ -175,7 +176,7 @@ class CheckedStatements(Statements):
         self.values.bind(stmt.var, self.values.value(stmt.value))
 
     def _extents(self, buffer: Buffer) -> list[Value]:
-        """The extents of a declaration, all good and none negative."""
+        """The extents of a declaration: stops if one is poison, negative or has overflowed."""
         extents = [self.values.value(extent) for extent in buffer.shape]
         for axis, extent in enumerate(extents):
             self.values.demand_good(extent, f"extent {axis} of `{buffer.name}`")
@@ -200,7 +201,7 @@ class CheckedStatements(Statements):
         self.levels[buffer] = self._depth
 
     def _on_heap(self, buffer: Buffer, extents: list[Value]) -> tuple[Value, Value, Value]:
-        """Fresh memory for a buffer and for its shadow: both addresses, and the bytes of each."""
+        """Allocates memory for a buffer and for its shadow; returns both addresses and the size of each."""
         out = self.out
         size, bad = checked_bytes(out, buffer, extents)
         report = MemoryReport(self.checks.span, buffer)
@@ -236,7 +237,7 @@ class CheckedStatements(Statements):
             shadows.forget(out, shadow, size, owner)
 
     def bytes_of(self, buffer: Buffer) -> Value:
-        """The bytes of a buffer; of a parameter, as its extents say."""
+        """The size of a buffer in bytes; of a parameter without a shadow, by its extents."""
         window = self.environment.windows[buffer]
         if window.shadow is not None:
             return window.bytes

@@ -1,1 +1,1 @@
-"""Which functions a module is made of, how they are cut and outlined, and how they call each other."""
+"""Which functions a module consists of, how they are split and outlined, and how they call each other."""

@@ -1,10 +1,10 @@
-"""Emits the callees of a function before the function itself is known, so that LLVM may begin with them.
+"""Emits the callees of a function before the function itself is known, so that LLVM can start compiling them.
 
-A network is made of dozens of functions, each of which is lowered by itself; the plan of its storage comes last. A
-function is therefore written so that nearly all callers can do with it: its arguments are aligned and lie apart, but
-for a result that may well come to lie in the place of an operand, as a sum that goes element by element. A caller that
-has less to promise has it written again, and functions without callers are left out. Their order in a module follows
-from the functions alone, whenever they are written.
+A network consists of dozens of functions, each lowered by itself; its storage plan comes last. Each function is
+therefore emitted under assumptions that nearly all callers meet: its arguments are aligned and disjoint, except for a
+result that may overwrite an operand in place, as in an elementwise sum. A caller that cannot promise this gets another
+version, and functions without callers are removed. The order of functions in the module does not depend on when they
+are emitted.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ from tirlite.ir import Buffer, Expr, Function, Load, PrimFunc, Store, Var, View,
 from tirlite.ir.walk import nodes_of
 from tirlite.target.processor import processor_called
 
-_Place: TypeAlias = tuple[tuple[object, ...], tuple[object, ...]]  # the form of a buffer's shape, and that of indices
-# LLVM is at this many functions for long enough.
+_Place: TypeAlias = tuple[tuple[object, ...], tuple[object, ...]]  # keys of a buffer's shape and of an access's indices
+# Fewer functions keep LLVM busy for too short a time to be worth starting early.
 _MANY = 4
 
 
 def offered_ahead(func: PrimFunc) -> tuple[PrimFunc, ...]:
-    """The functions that `func` calls, if they are many and call no others; else none."""
+    """The callees of `func` if they are many and call no functions themselves; else none."""
     called = callees(func)
     return called if len(called) >= _MANY and not any(calls_in(each.body) for each in called) else ()
 
 
 class Callees:
-    """The functions of a module so far, each a unit of its own if it is large enough, and the time spent on them.
-
-    `begin` receives the parts of units as they are written. `offered` are the functions to be written, in order.
+    """The functions emitted so far into a module; each large one is a unit of its own.
+    `begin`: called with the part of each unit as soon as it is emitted. `offered`: the functions given to `write`, in
+    order. `seconds`: the time spent.
     """
 
     def __init__(
@@ -62,18 +62,18 @@ class Callees:
 
     @classmethod
     def of(cls, name: str, workers: int, target: str, begin: Callable[[Part], None]) -> Callees:
-        """The callees of the function of this name, so far none, for a target by its name."""
+        """An empty set of callees for the function of this name, for the processor named `target`."""
         return cls(ModuleText(processor_called(target)), legal(name), workers, begin)
 
     def statements(self, func: PrimFunc, name: str, storage: Storage) -> Statements:
-        """The writer of the statements of a function."""
+        """The statement emitter for a function."""
         out, facts = KernelFunction(self.module, storage.line), self.versions.facts_of(func)
         aliases = Aliases(self.versions.ranges_in(func, storage.of("workspace")), self.module)
         values = Expressions(out, Environment(), facts=facts)
         return Statements(out, values, name, storage, Weights(func.body), aliases, Calls(func, self.versions))
 
     def write(self, func: PrimFunc) -> None:
-        """Writes a function for arguments as most callers have them. Raises KernelError as `lower` does."""
+        """Emits a function in its general version. Raises KernelError as `lower` does."""
         self.offered.append(func)
         start, module = perf_counter(), self.module
         before, module.extent = module.extent, Extent()
@@ -93,7 +93,7 @@ class Callees:
         self.seconds += perf_counter() - start
 
     def _general(self, func: PrimFunc) -> Version:
-        """The version that serves most callers."""
+        """The version whose promises most callers can make."""
         is_buffer = tuple(isinstance(param, Buffer) for param in func.params)
         in_place = may_go_in_place(func, self.versions.changed(func))
         apart = tuple(isinstance(param, Buffer) and param not in in_place for param in func.params)
@@ -102,10 +102,10 @@ class Callees:
         return version
 
     def units(self) -> tuple[Unit, ...]:
-        """The units that are called, once all is written; functions without callers are removed from the module."""
+        """The units that are called, once all is emitted; removes functions without callers from the module."""
         called = self.versions.called
         unused = {each for version, own in self._functions.items() if version not in called for each in own}
-        # What is no unit may be copied into its callers, unless these are many.
+        # A function that is not a unit may be inlined, unless it has many callers.
         marked = {
             own[-1]: own[-1].with_attributes(self.versions.attributes(version))
             for version, own in self._functions.items()
@@ -116,7 +116,10 @@ class Callees:
 
 
 def may_go_in_place(func: PrimFunc, results: Collection[Buffer]) -> frozenset[Buffer]:
-    """The results that may overwrite operands of their type, read only at the element that is stored, and these."""
+    """Results and operands of the same type that may share storage.
+
+    Each operand is read only at elements that the function stores to the result.
+    """
     operands = [param for param in func.arrays if param not in results]
     pairs = [(x, y) for x in operands for y in results if _type(x) == _type(y)]
     if not pairs:
@@ -138,7 +141,7 @@ def _type(buffer: Buffer) -> tuple[object, ...]:
 
 
 def _form(exprs: Iterable[Expr]) -> tuple[object, ...]:
-    """A key of expressions, equal for equal ones."""
+    """A key of expressions; equal expressions have equal keys."""
     nodes = walk(*exprs)
     return tuple(each if isinstance(each, Var) else (type(each), getattr(each, "value", None)) for each in nodes)
 
@@ -146,7 +149,7 @@ def _form(exprs: Iterable[Expr]) -> tuple[object, ...]:
 def write_versions(
     versions: Versions, module: ModuleText, statements_of: Callable[[PrimFunc, str], Statements]
 ) -> None:
-    """Writes the functions that are called so far, and their callees."""
+    """Emits all versions that are pending, and those that they call in turn."""
     while versions.pending:
         version = versions.pending.popleft()
         module.span = version.func.span
@@ -157,5 +160,5 @@ def write_versions(
 
 
 def legal(name: str) -> str:
-    """The name of a function in LLVM: `name` in the letters that LLVM allows."""
+    """A legal LLVM symbol made from `name`."""
     return "tirlite_" + (name if name.isascii() and name.isidentifier() else re.sub(r"\W", "_", name, flags=re.ASCII))

@@ -1,7 +1,7 @@
-"""Translates a KernelCall into checks and a call instruction, and records which functions that needs.
+"""Translates a KernelCall into checks and a call instruction, and records which functions the module needs.
 
-A function is compiled once for each set of promises that its callers can make of the arguments' addresses, or for fewer
-promises if it is `general`. In most modules that is one set: all arguments lie apart from each other.
+A function is compiled once for each set of promises that callers make about the arguments' addresses, or once for fewer
+promises if it has a `general` version. Most modules need one version: all arguments are disjoint.
 """
 
 from __future__ import annotations
@@ -23,17 +23,16 @@ from tirlite.record import record
 if TYPE_CHECKING:
     from tirlite.analysis import ByteRange
 
-# A function that is called more often is not copied into its callers: LLVM's time would grow with their number.
+# Functions with more calls are not inlined, as LLVM's time would grow with the number of calls.
 _MOST_COPIES = 3
 _LAST = (1 << 63) - 1
 
 
 @record
 class Version:
-    """A function, and for each of its parameters what its callers promise.
-
-    `apart`: no other parameter shares a byte with it if one of the two is written. `aligned`: it is aligned as the
-    parameter demands.
+    """A function, and what callers promise for each of its parameters.
+    `apart`: no other parameter shares a byte with it, if one of the two is written. `aligned`: it has the alignment
+    that the parameter declares.
     """
 
     func: PrimFunc
@@ -41,17 +40,16 @@ class Version:
     aligned: tuple[bool, ...]
 
     def serves(self, other: Version) -> bool:
-        """Whether callers that promise what `other` says may call this one."""
+        """Whether a caller that makes the promises of `other` may call this version."""
         return not any(
             own > given for own, given in zip(self.apart + self.aligned, other.apart + other.aligned, strict=True)
         )
 
 
 class Versions:
-    """The functions that a module needs beside its kernel, each with a name.
-
-    Those in `pending` are not written yet; those in `called` are called by functions that are. `general` are versions
-    for all kinds of callers, of functions that have one.
+    """The functions that a module needs besides its kernel, each with a name.
+    `pending`: versions not emitted yet. `called`: versions that emitted functions call. `general`: for some functions,
+    the version that most callers can use.
     """
 
     def __init__(self, prefix: str) -> None:
@@ -68,18 +66,18 @@ class Versions:
         self._calls: Counter[Function] = Counter()
 
     def receive(self, facts: Facts) -> None:
-        """Receives the facts of the module's kernel, which calls all others, directly or not."""
+        """Receives the facts of the module's kernel, which calls all other functions directly or indirectly."""
         func, self._kernel = facts.func, facts
         self._calls.update(call.callee for each in (*callees(func), func) for call in calls_in(each.body))
 
     def facts_of(self, func: PrimFunc) -> Facts:
-        """The facts of a function, made once."""
+        """The facts of a function, cached."""
         if func not in self._facts:
             self._facts[func] = Facts(func) if self._kernel is None else self._kernel.of(func)
         return self._facts[func]
 
     def ranges_of(self, func: PrimFunc) -> dict[Buffer, ByteRange]:
-        """The byte ranges of a function, found once."""
+        """The byte ranges of a function's buffers, cached."""
         if func not in self._ranges:
             from tirlite.analysis import byte_ranges
 
@@ -87,7 +85,7 @@ class Versions:
         return self._ranges[func]
 
     def ranges_in(self, func: PrimFunc, roots: tuple[Buffer, ...]) -> dict[Buffer, ByteRange]:
-        """Those of its byte ranges that lie in some of its allocations."""
+        """The byte ranges that lie in the allocations `roots`."""
         return {each: found for each, found in self.ranges_of(func).items() if found.root in roots} if roots else {}
 
     def name(self, version: Version) -> str:
@@ -97,7 +95,7 @@ class Versions:
         return self._names[version]
 
     def changed(self, func: PrimFunc) -> frozenset[Buffer]:
-        """The parameters of a function that it may write."""
+        """The parameters that a function may write."""
         if func not in self._changed:
             uses = self._uses.of(func).items()
             self._changed[func] = frozenset(param for param, use in uses if use & (Use.WRITE | Use.OPAQUE))
@@ -108,7 +106,7 @@ class Versions:
 
 
 class Calls:
-    """Writes the calls in one function."""
+    """Emits the calls in one function."""
 
     def __init__(self, func: PrimFunc, versions: Versions) -> None:
         self.facts = versions.facts_of(func)
@@ -116,7 +114,7 @@ class Calls:
         self._apart: dict[tuple[ByteRange, ByteRange], bool] = {}
 
     def write(self, call: KernelCall, values: Expressions, out: KernelFunction) -> None:
-        """Raises KernelError for an extent that surely does not fit."""
+        """Emits the checks and the call. Raises KernelError for an extent that is proved wrong."""
         places, buffers = values.environment.places, dict(call.buffers())
         known = {param: values.value(value) for param, value in call.scalars()}
         for dim, source in call.callee.sources.items():
@@ -135,7 +133,7 @@ class Calls:
         values: Expressions,
         out: KernelFunction,
     ) -> None:
-        """What is not proved of the extents is checked, in terms of the callee."""
+        """Emits checks for the demands on extents that are not proved."""
         from tirlite.analysis import GIVEN, demands_of
         from tirlite.ir.faults import CallExtent
         from tirlite.sizes import Proof
@@ -155,7 +153,7 @@ class Calls:
     def version(
         self, call: KernelCall, buffers: Mapping[Buffer, Buffer], known: Mapping[Var, Value], values: Expressions
     ) -> tuple[Version, list[Value]]:
-        """The version of a function that a call needs, and what it is called with."""
+        """The version of the callee that this call may use, and its arguments."""
         params = [
             values.environment.places[buffers[param]].pointer if isinstance(param, Buffer) else known[param]
             for param in call.callee.params
@@ -195,13 +193,13 @@ class Calls:
         ranges = self.versions.ranges_of(self.facts.func)
         pair = a, b = ranges[one], ranges[other]
         if pair not in self._apart:
-            # In a long program the same few places of its arena meet again and again.
+            # In a long program the same few pairs of ranges occur again and again.
             self._apart[pair] = a.root is b.root and are_disjoint(a, b)
         return self._apart[pair]
 
 
 def _dim(source: DimSource, extent: Value, out: KernelFunction) -> Value:
-    """The value of a dim whose axis has this extent."""
+    """The value of a dim, computed from the extent of the axis that defines it."""
     from tirlite.analysis import GIVEN
 
     inside = Expressions(out, Environment())
@@ -210,12 +208,12 @@ def _dim(source: DimSource, extent: Value, out: KernelFunction) -> Value:
 
 
 def dim_parameters(func: PrimFunc, out: FunctionText) -> list[Value]:
-    """The dims of a function as parameters, with what is known of them: the caller has checked their facts."""
+    """Declares the dims of a function as parameters with the ranges that the caller has checked."""
     found = []
     for number, dim in enumerate(func.dims):
         least = max(dim.dim.low, 0) if dim.dim is not None else 0
         most = dim.dim.high if dim.dim is not None else None
-        # The end is exclusive, and wraps.
+        # LLVM's range has an exclusive end, which wraps around at the largest i64.
         end = most + 1 if most is not None and most < _LAST else -_LAST - 1
         found.append(out.parameter(i64, f"%d{number}", f" range(i64 {least}, {end})"))
     return found

@@ -1,9 +1,8 @@
-"""Outlines a part of a function into one of its own: its parameters, the values that it uses, and its call.
+"""Outlines a part of a function into a function of its own: its parameters, the values that it uses, and its call.
 
-A piece of a long body is called in its place. The body of a parallel loop is a function over the numbers of its
-iterations that workers call. Its values reach it through a record on the caller's stack, which a task, the function
-that the pool knows, unpacks: the body itself takes them as parameters, so that LLVM sees which pointers lead to
-different memory.
+A piece of a long body is called in its place. The body of a parallel loop becomes a function over a range of
+iterations, which workers call. Its values are passed in a closure on the caller's stack. The task, the function that
+the pool calls, unpacks the closure and passes the values as parameters, so that LLVM sees which pointers are noalias.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ from tirlite.ir import For, IntImm, handle, i64
 from tirlite.record import record, replace
 from tirlite.target.convention import FORK_JOIN
 
-# The work of a loop, in operations, from which on it is handed to workers: some microseconds. A job takes the pool less
-# than one, but it may find a worker asleep, or one whose processor has other things to do.
+# Loops with less work, in operations, run on one thread. This is some microseconds: the pool starts a job in less than
+# one, but a worker may be asleep or its processor busy.
 _WORTHWHILE = 100_000.0
-# Longer work is cut into some chunks for each worker, and work that takes much longer into more of them, of tens of
-# microseconds: a slow worker, or one whose iterations are dear, holds the others up by one chunk at most.
+# From this work on, each worker gets several chunks, and more for still more work, of tens of microseconds each: a slow
+# worker, or one with expensive iterations, delays the others by at most one chunk.
 _LONG = 20 * _WORTHWHILE
 _CHUNK = 2 * _LONG
 _LEAST_EACH, _MOST_EACH = 4, 32
@@ -30,7 +29,7 @@ _LEAST_EACH, _MOST_EACH = 4, 32
 
 @record
 class Outlined:
-    """A function that was part of another: its name, the values that it uses, and whether it may end with a fault."""
+    """A function outlined from another: its name, the values that it uses, and whether it may end with a fault."""
 
     name: str
     inputs: tuple[Value, ...]
@@ -38,10 +37,9 @@ class Outlined:
 
 
 def compute_again(body: KernelFunction) -> None:
-    """Computes pointers at known distances from others again, where they are used.
-
-    So a piece of a long program receives its arena instead of a thousand views, which LLVM would keep from one piece to
-    the next.
+    """Recomputes pointers at constant offsets from other pointers in the function that uses them.
+    So a piece of a long program receives its arena instead of a thousand views, which would stay live from piece to
+    piece.
     """
     for text, value in list(body.inputs.items()):
         if value.behind is not None:
@@ -52,7 +50,7 @@ def compute_again(body: KernelFunction) -> None:
 
 
 def close(body: KernelFunction, name: str) -> Outlined:
-    """Ends a function. The values that it uses become its first parameters."""
+    """Ends an outlined function. The values that it uses become its first parameters."""
     body.finish()
     _compute_sizes_again(body)
     inputs = tuple(body.inputs.values())
@@ -62,9 +60,9 @@ def close(body: KernelFunction, name: str) -> Outlined:
 
 
 def _compute_sizes_again(body: KernelFunction) -> None:
-    """Computes sizes from their operands again, in the function that uses them.
+    """Recomputes sizes from their operands in the function that uses them.
 
-    So LLVM sees that `y[2 * i]` and `y[2 * i + 1]` are rows of `2 * n` elements each, and do not overlap.
+    So LLVM sees that `y[2 * i]` and `y[2 * i + 1]` are rows of `2 * n` elements each and do not overlap.
     """
     lines: dict[str, str] = {}
     stack = [value for value in body.inputs.values() if value.made is not None]
@@ -82,7 +80,7 @@ def _compute_sizes_again(body: KernelFunction) -> None:
 
 
 def _declared(inputs: Iterable[Value]) -> list[Value]:
-    """Inputs as parameters. A pointer is noalias where no other leads into the same allocation."""
+    """The inputs as parameters. A pointer is noalias if no other input points into the same allocation."""
     roots = Counter(value.root for value in inputs if value.dtype.is_handle)
     return [
         replace(value, fact=" noalias" if roots[value.root] == 1 else "") if value.dtype.is_handle else value
@@ -91,16 +89,16 @@ def _declared(inputs: Iterable[Value]) -> list[Value]:
 
 
 def call(out: KernelFunction, body: Outlined) -> None:
-    """Calls a function in place of the part that it was made of."""
+    """Calls the outlined function in place of the code that it was made from."""
     code = out.invoke(i64, body.name, body.inputs)
     if body.can_stop:
         out.check(code)
 
 
 def fork_join(out: KernelFunction, body: Outlined, task: str, count: Value, workers: int, chunks: Value) -> None:
-    """Runs a function on all iterations, by a task of this name; returns the fault of the first one that has any.
+    """Runs an outlined body over `count` iterations on the pool, and returns the first iteration's fault if any.
 
-    A single chunk bypasses the pool, which takes as long as a hundred operations.
+    With a single chunk the body is called directly: the pool takes as long as a hundred operations.
     """
     record = f"{{ {', '.join(register_type(value.dtype) for value in body.inputs)} }}" if body.inputs else "{}"
     _write_task(FunctionText(out.module), task, body, record)
@@ -124,7 +122,7 @@ def fork_join(out: KernelFunction, body: Outlined, task: str, count: Value, work
 
 
 def _write_task(out: FunctionText, task: str, body: Outlined, record: str) -> None:
-    """The function that the pool calls: it unpacks a record and calls `body`."""
+    """Emits the function that the pool calls: it unpacks the closure and calls `body`."""
     closure = out.parameter(handle, "%closure")
     iterations = worker_parameters(out)
     operands = [out.load(value.dtype, _field(out, record, closure, number)) for number, value in enumerate(body.inputs)]
@@ -137,10 +135,10 @@ def _field(out: FunctionText, record: str, closure: Value, number: int) -> Value
 
 
 def worker_parameters(out: FunctionText, loop: For | None = None) -> tuple[Value, Value, Value]:
-    """The parameters of a body beside its values: its first iteration, the end of them, and the number of its worker.
+    """The parameters of a parallel body besides its inputs: first iteration, end, and the worker's number.
 
-    A loop that begins at 0 or above, and counts up, has fewer iterations than 2**63. If LLVM did not know that, it
-    would gather elements whose index is a multiple of the iteration.
+    A loop that starts at 0 or above and counts up has fewer than 2**63 iterations. Without that range, LLVM would use
+    gathers for elements whose index is a multiple of the iteration.
     """
     counts_up = loop is not None and loop.step > 0 and isinstance(loop.start, IntImm) and loop.start.value >= 0
     fact = f" range(i64 0, {i64.min})" if counts_up else ""
@@ -148,7 +146,7 @@ def worker_parameters(out: FunctionText, loop: For | None = None) -> tuple[Value
 
 
 def trip_count(out: FunctionText, start: Value, stop: Value, step: int) -> Value:
-    """The number of iterations of a loop, an unsigned integer."""
+    """The number of iterations of a loop, as an unsigned i64."""
     low, high = (start, stop) if step > 0 else (stop, start)
     some = out.compare("icmp slt", low, high)
     count = out.op("sub", high, low)
@@ -158,7 +156,7 @@ def trip_count(out: FunctionText, start: Value, stop: Value, step: int) -> Value
 
 
 def chunk_count(out: FunctionText, count: Value, work: Value, workers: int) -> Value:
-    """The number of chunks for this many iterations that are `work`, an f64, together: one if that is little."""
+    """The number of chunks for `count` iterations with `work` operations in all, an f64; 1 if that is little."""
     worthwhile = out.compare("fcmp oge", work, decimal(_WORTHWHILE))
     long = out.compare("fcmp oge", work, decimal(_LONG))
     most = _MOST_EACH * workers

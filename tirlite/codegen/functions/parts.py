@@ -1,6 +1,6 @@
-"""Cuts a large module into parts that LLVM compiles side by side, each a module of its own.
+"""Splits a large module into parts that LLVM compiles side by side, each a module of its own.
 
-What the parts are follows from the functions alone, never from the machine: the same function gives the same code.
+The split depends on the functions alone, not on the machine, so the same function gives the same code.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from tirlite.codegen.llvm.text import Definition, Extent, ModuleText
 from tirlite.record import record, replace
 
-# A part costs some milliseconds; a function that is small is copied to where it is called.
+# A part costs some milliseconds, so it must be long enough; small functions are duplicated in all parts that call them.
 _PART, _LARGE = 400, 200  # lines
 _MOST = 16
 
 
 @record
 class Part:
-    """The text of a module that LLVM compiles by itself, and what decides how hard it tries.
+    """A module that LLVM compiles by itself, and the facts that choose the optimisation effort.
 
-    `is_unit` says that it is of a module with units, whether it is one or what is left.
+    `is_unit`: the part belongs to a module with units, as one of them or as the rest.
     """
 
     text: str
@@ -29,29 +29,28 @@ class Part:
 
     @classmethod
     def of(cls, text: str, extent: Extent, *, keeps_scalars: bool, is_unit: bool = False) -> Part:
-        """Scalars are joined into vectors, a tenth of LLVM's time, unless most of it goes by vectors already."""
+        """A part. LLVM's SLP vectorizer, a tenth of its time, runs unless most of the code is vectorized already."""
         return cls(text, extent, not (keeps_scalars or extent.by_vectors), is_unit)
 
     @property
     def works_over_addresses(self) -> bool:
-        """Whether LLVM works over the addresses in loops.
-
-        Most loops that go along vectors run as fast without. Tiles of windows do not: what they load for all taps is
-        put away.
+        """Whether LLVM runs loop strength reduction.
+        Most loops over vectors run as fast without it. Loops over the taps of a window do not: their loaded values are
+        spilled.
         """
         return bool(self.extent.by_elements or self.extent.over_windows)
 
 
 @record
 class Unit:
-    """A function that others call, with what was part of it, as a part of its own."""
+    """A called function, with the functions outlined from it, as a part of its own."""
 
-    functions: tuple[Definition, ...]  # that one last
+    functions: tuple[Definition, ...]  # the called function last
     part: Part
 
 
 def unit(module: ModuleText, name: str, functions: Sequence[Definition]) -> Unit | None:
-    """What has been written last, as a part of its own, if it is large enough for that."""
+    """The functions emitted last as a unit, if they are large enough."""
     if sum(each.lines for each in functions) < _LARGE:
         return None
     *inner, called = functions
@@ -61,7 +60,7 @@ def unit(module: ModuleText, name: str, functions: Sequence[Definition]) -> Unit
 
 
 def parts(module: ModuleText, name: str, units: Sequence[Unit] = ()) -> tuple[Part, ...]:
-    """Modules that together are the whole one, units last: each large function is in one, small ones where needed."""
+    """Splits the module: each large function is in one part, small ones wherever they are called; units last."""
     apart = {function.name for each in units for function in each.functions}
 
     def part(text: str, functions: Iterable[Definition]) -> Part:
@@ -94,7 +93,7 @@ def _part(
     large: Mapping[str, Definition],
     inside: Mapping[str, Definition],
 ) -> tuple[str, Sequence[Definition]]:
-    """A module of these functions, which other parts see, and of all small ones that they and those call."""
+    """The text and the functions of a part: `held`, visible to others, and copies of the small functions reached."""
     copied = _reached(held, {name: each for name, each in inside.items() if name not in large})
     seen = [replace(each, linkage=each.linkage and "hidden ") for each in held]
     called = dict.fromkeys(call for each in (*held, *copied) for call in each.calls)
@@ -104,7 +103,7 @@ def _part(
 
 
 def _reached(held: Iterable[Definition], small: Mapping[str, Definition]) -> tuple[Definition, ...]:
-    """The small functions that these call, and that one another call."""
+    """The small functions that `held` calls, directly or indirectly."""
     found: dict[str, Definition] = {}
     pending = list(held)
     while pending:

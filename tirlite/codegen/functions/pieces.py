@@ -1,7 +1,7 @@
-"""Cuts a long block into the parts that become functions of their own.
+"""Splits a long block into parts that become functions of their own.
 
-LLVM's time grows with the square of a function's loops and of its straight-line code. A block above a certain weight is
-therefore cut, and its parts are called one after the other.
+LLVM's time grows quadratically with the loops and the straight-line code of a function. A block above a certain weight
+is therefore split, and its parts are called one after the other.
 """
 
 from __future__ import annotations
@@ -17,16 +17,13 @@ from tirlite.record import record
 
 LOOP_WEIGHT = 20  # what a loop costs LLVM, in statements
 LARGEST = 1000
-SMALLEST = 100  # less is not worth a call
+SMALLEST = 100  # a lighter part is not worth a call
 _AROUND_CALLS = frozenset((KernelCall, Allocate, View, Let, IfThenElse))
 
 
 @record
 class Part:
-    """`declarations`, which are written where the block stands, and the statements after them.
-
-    With `is_piece` those become a function.
-    """
+    """Declarations, which stay in the block, and the statements after them, which become a function if `is_piece`."""
 
     declarations: tuple[Stmt, ...]
     stmts: tuple[Stmt, ...]
@@ -34,7 +31,7 @@ class Part:
 
 
 class Weights:
-    """What each statement costs LLVM, about: 1 for a leaf, more for a loop. `loops` counts all loops."""
+    """An estimate of LLVM's cost for each statement: 1 for a leaf, more for a loop. `loops` counts all loops."""
 
     def __init__(self, body: SeqStmt) -> None:
         self._weights: dict[Stmt, int] = {}
@@ -66,17 +63,16 @@ def _blocks(stmt: Stmt) -> Sequence[Stmt]:
 
 
 def are_only_calls(stmts: Iterable[Stmt]) -> bool:
-    """Whether statements do no more than call functions, as a network does: there is nothing for LLVM to win."""
+    """Whether the statements only call functions, as a network's do: LLVM has nothing to optimise there."""
     kinds = {type(each) for stmt in stmts for each in statements(stmt)}
     return KernelCall in kinds and kinds <= _AROUND_CALLS
 
 
 def cut(body: SeqStmt, weights: Weights, storage: Storage) -> Iterator[Part]:
-    """The parts of a heavy block, in order.
+    """Splits a heavy block, in order.
 
-    A declaration that reads no memory but the plan of the call may be written before the statements that stand in front
-    of it; so a part has its declarations first. What must stay in place is a part alone, and so is what is too heavy
-    itself.
+    A declaration that reads no memory but the call's plan may move up, so each part begins with its declarations. A
+    statement that must stay in place is a part by itself, as is one that is too heavy.
     """
     declarations: dict[Var | Buffer, Stmt] = {}
     stmts: list[Stmt] = []
@@ -103,7 +99,7 @@ def cut(body: SeqStmt, weights: Weights, storage: Storage) -> Iterator[Part]:
 
 
 def _declared(stmt: Stmt, storage: Storage) -> Var | Buffer | None:
-    """The name that `stmt` declares, if it may be declared earlier."""
+    """The name that `stmt` declares, if the declaration may move up."""
     if isinstance(stmt, Allocate):
         return None if storage.homes[stmt.buffer] == "heap" else stmt.buffer
     if isinstance(stmt, View):

@@ -1,15 +1,15 @@
-"""Writes the metadata by which LLVM tells which line of which file each instruction comes from."""
+"""Writes debug metadata: the file and line that each instruction comes from."""
 
 from __future__ import annotations
 
 from tirlite.diag import Span
 
-# What LLVM makes of it is read back by `runtime.artifact.line_table`.
+# `runtime.artifact.line_table` reads the tables that LLVM makes of it.
 DWARF_VERSION = 4
 
 
 class Lines:
-    """The places of one module, as nodes after those that its metadata have already."""
+    """The source locations of one module, as metadata nodes appended to `metadata`."""
 
     def __init__(self, metadata: list[str]) -> None:
         self._metadata = metadata
@@ -28,13 +28,13 @@ class Lines:
         )
 
     def function(self, span: Span | None) -> str:
-        """The node of a function that is going to be written, and begins there; `define` ends it."""
+        """The node of a function whose emission begins; `define` completes it."""
         made = self._node("")
         self._begins[made] = ("", 0) if span is None else (span.source.name, span.line)
         return made
 
     def define(self, function: str, name: str) -> str:
-        """What stands after the head of the function."""
+        """Completes the function's node; returns the text that follows its head."""
         file, line = self._begins[function]
         self._metadata[int(function[1:])] = (
             f'{function} = distinct !DISubprogram(name: "{name}", file: {self._file(file)}, line: {line},'
@@ -44,7 +44,7 @@ class Lines:
         return f" !dbg {function}"
 
     def place(self, function: str, span: Span | None) -> str:
-        """What ends an instruction of the function."""
+        """The text that attaches a source location to an instruction of the function."""
         name, line, column = ("", 0, 0) if span is None else (span.source.name, span.line, span.column + 1)
         block = (function, name)
         if block not in self._blocks:
@@ -58,12 +58,12 @@ class Lines:
 
     @property
     def named(self) -> list[str]:
-        """What makes LLVM look at all of it."""
+        """The named metadata that makes LLVM emit line tables."""
         return [f"!llvm.dbg.cu = !{{{self._unit}}}", f"!llvm.module.flags = !{{{', '.join(self._flags)}}}"]
 
     def _file(self, name: str) -> str:
         if name not in self._files:
-            told = "".join(map(_spelled, name)) or "unknown"  # LLVM takes no file without a name
+            told = "".join(map(_spelled, name)) or "unknown"  # LLVM rejects an empty file name
             self._files[name] = self._node(f'!DIFile(filename: "{told}", directory: "")')
         return self._files[name]
 

@@ -1,7 +1,7 @@
-"""Compiles LLVM text to object code for this machine. llvmlite is loaded when it is first needed.
+"""Compiles LLVM text to object code for this machine. llvmlite is imported at first use.
 
-llvmlite lets one thread into LLVM at a time. LLVM itself asks that threads share no context and no target machine: its
-long calls are made without llvmlite's lock. Where llvmlite has no such functions any more, the lock holds nonetheless.
+llvmlite's lock lets one thread into LLVM at a time, though LLVM only requires that threads share no context and no
+target machine. LLVM's long calls are therefore made without the lock, if llvmlite still has the unlocked functions.
 """
 
 from __future__ import annotations
@@ -31,34 +31,33 @@ if TYPE_CHECKING:
 Seconds: TypeAlias = dict[str, float]
 Compiled: TypeAlias = tuple[bytes, Seconds]  # object code, and the seconds of each stage
 
-# Above these LLVM takes minutes: its code generator over long blocks, its passes over nests of loops.
+# Above these limits LLVM takes minutes: its code generator for long blocks, its passes for deep loop nests.
 LONG = 8000  # lines of a function
 HUGE = 40_000
-LARGE = 30_000  # lines of a function that was cut into pieces; functions of a network take each its own time
+LARGE = 30_000  # lines of a function that was split into pieces
 DEEP = 32  # loops around one another
 NESTED = 400  # blocks inside one another
 MANY = 300  # loops of a function
-# Lines of a module that goes by vectors, as a network does, from which on LLVM's passes are those of the first level,
-# also if a loop goes element by element: the last one writes loops twice where a condition stays the same in them.
+# A vectorized module with more lines, such as a network, gets LLVM's passes of level 1 even if some loops are scalar:
+# level 3 duplicates loops that have an invariant condition (loop unswitching).
 WIDE = 8000
 
-# Instructions for parts of vectors, encoded as those of SSE are: between those of AVX one takes 120 ns on a Zen 3.
+# SSE-encoded instructions on parts of vectors: mixed with AVX code, each takes 120 ns on a Zen 3.
 SSE4A = "sse4a"
 
-# Processors with these take vectors of 512 bits at nearly the same frequency as narrower ones. LLVM takes half as wide
-# ones of all of Intel's by itself: loops over what the first cache holds take up to 1.35 times as long.
+# Processors with VBMI2 hardly lower their frequency for 512-bit vectors. LLVM prefers 256 bits on all Intel processors,
+# which makes loops over data in the L1 cache up to 1.35 times slower.
 VBMI2 = "avx512vbmi2"
 HALF_AS_WIDE = "prefer-256-bit"
 
-# The last version whose options are known: one that a later LLVM has no more would end the process.
+# The last LLVM version whose options are known: setting an unknown option ends the process.
 OPTIONS_OF = 22
 
 
 class Effort(Enum):
-    """How hard LLVM tries: the optimisation level of its passes, and that of its code generator.
-
-    Code is vectorized and loops are unrolled with the first two alone. The passes that the second leaves out find
-    nothing in loops that go by vectors already, and take 12 to 30 % of LLVM's time.
+    """LLVM's optimisation level, for its passes and for its code generator.
+    Only the first two vectorize and unroll loops. The passes that MOST leaves out find nothing in loops that are
+    vectorized already, and take 12 to 30 % of LLVM's time.
     """
 
     FULL = (3, 2)
@@ -74,14 +73,14 @@ class Effort(Enum):
 
 @record
 class Optimised:
-    """The text of a module as LLVM's passes leave it, and the machine's assembly of it."""
+    """A module after LLVM's passes, as text, and its assembly."""
 
     llvm: str
     assembly: str
 
 
 def effort_for(extent: Extent) -> Effort:
-    """Full effort, but for functions that LLVM would take minutes over, and modules that gain nothing by it."""
+    """FULL, unless LLVM would take minutes or the module would not gain from it."""
     if extent.deepest > DEEP or extent.nested > NESTED or extent.longest > HUGE:
         return Effort.NONE
     if extent.longest > LONG:
@@ -94,19 +93,19 @@ def effort_for(extent: Extent) -> Effort:
 
 
 def effort_of(part: Part) -> Effort:
-    """That for a part; a module with units, which is a network as a rule, needs no more than `MOST`."""
+    """The effort for a part; at most MOST for a vectorized module with units, usually a network."""
     effort, is_wide = effort_for(part.extent), part.is_unit and part.extent.by_vectors
     return Effort.MOST if is_wide and effort is Effort.FULL else effort
 
 
 def compiled(part: Part, machine: TargetMachine, effort: Effort, *, locked: bool = True) -> Compiled:
-    """The object code of a part. Not `locked`, other threads may be in LLVM meanwhile, with machines of their own."""
+    """The object code of a part. If not `locked`, other threads may be in LLVM with their own target machines."""
     from llvmlite import binding
 
     seconds: Seconds = {}
     start = perf_counter()
-    # Closed here, whatever ends this: of a module and its context that a traceback holds, as that of Ctrl-C, the
-    # collector may free either first, and a module that outlives its context ends the process.
+    # Always close the module here. If a traceback, as of Ctrl-C, holds both module and context, the collector may free
+    # the context first, and a module without its context ends the process.
     with _parsed(part.text, machine, binding.create_context()) as module:
         start = _lap(seconds, "llvm parse", start)
         _optimise(module, machine, effort, joins_scalars=part.joins_scalars, locked=locked)
@@ -117,7 +116,7 @@ def compiled(part: Part, machine: TargetMachine, effort: Effort, *, locked: bool
     return data, seconds
 
 
-# Targets other than the host, by their names: LLVM's triple and processor.
+# LLVM's triple and processor of each target other than the host.
 MACHINES = {
     "x86-64": ("x86_64-unknown-linux-gnu", "x86-64"),
     "x86-64-v2": ("x86_64-unknown-linux-gnu", "x86-64-v2"),
@@ -128,9 +127,9 @@ MACHINES = {
 
 
 def compile_exported(lowered: Lowered, wrapper: str, names: Collection[str], machine: str = HOST) -> bytes:
-    """The object code of a module and of another one that calls it; outside, `names` are known alone.
+    """The object code of a module linked with the wrapper that calls it; only `names` are visible outside.
 
-    `machine` is one of `MACHINES`, or the host. What the wrapper tells the assembler is for the host alone.
+    `machine`: one of `MACHINES`, or the host; a wrapper with assembler directives is for the host only.
     """
     from llvmlite import binding
 
@@ -140,7 +139,7 @@ def compile_exported(lowered: Lowered, wrapper: str, names: Collection[str], mac
     module = _parsed(lowered.text, target)
     for function in module.functions:
         if not function.is_declaration:
-            function.linkage = "external"  # so that the other module finds it
+            function.linkage = "external"  # so that the wrapper can link to it
     module.link_in(_parsed(wrapper, target))
     for function in module.functions:
         if not function.is_declaration and function.name not in names:
@@ -151,14 +150,14 @@ def compile_exported(lowered: Lowered, wrapper: str, names: Collection[str], mac
 
 
 def compile_text(text: str, effort: Effort = Effort.SOME) -> bytes:
-    """The object code of a module that is written out in LLVM's assembly, for the host: others compile meanwhile."""
+    """The object code for the host of a module given as LLVM text; other threads may compile meanwhile."""
     machine = new_machine(effort.value[1], HOST)
     with SETTINGS.held(machine):
         return compiled(Part(text), machine, effort, locked=False)[0]
 
 
 def optimised(lowered: Lowered, target: str = HOST) -> Optimised:
-    """A module after LLVM's passes, which run once for all that is shown of it: each run leaves memory behind."""
+    """The module after LLVM's passes, which run once for both forms of output, since each run leaks memory."""
     effort = effort_for(lowered.extent)
     machine = machine_for(effort, target)
     module = _parsed(lowered.text, machine)
@@ -167,15 +166,15 @@ def optimised(lowered: Lowered, target: str = HOST) -> Optimised:
         return Optimised(str(module), str(machine.emit_assembly(module)))
 
 
-# What an iteration loaded is handed to the next one: that keeps loops over neighbours from going by vectors.
+# Carries a loaded value over to the next iteration, which keeps stencil loops from being vectorized.
 _HANDED_ON = "enable-load-in-loop-pre"
-# What picks one of two values in a loop with a latency between iterations becomes a branch, as if all were foreseen by
-# the processor: what data decides, such as the steps of a binary search or of an edit distance, takes twice the time.
+# Turns conditional moves in loops with a carried latency into branches. Where data decides, as in a binary search or an
+# edit distance, the branches are mispredicted and the loop takes twice the time.
 _BRANCHES = "x86-cmov-converter"
 
 
 class _Settings:
-    """The options of LLVM, those of the whole process: off while any thread compiles, so that all code is alike."""
+    """Switches off LLVM options, which are global to the process, while any thread compiles."""
 
     def __init__(self) -> None:
         self._holders = 0
@@ -183,14 +182,14 @@ class _Settings:
 
     @contextmanager
     def held(self, machine: TargetMachine) -> Iterator[None]:
-        """While options are off that cost more than they bring."""
+        """Switches off the options that cost more than they gain."""
         from llvmlite import binding
 
         off = (_HANDED_ON, *(_BRANCHES,) * machine.triple.startswith("x86_64"))
         off = off if binding.llvm_version_info[0] <= OPTIONS_OF else ()
         with GATE.inside(self):
             self._holders += 1
-            # Who compiles in another thread reads them meanwhile.
+            # Set only options that are still on: another thread may be compiling and reading them.
             for option in [each for each in off if each not in self._off]:
                 binding.set_option("", f"-{option}=false")
                 self._off.append(option)
@@ -207,10 +206,9 @@ SETTINGS = _Settings()
 
 
 class _Addresses:
-    """Whether LLVM works over the addresses in loops, a third of the time that it takes to emit code, or more.
-
-    It is an option of the process: parts are emitted at one time that are alike in it, and for what others compile it
-    is as it was.
+    """Whether LLVM runs loop strength reduction, which takes a third of code generation or more.
+    It is an option of the process, so only parts with the same setting are emitted at the same time; afterwards it is
+    on again, for other users of LLVM.
     """
 
     def __init__(self) -> None:
@@ -256,7 +254,7 @@ def machine_for(effort: Effort, target: str = HOST) -> TargetMachine:
 
 @cache
 def _machine_at(level: int, name: str) -> TargetMachine:
-    """A target, for code at a level of the code generator. LLVM works out anew for each what its features imply."""
+    """The cached target machine for a code generation level: LLVM takes long to resolve its features."""
     return new_machine(level, name)
 
 
@@ -277,7 +275,7 @@ def new_machine(level: int, name: str) -> TargetMachine:
 
 @cache
 def _host() -> tuple[str, str]:
-    """This machine's processor and its features; LLVM is ready for it afterwards."""
+    """This machine's processor and features; initialises LLVM's native target."""
     from llvmlite import binding
 
     binding.initialize_native_target()
@@ -291,13 +289,13 @@ def _host() -> tuple[str, str]:
 
 
 def _parsed(text: str, machine: TargetMachine, context: ContextRef | None = None) -> ModuleRef:
-    """A module of LLVM, which is sure to be well formed."""
+    """Parses and verifies a module, and sets its target."""
     from llvmlite import binding
 
     module = None
     try:
         module = binding.parse_assembly(text, context)
-        # LLVM's passes end the process over what this finds. It takes a hundredth of their time.
+        # LLVM's passes end the process on an invalid module; verifying takes a hundredth of their time.
         module.verify()
         module.triple = machine.triple
         module.data_layout = str(machine.target_data)
@@ -323,12 +321,12 @@ def _optimise(
     options.loop_vectorization = options.loop_unrolling = effort.vectorizes
     options.slp_vectorization = effort.vectorizes and joins_scalars
     builder = binding.create_pass_builder(machine, options)
-    # A pass manager that runs a second time aborts the process.
+    # Always a new pass manager: running one a second time aborts the process.
     run_passes(builder.getModulePassManager(), module, builder, locked=locked)
 
 
 def run_passes(passes: ModulePassManager, module: ModuleRef, builder: PassBuilder, *, locked: bool) -> None:
-    """Runs LLVM's passes over a module."""
+    """Runs a pass manager on a module."""
     run = None if locked else _unlocked("LLVMPY_RunNewModulePassManager")
     if run is None:
         passes.run(module, builder)
@@ -337,7 +335,7 @@ def run_passes(passes: ModulePassManager, module: ModuleRef, builder: PassBuilde
 
 
 def emit_object(machine: TargetMachine, module: ModuleRef, *, locked: bool) -> bytes:
-    """The object code of a module. Raises RuntimeError where LLVM has none for it."""
+    """The object code of a module. Raises RuntimeError if LLVM cannot generate it."""
     from llvmlite.binding import ffi
 
     emit = None if locked else _unlocked("LLVMPY_TargetMachineEmitToMemory")
@@ -354,7 +352,7 @@ def emit_object(machine: TargetMachine, module: ModuleRef, *, locked: bool) -> b
 
 
 def _unlocked(name: str) -> Callable[..., Any] | None:
-    """A function of llvmlite's library without the lock around it; None where it is not known as such."""
+    """A function of llvmlite's library without its lock; None if llvmlite's internals have changed."""
     from llvmlite.binding import ffi
 
     return getattr(getattr(ffi.lib, name, None), "_cfn", None)

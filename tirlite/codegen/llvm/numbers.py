@@ -21,7 +21,7 @@ _ORDERS: dict[str, Callable[[int, int], bool]] = {
 
 
 def known_result(name: str, a: Value, b: Value) -> Value | None:
-    """What an operation on i64 gives that needs no instruction: a number, or one of the operands."""
+    """The result of an i64 operation that needs no instruction: a constant or an operand; else None."""
     kind = name.split(" ", 1)[0]
     x, y = a.number, b.number
     if y is not None and ((y == 0 and kind in _SUMS) or (y == 1 and kind in _PARTS)):
@@ -37,7 +37,7 @@ def known_result(name: str, a: Value, b: Value) -> Value | None:
 
 
 def known_order(name: str, a: Value, b: Value) -> Value | None:
-    """What a comparison of two numbers in i64 gives."""
+    """The result of a comparison of two i64 constants; else None."""
     kind = name.removeprefix("icmp ")
     if a.dtype is not i64 or a.number is None or b.number is None or kind not in _ORDERS:
         return None

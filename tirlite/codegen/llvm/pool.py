@@ -1,23 +1,22 @@
-"""Writes the LLVM text of the pool of worker threads that parallel loops run on, for a machine given by name.
+"""Writes the LLVM text of the pool of worker threads that run parallel loops, for a machine given by name.
 
-`tirlite.fork_join(task, closure, count, workers, chunks)` cuts `count` iterations into `chunks` of almost equal length
-and runs `task(closure, first, end, worker)` on each, in the calling thread, which is worker 0, and in threads that wait
-for work. It returns the result of the lowest chunk whose result is not 0; other results below 0 are addresses, negated,
-and are freed. A caller that finds the pool in use, by another thread or by a task around, runs all chunks as one.
+`tirlite.fork_join(task, closure, count, workers, chunks)` splits `count` iterations into `chunks` of almost equal
+length, and runs `task(closure, first, end, worker)` on each, in the calling thread, worker 0, and in pool threads. It
+returns the first nonzero result by chunk number; other negative results are negated addresses, which are freed. If the
+pool is in use by another thread or an enclosing task, the caller runs all iterations as one chunk.
+The caller polls for signals while it waits, see `signals`; after an interrupt no further chunk starts.
 
-The caller asks for signals while it waits, see `signals`; once one interrupts, no chunk is begun any more.
+A job gets at most as many threads as `tirlite.pool_limit` allows, and as the caller's affinity mask has processors if
+these are fewer than the machine's. Workers get the caller's mask without the processor that it runs on: the system may
+otherwise wake a worker there, if threads of other runtimes spin on the rest, and a job of a millisecond would end
+before the worker is migrated.
 
-No more threads work on a job than `tirlite.pool_limit` was told last, and no more than there are processors that the
-calling thread may run on, where these are fewer than the machine has. Workers run on the same processors, but for the
-one that the caller runs on: the system may wake a worker there where other runtimes' threads spin on the rest, and
-a job of a millisecond ends before it is moved away.
-
-A job is published by one store to `@ticket`: its number in the upper 32 bits, below it the ends of the chunks that are
-left. Chunks are taken by compare-and-swap, so that a thread that wakes late, or reads a job that is being replaced,
-takes nothing. The caller takes chunks too, and waits for those alone that others have begun: a thread that is not woken
-in time delays no other. It has the first one for itself and goes on from there, the workers take the last ones: in
-loops that follow each other they work on what their caches hold. Threads without work spin for some microseconds, and
-then sleep on a futex.
+A job is published by one store to `@ticket`: the job number in the upper 32 bits, below it the end and the begin of the
+chunks that are left. Threads take chunks by compare-and-swap, so one that wakes late, or reads a job being replaced,
+takes nothing. The caller takes chunks too, and waits only for chunks that others have begun, so a worker that is slow
+to wake delays nobody. The caller takes chunks from the front, the first without contention, and the workers from the
+back, so in successive loops each finds its data in its caches. Idle threads spin for some microseconds, then sleep on
+a futex.
 """
 
 from __future__ import annotations
@@ -25,13 +24,12 @@ from __future__ import annotations
 from tirlite.target.convention import INTERRUPTED
 from tirlite.target.target import MOST_WORKERS
 
-# How often a waiting thread looks before it sleeps: some tens of microseconds.
+# How often a waiting thread spins before it sleeps: some tens of microseconds.
 _LOOKS = 2000
-# The stack of a worker, which `ulimit` must not decide on: a kernel takes some tens of KiB, a C function may take more.
+# The stack size of a worker, independent of `ulimit`: a kernel takes some tens of KiB, a C function may take more.
 _STACK_BYTES = 1 << 20
 
-# For each kind of machine: the numbers of the system calls futex and sched_getaffinity, and what tells the processor
-# that a thread waits.
+# For each architecture: the numbers of the system calls futex and sched_getaffinity, and the spin-wait hint.
 _MACHINES = {
     "x86_64": (202, 204, "call void @llvm.x86.sse2.pause()", "declare void @llvm.x86.sse2.pause()"),
     "aarch64": (98, 123, "call void @llvm.aarch64.hint(i32 1)", "declare void @llvm.aarch64.hint(i32)"),
@@ -446,9 +444,9 @@ define i64 @tirlite.pool_reset() {
 
 
 def pool_text(machine: str) -> str:
-    """The module of the pool for a machine as `platform.machine()` names it on Linux.
+    """The module of the pool for a machine, named as by `platform.machine()` on Linux.
 
-    For any other machine all chunks are run by the caller.
+    On an unknown machine the caller runs all iterations itself.
     """
     if machine not in _MACHINES:
         return _ALONE

@@ -1,8 +1,8 @@
-"""Writes the parts of a quick call's LLVM text that run kernels, for each number of operands, and that take numbers.
+"""Writes the blocks of a quick call's LLVM text that call kernels, one per number of operands, and that read numbers.
 
-Integers and addresses go to a kernel in other registers than floats, or after each other on the stack. So one kind of
-call serves kernels that take these in any order: all words, then as many floats as there are registers for them. A
-kernel of more than `MOST_PARAMETERS` takes the address of its operands.
+By the C calling convention integers and pointers are passed in other registers than floats, or in order on the stack.
+So one call serves all kernels with as many words, whatever their order: words first, then floats in all float
+registers. A kernel with more than `MOST_PARAMETERS` operands takes the address of a record of them.
 """
 
 from __future__ import annotations
@@ -11,30 +11,30 @@ import re
 
 from tirlite.target.convention import MOST_PARAMETERS, VERSIONS
 
-MOST_GIVEN = 64  # strides, arrays, numbers and dims that a call looks at
-MOST_OPERANDS = 1024  # these, and the constants of a kernel
-MOST_REALS = 8  # floats of a kernel that takes its operands one by one
-# How the text says that something is loaded from this many units after a pointer: `load i64, word 2 of %p`.
+MOST_GIVEN = 64  # strides, arrays, numbers and dims that a call checks
+MOST_OPERANDS = 1024  # the same and the constants of a kernel
+MOST_REALS = 8  # floats of a kernel that takes its operands in registers
+# Shorthand in the text for a load at an offset from a pointer: `load i64, word 2 of %p`.
 _LOAD_OF = re.compile(r"  (\S+) = load (\S+), (word|byte|pointer) (\S+) of (\S+)")
 _UNITS = {"word": "i64", "byte": "i8", "pointer": "ptr"}
 
 
 def with_addresses(text: str) -> str:
-    """The text with what is short in it written out."""
+    """The text with the shorthand for loads expanded."""
     return _LOAD_OF.sub(_load_of, text)
 
 
 def _load_of(short: re.Match[str]) -> str:
-    """`%x = load i64, word 2 of %p` in two instructions, the first of which gives the address."""
+    """Expands `%x = load i64, word 2 of %p` into an address computation and a load."""
     name, dtype, unit, number, start = short.groups()
     address = f"  {name}.at = getelementptr {_UNITS[unit]}, ptr {start}, i64 {number}"
     return f"{address}\n  {name} = load {dtype}, ptr {name}.at"
 
 
 def run_text(words: int) -> str:
-    """The blocks that run the version in `%served` on operands that have been checked, and then others that take them.
+    """The blocks that run the version in `%served` on checked operands, and other versions if it declines.
 
-    `words` is where the words of a bytes object begin.
+    `words`: the offset of the data in a bytes object.
     """
     return _RUN.format(
         words=words,
@@ -49,17 +49,17 @@ def run_text(words: int) -> str:
 
 
 def _cases(name: str) -> str:
-    """Where a `switch` goes for each number of operands."""
+    """The targets of a `switch` over the number of operands."""
     return " ".join(f"i64 {count}, label %{name}{count}" for count in range(1, MOST_PARAMETERS + 1))
 
 
 def _results(name: str) -> str:
-    """What a `phi` takes after the calls."""
+    """The incoming values of the `phi` after the calls."""
     return ", ".join(f"[%{name}{count}.result, %{name}{count}]" for count in range(1, MOST_PARAMETERS + 1))
 
 
 def _calls(name: str, function: str, operands: str, then: str) -> str:
-    """The blocks that call a function with each number of operands, from where these lie."""
+    """The blocks that load the operands and call the function, one for each number of operands."""
     return "".join(_call(f"{name}{count}", count, function, operands, then) for count in range(1, MOST_PARAMETERS + 1))
 
 
@@ -180,14 +180,12 @@ done:
 
 
 def number_text(type_at: int, number_at: int) -> str:
-    """The function that makes what a kernel takes of a number, an object with its type and its number at these bytes.
-
-    `number(given, wanted, bits)` stores the bits. The result is 1 for a float, 0 for an integer, and -1 for what Python
-    is to look at: numbers of other types or out of range. The words that say what is wanted are as many as an array of
-    rank 1 has, see `codegen.llvm.quick_call`: 0, three types that it may be given as, which are that of NumPy with the
-    same bits, one of Python, and another one of Python that holds integers; the bits of a float, or 0; 1, 0, the least
-    and the largest integer that it may be given, and for a float the type of NumPy that holds an f64, which it may be
-    given as too.
+    """The function that converts a number, an object with its type and value at these byte offsets, for a kernel.
+    `number(given, wanted, bits)` stores the bits. It returns 1 for a float, 0 for an integer, and -1 for objects that
+    Python must handle: numbers of other types or out of range. The words of `wanted`, as many as of an array of rank 1,
+    see `codegen.llvm.quick_call`: 0; three accepted types, which are NumPy's with the same bits, one of Python, and
+    another of Python that holds integers; the bits of a float, or 0; 1; 0; the least and the largest integer accepted;
+    and for a float NumPy's type of an f64, which is accepted too.
     """
     return _TEXT.format(type=type_at, number=number_at)
 

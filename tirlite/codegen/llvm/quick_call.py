@@ -1,34 +1,36 @@
 """Writes the LLVM text of the function that checks arrays and calls a kernel, from the offsets in an array object.
 
-`tirlite_quick(self, args, count)` is what Python calls (METH_FASTCALL): `self` is a bytes object that describes the
-parameters of one kernel, see `runtime.quick`, and `args` are array objects and numbers. It looks at their types, flags
-and shapes where NumPy keeps them. What fits is handed to the kernel, with other Python threads let run meanwhile: the
-result is None, or the number of a fault as an int, times `VERSIONS`, plus the number of the version. What does not fit,
-or is for the other part of a function, is handed on to the description of another version, if there is one: at once
-where that takes the same, which is not looked at a second time. Else the result is NotImplemented, with nothing done:
-the caller then looks again, in Python, and says what is wrong.
+Python calls `tirlite_quick(self, args, count)` (METH_FASTCALL): `self` is a bytes object that describes the parameters
+of one version of a kernel, see `runtime.quick`; `args` are array objects and numbers. It checks their types, flags and
+shapes in NumPy's own structs. If all fit, it releases the GIL and calls the kernel, and returns None, or as an int the
+fault's number times `VERSIONS` plus the version's number. If something does not fit, or the kernel returns the fault
+that says the call is for another version, it goes on with that version's description; arguments are not checked again
+if that version takes the same. Without one it returns NotImplemented, with nothing done: Python then checks again and
+reports the error.
 
-Temporaries that the kernel asks its caller for lie in one block for all kernels, which a word says is taken while one
-uses it: calls that come meanwhile, or ask for more, are for Python to serve.
+All kernels share one block for the temporaries that the caller provides; a word in its record says whether it is in
+use. A call that finds it in use, or needs a larger one, is left to Python.
 
-The words of the description: the number of parameters that are given, that of dims, the addresses of the kernel, of
-the type ndarray, of NotImplemented and of None, and the number of strides that the kernel takes; the address of the
-record of that block, or 0, that of the function that says from numbers and dims how many bytes the kernel asks for, or
-0, and else how many these are; the least and the most bytes of all given arrays together; the address of the next
-version's description, or 0; the fault that says that a call is for the other part, or 0; the number of the version; how
-many words the computed extents have; whether the next version takes what this one takes; the fault that says that a
-call is for the version that runs in order, which takes the same, and the address of its description, or 0; how many
-words the kernel takes for its parameters, and how many of them are known beforehand; for each dim its least and its
-largest value and what divides it; those extents, see `quick_extent`; for what is known beforehand its place among those
-words and its address; for each array its place there, the address of its dtype object, the flags that it needs, the
-bits of its address that are 0, the bytes of an element, whether it is written, its rank, how many of its axes have a
-stride that the kernel takes, for each axis its extent, or with all bits turned over the number of its dim, or
-`MOST_GIVEN` plus where its extent is computed, and then for each axis what that dim is multiplied by there, and what is
-added. A parameter that is a number has other words behind its place, see `number_text`.
+The words of a description:
+- 0: the number of given parameters; 1: of dims; 2: the address of the kernel; 3 to 5: of ndarray, NotImplemented, None
+- 6: the number of strides that the kernel takes
+- 7: the record of the shared block, or 0; 8: the function that computes the block's size from numbers and dims, or 0;
+  9: else the size
+- 10, 11: the least and the most bytes of all given arrays together
+- 12: the description of the next version, or 0; 13: the fault that selects it, or 0; 14: this version's number
+- 15: the number of words of the computed extents; 16: whether the next version takes the same parameters
+- 17: the fault that selects the sequential version, which takes the same; 18: its description, or 0
+- 19: the number of operands for parameters; 20: how many of these are constants, known beforehand
+- from 21: for each dim its least and largest value and its divisor; then the computed extents, see `quick_extent`; then
+  for each constant its place among the operands and its address
+- for each array: its place among the operands, its dtype object, required flags, the bits of its address that must be
+  0, bytes of an element, whether it is written, its rank, how many axes have a stride that the kernel takes; for each
+  axis its extent, or inverted (`~`) the number of its dim or `MOST_GIVEN` plus the start of its program; for each axis
+  the dim's factor; for each axis the number added. A number has other words behind its place, see `number_text`.
 
-A kernel that takes strides takes them first, in elements. An axis after those with a stride has stride 1, and not all
-arrays are dense: those are for another version. What is written has each axis outside of those after it; whether other
-arrays have an element twice, or share one though their ranges meet, is for Python to say.
+Strides come first among the kernel's operands, in elements. Axes without such a stride must have stride 1, and a kernel
+with strides requires that not all arrays are dense: those are for another version. Of a written array no two elements
+may overlap; if byte ranges of arrays overlap and one is written, Python decides.
 """
 
 from __future__ import annotations
@@ -50,7 +52,7 @@ API = ("PyEval_SaveThread", "PyEval_RestoreThread", "PyLong_FromLongLong", "PyLo
 
 @record
 class ArrayOffsets:
-    """Where parts of objects are, in bytes: the words of a bytes object, a type, a number, and parts of an array."""
+    """Byte offsets in Python's and NumPy's objects: bytes' data, an object's type, a number, an array's fields."""
 
     words: int
     type: int
@@ -64,11 +66,11 @@ class ArrayOffsets:
 
 
 def quick_text(at: ArrayOffsets) -> str:
-    """The module with that function; the functions of Python's that it calls are those of `API`."""
+    """The module with `tirlite_quick`; it calls the functions of Python's C API in `API`."""
     text = _TEXT.format(
         most=MOST_GIVEN,
         operands=MOST_OPERANDS,
-        room=MOST_GIVEN + 1,  # a number is kept in each of three places, and stays in some
+        room=MOST_GIVEN + 1,  # a number is stored in three arrays, also past the end of some
         words=at.words,
         type=at.type,
         reals_loaded="\n".join(f"  %real.{k} = load double, word {k} of %reals" for k in range(MOST_REALS)),

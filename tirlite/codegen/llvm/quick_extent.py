@@ -1,11 +1,10 @@
-"""Writes extents that are computed from dims as words, and the LLVM text of the function that computes them.
+"""Encodes extents that are computed from dims as programs of words, and writes the LLVM function that evaluates them.
 
-`extent(program, dims)` follows the steps, whose number is the first word, with a stack of values. Each is two words:
-that puts the number in the second there, or the dim of that number; or takes the last two values away, and puts there
-what they come to. The result is what then lies there, and -1 where a number does not fit into 64 bits.
-
-Arrays may tell such an extent before all its dims are known: `keep_computed` notes the extent of an array and where its
-program begins, after the number of those noted, and `are_as_computed` compares them all.
+A program for a stack machine is the number of its steps, then two words per step: push a number or the dim of that
+number, or (the second word unused) replace the top two values by their result. `extent(program, dims)` returns the top
+of the stack at the end, or -1 on overflow.
+An array's extent may be seen before all dims are known: `keep_computed` appends the extent and the start of its program
+to a list, whose first word is its length, and `are_as_computed` compares them all later.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ _MOST_STEPS = 64
 
 
 def program_of(extent: Expr, dims: Sequence[Var]) -> list[int] | None:
-    """The words of an extent; None where it is not made of such steps, of `dims` and numbers, or of too many."""
+    """The program of an extent; None if it has other operations or leaves than `dims` and numbers, or is too long."""
     words: list[int] = []
     todo: list[Expr | int] = [extent]
     while todo:
@@ -39,7 +38,7 @@ def program_of(extent: Expr, dims: Sequence[Var]) -> list[int] | None:
 
 
 def _is_defined(expr: Binary) -> bool:
-    """Whether it is no division by what may be 0 or less."""
+    """Whether it is not a division by what may be 0 or less."""
     return not isinstance(expr, FloorDiv | FloorMod) or (isinstance(expr.b, IntImm) and expr.b.value > 0)
 
 

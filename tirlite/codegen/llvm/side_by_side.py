@@ -1,4 +1,4 @@
-"""Compiles the parts of a module in parallel, the first ones while others are still being written."""
+"""Compiles the parts of a module in parallel, the first ones while others are still being emitted."""
 
 from __future__ import annotations
 
@@ -28,28 +28,26 @@ _SOON = 0.0002  # seconds
 
 @record
 class ObjectCode:
-    """Relocatable objects for this machine, and how they came about: the seconds of each stage.
-
-    `effort` is that for the part which LLVM was held back most for. What threads did before all parts were there is
-    not among the seconds: no call waited for it.
+    """The object files of a module's parts, and the seconds of each stage.
+    `effort`: the lowest effort of all parts. Work that threads did before all parts were emitted is not among the
+    seconds, as no call waited for it.
     """
 
-    objects: tuple[bytes, ...]  # of the module's parts
+    objects: tuple[bytes, ...]
     effort: Effort
     seconds: dict[str, float]
 
 
 def compile_module(lowered: Lowered) -> ObjectCode:
-    """The object code of a module for this machine; its parts go side by side."""
+    """The object code of a module for this machine; its parts are compiled in parallel."""
     with SideBySide() as beside:
         return beside.finished(lowered.parts)
 
 
 class SideBySide:
-    """Threads that compile parts as they are handed over, as many as there are processors, the calling one included.
-
-    A context: at its end no thread is at work any more, so that a fork which waits for the calling one finds none in
-    LLVM. Parts are known by their texts.
+    """Threads that compile parts as they are handed over, as many as processors, including the calling thread.
+    A context manager: when it exits all threads have ended, so that a fork which waits for the caller finds none in
+    LLVM. Parts are identified by their texts.
     """
 
     def __init__(self, target: str = HOST) -> None:
@@ -59,7 +57,7 @@ class SideBySide:
         self._failures: list[BaseException] = []
         self._threads: list[Thread] = []
         self._last: list[Callable[[], object]] = []
-        self._doing_last: LockType | None = None  # held until another thread has done these
+        self._doing_last: LockType | None = None  # held until another thread has done the last tasks
         self._settings = ExitStack()
 
     @cached_property
@@ -69,7 +67,7 @@ class SideBySide:
         return SimpleQueue()
 
     def __enter__(self) -> SideBySide:
-        import llvmlite.binding  # noqa: F401  # before there are threads that would take turns at it
+        import llvmlite.binding  # noqa: F401  # before the threads start, which would contend for the import lock
 
         self._settings.enter_context(_HANDOVER.held())
         return self
@@ -78,7 +76,7 @@ class SideBySide:
         self._failures += [each for each in error if isinstance(each, BaseException)]
         raised: list[BaseException] = []
         while self._is_at_work:
-            # What the handler of a signal raises has to wait: LLVM's settings may not change while a thread is there.
+            # Delay what a signal handler raises: LLVM's settings may not change while a thread is in LLVM.
             try:
                 self._joined()
             except BaseException as each:
@@ -93,7 +91,7 @@ class SideBySide:
         return bool(self._threads) or self._doing_last is not None
 
     def begin(self, part: Part) -> None:
-        """Hands a part to the other threads; where there is one processor alone, it is compiled at the end."""
+        """Hands a part to the other threads; with a single processor it is compiled at the end."""
         if part.text in self._begun:
             return
         if not self._begun:
@@ -105,14 +103,14 @@ class SideBySide:
             self._threads[-1].start()
 
     def do_last(self, *tasks: Callable[[], object]) -> None:
-        """Has tasks done beside the parts, when all are begun; where one fails, who needs it is told.
+        """Adds tasks to run beside the parts when all are begun; their failures are ignored here.
 
-        What needs Python takes as long from who still writes parts as it would take by itself.
+        They need Python's lock, and would slow down the emission of parts if they ran earlier.
         """
         self._last += tasks
 
     def finished(self, parts: Sequence[Part]) -> ObjectCode:
-        """The objects of all parts; those that no thread has begun are shared out now, the longest first."""
+        """The objects of all parts; parts that are not begun are shared out now, the longest first."""
         start = perf_counter()
         efforts = [effort_of(part) for part in parts]
         machine = machine_for(efforts[0], self._target)
@@ -129,7 +127,7 @@ class SideBySide:
         return ObjectCode(tuple(data for data, _ in made), max(efforts, key=[*Effort].index), seconds)
 
     def _do_last_beside(self) -> None:
-        """Has another thread do the last tasks while LLVM is at work."""
+        """Runs the last tasks in another thread while this one is in LLVM."""
         done = allocate_lock()
 
         def work() -> None:
@@ -141,7 +139,7 @@ class SideBySide:
 
         if processors() > 1 and self._last:
             done.acquire()
-            # `Thread.start` would wait until there is a processor for the thread, and LLVM with it.
+            # Not `Thread.start`, which waits until the thread runs, and would delay LLVM.
             start_new_thread(work, ())
             self._doing_last = done
 
@@ -194,7 +192,7 @@ class SideBySide:
 
 
 def _join(thread: Thread) -> None:
-    """Waits for a thread to end. It may be about to begin, where Ctrl-C has ended its `start`, or never begin."""
+    """Waits for a thread to end; if Ctrl-C interrupted its `start`, it may begin late or never."""
     for _ in range(1000):
         with suppress(RuntimeError):
             thread.join()
@@ -208,10 +206,9 @@ def _tried(task: Callable[[], object]) -> None:
 
 
 class _Handover:
-    """How soon a thread that runs Python lets another one go on: at once, as far as that goes, while LLVM is at work.
-
-    A thread that compiles a part comes back to Python a dozen times, and each time would wait for the 5 ms that Python
-    grants the thread that writes the next part: as long as LLVM takes for a small one.
+    """Shortens Python's switch interval while threads compile.
+    A thread that compiles a part returns to Python a dozen times, and each time would wait up to 5 ms for the thread
+    that emits the next part: as long as LLVM takes for a small part.
     """
 
     def __init__(self) -> None:
@@ -238,7 +235,7 @@ _HANDOVER = _Handover()
 
 
 class _Machines:
-    """The target machines of one thread: LLVM lets threads share nothing that it works with."""
+    """The target machines of one thread: LLVM's threads may not share them."""
 
     def __init__(self, target: str) -> None:
         self._target = target

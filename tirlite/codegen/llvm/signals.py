@@ -1,11 +1,11 @@
-"""Writes the LLVM text of what kernels call Python by: to ask whether a signal is to be handled, and to print.
+"""Writes the LLVM text of the functions by which kernels call Python: to poll for signals, and to print.
 
-`tirlite.poll()` runs the handlers of signals that have come in, if the calling thread is Python's main one, and returns
-0, or `INTERRUPTED` where a handler raised an exception. That is kept until `tirlite.raise_kept()` raises it. In threads
-that Python does not know, workers of the pool, it returns what `tirlite.stop` was told last for their job.
-`tirlite.stop(flag)` sets that to 0 or 1, and with -1 leaves it as it is; it returns what holds then.
-`tirlite.print(text, length, values)` hands these to the function of Python that `tirlite.printer` was told, which says
-whether it failed; it returns as `tirlite.poll` does.
+`tirlite.poll()` runs the handlers of pending signals if the calling thread is Python's main thread. It returns 0, or
+`INTERRUPTED` if a handler raised an exception, which is kept until `tirlite.raise_kept()` raises it. In threads unknown
+to Python, the workers of the pool, it returns `INTERRUPTED` if `tirlite.stop` has stopped their job.
+`tirlite.stop(flag)` sets the stop flag to 0 or 1, or with -1 leaves it, and returns its value.
+`tirlite.print(text, length, values)` calls the Python function that `tirlite.printer` registered, whose result says
+whether printing failed; it returns as `tirlite.poll` does.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ leave:
 
 
 def signals_text() -> str:
-    """The module of these functions."""
+    """The module with these functions."""
     text = _TEXT.replace("INTERRUPTED", str(INTERRUPTED))
     for word, name in (("POLL", POLL), ("RAISE", RAISE), ("STOP", STOP), ("PRINTER", PRINTER), ("PRINT", PRINT)):
         text = text.replace(f"@{word}(", f"@{name}(")

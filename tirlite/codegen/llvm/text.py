@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from tirlite.target import Processor
 
 
-# Lines from which on a function that may stay as written does. Most of these only call others: long blocks of calls,
-# and of the pointers that they take, are work for LLVM, and nothing runs quicker for it.
+# Functions `as_written` with at least this many lines are not optimised. They mostly call others: LLVM spends long on
+# such blocks of calls and pointers without making them faster.
 _LONG = 200
 _LAST = frozenset((1 - (1 << 63), -1 << 63, (1 << 63) - 1, 1 << 63))
 _OF_SIZES = frozenset(("add", "sub", "mul"))
@@ -29,10 +29,9 @@ _COUNTING = frozenset(("add", "sub", "mul", "srem", "urem", "sdiv", "udiv"))
 
 @record
 class Definition:
-    """The text of a function: its name, who else sees it, what stands in front of its body, that, and whom it calls.
-
-    `by_vectors` says that it works with vectors already, without LLVM's help, `by_elements` that a loop takes element
-    after element, and LLVM finds no vectors in it, `over_windows` that one sums vectors up over a few taps.
+    """The text of a function: its name, linkage, head and body, and the names of the functions that it calls.
+    `by_vectors`: it uses vectors already, without LLVM's vectorizer. `by_elements`: it has a scalar loop that LLVM
+    cannot vectorize. `over_windows`: it has a loop that sums vectors over a few taps.
     """
 
     name: str
@@ -49,7 +48,7 @@ class Definition:
         return self.body.count("\n")
 
     def with_attributes(self, attributes: str) -> Definition:
-        """The same with more attributes."""
+        """The same with further attributes."""
         return replace(self, head=f"{self.head} {attributes}") if attributes else self
 
     def __str__(self) -> str:
@@ -58,25 +57,25 @@ class Definition:
 
 @record
 class Extent:
-    """How much there is for LLVM to do."""
+    """The size of a module, which decides LLVM's effort."""
 
     lines: int = 0
     longest: int = 0  # lines of the longest function
-    loops: int = 0  # of the function that has most, with the pieces that it was cut into
-    deepest: int = 0  # loops around one another
-    nested: int = 0  # blocks inside one another
-    pieces: int = 0  # functions that the body of one function was cut into, at most
-    vectors: int = 0  # lines of functions that work with vectors, without LLVM's help
-    by_elements: int = 0  # 1 where a loop does, see `Definition`
-    over_windows: int = 0  # the same
+    loops: int = 0  # most loops of a function, its pieces included
+    deepest: int = 0  # deepest nesting of loops
+    nested: int = 0  # deepest nesting of blocks
+    pieces: int = 0  # most pieces that one function was split into
+    vectors: int = 0  # lines of functions that use vectors already
+    by_elements: int = 0  # 1 if any function is, see `Definition`
+    over_windows: int = 0  # likewise
 
     @property
     def by_vectors(self) -> bool:
-        """Whether most of it works with vectors."""
+        """Whether most of the code uses vectors already."""
         return 2 * self.vectors > self.lines
 
     def joined(self, other: Extent) -> Extent:
-        """That of the functions of both."""
+        """The extent of both modules together."""
         return Extent(
             self.lines + other.lines,
             max(self.longest, other.longest),
@@ -91,21 +90,18 @@ class Extent:
 
 
 class ModuleText:
-    """What the functions of a module share: declarations, metadata, the numbers of values and blocks, and faults."""
+    """The shared state of a module's functions: declarations, metadata, counters for names, and faults."""
 
     def __init__(self, processor: Processor, *, exported: bool = False, lines: bool = False) -> None:
-        """`exported` is what goes into programs without Python, and without a heap.
-
-        With `lines` it tells debuggers where each instruction comes from.
-        """
+        """`exported`: for programs without Python and without a heap. `lines`: emit debug line information."""
         self.processor = processor
         self.exported = exported
         self.declarations: dict[str, str] = {}  # name -> its `declare` line
         self.functions: list[Definition] = []
-        self.inlined: dict[str, Definition] = {}  # name -> a function of a formula, which others call
+        self.inlined: dict[str, Definition] = {}  # name -> a support function, such as a formula
         self.tables: dict[str, tuple[str, str]] = {}  # elements -> name, definition
         self.texts: dict[bytes, str] = {}  # bytes -> name of a constant
-        self.kept: list[str] = []  # functions of which LLVM must not know all callers
+        self.kept: list[str] = []  # functions that LLVM must not specialise by their callers
         self.metadata: list[str] = []
         self.lines: Lines | None = None
         if lines:
@@ -113,32 +109,32 @@ class ModuleText:
 
             self.lines = Lines(self.metadata)
         self.messages: list[Message] = []  # a fault's number is the place of its message, counted from 1
-        self.reports: dict[int, FaultReport] = {}  # the faults that come with values, by their numbers
-        self.externs: dict[str, None] = {}  # names of the extern functions that are called, in order
-        self.addresses: dict[str, int] = {}  # symbols of those that are known by their addresses
-        self.span: Span | None = None  # of the statement that is being written
-        self.keeps_scalars = False  # LLVM must not join scalars into vectors: see `cast` and `op`
-        self.tasks = 0  # how many loops are handed to workers
-        self.polls = False  # whether some poll for signals
+        self.reports: dict[int, FaultReport] = {}  # the faults with values, by their numbers
+        self.externs: dict[str, None] = {}  # names of the extern functions called, in order
+        self.addresses: dict[str, int] = {}  # addresses of extern functions, by their symbols
+        self.span: Span | None = None  # of the statement that is being emitted
+        self.keeps_scalars = False  # the SLP vectorizer must not run: see `cast` and `op`
+        self.tasks = 0  # number of loops that run on workers
+        self.polls = False  # whether a loop polls for signals
         self.extent = Extent()
         self.values = count(1)
         self.blocks = count(1)
 
     def node(self, *parts: str, distinct: bool = False) -> str:
-        """The name of a new metadata node; a distinct one, equal to no other, has itself as its first part."""
+        """Adds a metadata node and returns its name; a distinct node has itself as its first operand."""
         name = f"!{len(self.metadata)}"
         inside = ", ".join((name, *parts) if distinct else parts)
         self.metadata.append(f"{name} = {'distinct ' if distinct else ''}!{{{inside}}}")
         return name
 
     def group(self) -> str:
-        """The name of a new group of accesses, which nothing else is equal to."""
+        """Adds a distinct access group and returns its name."""
         name = f"!{len(self.metadata)}"
         self.metadata.append(f"{name} = distinct !{{}}")
         return name
 
     def table(self, elements: str, count: int) -> str:
-        """The name of a constant array of this many f64, given with their types."""
+        """The name of a constant array of `count` f64, given with their types."""
         if elements not in self.tables:
             name = f"@tirlite.table{len(self.tables)}"
             line = f"{name} = private unnamed_addr constant [{count} x double] [{elements}], align 64"
@@ -146,14 +142,14 @@ class ModuleText:
         return self.tables[elements][0]
 
     def constant_bytes(self, data: bytes) -> str:
-        """The name of a constant that holds these bytes."""
+        """The name of a constant with these bytes."""
         return self.texts.setdefault(data, f"@tirlite.text{len(self.texts)}")
 
     def text(self, name: str) -> str:
         return self.with_functions(name, self.functions)
 
     def with_functions(self, name: str, functions: Iterable[Definition], declared: Iterable[str] = ()) -> str:
-        """A module of some of the functions, which declares others, and has all else that functions share."""
+        """A module of these functions, with declarations of others and all that functions share."""
         parts = [f'source_filename = "{name}"', *map(str, functions), *map(str, self.inlined.values())]
         parts += [*self.declarations.values(), *declared]
         if self.kept:
@@ -170,9 +166,9 @@ class ModuleText:
 
 
 class FunctionText:
-    """A function that is being written: its allocas, its instructions so far, and the block that they go to.
+    """A function that is being emitted: its allocas, its instructions so far, and the current basic block.
 
-    `inputs` are the values of other functions that it has used so far, by their names. They are to become parameters.
+    `inputs`: the values of other functions that it uses, by name; they become parameters when it is outlined.
     """
 
     def __init__(self, module: ModuleText) -> None:
@@ -181,18 +177,18 @@ class FunctionText:
         self.allocas: list[str] = []
         self.lines: list[str] = []
         self.inputs: dict[str, Value] = {}
-        self.calls: dict[str, None] = {}  # the names of the functions that it calls so far, or has called
-        self.inlined_lines = 0  # of functions that will be inlined into it
+        self.calls: dict[str, None] = {}  # the names of the functions that it calls
+        self.inlined_lines = 0  # lines of functions that will be inlined into it
         self.by_vectors = self.by_elements = self.over_windows = False
-        self.as_written = False  # LLVM leaves it as it is, if it is long: it would not run quicker
+        self.as_written = False  # do not optimise it if it is long: it would not run faster
         self.block = "entry"
-        self.conditions = 0  # that are open around what is being written
-        # What has been computed in the blocks that lead here for certain, by instruction, in the order of `_order`; the
-        # first `_kept` of them lead to each block that begins.
+        self.conditions = 0  # the number of conditions around the current point
+        # The values computed in blocks that dominate the current one, by instruction, in the order of `_order`; the
+        # first `_kept` of them dominate every block that starts.
         self._computed: dict[str, Value] = {}
         self._order: list[str] = []
         self._kept = 0
-        # Elements accessed in the blocks that lead here for certain, each with its distance from what names it.
+        # The addresses of elements accessed in dominating blocks, with their offsets from the address that names them.
         self._near: dict[str, tuple[Value, int]] = {}
         self._node = "" if module.lines is None else module.lines.function(module.span)
 
@@ -202,7 +198,7 @@ class FunctionText:
         self.lines.append(f"  {instruction}{place}")
 
     def value(self, dtype: DType, instruction: str, *operands: Value) -> Value:
-        """The result of `instruction`, which is written down and mentions `operands`."""
+        """Emits an instruction and returns its result; `operands` are the values that its text uses."""
         for each in operands:
             if each.home is not self and each.home is not None:
                 self.inputs.setdefault(each.text, each)
@@ -213,7 +209,7 @@ class FunctionText:
         return Value(dtype, name, self)
 
     def computed(self, dtype: DType, instruction: str, *operands: Value) -> Value:
-        """The same for an instruction that gives the same each time: it is not written down twice."""
+        """The same for a pure instruction: an equal one in a dominating block is reused."""
         known = self._computed.get(instruction)
         if known is not None and known.dtype == dtype:
             return known
@@ -230,22 +226,22 @@ class FunctionText:
         self._write(instruction)
 
     def parameter(self, dtype: DType, name: str, fact: str = "") -> Value:
-        """A further parameter of the function; `fact` is its attribute, after a blank."""
+        """Adds a parameter; `fact` is its attribute, after a blank."""
         self.parameters.append(Value(dtype, name, self, fact=fact))
         return self.parameters[-1]
 
     def later(self, dtype: DType) -> Value:
-        """A value whose instruction is written later, by `define_later`."""
+        """A value whose instruction `define_later` emits."""
         return Value(dtype, f"%v{next(self.module.values)}", self)
 
     def define_later(self, value: Value, instruction: str, *operands: Value) -> None:
         self.effect(f"{value.text} = {instruction}", *operands)
 
     def op(self, name: str, a: Value, b: Value) -> Value:
-        """An operation whose operands and result have one type; `name` has its flags."""
+        """An operation whose operands and result have the same type; `name` includes its flags."""
         if (a.number in _LAST or b.number in _LAST) and name.split(" ")[0] in _COUNTING:
-            # LLVM 22 keeps distances between addresses in a map whose keys may not be the largest or the least number,
-            # and aborts the process where `x[9223372036854775807 % n]` comes to such a distance.
+            # LLVM 22's SLP vectorizer uses distances between addresses as map keys, among which the largest and the
+            # smallest are reserved: a distance from `x[9223372036854775807 % n]` aborts the process.
             self.module.keeps_scalars = True
         if a.dtype.is_integer and (known := known_result(name, a, b)) is not None:
             return known
@@ -255,7 +251,7 @@ class FunctionText:
         return replace(found, made=(instruction, a, b)) if is_size else found
 
     def product(self, a: Value, b: Value) -> Value:
-        """A product in i64; that of two known numbers is one."""
+        """A product in i64, folded if both are constants."""
         if a.number is not None and b.number is not None:
             return integer(a.number * b.number)
         return a if b.number == 1 else self.op("mul", a, b)
@@ -264,7 +260,7 @@ class FunctionText:
         return self.computed(a.dtype, f"{name} {a.typed}", a)
 
     def compare(self, name: str, a: Value, b: Value) -> Value:
-        """`icmp` or `fcmp` and the comparison."""
+        """A comparison; `name` is `icmp` or `fcmp` and the predicate."""
         if (known := known_order(name, a, b)) is not None:
             return known
         return self.computed(flags_of(a.dtype), f"{name} {register_type(a.dtype)} {a.text}, {b.text}", a, b)
@@ -276,8 +272,8 @@ class FunctionText:
 
     def cast(self, name: str, a: Value, dtype: DType) -> Value:
         if name == "uitofp" and a.dtype.bits > 8:
-            # LLVM 22 joins scalars into vectors of fewer bits, and takes those of a number that was extended with its
-            # sign for unsigned: 2**64 - 4 becomes 2**32 - 4. Only such conversions come to that.
+            # LLVM 22's SLP vectorizer narrows a sign-extended operand of uitofp as if it were zero-extended: 2**64 - 4
+            # becomes 2**32 - 4.
             self.module.keeps_scalars = True
         return self.computed(dtype, f"{name} {a.typed} to {register_type(dtype)}", a)
 
@@ -290,7 +286,7 @@ class FunctionText:
         return self.computed(vector.dtype, f"insertelement {vector.typed}, {where}", vector, element)
 
     def splat(self, value: Value, lanes: int) -> Value:
-        """A scalar in each of this many lanes."""
+        """A scalar broadcast to `lanes` lanes."""
         if lanes == 1:
             return value
         dtype = value.dtype.with_lanes(lanes)
@@ -301,14 +297,14 @@ class FunctionText:
         return self.computed(dtype, f"shufflevector {first.typed}, {undefined(dtype).typed}, {mask}", first)
 
     def interleaved(self, a: Value, b: Value, *, is_high: bool) -> Value:
-        """The lanes of the lower or the upper halves of two vectors in turn."""
+        """Alternates the lanes of the lower or of the upper halves of two vectors."""
         lanes = a.dtype.lanes
         first = lanes // 2 * is_high
         turns = range(first, first + lanes // 2)
         return self.shuffled(a, [lane + behind for lane in turns for behind in (0, lanes)], b)
 
     def shuffled(self, a: Value, lanes: Sequence[int | None], b: Value | None = None) -> Value:
-        """These lanes of a vector, or of two, one after the other; any where None stands. One lane is a scalar."""
+        """These lanes of `a`, or of `a` and `b` concatenated; None for any. A single lane is a scalar."""
         if len(lanes) == 1 and lanes[0] is not None:
             return self.extract(a, lanes[0])
         mask = ", ".join(f"i32 {'poison' if lane is None else lane}" for lane in lanes)
@@ -316,14 +312,14 @@ class FunctionText:
         return self.computed(kind, f"shufflevector {a.typed}, {other.typed}, <{len(lanes)} x i32> <{mask}>", a, other)
 
     def side_by_side(self, parts: list[Value]) -> Value:
-        """One vector of several of one type, a power of two of them, by pairs."""
+        """Concatenates vectors of one type, a power of two of them, in pairs."""
         while len(parts) > 1:
             both = range(2 * parts[0].dtype.lanes)
             parts = [self.shuffled(a, both, b) for a, b in zip(parts[::2], parts[1::2], strict=True)]
         return parts[0]
 
     def overflowing(self, name: str, a: Value, b: Value) -> tuple[Value, Value]:
-        """A sum, difference or product in i64, and whether it wrapped around."""
+        """A sum, difference or product in i64, and its overflow flag."""
         full = f"llvm.{name}.with.overflow.i64"
         self.module.declarations.setdefault(full, f"declare {{i64, i1}} @{full}(i64, i64)")
         pair = self.value(i64, f"call {{i64, i1}} @{full}({a.typed}, {b.typed})", a, b).text
@@ -337,12 +333,12 @@ class FunctionText:
         return self.compare("icmp ne", *self._lanes_as_bits(flags))
 
     def _lanes_as_bits(self, flags: Value) -> tuple[Value, Value]:
-        """Lanes as the bits of an integer, and the 0 of its type."""
+        """The lanes as the bits of an integer, and the 0 of its type."""
         dtype = DType(u32.code, flags.dtype.lanes)
         return self.cast("bitcast", flags, dtype), Value(dtype, "0", None, 0)
 
     def first_lane(self, flags: Value, vector: Value) -> Value:
-        """The element of a vector in the first lane that is flagged; if none is, that of the first."""
+        """The element of `vector` in the first lane that is flagged; in the first lane if none is."""
         bits, _ = self._lanes_as_bits(flags)
         lanes = vector.dtype.lanes
         first = self.call(bits.dtype, f"llvm.cttz.i{lanes}", bits, FALSE)
@@ -362,7 +358,7 @@ class FunctionText:
         self.effect(f"call void @{name}({pointer.typed}, i32 {writes:d}, i32 {4 - level}, i32 1)", pointer)
 
     def move(self, pointer: Value, distance: Value, kind: str = "i8", flags: str = "inbounds ") -> Value:
-        """The pointer that lies this many elements of an LLVM type further, in the same allocation."""
+        """The pointer this many elements of an LLVM type further, in the same allocation."""
         way = f"{flags}{kind}, {pointer.typed}, {distance.typed}"
         moved = self.computed(handle, f"getelementptr {way}", pointer, distance)
         behind = None
@@ -372,22 +368,22 @@ class FunctionText:
         return Value(handle, moved.text, self, None, pointer.root, behind=behind)
 
     def near(self, name: str) -> tuple[Value, int] | None:
-        """The address of an element that was accessed before, and how far it lies from what `name` tells of it."""
+        """The address recorded under `name`, and its offset from the address that `name` stands for."""
         return self._near.get(name)
 
     def accessed(self, name: str, pointer: Value, distance: int) -> None:
-        """Notes an element that is accessed for `near`."""
+        """Records the address of an accessed element for `near`."""
         self._near[name] = pointer, distance
         self._order.append(name)
 
     def label(self, hint: str) -> str:
-        """The name of a new block."""
+        """The name for a new basic block."""
         return f"{hint}{next(self.module.blocks)}"
 
     def start(self, label: str, *, follows: bool = False) -> None:
-        """What follows goes to the block `label`; the one before has been ended by a branch.
+        """Starts the basic block `label`; the previous one has its terminator already.
 
-        One that `follows` the block before is reached from that alone.
+        `follows`: its only predecessor is the previous block.
         """
         while not follows and len(self._order) > self._kept:
             forgotten = self._order.pop()
@@ -397,7 +393,7 @@ class FunctionText:
         self.block = label
 
     def fork(self) -> int:
-        """Says that all blocks which begin are reached through this one, until `join` is given what this returns."""
+        """Declares that the current block dominates all that start until `join`, which takes the result."""
         before, self._kept = self._kept, len(self._order)
         return before
 
@@ -408,7 +404,7 @@ class FunctionText:
         self._write(f"br label %{label}")
 
     def follow(self, label: str) -> None:
-        """What follows goes to the block `label`, and so does control from here."""
+        """Branches to the basic block `label`, and starts it."""
         self.branch(label)
         self.start(label)
 
@@ -416,29 +412,29 @@ class FunctionText:
         self.effect(f"br i1 {condition.text}, label %{then}, label %{otherwise}{note}", condition)
 
     def phi(self, dtype: DType, *incoming: tuple[Value, str]) -> Value:
-        """The value of the block that control came from; `incoming` are values and labels."""
+        """The phi of pairs of a value and the label of its block."""
         pairs = ", ".join(f"[ {value.text}, %{label} ]" for value, label in incoming)
         return self.value(dtype, f"phi {register_type(dtype)} {pairs}", *(value for value, _ in incoming))
 
     def call(self, result: DType, name: str, *operands: Value) -> Value:
-        """The result of a call of a function that the module only declares, as its operands say."""
+        """Calls a function that the module only declares, with the types of the operands."""
         self.declare(register_type(result), name, operands)
         return self.invoke(result, name, operands)
 
     def invoke(self, result: DType, name: str, operands: Iterable[Value], convention: str = "") -> Value:
-        """The result of a call of a function of this module."""
+        """Calls a function that the module defines."""
         given = tuple(operands)
         self.calls[name] = None
         texts = ", ".join(each.typed for each in given)
         return self.value(result, f"call {convention}{register_type(result)} @{name}({texts})", *given)
 
     def run(self, name: str, *operands: Value) -> None:
-        """Calls a function that has no result."""
+        """Calls a function without a result."""
         self.declare("void", name, operands)
         self.effect(f"call void @{name}({', '.join(each.typed for each in operands)})", *operands)
 
     def intrinsic(self, name: str, *operands: Value) -> Value:
-        """`llvm.NAME` on operands that all have the result's type."""
+        """`llvm.NAME` on operands of the result's type."""
         dtype = operands[0].dtype
         return self.call(dtype, f"llvm.{name}.{suffix(dtype)}", *operands)
 
@@ -448,17 +444,17 @@ class FunctionText:
             self.module.declarations[name] = f"declare {result} @{name}({kinds})"
 
     def alloca(self, size: int, align: int) -> Value:
-        """The address of `size` bytes on the stack, which live as long as the function runs."""
+        """The address of `size` bytes on the stack."""
         address = self.later(handle)
         self.allocas.append(f"  {address.text} = alloca [{size} x i8], align {align}")
         return address
 
     def loop_metadata(self, *properties: str) -> str:
-        """The end of a loop's branch instruction, which says how the loop is meant."""
+        """The text that attaches loop properties to a loop's branch."""
         return f", !llvm.loop {self.module.node(*properties, distinct=True)}"
 
     def define(self, name: str, attributes: str = "", *, result: str = "i64", linkage: str = "internal ") -> None:
-        """Ends the function and adds it to the module; `result` is its type, after its calling convention."""
+        """Ends the function and adds it to the module; `result` is its type, with its calling convention."""
         self.module.functions.append(self.definition(name, attributes, result=result, linkage=linkage))
 
     def definition(
@@ -476,12 +472,12 @@ class FunctionText:
 
 
 def define_entry(out: FunctionText, name: str) -> None:
-    """Ends a function that returns an i64 and adds it to its module, under the name by which it is called."""
+    """Ends a function that returns an i64, and adds it to its module as an entry point."""
     if len(out.parameters) <= MOST_PARAMETERS:
         out.define(name, linkage="")
         return
     inner = f"{name}_unpacked"
-    # Copied into its only caller, each promise about a pointer would become notes on all accesses.
+    # Inlining it would turn each noalias parameter into alias metadata on all accesses.
     out.define(inner, "noinline")
     _define_unpacking(out, name, inner)
 

@@ -1,14 +1,12 @@
-"""The LLVM text of sums of products by tiles, as processors with AMX compute them: 16 rows of 64 bytes by as many.
+"""The LLVM text of matrix products by AMX tiles: registers of 16 rows of 64 bytes.
 
-`tirlite.tiles.T(sums, row, parts, count, a, b, rows, groups, columns, adds)` adds to an array of i32, or to 0, the
-products of pairs of arrays of bytes, of the types that `T` says, by groups of four terms. `parts` has the addresses of
-each pair, one after the other; `row`, `a` and `b` are the bytes from a row of the sums to the next, and of the
-operands. Rows are taken by up to 32, as two tiles of as many, of which the last row of one may be the first of the
-other: both compute the same. Up to 16 are one tile where columns fill four: then what varies with these, which is most
-of what is read, is read once, in its order. A shape of tiles takes some hundred cycles to load, so one that is there
-stays.
-
-`tirlite.tiles.granted()` asks the system, once, whether this process may have the registers that tiles take.
+`tirlite.tiles.T(sums, row, parts, count, a, b, rows, groups, columns, adds)` computes sums of products of bytes of the
+types `T`, in groups of four terms, and adds them to an array of i32, or to 0. `parts` has the addresses of `count`
+pairs of operands; `row`, `a` and `b` are the bytes per row of the sums and of the operands. Rows are processed by up to
+32, as two tiles of equal height; if the number is odd the tiles share a row, which both compute alike. Up to 16 rows
+are one tile if the columns fill four tiles: then the operand that varies by column, most of what is read, is read once
+and in order. Loading a tile configuration takes some hundred cycles, so one that is loaded already is kept.
+`tirlite.tiles.granted()` asks the system once whether this process may use tile registers.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ from tirlite.target.processor import TILES_ASKED
 
 GRANTED, RELEASE = "tirlite.tiles.granted", "tirlite.tiles.release"
 _ASKED = "tirlite.tiles.asked"
-# By the signs of the two operands.
+# The instruction for the signs of the two operands.
 INSTRUCTIONS = {"u8 s8": "tdpbusd", "s8 u8": "tdpbsud", "s8 s8": "tdpbssd", "u8 u8": "tdpbuud"}
 _GRANTED = """entry:
   %known = load atomic i64, ptr @ASKED monotonic, align 8
@@ -42,8 +40,8 @@ give:
   br label %done
 done:
   ret void"""
-# Tiles 0 to 3 are sums, 4 and 6 of the operands, and 5 and 7 the groups after the last 16 of these. Of a shape, one
-# byte says how many rows a tile has, and two how many bytes a row.
+# Tiles 0 to 3 hold sums, 4 and 6 operands, and 5 and 7 the remaining groups of operands after the last 16. A tile
+# configuration has for each tile its rows in a byte, and the bytes per row in two bytes.
 _SHAPE = {
     "OF_SUMS": 64 * (1 + (1 << 16) + (1 << 32) + (1 << 48)),
     "OF_OPERANDS": 64 * (1 + (1 << 32) + (1 << 48)),
@@ -184,7 +182,7 @@ done:
 
 
 def granted(module: ModuleText) -> str:
-    """The name of the function that asks, which it adds to a module."""
+    """Adds the function that asks for permission to the module; returns its name."""
     if GRANTED not in module.inlined:
         module.declarations[_ASKED] = f"@{_ASKED} = internal global i64 0"
         module.declarations["syscall"] = "declare i64 @syscall(i64, ...)"
@@ -195,7 +193,7 @@ def granted(module: ModuleText) -> str:
 
 
 def release(module: ModuleText) -> str:
-    """The name of the function that gives the registers back, which it adds to a module."""
+    """Adds the function that releases the tile registers to the module; returns its name."""
     if RELEASE not in module.inlined:
         module.declarations["llvm.x86.tilerelease"] = "declare void @llvm.x86.tilerelease()"
         text = _RELEASE.replace("GRANTED", granted(module))
@@ -204,7 +202,7 @@ def release(module: ModuleText) -> str:
 
 
 def summed(module: ModuleText, types: str) -> str:
-    """The name of the function that adds products of bytes with these signs, which it adds to a module."""
+    """Adds the function that adds products of bytes with these signs to the module; returns its name."""
     name = f"tirlite.tiles.{types.replace(' ', '.')}"
     if name not in module.inlined:
         text = _SUMMED.replace("WHOLE_GROUPS", _products(types, "g", 4, 6)).replace("REST", _products(types, "r", 5, 7))
@@ -227,7 +225,7 @@ def summed(module: ModuleText, types: str) -> str:
 
 
 def _products(types: str, at: str, a: int, b: int) -> str:
-    """What adds products of tiles of rows and of columns, each loaded as it is needed: of a row of four, or 2 x 2."""
+    """The block that adds products of tiles, loading each when needed: 1 x 4 tiles of sums, or 2 x 2."""
 
     def load(tile: int, pointer: str, row: str) -> str:
         return f"  call void @llvm.x86.tileloadd64(i8 {tile}, ptr %{pointer}, i64 %{row})"

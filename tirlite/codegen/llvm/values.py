@@ -1,6 +1,6 @@
 """Spells types and constants of the IR in LLVM's assembly, and defines the typed operands of instructions.
 
-A bool is `i1` in registers and `i8`, 0 or 1, in memory. A float16 or bfloat16 is an `i16` that holds its bits.
+A bool is `i1` in registers, and `i8`, 0 or 1, in memory. A float16 or bfloat16 is an `i16` with its bits.
 """
 
 from __future__ import annotations
@@ -14,13 +14,15 @@ from tirlite.record import record
 
 @record(eq=False, guarded=False)
 class Value:
-    """An operand: its type, how LLVM spells it, and the function that computes it, None for a constant.
+    """An operand: its type, its LLVM text, and its `home`, the function that computes it (None for a constant).
 
-    `number` is the integer that it is in every lane, where that is known. A pointer that is not an allocation or a
-    parameter itself `leads_into` one. `fact` is the attribute, after a blank, of a parameter that receives the value.
-    A constant float that is not nan `is_ordered`. A pointer that is a known number of bytes `behind` another has both.
-    Bytes that were found in words are these, too: `words`. A sum or product of sizes is `made` of two of them, by an
-    instruction.
+    `number`: the integer in every lane, if known.
+    `leads_into`: of a derived pointer, the allocation or parameter that it points into.
+    `fact`: the attribute of a parameter that receives the value, after a blank.
+    `is_ordered`: a float constant that is not nan.
+    `behind`: of a pointer at a constant offset from another, that pointer and the bytes between them.
+    `words`: of bytes extracted from words, the words.
+    `made`: of a sum or product of sizes, the instruction and its operands.
     """
 
     dtype: DType
@@ -36,64 +38,64 @@ class Value:
 
     @property
     def typed(self) -> str:
-        """The operand after its type."""
+        """The operand with its type."""
         return f"{register_type(self.dtype)} {self.text}"
 
     @property
     def declared(self) -> str:
-        """The parameter in the signature of a function."""
+        """The parameter as declared in a signature."""
         return f"{register_type(self.dtype)}{self.fact} {self.text}"
 
     @property
     def is_size(self) -> bool:
-        """Whether it is a number, a parameter that has a range, or made of such."""
+        """Whether it is a constant, a parameter with a range, or computed from such."""
         return self.number is not None or self.fact != "" or self.made is not None
 
     @property
     def root(self) -> Value:
-        """The pointer to the allocation or parameter that a pointer leads into."""
+        """The allocation or parameter that a pointer points into."""
         return self.leads_into or self
 
     def alone(self) -> Value:
-        """The same pointer as one to an allocation of its own."""
+        """The pointer as if it were an allocation of its own."""
         return Value(self.dtype, self.text, self.home)
 
     def of(self, dtype: DType) -> Value:
-        """The same bits as another type that LLVM spells alike."""
+        """The same bits with another type of the same LLVM type."""
         return Value(dtype, self.text, self.home, self.number, self.leads_into, self.fact)
 
 
 def is_half(dtype: DType) -> bool:
-    """Whether values of this type are held as 16 bits."""
+    """Whether values of this type are held in registers as 16 bits."""
     return dtype.bits == 16 and dtype.is_float
 
 
 def register_type(dtype: DType) -> str:
-    """The type of a value in a register: `float`, `<4 x i1>`."""
+    """The LLVM type in registers: `float`, `<4 x i1>`."""
     return _scalar(dtype) if dtype.lanes == 1 else f"<{dtype.lanes} x {_scalar(dtype)}>"
 
 
 def memory_type(dtype: DType) -> str:
-    """The type of a value in memory, as loads and stores name it: `i8` for a bool."""
+    """The LLVM type in memory, for loads and stores: `i8` for a bool."""
     if not dtype.is_bool:
         return register_type(dtype)
     return "i8" if dtype.lanes == 1 else f"<{dtype.lanes} x i8>"
 
 
 def element_type(dtype: DType) -> str:
-    """The type that takes exactly `dtype.bytes` in address arithmetic; a vector of three would take four."""
+    """The LLVM type of exactly `dtype.bytes` for address arithmetic; a vector of three would count as four."""
     scalar = "i8" if dtype.is_bool else _scalar(dtype)
     return scalar if dtype.lanes == 1 else f"[{dtype.lanes} x {scalar}]"
 
 
 def suffix(dtype: DType) -> str:
-    """How an intrinsic's name ends for this type: `f32`, `v4i64`."""
+    """The type suffix of an intrinsic's name: `f32`, `v4i64`."""
     scalar = "i1" if dtype.is_bool else f"{'f' if dtype.is_float else 'i'}{dtype.bits}"
     return scalar if dtype.lanes == 1 else f"v{dtype.lanes}{scalar}"
 
 
 def constant(value: bool | int | float, dtype: DType) -> Value:
-    """`value` in each lane of `dtype`."""
+    """A constant: `value` in each lane of `dtype`."""
     number = None if dtype.is_float else int(value)
     text = str(number) if number is not None else _real(float(value), dtype)
     spelled = text if dtype.lanes == 1 else f"splat ({_scalar(dtype)} {text})"
@@ -106,17 +108,17 @@ def integer(value: int) -> Value:
 
 
 def decimal(value: float) -> Value:
-    """A constant f64 that is spelled with few digits, as an estimate may be."""
+    """A constant f64 with few digits, for estimates."""
     return Value(f64, f"{value:e}")
 
 
 def zero(dtype: DType) -> Value:
-    """No bits set, in each lane."""
+    """All bits 0 in each lane."""
     return constant(0, dtype) if dtype.lanes == 1 else Value(dtype, "zeroinitializer", None, 0)
 
 
 def undefined(dtype: DType) -> Value:
-    """The vector that lanes are put into."""
+    """A poison vector, to insert lanes into."""
     return Value(dtype, "poison")
 
 
@@ -141,7 +143,7 @@ def _scalar(dtype: DType) -> str:
 
 
 def _real(value: float, dtype: DType) -> str:
-    """A value that is already rounded to its type."""
+    """The LLVM text of a float that is rounded to its type already."""
     if dtype.code is TypeCode.BFLOAT:
         return str(struct.unpack(">I", struct.pack(">f", value))[0] >> 16)
     if dtype.bits == 16:

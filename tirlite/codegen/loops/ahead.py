@@ -1,13 +1,12 @@
-"""Finds constant rows that a loop of multiply-adds reads one after the other, to prefetch those ahead of it.
+"""Finds constant rows that a loop of multiply-adds reads one after the other, to prefetch them ahead of it.
 
-The weights of a network are read from memory once in each call. Several tiles of sums use the same ones in turn: the
-first waits for them, and the others find them in a cache, so that hardware prefetches come too late for the first and
-do not help the others. Prefetched a page ahead, weights arrive while products are summed: a chain of convolutions of
-128 channels at 14 x 14 by Winograd, with 24 MB of weights, took two thirds of the time.
-
-Where it is known how many tiles use the same rows, each prefetches its share of the following ones, so that memory has
-the time of all tiles. A tile that goes along some rows at once prefetches as many following ones, in the order of
-memory, which no processor predicts.
+The weights of a network are read from memory once per call. Several tiles of sums use the same ones in turn: the first
+tile waits for them and the others find them in a cache, so hardware prefetches come too late for the first and do not
+help the others. Prefetched a page ahead, weights arrive while products are summed: a chain of convolutions of 128
+channels at 14 x 14 by Winograd, with 24 MB of weights, took two thirds of the time.
+If the number of tiles that share rows is known, each prefetches its share of the following rows, so that memory has the
+time of all tiles. A tile that reads several rows side by side prefetches as many following rows, in the order of
+memory, which no hardware prefetcher predicts.
 """
 
 from __future__ import annotations
@@ -30,19 +29,19 @@ from tirlite.ir.walk import is_constant, loads_in, mentions, statements_of, vari
 from tirlite.record import record
 from tirlite.target import Processor
 
-# How far ahead, in bytes: as many as take longer to be multiplied than to come.
+# The prefetch distance in bytes: multiplying so many takes longer than loading them.
 _AHEAD = 4096
-# A line of the caches.
+# The bytes of a cache line.
 _LINE = 64
-# The bytes of a row that is worth it.
+# The least bytes of a row worth prefetching.
 _ROW = 32
-# What comes takes that part of the first cache at most, or else of the second one.
+# Prefetched data takes at most this part (a fourth) of the L1 cache, else of the L2 cache.
 _PART = 4
 
 
 @record(eq=False)
 class Asked:
-    """What an iteration prefetches: `bytes`, from `behind` bytes after an element on, into the cache of a level."""
+    """What an iteration prefetches: `bytes` bytes, from `behind` bytes after an element on, into the cache `level`."""
 
     buffer: Buffer
     indices: tuple[Expr, ...]
@@ -52,9 +51,9 @@ class Asked:
 
 
 def rows_ahead(body: SeqStmt, processor: Processor) -> dict[For, list[Asked]]:
-    """By loop, what each of its iterations prefetches.
+    """What each iteration of a loop prefetches, by loop.
 
-    Of arrays that are given to the function, that nothing writes to, and that the first cache does not hold.
+    Only arrays that are passed to the function, are not written, and are larger than the L1 cache.
     """
     found = {loop: rows for loop in statements_of(body, For) if (rows := [*_rows(loop)])}
     if not found:
@@ -82,7 +81,10 @@ def ask(values: Expressions, asked: Asked) -> None:
 
 @record(eq=False)
 class _Rows:
-    """What a loop reads whole: a row in each iteration, or `along` some at once. The load is from the first one."""
+    """Rows that a loop reads whole: one per iteration, or, if `along` is not 0, so many side by side.
+
+    `load`: a load from the first row.
+    """
 
     load: Load
     along: int = 0
@@ -91,7 +93,7 @@ class _Rows:
 def _rows(loop: For) -> Iterator[_Rows]:
     """The rows that a loop of multiply-adds reads whole."""
     stores = [stmt for stmt in loop.body.stmts if isinstance(stmt, Store)]
-    # LLVM makes vectors of iterations that store apart from each other, and not of ones that ask for memory.
+    # LLVM vectorizes loops whose iterations store to different elements, but not if they contain prefetches.
     stay = not any(mentions(stmt.indices, loop.var) for stmt in stores)
     own = {stmt.var for stmt in loop.body.stmts if isinstance(stmt, Let)}
     if loop.step != 1 or not loop.body.kinds <= {Store, Let}:
@@ -118,7 +120,7 @@ def _rows(loop: For) -> Iterator[_Rows]:
 
 
 class _Nest:
-    """The loops of a function, by what stands around them, and what they ask for."""
+    """The loops of a function with their enclosing loops, and what they prefetch."""
 
     def __init__(self, body: SeqStmt, processor: Processor) -> None:
         self._around = {inner: loop for loop in statements_of(body, For) for inner in statements_of(loop.body, For)}
@@ -127,11 +129,11 @@ class _Nest:
         self._shared: set[tuple[For, Buffer]] = set()
 
     def asked(self, loop: For, rows: _Rows) -> Asked | None:
-        """What an iteration of a loop asks for, if that is not in vain."""
+        """The prefetch of one iteration of the loop; None if it would be useless."""
         return self._next_rows(loop, rows.load, rows.along) if rows.along else self._next_panel(loop, rows.load)
 
     def _next_rows(self, loop: For, load: Load, count: int) -> Asked | None:
-        """As many rows behind those that a loop goes along, if the loop around does so next. The last ones stay."""
+        """As many following rows, if the enclosing loop reads those next; the last rows are prefetched again."""
         around, (*others, row, _), (*_, all_rows, width) = self._around.get(loop), load.indices, load.buffer.shape
         if around is None or around.step != count or around.var not in self._names([row]) or not _is_all(loop, width):
             return None
@@ -141,9 +143,9 @@ class _Nest:
         return Asked(load.buffer, indices, size, level=self._level(count * _row_bytes(load.buffer)))
 
     def _next_panel(self, loop: For, load: Load) -> Asked | None:
-        """The share of an iteration in the panel after that which some tiles go through; else a row a page ahead.
+        """An iteration's share of the panel after the one that several tiles read; otherwise a row a page ahead.
 
-        Of several loops over tiles that do so the first one asks.
+        Of several loops over tiles of the same panel, only the first prefetches.
         """
         (*_, width), indices, found = load.buffer.shape, load.indices, self._tiles(loop, load)
         (place, count), (tile, repeats) = map(_place, found[:2]) if found else ((IntImm(i64, 0), 0),) * 2
@@ -163,7 +165,7 @@ class _Nest:
         return Asked(load.buffer, begin, share * load.buffer.dtype.bytes, level=self._level(size))
 
     def _tiles(self, loop: For, load: Load) -> tuple[list[For], list[For], For] | None:
-        """The loops that go through all of a panel, those around that go through the same one, and the next one."""
+        """The loops that read all of a panel, the loops around that reuse the same panel, and the next loop outside."""
         each, whole, tiles = loop, list[For](), list[For]()
         indices = load.indices[:-1]
         while len(indices) > 1 and indices[-1] is each.var and _is_all(each, load.buffer.shape[len(indices) - 1]):
@@ -175,7 +177,7 @@ class _Nest:
         names = self._names(indices)
         while each.var not in names:
             tiles.append(each)
-            # What workers are not told of the loops around, nothing here can ask for.
+            # A worker's function does not know the variables of loops outside of the parallel one.
             is_shared = each.kind is ForKind.PARALLEL
             if each not in self._around or (is_shared and self._around[each].var not in names):
                 return None
@@ -183,11 +185,11 @@ class _Nest:
         return whole, tiles, each
 
     def _level(self, size: int) -> int:
-        """The cache for this many bytes."""
+        """The level of the cache for `size` bytes."""
         return 1 if size * _PART <= self._caches[0] else 2
 
     def _names(self, exprs: Sequence[Expr]) -> set[Var]:
-        """The variables that decide what these are, those of lets and of what these are made of."""
+        """The variables that the expressions depend on, through lets."""
         names, left = set[Var](), [*exprs]
         while left:
             new = set(variables_in(left.pop())) - names
@@ -197,7 +199,7 @@ class _Nest:
 
 
 def _place(loops: Sequence[For]) -> tuple[Expr, int]:
-    """The number of an iteration of loops, the inner ones first, and how many there are; 0 where that is not known."""
+    """The number of the current iteration of nested loops, inner first, and the total count; 0 if unknown."""
     number: Expr = IntImm(i64, 0)
     count = 1
     for loop in reversed(loops):
@@ -209,12 +211,12 @@ def _place(loops: Sequence[For]) -> tuple[Expr, int]:
 
 
 def _is_all(loop: For, extent: Expr) -> bool:
-    """Whether a loop goes through all of an axis."""
+    """Whether a loop covers an axis of this extent."""
     return loop.step == 1 and are_equal((loop.start, loop.stop), (IntImm(i64, 0), extent))
 
 
 def _along(index: Expr) -> tuple[Expr | None, range]:
-    """What an index along a row is relative to, and the elements that it stands for from there."""
+    """Splits an index along a row into a base and the range of elements that it covers from there."""
     lanes = index.dtype.lanes
     if isinstance(index, Ramp):
         if not is_constant(index.stride, 1):
@@ -227,7 +229,7 @@ def _along(index: Expr) -> tuple[Expr | None, range]:
 
 
 def _row_bytes(buffer: Buffer) -> int:
-    """The bytes of a row; 0 where that is not known."""
+    """The bytes of a row; 0 if unknown."""
     last = buffer.shape[-1]
     return last.value * buffer.dtype.bytes if isinstance(last, IntImm) else 0
 

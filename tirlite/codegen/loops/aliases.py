@@ -1,9 +1,8 @@
 """Makes the alias metadata of a loop nest, which tells LLVM which accesses never touch the same byte.
 
-Ranges of the workspace are reached through one pointer, so that LLVM alone cannot tell them apart. Metadata says that
-two do not alias only where their bytes are proved disjoint for all values of all variables (see
-`analysis.byte_ranges`), or where every plan that a call may bring keeps them apart: it is a claim for all time, not for
-the time in which a buffer lives.
+All ranges of the workspace are derived from one pointer, so LLVM cannot tell them apart. Metadata declares two as
+noalias only if their bytes are proved disjoint for all values of all variables (see `analysis.byte_ranges`), or if
+every plan that a call may pass keeps them apart: noalias holds for all time, not just for a buffer's lifetime.
 """
 
 from __future__ import annotations
@@ -19,15 +18,15 @@ from tirlite.ir.walk import accesses_in
 if TYPE_CHECKING:
     from tirlite.analysis import ByteRange
 
-# Ranges in one nest that LLVM is told of. Its alias analysis looks at each pair of accesses.
+# The most ranges per nest with metadata, as LLVM's alias analysis compares each pair of accesses.
 MOST = 64
 
 
 class Aliases:
-    """The notes for the accesses of loop nests, in one module."""
+    """The alias metadata of the loop nests in one module."""
 
     def __init__(self, ranges: Mapping[Buffer, ByteRange], module: ModuleText) -> None:
-        """`ranges` are those in allocations that share a pointer."""
+        """`ranges`: the byte ranges in allocations that share a pointer."""
         self.ranges = ranges
         self.module = module
         self.domain = ""
@@ -35,7 +34,7 @@ class Aliases:
         self.lists: dict[tuple[str, ...], str] = {}
 
     def notes(self, nest: For | While) -> dict[Buffer, str]:
-        """For an outermost loop, the end of the load and store instructions of each buffer."""
+        """The metadata for the loads and stores of each buffer in an outermost loop."""
         accesses = accesses_in(nest) if self.ranges else ()
         buffers = dict.fromkeys(each.buffer for each in accesses if each.buffer in self.ranges)
         if not buffers:
@@ -52,7 +51,7 @@ class Aliases:
         return notes
 
     def alignment(self, view: View) -> int | None:
-        """What divides the offset of a view at an entry of a plan, as each plan is checked for that; None elsewhere."""
+        """A divisor of the offset of a view placed by a plan's entry, which every plan is checked for; else None."""
         own = self.ranges.get(view.buffer)
         is_at_entry = own is not None and own.entry is not None and own.root is view.source
         return least_alignment(view.buffer) if is_at_entry else None

@@ -1,7 +1,7 @@
-"""Orders minima and maxima so that the value that the iteration before has stored comes last.
+"""Reorders minima and maxima so that the value carried from the previous iteration comes last.
 
-`d[j + 1] = min(min(d[j] + 1, a), b)` takes two comparisons from one iteration to the next, `min(min(a, b), d[j] + 1)`
-one. Of integers, all orders give the same.
+`d[j + 1] = min(min(d[j] + 1, a), b)` has two comparisons on the carried dependence, `min(min(a, b), d[j] + 1)` one. On
+integers the order does not change the result.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tirlite.ir.walk import allocated_in, nodes_of, statements_of, walk
 
 
 def carried_last(value: Expr, loop: For | While) -> Expr:
-    """An integer that is computed in a loop, its minima and maxima in that order."""
+    """An integer value stored in a loop, with its minima and maxima reordered."""
     if value.dtype.lanes > 1 or not any(map(_is_of_integers, nodes_of((value,), Min, Max))):
         return value
     from tirlite.ir import rewrite  # most kernels need none
@@ -47,7 +47,7 @@ def _is_of_integers(extremum: Binary) -> bool:
 
 
 def _parts(expr: Expr, kind: type[Binary]) -> list[Expr]:
-    """What a minimum or maximum is of, from left to right."""
+    """The operands of nested minima or maxima, from left to right."""
     found: list[Expr] = []
     todo = [expr]
     while todo:
@@ -60,7 +60,7 @@ def _parts(expr: Expr, kind: type[Binary]) -> list[Expr]:
 
 
 def _is_carried(node: Node, stores: Sequence[Store]) -> bool:
-    """Whether a load is from a row that is written, be it of one element."""
+    """Whether a load is from a row that the loop stores to, at any element."""
     return isinstance(node, Load) and any(_is_in_row(node, store) for store in stores)
 
 
@@ -69,6 +69,6 @@ def _is_in_row(load: Load, store: Store) -> bool:
 
 
 def _is_harmless(expr: Expr) -> bool:
-    """Whether nothing is told of an expression, so that it does not matter what is computed first."""
+    """Whether an expression cannot fault, so that the order of evaluation does not matter."""
     traps = (node for node in walk(expr) if isinstance(node, Binary) and trap_of(type(node), node.dtype) is not None)
     return not has_check(expr) and next(traps, None) is None

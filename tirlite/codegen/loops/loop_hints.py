@@ -1,4 +1,4 @@
-"""Chooses the metadata that tells LLVM which loops to unroll, which to leave unchanged, and which have no order."""
+"""Chooses loop metadata for LLVM: which loops to unroll or vectorize, and which iterations are independent."""
 
 from __future__ import annotations
 
@@ -26,41 +26,42 @@ from tirlite.ir.walk import (
 if TYPE_CHECKING:
     from tirlite.codegen.llvm.text import ModuleText
 
-# A loop that is to be unrolled is written out up to so many times.
+# The most iterations of a loop that is fully unrolled.
 _MOST_COPIES = 64
-# So many loops inside of one are looked at.
+# At most this many inner loops are examined.
 _MOST_INSIDE = 64
-# A loop of so few iterations gains nothing by vectors, which take LLVM's time.
+# A loop with at most this many iterations gains nothing by vectorization, which costs compile time.
 _FEW = 16
-# So many iterations are left of a vector at most.
+# The most iterations of a remainder loop.
 _LANES = 64
-# LLVM shuffles lanes that lie up to so many elements apart.
+# The largest stride for which LLVM shuffles lanes instead of gathering.
 _SHUFFLED = 8
-# What a gathered or scattered lane takes longer than a plain load or store, and what a lane of a vector saves for an
-# operation, or for each byte of a quotient or a root, in cycles.
+# In cycles: the extra cost of a gathered or scattered lane over a plain access, and what a lane of a vector saves per
+# operation, and per byte of a division or square root.
 _GATHERED, _SAVED, _SAVED_OF_SLOW = 1.7, 0.45, 0.8
-# The operations of an elementary function, about.
+# The approximate number of operations of an elementary function.
 _FUNCTION = 20
 _UNROLLED = ('!{!"llvm.loop.unroll.full"}',)
 _ONE_BY_ONE = ('!{!"llvm.loop.vectorize.width", i32 1}',)
-# So many vectors are copied, or terms added to several sums, at a time: what counts them takes its share. Beside so
-# many bytes of sums it takes none, nor where so few vectors of sums wait for themselves.
+# A loop that copies vectors, or adds terms to at least `_FEWEST_SUMS` sums, is unrolled up to `_MOST_TERMS` times to
+# save loop overhead: less with sums of `_MANY_BYTES`, and not with fewer sums than `_WAITING` vectors, whose latency
+# hides the overhead.
 _MOST_TERMS = 4
 _FEWEST_SUMS = 2
 _MANY_BYTES = 1024
 _WAITING = 8
-# So many fill half of a vector of words.
+# Half of the 32-bit lanes of a 512-bit vector.
 _HALF = 8
-# The bytes of a sum of bytes.
+# The bytes of the accumulator when bytes are summed.
 _WORD = 4
-# LLVM makes no selection of a branch that is taken less often than one in a hundred times.
+# LLVM does not turn a branch into a select if it is taken less often than once in a hundred times.
 SELDOM = ('!"branch_weights"', "i32 1", "i32 2000")
 _NOT_UNROLLED = ('!{!"llvm.loop.unroll.disable"}',)
 _AS_WRITTEN = ('!{!"llvm.loop.unroll.disable"}', '!{!"llvm.loop.vectorize.width", i32 1}')
 
 
 def hints_of(stmt: For, vector_bytes: int) -> tuple[str, ...]:
-    """The metadata of a loop, as LLVM spells it; none where LLVM decides."""
+    """The metadata properties of a loop; none if LLVM's defaults are best."""
     if _can_be_unrolled(stmt):
         return _UNROLLED
     if _looks_up(stmt):
@@ -79,11 +80,10 @@ def hints_of(stmt: For, vector_bytes: int) -> tuple[str, ...]:
 def in_any_order(
     stmt: For, notes: Mapping[Buffer, str], module: ModuleText
 ) -> tuple[Mapping[Buffer, str], tuple[str, ...]]:
-    """The notes of the accesses of a loop, and its metadata, where LLVM may take iterations in any order.
-
-    So it may those of a parallel loop, also where the result lies in the place of an operand: no proof of that relies
-    on the order of these. LLVM alone would compare addresses, find them equal, and go element by element.
-    Volatile accesses stay as they are: told of those, LLVM stops the process.
+    """Access metadata and loop properties that declare the iterations of a parallel loop independent.
+    This holds even if the result overwrites an operand in place, as those proofs do not rely on the order of
+    iterations. LLVM by itself would compare the addresses at run time, find them equal, and run the scalar loop. Loops
+    with volatile accesses get none: with this metadata on them, LLVM aborts.
     """
     if stmt.kind is not ForKind.PARALLEL or not all(map(_is_plain, stmt.body.stmts)):
         return notes, ()
@@ -96,16 +96,16 @@ def in_any_order(
 
 
 def _is_plain(stmt: Stmt) -> bool:
-    """Whether a statement stores where the indices of loops say, or names a value."""
+    """Whether a statement is a let, or a store whose indices do not depend on memory."""
     if not isinstance(stmt, Store):
         return isinstance(stmt, Let)
     return is_steady(*stmt.indices)
 
 
 def is_seldom(stmt: IfThenElse) -> bool:
-    """Whether a branch keeps where the best of what was seen so far is: `if x[j] > x[at]: at = j`.
+    """Whether a branch records the position of the best value so far: `if x[j] > x[at]: at = j`.
 
-    It is taken a few times for each array. As a selection, each iteration would load the best one anew and wait for it.
+    It is taken a few times per array. As a select, each iteration would have to reload the best value and wait for it.
     """
     store = stmt.then_body.stmts[0] if len(stmt.then_body.stmts) == 1 and not stmt.else_body.stmts else None
     if not isinstance(store, Store) or store.indices or reads(store.buffer, store.value):
@@ -115,17 +115,18 @@ def is_seldom(stmt: IfThenElse) -> bool:
 
 
 def _can_be_unrolled(stmt: For) -> bool:
-    """Whether LLVM is told to unroll a loop.
+    """Whether to tell LLVM to unroll a loop fully.
 
-    Only where it will: it complains on the terminal about what it cannot do, and so is not told of vectorized loops.
+    Only if it can: LLVM prints a warning if it fails. It cannot on vectorized loops, so those get no such hint.
     """
     return stmt.kind is ForKind.UNROLLED and stmt.values is not None and len(stmt.values) <= _MOST_COPIES
 
 
 def _terms_at_once(stmt: For, vector_bytes: int) -> int:
-    """How many iterations are written out of a loop that copies a vector, or adds to several: if there is one, a part
-    of all of them, so that none is left over. Of sums that wait for themselves that is all or one. Of a few iterations
-    it is all, whatever the sums take: each end of such a loop may be guessed wrong.
+    """The unroll factor of a loop that copies a vector, or adds to several.
+    It divides the number of iterations if possible, so that there is no remainder. Sums limited by latency are unrolled
+    completely or not at all. A loop of few iterations is unrolled completely in any case, as its exit may be
+    mispredicted.
     """
     sums = [each for each in stmt.body.stmts if not isinstance(each, Let)]
     is_tile = len(sums) >= _FEWEST_SUMS and all(map(_is_sum_of_vectors, sums))
@@ -151,16 +152,16 @@ def _is_copy(stmt: Stmt) -> bool:
 
 
 def _is_sum_of_vectors(stmt: Stmt) -> bool:
-    """Whether a statement adds a term to a vector that it reads."""
+    """Whether a statement updates a vector that it reads."""
     if not isinstance(stmt, Store) or stmt.value.dtype.lanes == 1:
         return False
     return reads(stmt.buffer, stmt.value)
 
 
 def _goes_by_vectors(stmt: For) -> bool:
-    """Whether a loop stores vectors: enough for an iteration, so that copies of it would take LLVM's time alone.
+    """Whether a loop stores vectors already, so that unrolling it would only cost compile time.
 
-    So would copies of a loop around a long one that does.
+    The same holds for a loop around a long loop that stores vectors.
     """
     if any(isinstance(each, Store) and each.value.dtype.lanes > 1 for each in stmt.body.stmts):
         return True
@@ -169,9 +170,9 @@ def _goes_by_vectors(stmt: For) -> bool:
 
 
 def goes_by_elements(stmt: For) -> bool:
-    """Whether a loop takes element after element and LLVM finds no vectors in it: there, addresses take their share.
+    """Whether a loop is scalar and LLVM cannot vectorize it, so that address arithmetic matters.
 
-    A loop around others does not, unless these are brief, nor one over what is left of a vector.
+    Loops around others are not, unless the inner ones are brief; nor are remainder loops.
     """
     if _is_short(stmt) or any(not _is_brief(each) for each in statements_of(stmt.body, For)):
         return False
@@ -188,13 +189,13 @@ def goes_by_elements(stmt: For) -> bool:
 
 
 def sums_taps(stmt: For) -> bool:
-    """Whether a loop adds a few terms to several vectors, which LLVM writes out: the taps of windows."""
+    """Whether a brief loop adds terms to several vectors, as over the taps of a window; LLVM unrolls it."""
     sums = [each for each in stmt.body.stmts if not isinstance(each, Let)]
     return _is_brief(stmt) and len(sums) >= _FEWEST_SUMS and all(map(_is_sum_of_vectors, sums))
 
 
 def lane_of(stmt: For, vector_bytes: int) -> float:
-    """What an iteration takes of an operation where LLVM makes vectors of a loop; 1 where it makes none."""
+    """The cost of an iteration relative to a scalar one if LLVM vectorizes the loop; 1 if it does not."""
     count = _LANES if stmt.values is None else len(stmt.values)
     if _is_short(stmt) or count < _HALF or not (inside := _straight(stmt)):
         return 1.0
@@ -212,7 +213,7 @@ def lane_of(stmt: For, vector_bytes: int) -> float:
 
 
 def _straight(stmt: For) -> list[Stmt]:
-    """The statements inside a loop if they are straight code to LLVM, as a few brief loops are; else nothing."""
+    """The statements of a loop if LLVM sees them as straight-line code, unrolling brief inner loops; else none."""
     loops = [*islice(statements_of(stmt.body, For), _MOST_INSIDE)]
     if len(loops) == _MOST_INSIDE or not all(map(_is_brief, loops)):
         return []
@@ -221,7 +222,7 @@ def _straight(stmt: For) -> list[Stmt]:
 
 
 def _waits(access: Load | Store, stores: Iterable[Store]) -> bool:
-    """Whether a load finds what another iteration stored in the same row."""
+    """Whether a load may read what another iteration stored in the same row."""
     others = [each.indices for each in stores if each.buffer is access.buffer]
     if isinstance(access, Store) or not others:
         return False
@@ -232,7 +233,7 @@ def _waits(access: Load | Store, stores: Iterable[Store]) -> bool:
 
 
 def _is_carried(access: Load | Store, stores: Iterable[Store], counter: Var) -> bool:
-    """Whether a load may find what another iteration stored."""
+    """Whether a load may read what another iteration stored."""
     others = [each.indices for each in stores if each.buffer is access.buffer]
     if isinstance(access, Store) or not others:
         return False
@@ -243,7 +244,7 @@ def _is_carried(access: Load | Store, stores: Iterable[Store], counter: Var) -> 
 
 
 def _stays_in_row(access: Load | Store, counter: Var, moved: Collection[Var]) -> bool:
-    """Whether an iteration accesses what the one before did, or the element beside that."""
+    """Whether successive iterations access the same element or adjacent ones."""
     indices = [[*walk(index)] for index in access.indices]
     last = indices.pop() if indices else []
     steady = [node for index in indices for node in index] + [node for node in last if node is not counter]
@@ -253,20 +254,19 @@ def _stays_in_row(access: Load | Store, counter: Var, moved: Collection[Var]) ->
 
 
 def _is_brief(stmt: For) -> bool:
-    """Whether a loop is known to run a few times."""
+    """Whether a loop has few iterations, by constant bounds."""
     return stmt.values is not None and len(stmt.values) <= _FEW
 
 
 def _looks_up(stmt: For) -> bool:
-    """Whether a loop looks small elements up where memory says: LLVM would take vectors of indices apart.
-
-    That takes longer than vectors save, unless there is much to compute of floats: of integers a processor does several
-    at a time.
+    """Whether a loop looks up small elements at indices from memory, for which LLVM would extract each lane's index.
+    That costs more than vectors save unless there are many float operations; of scalar integer operations a processor
+    does several per cycle.
     """
     stmts = [each for each in stmt.body.stmts if isinstance(each, Store | Let)]
     if not any(load.buffer.dtype.bits < 32 for load in loads_in(*(each.value for each in stmts))):
         return False
-    read, found, saved = set[Var](), set[str](), 0.0  # `read`: what lets name that comes from memory
+    read, found, saved = set[Var](), set[str](), 0.0  # `read`: lets whose values depend on loads
     for each in stmts:
         is_read = False
         for node in walk(each.value):
@@ -282,10 +282,9 @@ def _looks_up(stmt: For) -> bool:
 
 
 def _lie_apart(stmt: For) -> bool:
-    """Whether lanes would lie too far apart to be shuffled, and each of them takes longer than vectors save.
+    """Whether lanes would be too far apart to shuffle, and gathering them costs more than vectors save.
 
-    As the elements of small matrices do: LLVM would gather and scatter them, which takes some cycles for each lane.
-    Brief loops inside are straight code to it.
+    So it is with the elements of small matrices. Brief inner loops count as straight-line code.
     """
     inside = _straight(stmt) if abs(stmt.step) == 1 else []
     if not inside or any(isinstance(each, IfThenElse) for each in inside):
@@ -311,16 +310,13 @@ def _lie_apart(stmt: For) -> bool:
 
 
 def _skips_in_place(stmt: For) -> bool:
-    """Whether a loop updates each second element of a row, say, by those between: LLVM would gather and scatter."""
+    """Whether a strided loop updates elements from others of the same row; LLVM would gather and scatter."""
     stores = [each for each in stmt.body.stmts if isinstance(each, Store)]
     return abs(stmt.step) > 1 and any(_is_carried(load, stores, stmt.var) for load in loads_in(stmt.body))
 
 
 def _is_short(stmt: For) -> bool:
-    """Whether a loop goes through part of what is left: `range(j, min(j + 16, m))`, `range(m // 16 * 16, m)`.
-
-    So does `range(min(16, m))`, where there are no more than that.
-    """
+    """Whether a loop is a remainder: `range(j, min(j + 16, m))`, `range(m // 16 * 16, m)` or `range(min(16, m))`."""
     start = stmt.start.b if isinstance(stmt.start, Add) else stmt.start
     if isinstance(start, Mul) and isinstance(start.a, FloorDiv):
         from tirlite.ir import structural_equal
@@ -334,9 +330,9 @@ def _is_short(stmt: For) -> bool:
 
 
 def _of_bytes(stmt: For, lanes: int) -> tuple[str, ...]:
-    """The hints of a loop over whole vectors of bytes alone, `range(m // 32 * 32)`, and of one over what is left.
+    """Hints for a loop that sums bytes over whole vectors, `range(m // 32 * 32)`, and for its remainder loop.
 
-    LLVM would take no more at a time than a vector has sums, and several of these, of which less is left.
+    By default LLVM would use as many lanes as a vector has 32-bit sums, and interleave several vectors.
     """
     if _is_whole(stmt.stop, lanes):
         return (f'!{{!"llvm.loop.vectorize.width", i32 {lanes}}}',)
@@ -347,24 +343,24 @@ def _of_bytes(stmt: For, lanes: int) -> tuple[str, ...]:
 
 
 def _is_whole(end: Expr, lanes: int) -> bool:
-    """Whether an end of a loop is so many whole vectors behind where that starts."""
+    """Whether a bound is a multiple of `lanes`, apart from an offset."""
     steps = end.b if isinstance(end, Add) else end
     return isinstance(steps, Mul) and isinstance(steps.a, FloorDiv) and is_constant(steps.b, lanes)
 
 
 def _goes_through_row(stmt: For) -> bool:
-    """Whether memory says where a loop starts and stops, as for rows of a sparse matrix.
+    """Whether the bounds of a loop are loaded from memory, as for rows of a sparse matrix.
 
-    Of how many iterations it has a processor foresees little, and less of a loop and what is left of it.
+    The number of iterations is hard to predict, and a vectorized loop with a remainder is mispredicted more often.
     """
     return all(not is_steady(end) for end in (stmt.start, stmt.stop))
 
 
 def _fills_vectors(stmt: For) -> bool:
-    """Whether a loop of a few iterations fills as much of rows in memory as a vector holds, with what it does not read.
+    """Whether a loop of few iterations fills half a vector or more along rows that it does not read.
 
-    LLVM would write all of them out before it looks for vectors. That serves arrays of known extents, and elements that
-    loops around update: these stay in registers then.
+    LLVM would unroll it completely before it vectorizes. That is better only for arrays of constant extents, and for
+    elements that outer loops update, which then stay in registers.
     """
     stores = [each for each in stmt.body.stmts if isinstance(each, Store)]
     if not stores or len(stores) < len(stmt.body.stmts) or stmt.values is None or stmt.step != 1:

@@ -1,8 +1,8 @@
-"""Finds rows that a nest goes through more than once and stores past the caches, to ask for the next one meanwhile.
+"""Finds rows that a nest reads more than once before non-temporal stores, to prefetch the next row meanwhile.
 
-The first pass over a row waits for memory, and those behind it leave memory alone: what a processor fetches ahead by
-itself ends with the row, or with its page. Stores past the caches wait for nothing, so that the next row can come while
-they are made: layer norms of rows of 4 to 16 KB took 0.8 to 0.9 of the time.
+The first pass over a row waits for memory, and later passes leave memory idle, as hardware prefetches end with the row
+or its page. Non-temporal stores do not wait for memory, so the next row can arrive during them: layer norms of rows of
+4 to 16 KB took 0.8 to 0.9 of the time.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tirlite.ir.walk import loads_in, mentions, statements_of
 
 
 def next_rows(body: SeqStmt, stores: Container[Store], arrays: Container[Buffer]) -> dict[Store, list[Asked]]:
-    """By store, what is asked for where it goes past the caches, in `arrays` of the function's."""
+    """The prefetches that accompany each non-temporal store, from `arrays` of the function."""
     found: dict[Store, list[Asked]] = {}
     for rows in statements_of(body, For):
         passes = [loop for loop in statements_of(rows.body, For) if next(statements_of(loop.body, For), None) is None]
@@ -34,7 +34,7 @@ def next_rows(body: SeqStmt, stores: Container[Store], arrays: Container[Buffer]
 
 
 def _is_along(load: Load, rows: For, loop: For) -> bool:
-    """Whether a loop goes by vectors along a row, which another loop numbers."""
+    """Whether a load reads vectors along a row, and the loop `rows` selects the row."""
     *outer, along = load.indices or (loop.var,)
     is_numbered = any(each is rows.var for each in outer) and not mentions(outer, loop.var)
     return is_numbered and isinstance(along, Ramp) and along.base is loop.var
@@ -45,7 +45,7 @@ def _is_row_of(load: Load, other: Load) -> bool:
 
 
 def _behind(load: Load, row: Var, loop: For) -> Asked:
-    """The place in the next row; of the last one, in itself."""
+    """The same place in the next row; in the last row, the place itself."""
     rows = next(extent for extent, each in zip(load.buffer.shape, load.indices, strict=True) if each is row)
     following = Min(Add(row, IntImm(i64, 1)), Sub(rows, IntImm(i64, 1)))
     indices = (*(following if each is row else each for each in load.indices[:-1]), loop.var)

@@ -1,4 +1,4 @@
-"""Emits the polls for signals in loops that may take long: one in a number of iterations, over all runs of a loop."""
+"""Emits polls for signals in loops that may run long: one per so many iterations, counted over all runs of a loop."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tirlite.ir.walk import conjuncts, statements, statements_of, walk
 from tirlite.record import record
 from tirlite.target.convention import POLL
 
-# A function of the module, which polls and leaves the caller's registers as they are: what a loop keeps there need not
-# be elsewhere because of a call that is hardly ever made.
+# A function of the module that polls, with a calling convention that preserves nearly all registers: a loop need not
+# spill registers for a call that is rarely made.
 ASK = "tirlite.ask"
 _KEEPS = "preserve_mostcc "
 
 
 def poll_now(out: KernelFunction) -> None:
-    """Ends the function where the handler of a signal has raised an exception."""
+    """Polls, and ends the function if a signal handler raised an exception."""
     module = out.module
     module.polls = True
     if ASK not in module.inlined:
@@ -33,9 +33,9 @@ def poll_now(out: KernelFunction) -> None:
 
 @record(eq=False)
 class Count:
-    """How many iterations there were since a loop has polled, at a place on the stack of a function.
-
-    Or how many there may be until it does: going down to 0, the count takes a test no instruction of its own.
+    """The counter of a polling loop, in a stack slot of its function.
+    If `is_down` it counts the iterations until the next poll down to 0, which needs no separate comparison; else it
+    counts those since the last poll.
     """
 
     out: KernelFunction
@@ -45,9 +45,9 @@ class Count:
 
 
 def begin(around: list[Count], out: KernelFunction, loop: For | While, between: Value) -> None:
-    """Counts an iteration of a loop, of this many between which it polls, inside of those `around`.
+    """Counts an iteration of a loop, which polls once in `between` iterations, and adds its counter to `around`.
 
-    The count stays in memory where loops inside may be of vectors, so that it takes no register from them.
+    The counter is kept in memory if there are inner loops, so that it takes no register from them.
     """
     is_down = between.number is not None
     count = Count(out, out.alloca(8, 8), next(statements_of(loop.body, For), None) is not None, is_down)
@@ -65,12 +65,12 @@ def begin(around: list[Count], out: KernelFunction, loop: For | While, between: 
 
 
 def counts(around: list[Count], out: KernelFunction) -> bool:
-    """Whether a loop around counts, in this function."""
+    """Whether a loop around has a counter in this function."""
     return bool(around) and around[-1].out is out
 
 
 def pass_on(around: list[Count], out: KernelFunction, moves: type[Add | Sub], before: Value, after: Value) -> None:
-    """Iterations of a loop that does not poll itself count as those of the one around: as far as its counter moved."""
+    """Counts the iterations of a loop that does not poll itself, by how far its variable moved, for the loop around."""
     if counts(around, out):
         _added(around[-1], out.op("sub", after, before) if moves is Add else out.op("sub", before, after))
 
@@ -90,7 +90,7 @@ def _volatile(count: Count) -> str:
 
 
 def ends_soon(loop: While) -> bool:
-    """Whether each iteration leaves half of a number that is above 0, or less: there are no more than 64."""
+    """Whether each iteration at least halves a number that must stay positive: then there are at most 64."""
     stmts = [*statements(loop.body)]
     if any(isinstance(stmt, For | While | KernelCall) for stmt in stmts):
         return False
@@ -107,16 +107,16 @@ def ends_soon(loop: While) -> bool:
 
 
 def _halves(value: Expr, number: Load) -> bool:
-    """Whether a value is a local number, halved at least."""
+    """Whether a value is the local number, at least halved."""
     if not isinstance(value, ShiftRight | FloorDiv) or not isinstance(value.b, IntImm):
         return False
     return _is_counter(value.a, number) and value.b.value > isinstance(value, FloorDiv)
 
 
 def counter_along(loop: While) -> tuple[Load, type[Add | Sub]] | None:
-    """The scalar that goes up or down to a limit, by which an array is indexed, and what takes it there.
+    """The scalar that counts up or down to a limit and indexes an array, and the operation that changes it.
 
-    None where there is none, or there are loops inside.
+    None if there is none, or if there are inner loops.
     """
     stmts = [*statements(loop.body)]
     if any(isinstance(stmt, For | While | KernelCall) for stmt in stmts):
@@ -136,7 +136,7 @@ def counter_along(loop: While) -> tuple[Load, type[Add | Sub]] | None:
 
 
 def _goes(loop: While, counter: Load, moves: type[Add | Sub]) -> bool:
-    """Whether each iteration adds to a counter, or subtracts from it, and an array is indexed by it."""
+    """Whether each iteration increments or decrements the counter, and an array is indexed by it."""
     named: set[Var] = set()
     goes = False
     for stmt in loop.body.stmts:
@@ -151,7 +151,7 @@ def _goes(loop: While, counter: Load, moves: type[Add | Sub]) -> bool:
 
 
 def _follows(index: Expr, counter: Load, named: set[Var]) -> bool:
-    """Whether an index is the counter plus or minus something, or a vector from such a place on."""
+    """Whether an index is the counter plus or minus something, or a Ramp from there."""
     todo = [index]
     while todo:
         each = todo.pop()

@@ -1,13 +1,10 @@
-"""Stores that go past the caches: those of results that no cache holds, and that a kernel does not read.
-
-An ordinary store reads the line that it writes to first, which for such results is a third of all that memory moves, or
-a half. Whether a result is that large is decided on entry, whether it lies on 16 bytes where vectors are stored: two
-branches that always go the same way. Where `nontemporal` says it of a buffer, its size is not asked.
-
-No line may be stored to in both ways: it would come back from memory, which takes as long as forty lines. Rows of whole
-lines go past the caches as they are, and so do rows of whole vectors that follow each other. Other rows begin anywhere:
-of these, the first two vectors and the last ones go through the caches, and overlap so that what is between them begins
-and ends with a line.
+"""Non-temporal stores, past the caches, of results that are larger than any cache and that the kernel does not read.
+An ordinary store first reads the cache line that it writes to: for such results, a third or half of all memory traffic.
+The size is tested on entry, the alignment of 16 bytes at each store; both branches are predictable. Buffers marked
+`nontemporal` skip the test of the size. No line may be written by both kinds of stores: it would be read back from
+memory, at the cost of forty lines. Rows of whole lines, and contiguous rows of whole vectors, are stored non-temporally
+throughout. Other rows start anywhere: their first two vectors and the last ones are ordinary stores that overlap the
+others, so that the rest covers whole lines.
 """
 
 from __future__ import annotations
@@ -34,25 +31,25 @@ from tirlite.ir.trampoline import run
 from tirlite.ir.walk import statements_of, walk
 from tirlite.record import record
 
-# The bytes that such an instruction writes at once, at addresses that are multiples of these.
+# The least width and alignment of a non-temporal store, in bytes.
 _ALIGNMENT = 16
-# A line of the caches.
+# The bytes of a cache line.
 _LINE = 64
 
 
 @record(eq=False)
 class Past:
-    """When a store goes past the caches, where its buffer is `large` if not always, and what it asks for then."""
+    """When a store is non-temporal: if `large` is true, or always if it is None. `asked`: its prefetches."""
 
     large: Value | None
     asked: Sequence[Asked] = ()
 
 
 def streamed_stores(func: PrimFunc, out: KernelFunction, places: Mapping[Buffer, Place]) -> dict[Store, Past]:
-    """The stores of vectors, one after the other, to parameters that nothing reads and that may be large.
+    """The vector stores to non-temporal buffers: parameters that nothing reads and that may be large.
 
-    No loop may stand between two of them: a cache line would be written in parts. Those that `nontemporal` marks go
-    past the caches always.
+    Between two such stores there is no inner loop, as a line would be written in parts. Stores to buffers marked
+    `nontemporal` always are.
     """
     processor = out.module.processor
     if processor.family != "x86-64":
@@ -67,7 +64,7 @@ def streamed_stores(func: PrimFunc, out: KernelFunction, places: Mapping[Buffer,
 
 
 def _sized(stores: list[Store], out: KernelFunction, places: Mapping[Buffer, Place]) -> dict[Store, Value]:
-    """By store, whether its buffer, with all others, is larger than what caches hold."""
+    """By store, whether all buffers together exceed the caches and its own is a large enough part of them."""
     if not stores:
         return {}
     sizes = {
@@ -82,7 +79,7 @@ def _sized(stores: list[Store], out: KernelFunction, places: Mapping[Buffer, Pla
 
 
 def _said(func: PrimFunc) -> Iterator[Store]:
-    """The stores of vectors that are to go past the caches."""
+    """The vector stores in attributes `nontemporal`."""
     for attr in statements_of(func.body, AttrStmt):
         if attr.key is AttrKey.NONTEMPORAL:
             for stmt in statements_of(attr.body, Store):
@@ -91,7 +88,7 @@ def _said(func: PrimFunc) -> Iterator[Store]:
 
 
 def _stores(loop: For) -> Iterator[Store]:
-    """The stores of a loop that moves on by whole lines."""
+    """The stores of a vectorized loop that write whole cache lines."""
     if loop.body.kinds <= {Store, Let, Allocate}:
         for stmt in loop.body.stmts:
             if isinstance(stmt, Store) and stmt.value.dtype.lanes == loop.step and _is_whole(stmt, _LINE):
@@ -99,7 +96,7 @@ def _stores(loop: For) -> Iterator[Store]:
 
 
 def _is_whole(store: Store, least: int) -> bool:
-    """Whether a store of a vector stores all of it, and this many bytes or more."""
+    """Whether a store is an unmasked vector of at least `least` bytes."""
     dtype = store.value.dtype
     return mask_of(store.indices) is None and not dtype.is_bool and dtype.lanes * store.buffer.dtype.bytes >= least
 
@@ -107,7 +104,7 @@ def _is_whole(store: Store, least: int) -> bool:
 def store(
     values: Expressions, place: Place, pointer: Value, value: Value, note: str, how: Past, shifted: Shifted | None
 ) -> None:
-    """Stores a vector past the caches: always, or where the buffer is large and no line is stored to in both ways."""
+    """Stores a vector, non-temporally if its buffer is large and no line is written by both kinds of stores."""
     out, large = values.out, how.large
     assert isinstance(out, KernelFunction)
     low = integer((_ALIGNMENT if large is None else _LINE) - 1)
@@ -134,17 +131,18 @@ def store(
 
 
 def _has_whole_lines(out: FunctionText, place: Place) -> Value:
-    """Whether all rows of an array begin where lines do, if the first one does."""
+    """Whether all rows of an array start at a cache line, if the first one does."""
     size = out.op("mul", place.extents[-1], integer(place.buffer.dtype.bytes))
     return out.compare("icmp eq", out.op("and", size, integer(_LINE - 1)), integer(0))
 
 
 @record
 class Row:
-    """How a row lies that a loop stores past the caches, as is known before the loop runs.
+    """The layout of a row that a loop stores, computed before the loop.
 
-    All of it goes there where a row `follows` another one, so that what a line lacks comes from that, and where rows
-    have lines of their own, `by_lines`; else what is between its ends does, if the loop `shifts` by this many elements.
+    `follows`: the row continues a contiguous one, so all of it is stored non-temporally.
+    `by_lines`: the rows consist of whole lines; so is all of these.
+    `shifts`: else, the loop is shifted by `shift` elements, and all but the ends of the row is.
     """
 
     follows: Value
@@ -154,10 +152,9 @@ class Row:
 
 
 class Shifted:
-    """A loop whose vectors begin where lines do, this many elements further on: it runs once more, `count` times.
-
-    The first vector begins where the row does, and the last one ends there. Where nothing is to be shifted, iterations
-    are what they were.
+    """A loop whose vectors are moved to start at cache lines; it has one more iteration, `count` in all.
+    The first vector still starts, and the last one ends, with the row. If the row is not shifted, the iterations are
+    the original ones.
     """
 
     def __init__(self, out: FunctionText, step: int, bounds: tuple[Value, Value], count: Value, row: Row) -> None:
@@ -171,10 +168,9 @@ class Shifted:
         self.is_between = self.is_whole
 
     def variable(self, counter: Value) -> Value:
-        """The loop variable in an iteration, which is the one that the stores that follow are in.
-
-        Before what goes past the caches are two vectors. The one after it begins with a line as well, as all do but
-        the last one, which ends where the row does.
+        """The loop variable of an iteration; also sets `is_between` for the stores of that iteration.
+        Two vectors precede the non-temporal ones. All others start at a line, but for the last one, which ends with the
+        row.
         """
         out = self.out
         there = out.op("add", self.first, out.op("mul", counter, integer(self.step)))
@@ -185,7 +181,7 @@ class Shifted:
         return out.intrinsic("smin", out.intrinsic("smax", there, self.start), self.last)
 
 
-# This many vectors at either end of a row share lines with others, and a loop of few more gains nothing.
+# The ordinary vectors at either end of a row, and the fewest iterations of a loop that gains by shifting.
 _ENDS = 2
 _FEWEST = 16
 
@@ -193,9 +189,9 @@ _FEWEST = 16
 def shifted(
     values: Expressions, loop: For, bounds: tuple[Value, Value], count: Value, streamed: Mapping[Store, Past]
 ) -> Shifted | None:
-    """A loop over vectors that may go past the caches, so that most of them do; None where iterations cannot overlap.
+    """The shifted form of a loop with non-temporal stores; None if its iterations may not overlap.
 
-    They can where they write nothing but what nothing reads.
+    They may if the loop writes only what nothing reads.
     """
     past = {store.buffer for store, how in streamed.items() if how.large is not None}
     store = next(stmt for stmt in loop.body.stmts if isinstance(stmt, Store) and stmt in streamed)
@@ -219,7 +215,7 @@ def shifted(
 
 
 def _row(values: Expressions, loop: For, store: Store, start: Value, count: Value) -> Row:
-    """How a row lies that a loop stores by vectors."""
+    """The layout of the row that a vectorized loop stores."""
     out, place = values.out, values.environment.places[store.buffer]
     values.environment.variables[loop.var] = start
     pointer = run(values.pointers(place, store.indices))[0]
@@ -237,7 +233,7 @@ def _row(values: Expressions, loop: For, store: Store, start: Value, count: Valu
 
 
 def _fetch_end(out: FunctionText, row: Value, count: Value, size: int, shifts: Value) -> None:
-    """Asks for the lines ahead where a row of `count` vectors of `size` bytes ends, and the next one begins."""
+    """Prefetches for writing the lines where a row of `count` vectors of `size` bytes ends and the next one begins."""
     before, fetch, done = out.label("end"), out.label("fetch"), out.label("fetched")
     out.branch_if(shifts, before, done)
     out.start(before)
@@ -254,7 +250,7 @@ def _fetch_end(out: FunctionText, row: Value, count: Value, size: int, shifts: V
 
 
 def _may_overlap(loop: For, store: Store, past: Container[Buffer]) -> bool:
-    """Whether iterations write only what nothing reads, and the place of the store is known before they do."""
+    """Whether iterations write only what nothing reads, and the store's address is known before the loop."""
     nodes = [*walk(*loop.body.stmts)]
     own = {node.buffer for node in nodes if isinstance(node, Allocate)}
     named = {node.var for node in nodes if isinstance(node, Let)}

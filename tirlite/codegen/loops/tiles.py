@@ -1,6 +1,6 @@
-"""Writes loops over rows that add up dot products of bytes as calls of what takes them by tiles.
+"""Emits loops over rows of byte dot products as calls of the AMX tile functions.
 
-Where the system does not let the process have the registers, the loops run as they are written.
+If the system does not grant the tile registers, the loops run as they are.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _POINTER = 8
 
 
 def begin(values: Expressions, loop: For, start: Value, stop: Value) -> str:
-    """Does what a loop does by tiles, if the system lets these be; what follows is run where it does not.
+    """Emits the tile version of a loop; the caller emits the plain loop next, which runs if tiles are not granted.
 
-    It ends at the block that is returned. None is, and nothing written, where tiles do not take such a loop.
+    Returns the block after both; or "" with nothing emitted, if the loop does not fit.
     """
     found, out = products_of(loop), values.out
     if found is None or not _is_own(values, found.sums.buffer):
@@ -55,7 +55,7 @@ def begin(values: Expressions, loop: For, start: Value, stop: Value) -> str:
 
 
 def _is_own(values: Expressions, buffer: Buffer) -> bool:
-    """Whether nothing else has the bytes of a buffer while it lives: operands have none of them."""
+    """Whether the buffer's bytes belong to no other buffer during its lifetime, so that operands do not overlap it."""
     if values.facts is None:
         return False
     body = values.facts.func.body
@@ -65,7 +65,7 @@ def _is_own(values: Expressions, buffer: Buffer) -> bool:
 
 
 def _told(values: Expressions, found: Products) -> Value:
-    """The address of those of all pairs of operands, by parts of the terms."""
+    """The address of a table with the addresses of all pairs of operands."""
     out, counts = values.out, found.counts
     count = prod(counts)
     table = out.alloca(2 * _POINTER * count, _POINTER)
@@ -96,7 +96,7 @@ def _tell(values: Expressions, found: Products, slot: Value) -> None:
 
 
 def _stride(values: Expressions, load: Load, loop: For) -> Value:
-    """The bytes from what is read in an iteration to what the next one reads."""
+    """The bytes between what successive iterations of the loop read."""
     strides = values.environment.places[load.buffer].strides
     total = integer(0)
     for slope, stride in zip(slopes(load, loop.var), strides, strict=True):

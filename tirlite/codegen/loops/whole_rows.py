@@ -1,8 +1,8 @@
 """Emits nests over whole rows of arrays as one loop over all their elements.
 
 In `for i in range(h): for j in range(w): y[c, i, j] = x[c, i, j] * g[c]` rows are contiguous in memory, so the loop
-over j may continue from row to row: with i = 0, `y[c, i, j]` is the element j of the image. So vectors are full,
-however short rows are.
+over j may continue from row to row: with i = 0, `y[c, i, j]` is element j of the image. So vectors are full however
+short the rows are.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tirlite.ir.stmt import For
 
 
 def as_one_row(values: Expressions, loop: For, *bounds: Value) -> tuple[For, tuple[Value, ...]]:
-    """The loop to write in the place of one, with its bounds: the innermost of a nest over whole rows, or itself."""
+    """The loop to emit and its bounds: the innermost of a nest over whole rows, else `loop` itself."""
     nest = whole_rows(loop)
     if len(nest) == 1:
         return loop, bounds

@@ -1,4 +1,4 @@
-"""Emits an estimate of the operations in one iteration of a loop, a number that the kernel computes."""
+"""Emits an estimate, computed by the kernel, of the operations in one iteration of a loop."""
 
 from __future__ import annotations
 
@@ -58,19 +58,19 @@ from tirlite.ir.walk import (
 )
 from tirlite.record import record
 
-# What stands in for a count that is known inside alone, as the iterations of a loop may be.
+# The estimate for a count that is unknown before the loop, such as the iterations of an inner loop.
 _SOME = 16.0
-# The loops around a loop that polls for signals are no more than these.
+# The deepest level of a loop that polls for signals.
 _DEEPEST = 1
-# Iterations in which no kernel takes long, and operations that take some milliseconds.
+# Iterations that never take long, and operations that take some milliseconds.
 _LITTLE = 1e5
 _STRETCH = 5e6
-# Behind whole vectors there are no more than the most lanes that one has.
+# The most iterations of a remainder loop: the lanes of the widest vector.
 _REST = 64
-# This many iterations of loops inside are straight code to LLVM.
+# LLVM unrolls inner loops with at most this many iterations: of a nest, and of a single loop.
 _TAPS_OF_NEST = 4
 _TAPS = 16
-# What an elementary function or a call costs, a quotient or a root, a load and a store, in sums; and what is free.
+# The costs of an elementary function or call, of a quotient or root, and of a load and a store, in additions.
 _CALL = 40.0
 _QUOTIENT = 16.0
 _LOAD, _STORE = 3.0, 6.0
@@ -79,18 +79,16 @@ _FREE: frozenset[type[Node]] = frozenset((Var, IntImm, FloatImm, Broadcast, Ramp
 
 @record
 class Work:
-    """A number, plus an operand of type double."""
+    """A number of operations: a constant, plus an operand of type double."""
 
     known: float
     operand: Value | None = None
 
 
 def work_of(values: Expressions, loop: For, once: dict[For, Work]) -> Value:
-    """The operations of one iteration in the middle of a loop, a double: each takes a part of a nanosecond.
-
-    What is known so far stands in `once`, as then does the work of loops inside that nothing around them changes but
-    what is known before this one. What workers go by is one of the values that they are given. It is computed without
-    checks: a bound inside may have a value on a condition alone.
+    """The operations of an average iteration of a loop, as a double; each takes a fraction of a nanosecond.
+    `once` caches the work of loops, and receives that of inner loops which depend on nothing but what is known before
+    this one. The estimate is computed without checks, as a bound inside may be valid only under a condition.
     """
     if loop not in once:
         estimate = _Estimate(Expressions(values.out, values.environment), loop)
@@ -100,9 +98,9 @@ def work_of(values: Expressions, loop: For, once: dict[For, Work]) -> Value:
 
 
 def polls_between(loop: For, depth: int) -> bool:
-    """Whether a loop with this many loops around polls for signals: the outer ones of a nest that may take long.
+    """Whether a loop at this depth polls for signals: the outer loops of a nest that may run long do.
 
-    One that goes along an array, and goes over a few taps there, is left to LLVM as if it had no loops inside.
+    A loop along an array with only a few taps inside does not, so that LLVM can optimise it like an innermost loop.
     """
     if loop.kind is ForKind.UNROLLED or depth > _DEEPEST:
         return False
@@ -118,7 +116,7 @@ def polls_between(loop: For, depth: int) -> bool:
 
 
 def _is_short(stmt: Stmt) -> bool:
-    """Whether a statement is a loop over a few taps. Of more in several loops vectors serve the loop around badly."""
+    """Whether a statement is a loop over a few taps; in a nest fewer, as LLVM vectorizes around it badly."""
     inside = (each for body in stmt.bodies for each in statements_of(body, For, While, KernelCall))
     taps = 1
     for place, each in enumerate(chain((stmt,), inside)):
@@ -131,7 +129,7 @@ def _is_short(stmt: Stmt) -> bool:
 
 
 def is_unbound(loop: For) -> bool:
-    """Whether a loop without loops inside may have more iterations than any array has elements along an axis."""
+    """Whether an innermost loop may have more iterations than an array's axis has elements."""
     if loop.values is not None:
         return len(loop.values) > _LITTLE
     if next(statements_of(loop.body, For, While, KernelCall), None) is not None:
@@ -140,7 +138,7 @@ def is_unbound(loop: For) -> bool:
 
 
 def goes_over_the_rest(loop: For) -> bool:
-    """Whether a loop runs a few times behind whole vectors: `range(m // 64 * 64, m)`, `range(min(16, m))`."""
+    """Whether a loop is the remainder after whole vectors: `range(m // 64 * 64, m)`, `range(min(16, m))`."""
     start, stop = loop.start, loop.stop
     if isinstance(start, IntImm):
         return isinstance(stop, Min) and isinstance(stop.a, IntImm) and stop.a.value - start.value <= _REST
@@ -154,12 +152,12 @@ def goes_over_the_rest(loop: For) -> bool:
 
 
 def _is_along_array(loop: For) -> bool:
-    """Whether an axis of an array bounds the iterations of a loop."""
+    """Whether the loop variable moves along an axis of an array, which bounds the iterations."""
     return any(_goes_along(index, loop) for node in accesses_in(loop.body) for index in node.indices)
 
 
 def _goes_along(index: Expr, loop: For) -> bool:
-    """Whether an index is another one in each iteration: a sum with the variable, or a vector of such."""
+    """Whether an index differs in each iteration: a sum with the variable, or a Ramp of such."""
     index = unmasked(index)
     while isinstance(index, Add | Sub | Ramp):
         if isinstance(index, Ramp):
@@ -170,23 +168,23 @@ def _goes_along(index: Expr, loop: For) -> bool:
 
 
 def iterations_between(out: FunctionText, work: Value) -> Value:
-    """How many iterations that take this many operations each take some milliseconds, an i64: at least one."""
-    # Where loops inside have no iterations, the estimate is 0 or below.
+    """How many iterations with `work` operations take some milliseconds, as an i64 of at least 1."""
+    # If inner loops have no iterations, the estimate is 0 or negative.
     work = out.intrinsic("maxnum", work, decimal(1.0))
     longest = out.op("fdiv", decimal(_STRETCH), work)
     return out.op("add", out.cast("fptosi", longest, i64), integer(1))
 
 
 class _Estimate:
-    """Takes for each loop variable inside the middle of its range, and for what is bound to a name what that gives."""
+    """Estimates work with each inner loop variable in the middle of its range, and lets computed from that."""
 
     def __init__(self, values: Expressions, loop: For) -> None:
         self.values = values
         self.out = values.out
         self.vector_bytes = values.out.module.processor.vector_bytes
-        self.in_vectors = False  # whether LLVM makes vectors of a loop around
+        self.in_vectors = False  # whether LLVM vectorizes a loop around
         self.asked = set(variables_in(*_decisive(loop)))
-        self.around: list[For | Let] = []  # what has defined variables so far
+        self.around: list[For | Let] = []  # the statements that have defined variables so far
         self.bounds: dict[Expr, Value] = {}
         self.counted: dict[tuple[object, ...], Work] = {}
         self.steady: dict[For, Work] = {}
@@ -196,7 +194,7 @@ class _Estimate:
         variables = self.values.environment.variables
         if loop.var in self.asked and self.is_known(loop.start) and self.is_known(loop.stop):
             half = self.out.op("ashr", self.distance(loop), integer(1))
-            if loop.step > 1:  # in the middle, too, a block begins where one does
+            if loop.step > 1:  # round the middle down to the start of a block
                 half = self.out.op("sub", half, self.out.op("srem", half, integer(loop.step)))
             variables[loop.var] = (
                 half if is_constant(loop.start, 0) else self.out.op("add", self.bound(loop.start), half)
@@ -209,7 +207,7 @@ class _Estimate:
         once = self.sum(once, Work(1.0))
         if lane < 1:
             once = self.product(once, Work(lane))
-        # What stands in for variables is no value of theirs.
+        # Drop the stand-ins: they are not the variables' values.
         defining: Iterator[For | Let] = statements_of(loop, For, Let)
         for stmt in defining:
             variables.pop(stmt.var, None)
@@ -252,14 +250,14 @@ class _Estimate:
         return inner
 
     def cost(self, stmt: Stmt) -> float:
-        """The operations of a statement without others inside, which each loop around it asks for."""
+        """The cost of a leaf statement, cached, since each loop around it asks."""
         costs = self.values.environment.costs
         if stmt not in costs:
             costs[stmt] = _cost(stmt, self.vector_bytes)
         return costs[stmt]
 
     def kernel_call(self, call: KernelCall) -> Work:
-        """As much as the callee's arrays have elements: it may do more with each, and seldom does less."""
+        """The number of elements of all the callee's arrays: it may do more, but seldom does less."""
         total = Work(_CALL)
         for _, buffer in call.buffers():
             elements = Work(1.0)
@@ -285,25 +283,25 @@ class _Estimate:
         key = (loop.stop, loop.step) if is_constant(loop.start, 0) else (loop.start, loop.stop, loop.step)
         if key not in self.counted:
             trips = self.distance(loop)
-            if loop.step != 1:  # a short loop over blocks has one
+            if loop.step != 1:  # round up: a partial block counts
                 reach = self.out.op("add", trips, integer(loop.step - (1 if loop.step > 0 else -1)))
                 trips = self.out.op("sdiv", reach, integer(loop.step))
             self.counted[key] = Work(0.0, self.out.cast("sitofp", trips, f64))
         return self.counted[key]
 
     def distance(self, loop: For) -> Value:
-        """From the start of a loop to its stop."""
+        """The stop of a loop minus its start."""
         stop = self.bound(loop.stop)
         return stop if is_constant(loop.start, 0) else self.out.op("sub", stop, self.bound(loop.start))
 
     def bound(self, expr: Expr) -> Value:
-        """The value of an expression, which is computed once."""
+        """The value of an expression, computed once."""
         if expr not in self.bounds:
             self.bounds[expr] = self.values.value(expr)
         return self.bounds[expr]
 
     def is_known(self, bound: Expr) -> bool:
-        """Whether a bound has its value before the loop, and costs little."""
+        """Whether an expression can be computed before the loop, cheaply."""
         known = self.values.environment.variables
         return not any(
             isinstance(node, Load | Call | LetExpr) or (isinstance(node, Var) and node not in known)
@@ -329,7 +327,7 @@ class _Estimate:
 
 
 def _block_at(loop: For) -> int | None:
-    """How far a short block reaches, which may end where all do: those in the middle are whole."""
+    """The length of a short block `range(j, min(j + n, stop))`, which is whole but for the last; else None."""
     stop, start = loop.stop, loop.start
     if not (isinstance(stop, Min) and isinstance(stop.a, Add) and stop.a.a is start and isinstance(stop.a.b, IntImm)):
         return None
@@ -337,12 +335,12 @@ def _block_at(loop: For) -> int | None:
 
 
 def _is_decided_by(loop: For, around: set[Var]) -> bool:
-    """Whether variables from around a loop stand in what the work of an iteration is estimated from."""
+    """Whether the estimate for a loop depends on variables of the loops around."""
     return mentions((loop.start, loop.stop, *_decisive(loop)), around)
 
 
 def _decisive(loop: For) -> Iterator[Expr]:
-    """What the work of an iteration is estimated from."""
+    """The expressions that the work of an iteration is estimated from."""
     deciding: Iterator[For | Let | KernelCall] = statements_of(loop.body, For, Let, KernelCall)
     for stmt in deciding:
         if isinstance(stmt, For):
@@ -354,7 +352,7 @@ def _decisive(loop: For) -> Iterator[Expr]:
 
 
 def _cost(stmt: Stmt, vector_bytes: int) -> float:
-    """How many operations a statement takes, on vectors that fill registers, but for plain indices and for scalars."""
+    """The number of vector operations of a statement; plain indices are free, and a scalar counts as a vector."""
     total = 0.0
     todo: list[Node] = [stmt]
     while todo:
@@ -374,7 +372,7 @@ def _cost(stmt: Stmt, vector_bytes: int) -> float:
 
 
 def _price(node: Expr) -> float:
-    """How many operations one takes that is no access."""
+    """The cost of an operation other than an access."""
     if isinstance(node, Call):
         return _CALL if node.op.takes_fast or node.op is Op.CALL_EXTERN else _QUOTIENT if node.op is Op.SQRT else 1.0
     return _QUOTIENT if isinstance(node, Div | FloorDiv | FloorMod) else 1.0
