@@ -226,6 +226,30 @@ def test_outputs_that_are_not_stored_whole_begin_as_zeros_in_quick_calls(monkeyp
         assert not y[1:].any()
 
 
+def test_arrays_without_elements_are_called_quickly_where_no_dim_must_be_more() -> None:
+    k = tl.dim("k", min=0)
+
+    @tl.kernel
+    def shortened(x: tl.f32[n], told: tl.f32[k, 0], y: tl.f32[n - 1], z: tl.f32[k]):
+        for i in range(n - 1):
+            y[i] = x[i + 1]
+        for i in range(k):
+            z[i] = x[0]
+
+    def given(*sizes: int) -> list[np.ndarray]:
+        x, told, y, z = sizes
+        return [np.arange(1, x + 1, dtype=np.float32), *(np.zeros(e, np.float32) for e in ((told, 0), y, z))]
+
+    call = quick_of(shortened, *given(3, 2, 2, 2))
+    for rows, count in ((3, 2), (1, 2), (2, 0), (1, 0)):
+        arrays = given(rows, count, rows - 1, count)
+        assert call(*arrays) is None
+        assert arrays[2].tolist() == [*range(2, rows + 1)]
+        assert arrays[3].tolist() == [1] * count
+    for wrong in ((0, 2, 0, 2), (0, 2, -1 % 4, 2), (3, 1, 2, 2), (3, 2, 0, 2), (1, 2, 1, 2), (3, 0, 2, 1)):
+        assert call(*given(*wrong)) is NotImplemented
+
+
 def test_faults_are_told_as_ever() -> None:
     kernel = tl.compile(checked)
     x = np.zeros(3, np.int64)

@@ -181,6 +181,9 @@ def _limit_of_atom(atom: Atom, *, is_upper: bool) -> Size | None:
 
 def check_extent(dim: RunDim, value: int, binding: Mapping[Dim, int], span: Span | None = None) -> None:
     """Raises KernelRunError where a run found another extent than there can be at these values of the dims."""
+    most = value if dim.most is None else evaluate(dim.most, binding)
+    if evaluate(dim.least, binding) <= value <= most:
+        return
     for text, low, high in wanted(dim.least, dim.most):
         limits = {size: evaluate(size, binding) for size in (low, high) if size is not None}
         if (low is not None and value < limits[low]) or (high is not None and value > limits[high]):

@@ -198,9 +198,9 @@ def _description(
 
 
 def _facts(var: Var) -> tuple[int, int, int]:
-    """The words of a dim; an empty array is for the version of the kernel for those."""
+    """The words of a dim; that one is 0 which is declared to be at least 1 is for another version of the kernel."""
     low, high, multiple = (1, None, 1) if var.dim is None else (var.dim.min, var.dim.max, var.dim.multiple_of)
-    return max(low, 1), _LARGEST if high is None else high, multiple
+    return low, _LARGEST if high is None else high, multiple
 
 
 def _described(call: QuickCall | None) -> int:

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from tirlite.diag import Message
 from tirlite.sizes.dim import Dim
-from tirlite.sizes.poly import Atom, Composite, Poly, Size, SizeLike, Terms, inside_out, of_terms, terms_of
+from tirlite.sizes.poly import Atom, Composite, Poly, Size, SizeLike, Terms, bare, inside_out, of_terms, terms_of
 from tirlite.sizes.terms import replace
 
 A = TypeVar("A", bound=Atom)
@@ -45,6 +45,8 @@ def evaluate(size: SizeLike, binding: Mapping[Dim, int]) -> int:
     """
     if isinstance(size, int):
         return size
+    if isinstance(size, Poly) and isinstance(dim := bare(size), Dim) and dim in binding:
+        return int(binding[dim])
     values: dict[Atom, int] = {}
     for atom in inside_out(size):
         if isinstance(atom, Dim):

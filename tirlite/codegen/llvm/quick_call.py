@@ -253,11 +253,7 @@ axis.look:
   %x.next = sub i64 %x, 1
   %extent = load i64, word %x.next of %shape
   %wanted = load i64, word %x.next of %axes
-  %is.some = icmp sge i64 %extent, 1
   %is.fixed = icmp sge i64 %wanted, 0
-  br i1 %is.some, label %axis.some, label %refuse
-
-axis.some:
   %slot = xor i64 %wanted, -1
   %is.computed = icmp sge i64 %slot, {most}
   br i1 %is.fixed, label %right, label %named
@@ -280,9 +276,9 @@ bound:
   %added.place = add i64 %wanted.rank, %factor.place
   %added = load i64, word %added.place of %axes
   %less = sub i64 %extent, %added
-  %is.positive = icmp sge i64 %less, 1
+  %is.dim = icmp sge i64 %less, 0
   %is.whole.dim = icmp eq i64 %factor, 1
-  br i1 %is.positive, label %bound.some, label %refuse
+  br i1 %is.dim, label %bound.some, label %refuse
 
 bound.some:
   br i1 %is.whole.dim, label %bound.value, label %bound.part
@@ -338,7 +334,9 @@ unit.step:
 axis.fits:
   %step = phi i64 [%reach, %axis.step], [%own, %hand.over], [%own, %unit.step]
   %size.next = mul i64 %size, %extent
-  %others = sub i64 %extent, 1
+  %is.none = icmp eq i64 %extent, 0
+  %but.one = sub i64 %extent, 1
+  %others = select i1 %is.none, i64 0, i64 %but.one
   %move = mul i64 %step, %others
   %goes.down = icmp slt i64 %move, 0
   %down = select i1 %goes.down, i64 %move, i64 0

@@ -47,12 +47,14 @@ if TYPE_CHECKING:
 class Piece:
     """A part of a function as a function of its own: it takes values, and gives others as a tuple.
 
-    `told` are extents of one more operand, without elements, where the others do not tell them all.
+    `told` are extents of one more operand, without elements, where the others do not tell them all, and `found` the
+    extents that a run finds among them and their limits.
     """
 
     function: FunctionNode
     takes: tuple[Expr, ...]
     told: tuple[Size, ...]
+    found: tuple[RunDim, ...]
     gives: tuple[Expr, ...]
 
 
@@ -221,7 +223,8 @@ def _piece(name: str, made: Program, gives: tuple[Expr, ...], inside: Sequence[E
     told = tuple(map(part.outer, extents))
     if extents:
         params += (Var("told", TensorType((*extents, 0), bool_)),)
-    return Piece(FunctionNode(name, params, part.body, span=made.function.span), part.outside, told, gives)
+    function = FunctionNode(name, params, part.body, span=made.function.span)
+    return Piece(function, part.outside, told, run_dims(with_limits(told)), gives)
 
 
 # A function that makes a graph anew, and what it takes.
@@ -427,7 +430,7 @@ class _Run:
         values = [self._value(each) for each in piece.takes]
         if piece.told:
             # Extents that a branch inside of this one uses are found here.
-            for dim in run_dims(with_limits(piece.told)):
+            for dim in piece.found:
                 if dim not in self.binding:
                     self._bind(dim)
             values.append(np.empty((*(evaluate(size, self.binding) for size in piece.told), 0), np.bool_))
